@@ -1,0 +1,124 @@
+"""Every hook of logkernel: what a plugin author reads first.
+
+A plugin is a module or object with functions marked `@hookimpl`, found by an entry point in the
+group `logkernel`:
+
+    [project.entry-points.logkernel]
+    my-plugin = "my_package.plugin"
+
+Hooks of the first kind *provide* an object by name: the first implementation that does not return
+None wins, and a stranger's is asked before a built-in's. Hooks of the second kind *tell*, after the
+fact. No hook is called per record or batch, so a hook may take its time within reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import pluggy
+
+from logkernel.contracts import (
+    CleanupPolicy,
+    Codec,
+    Coordination,
+    ElectionStrategy,
+    Partitioner,
+    Service,
+    StateLog,
+    Transport,
+)
+
+hookspec = pluggy.HookspecMarker("logkernel")
+hookimpl = pluggy.HookimplMarker("logkernel")
+
+
+# ---------------------------------------------------------------- provide
+
+
+@hookspec(firstresult=True)
+def logkernel_partitioner(name: str, settings: Mapping[str, Any], seed: int) -> Partitioner | None:
+    """The partitioner called `name`, a new object for each topic; `seed` is its only randomness."""
+
+
+@hookspec(firstresult=True)
+def logkernel_codec(name: str, level: int | None) -> Codec | None:
+    """The compression codec called `name`; `level` None means the codec's own default."""
+
+
+@hookspec(firstresult=True)
+def logkernel_election(name: str) -> ElectionStrategy | None:
+    """The election strategy called `name`."""
+
+
+@hookspec(firstresult=True)
+def logkernel_cleanup(name: str) -> CleanupPolicy | None:
+    """The cleanup policy called `name`; `cleanup.policy=compact,delete` asks for two."""
+
+
+@hookspec(firstresult=True)
+def logkernel_transport(name: str) -> Transport | None:
+    """The transport called `name` ("tcp", "memory"), with both its halves."""
+
+
+@hookspec(firstresult=True)
+def logkernel_coordination(name: str, open_log: Callable[[], StateLog]) -> Coordination | None:
+    """The coordination called `name`; `open_log` lends a durable log in the broker's folder."""
+
+
+@hookspec(firstresult=True)
+def logkernel_service(name: str, settings: Mapping[str, Any], cluster: Any) -> Service | None:
+    """The service called `name`; `cluster` is a `contracts.ClusterView`."""
+
+
+@hookspec
+def logkernel_names() -> Iterable[tuple[str, str]]:
+    """(kind, name) of everything this plugin provides, e.g. ("codec", "gzip"); for lists and error texts."""
+
+
+@hookspec
+def logkernel_settings() -> Iterable[tuple[str, str, str, str]]:
+    """(name, scope "broker" or "topic", default, documentation) of settings that the plugin owns."""
+
+
+# ---------------------------------------------------------------- tell
+
+
+@hookspec
+def logkernel_broker_started(node_id: int, addresses: tuple[str, ...]) -> None:
+    """The broker answers on `addresses`."""
+
+
+@hookspec
+def logkernel_broker_stopping(node_id: int) -> None:
+    """The broker is about to close its logs."""
+
+
+@hookspec
+def logkernel_topic_created(topic: str, partitions: int) -> None:
+    """A topic exists now, with empty logs."""
+
+
+@hookspec
+def logkernel_topic_deleted(topic: str) -> None:
+    """A topic is gone."""
+
+
+@hookspec
+def logkernel_leader_changed(topic: str, partition: int, leader: int, leader_epoch: int) -> None:
+    """A partition has a new leader, or none (-1)."""
+
+
+@hookspec
+def logkernel_isr_changed(topic: str, partition: int, isr: tuple[int, ...]) -> None:
+    """The in-sync replicas of a partition changed."""
+
+
+@hookspec
+def logkernel_segment_rolled(topic: str, partition: int, base_offset: int, size_bytes: int) -> None:
+    """A segment (first offset `base_offset`) was closed at `size_bytes` and a new one is active."""
+
+
+@hookspec
+def logkernel_cleanup_done(topic: str, partition: int, policy: str, log_start_offset: int) -> None:
+    """A cleanup policy's plan was carried out."""

@@ -1,0 +1,199 @@
+"""Versionless requests and responses: cluster."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from attrs import Factory, define
+
+from logkernel.vocabulary import NO_ID
+
+
+@define
+class ApiVersionsRequest:
+    """ApiVersionsRequest (API key 18), versionless."""
+
+    client_software_name: str = ""
+    client_software_version: str = ""
+
+
+@define
+class ApiVersion:
+    api_key: int = 0
+    min_version: int = 0
+    max_version: int = 0
+
+
+@define
+class SupportedFeatureKey:
+    name: str = ""
+    min_version: int = 0
+    max_version: int = 0
+
+
+@define
+class FinalizedFeatureKey:
+    name: str = ""
+    max_version_level: int = 0
+    min_version_level: int = 0
+
+
+@define
+class ApiVersionsResponse:
+    """ApiVersionsResponse (API key 18), versionless."""
+
+    error_code: int = 0
+    api_keys: list[ApiVersion] = Factory(list)
+    throttle_time_ms: int = 0
+    supported_features: list[SupportedFeatureKey] = Factory(list)
+    finalized_features_epoch: int = -1
+    finalized_features: list[FinalizedFeatureKey] = Factory(list)
+    zk_migration_ready: bool = False
+
+
+@define
+class MetadataRequestTopic:
+    name: str | None = None
+    topic_id: UUID = NO_ID
+
+
+@define
+class MetadataRequest:
+    """MetadataRequest (API key 3), versionless."""
+
+    topics: list[MetadataRequestTopic] | None = None
+    allow_auto_topic_creation: bool = True
+    include_cluster_authorized_operations: bool = False
+    include_topic_authorized_operations: bool = False
+
+
+@define
+class MetadataResponseBroker:
+    node_id: int = -1
+    host: str = ""
+    port: int = 0
+    rack: str | None = None
+
+
+@define
+class MetadataResponsePartition:
+    error_code: int = 0
+    partition_index: int = 0
+    leader_id: int = -1
+    replica_nodes: list[int] = Factory(list)
+    isr_nodes: list[int] = Factory(list)
+    offline_replicas: list[int] = Factory(list)
+    leader_epoch: int = -1
+
+
+@define
+class MetadataResponseTopic:
+    error_code: int = 0
+    name: str | None = None
+    partitions: list[MetadataResponsePartition] = Factory(list)
+    is_internal: bool = False
+    topic_authorized_operations: int = -2147483648
+    topic_id: UUID = NO_ID
+
+
+@define
+class MetadataResponse:
+    """MetadataResponse (API key 3), versionless."""
+
+    brokers: list[MetadataResponseBroker] = Factory(list)
+    topics: list[MetadataResponseTopic] = Factory(list)
+    controller_id: int = -1
+    cluster_id: str | None = None
+    throttle_time_ms: int = 0
+    cluster_authorized_operations: int = -2147483648
+    error_code: int = 0
+
+
+@define
+class DescribeClusterRequest:
+    """DescribeClusterRequest (API key 60), versionless."""
+
+    include_cluster_authorized_operations: bool = False
+    endpoint_type: int = 1
+    include_fenced_brokers: bool = False
+
+
+@define
+class DescribeClusterBroker:
+    broker_id: int = -1
+    host: str = ""
+    port: int = 0
+    rack: str | None = None
+    is_fenced: bool = False
+
+
+@define
+class DescribeClusterResponse:
+    """DescribeClusterResponse (API key 60), versionless."""
+
+    throttle_time_ms: int = 0
+    error_code: int = 0
+    error_message: str | None = None
+    cluster_id: str = ""
+    controller_id: int = -1
+    brokers: list[DescribeClusterBroker] = Factory(list)
+    cluster_authorized_operations: int = -2147483648
+    endpoint_type: int = 1
+
+
+@define
+class TopicRequest:
+    name: str = ""
+
+
+@define
+class Cursor:
+    topic_name: str = ""
+    partition_index: int = 0
+
+
+@define
+class DescribeTopicPartitionsRequest:
+    """DescribeTopicPartitionsRequest (API key 75), versionless."""
+
+    topics: list[TopicRequest] = Factory(list)
+    response_partition_limit: int = 2000
+    cursor: Cursor | None = None
+
+
+@define
+class DescribeTopicPartitionsResponsePartition:
+    error_code: int = 0
+    partition_index: int = 0
+    leader_id: int = -1
+    leader_epoch: int = -1
+    replica_nodes: list[int] = Factory(list)
+    isr_nodes: list[int] = Factory(list)
+    eligible_leader_replicas: list[int] | None = None
+    last_known_elr: list[int] | None = None
+    offline_replicas: list[int] = Factory(list)
+
+
+@define
+class DescribeTopicPartitionsResponseTopic:
+    error_code: int = 0
+    name: str | None = None
+    topic_id: UUID = NO_ID
+    is_internal: bool = False
+    partitions: list[DescribeTopicPartitionsResponsePartition] = Factory(list)
+    topic_authorized_operations: int = -2147483648
+
+
+@define
+class DescribeTopicPartitionsCursor:
+    topic_name: str = ""
+    partition_index: int = 0
+
+
+@define
+class DescribeTopicPartitionsResponse:
+    """DescribeTopicPartitionsResponse (API key 75), versionless."""
+
+    throttle_time_ms: int = 0
+    topics: list[DescribeTopicPartitionsResponseTopic] = Factory(list)
+    next_cursor: DescribeTopicPartitionsCursor | None = None

@@ -1,0 +1,132 @@
+"""Versionless requests and responses: configs."""
+
+from __future__ import annotations
+
+from attrs import Factory, define
+
+
+@define
+class DescribeConfigsResource:
+    resource_type: int = 0
+    resource_name: str = ""
+    configuration_keys: list[str] | None = Factory(list)
+
+
+@define
+class DescribeConfigsRequest:
+    """DescribeConfigsRequest (API key 32), versionless."""
+
+    resources: list[DescribeConfigsResource] = Factory(list)
+    include_synonyms: bool = False
+    include_documentation: bool = False
+
+
+@define
+class DescribeConfigsSynonym:
+    name: str = ""
+    value: str | None = None
+    source: int = 0
+
+
+@define
+class DescribeConfigsResourceResult:
+    name: str = ""
+    value: str | None = None
+    read_only: bool = False
+    config_source: int = -1
+    is_sensitive: bool = False
+    synonyms: list[DescribeConfigsSynonym] = Factory(list)
+    config_type: int = 0
+    documentation: str | None = None
+
+
+@define
+class DescribeConfigsResult:
+    error_code: int = 0
+    error_message: str | None = None
+    resource_type: int = 0
+    resource_name: str = ""
+    configs: list[DescribeConfigsResourceResult] = Factory(list)
+
+
+@define
+class DescribeConfigsResponse:
+    """DescribeConfigsResponse (API key 32), versionless."""
+
+    throttle_time_ms: int = 0
+    results: list[DescribeConfigsResult] = Factory(list)
+
+
+@define
+class AlterableConfig:
+    name: str = ""
+    value: str | None = None
+
+
+@define
+class AlterConfigsResource:
+    resource_type: int = 0
+    resource_name: str = ""
+    configs: list[AlterableConfig] = Factory(list)
+
+
+@define
+class AlterConfigsRequest:
+    """AlterConfigsRequest (API key 33), versionless."""
+
+    resources: list[AlterConfigsResource] = Factory(list)
+    validate_only: bool = False
+
+
+@define
+class AlterConfigsResourceResponse:
+    error_code: int = 0
+    error_message: str | None = None
+    resource_type: int = 0
+    resource_name: str = ""
+
+
+@define
+class AlterConfigsResponse:
+    """AlterConfigsResponse (API key 33), versionless."""
+
+    throttle_time_ms: int = 0
+    responses: list[AlterConfigsResourceResponse] = Factory(list)
+
+
+@define
+class IncrementalAlterConfigsAlterableConfig:
+    name: str = ""
+    config_operation: int = 0
+    value: str | None = None
+
+
+@define
+class IncrementalAlterConfigsAlterConfigsResource:
+    resource_type: int = 0
+    resource_name: str = ""
+    configs: list[IncrementalAlterConfigsAlterableConfig] = Factory(list)
+
+
+@define
+class IncrementalAlterConfigsRequest:
+    """IncrementalAlterConfigsRequest (API key 44), versionless."""
+
+    resources: list[IncrementalAlterConfigsAlterConfigsResource] = Factory(list)
+    validate_only: bool = False
+
+
+@define
+class IncrementalAlterConfigsAlterConfigsResourceResponse:
+    error_code: int = 0
+    error_message: str | None = None
+    resource_type: int = 0
+    resource_name: str = ""
+
+
+@define
+class IncrementalAlterConfigsResponse:
+    """IncrementalAlterConfigsResponse (API key 44), versionless."""
+
+    throttle_time_ms: int = 0
+    responses: list[IncrementalAlterConfigsAlterConfigsResourceResponse] = Factory(list)

@@ -1,0 +1,135 @@
+"""Versionless requests and responses: topics."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from attrs import Factory, define
+
+from logkernel.vocabulary import NO_ID
+
+
+@define
+class CreatableReplicaAssignment:
+    partition_index: int = 0
+    broker_ids: list[int] = Factory(list)
+
+
+@define
+class CreatableTopicConfig:
+    name: str = ""
+    value: str | None = None
+
+
+@define
+class CreatableTopic:
+    name: str = ""
+    num_partitions: int = 0
+    replication_factor: int = 0
+    assignments: list[CreatableReplicaAssignment] = Factory(list)
+    configs: list[CreatableTopicConfig] = Factory(list)
+
+
+@define
+class CreateTopicsRequest:
+    """CreateTopicsRequest (API key 19), versionless."""
+
+    topics: list[CreatableTopic] = Factory(list)
+    timeout_ms: int = 60000
+    validate_only: bool = False
+
+
+@define
+class CreatableTopicConfigs:
+    name: str = ""
+    value: str | None = None
+    read_only: bool = False
+    config_source: int = -1
+    is_sensitive: bool = False
+
+
+@define
+class CreatableTopicResult:
+    name: str = ""
+    error_code: int = 0
+    error_message: str | None = None
+    topic_config_error_code: int = 0
+    num_partitions: int = -1
+    replication_factor: int = -1
+    configs: list[CreatableTopicConfigs] | None = None
+    topic_id: UUID = NO_ID
+
+
+@define
+class CreateTopicsResponse:
+    """CreateTopicsResponse (API key 19), versionless."""
+
+    throttle_time_ms: int = 0
+    topics: list[CreatableTopicResult] = Factory(list)
+
+
+@define
+class DeleteTopicState:
+    name: str | None = None
+    topic_id: UUID = NO_ID
+
+
+@define
+class DeleteTopicsRequest:
+    """DeleteTopicsRequest (API key 20), versionless."""
+
+    topic_names: list[str] = Factory(list)
+    timeout_ms: int = 0
+    topics: list[DeleteTopicState] = Factory(list)
+
+
+@define
+class DeletableTopicResult:
+    name: str | None = None
+    error_code: int = 0
+    error_message: str | None = None
+    topic_id: UUID = NO_ID
+
+
+@define
+class DeleteTopicsResponse:
+    """DeleteTopicsResponse (API key 20), versionless."""
+
+    throttle_time_ms: int = 0
+    responses: list[DeletableTopicResult] = Factory(list)
+
+
+@define
+class CreatePartitionsAssignment:
+    broker_ids: list[int] = Factory(list)
+
+
+@define
+class CreatePartitionsTopic:
+    name: str = ""
+    count: int = 0
+    assignments: list[CreatePartitionsAssignment] | None = None
+
+
+@define
+class CreatePartitionsRequest:
+    """CreatePartitionsRequest (API key 37), versionless."""
+
+    topics: list[CreatePartitionsTopic] = Factory(list)
+    timeout_ms: int = 0
+    validate_only: bool = False
+
+
+@define
+class CreatePartitionsTopicResult:
+    name: str = ""
+    error_code: int = 0
+    error_message: str | None = None
+
+
+@define
+class CreatePartitionsResponse:
+    """CreatePartitionsResponse (API key 37), versionless."""
+
+    throttle_time_ms: int = 0
+    results: list[CreatePartitionsTopicResult] = Factory(list)

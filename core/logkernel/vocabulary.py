@@ -1,0 +1,171 @@
+"""The words of the house: small immutable values that every room shares.
+
+Units stand in names (`_ms`, `_bytes`). Offsets are record offsets in a partition; positions are
+byte positions in a segment file.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+from uuid import UUID
+
+from attrs import define, field, frozen
+
+NO_ID: Final = UUID(int=0)
+"""The all-zero topic id: no id was given (KIP-516)."""
+
+NO_PRODUCER_ID: Final = -1
+NO_TIMESTAMP: Final = -1
+NO_EPOCH: Final = -1
+
+READ_UNCOMMITTED: Final = 0
+READ_COMMITTED: Final = 1
+
+
+class TopicPartition(NamedTuple):
+    """A partition's name. A plain `(topic, partition)` tuple is equal to it and hashes alike."""
+
+    topic: str
+    partition: int
+
+    def __str__(self) -> str:
+        return f"{self.topic}-{self.partition}"
+
+
+class LogPosition(NamedTuple):
+    """An offset with the place of its batch on disk: `segment` is the segment's base offset."""
+
+    offset: int
+    segment: int
+    position: int
+
+
+class OffsetAndEpoch(NamedTuple):
+    offset: int
+    epoch: int
+
+
+class TimestampAndOffset(NamedTuple):
+    timestamp_ms: int
+    offset: int
+
+
+class EpochStart(NamedTuple):
+    """A leader epoch and the first offset that was written in it (KIP-101)."""
+
+    epoch: int
+    start_offset: int
+
+
+@define(slots=True)
+class BatchFacts:
+    """What a v2 batch header says, and where the batch lies in the buffer that it was read from.
+
+    `0 <= first_offset <= last_offset`; `first_offset = last_offset - last_offset_delta`.
+    """
+
+    position: int
+    """Byte position of the batch in its buffer (or segment file)."""
+    size: int
+    """Whole bytes of the batch: 12 + its length field."""
+    base_offset: int
+    last_offset: int
+    leader_epoch: int
+    magic: int
+    attributes: int
+    base_timestamp_ms: int
+    max_timestamp_ms: int
+    producer_id: int
+    producer_epoch: int
+    base_sequence: int
+    count: int
+    """Records that the header claims; compaction leaves it below `last_offset - base_offset + 1`."""
+
+    @property
+    def codec_id(self) -> int:
+        return self.attributes & 0x07
+
+    @property
+    def is_log_append_time(self) -> bool:
+        return bool(self.attributes & 0x08)
+
+    @property
+    def is_transactional(self) -> bool:
+        return bool(self.attributes & 0x10)
+
+    @property
+    def is_control(self) -> bool:
+        return bool(self.attributes & 0x20)
+
+    @property
+    def last_sequence(self) -> int:
+        """The sequence of the last record; sequences wrap from 2**31 - 1 to 0 (KIP-98)."""
+        if self.base_sequence < 0:
+            return self.base_sequence
+        return (self.base_sequence + self.last_offset - self.base_offset) & 0x7FFFFFFF
+
+
+@define(slots=True)
+class Record:
+    """One record as a user sees it. `offset` is -1 until the record lies in a log."""
+
+    key: bytes | None = None
+    value: bytes | None = None
+    headers: tuple[tuple[str, bytes | None], ...] = ()
+    timestamp_ms: int = NO_TIMESTAMP
+    offset: int = -1
+
+
+@define(slots=True)
+class FileSlice:
+    """Bytes of a file, not read yet: what sendfile needs. The holder keeps the descriptor open."""
+
+    fd: int
+    """A descriptor to read from with pread/sendfile, or -1 where the disk has none (then call `read`)."""
+    position: int
+    size: int
+    owner: object = None
+    """Keeps the file open as long as the slice lives; has `read(position, size) -> bytes`."""
+
+    def read(self) -> bytes:
+        """The bytes themselves, for readers without a socket."""
+        data: bytes = self.owner.read(self.position, self.size)  # type: ignore[attr-defined]
+        return data
+
+
+@define(slots=True)
+class ProducerEntry:
+    """State of one producer id on a partition, as a snapshot file holds it.
+
+    `batches` are the last five data batches, oldest first: (last_sequence, last_offset,
+    offset_delta, timestamp_ms); a snapshot file keeps only the newest.
+    """
+
+    producer_id: int
+    producer_epoch: int
+    coordinator_epoch: int = -1
+    last_timestamp_ms: int = NO_TIMESTAMP
+    current_txn_first_offset: int = -1
+    batches: list[tuple[int, int, int, int]] = field(factory=list)
+
+
+@frozen
+class AbortedTxn:
+    """A row of `.txnindex`: an aborted transaction and the last stable offset when it ended."""
+
+    producer_id: int
+    first_offset: int
+    last_offset: int
+    last_stable_offset: int
+
+
+@frozen
+class SegmentFacts:
+    """What a cleanup policy may know of one segment."""
+
+    base_offset: int
+    next_offset: int
+    size_bytes: int
+    largest_timestamp_ms: int
+    """Largest record timestamp, or the file's modification time where it holds none."""
+    active: bool

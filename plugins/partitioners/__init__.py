@@ -1,0 +1,1 @@
+"""Built-in plugins, registered by entry points as any stranger's are."""
