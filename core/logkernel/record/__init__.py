@@ -1,0 +1,7 @@
+"""The record room: pure bytes, no socket, file or clock.
+
+`batch` draws and reads the v2 header, `encode` and `decode` turn records into batches and back,
+`validate` is what a broker does to what producers send, `control` knows transaction markers,
+`legacy` reads magic 0 and 1. `codec` picks the compiled (`_codec`) or the plain Python (`pure`)
+implementation of the inner loops; `crc` holds the checksums.
+"""

@@ -1,0 +1,41 @@
+"""logkernel: the commit log as a Python microkernel.
+
+Embed it like SQLite, serve it like Kafka, query it like a table.
+
+    open(path)          a log in this process, durable; without a path, in memory
+    aio.open(path)      the same for asyncio
+    hookspecs           every hook a plugin may implement
+    contracts           the objects that plugins hand out
+    errors              Kafka's error codes as exceptions
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from logkernel.embed import EmbeddedLog as EmbeddedLog
+    from logkernel.embed import open as open
+    from logkernel.hookspecs import hookimpl as hookimpl
+    from logkernel.vocabulary import Record as Record
+    from logkernel.vocabulary import TopicPartition as TopicPartition
+
+__version__ = "0.1.0"
+
+_LAZY = {
+    "open": "logkernel.embed",
+    "EmbeddedLog": "logkernel.embed",
+    "Record": "logkernel.vocabulary",
+    "TopicPartition": "logkernel.vocabulary",
+    "hookimpl": "logkernel.hookspecs",
+}
+__all__ = ["EmbeddedLog", "Record", "TopicPartition", "hookimpl", "open"]
+
+
+def __getattr__(name: str) -> Any:
+    """Import on first use: `import logkernel` alone stays cheap."""
+    if name in _LAZY:
+        from importlib import import_module
+
+        return getattr(import_module(_LAZY[name]), name)
+    raise AttributeError(f"module 'logkernel' has no attribute {name!r}")

@@ -1,0 +1,237 @@
+"""The shell of one broker: hosts replicas and services, routes requests, owns the one clock.
+
+Nothing here decides: partitions are decided by `partition.leader`, the cluster by `controller`,
+groups by their service. The shell is single-threaded: whoever drives it (an event loop or, embedded,
+the caller) calls `submit` and `step` from one thread at a time.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from typing import Any
+
+from logkernel.broker.admin import Admin
+from logkernel.broker.cluster import Cluster
+from logkernel.broker.fetch_sessions import FetchSessions
+from logkernel.broker.replica import Replica
+from logkernel.broker.services import LOAD_ALL_AFTER_MS, ServiceHost
+from logkernel.broker.storage import Storage
+from logkernel.broker.timers import Clock, Timers
+from logkernel.broker.upkeep import Upkeep
+from logkernel.config import BrokerConfig
+from logkernel.config.topic import TopicSettings
+from logkernel.contracts import Answer, Codec, RequestContext
+from logkernel.errors import (
+    KafkaError,
+    KafkaStorageError,
+    LeaderNotAvailable,
+    NotLeaderOrFollower,
+    UnknownServerError,
+    UnknownTopicOrPartition,
+)
+from logkernel.kernel import Kernel
+from logkernel.partition.parked import Parked
+from logkernel.vocabulary import TopicPartition
+
+log = logging.getLogger("logkernel.broker")
+
+Handler = Callable[["Broker", Any, RequestContext, Answer], None]
+
+HANDLERS: Mapping[str, str] = {
+    "ProduceRequest": "produce:produce",
+    "FetchRequest": "fetch:fetch",
+    "ListOffsetsRequest": "offsets:list_offsets",
+    "OffsetForLeaderEpochRequest": "offsets:offset_for_leader_epoch",
+    "DeleteRecordsRequest": "offsets:delete_records",
+    "MetadataRequest": "metadata:metadata",
+    "DescribeClusterRequest": "metadata:describe_cluster",
+    "DescribeTopicPartitionsRequest": "metadata:describe_topic_partitions",
+    "CreateTopicsRequest": "admin:create_topics",
+    "DeleteTopicsRequest": "admin:delete_topics",
+    "CreatePartitionsRequest": "admin:create_partitions",
+    "DescribeConfigsRequest": "admin:describe_configs",
+    "AlterConfigsRequest": "admin:alter_configs",
+    "IncrementalAlterConfigsRequest": "admin:incremental_alter_configs",
+    "InitProducerIdRequest": "admin:init_producer_id",
+}
+"""Request class → where the core answers it; imported at first use. Services add their own families."""
+
+SERVICES = ("groups",)
+
+
+class Broker:
+    """One broker over its data directories. `start` opens it, `close` leaves a clean-shutdown mark."""
+
+    def __init__(self, config: BrokerConfig, kernel: Kernel, storage: Storage, clock: Clock | None = None) -> None:
+        self.config = config
+        self.kernel = kernel
+        self.clock = clock or Clock()
+        self.timers = Timers()
+        self.node_id = int(config.get("node.id"))
+        self.storage = storage
+        self.replicas: dict[tuple[str, int], Replica] = {}
+        self.parked = Parked()
+        self._park_timer: Any = None
+        self._woken: list[TopicPartition] = []
+        self._waking = False
+        self.fetch_max_bytes = int(config.get("fetch.max.bytes"))
+        slots = int(config.get("max.incremental.fetch.session.cache.slots"))
+        self.sessions = FetchSessions(slots, int.from_bytes(os.urandom(4), "big"))
+        self.cluster = Cluster(self)
+        self.admin = Admin(self)
+        self.upkeep = Upkeep(self)
+        self._handlers: dict[str, Handler] = {}
+        self._services: dict[str, ServiceHost] = {}
+        self._target_codecs: dict[tuple[str, int], Codec] = {}
+        self._started = False
+
+    # ------------------------------------------------------------ life
+
+    def start(self) -> None:
+        """Open the directories, recover what was not closed cleanly, lead what is assigned here."""
+        self.storage.open(self)
+        self.admin.load()
+        self.storage.open_replicas(self)
+        self.admin.apply_configured_topics()
+        for name in SERVICES:
+            host = ServiceHost(self, self.kernel.service(name, self.config, self.cluster))
+            for request in host.service.requests:
+                self._services[request] = host
+        self.timers.at(self.clock.mono_ms() + LOAD_ALL_AFTER_MS, self._load_services)
+        self.upkeep.start()
+        self._started = True
+
+    def _load_services(self) -> None:
+        for host in set(self._services.values()):
+            host.load_all()
+
+    def close(self) -> None:
+        """Flush and close everything; what was acknowledged is on disk when this returns."""
+        if not self._started:
+            self.storage.abandon()
+            return
+        self._started = False
+        self.kernel.hook.logkernel_broker_stopping(node_id=self.node_id)
+        self.admin.close()
+        self.storage.close(self)
+
+    # ------------------------------------------------------------ the door (contracts.BrokerDoor)
+
+    @property
+    def cluster_id(self) -> str:
+        return self.storage.cluster_id
+
+    def serves(self) -> frozenset[str]:
+        return frozenset(HANDLERS) | frozenset(self._services)
+
+    def features(self) -> Mapping[str, tuple[int, int, int]]:
+        return {}
+
+    def submit(self, request: Any, context: RequestContext, answer: Answer) -> None:
+        """Answer a versionless request, now or later, exactly once."""
+        name = type(request).__name__
+        handler = self._handlers.get(name)
+        if handler is None:
+            handler = self._handlers[name] = self._find_handler(name)
+        handler(self, request, context, answer)
+        if self._woken:
+            self._run_woken()
+
+    def _find_handler(self, name: str) -> Handler:
+        host = self._services.get(name)
+        if host is not None:
+            return lambda _, request, context, answer: host.handle(request, context, answer)
+        try:
+            module, function = HANDLERS[name].split(":")
+        except KeyError:
+            raise UnknownServerError(f"nothing here answers {name}") from None
+        found: Handler = getattr(import_module(f"logkernel.broker.{module}"), function)
+        return found
+
+    def step(self) -> int | None:
+        """Run what is due; returns the next deadline (monotonic ms) or None."""
+        self.timers.run(self.clock.mono_ms())
+        if self._woken:
+            self._run_woken()
+        return self.timers.next_deadline()
+
+    # ------------------------------------------------------------ partitions
+
+    def replica(self, name: TopicPartition) -> Replica:
+        """The replica led here; raises what a client must hear where there is none."""
+        replica = self.replicas.get(name)
+        if replica is None:
+            raise self.absence(name.topic, name.partition)(str(name))
+        return replica
+
+    def absence(self, topic: str, partition: int) -> type[KafkaError]:
+        """Why a partition is not served here."""
+        count = self.cluster.partition_count(topic)
+        if count is None or not 0 <= partition < count:
+            return UnknownTopicOrPartition
+        if self.storage.is_offline(topic, partition):
+            return KafkaStorageError
+        return NotLeaderOrFollower
+
+    def leader_error(self, topic: str, partition: int, leader: int) -> int:
+        if leader < 0 or self.storage.is_offline(topic, partition):
+            return LeaderNotAvailable.code
+        return 0
+
+    def offline_replicas(self, topic: str, partition: int, replicas: tuple[int, ...]) -> list[int]:
+        return [self.node_id] if self.storage.is_offline(topic, partition) and self.node_id in replicas else []
+
+    def storage_failed(self, replica: Replica, error: OSError) -> KafkaStorageError:
+        """A write failed: its directory goes offline with its partitions, the others go on."""
+        self.storage.fail_directory_of(self, replica, error)
+        return KafkaStorageError(f"{replica.name}: {error}")
+
+    def target_codec(self, settings: TopicSettings) -> Codec | None:
+        """The codec that `compression.type` asks for, None where batches stay as they came."""
+        name = settings.compression_type
+        if name in ("producer", "uncompressed"):
+            return None
+        level = getattr(settings, f"compression_{name}_level", None)
+        key = (name, -1 if level is None else level)
+        codec = self._target_codecs.get(key)
+        if codec is None:
+            codec = self._target_codecs[key] = self.kernel.codec(name, level)
+        return codec
+
+    # ------------------------------------------------------------ parked fetches
+
+    def park(self, work: Any, keys: list[TopicPartition], deadline_ms: int) -> None:
+        self.parked.park(work, keys, deadline_ms)
+        timer = self._park_timer
+        if timer is None or timer.action is None or deadline_ms < timer.when_ms:
+            if timer is not None:
+                timer.cancel()
+            self._park_timer = self.timers.at(deadline_ms, self._expire_parked)
+
+    def wake(self, name: TopicPartition) -> None:
+        """A partition has news; its waiting fetches are tried when the request at hand is done."""
+        if name in self.parked:
+            self._woken.append(name)
+
+    def _run_woken(self) -> None:
+        if self._waking:
+            return  # an answer led to another request: the outer loop goes on
+        self._waking = True
+        try:
+            while self._woken:
+                for number, work in self.parked.wake(self._woken.pop()):
+                    if work.attempt(final=False):
+                        self.parked.drop(number)
+        finally:
+            self._waking = False
+
+    def _expire_parked(self) -> None:
+        self._park_timer = None
+        for work in self.parked.due(self.clock.mono_ms()):
+            work.attempt(final=True)
+        deadline = self.parked.next_deadline()
+        if deadline is not None:
+            self._park_timer = self.timers.at(deadline, self._expire_parked)

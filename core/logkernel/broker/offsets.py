@@ -1,0 +1,135 @@
+"""ListOffsets, OffsetForLeaderEpoch and DeleteRecords: questions about where a log's offsets lie."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from logkernel.broker.fetch import check_epoch
+from logkernel.contracts import Answer, RequestContext
+from logkernel.errors import KafkaError, OffsetOutOfRange, PolicyViolation
+from logkernel.requests.data import (
+    DeleteRecordsPartitionResult,
+    DeleteRecordsRequest,
+    DeleteRecordsResponse,
+    DeleteRecordsTopicResult,
+    ListOffsetsPartition,
+    ListOffsetsPartitionResponse,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopicResponse,
+    OffsetForLeaderEpochEpochEndOffset,
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderEpochResponse,
+    OffsetForLeaderTopicResult,
+)
+from logkernel.vocabulary import TopicPartition
+
+if TYPE_CHECKING:
+    from logkernel.broker.broker import Broker
+    from logkernel.broker.replica import Replica
+
+LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING_UPLOAD = -1, -2, -3, -4, -5, -6
+"""Special timestamps of ListOffsets (KIP-734, KIP-405, KIP-1005, KIP-1023)."""
+
+
+def list_offsets(broker: Broker, request: ListOffsetsRequest, context: RequestContext, answer: Answer) -> None:
+    response = ListOffsetsResponse()
+    for topic in request.topics:
+        rows = []
+        for asked in topic.partitions:
+            row = ListOffsetsPartitionResponse(partition_index=asked.partition_index)
+            row.timestamp = row.offset = row.leader_epoch = -1
+            try:
+                replica = broker.replica(TopicPartition(topic.name, asked.partition_index))
+                check_epoch(replica, asked.current_leader_epoch)
+                _find(broker, replica, asked, request.isolation_level, row)
+            except KafkaError as error:
+                row.error_code = error.code
+            rows.append(row)
+        response.topics.append(ListOffsetsTopicResponse(name=topic.name, partitions=rows))
+    answer(response)
+
+
+def _find(
+    broker: Broker,
+    replica: Replica,
+    asked: ListOffsetsPartition,
+    isolation: int,
+    row: ListOffsetsPartitionResponse,
+) -> None:
+    disk_log, leader = replica.log, replica.leader
+    timestamp = asked.timestamp
+    if timestamp == LATEST:
+        row.offset = leader.readable_end(isolation)
+        row.leader_epoch = leader.leader_epoch
+    elif timestamp in (EARLIEST, EARLIEST_LOCAL, EARLIEST_PENDING_UPLOAD):
+        row.offset = disk_log.start_offset
+        row.leader_epoch = disk_log.epochs.epoch_at(row.offset, leader.leader_epoch)
+    elif timestamp == LATEST_TIERED:
+        pass  # nothing is tiered: the answer is "none"
+    else:
+        if timestamp == MAX_TIMESTAMP:
+            found = disk_log.offset_of_max_timestamp(broker.kernel.codec_for)
+        else:
+            found = disk_log.offset_for_timestamp(timestamp, broker.kernel.codec_for)
+        if found is not None and found.offset < leader.readable_end(isolation):
+            row.timestamp, row.offset = found.timestamp_ms, found.offset
+            row.leader_epoch = disk_log.epochs.epoch_at(row.offset, leader.leader_epoch)
+
+
+def offset_for_leader_epoch(
+    broker: Broker, request: OffsetForLeaderEpochRequest, context: RequestContext, answer: Answer
+) -> None:
+    response = OffsetForLeaderEpochResponse()
+    for topic in request.topics:
+        rows = []
+        for asked in topic.partitions:
+            row = OffsetForLeaderEpochEpochEndOffset(partition=asked.partition)
+            row.leader_epoch = row.end_offset = -1
+            try:
+                replica = broker.replica(TopicPartition(topic.topic, asked.partition))
+                check_epoch(replica, asked.current_leader_epoch)
+                if asked.leader_epoch == replica.leader.leader_epoch:
+                    row.leader_epoch, row.end_offset = asked.leader_epoch, replica.log.end_offset
+                else:
+                    row.leader_epoch, row.end_offset = _epoch_end(replica, asked.leader_epoch)
+            except KafkaError as error:
+                row.error_code = error.code
+            rows.append(row)
+        response.topics.append(OffsetForLeaderTopicResult(topic=topic.topic, partitions=rows))
+    answer(response)
+
+
+def _epoch_end(replica: Replica, epoch: int) -> tuple[int, int]:
+    found = replica.log.epochs.end_offset_for(epoch, replica.log.end_offset)
+    return (found.epoch, found.offset) if found is not None else (-1, -1)
+
+
+def delete_records(broker: Broker, request: DeleteRecordsRequest, context: RequestContext, answer: Answer) -> None:
+    response = DeleteRecordsResponse()
+    for topic in request.topics:
+        rows = []
+        for asked in topic.partitions:
+            row = DeleteRecordsPartitionResult(partition_index=asked.partition_index)
+            row.low_watermark = -1
+            try:
+                replica = broker.replica(TopicPartition(topic.name, asked.partition_index))
+                row.low_watermark = _delete_before(broker, replica, asked.offset)
+            except KafkaError as error:
+                row.error_code = error.code
+            rows.append(row)
+        response.topics.append(DeleteRecordsTopicResult(name=topic.name, partitions=rows))
+    answer(response)
+
+
+def _delete_before(broker: Broker, replica: Replica, offset: int) -> int:
+    if "delete" not in replica.settings.cleanup_policy:
+        raise PolicyViolation(f"{replica.name}: records are deleted only where cleanup.policy has delete")
+    watermark = replica.leader.high_watermark
+    offset = watermark if offset == -1 else offset
+    if not 0 <= offset <= watermark:
+        raise OffsetOutOfRange(f"{replica.name}: {offset} is not in 0..{watermark} (the high watermark)")
+    if offset > replica.log.start_offset:
+        replica.advance_log_start(offset)
+        broker.upkeep.checkpoint_log_starts()
+    return replica.log.start_offset

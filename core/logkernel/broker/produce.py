@@ -1,0 +1,107 @@
+"""Produce: from a request to the leaders of its partitions, and back when the last has answered."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from logkernel.contracts import Answer, RequestContext
+from logkernel.errors import (
+    InvalidRequiredAcks,
+    InvalidTopicException,
+    KafkaError,
+    UnknownTopicId,
+)
+from logkernel.partition.effects import Outcome
+from logkernel.requests.data import (
+    PartitionProduceResponse,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceResponse,
+)
+from logkernel.vocabulary import NO_ID
+
+if TYPE_CHECKING:
+    from logkernel.broker.broker import Broker
+
+CONSUMER_OFFSETS = "__consumer_offsets"
+ADMIN_CLIENT_ID = "__admin_client"
+
+
+class _Pending:
+    """One produce request under way."""
+
+    __slots__ = ("answer", "missing", "response")
+
+    def __init__(self, answer: Answer) -> None:
+        self.answer = answer
+        self.response = ProduceResponse()
+        self.missing = 1  # held by the handler itself until all parts are handed out
+
+    def done(self) -> None:
+        self.missing -= 1
+        if not self.missing:
+            self.answer(self.response)
+
+
+class _Part:
+    """The ticket of one partition."""
+
+    __slots__ = ("pending", "row")
+
+    def __init__(self, pending: _Pending, row: PartitionProduceResponse) -> None:
+        self.pending = pending
+        self.row = row
+        pending.missing += 1
+
+    def appended(self, base_offset: int) -> None:
+        pass
+
+    def deliver(self, outcome: Outcome) -> None:
+        row = self.row
+        row.error_code = outcome.error_code
+        row.base_offset = outcome.base_offset
+        row.log_append_time_ms = None if outcome.log_append_time_ms < 0 else outcome.log_append_time_ms
+        row.log_start_offset = outcome.log_start_offset
+        row.error_message = outcome.error_message
+        self.pending.done()
+
+
+def produce(broker: Broker, request: ProduceRequest, context: RequestContext, answer: Answer) -> None:
+    pending = _Pending(answer)
+    acks = request.acks
+    wall_ms = broker.clock.wall_ms()
+    deadline_ms = broker.clock.mono_ms() + request.timeout_ms
+    replicas = broker.replicas
+    for topic in request.topic_data:
+        name, refusal = topic.name, None
+        if topic.topic_id is not NO_ID and topic.topic_id != NO_ID:
+            known = broker.cluster.topic_name(topic.topic_id)
+            name, refusal = (known, None) if known else (name, UnknownTopicId)
+        refusal = _refusal(refusal, name, acks, context)
+        rows: list[PartitionProduceResponse] = []
+        pending.response.responses.append(TopicProduceResponse(name, rows, topic.topic_id))
+        for data in topic.partition_data:
+            row = PartitionProduceResponse(data.index)
+            rows.append(row)
+            part = _Part(pending, row)
+            replica = replicas.get((name, data.index))
+            if refusal is not None or replica is None:
+                error = refusal or broker.absence(name, data.index)
+                part.deliver(Outcome(error.code))
+            else:
+                replica.produce(data.records or b"", acks, part, wall_ms, deadline_ms)
+    pending.done()
+
+
+def _refusal(
+    found: type[KafkaError] | None, name: str, acks: int, context: RequestContext
+) -> type[KafkaError] | None:
+    if found is not None:
+        return found
+    if acks not in (-1, 0, 1):
+        return InvalidRequiredAcks
+    if name == CONSUMER_OFFSETS and context.client_id != ADMIN_CLIENT_ID:
+        return InvalidTopicException
+    return None
+
+

@@ -1,0 +1,175 @@
+"""One partition in the shell: carries out what its leader machine decides, in the order of `Effects`."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Protocol
+from uuid import UUID
+
+from logkernel.config.topic import TopicSettings
+from logkernel.errors import KafkaError, KafkaStorageError, RecordListTooLarge
+from logkernel.partition.effects import Effects, Outcome
+from logkernel.partition.leader import Leader
+from logkernel.record.batch import stamp
+from logkernel.record.validate import WritePolicy, check_produce
+from logkernel.storage.log import Log
+from logkernel.vocabulary import BatchFacts, FileSlice, TopicPartition
+
+if TYPE_CHECKING:
+    from logkernel.broker.broker import Broker
+
+log = logging.getLogger("logkernel.replica")
+
+
+class Ticket(Protocol):
+    """Who waits for a produce of one partition."""
+
+    def appended(self, base_offset: int) -> None:
+        """The batches lie in the local log, not yet committed."""
+
+    def deliver(self, outcome: Outcome) -> None: ...
+
+
+class Replica:
+    """A led partition: its log, its machine, its write policy."""
+
+    __slots__ = (
+        "_broker",
+        "_expiry",
+        "_flush_timer",
+        "_observer",
+        "leader",
+        "log",
+        "name",
+        "policy",
+        "settings",
+        "topic_id",
+    )
+
+    def __init__(
+        self, broker: Broker, name: TopicPartition, topic_id: UUID, disk_log: Log, leader: Leader, settings: TopicSettings
+    ) -> None:
+        self._broker = broker
+        self.name = name
+        self.topic_id = topic_id
+        self.log = disk_log
+        self.leader = leader
+        self._flush_timer: Any = None
+        self._expiry: Any = None
+        self._observer: Callable[[str, tuple[Any, ...], Effects], None] | None = None
+        self.configure(settings)
+
+    def configure(self, settings: TopicSettings) -> None:
+        """Take new topic settings at once."""
+        self.settings = settings
+        self.log.settings = settings
+        self.leader.min_isr = settings.min_insync_replicas
+        self.leader.flush_messages = settings.flush_messages
+        log_append_time = settings.message_timestamp_type == "LogAppendTime"
+        self.leader.log_append_time = log_append_time
+        self.policy = WritePolicy(
+            compression_type=settings.compression_type,
+            target_codec=self._broker.target_codec(settings),
+            log_append_time=log_append_time,
+            timestamp_before_max_ms=settings.message_timestamp_before_max_ms,
+            timestamp_after_max_ms=settings.message_timestamp_after_max_ms,
+            max_message_bytes=settings.max_message_bytes,
+            compacted="compact" in settings.cleanup_policy,
+        )
+
+    # ------------------------------------------------------------ write
+
+    def produce(
+        self, data: Any, acks: int, ticket: Ticket, wall_ms: int, deadline_ms: int, policy: WritePolicy | None = None
+    ) -> None:
+        """Validate, decide, append, answer. Raises nothing: every error is delivered to the ticket."""
+        try:
+            checked = check_produce(data, policy or self.policy, self._broker.kernel.codec_for, wall_ms)
+            if checked.batches and len(checked.data) > self.settings.segment_bytes:
+                raise RecordListTooLarge(
+                    f"{len(checked.data)} bytes do not fit a segment of segment.bytes={self.settings.segment_bytes}"
+                )
+        except KafkaError as error:
+            ticket.deliver(Outcome(error.code, error_message=str(error) or None))
+            return
+        effects = self.leader.on_produce(checked.batches, acks, ticket)
+        if self._observer is not None:
+            self._observer("on_produce", (acks,), effects)
+        if effects.append is not None:
+            self._append(checked.data, effects.append, acks, ticket, wall_ms, deadline_ms)
+        self._answer(effects)
+
+    def _append(
+        self, data: Any, batches: list[BatchFacts], acks: int, ticket: Ticket, wall_ms: int, deadline_ms: int
+    ) -> None:
+        for facts in batches:
+            stamp(data, facts.position, facts.base_offset, facts.leader_epoch)
+        try:
+            self.log.append(data, batches, wall_ms)
+        except OSError as error:
+            failure = self._broker.storage_failed(self, error)
+            self.carry_out(self.leader.on_append_failed(ticket, failure))
+            return
+        ticket.appended(batches[0].base_offset)
+        effects = self.leader.on_appended(batches, acks, ticket, wall_ms, deadline_ms)
+        if self._observer is not None:
+            self._observer("on_appended", (acks,), effects)
+        self.carry_out(effects)
+        if self.leader.unflushed and self.settings.flush_ms < 2**62 and self._flush_timer is None:
+            self._flush_timer = self._broker.timers.at(
+                self._broker.clock.mono_ms() + self.settings.flush_ms, self._flush_due
+            )
+
+    # ------------------------------------------------------------ effects
+
+    def carry_out(self, effects: Effects) -> None:
+        if effects.persist is not None:
+            self.flush(effects.persist)
+        self._answer(effects)
+
+    def _answer(self, effects: Effects) -> None:
+        for ticket, outcome in effects.answer:
+            ticket.deliver(outcome)
+        if effects.wake:
+            self._broker.wake(self.name)
+        deadline = self.leader.next_deadline() if self.leader.has_parked else None
+        if deadline is not None and self._expiry is None:
+            self._expiry = self._broker.timers.at(deadline, self._expire)
+
+    def _expire(self) -> None:
+        self._expiry = None
+        self._answer(self.leader.on_expired(self._broker.clock.mono_ms()))
+
+    def flush(self, end: int | None = None) -> None:
+        """Make the log durable now."""
+        end = self.log.end_offset if end is None else end
+        try:
+            self.log.flush()
+        except OSError as error:
+            self._broker.storage_failed(self, error)
+            return
+        self.carry_out(self.leader.on_flushed(end))
+
+    def _flush_due(self) -> None:
+        self._flush_timer = None
+        if self.leader.unflushed:
+            self.flush()
+
+    # ------------------------------------------------------------ read
+
+    def read(self, offset: int, max_bytes: int, isolation: int, *, min_one: bool) -> FileSlice | None:
+        """Bytes from `offset` to the readable end; raises `OffsetOutOfRange`, `KafkaStorageError`."""
+        end = self.leader.readable_end(isolation)
+        disk_log = self.log
+        if offset >= end and disk_log.start_offset <= offset <= disk_log.end_offset:
+            return None
+        limit = None if end == disk_log.end_offset else disk_log.position_of(end)
+        try:
+            return disk_log.read(offset, max_bytes, limit, min_one=min_one)
+        except OSError as error:
+            raise KafkaStorageError(f"{self.name}: {error}") from error
+
+    def advance_log_start(self, offset: int) -> None:
+        self.log.advance_log_start(offset)
+        self.leader.on_log_start(offset)

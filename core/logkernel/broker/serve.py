@@ -1,0 +1,88 @@
+"""Runs a broker on an event loop: listeners, timers, signals."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from logkernel.contracts import Listener
+
+if TYPE_CHECKING:
+    from logkernel.broker.broker import Broker
+
+log = logging.getLogger("logkernel.serve")
+
+
+def new_event_loop() -> asyncio.AbstractEventLoop:
+    """uvloop where it is installed, plain asyncio else."""
+    try:
+        import uvloop
+    except ImportError:
+        return asyncio.new_event_loop()
+    return uvloop.new_event_loop()
+
+
+class Server:
+    """A started broker's listeners on the running loop; its timers are the loop's."""
+
+    def __init__(self, broker: Broker) -> None:
+        self.broker = broker
+        self.listeners: list[Listener] = []
+        self._loop = asyncio.get_running_loop()
+        self._handle: asyncio.TimerHandle | None = None
+
+    async def start(self, listeners: list[tuple[str, str, int]], transport: str = "tcp") -> None:
+        """Listen on each (name, host, port); port 0 picks a free one."""
+        self.broker.timers.on_earlier = self._arm
+        half = self.broker.kernel.transport(transport)
+        for name, host, port in listeners:
+            listener = await half.listen(name, host, port, self.broker, self.broker.config)
+            self.listeners.append(listener)
+            self.broker.cluster.listening(name, listener.host, listener.port)
+        self._step()
+        addresses = tuple(f"{listener.host}:{listener.port}" for listener in self.listeners)
+        self.broker.kernel.hook.logkernel_broker_started(node_id=self.broker.node_id, addresses=addresses)
+
+    def _arm(self, mono_ms: int) -> None:
+        if self._handle is not None:
+            self._handle.cancel()
+        wait_ms = max(0, mono_ms - self.broker.clock.mono_ms())
+        self._handle = self._loop.call_later(wait_ms / 1000, self._step)
+
+    def _step(self) -> None:
+        if self._handle is not None:
+            self._handle.cancel()
+            self._handle = None
+        try:
+            deadline = self.broker.step()
+        except Exception:
+            log.exception("a timer failed")
+            deadline = self.broker.timers.next_deadline()
+        if deadline is not None:
+            self._arm(deadline)
+
+    async def close(self) -> None:
+        for listener in self.listeners:
+            await listener.close()
+        self.listeners.clear()
+        self.broker.timers.on_earlier = None
+        if self._handle is not None:
+            self._handle.cancel()
+
+
+async def run(broker: Broker, listeners: list[tuple[str, str, int]], ready: Callable[[Server], None]) -> None:
+    """Serve until SIGTERM or SIGINT."""
+    import signal
+
+    loop = asyncio.get_running_loop()
+    stop = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    server = Server(broker)
+    await server.start(listeners)
+    ready(server)
+    await stop.wait()
+    log.info("stopping")
+    await server.close()

@@ -1,0 +1,240 @@
+"""Hosts services: lends each shard a partition of the service's topic, and runs its decisions.
+
+A shard's machine is loaded by replaying its partition, at the first request that concerns it or soon
+after start. A decision's records are appended as one batch, replayed at the local append, and its
+answers leave at commit; where the append fails, the machine is rebuilt from the log.
+"""
+
+from __future__ import annotations
+
+import logging
+import uuid
+from collections.abc import Callable
+from itertools import count
+from typing import TYPE_CHECKING, Any
+
+from logkernel.contracts import Answer, Decision, RequestContext, Service, ServiceMachine
+from logkernel.errors import CoordinatorNotAvailable, KafkaError, UnknownServerError
+from logkernel.partition.effects import Outcome
+from logkernel.record.decode import decode_all
+from logkernel.record.encode import encode_batch
+from logkernel.record.validate import WritePolicy
+from logkernel.vocabulary import READ_UNCOMMITTED, Record, TopicPartition
+
+if TYPE_CHECKING:
+    from logkernel.broker.broker import Broker
+    from logkernel.broker.replica import Replica
+    from logkernel.broker.timers import Timer
+
+log = logging.getLogger("logkernel.services")
+
+LOAD_CHUNK_BYTES = 4 << 20
+LOAD_ALL_AFTER_MS = 5_000
+"""Shards that no request has touched are loaded this long after start, for their timers' sake."""
+INTERNAL = WritePolicy(max_message_bytes=2**31 - 1, from_client=False)
+
+
+def member_suffix() -> str:
+    return str(uuid.uuid4())
+
+
+class _Commit:
+    """The ticket of a decision's records."""
+
+    __slots__ = ("_decision", "_shard")
+
+    def __init__(self, shard: Shard, decision: Decision) -> None:
+        self._shard = shard
+        self._decision = decision
+
+    def appended(self, base_offset: int) -> None:
+        for offset, record in enumerate(self._decision.records, base_offset):
+            record.offset = offset
+            self._shard.machine.replay(record)
+
+    def deliver(self, outcome: Outcome) -> None:
+        if outcome.error_code:
+            self._shard.failed(self._decision, outcome)
+        else:
+            self._shard.host.deliver(self._decision.answers)
+
+
+class Shard:
+    """One partition of a service: its machine, its timer."""
+
+    def __init__(self, host: ServiceHost, number: int) -> None:
+        self.host = host
+        self.number = number
+        self._timer: Timer | None = None
+        self.machine: ServiceMachine
+        self.load()
+
+    def load(self) -> None:
+        """Build the machine from the log alone."""
+        self.machine = self.host.service.machine(self.number, member_suffix)
+        replica = self.host.replica(self.number)
+        if replica is not None:
+            self._replay(replica)
+        clock = self.host.broker.clock
+        self.run(self.machine.on_loaded(clock.wall_ms(), clock.mono_ms()))
+
+    def _replay(self, replica: Replica) -> None:
+        offset = replica.log.start_offset
+        codec_for = self.host.broker.kernel.codec_for
+        while True:
+            found = replica.read(offset, LOAD_CHUNK_BYTES, READ_UNCOMMITTED, min_one=True)
+            if found is None:
+                return
+            records = decode_all(found.read(), codec_for)
+            if not records:
+                return
+            for record in records:
+                if record.offset >= offset:
+                    self.machine.replay(record)
+            offset = records[-1].offset + 1
+
+    def request(self, request: Any, context: RequestContext, ticket: int) -> None:
+        clock = self.host.broker.clock
+        self.run(self.machine.on_request(request, context, ticket, clock.wall_ms(), clock.mono_ms()))
+
+    def run(self, decision: Decision) -> None:
+        if decision.replies:
+            self.host.deliver(decision.replies)
+        if decision.records:
+            self._append(decision)
+        elif decision.answers:
+            self.host.deliver(decision.answers)
+        self._arm()
+
+    def _append(self, decision: Decision) -> None:
+        clock = self.host.broker.clock
+        wall_ms = clock.wall_ms()
+        for record in decision.records:
+            if record.timestamp_ms < 0:
+                record.timestamp_ms = wall_ms
+        commit = _Commit(self, decision)
+        try:
+            replica = self.host.writable(self.number)
+        except KafkaError as error:
+            commit.deliver(Outcome(error.code, error_message=str(error)))
+            return
+        data = bytearray(encode_batch(decision.records))
+        replica.produce(data, -1, commit, wall_ms, clock.mono_ms() + self.host.commit_timeout_ms, INTERNAL)
+
+    def failed(self, decision: Decision, outcome: Outcome) -> None:
+        """Nothing of the decision holds: forget it, and refuse whoever waited for it."""
+        log.error(
+            "service append failed: service=%s shard=%d error_code=%d", self.host.service.name, self.number, outcome.error_code
+        )
+        self.host.refuse([ticket for ticket, _ in decision.answers], CoordinatorNotAvailable.code)
+        self.load()
+
+    def _arm(self) -> None:
+        due = self.machine.next_deadline()
+        timer = self._timer
+        if timer is not None and (due is None or timer.action is None or due < timer.when_ms):
+            timer.cancel()
+            self._timer = timer = None
+        if due is not None and timer is None:
+            self._timer = self.host.broker.timers.at(due, self._on_timer)
+
+    def _on_timer(self) -> None:
+        self._timer = None
+        clock = self.host.broker.clock
+        self.run(self.machine.on_timer(clock.wall_ms(), clock.mono_ms()))
+
+
+class ServiceHost:
+    """One service with all its shards on this broker."""
+
+    def __init__(self, broker: Broker, service: Service) -> None:
+        self.broker = broker
+        self.service = service
+        self.commit_timeout_ms = 5_000
+        self._shards: dict[int, Shard] = {}
+        self._tickets: dict[int, tuple[Any, Callable[[Any], None]]] = {}
+        self._next = count(1)
+
+    @property
+    def shard_count(self) -> int:
+        topic = self.service.topic
+        if topic is None:
+            return 1
+        known = self.broker.cluster.partition_count(topic.name)
+        return known if known else int(self.broker.config.get(topic.partitions_setting))
+
+    def replica(self, shard: int) -> Replica | None:
+        """The shard's partition where it exists."""
+        topic = self.service.topic
+        return None if topic is None else self.broker.replicas.get(TopicPartition(topic.name, shard))
+
+    def writable(self, shard: int) -> Replica:
+        """The shard's partition; the topic is created when it is first written."""
+        topic = self.service.topic
+        assert topic is not None, f"service {self.service.name} keeps records but has no topic"
+        replica = self.replica(shard)
+        if replica is None:
+            self.broker.admin.create_internal(topic.name, self.shard_count, topic.config)
+            replica = self.broker.replica(TopicPartition(topic.name, shard))
+        return replica
+
+    def shard(self, number: int) -> Shard:
+        shard = self._shards.get(number)
+        if shard is None:
+            shard = self._shards[number] = Shard(self, number)
+        return shard
+
+    def load_all(self) -> None:
+        for number in range(self.shard_count):
+            if self.replica(number) is not None:
+                self.shard(number)
+
+    def handle(self, request: Any, context: RequestContext, answer: Answer) -> None:
+        parts = self.service.split(request, self.shard_count)
+        if not parts:
+            answer(self.service.join(request, (), context))
+            return
+        gather = _Gather(self, request, context, answer, len(parts))
+        for index, (number, part) in enumerate(parts):
+            ticket = next(self._next)
+            self._tickets[ticket] = (part, gather.slot(index))
+            try:
+                self.shard(number).request(part, context, ticket)
+            except Exception:
+                log.exception("service failed: service=%s request=%s", self.service.name, type(part).__name__)
+                self.refuse([ticket], UnknownServerError.code)
+
+    def deliver(self, answers: list[tuple[int, Any]]) -> None:
+        for ticket, response in answers:
+            entry = self._tickets.pop(ticket, None)
+            if entry is not None:
+                entry[1](response)
+
+    def refuse(self, tickets: list[int], code: int) -> None:
+        for ticket in tickets:
+            entry = self._tickets.pop(ticket, None)
+            if entry is not None:
+                entry[1](self.service.refusal(entry[0], code))
+
+
+class _Gather:
+    """Collects the responses of a request's parts."""
+
+    __slots__ = ("_answer", "_context", "_host", "_missing", "_request", "_responses")
+
+    def __init__(self, host: ServiceHost, request: Any, context: RequestContext, answer: Answer, parts: int) -> None:
+        self._host = host
+        self._request = request
+        self._context = context
+        self._answer = answer
+        self._responses: list[Any] = [None] * parts
+        self._missing = parts
+
+    def slot(self, index: int) -> Callable[[Any], None]:
+        def take(response: Any) -> None:
+            self._responses[index] = response
+            self._missing -= 1
+            if not self._missing:
+                self._answer(self._host.service.join(self._request, self._responses, self._context))
+
+        return take

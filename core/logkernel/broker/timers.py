@@ -1,0 +1,61 @@
+"""The one clock, and one heap of timers for everything in the shell that waits."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from heapq import heappop, heappush
+from itertools import count
+
+
+class Clock:
+    """Wall and monotonic time in ms. Machines never see it: they are handed its numbers."""
+
+    def wall_ms(self) -> int:
+        return time.time_ns() // 1_000_000
+
+    def mono_ms(self) -> int:
+        return time.monotonic_ns() // 1_000_000
+
+
+class Timer:
+    __slots__ = ("action", "when_ms")
+
+    def __init__(self, when_ms: int, action: Callable[[], None]) -> None:
+        self.when_ms = when_ms
+        self.action: Callable[[], None] | None = action
+
+    def cancel(self) -> None:
+        self.action = None
+
+
+class Timers:
+    """Call `at` to schedule, `run` when time has passed. `on_earlier` hears of a new earliest deadline."""
+
+    def __init__(self) -> None:
+        self._heap: list[tuple[int, int, Timer]] = []
+        self._order = count()
+        self.on_earlier: Callable[[int], None] | None = None
+
+    def at(self, mono_ms: int, action: Callable[[], None]) -> Timer:
+        timer = Timer(mono_ms, action)
+        earliest = not self._heap or mono_ms < self._heap[0][0]
+        heappush(self._heap, (mono_ms, next(self._order), timer))
+        if earliest and self.on_earlier is not None:
+            self.on_earlier(mono_ms)
+        return timer
+
+    def next_deadline(self) -> int | None:
+        while self._heap and self._heap[0][2].action is None:
+            heappop(self._heap)
+        return self._heap[0][0] if self._heap else None
+
+    def run(self, mono_ms: int) -> int:
+        """Run what is due; returns how many ran."""
+        ran = 0
+        while self._heap and self._heap[0][0] <= mono_ms:
+            action = heappop(self._heap)[2].action
+            if action is not None:
+                action()
+                ran += 1
+        return ran

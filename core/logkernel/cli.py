@@ -1,0 +1,93 @@
+"""The command line: `logkernel serve`."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+DEFAULT_LISTEN = "127.0.0.1:9092"
+
+
+def _parser() -> argparse.ArgumentParser:
+    from logkernel import __version__
+
+    parser = argparse.ArgumentParser(prog="logkernel", description="The commit log as a Python microkernel.")
+    parser.add_argument("--version", action="version", version=f"logkernel {__version__}")
+    commands = parser.add_subparsers(dest="command", required=True)
+    serve = commands.add_parser("serve", help="run a broker that Kafka clients talk to")
+    serve.add_argument("--data", metavar="DIR", help="data folder (log.dirs); default ./data")
+    serve.add_argument("--listen", metavar="HOST:PORT", help=f"listeners; port 0 picks a free one; default {DEFAULT_LISTEN}")
+    serve.add_argument("--config", metavar="FILE", help="logkernel YAML or a Kafka server.properties")
+    serve.add_argument(
+        "--set", metavar="NAME=VALUE", action="append", default=[], dest="settings", help="any setting, by its Kafka name"
+    )
+    serve.add_argument("--log-level", default="INFO", choices=["DEBUG", "INFO", "WARNING", "ERROR"])
+    return parser
+
+
+class _LogFormatter(logging.Formatter):
+    """One `key=value` line an event on stderr; values with blanks are quoted."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        stamp = self.formatTime(record, "%Y-%m-%dT%H:%M:%S")
+        line = f"time={stamp}.{int(record.msecs):03d} level={record.levelname.lower()} logger={record.name}"
+        line += f' event="{record.getMessage()}"'
+        if record.exc_info:
+            line += "\n" + self.formatException(record.exc_info)
+        return line
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Exit codes: 0 ended cleanly, 1 unexpected failure, 2 refused (bad settings, locked directory)."""
+    arguments = _parser().parse_args(argv)
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(_LogFormatter())
+    logging.basicConfig(level=arguments.log_level, handlers=[handler], force=True)
+    return _serve(arguments)
+
+
+def _serve(arguments: argparse.Namespace) -> int:
+    from logkernel.errors import LogkernelError
+
+    try:
+        return _run_broker(arguments)
+    except LogkernelError as error:
+        print(f"logkernel: {error}", file=sys.stderr)
+        return 2
+    except OSError as error:
+        print(f"logkernel: {error}", file=sys.stderr)
+        return 2
+
+
+def _overrides(arguments: argparse.Namespace) -> list[str]:
+    found = list(arguments.settings)
+    if arguments.data:
+        found.append(f"log.dirs={arguments.data}")
+    if arguments.listen:
+        found.append(f"listeners={arguments.listen}")
+    return found
+
+
+def _run_broker(arguments: argparse.Namespace) -> int:
+    from logkernel.broker import serve
+    from logkernel.broker.build import build
+
+    broker = build(arguments.config, _overrides(arguments))
+    listeners = broker.cluster.configured_listeners()
+
+    def ready(server: serve.Server) -> None:
+        addresses = ",".join(f"{listener.host}:{listener.port}" for listener in server.listeners)
+        folders = ",".join(str(Path(path).absolute()) for path in broker.config.get("log.dirs"))
+        print(f"logkernel listening on {addresses} data={folders}", flush=True)
+
+    loop = serve.new_event_loop()
+    try:
+        broker.start()
+        loop.run_until_complete(serve.run(broker, listeners, ready))
+    finally:
+        broker.close()
+        loop.close()
+    return 0

@@ -1,0 +1,139 @@
+"""The plugin manager of one kernel, and a typed face for its hooks.
+
+Built-ins enter by the same door as strangers: entry points of the group `logkernel`. Strangers are
+asked first, so that one of them may stand in for a built-in by answering to its name. Nothing here is
+global: two kernels in a process share no plugin state, as state lives in the objects handed out.
+"""
+
+from __future__ import annotations
+
+import difflib
+import logging
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import Any, TypeVar
+
+import pluggy
+
+from logkernel import hookspecs
+from logkernel.contracts import (
+    CleanupPolicy,
+    Codec,
+    Coordination,
+    ElectionStrategy,
+    Partitioner,
+    Service,
+    StateLog,
+    Transport,
+)
+from logkernel.errors import PluginError, UnsupportedCompressionType
+
+GROUP = "logkernel"
+CODEC_NAMES: Mapping[int, str] = {1: "gzip", 2: "snappy", 3: "lz4", 4: "zstd"}
+"""The protocol's codec ids (bits 0 to 2 of a batch's attributes) and the names that plugins answer to."""
+
+log = logging.getLogger("logkernel.kernel")
+T = TypeVar("T")
+
+
+class Kernel:
+    """Finds plugins and asks them for objects by name.
+
+    `allow` is the operator's list of outside distributions (None: all that are installed); `block`
+    names entry points that are not loaded, built-ins included; `plugins` are registered directly.
+    """
+
+    def __init__(
+        self,
+        *,
+        allow: Collection[str] | None = None,
+        block: Iterable[str] = (),
+        plugins: Iterable[object] = (),
+    ) -> None:
+        self._manager = pluggy.PluginManager(GROUP)
+        self._manager.add_hookspecs(hookspecs)
+        for name in block:
+            self._manager.set_blocked(name)
+        self._load_entry_points(allow)
+        for plugin in plugins:
+            self._manager.register(plugin)
+        self._codecs: dict[int, Codec] = {}
+
+    def _load_entry_points(self, allow: Collection[str] | None) -> None:
+        from importlib.metadata import entry_points
+
+        found = [(point.dist.name if point.dist else "", point) for point in entry_points(group=GROUP)]
+        found.sort(key=lambda pair: pair[0] != GROUP)  # the last registered is asked first: strangers
+        for distribution, point in found:
+            if self._manager.is_blocked(point.name) or self._manager.has_plugin(point.name):
+                continue
+            if distribution != GROUP and allow is not None and distribution not in allow:
+                log.warning("plugin not allowed: entry_point=%s distribution=%s", point.name, distribution)
+                continue
+            try:
+                self._manager.register(point.load(), name=point.name)
+            except Exception as error:
+                raise PluginError(
+                    f"plugin {point.name!r} of distribution {distribution!r} cannot be loaded: {error!r};"
+                    f" mend or uninstall it, or block it by plugins.block"
+                ) from error
+
+    @property
+    def hook(self) -> Any:
+        """pluggy's relay; `hook.logkernel_segment_rolled(...)` tells every plugin."""
+        return self._manager.hook
+
+    def names(self, kind: str) -> list[str]:
+        """All names that plugins provide of one kind, sorted."""
+        return sorted({name for names in self.hook.logkernel_names() for found, name in names if found == kind})
+
+    def _need(self, kind: str, name: str, found: T | None) -> T:
+        if found is not None:
+            return found
+        known = self.names(kind)
+        near = difflib.get_close_matches(name, known, 1)
+        hint = f"; did you mean {near[0]!r}?" if near else ""
+        raise PluginError(f"no plugin provides the {kind} {name!r}{hint} (known: {', '.join(known) or 'none'})")
+
+    def partitioner(self, name: str, settings: Mapping[str, Any], seed: int) -> Partitioner:
+        return self._need(
+            "partitioner", name, self.hook.logkernel_partitioner(name=name, settings=settings, seed=seed)
+        )
+
+    def codec(self, name: str, level: int | None = None) -> Codec:
+        return self._need("codec", name, self.hook.logkernel_codec(name=name, level=level))
+
+    def codec_for(self, codec_id: int) -> Codec:
+        """The codec of a batch's attribute bits, kept; raises `UnsupportedCompressionType`."""
+        codec = self._codecs.get(codec_id)
+        if codec is None:
+            name = CODEC_NAMES.get(codec_id)
+            if name is None:
+                raise UnsupportedCompressionType(f"compression type {codec_id} is not one of {dict(CODEC_NAMES)}")
+            try:
+                codec = self._codecs[codec_id] = self.codec(name)
+            except PluginError as error:
+                raise UnsupportedCompressionType(str(error)) from error
+        return codec
+
+    def election(self, name: str) -> ElectionStrategy:
+        return self._need("election", name, self.hook.logkernel_election(name=name))
+
+    def cleanup(self, name: str) -> CleanupPolicy:
+        return self._need("cleanup policy", name, self.hook.logkernel_cleanup(name=name))
+
+    def transport(self, name: str) -> Transport:
+        return self._need("transport", name, self.hook.logkernel_transport(name=name))
+
+    def coordination(self, name: str, open_log: Callable[[], StateLog]) -> Coordination:
+        return self._need(
+            "coordination", name, self.hook.logkernel_coordination(name=name, open_log=open_log)
+        )
+
+    def service(self, name: str, settings: Mapping[str, Any], cluster: Any) -> Service:
+        return self._need(
+            "service", name, self.hook.logkernel_service(name=name, settings=settings, cluster=cluster)
+        )
+
+    def settings(self) -> list[tuple[str, str, str, str]]:
+        """(name, scope, default, documentation) of every setting that a plugin owns."""
+        return [row for rows in self.hook.logkernel_settings() for row in rows]

@@ -1,0 +1,210 @@
+"""The leader of one partition, as a pure machine.
+
+    event             checks                                      effects
+    on_produce        epoch, min ISR, sequences                   append | answer(error or duplicate)
+    on_appended       -                                           persist?, answer or park, wake
+    on_flushed        -                                           answer what waited for the disk, wake
+    on_append_failed  -                                           answer(error)
+    on_expired        deadlines of parked answers                 answer(REQUEST_TIMED_OUT)
+
+Invariants: `log_start <= high_watermark <= log_end`; the watermark never falls; answers to
+acks=all leave only when the watermark has passed the last offset of their batches.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Any
+
+from logkernel.errors import KafkaError, NotEnoughReplicas, RequestTimedOut
+from logkernel.partition.effects import Effects, Outcome
+from logkernel.partition.producers import ProducerStates
+from logkernel.partition.watermark import high_watermark
+from logkernel.vocabulary import READ_COMMITTED, BatchFacts
+
+
+class Leader:
+    """State of a partition that this node leads. Time is an argument; nothing here does I/O."""
+
+    __slots__ = (
+        "_flushed",
+        "_follower_ends",
+        "_outstanding",
+        "_parked",
+        "flush_messages",
+        "high_watermark",
+        "isr",
+        "leader_epoch",
+        "log_append_time",
+        "log_end",
+        "log_start",
+        "min_isr",
+        "node_id",
+        "producers",
+        "unflushed",
+    )
+
+    def __init__(
+        self,
+        *,
+        node_id: int,
+        leader_epoch: int,
+        isr: tuple[int, ...],
+        log_start: int,
+        log_end: int,
+        high_watermark: int,
+        min_isr: int = 1,
+        flush_messages: int = 2**63 - 1,
+        log_append_time: bool = False,
+        producers: ProducerStates,
+    ) -> None:
+        self.node_id = node_id
+        self.leader_epoch = leader_epoch
+        self.isr = isr
+        self.min_isr = min_isr
+        self.flush_messages = flush_messages
+        self.log_append_time = log_append_time
+        self.log_start = log_start
+        self.log_end = log_end
+        self.high_watermark = max(log_start, min(high_watermark, log_end))
+        self.producers = producers
+        self.unflushed = 0
+        """Records appended since the last flush."""
+        self._outstanding: int | None = None
+        """Log end that a flush under way will make durable; the watermark waits for it."""
+        self._flushed = log_end
+        self._follower_ends: dict[int, int] = {node: -1 for node in isr if node != node_id}
+        self._parked: deque[tuple[int, Any, Outcome, int]] = deque()
+        """(end offset, ticket, outcome, deadline in mono ms), in order of end offset."""
+        self._advance(Effects())
+
+    # ------------------------------------------------------------ events
+
+    def on_produce(self, batches: list[BatchFacts], acks: int, ticket: Any) -> Effects:
+        """Judge batches that were validated; offsets are assigned in place where they are accepted."""
+        effects = Effects()
+        if acks == -1 and len(self.isr) < self.min_isr:
+            effects.answer.append((ticket, _refused(NotEnoughReplicas(
+                f"{len(self.isr)} in-sync replicas, min.insync.replicas is {self.min_isr}"
+            ))))
+            return effects
+        try:
+            for facts in batches:
+                if facts.producer_id >= 0 and not facts.is_control:
+                    known = self.producers.duplicate_of(facts)
+                    if known is not None:
+                        effects.answer.append((ticket, Outcome(0, known[0], -1, self.log_start)))
+                        return effects
+        except KafkaError as error:
+            effects.answer.append((ticket, _refused(error)))
+            return effects
+        offset = self.log_end
+        epoch = self.leader_epoch
+        for facts in batches:
+            delta = facts.last_offset - facts.base_offset
+            facts.base_offset = offset
+            facts.last_offset = offset + delta
+            facts.leader_epoch = epoch
+            offset += delta + 1
+        effects.append = batches
+        return effects
+
+    def on_appended(
+        self, batches: list[BatchFacts], acks: int, ticket: Any, wall_ms: int, deadline_ms: int
+    ) -> Effects:
+        """The batches lie in the log; park or answer `ticket`. `deadline_ms` is monotonic."""
+        effects = Effects()
+        for facts in batches:
+            if facts.producer_id >= 0:
+                self.producers.replay(facts)
+            self.unflushed += facts.last_offset - facts.base_offset + 1
+        end = self.log_end = batches[-1].last_offset + 1
+        if self.unflushed >= self.flush_messages:
+            if self._outstanding is None:
+                self._flushed = max(self._flushed, batches[0].base_offset)
+            effects.persist = self._outstanding = end
+            self.unflushed = 0
+        outcome = Outcome(
+            0, batches[0].base_offset, wall_ms if self.log_append_time else -1, self.log_start
+        )
+        if acks == -1 or effects.persist is not None:
+            self._parked.append((end, ticket, outcome, deadline_ms))
+        else:
+            effects.answer.append((ticket, outcome))
+        self._advance(effects)
+        return effects
+
+    def on_append_failed(self, ticket: Any, error: KafkaError) -> Effects:
+        effects = Effects()
+        effects.answer.append((ticket, _refused(error)))
+        return effects
+
+    def on_flushed(self, end: int) -> Effects:
+        """All below `end` is durable."""
+        effects = Effects()
+        self._flushed = max(self._flushed, end)
+        if self._outstanding is not None and end >= self._outstanding:
+            self._outstanding = None
+        if end >= self.log_end:
+            self.unflushed = 0
+        self._advance(effects)
+        return effects
+
+    def on_expired(self, mono_ms: int) -> Effects:
+        """Answer what waited past its deadline. The records stay: a timeout says nothing of their fate."""
+        effects = Effects()
+        keep: deque[tuple[int, Any, Outcome, int]] = deque()
+        for entry in self._parked:
+            if entry[3] <= mono_ms:
+                effects.answer.append((entry[1], _refused(RequestTimedOut("not replicated in time"))))
+            else:
+                keep.append(entry)
+        self._parked = keep
+        return effects
+
+    def on_log_start(self, offset: int) -> None:
+        """Retention or DeleteRecords moved the log start."""
+        self.log_start = max(self.log_start, offset)
+        self.high_watermark = max(self.high_watermark, self.log_start)
+
+    # ------------------------------------------------------------ questions
+
+    @property
+    def has_parked(self) -> bool:
+        return bool(self._parked)
+
+    def next_deadline(self) -> int | None:
+        """Monotonic ms at which `on_expired` is due."""
+        return min((entry[3] for entry in self._parked), default=None)
+
+    def last_stable_offset(self) -> int:
+        """Below it no transaction is undecided."""
+        unstable = self.producers.first_open_offset
+        return self.high_watermark if unstable is None else min(unstable, self.high_watermark)
+
+    def readable_end(self, isolation: int) -> int:
+        """First offset that a consumer of this isolation level may not see yet."""
+        return self.last_stable_offset() if isolation == READ_COMMITTED else self.high_watermark
+
+    # ------------------------------------------------------------ inside
+
+    def _advance(self, effects: Effects) -> None:
+        """Move the watermark as far as the in-sync replicas allow, answer what it passed."""
+        own_end = self.log_end
+        if self._outstanding is not None:
+            own_end = self._flushed  # what waits for the disk is not ours to promise yet
+        before = self.high_watermark
+        if self._follower_ends:
+            self.high_watermark = high_watermark(before, (own_end, *self._follower_ends.values()))
+        else:
+            self.high_watermark = max(before, own_end)
+        if self.high_watermark > before:
+            effects.wake = True
+        parked = self._parked
+        while parked and parked[0][0] <= self.high_watermark:
+            _, ticket, outcome, _ = parked.popleft()
+            effects.answer.append((ticket, outcome))
+
+
+def _refused(error: KafkaError) -> Outcome:
+    return Outcome(error.code, -1, -1, -1, str(error) or None)

@@ -1,0 +1,60 @@
+"""File and folder names inside a Kafka data directory.
+
+    <topic>-<partition>/00000000000000000042.log        records; the number is the segment's base offset
+                                            .index      offset → position
+                                            .timeindex  timestamp → offset
+                                            .txnindex   aborted transactions
+                                            .snapshot   producer state; the number is the offset after it
+
+A name that ends in `.deleted`, `.cleaned` or `.swap` is a step of a removal or of a rewrite.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+from uuid import UUID
+
+from logkernel.vocabulary import TopicPartition
+
+LOG: Final = ".log"
+INDEX: Final = ".index"
+TIME_INDEX: Final = ".timeindex"
+TXN_INDEX: Final = ".txnindex"
+SNAPSHOT: Final = ".snapshot"
+DELETED: Final = ".deleted"
+CLEANED: Final = ".cleaned"
+SWAP: Final = ".swap"
+DELETE_DIR: Final = "-delete"
+FUTURE_DIR: Final = "-future"
+STRAY_DIR: Final = "-stray"
+MAX_NAME: Final = 255
+
+SEGMENT_SUFFIXES: Final = (LOG, INDEX, TIME_INDEX, TXN_INDEX)
+_DIGITS: Final = 20
+
+
+def offset_name(offset: int, suffix: str) -> str:
+    """`00000000000000000042.log` for offset 42."""
+    return f"{offset:020d}{suffix}"
+
+
+def offset_of(name: str, suffix: str) -> int | None:
+    """The offset in a file name with `suffix`, or None for any other name."""
+    stem = name[: -len(suffix)] if name.endswith(suffix) else ""
+    return int(stem) if len(stem) == _DIGITS and stem.isascii() and stem.isdigit() else None
+
+
+def partition_of(folder: str) -> TopicPartition | None:
+    """The partition whose log lies in `folder`, or None for a folder that is no live log."""
+    if folder.endswith((DELETE_DIR, FUTURE_DIR, STRAY_DIR)):
+        return None
+    topic, dash, number = folder.rpartition("-")
+    if not dash or not topic or not (number.isascii() and number.isdigit()):
+        return None
+    return TopicPartition(topic, int(number))
+
+
+def doomed_name(topic: str, partition: int, unique: UUID) -> str:
+    """The name of a log folder that waits for its removal; the topic is cut where 255 bytes would be passed."""
+    suffix = f"-{partition}.{unique.hex}{DELETE_DIR}"
+    return topic[: MAX_NAME - len(suffix)] + suffix
