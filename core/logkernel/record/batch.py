@@ -74,6 +74,9 @@ _U32: Final = Struct(">I")
 _I32: Final = Struct(">i")
 _I64: Final = Struct(">q")
 
+_MAX_BASE_OFFSET: Final = 2**63 - 2**31
+"""So that no offset within a batch overflows."""
+
 _unpack_header = HEADER.unpack_from
 _pack_i64 = _I64.pack_into
 _pack_i32 = _I32.pack_into
@@ -104,8 +107,10 @@ def parse_header(buf: Buffer, position: int) -> BatchFacts:
     ) = _unpack_header(buf, position)
     if length < HEADER_BYTES - LOG_OVERHEAD:
         raise CorruptMessage(f"batch at {position}: length {length} is less than a header")
-    if last_offset_delta < 0 or count < 0:
-        raise CorruptMessage(f"batch at {position}: last offset delta {last_offset_delta}, count {count}")
+    if last_offset_delta < 0 or count < 0 or not 0 <= base_offset <= _MAX_BASE_OFFSET:
+        raise CorruptMessage(
+            f"batch at {position}: base offset {base_offset}, last offset delta {last_offset_delta}, count {count}"
+        )
     return BatchFacts(
         position,
         length + LOG_OVERHEAD,

@@ -1,18 +1,56 @@
-"""Versionless requests and responses: data."""
+"""Versionless requests and responses: data, what Produce and Fetch carry.
+
+The classes of `offsets` can be taken from here, too, and are then loaded at first use: a broker starts
+without them.
+"""
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from attrs import Factory, define
 
-from logkernel.vocabulary import NO_ID
+from logkernel.contracts import Buffer
+from logkernel.vocabulary import NO_ID, FileSlice
+
+if TYPE_CHECKING:
+    from logkernel.requests.offsets import (
+        DeleteRecordsPartition as DeleteRecordsPartition,
+        DeleteRecordsPartitionResult as DeleteRecordsPartitionResult,
+        DeleteRecordsRequest as DeleteRecordsRequest,
+        DeleteRecordsResponse as DeleteRecordsResponse,
+        DeleteRecordsTopic as DeleteRecordsTopic,
+        DeleteRecordsTopicResult as DeleteRecordsTopicResult,
+        ListOffsetsPartition as ListOffsetsPartition,
+        ListOffsetsPartitionResponse as ListOffsetsPartitionResponse,
+        ListOffsetsRequest as ListOffsetsRequest,
+        ListOffsetsResponse as ListOffsetsResponse,
+        ListOffsetsTopic as ListOffsetsTopic,
+        ListOffsetsTopicResponse as ListOffsetsTopicResponse,
+        OffsetForLeaderEpochEpochEndOffset as OffsetForLeaderEpochEpochEndOffset,
+        OffsetForLeaderEpochRequest as OffsetForLeaderEpochRequest,
+        OffsetForLeaderEpochResponse as OffsetForLeaderEpochResponse,
+        OffsetForLeaderPartition as OffsetForLeaderPartition,
+        OffsetForLeaderTopic as OffsetForLeaderTopic,
+        OffsetForLeaderTopicResult as OffsetForLeaderTopicResult,
+    )
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any:
+        from logkernel.requests import offsets
+
+        if name.startswith("_") or not hasattr(offsets, name):
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        return getattr(offsets, name)
 
 
 @define
 class PartitionProduceData:
     index: int = 0
-    records: bytes | None = None
+    records: Buffer | None = None
+    """Batches as they came. From a socket: a writable view that is valid until `submit` returns."""
 
 
 @define
@@ -50,6 +88,7 @@ class PartitionProduceResponse:
     error_code: int = 0
     base_offset: int = 0
     log_append_time_ms: int | None = None
+    """The broker's time where the topic has LogAppendTime, else None."""
     log_start_offset: int = -1
     record_errors: list[BatchIndexAndErrorMessage] = Factory(list)
     error_message: str | None = None
@@ -161,7 +200,8 @@ class PartitionData:
     high_watermark: int = 0
     last_stable_offset: int = -1
     aborted_transactions: list[AbortedTransaction] | None = None
-    records: bytes | None = None
+    records: Buffer | FileSlice | None = None
+    """Whole batches, perhaps still in their file; the last may be cut off. None where there are none."""
     log_start_offset: int = -1
     preferred_read_replica: int = -1
     diverging_epoch: EpochEndOffset = Factory(EpochEndOffset)
@@ -193,133 +233,3 @@ class FetchResponse:
     error_code: int = 0
     session_id: int = 0
     node_endpoints: list[FetchNodeEndpoint] = Factory(list)
-
-
-@define
-class ListOffsetsPartition:
-    partition_index: int = 0
-    timestamp: int = 0
-    current_leader_epoch: int = -1
-
-
-@define
-class ListOffsetsTopic:
-    name: str = ""
-    partitions: list[ListOffsetsPartition] = Factory(list)
-
-
-@define
-class ListOffsetsRequest:
-    """ListOffsetsRequest (API key 2), versionless."""
-
-    replica_id: int = -1
-    topics: list[ListOffsetsTopic] = Factory(list)
-    isolation_level: int = 0
-    timeout_ms: int = 0
-
-
-@define
-class ListOffsetsPartitionResponse:
-    partition_index: int = 0
-    error_code: int = 0
-    timestamp: int = -1
-    offset: int = -1
-    leader_epoch: int = -1
-
-
-@define
-class ListOffsetsTopicResponse:
-    name: str = ""
-    partitions: list[ListOffsetsPartitionResponse] = Factory(list)
-
-
-@define
-class ListOffsetsResponse:
-    """ListOffsetsResponse (API key 2), versionless."""
-
-    topics: list[ListOffsetsTopicResponse] = Factory(list)
-    throttle_time_ms: int = 0
-
-
-@define
-class OffsetForLeaderPartition:
-    partition: int = 0
-    current_leader_epoch: int = -1
-    leader_epoch: int = 0
-
-
-@define
-class OffsetForLeaderTopic:
-    topic: str = ""
-    partitions: list[OffsetForLeaderPartition] = Factory(list)
-
-
-@define
-class OffsetForLeaderEpochRequest:
-    """OffsetForLeaderEpochRequest (API key 23), versionless."""
-
-    topics: list[OffsetForLeaderTopic] = Factory(list)
-    replica_id: int = -2
-
-
-@define
-class OffsetForLeaderEpochEpochEndOffset:
-    error_code: int = 0
-    partition: int = 0
-    leader_epoch: int = -1
-    end_offset: int = -1
-
-
-@define
-class OffsetForLeaderTopicResult:
-    topic: str = ""
-    partitions: list[OffsetForLeaderEpochEpochEndOffset] = Factory(list)
-
-
-@define
-class OffsetForLeaderEpochResponse:
-    """OffsetForLeaderEpochResponse (API key 23), versionless."""
-
-    throttle_time_ms: int = 0
-    topics: list[OffsetForLeaderTopicResult] = Factory(list)
-
-
-@define
-class DeleteRecordsPartition:
-    partition_index: int = 0
-    offset: int = 0
-
-
-@define
-class DeleteRecordsTopic:
-    name: str = ""
-    partitions: list[DeleteRecordsPartition] = Factory(list)
-
-
-@define
-class DeleteRecordsRequest:
-    """DeleteRecordsRequest (API key 21), versionless."""
-
-    topics: list[DeleteRecordsTopic] = Factory(list)
-    timeout_ms: int = 0
-
-
-@define
-class DeleteRecordsPartitionResult:
-    partition_index: int = 0
-    low_watermark: int = 0
-    error_code: int = 0
-
-
-@define
-class DeleteRecordsTopicResult:
-    name: str = ""
-    partitions: list[DeleteRecordsPartitionResult] = Factory(list)
-
-
-@define
-class DeleteRecordsResponse:
-    """DeleteRecordsResponse (API key 21), versionless."""
-
-    throttle_time_ms: int = 0
-    topics: list[DeleteRecordsTopicResult] = Factory(list)

@@ -54,8 +54,9 @@ class File(Protocol):
 class Mapping(Protocol):
     """A file in memory. Stores reach the disk whenever the system likes, or at `sync`."""
 
-    buffer: Any
-    """Supports slices, `len`, and `struct`'s `pack_into` and `unpack_from`."""
+    @property
+    def buffer(self) -> Any:
+        """Supports slices, `len`, and `struct`'s `pack_into` and `unpack_from`; anew after `resize`."""
 
     def resize(self, size: int) -> None: ...
     def sync(self) -> None: ...

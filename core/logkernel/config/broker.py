@@ -1,0 +1,260 @@
+"""The effective settings of one broker, and through them those of its topics.
+
+Four layers, the first that has a value rules: this broker's dynamic settings (AlterConfigs), the cluster's
+dynamic defaults, what the operator wrote (file, then --set above it), the default. A topic's own settings
+stand above all four. Within that merge Kafka's synonyms rule: ms over minutes over hours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from os import PathLike
+from typing import Any
+
+from logkernel.config import election, loading
+from logkernel.config.definitions import Definitions, Setting, convert
+from logkernel.config.given import Given, TopicSpec, remedy, typed
+from logkernel.config.listeners import Listener, advertise, parse_listeners, spoken
+from logkernel.config.nearest import nearest
+from logkernel.config.topic import TopicSettings
+from logkernel.errors import InvalidConfig
+
+DYNAMIC_TOPIC_CONFIG = 1
+DYNAMIC_BROKER_CONFIG = 2
+DYNAMIC_DEFAULT_BROKER_CONFIG = 3
+STATIC_BROKER_CONFIG = 4
+DEFAULT_CONFIG = 5
+
+_WHERE = {DYNAMIC_BROKER_CONFIG: "AlterConfigs", DYNAMIC_DEFAULT_BROKER_CONFIG: "AlterConfigs, cluster default"}
+_Layer = tuple[int, Mapping[str, Given]]
+
+
+class BrokerConfig:
+    """Immutable: `with_dynamic` gives a new one."""
+
+    __slots__ = ("_base", "_effective", "_loaded", "_values", "layers")
+
+    def __init__(self, loaded: loading.Loaded, dynamic: Sequence[_Layer] = ()) -> None:
+        self._loaded = loaded
+        self.layers: tuple[_Layer, ...] = (*dynamic, (STATIC_BROKER_CONFIG, loaded.given))
+        """(source code, what is given there), the ruling layer first."""
+        self._effective: dict[str, Given] = {}
+        for _, layer in reversed(self.layers):
+            self._effective.update(layer)
+        self._values: dict[str, Any] = {}
+        self._base: dict[str, Any] | None = None
+
+    @classmethod
+    def load(
+        cls,
+        path: str | PathLike[str] | None = None,
+        overrides: Mapping[str, Any] | Sequence[str] = (),
+        plugin_settings: Iterable[tuple[str, str, str, str]] = (),
+    ) -> BrokerConfig:
+        """Settings from a file (our YAML or a Kafka server.properties; None: no file), then `overrides` above it.
+
+        `overrides` is a mapping, or `["name=value", …]`; `plugin_settings` are rows as the hook
+        `logkernel_settings` gives them. Raises ConfigError, which names place, value and remedy.
+        """
+        return cls(loading.load(path, overrides, plugin_settings))
+
+    # ------------------------------------------------------------ what was loaded
+
+    @property
+    def definitions(self) -> Definitions:
+        return self._loaded.definitions
+
+    @property
+    def topics(self) -> dict[str, TopicSpec]:
+        """Topics that the file names: created when absent, their settings applied at start."""
+        return self._loaded.topics
+
+    @property
+    def plugins_allow(self) -> list[str] | None:
+        """The operator's list of outside distributions; None allows all that are installed."""
+        return self._loaded.allow
+
+    @property
+    def plugins_block(self) -> list[str]:
+        """Entry points that are not to be loaded."""
+        return self._loaded.block
+
+    @property
+    def warnings(self) -> list[str]:
+        """What the operator should hear at start: settings without effect."""
+        return self._loaded.warnings
+
+    # ------------------------------------------------------------ one value
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """The effective value, typed (lists are tuples); `default` where neither it nor a synonym has one.
+
+        A Kafka setting without meaning here gives its text where it was written. Raises KeyError for a
+        name that is not known at all.
+        """
+        if name not in self._values:
+            self._values[name] = self._resolve(name)
+        value = self._values[name]
+        return default if value is None else value
+
+    def _resolve(self, name: str) -> Any:
+        setting = self.definitions.broker.get(name)
+        if setting is None:
+            if name in self._effective:
+                return self._effective[name].text
+            if loading.unused.is_unused(name):
+                return None
+            raise KeyError(name)
+        chain = [self.definitions.broker[part] for part in (name, *setting.synonyms)]
+        for part in chain:
+            if part.name in self._effective:
+                return convert(typed(part, self._effective[part.name].text), part.name, name)
+        for part in chain:
+            if part.default is not None:
+                return convert(typed(part, part.default), part.name, name)
+        return None
+
+    def origin(self, name: str) -> str:
+        """Where the effective value was written: "broker.yaml:12", "--set", "AlterConfigs" or "default"."""
+        setting = self.definitions.broker.get(name)
+        for part in (name, *(setting.synonyms if setting else ())):
+            if part in self._effective:
+                return self._effective[part].where
+        return "default"
+
+    # ------------------------------------------------------------ listeners
+
+    @property
+    def listeners(self) -> tuple[Listener, ...]:
+        """Where to listen: plain-text listeners, without those of a KRaft controller."""
+        return self._spoken("listeners")
+
+    def advertised(self, bound: Mapping[str, int], hostname: str) -> tuple[Listener, ...]:
+        """What clients are told, once ports are bound (listener name → port). `hostname` stands in for 0.0.0.0."""
+        told = self._spoken("advertised.listeners") if self.get("advertised.listeners") else ()
+        return advertise(self.listeners, told, bound, hostname)
+
+    def _spoken(self, name: str) -> tuple[Listener, ...]:
+        protocols = ",".join(self.get("listener.security.protocol.map"))
+        return spoken(parse_listeners(",".join(self.get(name))), protocols, self.get("controller.listener.names"))
+
+    # ------------------------------------------------------------ topics
+
+    def topic_settings(self, overrides: Mapping[str, str] | None = None) -> TopicSettings:
+        """A topic's effective settings; `overrides` are its own, by their full names.
+
+        Raises InvalidConfig. A name that no plugin owns any more is kept in `plugin`.
+        """
+        if self._base is None:
+            self._base = self._topic_base()
+        if not overrides:
+            return TopicSettings(**self._base)
+        values = dict(self._base)
+        plugin = dict(values["plugin"])
+        for name, text in election.paired(overrides).items():
+            setting = self.definitions.topic.get(name)
+            if setting is None or setting.plugin:
+                plugin[name] = text
+            elif not setting.inert:
+                values[_attribute(name)] = self._typed_topic(setting, text)
+        values["plugin"] = plugin
+        return TopicSettings(**values)
+
+    def _topic_base(self) -> dict[str, Any]:
+        values: dict[str, Any] = {}
+        plugin: dict[str, str] = {}
+        for name, setting in self.definitions.topic.items():
+            if setting.plugin:
+                given = self._effective.get(name)
+                plugin[name] = given.text if given else setting.default or ""
+            elif not setting.inert:
+                values[_attribute(name)] = self._topic_default(setting)
+        return {**values, "plugin": plugin}
+
+    def _topic_default(self, setting: Setting) -> Any:
+        for part in setting.synonyms:
+            if part in self._effective:
+                value = typed(self.definitions.broker[part], self._effective[part].text)
+                return convert(value, part, setting.name)
+        assert setting.default is not None
+        return typed(setting, setting.default)
+
+    def _typed_topic(self, setting: Setting, text: str) -> Any:
+        try:
+            return typed(setting, text)
+        except ValueError as error:
+            raise InvalidConfig(f"{setting.name}={text}: {error}; {remedy(setting)}") from None
+
+    def validate_topic_config(self, name: str, value: str) -> None:
+        """Raises InvalidConfig where no topic setting has this name, or where it does not take this value."""
+        setting = self.definitions.topic.get(name)
+        if setting is None:
+            raise InvalidConfig(f"{name}={value}: no topic setting has this name; {self._near(name)}")
+        self._typed_topic(setting, value)
+
+    def validate_topic(self, overrides: Mapping[str, str]) -> None:
+        """All of a topic's own settings, one by one and together; raises InvalidConfig."""
+        for name, value in overrides.items():
+            self.validate_topic_config(name, value)
+        if election.conflict(overrides):
+            raise InvalidConfig(
+                f"election={overrides[election.ELECTION]} and {election.UNCLEAN}={overrides[election.UNCLEAN]} are"
+                f" one setting and say different things; set one of the two"
+            )
+        try:
+            loading.check_together(overrides, self.definitions.topic)
+        except ValueError as error:
+            raise InvalidConfig(str(error)) from None
+
+    def _near(self, name: str) -> str:
+        for topic in self.definitions.defaults.get(name, ()):
+            return f"for one topic it is called {topic}"
+        near = nearest(name, self.definitions.topic)
+        return f"did you mean {near}?" if near else "DescribeConfigs lists all names"
+
+    # ------------------------------------------------------------ changes at run time
+
+    def validate_broker_config(self, name: str, value: str) -> None:
+        """Raises InvalidConfig where a running broker can't take this."""
+        setting = self.definitions.broker.get(name)
+        if setting is None:
+            near = nearest(name, self.definitions.broker)
+            hint = f"did you mean {near}?" if near else "DescribeConfigs lists all names"
+            raise InvalidConfig(f"{name}={value}: no broker setting has this name; {hint}")
+        if not setting.dynamic:
+            raise InvalidConfig(f"{name}={value}: a running broker can't change it; set it in its file and start anew")
+        self._typed_topic(setting, value)
+
+    def with_dynamic(self, broker: Mapping[str, str], default: Mapping[str, str] | None = None) -> BrokerConfig:
+        """These settings with other dynamic layers: all that AlterConfigs keeps of this broker, and of all brokers.
+
+        Raises InvalidConfig for a value that is out of bounds.
+        """
+        layers = [
+            (source, {name: Given(name, text, _WHERE[source]) for name, text in self._taken(given or {}).items()})
+            for source, given in ((DYNAMIC_BROKER_CONFIG, broker), (DYNAMIC_DEFAULT_BROKER_CONFIG, default))
+        ]
+        return BrokerConfig(self._loaded, layers)
+
+    def _taken(self, changes: Mapping[str, str]) -> Mapping[str, str]:
+        for name, value in changes.items():
+            self.validate_broker_config(name, value)
+        return election.paired(changes)
+
+    # ------------------------------------------------------------ for DescribeConfigs
+
+    def describe_topic(self, overrides: Mapping[str, str], keys: Iterable[str] | None = None) -> list[Any]:
+        """`describe.Described` of each topic setting, or of those of `keys` that exist; no keys are all."""
+        from logkernel.config.describe import describe_topic
+
+        return describe_topic(self, overrides, keys)
+
+    def describe_broker(self, keys: Iterable[str] | None = None) -> list[Any]:
+        """`describe.Described` of each broker setting, or of those of `keys` that exist; no keys are all."""
+        from logkernel.config.describe import describe_broker
+
+        return describe_broker(self, keys)
+
+
+def _attribute(name: str) -> str:
+    return name.replace(".", "_").replace("-", "_")

@@ -1,0 +1,94 @@
+"""What each setting is: name, type, default, bounds, documentation. The tables are built at first use.
+
+Three kinds of names are known: settings with a meaning here (`tables()`), Kafka settings without one
+(`unused`, accepted with a warning), and what plugins own (`Definitions.with_plugins`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import cache
+
+from attrs import Factory, define, frozen
+
+from logkernel.config.values import STRING, Validator
+
+BROKER = "broker"
+TOPIC = "topic"
+
+
+@frozen
+class Setting:
+    """One setting. `default` is text as a file would give it; None means not set."""
+
+    name: str
+    type: int
+    default: str | None
+    validator: Validator | None
+    doc: str
+    scope: str = BROKER
+    synonyms: tuple[str, ...] = ()
+    """Broker settings that rule where this one is not given, the first before the second."""
+    dynamic: bool = False
+    """A running broker takes a new value by AlterConfigs. Every topic setting is dynamic."""
+    sensitive: bool = False
+    """Never shown: DescribeConfigs gives no value."""
+    inert: bool = False
+    """A topic setting of Kafka that is kept and described, and has no effect here."""
+    plugin: bool = False
+    """Owned by a plugin."""
+
+
+@define
+class Definitions:
+    """All settings by name, of brokers and of topics."""
+
+    broker: dict[str, Setting]
+    topic: dict[str, Setting]
+    defaults: dict[str, tuple[str, ...]] = Factory(dict)
+    """Broker setting → the topic settings that it is the default of."""
+
+    def __attrs_post_init__(self) -> None:
+        for setting in self.topic.values():
+            for name in setting.synonyms:
+                self.defaults[name] = (*self.defaults.get(name, ()), setting.name)
+
+    def with_plugins(self, rows: Iterable[tuple[str, str, str, str]]) -> Definitions:
+        """These and what plugins own, rows as the hook `logkernel_settings` gives them.
+
+        A broker may give the default of a plugin's topic setting by the same name. A name that the core
+        knows already stays as the core knows it.
+        """
+        broker, topic = dict(self.broker), dict(self.topic)
+        for name, scope, default, doc in rows:
+            own = Setting(name, STRING, default, None, doc, scope=scope, plugin=True)
+            if name in self.broker or name in self.topic:
+                continue
+            if scope == TOPIC:
+                topic[name] = Setting(name, STRING, default, None, doc, scope=TOPIC, synonyms=(name,), plugin=True)
+                own = Setting(name, STRING, default, None, f"Default of the topic setting. {doc}", plugin=True)
+            broker[name] = own
+        return Definitions(broker, topic)
+
+
+@cache
+def tables() -> Definitions:
+    """The core's settings, checked for names given twice."""
+    from logkernel.config import table_broker, table_log, table_services, table_topic
+
+    broker: dict[str, Setting] = {}
+    for row in (*table_broker.ROWS, *table_log.ROWS, *table_services.ROWS):
+        assert row.name not in broker, row.name
+        broker[row.name] = row
+    return Definitions(broker, {row.name: row for row in table_topic.ROWS})
+
+
+_UNIT_MS = {"ms": 1, "minutes": 60_000, "hours": 3_600_000}
+
+
+def convert(value: int, from_name: str, to_name: str) -> int:
+    """`value` of one setting in the unit of another, by the last word of their names; negative is unlimited."""
+    from_ms, to_ms = _UNIT_MS.get(from_name.rpartition(".")[2]), _UNIT_MS.get(to_name.rpartition(".")[2])
+    if from_ms is None or to_ms is None or from_ms == to_ms:
+        return value
+    return -1 if value < 0 else value * from_ms // to_ms

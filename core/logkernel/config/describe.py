@@ -1,0 +1,116 @@
+"""Settings for people and tools: what DescribeConfigs tells of each, as plain data."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
+
+from attrs import Factory, define
+
+from logkernel.config import election
+from logkernel.config.definitions import Setting, convert
+from logkernel.config.given import typed
+from logkernel.config.values import render
+
+if TYPE_CHECKING:
+    from logkernel.config.broker import BrokerConfig
+
+DEFAULT_CONFIG = 5
+DYNAMIC_TOPIC_CONFIG = 1
+DYNAMIC_DEFAULT_BROKER_CONFIG = 3
+
+
+@define
+class Synonym:
+    name: str
+    value: str | None
+    source: int
+
+
+@define
+class Described:
+    """One setting. `value` is None where it is not set or must not be shown; codes are DescribeConfigs'."""
+
+    name: str
+    value: str | None
+    source: int
+    type: int
+    sensitive: bool
+    read_only: bool
+    documentation: str
+    synonyms: list[Synonym] = Factory(list)
+    """Every place that has a value, the ruling one first."""
+
+
+def describe_topic(
+    config: BrokerConfig, overrides: Mapping[str, str], keys: Iterable[str] | None = None
+) -> list[Described]:
+    overrides = election.paired(overrides)
+    return [_topic(config, setting, overrides) for setting in _chosen(config.definitions.topic, keys)]
+
+
+def _chosen(settings: Mapping[str, Setting], keys: Iterable[str] | None) -> list[Setting]:
+    wanted = set(keys) if keys else None
+    return [settings[name] for name in sorted(settings) if wanted is None or name in wanted]
+
+
+def _topic(config: BrokerConfig, setting: Setting, overrides: Mapping[str, str]) -> Described:
+    places: list[Synonym] = []
+    if setting.name in overrides:
+        places.append(Synonym(setting.name, overrides[setting.name], DYNAMIC_TOPIC_CONFIG))
+    for name in setting.synonyms:
+        places += _places(config, name)
+    value, source = setting.default, DEFAULT_CONFIG
+    if places and places[0].source != DEFAULT_CONFIG:
+        source = places[0].source
+        value = places[0].value if source == DYNAMIC_TOPIC_CONFIG else _in_unit(config, places[0], setting)
+    return Described(
+        setting.name, value, source, setting.type, setting.sensitive, False, setting.doc, places
+    )
+
+
+def _in_unit(config: BrokerConfig, place: Synonym, setting: Setting) -> str | None:
+    """A broker's value in the topic setting's unit: log.retention.hours=1 is retention.ms=3600000."""
+    if place.value is None or place.name.rpartition(".")[2] == setting.name.rpartition(".")[2]:
+        return place.value
+    return render(convert(typed(config.definitions.broker[place.name], place.value), place.name, setting.name))
+
+
+def _places(config: BrokerConfig, name: str) -> list[Synonym]:
+    """Every layer of the broker that has a value for `name`, the default last."""
+    found = [Synonym(name, layer[name].text, source) for source, layer in config.layers if name in layer]
+    default = config.definitions.broker[name].default
+    if default is not None:
+        found.append(Synonym(name, default, DEFAULT_CONFIG))
+    return found
+
+
+def describe_broker(config: BrokerConfig, keys: Iterable[str] | None = None) -> list[Described]:
+    return [_broker(config, setting) for setting in _chosen(config.definitions.broker, keys)]
+
+
+def _broker(config: BrokerConfig, setting: Setting) -> Described:
+    places = [place for name in (setting.name, *setting.synonyms) for place in _places(config, name)]
+    if setting.sensitive:
+        places = [Synonym(place.name, None, place.source) for place in places]
+    own = next((place for place in places if place.name == setting.name), None)
+    value = own.value if own else None
+    source = places[0].source if places else DEFAULT_CONFIG
+    return Described(
+        setting.name, value, source, setting.type, setting.sensitive, not setting.dynamic, setting.doc, places
+    )
+
+
+def describe_defaults(config: BrokerConfig, keys: Iterable[str] | None = None) -> list[Described]:
+    """The cluster's dynamic defaults: what AlterConfigs keeps of the broker named ""."""
+    layer = dict(config.layers).get(DYNAMIC_DEFAULT_BROKER_CONFIG, {})
+    rows = []
+    for setting in _chosen(config.definitions.broker, keys):
+        if setting.name in layer:
+            value = None if setting.sensitive else layer[setting.name].text
+            source = DYNAMIC_DEFAULT_BROKER_CONFIG
+            place = Synonym(setting.name, value, source)
+            rows.append(
+                Described(setting.name, value, source, setting.type, setting.sensitive, False, setting.doc, [place])
+            )
+    return rows

@@ -1,0 +1,99 @@
+"""Addresses: where a broker listens, and what it tells clients to connect to."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import NamedTuple
+
+DEFAULT_NAME = "PLAINTEXT"
+_FORM = re.compile(
+    r"(?:(?P<name>[A-Za-z][A-Za-z0-9_.-]*)://)?(?P<host>\[[0-9A-Fa-f:.%\w]+\]|[^\s:/\[\],]*):(?P<port>\d{1,5})"
+)
+ANY_HOST = ("", "0.0.0.0", "::")
+
+
+class Listener(NamedTuple):
+    """`host` is empty for every interface; IPv6 addresses stand without brackets."""
+
+    name: str
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{self.name}://{host}:{self.port}"
+
+
+def parse_listeners(text: str) -> tuple[Listener, ...]:
+    """The addresses in `text`: NAME://host:port, host:port or :port, comma-separated.
+
+    A nameless address is called PLAINTEXT, further ones PLAINTEXT-2, PLAINTEXT-3, …; names and (save port 0
+    and different hosts) ports must differ. Raises ValueError that says what would be right.
+    """
+    found: list[Listener] = []
+    for part in text.split(","):
+        found.append(_parse_one(part.strip(), [listener.name for listener in found]))
+    names = [listener.name for listener in found]
+    for name in names:
+        if names.count(name) > 1:
+            raise ValueError(f"the name {name} is given twice; give each listener a name of its own")
+    addresses = [(listener.host, listener.port) for listener in found if listener.port]
+    if len(set(addresses)) < len(addresses):
+        raise ValueError("two listeners have one address; give each a port of its own")
+    return tuple(found)
+
+
+def _parse_one(text: str, taken: list[str]) -> Listener:
+    match = _FORM.fullmatch(text)
+    if match is None:
+        raise ValueError(f"{text!r} is no address: write PLAINTEXT://host:9092, host:9092 or :9092")
+    port = int(match["port"])
+    if port > 65535:
+        raise ValueError(f"the port of {text!r} must lie between 0 and 65535")
+    name = match["name"].upper() if match["name"] else _free_name(taken)
+    return Listener(name, match["host"].strip("[]"), port)
+
+
+def _free_name(taken: list[str]) -> str:
+    number = len(taken) + 1
+    return DEFAULT_NAME if DEFAULT_NAME not in taken else f"{DEFAULT_NAME}-{number}"
+
+
+def spoken(listeners: tuple[Listener, ...], protocols: str, controller: tuple[str, ...]) -> tuple[Listener, ...]:
+    """The listeners that are a broker's and in plain text. `protocols` is listener.security.protocol.map.
+
+    Raises ValueError where a listener is to speak TLS or SASL, or where none is left.
+    """
+    skip = {name.upper() for name in controller}
+    kinds = {"SSL": "SSL", "SASL_SSL": "SASL_SSL", "SASL_PLAINTEXT": "SASL_PLAINTEXT"}
+    for pair in filter(None, (part.strip() for part in protocols.split(","))):
+        name, sign, kind = pair.partition(":")
+        if not sign:
+            raise ValueError(f"listener.security.protocol.map={protocols}: {pair!r} must be NAME:PROTOCOL")
+        kinds[name.strip().upper()] = kind.strip().upper()
+    kept = tuple(listener for listener in listeners if listener.name not in skip)
+    for listener in kept:
+        if kinds.get(listener.name, DEFAULT_NAME) != DEFAULT_NAME:
+            raise ValueError(f"{listener} would speak {kinds[listener.name]}, which is not served; use PLAINTEXT")
+    if not kept:
+        raise ValueError("no listener is left for clients; add one such as PLAINTEXT://:9092")
+    return kept
+
+
+def advertise(
+    listeners: tuple[Listener, ...], advertised: tuple[Listener, ...], bound: Mapping[str, int], hostname: str
+) -> tuple[Listener, ...]:
+    """What clients are told, in the order of `listeners`. `bound` gives the port that each name got.
+
+    An advertised address rules (its port 0 means the bound one); else a listener's own host, or `hostname`
+    where it takes every interface.
+    """
+    told = {listener.name: listener for listener in advertised}
+    out = []
+    for listener in listeners:
+        shown = told.get(listener.name, listener)
+        host = hostname if shown.host in ANY_HOST else shown.host
+        port = shown.port if listener.name in told and shown.port else bound.get(listener.name, listener.port)
+        out.append(Listener(listener.name, host, port))
+    return tuple(out)

@@ -1,0 +1,225 @@
+"""From a file and overrides to settings that are known and within their bounds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from attrs import Factory, define
+
+from logkernel.config import election, unused
+from logkernel.config.definitions import Definitions, Setting, tables
+from logkernel.config.given import Given, TopicSpec, Written, checked, from_overrides, refuse, typed, unknown
+from logkernel.config.values import INT, SHORT
+from logkernel.errors import ConfigError
+
+SPEC_NAMES = {"partitions": INT, "replication.factor": SHORT}
+"""What a topic in a file has beside its settings."""
+
+
+@define
+class Loaded:
+    """What a BrokerConfig is made of."""
+
+    definitions: Definitions
+    given: dict[str, Given]
+    topics: dict[str, TopicSpec] = Factory(dict)
+    allow: list[str] | None = None
+    block: list[str] = Factory(list)
+    warnings: list[str] = Factory(list)
+
+
+def load(
+    path: str | PathLike[str] | None,
+    overrides: Mapping[str, Any] | Sequence[str],
+    plugin_settings: Iterable[tuple[str, str, str, str]],
+) -> Loaded:
+    """Read, judge and merge; raises ConfigError for the first thing that is wrong."""
+    definitions = tables().with_plugins(plugin_settings)
+    written = _read(path) if path is not None else Written()
+    warnings: list[str] = []
+    given = _layer(written.broker, definitions, warnings)
+    last: dict[str, Given] = {row.name: row for row in from_overrides(overrides)}
+    above = _layer(list(last.values()), definitions, warnings)
+    if election.ELECTION in above or election.UNCLEAN in above:
+        given = {name: row for name, row in given.items() if name not in (election.ELECTION, election.UNCLEAN)}
+    if "node.id" in above or "broker.id" in above:
+        given = {name: row for name, row in given.items() if name not in ("node.id", "broker.id")}
+    given |= above
+    _check_ids(given)
+    _check_listeners(given, definitions)
+    warnings += _shadowed(given, definitions)
+    topics = {name: _topic(name, *said, definitions) for name, said in written.topics.items()}
+    return Loaded(definitions, given, topics, written.allow, written.block, warnings)
+
+
+def _read(path: str | PathLike[str]) -> Written:
+    file = Path(path)
+    try:
+        text = file.read_text(encoding="utf-8-sig")
+    except OSError as error:
+        raise ConfigError(f"{file}: it can't be read: {error.strerror}; check the path of --config") from None
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{file}: byte {error.start} is not UTF-8; save the file as UTF-8") from None
+    if _is_properties(file, text):
+        from logkernel.config.properties import read_properties
+
+        return read_properties(text, str(file))
+    from logkernel.config.yaml_file import read_yaml
+
+    return read_yaml(text, str(file))
+
+
+def _is_properties(file: Path, text: str) -> bool:
+    if file.suffix in (".yaml", ".yml", ".properties"):
+        return file.suffix == ".properties"
+    from logkernel.config.properties import LOOKS_LIKE
+
+    lines = (line for line in text.splitlines() if line.strip() and line.lstrip()[0] not in "#!")
+    return LOOKS_LIKE.match(next(lines, "")) is not None
+
+
+def _layer(rows: list[Given], definitions: Definitions, warnings: list[str]) -> dict[str, Given]:
+    """The rows of one file or command line, judged, with the election's two names made one."""
+    out: dict[str, Given] = {}
+    for row in rows:
+        setting = definitions.broker.get(row.name)
+        if setting is not None:
+            checked(setting, row)
+        elif unused.is_unused(row.name):
+            warnings.append(f"{row.where}: {row.name} is a Kafka setting that has no effect here")
+        else:
+            raise _unknown_broker(row, definitions)
+        out[row.name] = row
+    texts = {name: out[name].text for name in (election.ELECTION, election.UNCLEAN) if name in out}
+    if election.conflict(texts):
+        raise _election_conflict(out)
+    for name, text in election.paired(texts).items():
+        if name not in out:
+            source = out[election.UNCLEAN if name == election.ELECTION else election.ELECTION]
+            out[name] = Given(name, text, source.where)
+    return out
+
+
+def _unknown_broker(row: Given, definitions: Definitions) -> ConfigError:
+    topic = definitions.topic.get(row.name)
+    if topic is not None and topic.synonyms:
+        return refuse(row, "this is a topic's setting", f"its default for all topics is {topic.synonyms[0]}")
+    return unknown(row, [*definitions.broker, *unused.names()])
+
+
+def _election_conflict(rows: Mapping[str, Given]) -> ConfigError:
+    one, other = rows[election.ELECTION], rows[election.UNCLEAN]
+    return ConfigError(
+        f"{one.where}: {one.name}={one.text} and {other.where}: {other.name}={other.text} are one setting"
+        f" and say different things; remove one of the two lines"
+    )
+
+
+def _check_ids(given: Mapping[str, Given]) -> None:
+    node, broker = given.get("node.id"), given.get("broker.id")
+    if node and broker and int(broker.text) >= 0 and int(node.text) != int(broker.text):
+        raise ConfigError(
+            f"{node.where}: node.id={node.text} and {broker.where}: broker.id={broker.text} name one number"
+            f" and differ; remove broker.id"
+        )
+    if broker and not node and int(broker.text) < 0:
+        raise refuse(broker, "a number of -1 asks for one to be generated, which isn't done", "set node.id=1, say")
+
+
+def _check_listeners(given: Mapping[str, Given], definitions: Definitions) -> None:
+    from logkernel.config.listeners import parse_listeners, spoken
+
+    def text(name: str) -> str:
+        return given[name].text if name in given else definitions.broker[name].default or ""
+
+    skipped = tuple(name.strip() for name in text("controller.listener.names").split(",") if name.strip())
+    row = given.get("listeners") or Given("listeners", text("listeners"), "default")
+    try:
+        names = {one.name for one in spoken(parse_listeners(row.text), text("listener.security.protocol.map"), skipped)}
+    except ValueError as error:
+        raise refuse(row, str(error), "mend the address") from None
+    advertised = given.get("advertised.listeners")
+    if advertised is None or not advertised.text:
+        return
+    try:
+        told = parse_listeners(advertised.text)
+    except ValueError as error:
+        raise refuse(advertised, str(error), "mend the address") from None
+    for one in told:
+        if one.host in ("0.0.0.0", "::"):
+            raise refuse(advertised, f"clients can't connect to {one.host}", "name a host that they can reach")
+        if one.name not in names | {name.upper() for name in skipped}:
+            known = ", ".join(sorted(names))
+            raise refuse(advertised, f"no listener is called {one.name}", f"use a name from listeners ({known})")
+
+
+def _shadowed(given: Mapping[str, Given], definitions: Definitions) -> list[str]:
+    """Warnings of settings that a finer synonym overrules."""
+    out = []
+    for name, row in given.items():
+        setting = definitions.broker.get(name)
+        if setting is None or name in ("node.id", "log.flush.interval.ms"):
+            continue
+        for other in setting.synonyms:
+            if other in given:
+                low = given[other]
+                out.append(f"{low.where}: {other}={low.text} has no effect, as {name}={row.text} ({row.where}) rules")
+    return out
+
+
+def _topic(name: str, given: Given, rows: list[Given], definitions: Definitions) -> TopicSpec:
+    numbers: dict[str, int] = {}
+    config: dict[str, Given] = {}
+    for row in rows:
+        if row.name in SPEC_NAMES:
+            numbers[row.name] = _count(row)
+            continue
+        setting = definitions.topic.get(row.name)
+        if setting is None:
+            raise _unknown_topic(row, definitions)
+        checked(setting, row)
+        config[row.name] = row
+    texts = {key: row.text for key, row in config.items()}
+    if election.conflict(texts):
+        raise _election_conflict(config)
+    try:
+        check_together(texts, definitions.topic)
+    except ValueError as error:
+        raise ConfigError(f"{given.where}: topic {name}: {error}") from None
+    line = int(given.where.rpartition(":")[2])
+    return TopicSpec(
+        numbers.get("partitions", -1), numbers.get("replication.factor", -1), dict(election.paired(texts)), line, given.where
+    )
+
+
+def _count(row: Given) -> int:
+    number = Setting(row.name, SPEC_NAMES[row.name], None, None, "")
+    value: int = checked(number, row)
+    if value < 1 and value != -1:
+        raise refuse(row, "must be at least 1", "give such a number, or remove it for the broker's default")
+    return value
+
+
+def _unknown_topic(row: Given, definitions: Definitions) -> ConfigError:
+    for topic in definitions.defaults.get(row.name, ()):
+        return refuse(row, "this is a broker's setting", f"for one topic it is called {topic}")
+    return unknown(row, [*definitions.topic, *SPEC_NAMES], "topic setting")
+
+
+def check_together(config: Mapping[str, str], settings: Mapping[str, Setting]) -> None:
+    """What only holds of several topic settings at once; raises ValueError with names, values and remedy."""
+    low = _value(config, settings, "min.compaction.lag.ms")
+    high = _value(config, settings, "max.compaction.lag.ms")
+    if low is not None and high is not None and low > high:
+        raise ValueError(
+            f"min.compaction.lag.ms={low} is above max.compaction.lag.ms={high}; lower the one or raise the other"
+        )
+    if (config.get("remote.storage.enable") or "false").strip().lower() == "true":
+        raise ValueError("remote.storage.enable=true: there is no tiered storage; leave it false")
+
+
+def _value(config: Mapping[str, str], settings: Mapping[str, Setting], name: str) -> Any:
+    return typed(settings[name], config[name]) if name in config else None

@@ -1,0 +1,41 @@
+"""The known name that a misspelt one most likely means."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+_UNITS = {
+    "days": ("hours", "ms"),
+    "day": ("hours", "ms"),
+    "weeks": ("hours", "ms"),
+    "hour": ("hours",),
+    "hrs": ("hours",),
+    "h": ("hours",),
+    "min": ("minutes",),
+    "mins": ("minutes",),
+    "minute": ("minutes",),
+    "seconds": ("ms", "minutes"),
+    "secs": ("ms",),
+    "sec": ("ms",),
+    "s": ("ms",),
+    "millis": ("ms",),
+    "milliseconds": ("ms",),
+    "mb": ("bytes",),
+    "kb": ("bytes",),
+    "gb": ("bytes",),
+    "size": ("bytes",),
+}
+"""Units that people write → the units that settings come in, best first: letters alone would mislead here."""
+
+
+def nearest(name: str, known: Iterable[str]) -> str | None:
+    """The nearest of `known`, or None where nothing is near."""
+    import difflib
+
+    names = set(known)
+    stem, _, unit = name.lower().replace("_", ".").replace("-", ".").rpartition(".")
+    for word in (unit, *_UNITS.get(unit, ())):
+        if f"{stem}.{word}" in names:
+            return f"{stem}.{word}"
+    found = difflib.get_close_matches(name, sorted(names), 1, 0.6)
+    return found[0] if found else None

@@ -1,0 +1,196 @@
+"""The types of settings: text to value, value to text, and the bounds that a value must keep.
+
+Kafka's types with the codes that DescribeConfigs uses. A setting travels as text (files, the wire, the
+metadata log); it is parsed where it is used.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, Final
+
+BOOLEAN: Final = 1
+STRING: Final = 2
+INT: Final = 3
+SHORT: Final = 4
+LONG: Final = 5
+DOUBLE: Final = 6
+LIST: Final = 7
+CLASS: Final = 8
+PASSWORD: Final = 9
+
+TYPE_NAMES: Final = {
+    BOOLEAN: "boolean",
+    STRING: "string",
+    INT: "int",
+    SHORT: "short",
+    LONG: "long",
+    DOUBLE: "double",
+    LIST: "list",
+    CLASS: "class",
+    PASSWORD: "password",
+}
+_BITS: Final = {SHORT: 15, INT: 31, LONG: 63}
+_MAX_DIGITS: Final = 19
+"""Digits of the largest LONG: longer text is refused before it is converted."""
+
+Validator = Callable[[Any], None]
+"""Raises ValueError, with what would be right, for a value out of bounds; `str()` of it says the bounds."""
+
+
+def parse(kind: int, text: str) -> Any:
+    """The typed value of `text`; raises ValueError that says what would be right. Lists give tuples."""
+    text = text.strip()
+    if kind in _BITS:
+        return _whole(kind, text)
+    if kind == BOOLEAN:
+        lowered = text.lower()
+        if lowered not in ("true", "false"):
+            raise ValueError("must be true or false")
+        return lowered == "true"
+    if kind == DOUBLE:
+        return _double(text)
+    if kind == LIST:
+        return tuple(part.strip() for part in text.split(",")) if text else ()
+    return text
+
+
+def _whole(kind: int, text: str) -> int:
+    digits = text[1:] if text[:1] in ("-", "+") else text
+    if not (digits.isascii() and digits.isdigit()):
+        raise ValueError("must be a whole number")
+    value = int(text) if len(digits.lstrip("0")) <= _MAX_DIGITS else 2**64
+    limit = 1 << _BITS[kind]
+    if not -limit <= value < limit:
+        raise ValueError(f"must lie between {-limit} and {limit - 1}, as it is of type {TYPE_NAMES[kind]}")
+    return value
+
+
+def _double(text: str) -> float:
+    try:
+        value = float(text) if "_" not in text else math.nan
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value):
+        raise ValueError("must be a number such as 0.5")
+    return value
+
+
+def render(value: Any) -> str:
+    """The text of a typed value, so that `parse(kind, render(value)) == value`."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, list | tuple):
+        return ",".join(str(part) for part in value)
+    return str(value)
+
+
+class Between:
+    """A number from `low` to `high`, both included; None is no bound."""
+
+    __slots__ = ("high", "low")
+
+    def __init__(self, low: float | None = None, high: float | None = None) -> None:
+        self.low = low
+        self.high = high
+
+    def __call__(self, value: Any) -> None:
+        if (self.low is not None and value < self.low) or (self.high is not None and value > self.high):
+            raise ValueError(f"must be {self}")
+
+    def __str__(self) -> str:
+        if self.high is None:
+            return f"at least {self.low}"
+        return f"at most {self.high}" if self.low is None else f"between {self.low} and {self.high}"
+
+
+class Either:
+    """One odd value, or what another validator takes, e.g. -1 or 1 to 9."""
+
+    __slots__ = ("odd", "rest")
+
+    def __init__(self, odd: Any, rest: Validator) -> None:
+        self.odd = odd
+        self.rest = rest
+
+    def __call__(self, value: Any) -> None:
+        if value != self.odd:
+            try:
+                self.rest(value)
+            except ValueError:
+                raise ValueError(f"must be {self}") from None
+
+    def __str__(self) -> str:
+        return f"{self.odd}, or {self.rest}"
+
+
+class OneOf:
+    """One of some words."""
+
+    __slots__ = ("words",)
+
+    def __init__(self, *words: str) -> None:
+        self.words = words
+
+    def __call__(self, value: Any) -> None:
+        if value not in self.words:
+            raise ValueError(f"must be {self}")
+
+    def __str__(self) -> str:
+        return f"one of {', '.join(self.words)}"
+
+
+class Each:
+    """A list of words: each must please a validator (where there is one), none empty, none twice."""
+
+    __slots__ = ("bounds", "empty")
+
+    def __init__(self, bounds: OneOf | None = None, *, empty: bool = True) -> None:
+        self.bounds = bounds
+        self.empty = empty
+
+    def __call__(self, value: Any) -> None:
+        if not value and not self.empty:
+            raise ValueError(f"must be {self}")
+        for part in value:
+            if not part:
+                raise ValueError("must not have an empty element: remove the spare comma")
+            if self.bounds is not None and part not in self.bounds.words:
+                raise ValueError(f"must be {self}")
+        if len(set(value)) < len(value):
+            raise ValueError("must not name an element twice")
+
+    def __str__(self) -> str:
+        what = f"of {', '.join(self.bounds.words)}" if self.bounds else "of names"
+        return f"a list {what}{'' if self.empty else ', not empty'}"
+
+
+class NonEmpty:
+    """Text that is not empty."""
+
+    __slots__ = ()
+
+    def __call__(self, value: Any) -> None:
+        if not value:
+            raise ValueError(f"must be {self}")
+
+    def __str__(self) -> str:
+        return "not empty"
+
+
+class Throttled:
+    """`*`, or pairs partition:broker (KIP-73)."""
+
+    __slots__ = ()
+
+    def __call__(self, value: Any) -> None:
+        if value in ((), ("*",)):
+            return
+        for part in value:
+            partition, _, broker = part.partition(":")
+            if not (partition.isascii() and partition.isdigit() and broker.isascii() and broker.isdigit()):
+                raise ValueError(f"must be {self}")
+
+    def __str__(self) -> str:
+        return "*, or partition:broker pairs such as 0:101,1:102"

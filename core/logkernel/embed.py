@@ -1,0 +1,324 @@
+"""A log in this process: no socket, no thread of its own, until it is told to listen.
+
+    with logkernel.open("data") as log:
+        log.create_topic("orders", partitions=3, partitioner="keyed")
+        log.append("orders", b"value", key=b"key")
+        for record in log.read("orders", partition=0):
+            ...
+
+The caller steps the kernel: timers (retention, flush, expiry) run inside `append`, `read` and `step`.
+While it listens, an event loop in a thread owns the broker and the calls here are handed to it.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+from logkernel.contracts import Partitioner, RequestContext
+from logkernel.errors import LogkernelError, error_for
+from logkernel.partition.effects import Outcome
+from logkernel.vocabulary import READ_UNCOMMITTED, Record, TopicPartition
+
+if TYPE_CHECKING:
+    import asyncio
+
+    from logkernel.broker.broker import Broker
+    from logkernel.broker.serve import Server
+
+T = TypeVar("T")
+Headers = Mapping[str, bytes | None] | Sequence[tuple[str, bytes | None]]
+NEVER_MS = 2**62
+
+
+class RecordMetadata(NamedTuple):
+    """Where a record was written."""
+
+    topic: str
+    partition: int
+    offset: int
+    timestamp_ms: int
+
+
+class _Ticket:
+    """Takes the outcome of one append."""
+
+    __slots__ = ("outcome",)
+
+    def __init__(self) -> None:
+        self.outcome: Outcome | None = None
+
+    def appended(self, base_offset: int) -> None:
+        pass
+
+    def deliver(self, outcome: Outcome) -> None:
+        self.outcome = outcome
+
+
+class EmbeddedLog:
+    """An open kernel with its data. Use as a context manager, or call `close`."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+        self._mutex = threading.RLock()
+        self._partitioners: dict[str, Partitioner] = {}
+        self._listening: _Listening | None = None
+        self._closed = False
+        broker.start()
+
+    # ------------------------------------------------------------ life
+
+    def __enter__(self) -> EmbeddedLog:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Stop listening, flush, close; may be called twice."""
+        if self._closed:
+            return
+        if self._listening is not None:
+            self._listening.stop()
+            self._listening = None
+        with self._mutex:
+            self._closed = True
+            self._broker.close()
+
+    def step(self) -> int | None:
+        """Run timers that are due; returns the next deadline on the monotonic clock in ms."""
+        return self._run(self._broker.step)
+
+    def listen(self, address: str = "127.0.0.1:0") -> str:
+        """Serve Kafka clients too, from a thread; returns the "host:port" that was bound."""
+        if self._listening is not None:
+            raise LogkernelError(f"already listening on {self._listening.address}")
+        host, _, port = address.rpartition(":")
+        self._listening = _Listening(self._broker, host or "127.0.0.1", int(port))
+        return self._listening.address
+
+    def _run(self, work: Callable[[], T]) -> T:
+        listening = self._listening
+        if listening is not None:
+            return listening.run(work)
+        with self._mutex:
+            if self._closed:
+                raise LogkernelError("this log is closed; open it again")
+            return work()
+
+    # ------------------------------------------------------------ topics
+
+    def create_topic(
+        self, name: str, partitions: int = -1, *, config: Mapping[str, str] | None = None, **settings: Any
+    ) -> None:
+        """Create a topic. `config` has Kafka's names; keywords are the same names with `_` for `.`.
+
+        Raises `TopicAlreadyExists`, `InvalidTopicException`, `InvalidPartitions`, `InvalidConfig`.
+        """
+        wanted = {key.replace("_", "."): _text(value) for key, value in settings.items()}
+        wanted.update({key: _text(value) for key, value in (config or {}).items()})
+        self._run(lambda: self._broker.admin.create(name, partitions, wanted))
+
+    def delete_topic(self, name: str) -> None:
+        """Delete a topic with its records. Raises `UnknownTopicOrPartition`."""
+        self._run(lambda: self._broker.admin.delete(name))
+        self._partitioners.pop(name, None)
+
+    def topics(self) -> dict[str, int]:
+        """Topic name → number of partitions, internal topics left out."""
+        return self._run(
+            lambda: {
+                name: len(topic.partitions)
+                for name, topic in sorted(self._broker.cluster.topics.items())
+                if not topic.internal
+            }
+        )
+
+    def start_offset(self, topic: str, partition: int = 0) -> int:
+        """First offset that can be read."""
+        return self._run(lambda: self._broker.replica(TopicPartition(topic, partition)).log.start_offset)
+
+    def end_offset(self, topic: str, partition: int = 0) -> int:
+        """One past the last offset that can be read: the high watermark."""
+        return self._run(lambda: self._broker.replica(TopicPartition(topic, partition)).leader.high_watermark)
+
+    # ------------------------------------------------------------ append and read
+
+    def append(
+        self,
+        topic: str,
+        value: bytes | None,
+        *,
+        key: bytes | None = None,
+        headers: Headers = (),
+        timestamp_ms: int = -1,
+        partition: int | None = None,
+    ) -> RecordMetadata:
+        """Append one record; when it returns, the record is as durable as the topic's flush settings say."""
+        pairs = tuple(headers.items() if isinstance(headers, Mapping) else headers)
+        return self.append_many(topic, [Record(key, value, pairs, timestamp_ms)], partition=partition)[0]
+
+    def append_many(
+        self, topic: str, records: Iterable[Record], *, partition: int | None = None
+    ) -> list[RecordMetadata]:
+        """Append records, one batch a partition. Raises the Kafka error of the first batch that is refused."""
+        return self._run(lambda: self._append(topic, list(records), partition))
+
+    def _append(self, topic: str, records: list[Record], partition: int | None) -> list[RecordMetadata]:
+        wall_ms = self._broker.clock.wall_ms()
+        by_partition: dict[int, list[int]] = {}
+        for index, record in enumerate(records):
+            if record.timestamp_ms < 0:
+                record.timestamp_ms = wall_ms
+            chosen = self._partition(topic, record) if partition is None else partition
+            by_partition.setdefault(chosen, []).append(index)
+        found: list[RecordMetadata | None] = [None] * len(records)
+        for chosen, indexes in by_partition.items():
+            base = self._append_batch(TopicPartition(topic, chosen), [records[index] for index in indexes], wall_ms)
+            for offset, index in enumerate(indexes, base):
+                found[index] = RecordMetadata(topic, chosen, offset, records[index].timestamp_ms)
+        self._broker.step()
+        return [metadata for metadata in found if metadata is not None]
+
+    def _append_batch(self, name: TopicPartition, records: list[Record], wall_ms: int) -> int:
+        from logkernel.record.encode import encode_batch
+
+        ticket = _Ticket()
+        data = bytearray(encode_batch(records))
+        self._broker.replica(name).produce(data, -1, ticket, wall_ms, NEVER_MS)
+        outcome = ticket.outcome
+        if outcome is None:
+            raise LogkernelError(f"{name}: the append waits for other replicas")
+        if outcome.error_code:
+            raise error_for(outcome.error_code, outcome.error_message or str(name))
+        return outcome.base_offset
+
+    def _partition(self, topic: str, record: Record) -> int:
+        count = self._broker.cluster.partition_count(topic)
+        if count is None:
+            raise self._broker.absence(topic, 0)(topic)
+        partitioner = self._partitioners.get(topic)
+        if partitioner is None:
+            settings = self._broker.admin.topic_settings(topic)
+            partitioner = self._partitioners[topic] = self._broker.kernel.partitioner(
+                settings.partitioner, settings.plugin, self._broker.clock.wall_ms()
+            )
+        return partitioner.partition(record.key, record.value, count, range(count))
+
+    def read(
+        self, topic: str, partition: int = 0, offset: int | None = None, *, max_bytes: int = 1 << 20
+    ) -> Iterator[Record]:
+        """Records from `offset` (default: the first) to the end as it is now. Raises `OffsetOutOfRange`."""
+        position = self.start_offset(topic, partition) if offset is None else offset
+        while True:
+            records = self.read_some(topic, partition, position, max_bytes)
+            if not records:
+                return
+            yield from records
+            position = records[-1].offset + 1
+
+    def read_some(self, topic: str, partition: int, offset: int, max_bytes: int = 1 << 20) -> list[Record]:
+        """About `max_bytes` of records from `offset`, at least one batch; empty at the end."""
+        return self._run(lambda: self._read_some(TopicPartition(topic, partition), offset, max_bytes))
+
+    def _read_some(self, name: TopicPartition, offset: int, max_bytes: int) -> list[Record]:
+        from logkernel.record.decode import decode_all
+
+        self._broker.step()
+        found = self._broker.replica(name).read(offset, max_bytes, READ_UNCOMMITTED, min_one=True)
+        if found is None:
+            return []
+        records = decode_all(found.read(), self._broker.kernel.codec_for, skip_control=True)
+        return [record for record in records if record.offset >= offset]
+
+    def request(self, request: Any) -> Any:
+        """Answer a versionless request of `logkernel.requests`, e.g. a `DescribeConfigsRequest`."""
+        return self._run(lambda: self._submit(request))
+
+    def _submit(self, request: Any) -> Any:
+        future: Future[Any] = Future()
+        self._broker.submit(request, RequestContext(client_id="embedded"), future.set_result)
+        if not future.done():
+            raise LogkernelError(f"{type(request).__name__} waits for an event; use a served broker for it")
+        return future.result()
+
+
+class _Listening:
+    """An event loop in a thread that owns the broker while it listens."""
+
+    def __init__(self, broker: Broker, host: str, port: int) -> None:
+        self._broker = broker
+        self._started: Future[str] = Future()
+        self._loop: asyncio.AbstractEventLoop
+        self._stopping: asyncio.Event
+        self._thread = threading.Thread(target=self._main, args=(host, port), name="logkernel-listen", daemon=True)
+        self._thread.start()
+        self.address = self._started.result()
+
+    def _main(self, host: str, port: int) -> None:
+        from logkernel.broker.serve import new_event_loop
+
+        loop = self._loop = new_event_loop()
+        try:
+            loop.run_until_complete(self._serve(host, port))
+        finally:
+            loop.close()
+
+    async def _serve(self, host: str, port: int) -> None:
+        import asyncio
+
+        from logkernel.broker.serve import Server
+
+        self._stopping = asyncio.Event()
+        server: Server = Server(self._broker)
+        try:
+            await server.start([("PLAINTEXT", host, port)])
+        except BaseException as error:
+            self._started.set_exception(error)
+            return
+        self._started.set_result(f"{server.listeners[0].host}:{server.listeners[0].port}")
+        await self._stopping.wait()
+        await server.close()
+
+    def run(self, work: Callable[[], T]) -> T:
+        done: Future[T] = Future()
+
+        def call() -> None:
+            try:
+                done.set_result(work())
+            except BaseException as error:
+                done.set_exception(error)
+
+        if threading.current_thread() is self._thread:
+            return work()
+        self._loop.call_soon_threadsafe(call)
+        return done.result()
+
+    def stop(self) -> None:
+        self._loop.call_soon_threadsafe(self._stopping.set)
+        self._thread.join()
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, (list, tuple)):
+        return ",".join(map(str, value))
+    return str(value)
+
+
+def open(path: str | Path | None = None, **settings: Any) -> EmbeddedLog:
+    """Open a log: durable in the folder `path`, or in memory without one.
+
+    Keywords are broker settings with `_` for `.`, e.g. `num_partitions=3`. Raises `DataDirectoryLocked`
+    where another process has the folder, `ConfigError` for a bad setting.
+    """
+    from logkernel.broker.build import build
+
+    overrides = [f"{name.replace('_', '.')}={_text(value)}" for name, value in settings.items()]
+    if path is not None:
+        overrides.append(f"log.dirs={path}")
+    return EmbeddedLog(build(None, overrides, in_memory=path is None))

@@ -1,0 +1,577 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
+"""The functions of `pure`, compiled: same arguments, same answers, same errors. The layout is drawn there.
+
+Nothing is read before it is bounded: a record's fields by the record's end, the record by the batch's.
+"""
+
+from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_Check, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
+from cpython.object cimport PyObject, PyTypeObject
+from cpython.ref cimport Py_INCREF
+from cpython.tuple cimport PyTuple_New, PyTuple_SET_ITEM
+from cpython.unicode cimport PyUnicode_DecodeUTF8
+from libc.stdint cimport INT64_MAX, INT64_MIN, int32_t, int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdlib cimport free, realloc
+from libc.string cimport memcpy, memset
+
+from logkernel.record import pure as _pure
+from logkernel.vocabulary import Record as _Record
+
+cdef object Record = _Record
+cdef object Columns = _pure.Columns
+cdef object fault = _pure.fault
+cdef object encode_headers = _pure.encode_headers
+cdef tuple NOTHING = ()
+
+cdef enum:
+    OK = 0
+    BAD_VARINT = 1
+    BAD_LENGTH = 2
+    BAD_END = 3
+    BAD_HEADERS = 4
+    BAD_TIMESTAMP = 5
+    BAD_DELTA = 6
+    TRAILING = 7
+    BAD_COUNT = 8
+    TOO_LARGE = 9
+    MIN_RECORD_BYTES = 7
+
+if (_pure.BAD_VARINT, _pure.TOO_LARGE, _pure.MIN_RECORD_BYTES) != (BAD_VARINT, TOO_LARGE, MIN_RECORD_BYTES):
+    raise ImportError("the compiled codec was built from another version of the plain one")
+
+
+# ---------------------------------------------------------------- read
+
+cdef struct Raw:
+    # One record within its batch; a size of -1 is null.
+    int64_t timestamp_delta
+    int32_t offset_delta
+    int32_t key_size
+    int32_t value_size
+    int32_t header_count
+    const uint8_t *key
+    const uint8_t *value
+    const uint8_t *headers      # at their count
+    const uint8_t *pairs        # behind their count
+    const uint8_t *end
+
+
+cdef inline int read_varint(const uint8_t **cursor, const uint8_t *end, int32_t *value) noexcept nogil:
+    cdef const uint8_t *p = cursor[0]
+    cdef uint32_t raw, byte
+    cdef int shift
+    if p >= end:
+        return BAD_VARINT
+    raw = p[0]
+    p += 1
+    if raw & 0x80:
+        raw &= 0x7F
+        shift = 7
+        while True:
+            if p >= end:
+                return BAD_VARINT
+            byte = p[0]
+            p += 1
+            if shift == 28 and byte > 0x0F:
+                return BAD_VARINT
+            raw |= (byte & 0x7F) << shift
+            if byte < 0x80:
+                break
+            shift += 7
+    cursor[0] = p
+    value[0] = <int32_t> ((raw >> 1) ^ (~(raw & 1) + 1))
+    return OK
+
+
+cdef inline int read_varlong(const uint8_t **cursor, const uint8_t *end, int64_t *value) noexcept nogil:
+    cdef const uint8_t *p = cursor[0]
+    cdef uint64_t raw = 0, byte
+    cdef int shift = 0
+    while True:
+        if p >= end:
+            return BAD_VARINT
+        byte = p[0]
+        p += 1
+        if shift == 63 and byte > 1:
+            return BAD_VARINT
+        raw |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            break
+        shift += 7
+    cursor[0] = p
+    value[0] = <int64_t> ((raw >> 1) ^ (~(raw & 1) + 1))
+    return OK
+
+
+cdef inline int read_blob(
+    const uint8_t **cursor, const uint8_t *end, const uint8_t **blob, int32_t *size
+) noexcept nogil:
+    cdef int code = read_varint(cursor, end, size)
+    if code:
+        return code
+    blob[0] = cursor[0]
+    if size[0] < 0:
+        size[0] = -1
+    elif size[0] > end - cursor[0]:
+        return BAD_END
+    else:
+        cursor[0] += size[0]
+    return OK
+
+
+cdef inline int check_headers(const uint8_t *p, const uint8_t *end, int32_t count) noexcept nogil:
+    cdef const uint8_t *blob
+    cdef int32_t size, i
+    cdef int code
+    if count < 0 or count > (end - p) >> 1:
+        return BAD_HEADERS
+    for i in range(count):
+        code = read_blob(&p, end, &blob, &size)
+        if code or size < 0:
+            return BAD_HEADERS
+        code = read_blob(&p, end, &blob, &size)
+        if code:
+            return code
+    return OK if p == end else BAD_END
+
+
+cdef inline int read_record(const uint8_t **cursor, const uint8_t *end, Raw *raw) noexcept nogil:
+    # Reads one record with the structure of its headers, and moves the cursor behind it.
+    cdef int32_t size
+    cdef const uint8_t *p
+    cdef int code = read_varint(cursor, end, &size)
+    if code:
+        return code
+    p = cursor[0]
+    if size < MIN_RECORD_BYTES - 1 or size > end - p:
+        return BAD_LENGTH
+    raw.end = end = p + size
+    p += 1
+    code = read_varlong(&p, end, &raw.timestamp_delta)
+    if code:
+        return code
+    code = read_varint(&p, end, &raw.offset_delta)
+    if code:
+        return code
+    code = read_blob(&p, end, &raw.key, &raw.key_size)
+    if code:
+        return code
+    code = read_blob(&p, end, &raw.value, &raw.value_size)
+    if code:
+        return code
+    if p >= end:
+        return BAD_END
+    raw.headers = p
+    code = read_varint(&p, end, &raw.header_count)
+    if code:
+        return code
+    raw.pairs = p
+    cursor[0] = end
+    if raw.header_count == 0:
+        return OK if p == end else BAD_END
+    return check_headers(p, end, raw.header_count)
+
+
+cdef inline int absolute(int64_t base, int64_t delta, int64_t *value) noexcept nogil:
+    value[0] = <int64_t> (<uint64_t> base + <uint64_t> delta)
+    return BAD_TIMESTAMP if ((base ^ value[0]) & (delta ^ value[0])) < 0 else OK
+
+
+cdef int bound(Py_buffer *view, Py_ssize_t start, Py_ssize_t end, Py_ssize_t count) except -1:
+    if start < 0 or end < start or end > view.len:
+        raise _pure.InvalidRecord(f"records from {start} to {end} do not lie in {view.len} bytes")
+    if count < 0 or count > (end - start) // MIN_RECORD_BYTES:
+        raise fault(0, BAD_COUNT)
+    return 0
+
+
+def walk(buf, Py_ssize_t start, Py_ssize_t end, Py_ssize_t count, int64_t base_timestamp_ms):
+    cdef Py_buffer view
+    cdef int64_t least = INT64_MAX, largest = -1, timestamp = -1
+    cdef Py_ssize_t index = 0, null_key = -1
+    cdef const uint8_t *p
+    cdef const uint8_t *stop
+    cdef Raw raw
+    cdef int code = OK
+    PyObject_GetBuffer(buf, &view, PyBUF_SIMPLE)
+    try:
+        bound(&view, start, end, count)
+        p = <const uint8_t *> view.buf + start
+        stop = <const uint8_t *> view.buf + end
+        for index in range(count):
+            code = read_record(&p, stop, &raw)
+            if code:
+                break
+            code = absolute(base_timestamp_ms, raw.timestamp_delta, &timestamp)
+            if code:
+                break
+            if raw.offset_delta != index:
+                code = BAD_DELTA
+                break
+            if timestamp != -1 and timestamp < least:
+                least = timestamp
+            if timestamp > largest:
+                largest = timestamp
+            if raw.key_size < 0 and null_key < 0:
+                null_key = index
+        if code == OK and p != stop:
+            code = TRAILING
+    finally:
+        PyBuffer_Release(&view)
+    if code:
+        raise fault(index, code)
+    return (-1 if least == INT64_MAX else least), largest, null_key
+
+
+# ---------------------------------------------------------------- decode
+
+cdef inline object make_blob(const uint8_t *data, int32_t size):
+    if size < 0:
+        return None
+    return PyBytes_FromStringAndSize(<const char *> data, size)
+
+
+cdef tuple make_headers(Raw *raw):
+    # The structure was checked by read_record.
+    cdef const uint8_t *p = raw.pairs
+    cdef const uint8_t *blob = NULL
+    cdef int32_t size = 0, i
+    cdef tuple headers = PyTuple_New(raw.header_count)
+    cdef object pair
+    for i in range(raw.header_count):
+        read_blob(&p, raw.end, &blob, &size)
+        name = PyUnicode_DecodeUTF8(<char *> blob, size, "surrogateescape")
+        read_blob(&p, raw.end, &blob, &size)
+        pair = (name, make_blob(blob, size))
+        Py_INCREF(pair)
+        PyTuple_SET_ITEM(headers, i, pair)
+    return headers
+
+
+def decode_records(
+    buf,
+    Py_ssize_t start,
+    Py_ssize_t end,
+    Py_ssize_t count,
+    int64_t base_offset,
+    int64_t base_timestamp_ms,
+    append_time_ms=None,
+):
+    cdef Py_buffer view
+    cdef const uint8_t *p
+    cdef const uint8_t *stop
+    cdef Raw raw
+    cdef Py_ssize_t index
+    cdef int code
+    cdef int64_t timestamp = -1
+    cdef list records
+    cdef object record
+    cdef bint appended = append_time_ms is not None
+    cdef int64_t append_time = append_time_ms if appended else -1
+    PyObject_GetBuffer(buf, &view, PyBUF_SIMPLE)
+    try:
+        bound(&view, start, end, count)
+        p = <const uint8_t *> view.buf + start
+        stop = <const uint8_t *> view.buf + end
+        records = []
+        for index in range(count):
+            code = read_record(&p, stop, &raw)
+            if not code:
+                code = absolute(base_timestamp_ms, raw.timestamp_delta, &timestamp)
+            if code:
+                raise fault(index, code)
+            record = (<PyTypeObject *> Record).tp_new(Record, <PyObject *> NOTHING, NULL)
+            record.key = make_blob(raw.key, raw.key_size)
+            record.value = make_blob(raw.value, raw.value_size)
+            record.headers = make_headers(&raw) if raw.header_count else NOTHING
+            record.timestamp_ms = append_time if appended else timestamp
+            record.offset = base_offset + raw.offset_delta
+            records.append(record)
+        if p != stop:
+            raise fault(max(count - 1, 0), TRAILING)
+    finally:
+        PyBuffer_Release(&view)
+    return records
+
+
+# ---------------------------------------------------------------- columns
+
+cdef struct Sizes:
+    Py_ssize_t keys
+    Py_ssize_t values
+    Py_ssize_t headers
+    Py_ssize_t index
+
+
+cdef int measure(const uint8_t *p, const uint8_t *stop, Py_ssize_t count, int64_t base, Sizes *sizes) noexcept nogil:
+    # First pass: everything is checked, and the columns' sizes are known.
+    cdef Raw raw
+    cdef Py_ssize_t index
+    cdef int64_t timestamp
+    cdef int code
+    for index in range(count):
+        sizes.index = index
+        code = read_record(&p, stop, &raw)
+        if not code:
+            code = absolute(base, raw.timestamp_delta, &timestamp)
+        if code:
+            return code
+        if raw.key_size > 0:
+            sizes.keys += raw.key_size
+        if raw.value_size > 0:
+            sizes.values += raw.value_size
+        sizes.headers += raw.end - raw.headers
+    return OK if p == stop else TRAILING
+
+
+cdef struct Blobs:
+    uint8_t *validity
+    int32_t *ends
+    uint8_t *data
+    int32_t used
+
+
+cdef inline void put_blob_column(Blobs *blobs, Py_ssize_t index, const uint8_t *data, int32_t size) noexcept nogil:
+    if size >= 0:
+        blobs.validity[index >> 3] |= 1 << (index & 7)
+        memcpy(blobs.data + blobs.used, data, size)
+        blobs.used += size
+    blobs.ends[index + 1] = blobs.used
+
+
+cdef bytes new_bytes(Py_ssize_t size):
+    return PyBytes_FromStringAndSize(NULL, size)
+
+
+cdef void fill(
+    const uint8_t *p, const uint8_t *stop, Py_ssize_t count, int64_t base_offset, int64_t base_timestamp,
+    bint appended, int64_t append_time, int64_t *offsets, int64_t *timestamps,
+    Blobs *keys, Blobs *values, int32_t *header_ends, uint8_t *headers,
+) noexcept nogil:
+    # Second pass over what `measure` has checked.
+    cdef Raw raw
+    cdef Py_ssize_t index, size
+    cdef int32_t used = 0
+    for index in range(count):
+        read_record(&p, stop, &raw)
+        offsets[index] = base_offset + raw.offset_delta
+        timestamps[index] = append_time if appended else base_timestamp + raw.timestamp_delta
+        put_blob_column(keys, index, raw.key, raw.key_size)
+        put_blob_column(values, index, raw.value, raw.value_size)
+        size = raw.end - raw.headers
+        memcpy(headers + used, raw.headers, size)
+        used += <int32_t> size
+        header_ends[index + 1] = used
+
+
+def columns(
+    buf,
+    Py_ssize_t start,
+    Py_ssize_t end,
+    Py_ssize_t count,
+    int64_t base_offset,
+    int64_t base_timestamp_ms,
+    append_time_ms=None,
+):
+    cdef Py_buffer view
+    cdef Sizes sizes
+    cdef Blobs keys, values
+    cdef int code
+    cdef const uint8_t *first
+    cdef const uint8_t *stop
+    cdef bytes offsets, timestamps, key_validity, key_ends, key_data, value_validity, value_ends, value_data
+    cdef bytes header_ends, header_data
+    cdef int64_t *offset_column
+    cdef int64_t *timestamp_column
+    cdef int32_t *header_column
+    cdef uint8_t *header_bytes
+    cdef bint appended = append_time_ms is not None
+    cdef int64_t append_time = append_time_ms if appended else -1
+    memset(&sizes, 0, sizeof(sizes))
+    PyObject_GetBuffer(buf, &view, PyBUF_SIMPLE)
+    try:
+        bound(&view, start, end, count)
+        if end - start > 0x7FFFFFFF:
+            raise fault(0, TOO_LARGE)
+        first = <const uint8_t *> view.buf + start
+        stop = <const uint8_t *> view.buf + end
+        with nogil:
+            code = measure(first, stop, count, base_timestamp_ms, &sizes)
+        if code:
+            raise fault(sizes.index, code)
+        offsets, timestamps = new_bytes(8 * count), new_bytes(8 * count)
+        key_validity, key_ends, key_data = new_bytes((count + 7) >> 3), new_bytes(4 * count + 4), new_bytes(sizes.keys)
+        value_validity, value_ends = new_bytes((count + 7) >> 3), new_bytes(4 * count + 4)
+        value_data, header_ends, header_data = (
+            new_bytes(sizes.values), new_bytes(4 * count + 4), new_bytes(sizes.headers)
+        )
+        prepare(&keys, key_validity, key_ends, key_data)
+        prepare(&values, value_validity, value_ends, value_data)
+        offset_column = <int64_t *> PyBytes_AS_STRING(offsets)
+        timestamp_column = <int64_t *> PyBytes_AS_STRING(timestamps)
+        header_column = <int32_t *> PyBytes_AS_STRING(header_ends)
+        header_column[0] = 0
+        header_bytes = <uint8_t *> PyBytes_AS_STRING(header_data)
+        with nogil:
+            fill(
+                first, stop, count, base_offset, base_timestamp_ms, appended, append_time,
+                offset_column, timestamp_column, &keys, &values, header_column, header_bytes,
+            )
+    finally:
+        PyBuffer_Release(&view)
+    return Columns(
+        count, offsets, timestamps, key_validity, key_ends, key_data,
+        value_validity, value_ends, value_data, header_ends, header_data,
+    )
+
+
+cdef void prepare(Blobs *blobs, bytes validity, bytes ends, bytes data):
+    blobs.validity = <uint8_t *> PyBytes_AS_STRING(validity)
+    memset(blobs.validity, 0, PyBytes_GET_SIZE(validity))
+    blobs.ends = <int32_t *> PyBytes_AS_STRING(ends)
+    blobs.ends[0] = 0
+    blobs.data = <uint8_t *> PyBytes_AS_STRING(data)
+    blobs.used = 0
+
+
+# ---------------------------------------------------------------- encode
+
+cdef class Out:
+    # Bytes that grow; freed with the object, whatever is raised meanwhile.
+    cdef uint8_t *data
+    cdef Py_ssize_t used
+    cdef Py_ssize_t room
+
+    def __dealloc__(self):
+        free(self.data)
+
+    cdef int reserve(self, Py_ssize_t more) except -1:
+        cdef Py_ssize_t room = self.used + more
+        cdef uint8_t *data
+        if room <= self.room:
+            return 0
+        room = max(room, 2 * self.room, 4096)
+        data = <uint8_t *> realloc(self.data, room)
+        if data == NULL:
+            raise MemoryError
+        self.data = data
+        self.room = room
+        return 0
+
+
+cdef inline uint64_t zigzag(int64_t value) noexcept nogil:
+    return (<uint64_t> value << 1) ^ <uint64_t> (value >> 63)
+
+
+cdef inline int varint_size(uint64_t raw) noexcept nogil:
+    cdef int size = 1
+    while raw > 0x7F:
+        raw >>= 7
+        size += 1
+    return size
+
+
+cdef inline uint8_t *put_varint(uint8_t *p, uint64_t raw) noexcept nogil:
+    while raw > 0x7F:
+        p[0] = <uint8_t> (raw & 0x7F | 0x80)
+        p += 1
+        raw >>= 7
+    p[0] = <uint8_t> raw
+    return p + 1
+
+
+cdef inline uint8_t *put_blob(uint8_t *p, bytes blob) noexcept:
+    cdef Py_ssize_t size
+    if blob is None:
+        p[0] = 1
+        return p + 1
+    size = PyBytes_GET_SIZE(blob)
+    p = put_varint(p, zigzag(size))
+    memcpy(p, PyBytes_AS_STRING(blob), size)
+    return p + size
+
+
+cdef inline bytes as_bytes(object blob):
+    if blob is None or PyBytes_Check(blob):
+        return blob
+    return bytes(memoryview(blob))
+
+
+cdef inline Py_ssize_t blob_size(bytes blob) noexcept:
+    if blob is None:
+        return 1
+    return varint_size(zigzag(PyBytes_GET_SIZE(blob))) + PyBytes_GET_SIZE(blob)
+
+
+def encode_records(records, int64_t base_offset, int64_t base_timestamp_ms, bint preserve_offsets):
+    cdef Out out = Out()
+    cdef Py_ssize_t index = 0, body
+    cdef int64_t largest = -1, delta = -1, following, timestamp, offset, elapsed
+    cdef bytes key, value, headers
+    cdef uint8_t *p
+    for record in records:
+        following = index
+        if preserve_offsets:
+            offset = record.offset
+            following = <int64_t> (<uint64_t> offset - <uint64_t> base_offset)
+        if following <= delta or following > 0x7FFFFFFF:
+            raise fault(index, BAD_DELTA)
+        delta = following
+        timestamp = record.timestamp_ms
+        if timestamp > largest:
+            largest = timestamp
+        elapsed = <int64_t> (<uint64_t> timestamp - <uint64_t> base_timestamp_ms)
+        if ((timestamp ^ base_timestamp_ms) & (timestamp ^ elapsed)) < 0:
+            raise fault(index, BAD_TIMESTAMP)
+        key, value, headers = as_bytes(record.key), as_bytes(record.value), b"\0"
+        if record.headers:
+            headers = encode_headers(record.headers)
+        body = 1 + varint_size(zigzag(elapsed)) + varint_size(zigzag(delta))
+        body += blob_size(key) + blob_size(value) + PyBytes_GET_SIZE(headers)
+        if out.used + body > 0x7FFFFFFF - 128:
+            raise fault(index, TOO_LARGE)
+        out.reserve(body + 5)
+        p = put_varint(out.data + out.used, zigzag(body))
+        p[0] = 0
+        p = put_varint(p + 1, zigzag(elapsed))
+        p = put_varint(p, zigzag(delta))
+        p = put_blob(p, key)
+        p = put_blob(p, value)
+        memcpy(p, PyBytes_AS_STRING(headers), PyBytes_GET_SIZE(headers))
+        out.used = p + PyBytes_GET_SIZE(headers) - out.data
+        index += 1
+    return PyBytes_FromStringAndSize(<const char *> out.data, out.used), largest, delta
+
+
+# ---------------------------------------------------------------- hash
+
+cdef inline uint32_t little_word(const uint8_t *p) noexcept nogil:
+    return p[0] | <uint32_t> p[1] << 8 | <uint32_t> p[2] << 16 | <uint32_t> p[3] << 24
+
+
+def murmur2(data):
+    cdef Py_buffer view
+    cdef const uint8_t *p
+    cdef const uint8_t *whole
+    cdef uint32_t mixed, word
+    cdef Py_ssize_t left
+    PyObject_GetBuffer(data, &view, PyBUF_SIMPLE)
+    p = <const uint8_t *> view.buf
+    left = view.len & 3
+    whole = p + view.len - left
+    mixed = <uint32_t> 0x9747B28C ^ <uint32_t> view.len
+    while p < whole:
+        word = little_word(p) * <uint32_t> 0x5BD1E995
+        word = (word ^ word >> 24) * <uint32_t> 0x5BD1E995
+        mixed = mixed * <uint32_t> 0x5BD1E995 ^ word
+        p += 4
+    if left:
+        word = p[0]
+        if left > 1:
+            word |= <uint32_t> p[1] << 8
+        if left > 2:
+            word |= <uint32_t> p[2] << 16
+        mixed = (mixed ^ word) * <uint32_t> 0x5BD1E995
+    PyBuffer_Release(&view)
+    mixed = (mixed ^ mixed >> 13) * <uint32_t> 0x5BD1E995
+    return mixed ^ mixed >> 15

@@ -1,0 +1,48 @@
+"""Picks the inner loops: compiled where the extension was built, plain Python otherwise.
+
+`LOGKERNEL_PURE=1` in the environment asks for plain Python. Both are complete, and the same contract
+tests run over both. Callers use `codec.walk(...)` and so on, so that a test can swap them.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from types import ModuleType
+from typing import Final
+
+from logkernel.record import pure
+from logkernel.record.pure import Columns
+
+__all__ = ["COMPILED", "Columns", "columns", "decode_records", "encode_records", "murmur2", "walk"]
+
+walk = pure.walk
+decode_records = pure.decode_records
+encode_records = pure.encode_records
+columns = pure.columns
+murmur2 = pure.murmur2
+
+
+def _load() -> ModuleType | None:
+    if os.environ.get("LOGKERNEL_PURE", "") not in ("", "0"):
+        return None
+    try:
+        from logkernel.record import _codec
+    except ImportError:
+        return None
+    return _codec
+
+
+_compiled = _load()
+COMPILED: Final = _compiled is not None
+"""Whether the compiled codec is the one in use."""
+if _compiled is not None:
+    walk = _compiled.walk
+    decode_records = _compiled.decode_records
+    encode_records = _compiled.encode_records
+    columns = _compiled.columns
+    murmur2 = _compiled.murmur2
+else:
+    logging.getLogger("logkernel.record").info(
+        "the compiled record codec is not in use: records are checked, encoded and decoded in plain Python"
+    )

@@ -1,0 +1,364 @@
+"""The inner loops over a batch's records in plain Python; `_codec` holds the same functions compiled.
+
+One record of a v2 batch ("varint" is zigzag, 1 to 5 bytes; "varlong" 1 to 10):
+
+    length varint | attributes i8 = 0 | timestamp delta varlong | offset delta varint
+    | key length varint (-1: null) | key | value length varint (-1: null) | value
+    | header count varint | { name length varint | name UTF-8 | value length varint (-1: null) | value } ...
+
+All functions raise `InvalidRecord` for records that break this; none of them believes a length or
+count before it is bounded by the bytes at hand.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterator, Sequence
+from typing import Final, NamedTuple
+
+from logkernel.contracts import Buffer
+from logkernel.errors import InvalidRecord
+from logkernel.vocabulary import NO_TIMESTAMP, Record
+
+Headers = tuple[tuple[str, bytes | None], ...]
+
+MIN_RECORD_BYTES: Final = 7
+"""Length, attributes, two deltas, two null lengths and a header count, of one byte each."""
+
+FAULTS: Final = (
+    "",
+    "a varint is cut off or too long",
+    "its length passes the end of the batch",
+    "its fields do not end where its length says",
+    "a header count or header length makes no sense",
+    "its timestamp overflows",
+    "its offset delta is not its place in the batch",
+    "bytes follow the last record",
+    "the batch is too short for its count",
+    "its size passes 2**31 - 1 bytes",
+)
+"""What may be wrong with a record; `_codec` returns indexes into it."""
+(
+    _,
+    BAD_VARINT,
+    BAD_LENGTH,
+    BAD_END,
+    BAD_HEADERS,
+    BAD_TIMESTAMP,
+    BAD_DELTA,
+    TRAILING,
+    BAD_COUNT,
+    TOO_LARGE,
+) = range(len(FAULTS))
+
+_MAX_LONG: Final = 2**63 - 1
+_MIN_LONG: Final = -(2**63)
+
+
+class Columns(NamedTuple):
+    """A batch's records as columns in Arrow's memory layout (native byte order).
+
+    `offsets`, `timestamps`: int64 each record. Keys, values and headers: int32 end offsets (rows + 1 of
+    them, from 0) and the bytes back to back; validity bitmaps have a set bit where the key or value is
+    not null, least significant bit first. A record's headers stay encoded (count, then pairs): see
+    `decode_headers`.
+    """
+
+    rows: int
+    offsets: bytes
+    timestamps: bytes
+    key_validity: bytes
+    key_ends: bytes
+    keys: bytes
+    value_validity: bytes
+    value_ends: bytes
+    values: bytes
+    header_ends: bytes
+    headers: bytes
+
+
+def fault(index: int, code: int) -> InvalidRecord:
+    return InvalidRecord(f"record {index} of its batch: {FAULTS[code]}")
+
+
+class _Broken(Exception):
+    """Carries a fault code up to where the record's index is known."""
+
+
+def _varint(data: bytes, at: int, most: int = 5) -> tuple[int, int]:
+    """(value, position behind it) of a zigzag varint of at most `most` bytes."""
+    raw = shift = 0
+    for position in range(at, min(at + most, len(data))):
+        byte = data[position]
+        raw |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            if raw >> (32 if most == 5 else 64):
+                break
+            return (raw >> 1) ^ -(raw & 1), position + 1
+        shift += 7
+    raise _Broken(BAD_VARINT)
+
+
+_Raw = tuple[int, int, bytes | None, bytes | None, int, int]
+"""(timestamp delta, offset delta, key, value, start of the headers, end of the record)."""
+
+
+def _read_blob(data: bytes, at: int, end: int) -> tuple[bytes | None, int]:
+    size = data[at] if at < end else 0x80
+    if size < 0x80:
+        size, at = (size >> 1) ^ -(size & 1), at + 1
+    else:
+        size, at = _varint(data, at)
+    if size < 0:
+        return None, at
+    if size > end - at:
+        raise _Broken(BAD_END)
+    return data[at : at + size], at + size
+
+
+def _read_record(data: bytes, at: int) -> _Raw:
+    """The record at `at`, all but its headers, which are not looked at."""
+    size, at = _varint(data, at)
+    end = at + size
+    if size < MIN_RECORD_BYTES - 1 or end > len(data):
+        raise _Broken(BAD_LENGTH)
+    timestamp_delta, at = _varint(data, at + 1, 10)
+    offset_delta, at = _varint(data, at)
+    key, at = _read_blob(data, at, end)
+    value, at = _read_blob(data, at, end)
+    if at >= end:
+        raise _Broken(BAD_END)
+    return timestamp_delta, offset_delta, key, value, at, end
+
+
+def _read_headers(data: bytes, at: int, end: int) -> Headers:
+    if data[at] == 0 and at + 1 == end:
+        return ()
+    count, at = _varint(data, at)
+    if count < 0 or count > (end - at) >> 1:
+        raise _Broken(BAD_HEADERS)
+    headers = []
+    for _ in range(count):
+        size, at = _varint(data, at)
+        if size < 0 or size > end - at:
+            raise _Broken(BAD_HEADERS)
+        name = data[at : at + size].decode("utf-8", "surrogateescape")
+        value, at = _read_blob(data, at + size, end)
+        headers.append((name, value))
+    if at != end:
+        raise _Broken(BAD_END)
+    return tuple(headers)
+
+
+def _section(buf: Buffer, start: int, end: int, count: int) -> bytes:
+    """The record section as bytes, after its count was held against its size."""
+    if not 0 <= start <= end <= len(buf):
+        raise InvalidRecord(f"records from {start} to {end} do not lie in {len(buf)} bytes")
+    if count < 0 or count * MIN_RECORD_BYTES > end - start:
+        raise fault(0, BAD_COUNT)
+    return bytes(buf[start:end])
+
+
+def _timestamp(base: int, delta: int) -> int:
+    timestamp = base + delta
+    if not _MIN_LONG <= timestamp <= _MAX_LONG:
+        raise _Broken(BAD_TIMESTAMP)
+    return timestamp
+
+
+def _records(data: bytes, count: int, base_timestamp_ms: int) -> Iterator[tuple[int, int, int, _Raw, Headers]]:
+    """(index, position, timestamp, raw record, headers) of each record; every fault is raised from here."""
+    at = index = 0
+    try:
+        for index in range(count):
+            raw = _read_record(data, at)
+            headers = _read_headers(data, raw[4], raw[5])
+            yield index, at, _timestamp(base_timestamp_ms, raw[0]), raw, headers
+            at = raw[5]
+        if at != len(data):
+            raise _Broken(TRAILING)
+    except _Broken as error:
+        raise fault(index, error.args[0]) from None
+
+
+def walk(buf: Buffer, start: int, end: int, count: int, base_timestamp_ms: int) -> tuple[int, int, int]:
+    """Check every record in `buf[start:end]`, plain bytes, and that offset deltas run from 0 to count - 1.
+
+    Returns (least timestamp, largest timestamp, index of the first null key or -1). Records without a
+    timestamp (-1) do not count for the least; where none has one, both are -1.
+    """
+    least, largest, null_key = _MAX_LONG, NO_TIMESTAMP, -1
+    for index, _, timestamp, raw, _ in _records(_section(buf, start, end, count), count, base_timestamp_ms):
+        if raw[1] != index:
+            raise fault(index, BAD_DELTA)
+        if timestamp != NO_TIMESTAMP and timestamp < least:
+            least = timestamp
+        if timestamp > largest:
+            largest = timestamp
+        if raw[2] is None and null_key < 0:
+            null_key = index
+    return (NO_TIMESTAMP if least == _MAX_LONG else least), largest, null_key
+
+
+def decode_records(
+    buf: Buffer,
+    start: int,
+    end: int,
+    count: int,
+    base_offset: int,
+    base_timestamp_ms: int,
+    append_time_ms: int | None = None,
+) -> list[Record]:
+    """The records in `buf[start:end]`, plain bytes, with absolute offsets and timestamps.
+
+    `append_time_ms` replaces every timestamp (LogAppendTime). Gaps between offsets are kept.
+    """
+    data = _section(buf, start, end, count)
+    return [
+        Record(
+            raw[2], raw[3], headers, timestamp if append_time_ms is None else append_time_ms, base_offset + raw[1]
+        )
+        for _, _, timestamp, raw, headers in _records(data, count, base_timestamp_ms)
+    ]
+
+
+def columns(
+    buf: Buffer,
+    start: int,
+    end: int,
+    count: int,
+    base_offset: int,
+    base_timestamp_ms: int,
+    append_time_ms: int | None = None,
+) -> Columns:
+    """The records in `buf[start:end]`, plain bytes, as columns; otherwise as `decode_records`."""
+    data = _section(buf, start, end, count)
+    offsets, timestamps = array("q"), array("q")
+    keys, values, header_ends, headers = _Blobs(count), _Blobs(count), array("i", (0,)), bytearray()
+    for index, _, timestamp, raw, _ in _records(data, count, base_timestamp_ms):
+        offsets.append(base_offset + raw[1])
+        timestamps.append(timestamp if append_time_ms is None else append_time_ms)
+        keys.add(index, raw[2])
+        values.add(index, raw[3])
+        headers += data[raw[4] : raw[5]]
+        header_ends.append(len(headers))
+    return Columns(
+        count,
+        offsets.tobytes(),
+        timestamps.tobytes(),
+        *keys.buffers(),
+        *values.buffers(),
+        header_ends.tobytes(),
+        bytes(headers),
+    )
+
+
+class _Blobs:
+    """A column of nullable byte strings under construction."""
+
+    __slots__ = ("data", "ends", "validity")
+
+    def __init__(self, count: int) -> None:
+        self.validity = bytearray((count + 7) >> 3)
+        self.ends = array("i", (0,))
+        self.data = bytearray()
+
+    def add(self, index: int, blob: bytes | None) -> None:
+        if blob is not None:
+            self.validity[index >> 3] |= 1 << (index & 7)
+            self.data += blob
+        self.ends.append(len(self.data))
+
+    def buffers(self) -> tuple[bytes, bytes, bytes]:
+        return bytes(self.validity), self.ends.tobytes(), bytes(self.data)
+
+
+def decode_headers(data: bytes) -> Headers:
+    """One record's headers from their encoded form, as `Columns.headers` holds it."""
+    try:
+        if not data:
+            raise _Broken(BAD_HEADERS)
+        return _read_headers(data, 0, len(data))
+    except _Broken as error:
+        raise fault(0, error.args[0]) from None
+
+
+def _put_varint(out: bytearray, value: int) -> None:
+    raw = (value << 1) ^ (value >> 63)
+    while raw > 0x7F:
+        out.append(raw & 0x7F | 0x80)
+        raw >>= 7
+    out.append(raw)
+
+
+def _put_blob(out: bytearray, blob: bytes | None) -> None:
+    if blob is None:
+        out.append(1)
+        return
+    view = memoryview(blob).cast("B")
+    _put_varint(out, len(view))
+    out += view
+
+
+def encode_headers(headers: Headers) -> bytes:
+    """A record's headers, count first. Names keep bytes that are no UTF-8 as lone surrogates (PEP 383)."""
+    out = bytearray()
+    _put_varint(out, len(headers))
+    for name, value in headers:
+        try:
+            encoded = name.encode("utf-8", "surrogateescape")
+        except UnicodeEncodeError as error:
+            raise InvalidRecord(f"header name {name!r} has no UTF-8 form") from error
+        _put_blob(out, encoded)
+        _put_blob(out, value)
+    return bytes(out)
+
+
+def encode_records(
+    records: Sequence[Record], base_offset: int, base_timestamp_ms: int, preserve_offsets: bool
+) -> tuple[bytes, int, int]:
+    """(record section, largest timestamp, last offset delta).
+
+    Offset deltas are places in the batch, or with `preserve_offsets` distances from `base_offset`, which
+    must ascend. Raises `InvalidRecord` for what a batch cannot hold.
+    """
+    out, body = bytearray(), bytearray()
+    largest, delta = NO_TIMESTAMP, -1
+    for index, record in enumerate(records):
+        following = record.offset - base_offset if preserve_offsets else index
+        if not delta < following < 2**31:
+            raise fault(index, BAD_DELTA)
+        delta = following
+        timestamp = record.timestamp_ms
+        if timestamp > largest:
+            largest = timestamp
+        elapsed = timestamp - base_timestamp_ms
+        if not _MIN_LONG <= elapsed <= _MAX_LONG:
+            raise fault(index, BAD_TIMESTAMP)
+        body.clear()
+        body.append(0)
+        _put_varint(body, elapsed)
+        _put_varint(body, delta)
+        _put_blob(body, record.key)
+        _put_blob(body, record.value)
+        body += encode_headers(record.headers) if record.headers else b"\0"
+        if len(out) + len(body) > 2**31 - 1 - 128:
+            raise fault(index, TOO_LARGE)
+        _put_varint(out, len(body))
+        out += body
+    return bytes(out), largest, delta
+
+
+def murmur2(data: bytes) -> int:
+    """Murmur2 of `data` with the seed that Kafka's clients use, as an unsigned 32-bit number."""
+    size = len(data)
+    mixed = 0x9747B28C ^ size
+    whole = size & ~3
+    for at in range(0, whole, 4):
+        word = int.from_bytes(data[at : at + 4], "little") * 0x5BD1E995 & 0xFFFFFFFF
+        word = (word ^ word >> 24) * 0x5BD1E995 & 0xFFFFFFFF
+        mixed = mixed * 0x5BD1E995 & 0xFFFFFFFF ^ word
+    if size > whole:
+        mixed = (mixed ^ int.from_bytes(data[whole:], "little")) * 0x5BD1E995 & 0xFFFFFFFF
+    mixed = (mixed ^ mixed >> 13) * 0x5BD1E995 & 0xFFFFFFFF
+    return mixed ^ mixed >> 15

@@ -1,0 +1,135 @@
+"""Versionless requests and responses: offsets of partitions by time and epoch, and deletion up to an offset."""
+
+from __future__ import annotations
+
+from attrs import Factory, define
+
+
+@define
+class ListOffsetsPartition:
+    partition_index: int = 0
+    timestamp: int = 0
+    current_leader_epoch: int = -1
+
+
+@define
+class ListOffsetsTopic:
+    name: str = ""
+    partitions: list[ListOffsetsPartition] = Factory(list)
+
+
+@define
+class ListOffsetsRequest:
+    """ListOffsetsRequest (API key 2), versionless."""
+
+    replica_id: int = -1
+    topics: list[ListOffsetsTopic] = Factory(list)
+    isolation_level: int = 0
+    timeout_ms: int = 0
+
+
+@define
+class ListOffsetsPartitionResponse:
+    partition_index: int = 0
+    error_code: int = 0
+    timestamp: int = -1
+    offset: int = -1
+    leader_epoch: int = -1
+
+
+@define
+class ListOffsetsTopicResponse:
+    name: str = ""
+    partitions: list[ListOffsetsPartitionResponse] = Factory(list)
+
+
+@define
+class ListOffsetsResponse:
+    """ListOffsetsResponse (API key 2), versionless."""
+
+    topics: list[ListOffsetsTopicResponse] = Factory(list)
+    throttle_time_ms: int = 0
+
+
+@define
+class OffsetForLeaderPartition:
+    partition: int = 0
+    current_leader_epoch: int = -1
+    leader_epoch: int = 0
+
+
+@define
+class OffsetForLeaderTopic:
+    topic: str = ""
+    partitions: list[OffsetForLeaderPartition] = Factory(list)
+
+
+@define
+class OffsetForLeaderEpochRequest:
+    """OffsetForLeaderEpochRequest (API key 23), versionless."""
+
+    topics: list[OffsetForLeaderTopic] = Factory(list)
+    replica_id: int = -2
+
+
+@define
+class OffsetForLeaderEpochEpochEndOffset:
+    error_code: int = 0
+    partition: int = 0
+    leader_epoch: int = -1
+    end_offset: int = -1
+
+
+@define
+class OffsetForLeaderTopicResult:
+    topic: str = ""
+    partitions: list[OffsetForLeaderEpochEpochEndOffset] = Factory(list)
+
+
+@define
+class OffsetForLeaderEpochResponse:
+    """OffsetForLeaderEpochResponse (API key 23), versionless."""
+
+    throttle_time_ms: int = 0
+    topics: list[OffsetForLeaderTopicResult] = Factory(list)
+
+
+@define
+class DeleteRecordsPartition:
+    partition_index: int = 0
+    offset: int = 0
+
+
+@define
+class DeleteRecordsTopic:
+    name: str = ""
+    partitions: list[DeleteRecordsPartition] = Factory(list)
+
+
+@define
+class DeleteRecordsRequest:
+    """DeleteRecordsRequest (API key 21), versionless."""
+
+    topics: list[DeleteRecordsTopic] = Factory(list)
+    timeout_ms: int = 0
+
+
+@define
+class DeleteRecordsPartitionResult:
+    partition_index: int = 0
+    low_watermark: int = 0
+    error_code: int = 0
+
+
+@define
+class DeleteRecordsTopicResult:
+    name: str = ""
+    partitions: list[DeleteRecordsPartitionResult] = Factory(list)
+
+
+@define
+class DeleteRecordsResponse:
+    """DeleteRecordsResponse (API key 21), versionless."""
+
+    throttle_time_ms: int = 0
+    topics: list[DeleteRecordsTopicResult] = Factory(list)

@@ -1,0 +1,83 @@
+"""The index of aborted transactions of a segment; its file exists once there is one.
+
+    | version i16 = 0 | producer id i64 | first offset i64 | last offset i64 | last stable offset i64 |  34 bytes
+
+Rows come in order of their last offset, which is that of the abort marker in this segment.
+"""
+
+from __future__ import annotations
+
+from struct import Struct
+
+from logkernel.storage.disk import Disk, File
+from logkernel.storage.index import CorruptIndex
+from logkernel.vocabulary import AbortedTxn
+
+ROW = Struct(">hqqqq")
+VERSION = 0
+
+
+class TxnIndex:
+    __slots__ = ("_disk", "_exists", "_file", "_rows", "path")
+
+    def __init__(self, disk: Disk, path: str, *, exists: bool) -> None:
+        self._disk = disk
+        self.path = path
+        self._exists = exists
+        self._file: File | None = None
+        self._rows: list[AbortedTxn] | None = None if exists else []
+
+    def rows(self) -> list[AbortedTxn]:
+        """All rows, read once. Raises `CorruptIndex`."""
+        if self._rows is None:
+            self._rows = _parse(self._disk.read(self.path), self.path)
+        return self._rows
+
+    def append(self, row: AbortedTxn) -> None:
+        rows = self.rows()
+        if rows and row.last_offset <= rows[-1].last_offset:
+            raise ValueError(f"{self.path}: last offset {row.last_offset} is not above {rows[-1].last_offset}")
+        if self._file is None:
+            self._file = self._disk.open(self.path, create=True)
+            self._exists = True
+        self._file.append(
+            ROW.pack(VERSION, row.producer_id, row.first_offset, row.last_offset, row.last_stable_offset)
+        )
+        rows.append(row)
+
+    def truncate_to(self, offset: int) -> None:
+        """Drop rows of transactions that ended at `offset` or later."""
+        if not self._exists:
+            return
+        kept = [row for row in self.rows() if row.last_offset < offset]
+        if len(kept) != len(self.rows()):
+            self._file = None
+            self._disk.truncate(self.path, len(kept) * ROW.size)
+            self._rows = kept
+
+    def reset(self) -> None:
+        self._file = None
+        self._rows = []
+        if self._exists:
+            self._disk.truncate(self.path, 0)
+
+    def sync(self) -> None:
+        if self._exists:
+            self._disk.sync(self.path)
+
+    def release(self) -> None:
+        """Give the descriptor back; the next append opens the file again."""
+        self._file = None
+
+
+def _parse(data: bytes, path: str) -> list[AbortedTxn]:
+    if len(data) % ROW.size:
+        raise CorruptIndex(f"{path}: {len(data)} bytes are no multiple of {ROW.size}")
+    rows: list[AbortedTxn] = []
+    last = -1
+    for version, producer_id, first, end, stable in ROW.iter_unpack(data):
+        if version < VERSION or first > end or end <= last:
+            raise CorruptIndex(f"{path}: row {len(rows)} is rotten: offsets {first} to {end} after {last}")
+        rows.append(AbortedTxn(producer_id, first, end, stable))
+        last = end
+    return rows

@@ -1,0 +1,31 @@
+"""Timers: due ones run in order, cancelled ones never, a nearer deadline is told."""
+
+from logkernel.broker.timers import Timers
+
+
+def test_order_cancel_and_deadline():
+    timers, ran, told = Timers(), [], []
+    timers.on_earlier = told.append
+    timers.at(50, lambda: ran.append("b"))
+    timers.at(30, lambda: ran.append("a"))
+    gone = timers.at(10, lambda: ran.append("never"))
+    assert told == [50, 30, 10]
+    gone.cancel()
+    assert timers.next_deadline() == 30
+    assert timers.run(29) == 0
+    assert timers.run(50) == 2
+    assert ran == ["a", "b"]
+    assert timers.next_deadline() is None
+
+
+def test_an_action_may_schedule_again():
+    timers, ran = Timers(), []
+
+    def again():
+        ran.append(1)
+        timers.at(20 * len(ran), again)
+
+    timers.at(10, again)
+    timers.run(20)
+    assert len(ran) == 2
+    assert timers.next_deadline() == 40
