@@ -21,7 +21,7 @@ from logkernel.broker.services import LOAD_ALL_AFTER_MS, ServiceHost
 from logkernel.broker.storage import Storage
 from logkernel.broker.timers import Clock, Timers
 from logkernel.broker.upkeep import Upkeep
-from logkernel.config import BrokerConfig
+from logkernel.config.broker import BrokerConfig
 from logkernel.config.topic import TopicSettings
 from logkernel.contracts import Answer, Codec, RequestContext
 from logkernel.errors import (
@@ -62,6 +62,20 @@ HANDLERS: Mapping[str, str] = {
 SERVICES = ("groups",)
 
 
+Flushed = Callable[[BaseException | None], None]
+RunFlush = Callable[[Callable[[], None], Flushed], None]
+
+
+def flush_here(work: Callable[[], None], done: Flushed) -> None:
+    """Flush in the caller's thread."""
+    try:
+        work()
+    except OSError as error:
+        done(error)
+    else:
+        done(None)
+
+
 class Broker:
     """One broker over its data directories. `start` opens it, `close` leaves a clean-shutdown mark."""
 
@@ -87,6 +101,8 @@ class Broker:
         self._services: dict[str, ServiceHost] = {}
         self._target_codecs: dict[tuple[str, int], Codec] = {}
         self._started = False
+        self.run_flush: RunFlush = flush_here
+        """How a flush is run; an event loop puts it on a thread."""
 
     # ------------------------------------------------------------ life
 
@@ -137,8 +153,7 @@ class Broker:
         if handler is None:
             handler = self._handlers[name] = self._find_handler(name)
         handler(self, request, context, answer)
-        if self._woken:
-            self._run_woken()
+        self.settle()
 
     def _find_handler(self, name: str) -> Handler:
         host = self._services.get(name)
@@ -154,8 +169,7 @@ class Broker:
     def step(self) -> int | None:
         """Run what is due; returns the next deadline (monotonic ms) or None."""
         self.timers.run(self.clock.mono_ms())
-        if self._woken:
-            self._run_woken()
+        self.settle()
         return self.timers.next_deadline()
 
     # ------------------------------------------------------------ partitions
@@ -215,6 +229,11 @@ class Broker:
         """A partition has news; its waiting fetches are tried when the request at hand is done."""
         if name in self.parked:
             self._woken.append(name)
+
+    def settle(self) -> None:
+        """Try the fetches whose partitions had news; after every event from outside."""
+        if self._woken:
+            self._run_woken()
 
     def _run_woken(self) -> None:
         if self._waking:

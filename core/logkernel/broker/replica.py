@@ -13,6 +13,7 @@ from logkernel.partition.effects import Effects, Outcome
 from logkernel.partition.leader import Leader
 from logkernel.record.batch import stamp
 from logkernel.record.validate import WritePolicy, check_produce
+from logkernel.storage.flush import Flush
 from logkernel.storage.log import Log
 from logkernel.vocabulary import BatchFacts, FileSlice, TopicPartition
 
@@ -37,7 +38,9 @@ class Replica:
     __slots__ = (
         "_broker",
         "_expiry",
+        "_flush_again",
         "_flush_timer",
+        "_flushing",
         "_observer",
         "leader",
         "log",
@@ -56,6 +59,7 @@ class Replica:
         self.log = disk_log
         self.leader = leader
         self._flush_timer: Any = None
+        self._flushing = self._flush_again = False
         self._expiry: Any = None
         self._observer: Callable[[str, tuple[Any, ...], Effects], None] | None = None
         self.configure(settings)
@@ -107,9 +111,9 @@ class Replica:
             stamp(data, facts.position, facts.base_offset, facts.leader_epoch)
         try:
             self.log.append(data, batches, wall_ms)
-        except OSError as error:
-            failure = self._broker.storage_failed(self, error)
-            self.carry_out(self.leader.on_append_failed(ticket, failure))
+        except (OSError, KafkaError) as error:
+            refused = self._broker.storage_failed(self, error) if isinstance(error, OSError) else error
+            self.carry_out(self.leader.on_append_failed(ticket, refused))
             return
         ticket.appended(batches[0].base_offset)
         effects = self.leader.on_appended(batches, acks, ticket, wall_ms, deadline_ms)
@@ -125,7 +129,7 @@ class Replica:
 
     def carry_out(self, effects: Effects) -> None:
         if effects.persist is not None:
-            self.flush(effects.persist)
+            self.flush()
         self._answer(effects)
 
     def _answer(self, effects: Effects) -> None:
@@ -141,15 +145,25 @@ class Replica:
         self._expiry = None
         self._answer(self.leader.on_expired(self._broker.clock.mono_ms()))
 
-    def flush(self, end: int | None = None) -> None:
-        """Make the log durable now."""
-        end = self.log.end_offset if end is None else end
-        try:
-            self.log.flush()
-        except OSError as error:
-            self._broker.storage_failed(self, error)
+    def flush(self) -> None:
+        """Make what is in the log durable. One flush at a time: all that came meanwhile shares the next."""
+        if self._flushing:
+            self._flush_again = True
             return
-        self.carry_out(self.leader.on_flushed(end))
+        self._flushing = True
+        flush = self.log.begin_flush()
+        self._broker.run_flush(flush.run, lambda error: self._flushed(flush, error))
+
+    def _flushed(self, flush: Flush, error: BaseException | None) -> None:
+        self._flushing = False
+        if error is not None:
+            self._broker.storage_failed(self, error if isinstance(error, OSError) else OSError(str(error)))
+            return
+        self.log.end_flush(flush, self._broker.clock.wall_ms())
+        self._answer(self.leader.on_flushed(flush.end))
+        if self._flush_again:
+            self._flush_again = False
+            self.flush()
 
     def _flush_due(self) -> None:
         self._flush_timer = None

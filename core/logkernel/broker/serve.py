@@ -7,10 +7,15 @@ import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from logkernel.broker.broker import flush_here
 from logkernel.contracts import Listener
 
 if TYPE_CHECKING:
+    from concurrent.futures import Executor
+
     from logkernel.broker.broker import Broker
+
+FLUSH_THREADS = 2
 
 log = logging.getLogger("logkernel.serve")
 
@@ -32,18 +37,37 @@ class Server:
         self.listeners: list[Listener] = []
         self._loop = asyncio.get_running_loop()
         self._handle: asyncio.TimerHandle | None = None
+        self._flusher: Executor | None = None
+        self._flushes: set[asyncio.Future[None]] = set()
 
     async def start(self, listeners: list[tuple[str, str, int]], transport: str = "tcp") -> None:
         """Listen on each (name, host, port); port 0 picks a free one."""
         self.broker.timers.on_earlier = self._arm
+        self.broker.run_flush = self._flush_on_thread
         half = self.broker.kernel.transport(transport)
         for name, host, port in listeners:
             listener = await half.listen(name, host, port, self.broker, self.broker.config)
             self.listeners.append(listener)
-            self.broker.cluster.listening(name, listener.host, listener.port)
+            self.broker.cluster.listening(name, listener.port, listener.host)
         self._step()
         addresses = tuple(f"{listener.host}:{listener.port}" for listener in self.listeners)
         self.broker.kernel.hook.logkernel_broker_started(node_id=self.broker.node_id, addresses=addresses)
+
+    def _flush_on_thread(self, work: Callable[[], None], done: Callable[[BaseException | None], None]) -> None:
+        """Sync without stalling the loop; what is appended meanwhile shares the next flush."""
+        if self._flusher is None:
+            from concurrent.futures import ThreadPoolExecutor
+
+            self._flusher = ThreadPoolExecutor(FLUSH_THREADS, "logkernel-flush")
+
+        def finish(future: asyncio.Future[None]) -> None:
+            self._flushes.discard(future)
+            done(future.exception())
+            self.broker.settle()
+
+        future = self._loop.run_in_executor(self._flusher, work)
+        self._flushes.add(future)
+        future.add_done_callback(finish)
 
     def _arm(self, mono_ms: int) -> None:
         if self._handle is not None:
@@ -67,6 +91,12 @@ class Server:
         for listener in self.listeners:
             await listener.close()
         self.listeners.clear()
+        self.broker.run_flush = flush_here
+        while self._flushes:
+            await asyncio.wait(self._flushes)
+            await asyncio.sleep(0)
+        if self._flusher is not None:
+            self._flusher.shutdown()
         self.broker.timers.on_earlier = None
         if self._handle is not None:
             self._handle.cancel()

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from os import PathLike
 from typing import Any
 
-from logkernel.config import election, loading
+from logkernel.config import election, loading, unused
 from logkernel.config.definitions import Definitions, Setting, convert
 from logkernel.config.given import Given, TopicSpec, remedy, typed
 from logkernel.config.listeners import Listener, advertise, parse_listeners, spoken
@@ -32,10 +32,12 @@ _Layer = tuple[int, Mapping[str, Given]]
 class BrokerConfig:
     """Immutable: `with_dynamic` gives a new one."""
 
-    __slots__ = ("_base", "_effective", "_loaded", "_values", "layers")
+    __slots__ = ("_base", "_effective", "_loaded", "_values", "layers", "warnings")
 
-    def __init__(self, loaded: loading.Loaded, dynamic: Sequence[_Layer] = ()) -> None:
+    def __init__(self, loaded: loading.Loaded, dynamic: Sequence[_Layer] = (), warnings: Sequence[str] = ()) -> None:
         self._loaded = loaded
+        self.warnings: tuple[str, ...] = (*loaded.warnings, *warnings)
+        """What the operator should hear at start: settings without effect."""
         self.layers: tuple[_Layer, ...] = (*dynamic, (STATIC_BROKER_CONFIG, loaded.given))
         """(source code, what is given there), the ruling layer first."""
         self._effective: dict[str, Given] = {}
@@ -50,13 +52,15 @@ class BrokerConfig:
         path: str | PathLike[str] | None = None,
         overrides: Mapping[str, Any] | Sequence[str] = (),
         plugin_settings: Iterable[tuple[str, str, str, str]] = (),
+        plugin_names: Iterable[tuple[str, str]] = (),
     ) -> BrokerConfig:
         """Settings from a file (our YAML or a Kafka server.properties; None: no file), then `overrides` above it.
 
-        `overrides` is a mapping, or `["name=value", …]`; `plugin_settings` are rows as the hook
-        `logkernel_settings` gives them. Raises ConfigError, which names place, value and remedy.
+        `overrides` is a mapping, or `["name=value", …]`; `plugin_settings` and `plugin_names` are rows as the
+        hooks `logkernel_settings` and `logkernel_names` give them: a plugin's own settings, and what
+        cleanup.policy, election and partitioner may name. Raises ConfigError, which names place, value and remedy.
         """
-        return cls(loading.load(path, overrides, plugin_settings))
+        return cls(loading.load(path, overrides, plugin_settings, plugin_names))
 
     # ------------------------------------------------------------ what was loaded
 
@@ -79,30 +83,34 @@ class BrokerConfig:
         """Entry points that are not to be loaded."""
         return self._loaded.block
 
-    @property
-    def warnings(self) -> list[str]:
-        """What the operator should hear at start: settings without effect."""
-        return self._loaded.warnings
-
     # ------------------------------------------------------------ one value
 
     def get(self, name: str, default: Any = None) -> Any:
         """The effective value, typed (lists are tuples); `default` where neither it nor a synonym has one.
 
         A Kafka setting without meaning here gives its text where it was written. Raises KeyError for a
-        name that is not known at all.
+        name that is not known at all and has no `default`.
         """
         if name not in self._values:
-            self._values[name] = self._resolve(name)
+            try:
+                self._values[name] = self._resolve(name)
+            except KeyError:
+                if default is None:
+                    raise
+                return default
         value = self._values[name]
         return default if value is None else value
+
+    def __getitem__(self, name: str) -> Any:
+        """As `get(name)`: a plugin may be handed this where a mapping is wanted."""
+        return self.get(name)
 
     def _resolve(self, name: str) -> Any:
         setting = self.definitions.broker.get(name)
         if setting is None:
             if name in self._effective:
                 return self._effective[name].text
-            if loading.unused.is_unused(name):
+            if unused.is_unused(name):
                 return None
             raise KeyError(name)
         chain = [self.definitions.broker[part] for part in (name, *setting.synonyms)]
@@ -228,18 +236,26 @@ class BrokerConfig:
     def with_dynamic(self, broker: Mapping[str, str], default: Mapping[str, str] | None = None) -> BrokerConfig:
         """These settings with other dynamic layers: all that AlterConfigs keeps of this broker, and of all brokers.
 
-        Raises InvalidConfig for a value that is out of bounds.
+        What was kept but is not taken any more (by another release, or a plugin that is gone) is left out,
+        with a warning: `validate_broker_config` is where new values are judged.
         """
-        layers = [
-            (source, {name: Given(name, text, _WHERE[source]) for name, text in self._taken(given or {}).items()})
-            for source, given in ((DYNAMIC_BROKER_CONFIG, broker), (DYNAMIC_DEFAULT_BROKER_CONFIG, default))
-        ]
-        return BrokerConfig(self._loaded, layers)
+        layers: list[_Layer] = []
+        warnings: list[str] = []
+        for source, kept in ((DYNAMIC_BROKER_CONFIG, broker), (DYNAMIC_DEFAULT_BROKER_CONFIG, default)):
+            taken = election.paired(self._taken(kept or {}, _WHERE[source], warnings))
+            layers.append((source, {name: Given(name, text, _WHERE[source]) for name, text in taken.items()}))
+        return BrokerConfig(self._loaded, layers, warnings)
 
-    def _taken(self, changes: Mapping[str, str]) -> Mapping[str, str]:
-        for name, value in changes.items():
-            self.validate_broker_config(name, value)
-        return election.paired(changes)
+    def _taken(self, kept: Mapping[str, str], where: str, warnings: list[str]) -> dict[str, str]:
+        out = {}
+        for name, value in kept.items():
+            try:
+                self.validate_broker_config(name, value)
+            except InvalidConfig as error:
+                warnings.append(f"{where}: left out: {error}")
+            else:
+                out[name] = value
+        return out
 
     # ------------------------------------------------------------ for DescribeConfigs
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import cache
 
-from attrs import Factory, define, frozen
+from attrs import Factory, define, evolve, frozen
 
-from logkernel.config.values import STRING, Validator
+from logkernel.config.values import STRING, Each, OneOf, Validator
 
 BROKER = "broker"
 TOPIC = "topic"
@@ -53,13 +53,21 @@ class Definitions:
             for name in setting.synonyms:
                 self.defaults[name] = (*self.defaults.get(name, ()), setting.name)
 
-    def with_plugins(self, rows: Iterable[tuple[str, str, str, str]]) -> Definitions:
-        """These and what plugins own, rows as the hook `logkernel_settings` gives them.
+    def with_plugins(
+        self, rows: Iterable[tuple[str, str, str, str]], names: Iterable[tuple[str, str]] = ()
+    ) -> Definitions:
+        """These and what plugins own, `rows` and `names` as `logkernel_settings` and `logkernel_names` give them.
 
         A broker may give the default of a plugin's topic setting by the same name. A name that the core
-        knows already stays as the core knows it.
+        knows already stays as the core knows it. `names` widen what cleanup.policy, election and partitioner take.
         """
         broker, topic = dict(self.broker), dict(self.topic)
+        extra: dict[str, list[str]] = {}
+        for kind, word in names:
+            extra.setdefault(kind, []).append(word)
+        for kind, choosers in _CHOOSERS.items():
+            for table, name in ((table, name) for table in (broker, topic) for name in choosers if name in table):
+                table[name] = _widened(table[name], extra.get(kind, []))
         for name, scope, default, doc in rows:
             own = Setting(name, STRING, default, None, doc, scope=scope, plugin=True)
             if name in self.broker or name in self.topic:
@@ -81,6 +89,23 @@ def tables() -> Definitions:
         assert row.name not in broker, row.name
         broker[row.name] = row
     return Definitions(broker, {row.name: row for row in table_topic.ROWS})
+
+
+_CHOOSERS = {
+    "cleanup policy": ("cleanup.policy", "log.cleanup.policy"),
+    "election": ("election",),
+    "partitioner": ("partitioner",),
+}
+"""Kind of plugin → the settings by which one is chosen. A client's request chooses among installed plugins only."""
+
+
+def _widened(setting: Setting, words: list[str]) -> Setting:
+    known = setting.validator.bounds if isinstance(setting.validator, Each) else setting.validator
+    assert isinstance(known, OneOf)
+    if set(words) <= set(known.words):
+        return setting
+    wider = OneOf(*dict.fromkeys((*known.words, *words)))
+    return evolve(setting, validator=Each(wider) if isinstance(setting.validator, Each) else wider)
 
 
 _UNIT_MS = {"ms": 1, "minutes": 60_000, "hours": 3_600_000}

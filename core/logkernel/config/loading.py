@@ -35,9 +35,10 @@ def load(
     path: str | PathLike[str] | None,
     overrides: Mapping[str, Any] | Sequence[str],
     plugin_settings: Iterable[tuple[str, str, str, str]],
+    plugin_names: Iterable[tuple[str, str]],
 ) -> Loaded:
     """Read, judge and merge; raises ConfigError for the first thing that is wrong."""
-    definitions = tables().with_plugins(plugin_settings)
+    definitions = tables().with_plugins(plugin_settings, plugin_names)
     written = _read(path) if path is not None else Written()
     warnings: list[str] = []
     given = _layer(written.broker, definitions, warnings)
@@ -53,6 +54,12 @@ def load(
     warnings += _shadowed(given, definitions)
     topics = {name: _topic(name, *said, definitions) for name, said in written.topics.items()}
     return Loaded(definitions, given, topics, written.allow, written.block, warnings)
+
+
+def plugin_lists(path: str | PathLike[str] | None) -> tuple[list[str] | None, list[str]]:
+    """`plugins.allow` and `plugins.block` of a file: needed before plugins, and with them all settings, are known."""
+    written = _read(path) if path is not None else Written()
+    return written.allow, written.block
 
 
 def _read(path: str | PathLike[str]) -> Written:
@@ -190,9 +197,8 @@ def _topic(name: str, given: Given, rows: list[Given], definitions: Definitions)
     except ValueError as error:
         raise ConfigError(f"{given.where}: topic {name}: {error}") from None
     line = int(given.where.rpartition(":")[2])
-    return TopicSpec(
-        numbers.get("partitions", -1), numbers.get("replication.factor", -1), dict(election.paired(texts)), line, given.where
-    )
+    partitions, replicas = numbers.get("partitions", -1), numbers.get("replication.factor", -1)
+    return TopicSpec(partitions, replicas, dict(election.paired(texts)), line, given.where)
 
 
 def _count(row: Given) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from logkernel.config.definitions import Setting
-from logkernel.config.table_topic import NATURAL, POSITIVE
+from logkernel.config.table_topic import ELECTIONS, NATURAL, PARTITIONERS, POSITIVE
 from logkernel.config.values import BOOLEAN, INT, LIST, LONG, STRING, Between, Each, NonEmpty, Validator
 
 
@@ -36,11 +36,11 @@ ROWS: tuple[Setting, ...] = (
         " or a plugin's. Own setting of logkernel.",
     ),
     _row(
-        "partitioner", STRING, "default", NonEmpty(), "Default of the topic setting of the same name. Own setting."
+        "partitioner", STRING, "default", PARTITIONERS, "Default of the topic setting of the same name. Own setting."
     ),
     _row(
-        "election", STRING, "clean", NonEmpty(),
-        "Default of the topic setting of the same name; the same setting as unclean.leader.election.enable. Own setting.",
+        "election", STRING, "clean", ELECTIONS,
+        "Default of the topic setting of the same name; one with unclean.leader.election.enable. Own setting.",
     ),
     _row(
         "logkernel.sendfile", BOOLEAN, "true", None,
@@ -67,7 +67,10 @@ ROWS: tuple[Setting, ...] = (
         "Names in `listeners` that belong to a KRaft controller; there is none here, so they are left out.",
     ),
     # connections
-    _row("connections.max.idle.ms", LONG, "600000", None, "An idle connection is closed after this long; negative never."),
+    _row(
+        "connections.max.idle.ms", LONG, "600000", None,
+        "An idle connection is closed after this long; negative never.",
+    ),
     _row("max.connections", INT, "2147483647", NATURAL, "Connections that are open at once.", dynamic=True),
     _row(
         "max.connections.per.ip", INT, "2147483647", NATURAL, "Connections that are open at once from one address.",
@@ -77,15 +80,36 @@ ROWS: tuple[Setting, ...] = (
         "max.connections.per.ip.overrides", STRING, "", None,
         "Other limits for some addresses: host:limit, comma-separated.", dynamic=True,
     ),
-    _row("queued.max.requests", INT, "500", POSITIVE, "Requests of one connection that may wait before reading pauses."),
-    _row("queued.max.request.bytes", LONG, "-1", None, "Bytes of requests that may wait before reading pauses; -1 no bound."),
+    _row(
+        "queued.max.requests", INT, "500", POSITIVE,
+        "Requests of one connection that may wait before reading pauses.",
+    ),
+    _row(
+        "queued.max.request.bytes", LONG, "-1", None,
+        "Bytes of requests that may wait before reading pauses; -1 no bound.",
+    ),
     _row("request.timeout.ms", INT, "30000", None, "How long the broker waits for an answer to its own requests."),
     _row("socket.listen.backlog.size", INT, "50", POSITIVE, "Connections that may wait to be accepted."),
-    _row("socket.receive.buffer.bytes", INT, "102400", Between(-1), "SO_RCVBUF of connections; -1 leaves it to the system."),
-    _row("socket.send.buffer.bytes", INT, "102400", Between(-1), "SO_SNDBUF of connections; -1 leaves it to the system."),
-    _row("socket.request.max.bytes", INT, "104857600", POSITIVE, "The largest request that is read; a larger one closes."),
-    _row("socket.connection.setup.timeout.ms", LONG, "10000", None, "How long a connection to another broker may take."),
-    _row("socket.connection.setup.timeout.max.ms", LONG, "30000", None, "Bound of that time as it grows with each failure."),
+    _row(
+        "socket.receive.buffer.bytes", INT, "102400", Between(-1),
+        "SO_RCVBUF of connections; -1 leaves it to the system.",
+    ),
+    _row(
+        "socket.send.buffer.bytes", INT, "102400", Between(-1),
+        "SO_SNDBUF of connections; -1 leaves it to the system.",
+    ),
+    _row(
+        "socket.request.max.bytes", INT, "104857600", POSITIVE,
+        "The largest request that is read; a larger one closes.",
+    ),
+    _row(
+        "socket.connection.setup.timeout.ms", LONG, "10000", None,
+        "How long a connection to another broker may take.",
+    ),
+    _row(
+        "socket.connection.setup.timeout.max.ms", LONG, "30000", None,
+        "Bound of that time as it grows with each failure.",
+    ),
     # topics
     _row("num.partitions", INT, "1", POSITIVE, "Partitions of a topic that is created without a number."),
     _row("default.replication.factor", INT, "1", _Factor(), "Replicas of a topic that is created without a number."),
@@ -108,7 +132,10 @@ ROWS: tuple[Setting, ...] = (
         "max.incremental.fetch.session.cache.slots", INT, "1000", NATURAL, "Fetch sessions that are kept (KIP-227)."
     ),
     # replication
-    _row("num.replica.fetchers", INT, "1", POSITIVE, "Connections to each leader that followers fetch by.", dynamic=True),
+    _row(
+        "num.replica.fetchers", INT, "1", POSITIVE,
+        "Connections to each leader that followers fetch by.", dynamic=True,
+    ),
     _row("replica.fetch.backoff.ms", INT, "1000", NATURAL, "Pause of a follower after a failed fetch."),
     _row("replica.fetch.max.bytes", INT, "1048576", NATURAL, "Bytes that a follower asks for of one partition."),
     _row("replica.fetch.min.bytes", INT, "1", None, "Bytes that a leader gathers before it answers a follower."),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from logkernel.config.definitions import Setting
-from logkernel.config.table_topic import CODECS, FOREVER, NATURAL, POSITIVE, TIMESTAMP_TYPES
+from logkernel.config.table_topic import CODECS, FOREVER, NATURAL, POLICIES, POSITIVE, TIMESTAMP_TYPES
 from logkernel.config.values import (
     BOOLEAN,
     DOUBLE,
@@ -77,7 +77,7 @@ ROWS: tuple[Setting, ...] = (
         "log.retention.check.interval.ms", LONG, "300000", POSITIVE,
         "How often logs are looked through for segments to drop.", fixed=True,
     ),
-    _row("log.cleanup.policy", LIST, "delete", Each(), "Default of cleanup.policy."),
+    _row("log.cleanup.policy", LIST, "delete", POLICIES, "Default of cleanup.policy."),
     _row("log.flush.interval.messages", LONG, FOREVER, POSITIVE, "Default of flush.messages."),
     _row(
         "log.flush.interval.ms", LONG, None, NATURAL, "Default of flush.ms.",
@@ -121,7 +121,8 @@ ROWS: tuple[Setting, ...] = (
     _row("log.cleaner.threads", INT, "1", NATURAL, "Logs that are compacted side by side."),
     _row("log.cleaner.backoff.ms", LONG, "15000", NATURAL, "Pause when no log needs compaction."),
     _row(
-        "log.cleaner.dedupe.buffer.size", LONG, "134217728", None, "Memory for keys while compacting, all logs together."
+        "log.cleaner.dedupe.buffer.size", LONG, "134217728", None,
+        "Memory for keys while compacting, all logs together.",
     ),
     _row("log.cleaner.io.buffer.size", INT, "524288", NATURAL, "Memory for reading and writing while compacting."),
     _row(

@@ -41,10 +41,14 @@ ROWS: tuple[Setting, ...] = (
         "How long offsets are kept once their group is empty or no longer subscribes.",
     ),
     _row(
-        "offsets.retention.check.interval.ms", LONG, "600000", POSITIVE, "How often offsets are looked through for old ones."
+        "offsets.retention.check.interval.ms", LONG, "600000", POSITIVE,
+        "How often offsets are looked through for old ones.",
     ),
     _row("offsets.topic.compression.codec", INT, "0", _Codec(), "Codec number of __consumer_offsets; 0 is none."),
-    _row("offsets.topic.num.partitions", INT, "50", POSITIVE, "Partitions of __consumer_offsets; not to be changed later."),
+    _row(
+        "offsets.topic.num.partitions", INT, "50", POSITIVE,
+        "Partitions of __consumer_offsets; not to be changed later.",
+    ),
     _row(
         "offsets.topic.replication.factor", SHORT, "3", POSITIVE,
         "Replicas of __consumer_offsets; fewer where there are fewer brokers.",
@@ -68,7 +72,10 @@ ROWS: tuple[Setting, ...] = (
         "transaction.two.phase.commit.enable", BOOLEAN, "false", None,
         "Let producers hold prepared transactions open for an outside coordinator (KIP-939).",
     ),
-    _row("transaction.state.log.load.buffer.size", INT, "5242880", POSITIVE, "Bytes read at once when states are loaded."),
+    _row(
+        "transaction.state.log.load.buffer.size", INT, "5242880", POSITIVE,
+        "Bytes read at once when states are loaded.",
+    ),
     _row("transaction.state.log.min.isr", INT, "2", POSITIVE, "min.insync.replicas of __transaction_state."),
     _row("transaction.state.log.num.partitions", INT, "50", POSITIVE, "Partitions of __transaction_state."),
     _row(

@@ -13,7 +13,6 @@ from logkernel.config.values import (
     Between,
     Each,
     Either,
-    NonEmpty,
     OneOf,
     Throttled,
     Validator,
@@ -21,6 +20,9 @@ from logkernel.config.values import (
 
 CODECS = OneOf("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer")
 TIMESTAMP_TYPES = OneOf("CreateTime", "LogAppendTime")
+POLICIES = Each(OneOf("compact", "delete"))
+ELECTIONS = OneOf("clean", "unclean")
+PARTITIONERS = OneOf("default", "keyed", "round_robin")
 NATURAL = Between(0)
 POSITIVE = Between(1)
 FOREVER = str(2**63 - 1)
@@ -36,7 +38,7 @@ def _row(
 
 ROWS: tuple[Setting, ...] = (
     _row(
-        "cleanup.policy", LIST, "delete", Each(), "log.cleanup.policy",
+        "cleanup.policy", LIST, "delete", POLICIES, "log.cleanup.policy",
         "How old data goes: `delete` drops whole segments by age and size, `compact` keeps the newest record of"
         " each key; both may be named. A plugin may bring more policies.",
     ),
@@ -171,11 +173,11 @@ ROWS: tuple[Setting, ...] = (
         " setting as `election`: true is `unclean`, false is `clean`.",
     ),
     _row(
-        "partitioner", STRING, "default", NonEmpty(), "partitioner",
+        "partitioner", STRING, "default", PARTITIONERS, "partitioner",
         "The partitioner plugin that embedded and own clients use: `default`, `keyed`, `round_robin` or a plugin's.",
     ),
     _row(
-        "election", STRING, "clean", NonEmpty(), "election",
+        "election", STRING, "clean", ELECTIONS, "election",
         "The election plugin: `clean`, `unclean` or a plugin's. The same setting as unclean.leader.election.enable.",
     ),
 )

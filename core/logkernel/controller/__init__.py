@@ -1,0 +1,1 @@
+"""The controller: cluster metadata as a pure machine. `controller` decides, `image` folds."""

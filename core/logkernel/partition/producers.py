@@ -17,12 +17,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from logkernel.errors import InvalidProducerEpoch, OutOfOrderSequenceNumber
+from logkernel.contracts import Codec
+from logkernel.errors import CorruptMessage, InvalidProducerEpoch, OutOfOrderSequenceNumber
+from logkernel.record.batch import parse_header
+from logkernel.record.control import parse_marker
+from logkernel.record.decode import decode_batch
 from logkernel.vocabulary import AbortedTxn, BatchFacts, ProducerEntry
 
 REMEMBERED = 5
 """Batches kept for duplicates: `max.in.flight.requests.per.connection` of an idempotent producer is at most this."""
 MAX_SEQUENCE = 0x7FFFFFFF
+
+
+def _no_codec(codec_id: int) -> Codec:
+    raise CorruptMessage(f"a control batch is never compressed (codec {codec_id})")
+
 
 
 class ProducerStates:
@@ -50,14 +59,22 @@ class ProducerStates:
     def entries(self) -> list[ProducerEntry]:
         return list(self._entries.values())
 
-    def replay(self, facts: BatchFacts, control: bytes | None = None) -> None:
-        """Fold a batch that lies in the log. `control` is the first record's key of a control batch."""
+    def replay(self, facts: BatchFacts, control: bytes | None = None) -> AbortedTxn | None:
+        """Fold a batch that lies in the log. `control` is the whole of a control batch.
+
+        Returns the transaction that an abort marker ended.
+        """
         if facts.producer_id < 0:
-            return
-        if facts.is_control:
-            self.note_marker(facts)
-        else:
+            return None
+        if not facts.is_control:
             self.note(facts)
+            return None
+        ended = self.note_marker(facts)
+        if ended is None or control is None:
+            return None
+        record = decode_batch(control, parse_header(control, 0), _no_codec)[0]
+        marker = parse_marker(record)
+        return None if marker is None or marker.committed else self.aborted(facts, *ended)
 
     # ------------------------------------------------------------ judging and noting
 

@@ -86,29 +86,26 @@ class _Broken(Exception):
 
 
 def _varint(data: bytes, at: int, most: int = 5) -> tuple[int, int]:
-    """(value, position behind it) of a zigzag varint of at most `most` bytes."""
-    raw = shift = 0
-    for position in range(at, min(at + most, len(data))):
-        byte = data[position]
-        raw |= (byte & 0x7F) << shift
+    """(value, position behind it) of a zigzag varint of at most `most` bytes; IndexError where it is cut off."""
+    raw = data[at]
+    if raw < 0x80:
+        return (raw >> 1) ^ -(raw & 1), at + 1
+    byte = data[at + 1]
+    raw = raw & 0x7F | (byte & 0x7F) << 7
+    if byte < 0x80:
+        return (raw >> 1) ^ -(raw & 1), at + 2
+    for index in range(2, most):
+        byte = data[at + index]
+        raw |= (byte & 0x7F) << 7 * index
         if byte < 0x80:
             if raw >> (32 if most == 5 else 64):
                 break
-            return (raw >> 1) ^ -(raw & 1), position + 1
-        shift += 7
+            return (raw >> 1) ^ -(raw & 1), at + index + 1
     raise _Broken(BAD_VARINT)
 
 
-_Raw = tuple[int, int, bytes | None, bytes | None, int, int]
-"""(timestamp delta, offset delta, key, value, start of the headers, end of the record)."""
-
-
-def _read_blob(data: bytes, at: int, end: int) -> tuple[bytes | None, int]:
-    size = data[at] if at < end else 0x80
-    if size < 0x80:
-        size, at = (size >> 1) ^ -(size & 1), at + 1
-    else:
-        size, at = _varint(data, at)
+def _blob(data: bytes, at: int, end: int) -> tuple[bytes | None, int]:
+    size, at = _varint(data, at)
     if size < 0:
         return None, at
     if size > end - at:
@@ -116,24 +113,8 @@ def _read_blob(data: bytes, at: int, end: int) -> tuple[bytes | None, int]:
     return data[at : at + size], at + size
 
 
-def _read_record(data: bytes, at: int) -> _Raw:
-    """The record at `at`, all but its headers, which are not looked at."""
-    size, at = _varint(data, at)
-    end = at + size
-    if size < MIN_RECORD_BYTES - 1 or end > len(data):
-        raise _Broken(BAD_LENGTH)
-    timestamp_delta, at = _varint(data, at + 1, 10)
-    offset_delta, at = _varint(data, at)
-    key, at = _read_blob(data, at, end)
-    value, at = _read_blob(data, at, end)
-    if at >= end:
-        raise _Broken(BAD_END)
-    return timestamp_delta, offset_delta, key, value, at, end
-
-
-def _read_headers(data: bytes, at: int, end: int) -> Headers:
-    if data[at] == 0 and at + 1 == end:
-        return ()
+def _headers(data: bytes, at: int, end: int) -> Headers:
+    """The headers from `at`, which must end at `end`."""
     count, at = _varint(data, at)
     if count < 0 or count > (end - at) >> 1:
         raise _Broken(BAD_HEADERS)
@@ -143,7 +124,7 @@ def _read_headers(data: bytes, at: int, end: int) -> Headers:
         if size < 0 or size > end - at:
             raise _Broken(BAD_HEADERS)
         name = data[at : at + size].decode("utf-8", "surrogateescape")
-        value, at = _read_blob(data, at + size, end)
+        value, at = _blob(data, at + size, end)
         headers.append((name, value))
     if at != end:
         raise _Broken(BAD_END)
@@ -159,26 +140,46 @@ def _section(buf: Buffer, start: int, end: int, count: int) -> bytes:
     return bytes(buf[start:end])
 
 
-def _timestamp(base: int, delta: int) -> int:
-    timestamp = base + delta
-    if not _MIN_LONG <= timestamp <= _MAX_LONG:
-        raise _Broken(BAD_TIMESTAMP)
-    return timestamp
+_Parsed = tuple[int, int, bytes | None, bytes | None, Headers, int, int]
+"""(timestamp, offset delta, key, value, headers, where the headers begin and end)."""
 
 
-def _records(data: bytes, count: int, base_timestamp_ms: int) -> Iterator[tuple[int, int, int, _Raw, Headers]]:
-    """(index, position, timestamp, raw record, headers) of each record; every fault is raised from here."""
+def _records(data: bytes, count: int, base_timestamp_ms: int) -> Iterator[_Parsed]:
+    """Each record of a section. Numbers of one byte, most of them, are read in place: this loop is all the cost."""
     at = index = 0
     try:
-        for index in range(count):
-            raw = _read_record(data, at)
-            headers = _read_headers(data, raw[4], raw[5])
-            yield index, at, _timestamp(base_timestamp_ms, raw[0]), raw, headers
-            at = raw[5]
+        for index in range(count):  # noqa: B007  (the except clauses name it)
+            size = data[at]
+            size, at = ((size >> 1) ^ -(size & 1), at + 1) if size < 0x80 else _varint(data, at)
+            end = at + size
+            if size < MIN_RECORD_BYTES - 1 or end > len(data):
+                raise _Broken(BAD_LENGTH)
+            delta = data[at + 1]
+            delta, at = ((delta >> 1) ^ -(delta & 1), at + 2) if delta < 0x80 else _varint(data, at + 1, 10)
+            place = data[at]
+            place, at = ((place >> 1) ^ -(place & 1), at + 1) if place < 0x80 else _varint(data, at)
+            size = data[at]
+            size, at = ((size >> 1) ^ -(size & 1), at + 1) if size < 0x80 else _varint(data, at)
+            key = None if size < 0 else data[at : at + size]
+            at += size if size > 0 else 0
+            size = data[at] if at < end else -1
+            size, at = ((size >> 1) ^ -(size & 1), at + 1) if -1 < size < 0x80 else _varint(data, at)
+            value = None if size < 0 else data[at : at + size]
+            at += size if size > 0 else 0
+            if at >= end:
+                raise _Broken(BAD_END)
+            timestamp = base_timestamp_ms + delta
+            if not _MIN_LONG <= timestamp <= _MAX_LONG:
+                raise _Broken(BAD_TIMESTAMP)
+            headers = () if end - at == 1 and data[at] == 0 else _headers(data, at, end)
+            yield timestamp, place, key, value, headers, at, end
+            at = end
         if at != len(data):
             raise _Broken(TRAILING)
     except _Broken as error:
         raise fault(index, error.args[0]) from None
+    except IndexError:
+        raise fault(index, BAD_VARINT) from None
 
 
 def walk(buf: Buffer, start: int, end: int, count: int, base_timestamp_ms: int) -> tuple[int, int, int]:
@@ -188,14 +189,15 @@ def walk(buf: Buffer, start: int, end: int, count: int, base_timestamp_ms: int) 
     timestamp (-1) do not count for the least; where none has one, both are -1.
     """
     least, largest, null_key = _MAX_LONG, NO_TIMESTAMP, -1
-    for index, _, timestamp, raw, _ in _records(_section(buf, start, end, count), count, base_timestamp_ms):
-        if raw[1] != index:
+    data = _section(buf, start, end, count)
+    for index, (timestamp, place, key, _, _, _, _) in enumerate(_records(data, count, base_timestamp_ms)):
+        if place != index:
             raise fault(index, BAD_DELTA)
-        if timestamp != NO_TIMESTAMP and timestamp < least:
-            least = timestamp
         if timestamp > largest:
             largest = timestamp
-        if raw[2] is None and null_key < 0:
+        if timestamp < least and timestamp != NO_TIMESTAMP:
+            least = timestamp
+        if key is None and null_key < 0:
             null_key = index
     return (NO_TIMESTAMP if least == _MAX_LONG else least), largest, null_key
 
@@ -213,12 +215,15 @@ def decode_records(
 
     `append_time_ms` replaces every timestamp (LogAppendTime). Gaps between offsets are kept.
     """
-    data = _section(buf, start, end, count)
+    parsed = _records(_section(buf, start, end, count), count, base_timestamp_ms)
+    if append_time_ms is not None:
+        return [
+            Record(key, value, headers, append_time_ms, base_offset + place)
+            for _, place, key, value, headers, _, _ in parsed
+        ]
     return [
-        Record(
-            raw[2], raw[3], headers, timestamp if append_time_ms is None else append_time_ms, base_offset + raw[1]
-        )
-        for _, _, timestamp, raw, headers in _records(data, count, base_timestamp_ms)
+        Record(key, value, headers, timestamp, base_offset + place)
+        for timestamp, place, key, value, headers, _, _ in parsed
     ]
 
 
@@ -235,12 +240,13 @@ def columns(
     data = _section(buf, start, end, count)
     offsets, timestamps = array("q"), array("q")
     keys, values, header_ends, headers = _Blobs(count), _Blobs(count), array("i", (0,)), bytearray()
-    for index, _, timestamp, raw, _ in _records(data, count, base_timestamp_ms):
-        offsets.append(base_offset + raw[1])
+    parsed = _records(data, count, base_timestamp_ms)
+    for index, (timestamp, place, key, value, _, headers_at, end_at) in enumerate(parsed):
+        offsets.append(base_offset + place)
         timestamps.append(timestamp if append_time_ms is None else append_time_ms)
-        keys.add(index, raw[2])
-        values.add(index, raw[3])
-        headers += data[raw[4] : raw[5]]
+        keys.add(index, key)
+        values.add(index, value)
+        headers += data[headers_at:end_at]
         header_ends.append(len(headers))
     return Columns(
         count,
@@ -276,42 +282,49 @@ class _Blobs:
 def decode_headers(data: bytes) -> Headers:
     """One record's headers from their encoded form, as `Columns.headers` holds it."""
     try:
-        if not data:
-            raise _Broken(BAD_HEADERS)
-        return _read_headers(data, 0, len(data))
+        return _headers(data, 0, len(data))
     except _Broken as error:
         raise fault(0, error.args[0]) from None
+    except IndexError:
+        raise fault(0, BAD_HEADERS) from None
 
 
-def _put_varint(out: bytearray, value: int) -> None:
+def _varint_bytes(value: int) -> bytes:
     raw = (value << 1) ^ (value >> 63)
+    if raw < 0x80:
+        return _SMALL[raw]
+    if raw < 0x4000:
+        return bytes((raw & 0x7F | 0x80, raw >> 7))
+    out = bytearray()
     while raw > 0x7F:
         out.append(raw & 0x7F | 0x80)
         raw >>= 7
     out.append(raw)
+    return bytes(out)
 
 
-def _put_blob(out: bytearray, blob: bytes | None) -> None:
+_SMALL: Final = tuple(bytes((raw,)) for raw in range(0x80))
+
+
+def _blob_bytes(blob: bytes | None) -> bytes:
+    """A length and its bytes; null is the length -1."""
     if blob is None:
-        out.append(1)
-        return
-    view = memoryview(blob).cast("B")
-    _put_varint(out, len(view))
-    out += view
+        return b"\x01"
+    if not isinstance(blob, bytes):
+        blob = bytes(memoryview(blob))
+    return _varint_bytes(len(blob)) + blob
 
 
 def encode_headers(headers: Headers) -> bytes:
     """A record's headers, count first. Names keep bytes that are no UTF-8 as lone surrogates (PEP 383)."""
-    out = bytearray()
-    _put_varint(out, len(headers))
+    parts = [_varint_bytes(len(headers))]
     for name, value in headers:
         try:
             encoded = name.encode("utf-8", "surrogateescape")
         except UnicodeEncodeError as error:
             raise InvalidRecord(f"header name {name!r} has no UTF-8 form") from error
-        _put_blob(out, encoded)
-        _put_blob(out, value)
-    return bytes(out)
+        parts += (_blob_bytes(encoded), _blob_bytes(value))
+    return b"".join(parts)
 
 
 def encode_records(
@@ -322,8 +335,8 @@ def encode_records(
     Offset deltas are places in the batch, or with `preserve_offsets` distances from `base_offset`, which
     must ascend. Raises `InvalidRecord` for what a batch cannot hold.
     """
-    out, body = bytearray(), bytearray()
-    largest, delta = NO_TIMESTAMP, -1
+    parts: list[bytes] = []
+    largest, delta, total = NO_TIMESTAMP, -1, 0
     for index, record in enumerate(records):
         following = record.offset - base_offset if preserve_offsets else index
         if not delta < following < 2**31:
@@ -335,18 +348,21 @@ def encode_records(
         elapsed = timestamp - base_timestamp_ms
         if not _MIN_LONG <= elapsed <= _MAX_LONG:
             raise fault(index, BAD_TIMESTAMP)
-        body.clear()
-        body.append(0)
-        _put_varint(body, elapsed)
-        _put_varint(body, delta)
-        _put_blob(body, record.key)
-        _put_blob(body, record.value)
-        body += encode_headers(record.headers) if record.headers else b"\0"
-        if len(out) + len(body) > 2**31 - 1 - 128:
+        body = b"".join(
+            (
+                b"\0",
+                _varint_bytes(elapsed),
+                _varint_bytes(delta),
+                _blob_bytes(record.key),
+                _blob_bytes(record.value),
+                encode_headers(record.headers) if record.headers else b"\0",
+            )
+        )
+        total += len(body)
+        if total > 2**31 - 1 - 128:
             raise fault(index, TOO_LARGE)
-        _put_varint(out, len(body))
-        out += body
-    return bytes(out), largest, delta
+        parts += (_varint_bytes(len(body)), body)
+    return b"".join(parts), largest, delta
 
 
 def murmur2(data: bytes) -> int:

@@ -17,22 +17,56 @@ from logkernel.vocabulary import NO_ID, FileSlice
 if TYPE_CHECKING:
     from logkernel.requests.offsets import (
         DeleteRecordsPartition as DeleteRecordsPartition,
+    )
+    from logkernel.requests.offsets import (
         DeleteRecordsPartitionResult as DeleteRecordsPartitionResult,
+    )
+    from logkernel.requests.offsets import (
         DeleteRecordsRequest as DeleteRecordsRequest,
+    )
+    from logkernel.requests.offsets import (
         DeleteRecordsResponse as DeleteRecordsResponse,
+    )
+    from logkernel.requests.offsets import (
         DeleteRecordsTopic as DeleteRecordsTopic,
+    )
+    from logkernel.requests.offsets import (
         DeleteRecordsTopicResult as DeleteRecordsTopicResult,
+    )
+    from logkernel.requests.offsets import (
         ListOffsetsPartition as ListOffsetsPartition,
+    )
+    from logkernel.requests.offsets import (
         ListOffsetsPartitionResponse as ListOffsetsPartitionResponse,
+    )
+    from logkernel.requests.offsets import (
         ListOffsetsRequest as ListOffsetsRequest,
+    )
+    from logkernel.requests.offsets import (
         ListOffsetsResponse as ListOffsetsResponse,
+    )
+    from logkernel.requests.offsets import (
         ListOffsetsTopic as ListOffsetsTopic,
+    )
+    from logkernel.requests.offsets import (
         ListOffsetsTopicResponse as ListOffsetsTopicResponse,
+    )
+    from logkernel.requests.offsets import (
         OffsetForLeaderEpochEpochEndOffset as OffsetForLeaderEpochEpochEndOffset,
+    )
+    from logkernel.requests.offsets import (
         OffsetForLeaderEpochRequest as OffsetForLeaderEpochRequest,
+    )
+    from logkernel.requests.offsets import (
         OffsetForLeaderEpochResponse as OffsetForLeaderEpochResponse,
+    )
+    from logkernel.requests.offsets import (
         OffsetForLeaderPartition as OffsetForLeaderPartition,
+    )
+    from logkernel.requests.offsets import (
         OffsetForLeaderTopic as OffsetForLeaderTopic,
+    )
+    from logkernel.requests.offsets import (
         OffsetForLeaderTopicResult as OffsetForLeaderTopicResult,
     )
 

@@ -149,12 +149,12 @@ def parse_meta(data: bytes, path: str) -> MetaProperties:
             key, _, value = line.partition("=")
             fields[key.strip()] = value.strip().replace("\\:", ":").replace("\\=", "=")
     version = fields.get("version", "0")
-    key = {"0": "broker.id", "1": "node.id"}.get(version)
-    if key is None:
+    if version not in ("0", "1"):
         raise CorruptCheckpoint(f"{path}: version {version!r} is neither 0 nor 1")
-    node_id = fields.get(key, "")
+    name = "broker.id" if version == "0" else "node.id"
+    node_id = fields.get(name, "")
     if not (node_id.isascii() and node_id.isdigit()):
-        raise CorruptCheckpoint(f"{path}: {key}={node_id!r} is no number")
+        raise CorruptCheckpoint(f"{path}: {name}={node_id!r} is no number")
     return MetaProperties(int(node_id), fields.get("cluster.id", ""), fields.get("directory.id"))
 
 

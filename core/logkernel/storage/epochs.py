@@ -1,7 +1,7 @@
 """Where each leader epoch starts in a log (KIP-101): how replicas agree on what to truncate.
 
 Invariant: epochs ascend strictly, start offsets do not descend. The file `leader-epoch-checkpoint` is written
-by `save`: with a flush, a roll's flush, and at close. What a crash loses of it, recovery finds again in the batch headers.
+by `save`, with each flush and at close. What a crash loses of it, recovery finds again in the batch headers.
 """
 
 from __future__ import annotations

@@ -30,11 +30,11 @@ class CorruptIndex(CorruptMessage):
 class _Index:
     """An array of fixed entries in a file, mapped when first needed."""
 
-    __slots__ = ("_disk", "_mapping", "_room", "_sealed", "count", "limit", "path")
+    __slots__ = ("_disk", "_mapping", "_room", "_sealed", "count", "limit", "missing", "path")
 
     ENTRY: ClassVar[Struct]
 
-    def __init__(self, disk: Disk, path: str, limit_bytes: int, *, file_bytes: int = 0, sealed: bool = False) -> None:
+    def __init__(self, disk: Disk, path: str, limit_bytes: int, *, file_bytes: int = 0) -> None:
         self._disk = disk
         self.path = path
         self.limit = limit_bytes // self.ENTRY.size
@@ -42,10 +42,13 @@ class _Index:
         self.count, rest = divmod(file_bytes, self.ENTRY.size)
         if rest:
             raise CorruptIndex(f"{path}: {file_bytes} bytes are no multiple of {self.ENTRY.size}")
+        self.missing = False
+        """The file is not there, or its length cannot be that of an index."""
         self._mapping: Mapping | None = None
         self._room = 0
         """Entries that fit into the mapping."""
-        self._sealed = sealed
+        self._sealed = True
+        """The file is as long as its entries; the first entry that is put changes that."""
 
     @property
     def is_full(self) -> bool:
@@ -63,6 +66,7 @@ class _Index:
     def _put(self, first: int, second: int) -> None:
         mapping = self._mapping
         if mapping is None:
+            self._sealed = False
             mapping = self._map()
         at = self.count
         if at >= self._room:
@@ -71,7 +75,8 @@ class _Index:
         self.count = at + 1
 
     def _grow(self, mapping: Mapping) -> None:
-        entries = max(self.count + 1, min(self._room * STEP_FACTOR, self.limit))
+        step = max(self._room * STEP_FACTOR, FIRST_STEP_BYTES // self.ENTRY.size)
+        entries = max(self.count + 1, min(step, self.limit))
         mapping.resize(entries * self.ENTRY.size)
         self._room = entries
         self._sealed = False
@@ -98,7 +103,7 @@ class _Index:
         return low - 1
 
     def _cut(self, count: int) -> None:
-        """Drop all entries from number `count` on; their bytes become zeros so that no reader takes them for entries."""
+        """Drop all entries from number `count` on; their bytes become zeros, which no reader takes for entries."""
         if count < self.count:
             buffer = (self._mapping or self._map()).buffer
             start, end = count * self.ENTRY.size, self.count * self.ENTRY.size
@@ -117,12 +122,6 @@ class _Index:
             self._disk.truncate(self.path, size)
         self._sealed = True
 
-    def unseal(self) -> None:
-        """Entries will follow: the next mapping has room for them."""
-        if self._sealed:
-            self.release()
-            self._sealed = False
-
     def sync(self) -> None:
         """Make the entries of a sealed index durable."""
         self._disk.sync(self.path)
@@ -140,7 +139,12 @@ class _Index:
         self.count = 0
         self._disk.create(self.path)
         self._disk.truncate(self.path, 0)
-        self._sealed = False
+        self._sealed = self.missing = False
+
+    def check_file(self) -> None:
+        """Raises `CorruptIndex` where the file is missing or has a length that no index has."""
+        if self.missing:
+            raise CorruptIndex(f"{self.path} is missing, or its length is no multiple of {self.ENTRY.size}")
 
 
 class OffsetIndex(_Index):
@@ -164,6 +168,7 @@ class OffsetIndex(_Index):
 
     def check(self, log_bytes: int) -> None:
         """Raises `CorruptIndex` where the last entries cannot belong to a log of that size."""
+        self.check_file()
         if self.count == 0:
             return
         offset, position = self.entry(self.count - 1)
@@ -178,8 +183,8 @@ class TimeIndex(_Index):
     __slots__ = ("_last",)
     ENTRY = Struct(">qi")
 
-    def __init__(self, disk: Disk, path: str, limit_bytes: int, *, file_bytes: int = 0, sealed: bool = False) -> None:
-        super().__init__(disk, path, limit_bytes, file_bytes=file_bytes, sealed=sealed)
+    def __init__(self, disk: Disk, path: str, limit_bytes: int, *, file_bytes: int = 0) -> None:
+        super().__init__(disk, path, limit_bytes, file_bytes=file_bytes)
         self._last: int | None = None
         """Timestamp of the last entry, once known."""
 
@@ -211,7 +216,8 @@ class TimeIndex(_Index):
         self._last = None
 
     def check(self, next_offset: int) -> None:
-        """Raises `CorruptIndex` where the last entries cannot belong to a segment that ends before relative `next_offset`."""
+        """Raises `CorruptIndex` where the last entries cannot belong to a segment that ends before `next_offset`."""
+        self.check_file()
         if self.count == 0:
             return
         timestamp, offset = self.entry(self.count - 1)

@@ -93,6 +93,28 @@ class Segment:
         for suffix in (LOG, INDEX, TIME_INDEX):
             self._disk.create(self.path(suffix))
 
+    def attach(self, *, index: bool, times: bool, txns: bool, sealed: bool) -> None:
+        """Take up files that exist. An index that cannot be one, or is missing, is left out: see `check_indexes`."""
+        self.sealed = sealed
+        self.loose = not sealed
+        self.largest_ms = None
+        limit = self.index.limit * OffsetIndex.ENTRY.size
+        if index and not (size := self._disk.size(self.index.path)) % OffsetIndex.ENTRY.size:
+            self.index = OffsetIndex(self._disk, self.index.path, limit, file_bytes=size)
+        else:
+            self.index.missing = True
+        if times and not (size := self._disk.size(self.times.path)) % TimeIndex.ENTRY.size:
+            self.times = TimeIndex(self._disk, self.times.path, limit, file_bytes=size)
+        else:
+            self.times.missing = True
+        self.txns = TxnIndex(self._disk, self.txns.path, exists=txns)
+
+    def check_indexes(self) -> None:
+        """Raises `CorruptIndex` where an index is missing or contradicts the log."""
+        self.index.check(self.size)
+        self.times.check(self.next_offset - self.base if self.sealed else MAX_RELATIVE)
+        self.txns.rows()
+
     @property
     def file(self) -> File:
         """The open log file."""
@@ -117,10 +139,13 @@ class Segment:
                 file.truncate(start)
             raise
         self.size = end
+        note = self.note
         for facts in batches:
-            self.note(start + facts.position, facts.size, facts.last_offset, facts.max_timestamp_ms, index_interval_bytes)
+            note(start + facts.position, facts.size, facts.last_offset, facts.max_timestamp_ms, index_interval_bytes)
 
-    def note(self, position: int, size: int, last_offset: int, max_timestamp_ms: int, index_interval_bytes: int) -> None:
+    def note(
+        self, position: int, size: int, last_offset: int, max_timestamp_ms: int, index_interval_bytes: int
+    ) -> None:
         """A batch lies at `position`: remember it in table and indexes."""
         relative = last_offset - self.base
         table = self._last
@@ -146,6 +171,16 @@ class Segment:
         for facts in batches:
             self.note(facts.position, facts.size, facts.last_offset, facts.max_timestamp_ms, MAX_RELATIVE)
 
+    def start_over(self) -> None:
+        """Forget what is known of the content: every batch will be noted anew, into empty indexes."""
+        self.next_offset = self.base
+        self.largest_ms, self.largest_offset, self.first_ms = NO_TIMESTAMP, self.base, None
+        self._since_entry = 0
+        self._reserved = RESERVE_FROM_BYTES
+        self.sealed = False
+        self.loose = True
+        self.start_table(0)
+
     def start_table(self, relative: int) -> None:
         """Batches noted from now on are those that hold relative offset `relative` and later."""
         del self._last[:], self._at[:]
@@ -155,7 +190,7 @@ class Segment:
 
     def find(self, offset: int) -> tuple[int, int] | None:
         """(position, whole bytes) of the batch that holds `offset`, or of the first one after it; None at the end."""
-        relative = offset - self.base
+        relative = max(0, offset - self.base)
         table = self._last
         if relative >= self._table_from and not self.sealed:
             at = bisect_left(table, relative)
@@ -163,7 +198,7 @@ class Segment:
                 return None
             position = self._at[at]
             return position, (self._at[at + 1] if at + 1 < len(table) else self.size) - position
-        for facts in self.scan(self.index.lookup(max(relative, 0))):
+        for facts in self.scan(self.index.lookup(relative)):
             if facts.last_offset >= offset:
                 return facts.position, facts.size
         return None
@@ -220,10 +255,8 @@ class Segment:
 
     def sync(self) -> None:
         """Make the records durable, and the indexes too once they are sealed: until then recovery rebuilds them."""
-        if self.size:
-            self.file.sync()
+        self.file.sync()
         if self.sealed:
-            self._disk.sync(self.log_path)
             self.index.sync()
             self.times.sync()
             self.txns.sync()
@@ -236,14 +269,18 @@ class Segment:
         self.times.release()
         self.txns.release()
 
-    def truncate_to(self, offset: int) -> None:
-        """Drop every batch that holds `offset` or comes after it, and be writable from there on."""
-        self.largest()
-        position = next((facts.position for facts in self.scan(self.index.lookup(max(0, offset - self.base)))
-                         if facts.last_offset >= offset), self.size)
+    def truncate_to(self, offset: int) -> int:
+        """Drop every batch that holds `offset` or comes after it, durably, and be writable from there on.
+
+        Returns the log's new end: `offset`, or the first offset of a batch that was cut with it.
+        """
+        position, end = self.size, offset
+        for facts in self.scan(self.index.lookup(max(0, offset - self.base))):
+            if facts.last_offset >= offset:
+                position, end = facts.position, min(offset, facts.base_offset)
+                break
         self.file.truncate(position)
-        self.index.unseal()
-        self.times.unseal()
+        self.file.sync()
         self.index.truncate_to(offset - self.base)
         self.times.truncate_to(offset - self.base)
         self.txns.truncate_to(offset)
@@ -252,6 +289,8 @@ class Segment:
         self.loose = True
         self._reserved = RESERVE_FROM_BYTES
         self.reopen()
+        self.next_offset = end
+        return end
 
     def reopen(self) -> None:
         """Find the end anew: next offset, largest timestamp and table follow from the indexes and the tail.
@@ -281,6 +320,13 @@ class Segment:
         self.continue_from(tail)
         if start:
             self.first_ms = None  # the first batch lies before the tail: read when `segment.ms` asks
+
+    def unseal(self) -> None:
+        """Be the active segment again, after the ones behind it went."""
+        if self.sealed:
+            self.sealed = False
+            self.loose = True
+            self.reopen()
 
     # ------------------------------------------------------------ removal
 

@@ -29,7 +29,7 @@ def encode(entries: Iterable[ProducerEntry]) -> bytes:
     """The file for `entries`; of each only the newest batch is kept, as Kafka does."""
     rows = []
     for entry in entries:
-        sequence, offset, delta, timestamp = entry.batches[-1] if entry.batches else (-1, -1, 0, entry.last_timestamp_ms)
+        sequence, offset, delta, _ = entry.batches[-1] if entry.batches else (-1, -1, 0, -1)
         rows.append(
             ENTRY.pack(
                 entry.producer_id,
@@ -37,7 +37,7 @@ def encode(entries: Iterable[ProducerEntry]) -> bytes:
                 sequence,
                 offset,
                 delta,
-                timestamp,
+                entry.last_timestamp_ms,
                 entry.coordinator_epoch,
                 entry.current_txn_first_offset,
             )

@@ -1,0 +1,21 @@
+"""logkernel as installed in this interpreter, started by its command line."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from server import Server
+
+
+class LogkernelServer(Server):
+    name = "logkernel"
+
+    @property
+    def data(self) -> Path:
+        return self.folder / "data"
+
+    def command(self) -> list[str]:
+        options = [part for name, value in self.settings.items() for part in ("--set", f"{name}={value}")]
+        serve = [sys.executable, "-m", "logkernel", "serve", "--data", str(self.data), "--listen", self.bootstrap]
+        return [*serve, *options]

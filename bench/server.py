@@ -1,0 +1,100 @@
+"""A broker under measurement: started, asked over a bare socket, killed; the same for ours and for Kafka."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import struct
+import subprocess
+import time
+from pathlib import Path
+
+READY_TIMEOUT_S = 180.0
+STOP_TIMEOUT_S = 60.0
+API_VERSIONS_V0 = struct.pack(">hhih", 18, 0, 1, 5) + b"bench"
+
+
+def free_port() -> int:
+    """A port that was free a moment ago."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def ask_api_versions(link: socket.socket) -> bytes:
+    """One ApiVersions v0 round trip; raises OSError where the peer hangs up."""
+    link.sendall(struct.pack(">i", len(API_VERSIONS_V0)) + API_VERSIONS_V0)
+    head = link.recv(4, socket.MSG_WAITALL)
+    if len(head) < 4:
+        raise ConnectionError("closed before an answer")
+    return link.recv(struct.unpack(">i", head)[0], socket.MSG_WAITALL)
+
+
+class Server:
+    """One broker on `folder` and one port. Subclasses say how it is formatted and what its command is."""
+
+    name = "?"
+
+    def __init__(self, folder: Path, settings: dict[str, str] | None = None) -> None:
+        self.folder = folder
+        self.port = free_port()
+        self.settings = dict(settings or {})
+        self.process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def bootstrap(self) -> str:
+        return f"127.0.0.1:{self.port}"
+
+    @property
+    def pid(self) -> int:
+        assert self.process is not None
+        return self.process.pid
+
+    @property
+    def log_path(self) -> Path:
+        return self.folder / "server.log"
+
+    def prepare(self) -> None:
+        """Once before the first start: folders, formatting."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+
+    def command(self) -> list[str]:
+        raise NotImplementedError
+
+    def start(self) -> float:
+        """Start it; returns the seconds from exec to its first answer (ApiVersions, asked every 2 ms)."""
+        with self.log_path.open("ab") as log:
+            begun = time.perf_counter()
+            self.process = subprocess.Popen(
+                self.command(), cwd=self.folder, stdin=subprocess.DEVNULL, stdout=log, stderr=log
+            )
+        self._wait_for_answer(begun + READY_TIMEOUT_S)
+        return time.perf_counter() - begun
+
+    def _wait_for_answer(self, deadline: float) -> None:
+        while time.perf_counter() < deadline:
+            assert self.process is not None
+            if self.process.poll() is not None:
+                tail = self.log_path.read_text(errors="replace")[-3000:]
+                raise RuntimeError(f"{self.name} ended with {self.process.returncode}:\n{tail}")
+            with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", self.port), 1) as link:
+                ask_api_versions(link)
+                return
+            time.sleep(0.002)
+        raise RuntimeError(f"{self.name} gave no answer within {READY_TIMEOUT_S} s")
+
+    def stop(self) -> None:
+        """SIGTERM, and SIGKILL where that does not help."""
+        if self.process is None:
+            return
+        self.process.terminate()
+        try:
+            self.process.wait(STOP_TIMEOUT_S)
+        except subprocess.TimeoutExpired:
+            self.kill()
+
+    def kill(self) -> None:
+        if self.process is not None:
+            self.process.kill()
+            self.process.wait()

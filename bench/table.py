@@ -1,0 +1,82 @@
+"""The one table: medians, ratio, and what was aimed at."""
+
+from __future__ import annotations
+
+import statistics
+from dataclasses import dataclass, field
+
+# (start of a row's name, unit, ratio to reach or None, figure to reach or None)
+AIMS: tuple[tuple[str, str, float | None, float | None], ...] = (
+    ("throughput", "MB/s", 1.0, None),
+    ("produce", "CPU-s/GB", 0.6, None),
+    ("consume", "CPU-s/GB", 1.0, None),
+    ("latency", "ms", 1.0, None),
+    ("start to first answer", "ms", 0.1, 150.0),
+    ("resident", "MiB", 0.125, None),
+    ("restart", "s", 0.25, None),
+    ("1,000 idle connections", "MiB", None, 20.0),
+    ("1,000 partitions", "s", None, 2.0),
+)
+
+
+def _aim(name: str) -> tuple[str, float | None, float | None]:
+    if name.endswith("throughput"):
+        name = "throughput"
+    for start, unit, ratio, figure in AIMS:
+        if name.startswith(start):
+            return unit, ratio, figure
+    return "", None, None
+
+
+@dataclass
+class Table:
+    """Samples by row and column; a column is a broker."""
+
+    columns: list[str]
+    samples: dict[str, dict[str, list[float]]] = field(default_factory=dict)
+
+    def add(self, column: str, found: dict[str, float]) -> None:
+        for row, value in found.items():
+            self.samples.setdefault(row, {}).setdefault(column, []).append(value)
+
+    def _cells(self, row: str) -> list[str]:
+        unit, ratio_aim, figure_aim = _aim(row)
+        medians = {column: statistics.median(values) for column, values in self.samples[row].items()}
+        cells = [row, unit, *(f"{medians[column]:.3g}" if column in medians else "-" for column in self.columns)]
+        ours = medians.get(self.columns[0])
+        peer = medians.get("kafka")
+        ratio = ours / peer if ours is not None and peer else None
+        cells.append("-" if ratio is None else f"{ratio:.3f}")
+        cells.append(self._verdict(row, ours, ratio, ratio_aim, figure_aim))
+        return cells
+
+    @staticmethod
+    def _verdict(
+        row: str, ours: float | None, ratio: float | None, ratio_aim: float | None, figure_aim: float | None
+    ) -> str:
+        """What the row aims at, and whether it got there."""
+        aims, reached = [], []
+        if ratio_aim is not None:
+            least = row.endswith("throughput")
+            aims.append(f"{'>=' if least else '<='} {ratio_aim:g}x")
+            if ratio is not None:
+                reached.append(ratio >= ratio_aim if least else ratio <= ratio_aim)
+        if figure_aim is not None:
+            aims.append(f"<= {figure_aim:g}")
+            if ours is not None:
+                reached.append(ours <= figure_aim)
+        if not reached:
+            return ", ".join(aims)
+        return f"{', '.join(aims)}: {'yes' if all(reached) else 'NO'}"
+
+    def text(self) -> str:
+        head = ["measure", "unit", *self.columns, "ratio", "aim"]
+        rows = [head, *(self._cells(row) for row in self.samples)]
+        widths = [max(len(row[index]) for row in rows) for index in range(len(head))]
+        lines = []
+        for row in rows:
+            left, middle, right = row[:2], row[2:-1], row[-1]
+            cells = [cell.ljust(width) for cell, width in zip(left, widths, strict=False)]
+            cells += [cell.rjust(width) for cell, width in zip(middle, widths[2:], strict=False)]
+            lines.append("  ".join([*cells, right]).rstrip())
+        return "\n".join(lines)

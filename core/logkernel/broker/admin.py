@@ -1,0 +1,211 @@
+"""The controller's shell: keeps its changes, folds them, and does to the logs what they ask for."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+from uuid import UUID, uuid4
+
+from logkernel.config.topic import TopicSettings
+from logkernel.contracts import Answer, Coordination, MetadataChange, RequestContext
+from logkernel.controller.controller import Controller
+from logkernel.controller.effects import Outcome
+from logkernel.controller.image import ClusterImage, Partition, Topic
+from logkernel.controller.names import INTERNAL, check_name
+from logkernel.controller.producers import ProducerIds
+from logkernel.errors import InvalidRequest, KafkaError
+from logkernel.requests.producers import InitProducerIdRequest, InitProducerIdResponse
+from logkernel.vocabulary import TopicPartition
+
+if TYPE_CHECKING:
+    from logkernel.broker.broker import Broker
+
+log = logging.getLogger("logkernel.admin")
+
+
+class Admin:
+    """Cluster metadata of this broker: `image` is what its changes folded to."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+        self.image = ClusterImage()
+        self._coordination: Coordination | None = None
+        self.controller = Controller(broker.config, broker.node_id, uuid4)
+        self._producer_ids = ProducerIds()
+
+    # ------------------------------------------------------------ life
+
+    def load(self) -> None:
+        """Fold what is kept; adopt partitions whose folders a Kafka or an earlier kernel left."""
+        broker = self._broker
+        self._coordination = broker.kernel.coordination(
+            broker.storage.coordination_name, broker.storage.open_state_log
+        )
+        self.image = ClusterImage.of(self._coordination.changes())
+        self._apply_dynamic_config()
+        changes: list[MetadataChange] = []
+        if self.image.cluster_id != broker.storage.cluster_id:
+            changes.append(MetadataChange("cluster", "", {"id": broker.storage.cluster_id}))
+        changes += self._adopted()
+        self._keep(changes)
+
+    def _adopted(self) -> list[MetadataChange]:
+        """Topics of partition folders that the metadata does not know."""
+        found: dict[str, dict[int, UUID | None]] = {}
+        for name, topic_id in self._broker.storage.found().items():
+            if name.topic not in self.image.topics:
+                found.setdefault(name.topic, {})[name.partition] = topic_id
+        changes = []
+        for topic, parts in found.items():
+            ids = {topic_id for topic_id in parts.values() if topic_id is not None}
+            if len(ids) > 1:
+                log.error("partitions of topic %s name different ids %s: not adopted", topic, sorted(map(str, ids)))
+                continue
+            node = self._broker.node_id
+            rows = [Partition((node,), (node,), node) for _ in range(max(parts) + 1)]
+            adopted = Topic(topic, ids.pop() if ids else uuid4(), rows, topic in INTERNAL)
+            log.info("topic adopted: topic=%s partitions=%d id=%s", topic, len(rows), adopted.id)
+            changes.append(adopted.change())
+        return changes
+
+    def close(self) -> None:
+        if self._coordination is not None:
+            self._coordination.close()
+            self._coordination = None
+
+    def _keep(self, changes: list[MetadataChange]) -> None:
+        if changes:
+            assert self._coordination is not None, "admin is not loaded"
+            self._coordination.commit(changes)
+            self.image.apply_all(changes)
+
+    # ------------------------------------------------------------ decisions
+
+    def carry_out(self, outcome: Outcome) -> Any:
+        """Keep the changes, fold them, do the work; returns the response."""
+        self._keep(outcome.changes)
+        broker, effects = self._broker, outcome.effects
+        hook = broker.kernel.hook
+        for topic, _ in effects.deleted:
+            broker.storage.delete_topic(broker, topic)
+            hook.logkernel_topic_deleted(topic=topic)
+        for topic in effects.created:
+            count = len(self.image.topics[topic].partitions)
+            broker.storage.create_partitions(broker, topic, 0)
+            log.info("topic created: topic=%s partitions=%d", topic, count)
+            hook.logkernel_topic_created(topic=topic, partitions=count)
+        for topic, first in effects.grown:
+            broker.storage.create_partitions(broker, topic, first)
+        for change in effects.leaders:
+            hook.logkernel_leader_changed(
+                topic=change.topic, partition=change.partition, leader=change.leader, leader_epoch=change.leader_epoch
+            )
+        if effects.brokers_configured:
+            self._apply_dynamic_config()
+        for topic in effects.topics_configured:
+            self._reconfigure(topic)
+        return outcome.response
+
+    def _apply_dynamic_config(self) -> None:
+        broker = self._broker
+        broker.config = self.controller.config = self.controller.dynamic_config(self.image)
+        for topic in self.image.topics:
+            self._reconfigure(topic)
+
+    def _reconfigure(self, topic: str) -> None:
+        settings = self.topic_settings(topic)
+        for partition in range(len(self.image.topics[topic].partitions)):
+            replica = self._broker.replicas.get(TopicPartition(topic, partition))
+            if replica is not None:
+                replica.configure(settings)
+
+    # ------------------------------------------------------------ for the shell and the embedded API
+
+    def topic_settings(self, topic: str) -> TopicSettings:
+        return self._broker.config.topic_settings(self.image.topic_config(topic))
+
+    def check_name(self, name: str) -> None:
+        check_name(name)
+
+    def create(
+        self, name: str, partitions: int, config: Mapping[str, str], *, replication_factor: int = -1, internal: bool = False
+    ) -> None:
+        """Create a topic (-1: the broker's default); raises the error that a client would be answered."""
+        self.carry_out(
+            self.controller.create_topic(self.image, name, partitions, replication_factor, config, internal=internal)
+        )
+
+    def create_internal(self, name: str, partitions: int, config: Mapping[str, str]) -> None:
+        self.create(name, partitions, config, replication_factor=1, internal=True)
+
+    def auto_create(self, name: str) -> None:
+        """What `auto.create.topics.enable` does for a client that asks for a topic."""
+        self.carry_out(self.controller.auto_create(name, self.image))
+
+    def delete(self, name: str) -> None:
+        self.carry_out(self.controller.delete_topic(self.image, name))
+
+    def apply_configured_topics(self) -> None:
+        """Topics that the file names are created when absent; for those that exist its settings are applied."""
+        for name, spec in self._broker.config.topics.items():
+            if name not in self.image.topics:
+                self.create(name, spec.partitions, spec.config, replication_factor=spec.replication_factor)
+                continue
+            outcome = self.controller.apply_topic_settings(self.image, name, spec.config)
+            for setting, (old, new) in self.carry_out(outcome).items():
+                log.info("setting applied from file: topic=%s %s=%s was=%s", name, setting, new, old)
+
+    def next_producer_id(self) -> int:
+        """An id that was never given before, also after a crash: a block is kept before its first id is used."""
+        taken = self._producer_ids.take()
+        while taken is None:
+            self._producer_ids.refill(self.carry_out(self.controller.allocate_producer_ids(self.image)))
+            taken = self._producer_ids.take()
+        return taken
+
+
+# ---------------------------------------------------------------- requests
+
+
+def create_topics(broker: Broker, request: Any, context: RequestContext, answer: Answer) -> None:
+    answer(broker.admin.carry_out(broker.admin.controller.create_topics(request, broker.admin.image)))
+
+
+def delete_topics(broker: Broker, request: Any, context: RequestContext, answer: Answer) -> None:
+    answer(broker.admin.carry_out(broker.admin.controller.delete_topics(request, broker.admin.image)))
+
+
+def create_partitions(broker: Broker, request: Any, context: RequestContext, answer: Answer) -> None:
+    answer(broker.admin.carry_out(broker.admin.controller.create_partitions(request, broker.admin.image)))
+
+
+def alter_configs(broker: Broker, request: Any, context: RequestContext, answer: Answer) -> None:
+    answer(broker.admin.carry_out(broker.admin.controller.alter_configs(request, broker.admin.image)))
+
+
+def incremental_alter_configs(broker: Broker, request: Any, context: RequestContext, answer: Answer) -> None:
+    answer(broker.admin.carry_out(broker.admin.controller.incremental_alter_configs(request, broker.admin.image)))
+
+
+def describe_configs(broker: Broker, request: Any, context: RequestContext, answer: Answer) -> None:
+    answer(broker.admin.controller.describe_configs(request, broker.admin.image))
+
+
+def init_producer_id(
+    broker: Broker, request: InitProducerIdRequest, context: RequestContext, answer: Answer
+) -> None:
+    """A new id for an idempotent producer. Transactional ids belong to a transaction coordinator."""
+    response = InitProducerIdResponse(producer_id=-1, producer_epoch=-1)
+    if request.transactional_id is not None:
+        response.error_code = InvalidRequest.code
+        log.warning("transactions are not served: client_id=%s transactional_id=%s", context.client_id, request.transactional_id)
+        answer(response)
+        return
+    try:
+        response.producer_id, response.producer_epoch = broker.admin.next_producer_id(), 0
+    except KafkaError as error:
+        response.error_code = error.code
+    answer(response)
+
+

@@ -1,0 +1,34 @@
+"""From settings to a broker that is ready to start."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from os import PathLike
+
+from logkernel.broker.broker import Broker
+from logkernel.broker.storage import Storage
+from logkernel.broker.timers import Clock
+from logkernel.config.broker import BrokerConfig
+from logkernel.config.loading import plugin_lists
+from logkernel.kernel import Kernel
+
+log = logging.getLogger("logkernel.build")
+
+
+def build(
+    path: str | PathLike[str] | None = None,
+    overrides: Sequence[str] = (),
+    *,
+    in_memory: bool = False,
+    kernel: Kernel | None = None,
+    clock: Clock | None = None,
+) -> Broker:
+    """A broker from a file and `name=value` overrides. Raises `ConfigError`, `PluginError`."""
+    if kernel is None:
+        allow, block = plugin_lists(path)
+        kernel = Kernel(allow=allow, block=block)
+    config = BrokerConfig.load(path, overrides, kernel.settings())
+    for warning in config.warnings:
+        log.warning("%s", warning)
+    return Broker(config, kernel, Storage(config, in_memory=in_memory), clock)

@@ -1,0 +1,60 @@
+"""What the shell and its services may know of the cluster (`contracts.ClusterView`)."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+if TYPE_CHECKING:
+    from logkernel.broker.broker import Broker
+    from logkernel.controller.image import Topic
+
+Node = tuple[int, str, int, str | None]
+
+
+class Cluster:
+    """A view of the controller's image, and the addresses under which this broker is reached."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+        self._bound: dict[str, int] = {}
+        self._nodes: dict[str, list[Node]] = {}
+
+    @property
+    def topics(self) -> Mapping[str, Topic]:
+        return self._broker.admin.image.topics
+
+    def partition_count(self, topic: str) -> int | None:
+        found = self.topics.get(topic)
+        return None if found is None else len(found.partitions)
+
+    def topic_id(self, topic: str) -> UUID | None:
+        found = self.topics.get(topic)
+        return None if found is None else found.id
+
+    def topic_name(self, topic_id: UUID) -> str | None:
+        return self._broker.admin.image.names.get(topic_id)
+
+    def configured_listeners(self) -> list[tuple[str, str, int]]:
+        """(name, host, port) of every listener to open; an empty host means every interface."""
+        return [(listener.name, listener.host, listener.port) for listener in self._broker.config.listeners]
+
+    def listening(self, name: str, port: int, host: str) -> None:
+        """A listener is bound: from now on its clients are told this address."""
+        rack = self._broker.config.get("broker.rack")
+        self._bound[name] = port
+        self._nodes[name] = [(self._broker.node_id, host, port, rack)]
+        if (name, host) not in {(known.name, known.host) for known in self._broker.config.listeners}:
+            return  # opened by hand: its own address is all there is to tell
+        for told in self._broker.config.advertised(self._bound, socket.gethostname()):
+            if told.name in self._bound:
+                self._nodes[told.name] = [(self._broker.node_id, told.host, told.port, rack)]
+
+    def brokers(self, listener: str) -> list[Node]:
+        """Every live broker as clients of `listener` reach it; an unknown listener gives the first one's."""
+        found = self._nodes.get(listener)
+        if found is None:
+            found = next(iter(self._nodes.values()), [(self._broker.node_id, "localhost", -1, None)])
+        return found

@@ -1,0 +1,145 @@
+"""The controller machine: from requests and events to changes of the cluster's metadata.
+
+Pure: it reads an image and returns `Outcome(changes, response, effects)`. Whoever runs it commits the changes
+to the coordination, folds them into the image, carries out the effects and then answers; where nothing was
+committed, nothing happened.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from uuid import UUID
+
+from attrs import define
+
+from logkernel.config.broker import BrokerConfig
+from logkernel.contracts import ElectionStrategy, MetadataChange
+from logkernel.controller import configs, elections, producers, topics
+from logkernel.controller.effects import Effects, Outcome
+from logkernel.controller.image import ClusterImage, Node, node_change
+from logkernel.requests.configs import (
+    AlterConfigsRequest,
+    DescribeConfigsRequest,
+    DescribeConfigsResponse,
+    IncrementalAlterConfigsRequest,
+)
+from logkernel.requests.topics import CreatePartitionsRequest, CreateTopicsRequest, DeleteTopicsRequest
+
+
+@define
+class Controller:
+    """Its only state is what it judges by: settings (replaced when they change), its broker, a source of ids."""
+
+    config: BrokerConfig
+    node_id: int
+    new_id: Callable[[], UUID]
+    """Unique topic ids, none of them zero."""
+
+    def _brokers(self, image: ClusterImage) -> Sequence[int]:
+        """Who can hold replicas: registered brokers, or this one alone."""
+        return sorted(image.nodes) or [self.node_id]
+
+    def register(self, image: ClusterImage, node: Node) -> Outcome:
+        """A broker says where it is reached; nothing to keep where that is known."""
+        changes = [] if image.nodes.get(node.id) == node else [node_change(node)]
+        return Outcome(changes, None, Effects())
+
+    def name_cluster(self, image: ClusterImage, cluster_id: str) -> Outcome:
+        """The cluster's id, given once; the response is the id that holds."""
+        if image.cluster_id:
+            return Outcome([], image.cluster_id, Effects())
+        return Outcome([MetadataChange("cluster", "", {"id": cluster_id})], cluster_id, Effects())
+
+    # topics
+
+    def create_topics(self, request: CreateTopicsRequest, image: ClusterImage) -> Outcome:
+        return topics.create_topics(request, image, self.config, self._brokers(image), self.new_id)
+
+    def create_topic(
+        self,
+        image: ClusterImage,
+        name: str,
+        partitions: int = -1,
+        replication_factor: int = -1,
+        settings: Mapping[str, str] | None = None,
+        *,
+        internal: bool = False,
+    ) -> Outcome:
+        """One topic from plain values (-1: the default); the response is its `image.Topic`. Raises KafkaError."""
+        return topics.create_one(
+            name,
+            partitions,
+            replication_factor,
+            settings or {},
+            image,
+            self.config,
+            self._brokers(image),
+            self.new_id,
+            internal=internal,
+        )
+
+    def auto_create(self, topic: str, image: ClusterImage) -> Outcome:
+        """A topic that a client asked for first; the response is its `image.Topic`. Raises KafkaError."""
+        return topics.auto_create(topic, image, self.config, self._brokers(image), self.new_id)
+
+    def delete_topics(self, request: DeleteTopicsRequest, image: ClusterImage) -> Outcome:
+        return topics.delete_topics(request, image, self.config)
+
+    def delete_topic(self, image: ClusterImage, name: str) -> Outcome:
+        """One topic by name; the response is the `image.Topic` that goes. Raises KafkaError."""
+        return topics.delete_one(name, image, self.config)
+
+    def create_partitions(self, request: CreatePartitionsRequest, image: ClusterImage) -> Outcome:
+        return topics.create_partitions(request, image, self._brokers(image))
+
+    # settings
+
+    def alter_configs(self, request: AlterConfigsRequest, image: ClusterImage) -> Outcome:
+        return configs.alter_configs(request, image, self.config, self.node_id)
+
+    def incremental_alter_configs(self, request: IncrementalAlterConfigsRequest, image: ClusterImage) -> Outcome:
+        return configs.incremental_alter_configs(request, image, self.config, self.node_id)
+
+    def apply_topic_settings(self, image: ClusterImage, name: str, settings: Mapping[str, str]) -> Outcome:
+        """What a file says of a topic that exists, set over its own settings.
+
+        The response is {setting: (old text or None, new text)} of what differs. Raises KafkaError.
+        """
+        return configs.apply_topic_settings(image, self.config, name, settings)
+
+    def describe_configs(self, request: DescribeConfigsRequest, image: ClusterImage) -> DescribeConfigsResponse:
+        return configs.describe_configs(request, image, self.config, self.node_id)
+
+    def dynamic_config(self, image: ClusterImage) -> BrokerConfig:
+        """The settings with what AlterConfigs keeps of this broker and of all."""
+        return self.config.with_dynamic(image.broker_config(self.node_id), image.broker_config(""))
+
+    # producer ids
+
+    def allocate_producer_ids(self, image: ClusterImage) -> Outcome:
+        """The response is the `range` of a block that is this broker's once the changes are kept."""
+        changes, block = producers.allocate_producer_ids(image)
+        return Outcome(changes, block, Effects())
+
+    # leaders
+
+    def elect(
+        self,
+        image: ClusterImage,
+        topic: str,
+        strategy: ElectionStrategy,
+        alive: Collection[int],
+        *,
+        unclean_allowed: bool = False,
+    ) -> Outcome:
+        return elections.elect(image, topic, strategy, alive, unclean_allowed=unclean_allowed)
+
+    def broker_started(
+        self, image: ClusterImage, broker: int, strategies: elections.Strategies, alive: Collection[int]
+    ) -> Outcome:
+        return elections.broker_started(image, broker, strategies, alive)
+
+    def broker_gone(
+        self, image: ClusterImage, broker: int, strategies: elections.Strategies, alive: Collection[int]
+    ) -> Outcome:
+        return elections.broker_gone(image, broker, strategies, alive)

@@ -1,0 +1,45 @@
+"""What the controller machine wants done: changes to keep, then work for the shell."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from attrs import Factory, define
+
+from logkernel.contracts import MetadataChange
+
+
+class LeaderChange(NamedTuple):
+    """A partition's leadership after an election; `leader` -1 is none."""
+
+    topic: str
+    partition: int
+    leader: int
+    leader_epoch: int
+    isr: tuple[int, ...]
+
+
+@define
+class Effects:
+    """To be carried out in this order, once the changes are kept and folded."""
+
+    deleted: list[tuple[str, UUID]] = Factory(list)
+    """Topics whose logs go."""
+    created: list[str] = Factory(list)
+    """Topics whose logs come."""
+    grown: list[tuple[str, int]] = Factory(list)
+    """(topic, first new partition)."""
+    leaders: list[LeaderChange] = Factory(list)
+    topics_configured: list[str] = Factory(list)
+    """Topics whose settings are to be worked out anew."""
+    brokers_configured: list[str] = Factory(list)
+    """Brokers (node id as text, "" for all) whose dynamic settings changed."""
+
+
+class Outcome(NamedTuple):
+    """A decision: `changes` are committed as one, then folded, then `effects` run and `response` goes out."""
+
+    changes: list[MetadataChange]
+    response: Any
+    effects: Effects

@@ -1,0 +1,211 @@
+"""The cluster's metadata in memory: what a coordination's changes fold to.
+
+| kind | key | value (JSON) |
+|---|---|---|
+| cluster | "" | {"id": text} |
+| broker | node id | {"listeners": {name: [host, port]}, "rack": text or null} |
+| topic | name | {"id": text, "internal": bool, "partitions": [row, …]} |
+| partition | "topic:index" | row, under the key "row" |
+| config | "topic:NAME", "broker:ID", "broker:" (all brokers) | {setting: text} |
+| producer_ids | "" | {"next": int}: every id below was given away |
+
+A row is [replicas, isr, leader, leader epoch, partition epoch]: a topic of 1,000 partitions is 20 KB of JSON.
+A value of None deletes. Kinds that are not known are passed over: a newer release may have written them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+from uuid import UUID
+
+from attrs import Factory, define
+
+from logkernel.contracts import MetadataChange
+
+NO_LEADER = -1
+
+
+@define
+class Partition:
+    """`leader` is -1 where there is none; `isr` is a part of `replicas`, in no special order."""
+
+    replicas: tuple[int, ...]
+    isr: tuple[int, ...]
+    leader: int
+    leader_epoch: int = 0
+    """Grows with each change of the leader."""
+    partition_epoch: int = 0
+    """Grows with each change of anything here."""
+
+    def row(self) -> list[Any]:
+        return [list(self.replicas), list(self.isr), self.leader, self.leader_epoch, self.partition_epoch]
+
+    @classmethod
+    def from_row(cls, row: list[Any]) -> Partition:
+        return cls(tuple(row[0]), tuple(row[1]), row[2], row[3], row[4])
+
+
+@define
+class Topic:
+    name: str
+    id: UUID
+    partitions: list[Partition]
+    internal: bool = False
+
+    def change(self) -> MetadataChange:
+        rows = [partition.row() for partition in self.partitions]
+        return MetadataChange("topic", self.name, {"id": str(self.id), "internal": self.internal, "partitions": rows})
+
+
+@define
+class Node:
+    """A registered broker: listener name → (host, port)."""
+
+    id: int
+    listeners: dict[str, tuple[str, int]]
+    rack: str | None = None
+
+
+def topic_key(topic: str) -> str:
+    return f"topic:{topic}"
+
+
+def broker_key(node_id: int | str) -> str:
+    """The config key of one broker, or of all by ""."""
+    return f"broker:{node_id}"
+
+
+@define
+class ClusterImage:
+    """Folds changes one by one; `apply` is the only way in which it changes."""
+
+    cluster_id: str = ""
+    topics: dict[str, Topic] = Factory(dict)
+    names: dict[UUID, str] = Factory(dict)
+    """Topic id → name."""
+    configs: dict[str, dict[str, str]] = Factory(dict)
+    nodes: dict[int, Node] = Factory(dict)
+    next_producer_id: int = 0
+
+    @classmethod
+    def of(cls, changes: Iterable[MetadataChange]) -> ClusterImage:
+        image = cls()
+        image.apply_all(changes)
+        return image
+
+    def apply_all(self, changes: Iterable[MetadataChange]) -> None:
+        for change in changes:
+            self.apply(change)
+
+    def apply(self, change: MetadataChange) -> None:
+        """Fold one change. Raises KeyError for a partition of a topic that isn't there."""
+        fold = _FOLDS.get(change.kind)
+        if fold is not None:
+            fold(self, change.key, change.value)
+
+    def topic_config(self, topic: str) -> Mapping[str, str]:
+        """The topic's own settings."""
+        return self.configs.get(topic_key(topic), {})
+
+    def broker_config(self, node_id: int | str) -> Mapping[str, str]:
+        """The dynamic settings of a broker, or those of all brokers by ""."""
+        return self.configs.get(broker_key(node_id), {})
+
+    # contracts.ClusterView
+
+    def partition_count(self, topic: str) -> int | None:
+        found = self.topics.get(topic)
+        return None if found is None else len(found.partitions)
+
+    def topic_id(self, topic: str) -> UUID | None:
+        found = self.topics.get(topic)
+        return None if found is None else found.id
+
+    def topic_name(self, topic_id: UUID) -> str | None:
+        return self.names.get(topic_id)
+
+    def brokers(self, listener: str) -> list[tuple[int, str, int, str | None]]:
+        """(node id, host, port, rack) of every registered broker that has such a listener."""
+        return [
+            (node.id, *node.listeners[listener], node.rack)
+            for _, node in sorted(self.nodes.items())
+            if listener in node.listeners
+        ]
+
+    def snapshot(self) -> Iterator[MetadataChange]:
+        """The fewest changes that fold to this image."""
+        if self.cluster_id:
+            yield MetadataChange("cluster", "", {"id": self.cluster_id})
+        for node in self.nodes.values():
+            yield node_change(node)
+        for topic in self.topics.values():
+            yield topic.change()
+        for key, config in self.configs.items():
+            yield MetadataChange("config", key, dict(config))
+        if self.next_producer_id:
+            yield MetadataChange("producer_ids", "", {"next": self.next_producer_id})
+
+
+def node_change(node: Node) -> MetadataChange:
+    listeners = {name: list(address) for name, address in node.listeners.items()}
+    return MetadataChange("broker", str(node.id), {"listeners": listeners, "rack": node.rack})
+
+
+def partition_change(topic: str, index: int, partition: Partition) -> MetadataChange:
+    return MetadataChange("partition", f"{topic}:{index}", {"row": partition.row()})
+
+
+Value = Mapping[str, Any] | None
+
+
+def _fold_cluster(image: ClusterImage, key: str, value: Value) -> None:
+    image.cluster_id = value["id"] if value is not None else ""
+
+
+def _fold_broker(image: ClusterImage, key: str, value: Value) -> None:
+    if value is None:
+        image.nodes.pop(int(key), None)
+        return
+    listeners = {name: (host, port) for name, (host, port) in value["listeners"].items()}
+    image.nodes[int(key)] = Node(int(key), listeners, value.get("rack"))
+
+
+def _fold_topic(image: ClusterImage, key: str, value: Value) -> None:
+    old = image.topics.pop(key, None)
+    if old is not None:
+        image.names.pop(old.id, None)
+    if value is None:
+        return
+    partitions = [Partition.from_row(row) for row in value["partitions"]]
+    topic = Topic(key, UUID(value["id"]), partitions, value.get("internal", False))
+    image.topics[key] = topic
+    image.names[topic.id] = key
+
+
+def _fold_partition(image: ClusterImage, key: str, value: Value) -> None:
+    topic, _, index = key.rpartition(":")
+    if value is not None:
+        image.topics[topic].partitions[int(index)] = Partition.from_row(value["row"])
+
+
+def _fold_config(image: ClusterImage, key: str, value: Value) -> None:
+    if value:
+        image.configs[key] = dict(value)
+    else:
+        image.configs.pop(key, None)
+
+
+def _fold_producer_ids(image: ClusterImage, key: str, value: Value) -> None:
+    if value is not None:
+        image.next_producer_id = max(image.next_producer_id, value["next"])
+
+
+_FOLDS = {
+    "cluster": _fold_cluster,
+    "broker": _fold_broker,
+    "topic": _fold_topic,
+    "partition": _fold_partition,
+    "config": _fold_config,
+    "producer_ids": _fold_producer_ids,
+}

@@ -1,0 +1,38 @@
+"""Which names a topic may have."""
+
+from __future__ import annotations
+
+import re
+
+from logkernel.errors import InvalidTopicException
+
+MAX_LENGTH = 249
+"""A folder is called topic-partition, and most file systems end names at 255."""
+_LEGAL = re.compile(r"[a-zA-Z0-9._-]+")
+
+OFFSETS_TOPIC = "__consumer_offsets"
+TRANSACTIONS_TOPIC = "__transaction_state"
+SHARE_TOPIC = "__share_group_state"
+METADATA_TOPIC = "__cluster_metadata"
+INTERNAL = frozenset((OFFSETS_TOPIC, TRANSACTIONS_TOPIC, SHARE_TOPIC))
+
+
+def check_name(name: str) -> None:
+    """Raises InvalidTopicException with what would be right."""
+    if not name:
+        raise InvalidTopicException("a topic's name is empty; give it one")
+    if name in (".", ".."):
+        raise InvalidTopicException(f"a topic can't be called {name!r}, a folder's own name; choose another")
+    if len(name) > MAX_LENGTH:
+        raise InvalidTopicException(
+            f"the topic name {name[:40] + '…'!r} has {len(name)} characters; {MAX_LENGTH} are the most"
+        )
+    if _LEGAL.fullmatch(name) is None:
+        raise InvalidTopicException(
+            f"the topic name {name!r} has other characters than ASCII letters, digits, '.', '_' and '-'; leave them out"
+        )
+
+
+def flat(name: str) -> str:
+    """Names with one flat form collide, as metrics write '.' as '_': `a.b` and `a_b`."""
+    return name.replace(".", "_")

@@ -1,0 +1,356 @@
+"""Topics: create, delete, add partitions. Each decision is a function of request, image and settings.
+
+Deliberate differences from Kafka: internal topics are neither deleted nor grown by a client (that would
+lose offsets, or move groups to other shards), and their replication factor is lowered to the brokers there are.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from uuid import UUID
+
+from logkernel.config.broker import BrokerConfig
+from logkernel.contracts import MetadataChange
+from logkernel.controller.effects import Effects, Outcome
+from logkernel.controller.image import ClusterImage, Partition, Topic, topic_key
+from logkernel.controller.names import INTERNAL, METADATA_TOPIC, OFFSETS_TOPIC, TRANSACTIONS_TOPIC, check_name, flat
+from logkernel.controller.placement import check_assignment, place
+from logkernel.errors import (
+    InvalidConfig,
+    InvalidPartitions,
+    InvalidReplicaAssignment,
+    InvalidReplicationFactor,
+    InvalidRequest,
+    InvalidTopicException,
+    KafkaError,
+    PolicyViolation,
+    TopicAlreadyExists,
+    TopicAuthorizationFailed,
+    TopicDeletionDisabled,
+    UnknownTopicId,
+    UnknownTopicOrPartition,
+)
+from logkernel.requests.topics import (
+    CreatableTopic,
+    CreatableTopicConfigs,
+    CreatableTopicResult,
+    CreatePartitionsRequest,
+    CreatePartitionsResponse,
+    CreatePartitionsTopic,
+    CreatePartitionsTopicResult,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+    DeletableTopicResult,
+    DeleteTopicsRequest,
+    DeleteTopicsResponse,
+    DeleteTopicState,
+)
+from logkernel.vocabulary import NO_ID
+
+MAX_NEW_PARTITIONS = 10_000
+"""Partitions that one request may add, as in Kafka."""
+MAX_REPLICAS = 32_767
+NewId = Callable[[], UUID]
+
+
+# ---------------------------------------------------------------- create
+
+
+def create_topics(
+    request: CreateTopicsRequest, image: ClusterImage, config: BrokerConfig, brokers: Sequence[int], new_id: NewId
+) -> Outcome:
+    """Each topic of the request on its own: one that is refused does not touch the others."""
+    asked = Counter(topic.name for topic in request.topics)
+    flats = {flat(name): name for name in image.topics}
+    out = Outcome([], CreateTopicsResponse(), Effects())
+    left = MAX_NEW_PARTITIONS
+    for name, row in {topic.name: topic for topic in request.topics}.items():
+        try:
+            if asked[name] > 1:
+                raise InvalidRequest(f"the request names topic {name!r} {asked[name]} times; name it once")
+            _check_new(name, image, flats)
+            topic, own = _decide(row, config, brokers, left)
+        except KafkaError as error:
+            out.response.topics.append(_refused(name, error))
+            continue
+        left -= len(topic.partitions)
+        flats[flat(name)] = name
+        if not request.validate_only:
+            topic.id = new_id()
+            _add(out, topic, own)
+        out.response.topics.append(_created(topic, own, config))
+    return out
+
+
+def create_one(
+    name: str,
+    partitions: int,
+    replication_factor: int,
+    settings: Mapping[str, str],
+    image: ClusterImage,
+    config: BrokerConfig,
+    brokers: Sequence[int],
+    new_id: NewId,
+    *,
+    internal: bool = False,
+) -> Outcome:
+    """One topic from plain values; the response is its `Topic`. -1 are the broker's defaults. Raises KafkaError.
+
+    An internal topic takes as many replicas as there are brokers, and no higher min.insync.replicas.
+    """
+    _check_new(name, image, {flat(other): other for other in image.topics})
+    own = dict(settings)
+    if internal:
+        factor = config.get("default.replication.factor") if replication_factor == -1 else replication_factor
+        replication_factor = max(1, min(factor, len(brokers)))
+        if int(own.get("min.insync.replicas", "1")) > replication_factor:
+            own["min.insync.replicas"] = str(replication_factor)
+    row = CreatableTopic(name=name, num_partitions=partitions, replication_factor=replication_factor)
+    config.validate_topic(own)
+    topic = Topic(name, new_id(), _partitions(row, config, brokers, MAX_NEW_PARTITIONS), internal or name in INTERNAL)
+    out = Outcome([], topic, Effects())
+    _add(out, topic, own)
+    return out
+
+
+def auto_create(
+    name: str, image: ClusterImage, config: BrokerConfig, brokers: Sequence[int], new_id: NewId
+) -> Outcome:
+    """A topic as a client's first question creates it: with defaults, internal ones with their own."""
+    if name not in (OFFSETS_TOPIC, TRANSACTIONS_TOPIC):
+        return create_one(name, -1, -1, {}, image, config, brokers, new_id)
+    prefix = "offsets.topic" if name == OFFSETS_TOPIC else "transaction.state.log"
+    settings = {
+        "cleanup.policy": "compact",
+        "compression.type": "producer" if name == OFFSETS_TOPIC else "uncompressed",
+        "segment.bytes": str(max(1 << 20, config.get(f"{prefix}.segment.bytes"))),
+    }
+    if name == TRANSACTIONS_TOPIC:
+        settings["min.insync.replicas"] = str(config.get("transaction.state.log.min.isr"))
+        settings["unclean.leader.election.enable"] = "false"
+    partitions, factor = config.get(f"{prefix}.num.partitions"), config.get(f"{prefix}.replication.factor")
+    return create_one(name, partitions, factor, settings, image, config, brokers, new_id, internal=True)
+
+
+def _check_new(name: str, image: ClusterImage, flats: Mapping[str, str]) -> None:
+    check_name(name)
+    if name == METADATA_TOPIC:
+        raise TopicAuthorizationFailed(f"{name} is no topic for records; choose another name")
+    if name in image.topics:
+        raise TopicAlreadyExists(f"Topic {name!r} already exists.")
+    other = flats.get(flat(name))
+    if other is not None:
+        raise InvalidTopicException(
+            f"Topic {name!r} collides with existing topic {other!r}: metrics write '.' as '_'; choose another name"
+        )
+
+
+def _decide(
+    row: CreatableTopic, config: BrokerConfig, brokers: Sequence[int], left: int
+) -> tuple[Topic, dict[str, str]]:
+    own: dict[str, str] = {}
+    partitions = _partitions(row, config, brokers, left)
+    for given in row.configs:
+        if given.value is None:
+            raise InvalidConfig(f"{given.name} has no value; give one, or leave it out for the default")
+        own[given.name] = given.value
+    config.validate_topic(own)
+    return Topic(row.name, NO_ID, partitions, row.name in INTERNAL), own
+
+
+def _partitions(row: CreatableTopic, config: BrokerConfig, brokers: Sequence[int], left: int) -> list[Partition]:
+    if row.assignments:
+        return _assigned(row, brokers, left)
+    count = config.get("num.partitions") if row.num_partitions == -1 else row.num_partitions
+    factor = config.get("default.replication.factor") if row.replication_factor == -1 else row.replication_factor
+    if count < 1:
+        raise InvalidPartitions(f"a topic can't have {count} partitions; ask for 1 or more, or -1 for the default")
+    if not 1 <= factor <= MAX_REPLICAS:
+        raise InvalidReplicationFactor(
+            f"the replication factor can't be {factor}; ask for 1 or more, or -1 for the default"
+        )
+    _check_left(count, left)
+    return [_fresh(replicas) for replicas in place(count, factor, brokers)]
+
+
+def _check_left(count: int, left: int) -> None:
+    if count > left:
+        raise PolicyViolation(
+            f"{count} new partitions, where a request may add {MAX_NEW_PARTITIONS} in all; ask for fewer at once"
+        )
+
+
+def _assigned(row: CreatableTopic, brokers: Sequence[int], left: int) -> list[Partition]:
+    if row.replication_factor != -1 or row.num_partitions != -1:
+        raise InvalidRequest(
+            f"replicas are assigned by hand, so that partitions={row.num_partitions} and"
+            f" replication factor={row.replication_factor} must both be -1"
+        )
+    _check_left(len(row.assignments), left)
+    by_index = {given.partition_index: given.broker_ids for given in row.assignments}
+    if len(by_index) < len(row.assignments) or sorted(by_index) != list(range(len(by_index))):
+        raise InvalidReplicaAssignment(
+            f"the partitions {sorted(given.partition_index for given in row.assignments)[:20]} are not 0, 1, 2, … each"
+            f" once; number them so"
+        )
+    factor = None
+    for index in range(len(by_index)):
+        check_assignment(by_index[index], factor, brokers)
+        factor = len(by_index[index])
+    return [_fresh(by_index[index]) for index in range(len(by_index))]
+
+
+def _fresh(replicas: Sequence[int]) -> Partition:
+    return Partition(tuple(replicas), tuple(replicas), replicas[0])
+
+
+def _add(out: Outcome, topic: Topic, own: Mapping[str, str]) -> None:
+    out.changes.append(topic.change())
+    if own:
+        out.changes.append(MetadataChange("config", topic_key(topic.name), dict(own)))
+    out.effects.created.append(topic.name)
+
+
+def _refused(name: str, error: KafkaError) -> CreatableTopicResult:
+    return CreatableTopicResult(name=name, error_code=error.code, error_message=str(error))
+
+
+def _created(topic: Topic, own: Mapping[str, str], config: BrokerConfig) -> CreatableTopicResult:
+    configs = [
+        CreatableTopicConfigs(
+            name=one.name,
+            value=one.value,
+            read_only=one.read_only,
+            config_source=one.source,
+            is_sensitive=one.sensitive,
+        )
+        for one in config.describe_topic(own)
+    ]
+    return CreatableTopicResult(
+        name=topic.name,
+        topic_id=topic.id,
+        num_partitions=len(topic.partitions),
+        replication_factor=len(topic.partitions[0].replicas),
+        configs=configs,
+    )
+
+
+# ---------------------------------------------------------------- delete
+
+
+def delete_topics(request: DeleteTopicsRequest, image: ClusterImage, config: BrokerConfig) -> Outcome:
+    """By name or by id; a topic that is named twice is refused, whether or not it exists."""
+    states = [*(DeleteTopicState(name=name) for name in request.topic_names), *request.topics]
+    names = Counter(state.name for state in states if state.name is not None)
+    ids = Counter(state.topic_id for state in states if state.name is None)
+    out = Outcome([], DeleteTopicsResponse(), Effects())
+    gone: set[str] = set()
+    for name, topic_id in dict.fromkeys((state.name, state.topic_id) for state in states):
+        answer = DeletableTopicResult(name=name, topic_id=topic_id)
+        try:
+            if names.get(name or "", 0) > 1 or (name is None and ids[topic_id] > 1):
+                raise InvalidRequest(f"the request names topic {name or topic_id} more than once; name it once")
+            topic = _condemned(name, topic_id, image, config)
+        except KafkaError as error:
+            answer.error_code, answer.error_message = error.code, str(error)
+        else:
+            answer.name, answer.topic_id = topic.name, topic.id
+            if topic.name not in gone:
+                gone.add(topic.name)
+                _remove(out, topic, image)
+        out.response.responses.append(answer)
+    return out
+
+
+def delete_one(name: str, image: ClusterImage, config: BrokerConfig) -> Outcome:
+    """One topic by name; the response is the topic that goes. Raises KafkaError."""
+    topic = _condemned(name, NO_ID, image, config)
+    out = Outcome([], topic, Effects())
+    _remove(out, topic, image)
+    return out
+
+
+def _condemned(name: str | None, topic_id: UUID, image: ClusterImage, config: BrokerConfig) -> Topic:
+    if name is not None and topic_id != NO_ID:
+        raise InvalidRequest(f"both the name {name!r} and the id {topic_id} are given; give one of them")
+    if name is None and topic_id == NO_ID:
+        raise InvalidRequest("neither a name nor an id is given; give one of them")
+    if not config.get("delete.topic.enable"):
+        raise TopicDeletionDisabled("delete.topic.enable=false: topics are not deleted here; set it to true")
+    if name is None:
+        known = image.names.get(topic_id)
+        if known is None:
+            raise UnknownTopicId(f"no topic has the id {topic_id}; ask Metadata for the ids there are")
+        name = known
+    topic = image.topics.get(name)
+    if topic is None:
+        raise UnknownTopicOrPartition(f"there is no topic {name!r}; ask Metadata for the topics there are")
+    _check_ordinary(topic, "deleted")
+    return topic
+
+
+def _check_ordinary(topic: Topic, what: str) -> None:
+    if topic.internal:
+        raise InvalidTopicException(
+            f"{topic.name} is an internal topic and can't be {what}: a service keeps its state there"
+        )
+
+
+def _remove(out: Outcome, topic: Topic, image: ClusterImage) -> None:
+    out.changes.append(MetadataChange("topic", topic.name, None))
+    if topic_key(topic.name) in image.configs:
+        out.changes.append(MetadataChange("config", topic_key(topic.name), None))
+    out.effects.deleted.append((topic.name, topic.id))
+
+
+# ---------------------------------------------------------------- grow
+
+
+def create_partitions(request: CreatePartitionsRequest, image: ClusterImage, brokers: Sequence[int]) -> Outcome:
+    asked = Counter(row.name for row in request.topics)
+    out = Outcome([], CreatePartitionsResponse(), Effects())
+    left = MAX_NEW_PARTITIONS
+    for name, row in {topic.name: topic for topic in request.topics}.items():
+        answer = CreatePartitionsTopicResult(name=name)
+        out.response.results.append(answer)
+        try:
+            if asked[name] > 1:
+                raise InvalidRequest(f"the request names topic {name!r} {asked[name]} times; name it once")
+            topic, added = _growth(row, image, brokers, left)
+        except KafkaError as error:
+            answer.error_code, answer.error_message = error.code, str(error)
+            continue
+        left -= len(added)
+        if not request.validate_only:
+            grown = Topic(name, topic.id, [*topic.partitions, *added], topic.internal)
+            out.changes.append(grown.change())
+            out.effects.grown.append((name, len(topic.partitions)))
+    return out
+
+
+def _growth(
+    row: CreatePartitionsTopic, image: ClusterImage, brokers: Sequence[int], left: int
+) -> tuple[Topic, list[Partition]]:
+    topic = image.topics.get(row.name)
+    if topic is None:
+        raise UnknownTopicOrPartition(f"there is no topic {row.name!r}; ask Metadata for the topics there are")
+    _check_ordinary(topic, "given more partitions")
+    has = len(topic.partitions)
+    if row.count <= has:
+        raise InvalidPartitions(
+            f"topic {row.name!r} has {has} partitions and can't be given {row.count}; ask for {has + 1} or more"
+        )
+    wanted = row.count - has
+    _check_left(wanted, left)
+    factor = len(topic.partitions[0].replicas)
+    if row.assignments is None:
+        start = list(brokers).index(first) if (first := topic.partitions[0].replicas[0]) in brokers else 0
+        return topic, [_fresh(replicas) for replicas in place(wanted, factor, brokers, start=start, first=has)]
+    if len(row.assignments) != wanted:
+        raise InvalidReplicaAssignment(
+            f"{len(row.assignments)} assignments for {wanted} new partitions; give one for each"
+        )
+    for given in row.assignments:
+        check_assignment(given.broker_ids, factor, brokers)
+    return topic, [_fresh(given.broker_ids) for given in row.assignments]

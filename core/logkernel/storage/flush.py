@@ -1,0 +1,36 @@
+"""One flush of a log, which may run in another thread than the one that appends.
+
+`Log.begin_flush` names what is to be made durable, `run` does it and touches nothing else of the log,
+`Log.end_flush` takes note. Order: records, indexes of sealed segments, leader epochs, names.
+"""
+
+from __future__ import annotations
+
+from attrs import define
+
+from logkernel.storage.disk import Disk
+from logkernel.storage.epochs import LeaderEpochCache
+from logkernel.storage.segment import Segment
+
+
+@define
+class Flush:
+    end: int
+    """All below this offset is durable after `run`."""
+    _disk: Disk
+    _segments: list[Segment]
+    _epochs: LeaderEpochCache
+    _files: list[str]
+    """Small files to sync."""
+    _folders: list[str]
+    """Folders to sync, in this order."""
+
+    def run(self) -> None:
+        """Sync. Raises `OSError`; then nothing may be taken for durable."""
+        for segment in self._segments:
+            segment.sync()
+        self._epochs.save()
+        for path in self._files:
+            self._disk.sync(path)
+        for folder in self._folders:
+            self._disk.sync_dir(folder)

@@ -1,0 +1,305 @@
+"""Opening a log folder: leftovers, segments, indexes, recovery, producer state.
+
+Kafka's meaning of leftovers: `.deleted` and `.cleaned` files go; a `.log.swap` is a finished rewrite that
+replaces the segments whose offsets it covers, unless a `.cleaned` file with a lower offset shows that the
+rewrite it belongs to was not finished.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from itertools import pairwise
+
+from attrs import define, field
+
+from logkernel.config.topic import TopicSettings
+from logkernel.errors import CorruptMessage
+from logkernel.storage import snapshot
+from logkernel.storage.checkpoints import LEADER_EPOCHS, CorruptCheckpoint
+from logkernel.storage.disk import Disk
+from logkernel.storage.epochs import LeaderEpochCache
+from logkernel.storage.index import CorruptIndex
+from logkernel.storage.ledger import ProducerLedger
+from logkernel.storage.names import (
+    CLEANED,
+    DELETED,
+    INDEX,
+    LOG,
+    SEGMENT_SUFFIXES,
+    SNAPSHOT,
+    SWAP,
+    TIME_INDEX,
+    TXN_INDEX,
+    offset_name,
+    offset_of,
+)
+from logkernel.storage.recovery import Damage, recover_segment
+from logkernel.storage.scan import LONG_CHUNK_BYTES, headers
+from logkernel.storage.segment import Segment
+
+log = logging.getLogger("logkernel.storage")
+
+
+@define
+class Loader:
+    """One opening of one folder; `load` gives the segments, oldest first, the last one active."""
+
+    disk: Disk
+    folder: str
+    settings: TopicSettings
+    recovery_point: int
+    log_start: int
+    clean: bool
+    wall_ms: int
+    ledger: ProducerLedger
+    epochs: LeaderEpochCache = field(init=False)
+    names: set[str] = field(init=False, factory=set)
+    damages: list[Damage] = field(init=False, factory=list)
+    changed: bool = field(init=False, default=False)
+    """Names in the folder were changed by the opening."""
+    _state_at: int = field(init=False, default=-1)
+    """The log end that the ledger's state stands for; -1: nothing was loaded yet."""
+
+    def load(self) -> list[Segment]:
+        self.names = set(self.disk.listdir(self.folder))
+        self._clear_leftovers()
+        self._drop_below_start()
+        self._open_epochs()
+        bases = sorted(base for name in self.names if (base := offset_of(name, LOG)) is not None)
+        self._drop_orphans(set(bases))
+        segments = [self._open_segment(base, active=base == bases[-1]) for base in bases]
+        for segment, after in pairwise(segments):
+            segment.next_offset = after.base
+        first = self._first_to_check(segments)
+        self._check_indexes(segments[:first])
+        segments = self._recover(segments, first)
+        if segments and first == len(segments) and not self._reopen(segments[-1]):
+            segments = self._recover(segments, first - 1)
+        if segments and segments[-1].next_offset < self.log_start:
+            log.warning("%s ends at %d, below its log start %d: starting over there",
+                        self.folder, segments[-1].next_offset, self.log_start)  # fmt: skip
+            for segment in segments:
+                self._remove(segment)
+            segments = []
+            self.epochs.clear()
+        if not segments:
+            segments = [self._new_segment(self.log_start)]
+        end = segments[-1].next_offset
+        self.epochs.truncate_from_end(end)
+        self._drop_snapshots(segments, end)
+        self.load_producers(segments, end)
+        return segments
+
+    # ------------------------------------------------------------ leftovers
+
+    def _clear_leftovers(self) -> None:
+        unfinished = [base for name in self.names if (base := offset_of(name, LOG + CLEANED)) is not None]
+        swaps = sorted(base for name in self.names if (base := offset_of(name, LOG + SWAP)) is not None)
+        for name in [name for name in self.names if name.endswith((DELETED, CLEANED, ".tmp"))]:
+            self._unlink(name)
+        if unfinished:
+            for name in [name for name in self.names if name.endswith(SWAP)]:
+                if int(name[:20]) >= min(unfinished):
+                    self._unlink(name)
+            swaps = [base for base in swaps if base < min(unfinished)]
+        for base in swaps:
+            self._finish_swap(base)
+        for name in [name for name in self.names if name.endswith(SWAP)]:
+            self._rename(name, name.removesuffix(SWAP))
+
+    def _finish_swap(self, base: int) -> None:
+        """The rewritten segment at `base` replaces every segment that starts within its offsets."""
+        name = offset_name(base, LOG + SWAP)
+        file = self.disk.open(f"{self.folder}/{name}", write=False)
+        end = base
+        for facts in headers(file, 0, file.size, LONG_CHUNK_BYTES):
+            end = facts.last_offset + 1
+        for other in sorted(at for old in self.names if (at := offset_of(old, LOG)) is not None):
+            if base <= other < max(end, base + 1):
+                for suffix in SEGMENT_SUFFIXES:
+                    if offset_name(other, suffix) in self.names:
+                        self._unlink(offset_name(other, suffix))
+        for suffix in reversed(SEGMENT_SUFFIXES):  # the log last: until then the swap can be finished again
+            if offset_name(base, suffix + SWAP) in self.names:
+                self._rename(offset_name(base, suffix + SWAP), offset_name(base, suffix))
+
+    def _drop_below_start(self) -> None:
+        """Segments that a removal left behind before it was durable: all of their offsets lie below the log start."""
+        bases = sorted(base for name in self.names if (base := offset_of(name, LOG)) is not None)
+        for base, after in pairwise(bases):
+            if after <= self.log_start:
+                for suffix in SEGMENT_SUFFIXES:
+                    if offset_name(base, suffix) in self.names:
+                        self._unlink(offset_name(base, suffix))
+
+    def _drop_orphans(self, bases: set[int]) -> None:
+        for name in list(self.names):
+            for suffix in (INDEX, TIME_INDEX, TXN_INDEX):
+                base = offset_of(name, suffix)
+                if base is not None and base not in bases:
+                    self._unlink(name)
+
+    def _unlink(self, name: str) -> None:
+        self.disk.remove(f"{self.folder}/{name}")
+        self.names.discard(name)
+        self.changed = True
+
+    def _rename(self, name: str, new: str) -> None:
+        self.disk.rename(f"{self.folder}/{name}", f"{self.folder}/{new}")
+        self.names.discard(name)
+        self.names.add(new)
+        self.changed = True
+
+    # ------------------------------------------------------------ segments
+
+    def _open_epochs(self) -> None:
+        path = f"{self.folder}/{LEADER_EPOCHS}"
+        try:
+            self.epochs = LeaderEpochCache(self.disk, path, exists=LEADER_EPOCHS in self.names)
+        except CorruptCheckpoint as error:
+            log.warning("%s: leader epochs are taken from the batches instead", error)
+            self.epochs = LeaderEpochCache(self.disk, path)
+            self.clean, self.recovery_point = False, 0
+
+    def _new_segment(self, base: int) -> Segment:
+        segment = Segment(self.disk, self.folder, base, self.wall_ms, self.settings.segment_index_bytes)
+        segment.create()
+        self.changed = True
+        return segment
+
+    def _open_segment(self, base: int, *, active: bool) -> Segment:
+        segment = Segment(self.disk, self.folder, base, self.wall_ms, self.settings.segment_index_bytes)
+        segment.size = self.disk.size(segment.log_path)
+        segment.attach(
+            index=offset_name(base, INDEX) in self.names,
+            times=offset_name(base, TIME_INDEX) in self.names,
+            txns=offset_name(base, TXN_INDEX) in self.names,
+            sealed=not active,
+        )
+        return segment
+
+    def _first_to_check(self, segments: Sequence[Segment]) -> int:
+        """Number of the first segment that may hold what was never synced: the one with the recovery point."""
+        if self.clean:
+            return len(segments)
+        at = sum(segment.base <= self.recovery_point for segment in segments)
+        return max(0, at - 1)
+
+    def _check_indexes(self, segments: Sequence[Segment]) -> None:
+        """Rebuild indexes that are missing or contradict their log; the records themselves are durable."""
+        for number, segment in enumerate(segments):
+            try:
+                segment.check_indexes()
+                segment.release()
+            except CorruptIndex as error:
+                log.warning("%s: rebuilding the indexes of this segment", error)
+                end = segment.next_offset
+                self.load_producers(segments[:number], segment.base)
+                self._check(segment)
+                segment.next_offset = max(segment.next_offset, end)
+                self._state_at = -1
+
+    def _check(self, segment: Segment) -> Damage | None:
+        """Recover one segment, the ledger's state being that at its base."""
+        sealed = segment.sealed
+        damage = recover_segment(segment, self.settings.index_interval_bytes, self.ledger, self.epochs)
+        if damage is not None:
+            self.damages.append(damage)
+            log.warning("%s: cut at byte %d, %d bytes lost: %s",
+                        damage.path, damage.position, damage.lost_bytes, damage.reason)  # fmt: skip
+        if sealed:
+            segment.seal()
+            segment.release()
+        return damage
+
+    def _recover(self, segments: list[Segment], first: int) -> list[Segment]:
+        """Check segments from number `first`; behind damage or a hole everything goes. Returns what remains."""
+        for number in range(first, len(segments)):
+            segment = segments[number]
+            if number > first and self._is_hole(segments[number - 1], segment):
+                return self._cut_behind(segments, number)
+            self.load_producers(segments[:number], segment.base)
+            damage = self._check(segment)
+            self._state_at = segment.next_offset
+            if damage is not None and number + 1 < len(segments):
+                return self._cut_behind(segments, number + 1)
+        return segments
+
+    def _is_hole(self, before: Segment, after: Segment) -> bool:
+        """Are offsets missing between two segments that were never synced? Compaction leaves such gaps on purpose."""
+        if before.next_offset == after.base or "compact" in self.settings.cleanup_policy:
+            return False
+        return after.base > self.recovery_point
+
+    def _cut_behind(self, segments: list[Segment], number: int) -> list[Segment]:
+        for segment in segments[number:]:
+            log.warning("%s: removed, as the log now ends before it", segment.log_path)
+            self._remove(segment)
+        kept = segments[:number]
+        kept[-1].unseal()
+        return kept
+
+    def _remove(self, segment: Segment) -> None:
+        for path in segment.rename_deleted():
+            self.disk.remove(path)
+        self.changed = True
+
+    def _reopen(self, segment: Segment) -> bool:
+        """Find the end of a cleanly closed active segment; False where its tail is not what a clean close leaves."""
+        try:
+            segment.check_indexes()
+            segment.reopen()
+            return True
+        except CorruptMessage as error:
+            log.warning("%s: not closed cleanly after all, checking it", error)
+            return False
+
+    # ------------------------------------------------------------ producers
+
+    def load_producers(self, segments: Sequence[Segment], end: int) -> None:
+        """Bring the ledger to the state at offset `end`: the newest readable snapshot up to it, then the batches."""
+        if self._state_at == end:
+            return
+        start = segments[0].base if segments else end
+        offset = start
+        self.ledger.reset()
+        for at in sorted((at for name in self.names if (at := offset_of(name, SNAPSHOT)) is not None), reverse=True):
+            if start <= at <= end:
+                try:
+                    self.ledger.load(snapshot.decode(self.disk.read(f"{self.folder}/{offset_name(at, SNAPSHOT)}")))
+                except CorruptMessage as error:
+                    log.warning("%s/%s: %s", self.folder, offset_name(at, SNAPSHOT), error)
+                    self._unlink(offset_name(at, SNAPSHOT))
+                    continue
+                offset = at
+                break
+        replay_range(segments, self.ledger, offset, end)
+        self._state_at = end
+
+    def _drop_snapshots(self, segments: Sequence[Segment], end: int) -> None:
+        """Keep the snapshots at the segments' bases, and the newest one, as long as they do not lie past the end."""
+        found = sorted(at for name in self.names if (at := offset_of(name, SNAPSHOT)) is not None)
+        keep = {segment.base for segment in segments}
+        keep.update([at for at in found if at <= end][-1:])
+        for at in found:
+            if at > end or at not in keep:
+                self._unlink(offset_name(at, SNAPSHOT))
+
+
+def replay_range(segments: Sequence[Segment], ledger: ProducerLedger, start: int, end: int) -> None:
+    """Show the ledger every producer's batch in `start <= offset < end`."""
+    for segment in segments:
+        if segment.next_offset <= start or segment.base >= end:
+            continue
+        found = segment.find(start)
+        if found is None:
+            continue
+        for facts in segment.scan(found[0], LONG_CHUNK_BYTES):
+            if facts.base_offset >= end:
+                return
+            if facts.producer_id >= 0:
+                control = segment.file.read(facts.position, facts.size) if facts.is_control else None
+                ledger.replay(facts, control)
+        if segment.sealed:
+            segment.release()

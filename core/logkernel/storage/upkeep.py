@@ -1,0 +1,366 @@
+"""The life of a log: opening, rolling, flushing, truncating, dropping, closing. `log` adds writing and reading."""
+
+from __future__ import annotations
+
+import uuid
+from bisect import bisect_right
+from collections.abc import Callable
+from uuid import UUID
+
+from logkernel.config.topic import TopicSettings
+from logkernel.errors import CorruptMessage, KafkaStorageError, OffsetOutOfRange
+from logkernel.storage import snapshot
+from logkernel.storage.checkpoints import PARTITION_METADATA, format_partition_metadata, parse_partition_metadata
+from logkernel.storage.disk import Disk
+from logkernel.storage.flush import Flush
+from logkernel.storage.ledger import ProducerLedger
+from logkernel.storage.loading import Loader, replay_range
+from logkernel.storage.names import DELETED, SNAPSHOT, doomed_name, offset_name, offset_of
+from logkernel.storage.segment import Segment
+from logkernel.vocabulary import SegmentFacts, TopicPartition
+
+RollObserver = Callable[[int, int], None]
+"""Told (base offset, bytes) of a segment that was closed."""
+
+
+class LogUpkeep:
+    """State of a log, and everything that happens to it but append and read; see `log.Log`."""
+
+    __slots__ = (
+        "_active",
+        "_bases",
+        "_disk",
+        "_dropped",
+        "_jitter",
+        "_ledger",
+        "_new_folder",
+        "_new_names",
+        "_on_roll",
+        "_recent",
+        "_segments",
+        "damages",
+        "end_offset",
+        "epochs",
+        "failure",
+        "folder",
+        "last_flush_ms",
+        "name",
+        "recovery_point",
+        "settings",
+        "start_offset",
+        "topic_id",
+    )
+
+    def __init__(
+        self,
+        disk: Disk,
+        directory: str,
+        topic: str,
+        partition: int,
+        settings: TopicSettings,
+        *,
+        recovery_point: int = 0,
+        log_start: int = 0,
+        clean: bool = False,
+        wall_ms: int = 0,
+        producers: ProducerLedger,
+        on_roll: RollObserver | None = None,
+        topic_id: UUID | None = None,
+        jitter: float = 0.0,
+    ) -> None:
+        self.name = TopicPartition(topic, partition)
+        self.folder = f"{directory}/{topic}-{partition}"
+        self.settings = settings
+        """May be replaced at any time."""
+        self.failure: OSError | None = None
+        """Why the log is offline."""
+        self.last_flush_ms = wall_ms
+        self._disk = disk
+        self._ledger = producers
+        self._on_roll = on_roll
+        self._jitter = jitter
+        self._recent: list[Segment] = []
+        """Sealed segments that are open for readers, the one read last at the end."""
+        self._dropped: list[tuple[int, list[str]]] = []
+        """(when, files) that `purge` removes."""
+        self._new_folder = not disk.exists(self.folder)
+        """The folder's own name, or its partition.metadata, may not be durable."""
+        self._new_names = True
+        """Names in the folder may not be durable."""
+        if self._new_folder:
+            disk.mkdir(self.folder)
+        self.topic_id = self._note_topic(topic_id)
+        loader = Loader(disk, self.folder, settings, recovery_point, log_start, clean, wall_ms, producers)
+        self._segments = loader.load()
+        self._bases = [segment.base for segment in self._segments]
+        self._active = self._segments[-1]
+        self.epochs = loader.epochs
+        self.damages = loader.damages
+        """What recovery cut off."""
+        self.end_offset = self._active.next_offset
+        self.start_offset = max(log_start, self._bases[0])
+        self.recovery_point = self.end_offset if loader.clean and not loader.damages else min(recovery_point, self.end_offset)
+        if not self._new_folder:
+            if loader.changed:
+                disk.sync_dir(self.folder)
+            self._new_names = False
+        self._active.release()
+
+    def _note_topic(self, topic_id: UUID | None) -> UUID | None:
+        path = f"{self.folder}/{PARTITION_METADATA}"
+        if not self._new_folder and self._disk.exists(path):
+            data = self._disk.read(path)
+            if data or topic_id is None:  # an empty file is one that a crash left behind
+                return parse_partition_metadata(data, path) if data else None
+        if topic_id is not None:
+            self._disk.write(path, format_partition_metadata(topic_id))
+            self._new_folder = True
+        return topic_id
+
+    def roll(self, wall_ms: int, base: int | None = None) -> None:
+        """Close the active segment and start one at the log end, or at `base` above it where it is empty."""
+        self._check()
+        old = self._active
+        base = self.end_offset if base is None else base
+        if old.size == 0 and old.base == base:
+            return
+        old.seal()
+        new = self._add_segment(base, wall_ms)
+        if old.size == 0:
+            self._segments.remove(old)
+            self._bases.remove(old.base)
+            self._discard([old], wall_ms)
+        else:
+            old.next_offset = self.end_offset
+            self._snapshot(self.end_offset)
+            if self._on_roll is not None:
+                self._on_roll(old.base, old.size)
+        self._active = new
+
+    def _add_segment(self, base: int, wall_ms: int) -> Segment:
+        segment = Segment(self._disk, self.folder, base, wall_ms, self.settings.segment_index_bytes)
+        segment.create()
+        self._new_names = True
+        self._segments.append(segment)
+        self._bases.append(base)
+        return segment
+
+    def _snapshot(self, offset: int) -> str:
+        """Write the producers' state; a torn snapshot is found by its checksum."""
+        path = f"{self.folder}/{offset_name(offset, SNAPSHOT)}"
+        self._disk.write(path, snapshot.encode(self._ledger.entries()))
+        self._new_names = True
+        return path
+
+    def _floor(self, offset: int) -> int:
+        """Number of the segment that holds `offset`."""
+        return max(0, bisect_right(self._bases, offset) - 1)
+
+    # ------------------------------------------------------------ flush
+
+    @property
+    def unflushed_records(self) -> int:
+        """Offsets that a crash may take: what `flush.messages` counts."""
+        return self.end_offset - self.recovery_point
+
+    def begin_flush(self, up_to: int | None = None) -> Flush:
+        """What must be synced so that all below `up_to` (default: the log end) is durable."""
+        self._check()
+        end = self.end_offset if up_to is None else min(up_to, self.end_offset)
+        loose = [segment for segment in self._segments if segment.loose and segment.base < end]
+        files, folders = [], []
+        if self._new_folder:
+            files = [path] if self._disk.exists(path := f"{self.folder}/{PARTITION_METADATA}") else []
+            folders.append(self.folder.rpartition("/")[0])
+        if self._new_names:
+            folders.append(self.folder)
+        self._new_folder = self._new_names = False
+        return Flush(end, self._disk, loose, self.epochs, files, folders)
+
+    def end_flush(self, flush: Flush, wall_ms: int | None = None) -> None:
+        """`flush.run` succeeded."""
+        self.recovery_point = max(self.recovery_point, min(flush.end, self.end_offset))
+        if wall_ms is not None:
+            self.last_flush_ms = wall_ms
+
+    def flush(self, up_to: int | None = None, wall_ms: int | None = None) -> None:
+        """Make all below `up_to` (default: the log end) durable, here and now."""
+        flush = self.begin_flush(up_to)
+        try:
+            flush.run()
+        except OSError:
+            self._new_names = True
+            raise
+        self.end_flush(flush, wall_ms)
+
+    # ------------------------------------------------------------ truncate, drop
+
+    def truncate_to(self, offset: int) -> None:
+        """Cut the log so that it ends at `offset`, or before a batch that holds it. The cut is durable on return.
+
+        The directory's recovery points must be written before the next append: see `LogDirectories.truncate`.
+        """
+        self._check()
+        if offset >= self.end_offset:
+            return
+        if offset <= self._bases[0]:
+            self.truncate_fully_and_start_at(offset)
+            return
+        keep = self._floor(offset) + 1
+        gone = self._segments[keep:]
+        del self._segments[keep:], self._bases[keep:]
+        for segment in reversed(gone):
+            self._remove(segment)
+        self._active = self._segments[-1]
+        self.end_offset = self._active.truncate_to(offset)
+        self.start_offset = min(self.start_offset, self.end_offset)
+        self.recovery_point = min(self.recovery_point, self.end_offset)
+        self.epochs.truncate_from_end(self.end_offset)
+        self.epochs.save()
+        self._reload_producers()
+        self._disk.sync_dir(self.folder)
+
+    def truncate_fully_and_start_at(self, offset: int, wall_ms: int = 0) -> None:
+        """Throw every record away; the log starts and ends at `offset`. Durable on return."""
+        self._check()
+        for segment in reversed(self._segments):
+            self._remove(segment)
+        self._segments, self._bases, self._recent = [], [], []
+        self._active = self._add_segment(offset, wall_ms)
+        self.start_offset = self.end_offset = offset
+        self.recovery_point = min(self.recovery_point, offset)
+        self.epochs.clear()
+        self.epochs.save()
+        self._reload_producers()
+        self._disk.sync_dir(self.folder)
+
+    def _reload_producers(self) -> None:
+        """After a cut: the newest snapshot that is left, and the batches behind it."""
+        newest = -1
+        for name in self._disk.listdir(self.folder):
+            at = offset_of(name, SNAPSHOT)
+            if at is not None and (at > self.end_offset or at < self._bases[0]):
+                self._disk.remove(f"{self.folder}/{name}")
+            elif at is not None:
+                newest = max(newest, at)
+        self._ledger.reset()
+        if newest >= 0:
+            path = f"{self.folder}/{offset_name(newest, SNAPSHOT)}"
+            try:
+                self._ledger.load(snapshot.decode(self._disk.read(path)))
+            except CorruptMessage:
+                newest = -1
+        replay_range(self._segments, self._ledger, max(newest, self._bases[0]), self.end_offset)
+
+    def _remove(self, segment: Segment) -> None:
+        for path in segment.rename_deleted():
+            self._disk.remove(path)
+
+    def advance_log_start(self, offset: int) -> None:
+        """Hide what lies below `offset`. Durable once the directory's log starts are written.
+
+        Raises `OffsetOutOfRange` above the log end.
+        """
+        if offset > self.end_offset:
+            raise OffsetOutOfRange(f"{self.name}: {offset} is above the log end {self.end_offset}")
+        if offset > self.start_offset:
+            self.start_offset = offset
+            self.epochs.truncate_from_start(offset)
+
+    def drop_before(self, offset: int, wall_ms: int = 0) -> list[SegmentFacts]:
+        """Drop whole segments below `offset` and move the log start there; returns what was dropped.
+
+        The files are renamed now and removed by `purge`. The active segment goes too, if `offset` is the log
+        end. The directory's log starts should be written before, as renames may be lost in a crash.
+        """
+        self._check()
+        self.advance_log_start(offset)
+        if offset >= self.end_offset and self._active.size:
+            self.roll(wall_ms)
+        count = self._floor(offset)
+        gone = self._segments[:count]
+        if not gone:
+            return []
+        facts = [self._facts(segment) for segment in gone]
+        del self._segments[:count], self._bases[:count]
+        self._discard(gone, wall_ms)
+        return facts
+
+    def _discard(self, segments: list[Segment], wall_ms: int) -> None:
+        paths = []
+        for segment in segments:
+            if segment in self._recent:
+                self._recent.remove(segment)
+            paths += segment.rename_deleted()
+            path = segment.path(SNAPSHOT)
+            if self._disk.exists(path):
+                self._disk.rename(path, path + DELETED)
+                paths.append(path + DELETED)
+        self._dropped.append((wall_ms, paths))
+
+    def purge(self, wall_ms: int) -> int:
+        """Remove the files of dropped segments after `file.delete.delay.ms`; returns how many."""
+        self._check()
+        due = [entry for entry in self._dropped if wall_ms - entry[0] >= self.settings.file_delete_delay_ms]
+        for entry in due:
+            for path in entry[1]:
+                self._disk.remove(path)
+            self._dropped.remove(entry)
+        return sum(len(entry[1]) for entry in due)
+
+    # ------------------------------------------------------------ facts
+
+    def _facts(self, segment: Segment) -> SegmentFacts:
+        active = segment is self._active
+        facts = SegmentFacts(
+            segment.base, self.end_offset if active else segment.next_offset, segment.size, segment.retention_ms(), active
+        )
+        if not active and segment not in self._recent:
+            segment.release()
+        return facts
+
+    # ------------------------------------------------------------ the end
+
+    def close(self) -> None:
+        """Sync everything, write the producers' state, cut files to what they hold. Readers' slices stay valid."""
+        if self.failure is None:
+            if self.unflushed_records or self._new_names or self._new_folder or self.epochs.dirty or self._active.loose:
+                self._close_books()
+            for _, paths in self._dropped:
+                for path in paths:
+                    self._disk.remove(path)
+            self._dropped.clear()
+        self.abandon()
+
+    def _close_books(self) -> None:
+        self._active.seal()
+        if self.end_offset > self._bases[0]:
+            path = f"{self.folder}/{offset_name(self.end_offset, SNAPSHOT)}"
+            if not self._disk.exists(path):
+                self._disk.sync(self._snapshot(self.end_offset))
+        self.flush()
+
+    def abandon(self) -> None:
+        """Let go of every descriptor and sync nothing."""
+        for segment in self._segments:
+            segment.release()
+
+    def delete(self, unique: UUID | None = None) -> None:
+        """Remove the log: its folder gets a name that is no log's, then goes. Readers' slices stay valid."""
+        self.abandon()
+        parent = self.folder.rpartition("/")[0]
+        doomed = f"{parent}/{doomed_name(*self.name, unique or uuid.uuid4())}"
+        self._disk.rename(self.folder, doomed)
+        self._disk.remove_tree(doomed)
+
+    def fail(self, cause: OSError) -> None:
+        """The directory went offline: from now on everything raises `KafkaStorageError`."""
+        self.failure = cause
+        self.abandon()
+
+    def _check(self) -> None:
+        if self.failure is not None:
+            raise self._offline()
+
+    def _offline(self) -> KafkaStorageError:
+        return KafkaStorageError(f"{self.name}: its directory is offline: {self.failure}")

@@ -1,0 +1,90 @@
+"""Writes docs/hooks.md from `logkernel.hookspecs` and `logkernel.contracts`; a test keeps the page fresh.
+
+    python docs/generate_hooks.py
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from pathlib import Path
+
+from logkernel import contracts, hookspecs
+
+PAGE = Path(__file__).resolve().parent / "hooks.md"
+PROVIDES = {
+    "logkernel_partitioner": "Partitioner",
+    "logkernel_codec": "Codec",
+    "logkernel_election": "ElectionStrategy",
+    "logkernel_cleanup": "CleanupPolicy",
+    "logkernel_transport": "Transport",
+    "logkernel_coordination": "Coordination",
+    "logkernel_service": "Service",
+}
+"""Each providing hook and the contract of what it hands out."""
+
+HEAD = """\
+# Hooks
+
+<!-- Written by docs/generate_hooks.py from the code. Change the docstrings there, then run it. -->
+
+{doc}
+
+A whole distribution to copy from stands in [`examples/acme-plugins`](../examples/acme-plugins).
+"""
+
+
+def _signature(node: ast.FunctionDef) -> str:
+    """`name(arguments) -> result` as it stands in the source, on one line where it fits."""
+    parts = [ast.unparse(part) for part in node.args.args]
+    result = ast.unparse(node.returns) if node.returns else "None"
+    line = f"def {node.name}({', '.join(parts)}) -> {result}"
+    if len(line) <= 100:
+        return line
+    return f"def {node.name}(\n    " + ",\n    ".join(parts) + f",\n) -> {result}"
+
+
+def _hooks() -> list[tuple[ast.FunctionDef, bool]]:
+    """Every hook in source order, and whether it provides (first result wins) or tells."""
+    tree = ast.parse(inspect.getsource(hookspecs))
+    found = []
+    for node in tree.body:
+        if isinstance(node, ast.FunctionDef) and node.name.startswith("logkernel_"):
+            first = any("firstresult" in ast.unparse(mark) for mark in node.decorator_list)
+            found.append((node, first))
+    return found
+
+
+def _hook(node: ast.FunctionDef) -> str:
+    text = f"### `{node.name}`\n\n```python\n{_signature(node)}\n```\n\n{ast.get_docstring(node) or ''}\n"
+    contract = PROVIDES.get(node.name)
+    return f"{text}\nHands out: [`{contract}`](#{contract.lower()}).\n" if contract else text
+
+
+def _contract(name: str) -> str:
+    source = inspect.getsource(getattr(contracts, name)).rstrip()
+    return f"### `{name}`\n\n```python\n{source}\n```\n"
+
+
+def page() -> str:
+    """The whole page."""
+    hooks = _hooks()
+    provide = [_hook(node) for node, first in hooks if first]
+    describe = [_hook(node) for node, first in hooks if not first and ast.unparse(node.returns or node) != "None"]
+    tell = [_hook(node) for node, first in hooks if not first and ast.unparse(node.returns or node) == "None"]
+    sections = [
+        HEAD.format(doc=inspect.getdoc(hookspecs)),
+        "## Hooks that provide\n",
+        *provide,
+        "## Hooks that describe a plugin\n",
+        *describe,
+        "## Hooks that tell\n",
+        *tell,
+        "## Contracts\n",
+        *(_contract(name) for name in PROVIDES.values()),
+    ]
+    return "\n".join(sections)
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page())

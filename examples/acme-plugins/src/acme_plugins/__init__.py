@@ -1,0 +1,1 @@
+"""Plugins for logkernel, as any other distribution may bring them."""

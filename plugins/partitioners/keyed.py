@@ -1,0 +1,43 @@
+"""keyed: order first. Records with a key go by its hash, all those without go to one random partition.
+
+The hash is the Java client's. A null key is a key like any other here: its records keep their order
+among themselves, where `default` would spread them batch by batch. The partition is drawn once by
+each producer, and again only when it has no leader.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from random import Random
+from typing import Any
+
+from logkernel.contracts import Partitioner
+from logkernel.hookspecs import hookimpl
+from logkernel.record import codec
+
+
+class KeyedPartitioner:
+    def __init__(self, seed: int) -> None:
+        self._random = Random(seed)
+        self._keyless = -1
+        """Where records without a key go, or -1: not drawn yet."""
+
+    def partition(self, key: bytes | None, value: bytes | None, partitions: int, available: Sequence[int]) -> int:
+        if key is not None:
+            return (codec.murmur2(key) & 0x7FFFFFFF) % partitions
+        if not 0 <= self._keyless < partitions or (available and self._keyless not in available):
+            self._keyless = self._random.choice(available or range(partitions))
+        return self._keyless
+
+    def on_batch_full(self, partition: int) -> None:
+        """Full batches move nothing."""
+
+
+@hookimpl
+def logkernel_partitioner(name: str, settings: Mapping[str, Any], seed: int) -> Partitioner | None:
+    return KeyedPartitioner(seed) if name == "keyed" else None
+
+
+@hookimpl
+def logkernel_names() -> Iterable[tuple[str, str]]:
+    return [("partitioner", "keyed")]

@@ -1,0 +1,38 @@
+"""round_robin: every record to the next partition, whatever its key.
+
+The first is random, so that many short-lived producers do not all begin at partition 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from random import Random
+from typing import Any
+
+from logkernel.contracts import Partitioner
+from logkernel.hookspecs import hookimpl
+
+
+class RoundRobinPartitioner:
+    def __init__(self, seed: int) -> None:
+        self._next = Random(seed).getrandbits(31)
+
+    def partition(self, key: bytes | None, value: bytes | None, partitions: int, available: Sequence[int]) -> int:
+        turn = self._next
+        self._next = turn + 1
+        if available:
+            return available[turn % len(available)]
+        return turn % partitions
+
+    def on_batch_full(self, partition: int) -> None:
+        """Full batches move nothing."""
+
+
+@hookimpl
+def logkernel_partitioner(name: str, settings: Mapping[str, Any], seed: int) -> Partitioner | None:
+    return RoundRobinPartitioner(seed) if name == "round_robin" else None
+
+
+@hookimpl
+def logkernel_names() -> Iterable[tuple[str, str]]:
+    return [("partitioner", "round_robin")]

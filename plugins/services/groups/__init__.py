@@ -1,0 +1,39 @@
+"""Classic consumer groups with durable offsets, as a service.
+
+The parts, from the bytes up:
+
+    records    the bytes of __consumer_offsets
+    state      one group: its states, their transitions, its members
+    timers     deadlines as data
+    shard      all groups of one partition of __consumer_offsets, and the event under way
+    rebalance  from "a member came or went" to "the next generation is known"
+    joining    JoinGroup
+    members    SyncGroup, Heartbeat, LeaveGroup
+    offsets    OffsetCommit, OffsetFetch, OffsetDelete and what ages offsets away
+    listing    DescribeGroups, ListGroups, DeleteGroups
+    machine    `contracts.ServiceMachine`: dispatch, replay, timers
+    service    `contracts.Service`: shards, splitting and joining of requests, FindCoordinator
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from logkernel.contracts import Service
+from logkernel.hookspecs import hookimpl
+
+
+@hookimpl
+def logkernel_service(name: str, settings: Mapping[str, Any], cluster: Any) -> Service | None:
+    if name != "groups":
+        return None
+    from .service import GroupsService
+    from .settings import GroupSettings
+
+    return GroupsService(GroupSettings.read(settings), cluster)
+
+
+@hookimpl
+def logkernel_names() -> Iterable[tuple[str, str]]:
+    return [("service", "groups")]

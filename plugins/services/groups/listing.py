@@ -1,0 +1,97 @@
+"""DescribeGroups, ListGroups and DeleteGroups: what operators ask for."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from logkernel.contracts import RequestContext
+from logkernel.errors import GroupIdNotFound, NonEmptyGroup
+from logkernel.requests.groups import (
+    DeletableGroupResult,
+    DeleteGroupsRequest,
+    DeleteGroupsResponse,
+    DescribedGroup,
+    DescribedGroupMember,
+    DescribeGroupsRequest,
+    DescribeGroupsResponse,
+    ListedGroup,
+    ListGroupsRequest,
+    ListGroupsResponse,
+)
+
+from .records import group_key, offset_key
+from .shard import Shard
+from .state import Group, Member, State
+
+GROUP_TYPE: Final = "classic"
+ALL_OPERATIONS: Final = 1 << 3 | 1 << 6 | 1 << 8 | 1 << 10 | 1 << 11
+"""Read, Delete, Describe, DescribeConfigs, AlterConfigs: what can be done to a group, all of it allowed."""
+
+
+def on_describe(shard: Shard, request: DescribeGroupsRequest, context: RequestContext, ticket: int) -> None:
+    rows = [describe(shard.groups.get(group_id), group_id, context) for group_id in request.groups]
+    if request.include_authorized_operations:
+        for row in rows:
+            row.authorized_operations = ALL_OPERATIONS
+    shard.answer(ticket, DescribeGroupsResponse(groups=rows))
+
+
+def describe(group: Group | None, group_id: str, context: RequestContext) -> DescribedGroup:
+    """Metadata and assignments are told of a Stable group alone: in between they belong to no generation."""
+    if group is None:
+        row = DescribedGroup(group_id=group_id, group_state=State.DEAD.value)
+        if "group_not_found" in context.capabilities:
+            row.error_code, row.error_message = GroupIdNotFound.code, f"Group {group_id} not found."
+        return row
+    stable = group.state is State.STABLE
+    return DescribedGroup(
+        group_id=group_id,
+        group_state=group.state.value,
+        protocol_type=group.protocol_type or "",
+        protocol_data=(group.protocol or "") if stable else "",
+        members=[_member(member, group.protocol, stable) for member in group.members.values()],
+    )
+
+
+def _member(member: Member, protocol: str | None, stable: bool) -> DescribedGroupMember:
+    return DescribedGroupMember(
+        member_id=member.member_id,
+        group_instance_id=member.instance_id,
+        client_id=member.client_id,
+        client_host=member.client_host,
+        member_metadata=member.metadata(protocol) if stable else b"",
+        member_assignment=member.assignment if stable else b"",
+    )
+
+
+def on_list(shard: Shard, request: ListGroupsRequest, context: RequestContext, ticket: int) -> None:
+    """No filter lets all pass. Names of states and types are compared without regard to case, as Kafka does."""
+    states = {name.lower() for name in request.states_filter}
+    types = {name.lower() for name in request.types_filter}
+    rows: list[ListedGroup] = []
+    if not types or GROUP_TYPE in types:
+        rows = [
+            ListedGroup(group.group_id, group.protocol_type or "", group.state.value, GROUP_TYPE)
+            for group in shard.groups.values()
+            if not states or group.state.value.lower() in states
+        ]
+    shard.answer(ticket, ListGroupsResponse(groups=rows))
+
+
+def on_delete_groups(shard: Shard, request: DeleteGroupsRequest, context: RequestContext, ticket: int) -> None:
+    rows = [DeletableGroupResult(name, delete(shard, name)) for name in dict.fromkeys(request.groups_names)]
+    shard.answer(ticket, DeleteGroupsResponse(results=rows))
+
+
+def delete(shard: Shard, group_id: str) -> int:
+    """Tombstones for all that the log holds of a group; returns the error code."""
+    group = shard.groups.get(group_id)
+    if group is None:
+        return GroupIdNotFound.code
+    if group.state is not State.EMPTY:
+        return NonEmptyGroup.code
+    for topic, partition, _ in group.each_offset():
+        shard.append(offset_key(group_id, topic, partition), None)
+    if group.recorded:
+        shard.append(group_key(group_id), None)
+    return 0

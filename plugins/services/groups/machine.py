@@ -1,0 +1,126 @@
+"""The machine of one shard: dispatches requests, folds the log, lets time pass. Pure; see `contracts.ServiceMachine`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from typing import Any, Final
+
+from logkernel.contracts import ClusterView, Decision, RequestContext
+from logkernel.requests import groups as requests
+from logkernel.vocabulary import Record
+
+from . import joining, listing, members, offsets, rebalance
+from .records import GroupKey, OffsetKey, decode_group, decode_key, decode_offset
+from .settings import GroupSettings
+from .shard import RETENTION, Shard, session_key
+from .state import Group
+from .timers import Key
+
+Handler = Callable[[Shard, Any, RequestContext, int], None]
+
+HANDLERS: Final[Mapping[type, Handler]] = {
+    requests.JoinGroupRequest: joining.on_join,
+    requests.SyncGroupRequest: members.on_sync,
+    requests.HeartbeatRequest: members.on_heartbeat,
+    requests.LeaveGroupRequest: members.on_leave,
+    requests.OffsetCommitRequest: offsets.on_commit,
+    requests.OffsetFetchRequest: offsets.on_fetch,
+    requests.OffsetDeleteRequest: offsets.on_delete_offsets,
+    requests.DescribeGroupsRequest: listing.on_describe,
+    requests.ListGroupsRequest: listing.on_list,
+    requests.DeleteGroupsRequest: listing.on_delete_groups,
+}
+
+
+class GroupsMachine:
+    """The groups of one partition of __consumer_offsets.
+
+    The host replays a decision's records before it hands in the next event, and replaces the
+    machine by a fresh one if it cannot append them; requests that the old one had parked it then refuses.
+    """
+
+    __slots__ = ("_shard",)
+
+    def __init__(self, settings: GroupSettings, cluster: ClusterView, ids: Callable[[], str]) -> None:
+        self._shard = Shard(settings, cluster, ids)
+
+    @property
+    def groups(self) -> Mapping[str, Group]:
+        """To look at."""
+        return self._shard.groups
+
+    def on_request(
+        self, request: Any, context: RequestContext, ticket: int, wall_ms: int, mono_ms: int
+    ) -> Decision:
+        """Raises TypeError for a request that is not of this family."""
+        handler = HANDLERS.get(type(request))
+        if handler is None:
+            raise TypeError(f"groups do not answer {type(request).__name__}")
+        self._shard.begin(wall_ms, mono_ms)
+        handler(self._shard, request, context, ticket)
+        return self._shard.finish()
+
+    def on_topics_deleted(self, topics: Collection[str], wall_ms: int, mono_ms: int) -> Decision:
+        """Offsets of deleted topics get their tombstones."""
+        self._shard.begin(wall_ms, mono_ms)
+        offsets.forget_topics(self._shard, topics)
+        return self._shard.finish()
+
+    def replay(self, record: Record) -> None:
+        """Records of kinds that are not ours are passed over. Raises `CorruptMessage` for ours that cannot be read."""
+        if record.key is None:
+            return
+        key = decode_key(record.key)
+        if isinstance(key, OffsetKey):
+            entry = decode_offset(record.value) if record.value is not None else None
+            offsets.replay(self._shard, key.group_id, key.topic, key.partition, entry)
+        elif isinstance(key, GroupKey):
+            self._replay_group(key.group_id, record.value)
+
+    def _replay_group(self, group_id: str, value: bytes | None) -> None:
+        shard = self._shard
+        if value is None and group_id not in shard.groups:
+            return
+        group = shard.group(group_id)
+        for member_id in group.forget() if value is None else group.keep(decode_group(value)):
+            shard.timers.cancel(session_key(group_id, member_id))
+        shard.tidy(group)
+
+    def on_loaded(self, wall_ms: int, mono_ms: int) -> Decision:
+        """Sessions begin anew; a group that is over its size by now has to shrink."""
+        shard = self._shard
+        shard.begin(wall_ms, mono_ms)
+        for group in shard.groups.values():
+            for member in group.members.values():
+                shard.alive(group, member)
+            if len(group.members) > shard.settings.max_size:
+                rebalance.prepare(shard, group)
+        return shard.finish()
+
+    def on_timer(self, wall_ms: int, mono_ms: int) -> Decision:
+        """Everything whose time has come."""
+        shard = self._shard
+        shard.begin(wall_ms, mono_ms)
+        sweep = False
+        while (key := shard.timers.pop(mono_ms)) is not None:
+            if key == RETENTION:
+                sweep = True  # once a turn, and after all else
+            else:
+                self._expire(key)
+        if sweep:
+            offsets.sweep(shard)
+        return shard.finish()
+
+    def _expire(self, key: Key) -> None:
+        group = self._shard.groups.get(key[1])
+        if group is None:
+            return
+        if key[0] == "session":
+            members.on_session_timer(self._shard, group, key[2])
+        elif key[0] == "join":
+            rebalance.on_join_timer(self._shard, group)
+        else:
+            rebalance.on_sync_timer(self._shard, group)
+
+    def next_deadline(self) -> int | None:
+        return self._shard.timers.next_ms()

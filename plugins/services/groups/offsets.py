@@ -1,0 +1,281 @@
+"""OffsetCommit, OffsetFetch and OffsetDelete, and how offsets age away.
+
+- A commit with a generation comes from a member and must be of the group's generation. One without (-1) comes from
+  somebody who assigns partitions to himself, or from an operator: it is taken while the group is Empty.
+- Offsets expire (KIP-211) `offsets.retention.minutes` after their group became Empty; after their commit where nobody
+  ever joined the group, or where its members, being Stable, do not read the topic any more; or at the
+  time that the commit itself named, as old clients could.
+- A group without offsets goes when it is Empty.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+
+from logkernel.contracts import RequestContext
+from logkernel.errors import (
+    GroupIdNotFound,
+    GroupSubscribedToTopic,
+    IllegalGeneration,
+    InvalidGroupId,
+    NonEmptyGroup,
+    OffsetMetadataTooLarge,
+    RebalanceInProgress,
+    UnknownMemberId,
+    UnknownTopicId,
+    UnknownTopicOrPartition,
+)
+from logkernel.requests.groups import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitResponse,
+    OffsetCommitResponsePartition,
+    OffsetCommitResponseTopic,
+    OffsetDeleteRequest,
+    OffsetDeleteResponse,
+    OffsetDeleteResponsePartition,
+    OffsetDeleteResponseTopic,
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchResponse,
+    OffsetFetchResponseGroup,
+    OffsetFetchResponsePartitions,
+    OffsetFetchResponseTopics,
+)
+from logkernel.vocabulary import NO_ID
+
+from .records import NO_TIME, CommittedOffset, encode_offset, fits, group_key, offset_key
+from .shard import RETENTION, Shard
+from .state import CONSUMER, Group, State
+
+MAX_SWEPT = 1_000
+"""Tombstones that one sweep writes; what is left is swept by the next, which then follows at once."""
+NO_OFFSET = -1
+MAX_TIME_MS = 2**63 - 1
+
+# ---------------------------------------------------------------- OffsetCommit
+
+
+def on_commit(shard: Shard, request: OffsetCommitRequest, context: RequestContext, ticket: int) -> None:
+    group = shard.groups.get(request.group_id)
+    fault = commit_fault_of(group, request, context)
+    if group is not None and not fault and group.state in (State.STABLE, State.PREPARING):
+        member = group.members.get(request.member_id)
+        if member is not None:
+            shard.alive(group, member)
+    topics: list[OffsetCommitResponseTopic] = []
+    for topic in request.topics:
+        name: str | None = topic.name
+        if topic.topic_id != NO_ID:
+            name = shard.cluster.topic_name(topic.topic_id)
+        count = shard.cluster.partition_count(name) if name is not None and not fault else None
+        rows = [
+            OffsetCommitResponsePartition(row.partition_index, fault or commit(shard, request, name, count, row))
+            for row in topic.partitions
+        ]
+        topics.append(OffsetCommitResponseTopic(topic.name or name or "", rows, topic.topic_id))
+    shard.answer(ticket, OffsetCommitResponse(topics=topics))
+
+
+def commit_fault_of(group: Group | None, request: OffsetCommitRequest, context: RequestContext) -> int:
+    """The error code for all partitions, else 0."""
+    generation = request.generation_id_or_member_epoch
+    if group is None:
+        if generation < 0:
+            return 0
+        return GroupIdNotFound.code if "group_not_found" in context.capabilities else IllegalGeneration.code
+    if generation < 0 and group.state is State.EMPTY:
+        return 0
+    if generation < 0 and not request.member_id and request.group_instance_id is None:
+        return UnknownMemberId.code
+    code = group.fault_of(request.member_id, request.group_instance_id)
+    if code:
+        return code
+    if generation != group.generation:
+        return IllegalGeneration.code
+    return RebalanceInProgress.code if group.state is State.COMPLETING else 0
+
+
+def commit(
+    shard: Shard,
+    request: OffsetCommitRequest,
+    topic: str | None,
+    partitions: int | None,
+    row: OffsetCommitRequestPartition,
+) -> int:
+    """Append one offset; returns the error code."""
+    if topic is None:
+        return UnknownTopicId.code
+    if partitions is None or not 0 <= row.partition_index < partitions:
+        return UnknownTopicOrPartition.code
+    metadata = row.committed_metadata or ""
+    if _utf16_length(metadata) > shard.settings.offset_metadata_max_bytes or not fits(metadata):
+        return OffsetMetadataTooLarge.code
+    expire_ms = NO_TIME
+    if request.retention_time_ms != -1:
+        expire_ms = max(0, min(shard.wall_ms + request.retention_time_ms, MAX_TIME_MS))
+    entry = CommittedOffset(row.committed_offset, row.committed_leader_epoch, metadata, shard.wall_ms, expire_ms)
+    shard.append(offset_key(request.group_id, topic, row.partition_index), encode_offset(entry))
+    return 0
+
+
+def _utf16_length(text: str) -> int:
+    """As Java counts, and so Kafka's bound."""
+    return len(text) if text.isascii() else len(text.encode("utf-16-le", "surrogatepass")) // 2
+
+
+# ---------------------------------------------------------------- OffsetFetch
+
+
+def on_fetch(shard: Shard, request: OffsetFetchRequest, context: RequestContext, ticket: int) -> None:
+    """No offset of this log is unstable (only transactions make them so), so `require_stable` holds by itself."""
+    by_id = "topic_ids" in context.capabilities
+    shard.answer(ticket, OffsetFetchResponse(groups=[fetch(shard, asked, by_id) for asked in request.groups]))
+
+
+def fetch(shard: Shard, asked: OffsetFetchRequestGroup, by_id: bool) -> OffsetFetchResponseGroup:
+    group = shard.groups.get(asked.group_id)
+    kept = group.offsets if group is not None else {}
+    topics: list[OffsetFetchResponseTopics] = []
+    if asked.topics is None:
+        topics = list(_all_topics(shard, kept, by_id))
+    for topic in asked.topics or ():
+        name: str | None = topic.name
+        if topic.topic_id != NO_ID:
+            name = shard.cluster.topic_name(topic.topic_id)
+        found = kept.get(name, {}) if name is not None else {}
+        code = 0 if name is not None else UnknownTopicId.code
+        rows = [_row(partition, found.get(partition), code) for partition in topic.partition_indexes]
+        topics.append(OffsetFetchResponseTopics(topic.name or name or "", rows, topic.topic_id))
+    return OffsetFetchResponseGroup(asked.group_id, topics)
+
+
+def _all_topics(
+    shard: Shard, kept: dict[str, dict[int, CommittedOffset]], by_id: bool
+) -> Iterator[OffsetFetchResponseTopics]:
+    for name, found in kept.items():
+        topic_id = shard.cluster.topic_id(name) or NO_ID
+        if by_id and topic_id == NO_ID:
+            continue  # a topic that is gone has no id to be named by
+        yield OffsetFetchResponseTopics(name, [_row(partition, entry, 0) for partition, entry in found.items()], topic_id)
+
+
+def _row(partition: int, entry: CommittedOffset | None, code: int) -> OffsetFetchResponsePartitions:
+    if entry is None:
+        return OffsetFetchResponsePartitions(partition, NO_OFFSET, -1, "", code)
+    return OffsetFetchResponsePartitions(partition, entry.offset, entry.leader_epoch, entry.metadata, code)
+
+
+# ---------------------------------------------------------------- OffsetDelete
+
+
+def on_delete_offsets(shard: Shard, request: OffsetDeleteRequest, context: RequestContext, ticket: int) -> None:
+    group = shard.groups.get(request.group_id)
+    code = delete_fault_of(group, request.group_id)
+    if code or group is None:
+        shard.reply(ticket, OffsetDeleteResponse(error_code=code))
+        return
+    topics: list[OffsetDeleteResponseTopic] = []
+    for topic in request.topics:
+        count = shard.cluster.partition_count(topic.name)
+        rows = [
+            OffsetDeleteResponsePartition(
+                row.partition_index, delete(shard, group, topic.name, count, row.partition_index)
+            )
+            for row in topic.partitions
+        ]
+        topics.append(OffsetDeleteResponseTopic(topic.name, rows))
+    shard.answer(ticket, OffsetDeleteResponse(topics=topics))
+
+
+def delete_fault_of(group: Group | None, group_id: str) -> int:
+    if not group_id:
+        return InvalidGroupId.code
+    if group is None:
+        return GroupIdNotFound.code
+    return 0 if group.state is State.EMPTY or group.protocol_type == CONSUMER else NonEmptyGroup.code
+
+
+def delete(shard: Shard, group: Group, topic: str, partitions: int | None, partition: int) -> int:
+    if partitions is None or not 0 <= partition < partitions:
+        return UnknownTopicOrPartition.code
+    if group.reads(topic):
+        return GroupSubscribedToTopic.code
+    if partition in group.offsets.get(topic, ()):
+        shard.append(offset_key(group.group_id, topic, partition), None)
+    return 0
+
+
+# ---------------------------------------------------------------- replay
+
+
+def replay(shard: Shard, group_id: str, topic: str, partition: int, entry: CommittedOffset | None) -> None:
+    """What the log says of one offset; None is a tombstone."""
+    if entry is not None:
+        shard.group(group_id).offsets.setdefault(topic, {})[partition] = entry
+        return
+    group = shard.groups.get(group_id)
+    kept = group.offsets.get(topic) if group is not None else None
+    if group is None or kept is None:
+        return
+    kept.pop(partition, None)
+    if not kept:
+        del group.offsets[topic]
+        shard.tidy(group)
+
+
+# ---------------------------------------------------------------- age
+
+
+def sweep(shard: Shard) -> None:
+    """Write tombstones for what has expired, and have the next sweep come."""
+    room = MAX_SWEPT
+    for group in shard.groups.values():
+        room -= _sweep_group(shard, group, room)
+        if room <= 0:
+            shard.after(RETENTION, 0)
+            return
+    if shard.groups:
+        shard.after(RETENTION, shard.settings.retention_check_interval_ms)
+
+
+def _sweep_group(shard: Shard, group: Group, room: int) -> int:
+    """Returns the number of tombstones, at most `room`."""
+    written = 0
+    left = False
+    for topic, partition, entry in group.each_offset():
+        if not expired(shard, group, topic, entry):
+            left = True
+        elif written == room:
+            return written
+        else:
+            shard.append(offset_key(group.group_id, topic, partition), None)
+            written += 1
+    if not left and written < room and group.state is State.EMPTY and group.recorded and not group.pending:
+        shard.append(group_key(group.group_id), None)
+        written += 1
+    return written
+
+
+def expired(shard: Shard, group: Group, topic: str, entry: CommittedOffset) -> bool:
+    if group.protocol_type is None:
+        since_ms = entry.commit_ms
+    elif group.state is State.EMPTY:
+        since_ms = group.state_ms if group.state_ms != NO_TIME else entry.commit_ms
+    elif group.state is State.STABLE and group.subscribed is not None:
+        since_ms = entry.commit_ms
+    else:
+        return False
+    if group.reads(topic):
+        return False
+    if entry.expire_ms != NO_TIME:
+        return shard.wall_ms >= entry.expire_ms
+    return shard.wall_ms - since_ms >= shard.settings.retention_ms
+
+
+def forget_topics(shard: Shard, topics: Collection[str]) -> None:
+    """Offsets of topics that were deleted go with them, lest a new topic of that name begin in its middle."""
+    for group in shard.groups.values():
+        for topic in topics:
+            for partition in group.offsets.get(topic, ()):
+                shard.append(offset_key(group.group_id, topic, partition), None)

@@ -1,0 +1,283 @@
+"""The bytes of __consumer_offsets, as Apache Kafka writes them: what is written here, Kafka reads, and the other way round.
+
+A record's key begins with its version, which says what the record is about:
+
+    offset key (0, 1):    version i16 | group string | topic string | partition i32
+    group key (2):        version i16 | group string
+
+(From 3 on they belong to other kinds of group, and are not ours.) A null value deletes. Values:
+
+    offset value:         version i16 | offset i64 | leader epoch i32 (3+) | metadata string
+                          | commit time i64 | expiry time i64 (1 alone) | tags (4+)
+    group value:          version i16 | protocol type string | generation i32 | protocol string? | leader string?
+                          | state time i64 (2+) | members array | tags (4+)
+    member:               id string | instance id string? (3+) | client id string | client host string
+                          | rebalance timeout i32 (1+) | session timeout i32 | subscription bytes | assignment bytes | tags (4+)
+
+Up to version 3 a string is i16 length and UTF-8 (-1 is null), bytes are i32 length and content, an array an
+i32 count; from 4 on these lengths are an unsigned varint of length + 1 (0 is null). Tags, of which only
+the topic id (tag 0 of the offset value) is in use, are skipped. Versions 0 to 4 are read; 3 is written, or
+1 for an offset with a time of its own to expire at, as every broker since Kafka 2.1 reads these.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from struct import Struct
+from typing import Final, NamedTuple
+
+from attrs import define, frozen
+
+from logkernel.errors import CorruptMessage, InvalidRequest
+
+MAX_STRING_BYTES: Final = 32_767
+NO_TIME: Final = -1
+FLEXIBLE: Final = 4
+
+OFFSET_KEY: Final = 1
+GROUP_KEY: Final = 2
+
+_I16 = Struct(">h")
+_I32 = Struct(">i")
+_I64 = Struct(">q")
+_OFFSET_HEAD = Struct(">hqi")
+_EXPIRING_HEAD = Struct(">hq")
+_TWO_TIMES = Struct(">qq")
+_TIMEOUTS = Struct(">ii")
+
+
+class OffsetKey(NamedTuple):
+    group_id: str
+    topic: str
+    partition: int
+
+
+class GroupKey(NamedTuple):
+    group_id: str
+
+
+@define
+class CommittedOffset:
+    """A group's place in a partition. Times are wall ms; `expire_ms` is NO_TIME where retention rules."""
+
+    offset: int
+    leader_epoch: int = -1
+    metadata: str = ""
+    commit_ms: int = NO_TIME
+    expire_ms: int = NO_TIME
+
+
+@frozen
+class MemberMetadata:
+    member_id: str
+    instance_id: str | None
+    client_id: str
+    client_host: str
+    rebalance_timeout_ms: int
+    session_timeout_ms: int
+    subscription: bytes
+    assignment: bytes
+
+
+@frozen
+class GroupMetadata:
+    protocol_type: str
+    generation: int
+    protocol: str | None
+    leader: str | None
+    state_ms: int
+    """Wall ms at which the group came into this state, or NO_TIME."""
+    members: tuple[MemberMetadata, ...]
+
+
+def fits(text: str | None) -> bool:
+    """Whether a text can be kept: its length goes into 16 bits."""
+    return text is None or len(text) * 3 <= MAX_STRING_BYTES or len(text.encode()) <= MAX_STRING_BYTES
+
+
+# ---------------------------------------------------------------- write
+
+
+def offset_key(group_id: str, topic: str, partition: int) -> bytes:
+    return _I16.pack(OFFSET_KEY) + _string(group_id) + _string(topic) + _I32.pack(partition)
+
+
+def group_key(group_id: str) -> bytes:
+    return _I16.pack(GROUP_KEY) + _string(group_id)
+
+
+def encode_offset(entry: CommittedOffset) -> bytes:
+    if entry.expire_ms != NO_TIME:
+        head = _EXPIRING_HEAD.pack(1, entry.offset)
+        return head + _string(entry.metadata) + _TWO_TIMES.pack(entry.commit_ms, entry.expire_ms)
+    head = _OFFSET_HEAD.pack(3, entry.offset, entry.leader_epoch)
+    return head + _string(entry.metadata) + _I64.pack(entry.commit_ms)
+
+
+def encode_group(group: GroupMetadata) -> bytes:
+    parts = [
+        _I16.pack(3),
+        _string(group.protocol_type),
+        _I32.pack(group.generation),
+        _string(group.protocol),
+        _string(group.leader),
+        _I64.pack(group.state_ms),
+        _I32.pack(len(group.members)),
+    ]
+    for member in group.members:
+        parts += (
+            _string(member.member_id),
+            _string(member.instance_id),
+            _string(member.client_id),
+            _string(member.client_host),
+            _TIMEOUTS.pack(member.rebalance_timeout_ms, member.session_timeout_ms),
+            _I32.pack(len(member.subscription)),
+            member.subscription,
+            _I32.pack(len(member.assignment)),
+            member.assignment,
+        )
+    return b"".join(parts)
+
+
+def _string(text: str | None) -> bytes:
+    if text is None:
+        return b"\xff\xff"
+    data = text.encode()
+    if len(data) > MAX_STRING_BYTES:
+        raise InvalidRequest(f"a text of {len(data)} bytes cannot be kept: at most {MAX_STRING_BYTES}")
+    return _I16.pack(len(data)) + data
+
+
+# ---------------------------------------------------------------- read
+
+
+def decode_key(key: bytes) -> OffsetKey | GroupKey | None:
+    """What a record is about; None for kinds that are not ours. Raises `CorruptMessage`."""
+    reader = _Reader(key)
+    version = reader.i16()
+    if version in (0, OFFSET_KEY):
+        return OffsetKey(reader.string(), reader.string(), reader.i32())
+    if version == GROUP_KEY:
+        return GroupKey(reader.string())
+    return None
+
+
+def decode_offset(value: bytes) -> CommittedOffset:
+    """Raises `CorruptMessage` for bytes that are no offset value of versions 0 to 4."""
+    reader = _Reader(value)
+    version = reader.version("offset value")
+    offset = reader.i64()
+    leader_epoch = reader.i32() if version >= 3 else -1
+    metadata = reader.string()
+    commit_ms = reader.i64()
+    expire_ms = reader.i64() if version == 1 else NO_TIME
+    return CommittedOffset(offset, leader_epoch, metadata, commit_ms, expire_ms)
+
+
+def decode_group(value: bytes) -> GroupMetadata:
+    """Raises `CorruptMessage` for bytes that are no group value of versions 0 to 4."""
+    reader = _Reader(value)
+    version = reader.version("group value")
+    return GroupMetadata(
+        protocol_type=reader.string(),
+        generation=reader.i32(),
+        protocol=reader.nullable_string(),
+        leader=reader.nullable_string(),
+        state_ms=reader.i64() if version >= 2 else NO_TIME,
+        members=tuple(_members(reader, version)),
+    )
+
+
+def _members(reader: _Reader, version: int) -> Iterator[MemberMetadata]:
+    for _ in range(reader.count()):
+        member_id = reader.string()
+        instance_id = reader.nullable_string() if version >= 3 else None
+        client_id = reader.string()
+        client_host = reader.string()
+        rebalance_ms = reader.i32() if version >= 1 else None
+        session_ms = reader.i32()
+        yield MemberMetadata(
+            member_id,
+            instance_id,
+            client_id,
+            client_host,
+            session_ms if rebalance_ms is None else rebalance_ms,
+            session_ms,
+            reader.bytes_(),
+            reader.bytes_(),
+        )
+        reader.tags()
+
+
+class _Reader:
+    """Reads forward through one key or value; whatever would pass its end is `CorruptMessage`."""
+
+    __slots__ = ("_at", "_data", "_flexible")
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+        self._at = 0
+        self._flexible = False
+
+    def take(self, size: int) -> bytes:
+        end = self._at + size
+        if size < 0 or end > len(self._data):
+            raise CorruptMessage(f"__consumer_offsets: {size} bytes wanted at {self._at} of {len(self._data)}")
+        found = self._data[self._at : end]
+        self._at = end
+        return found
+
+    def version(self, what: str) -> int:
+        found = self.i16()
+        if not 0 <= found <= FLEXIBLE:
+            raise CorruptMessage(f"__consumer_offsets: {what} of version {found}, of which 0 to {FLEXIBLE} are known")
+        self._flexible = found == FLEXIBLE
+        return found
+
+    def i16(self) -> int:
+        return int(_I16.unpack(self.take(2))[0])
+
+    def i32(self) -> int:
+        return int(_I32.unpack(self.take(4))[0])
+
+    def i64(self) -> int:
+        return int(_I64.unpack(self.take(8))[0])
+
+    def uvarint(self) -> int:
+        value = 0
+        for shift in range(0, 35, 7):
+            byte = self.take(1)[0]
+            value |= (byte & 0x7F) << shift
+            if byte < 0x80:
+                return value
+        raise CorruptMessage("__consumer_offsets: a varint of more than five bytes")
+
+    def nullable_string(self) -> str | None:
+        size = self.uvarint() - 1 if self._flexible else self.i16()
+        if size == -1:
+            return None
+        try:
+            return self.take(size).decode()
+        except UnicodeDecodeError as error:
+            raise CorruptMessage(f"__consumer_offsets: a text that is not UTF-8: {error}") from None
+
+    def string(self) -> str:
+        found = self.nullable_string()
+        if found is None:
+            raise CorruptMessage("__consumer_offsets: null where a text must be")
+        return found
+
+    def bytes_(self) -> bytes:
+        return self.take(self.uvarint() - 1 if self._flexible else self.i32())
+
+    def count(self) -> int:
+        found = self.uvarint() - 1 if self._flexible else self.i32()
+        if not 0 <= found <= len(self._data) - self._at:  # a member takes more than a byte
+            raise CorruptMessage(f"__consumer_offsets: {found} members in {len(self._data) - self._at} bytes")
+        return found
+
+    def tags(self) -> None:
+        if self._flexible:
+            for _ in range(self.uvarint()):
+                self.uvarint()
+                self.take(self.uvarint())

@@ -1,0 +1,213 @@
+"""The service: which shard a request belongs to, and how the answers of its parts are put together.
+
+FindCoordinator has no shard: it is answered from what is known of the cluster.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+from attrs import evolve
+
+from logkernel.contracts import ClusterView, RequestContext, ServiceTopic
+from logkernel.errors import (
+    CoordinatorLoadInProgress,
+    CoordinatorNotAvailable,
+    InvalidCommitOffsetSize,
+    InvalidFetchSize,
+    InvalidGroupId,
+    InvalidRequest,
+    KafkaStorageError,
+    MessageTooLarge,
+    NotCoordinator,
+    NotEnoughReplicas,
+    NotEnoughReplicasAfterAppend,
+    NotLeaderOrFollower,
+    RecordListTooLarge,
+    RequestTimedOut,
+    UnknownServerError,
+    UnknownTopicOrPartition,
+)
+from logkernel.requests.groups import (
+    Coordinator,
+    DeletableGroupResult,
+    DeleteGroupsRequest,
+    DeleteGroupsResponse,
+    DescribedGroup,
+    DescribeGroupsRequest,
+    DescribeGroupsResponse,
+    FindCoordinatorRequest,
+    FindCoordinatorResponse,
+    HeartbeatRequest,
+    HeartbeatResponse,
+    JoinGroupRequest,
+    JoinGroupResponse,
+    LeaveGroupRequest,
+    LeaveGroupResponse,
+    ListGroupsRequest,
+    ListGroupsResponse,
+    OffsetCommitRequest,
+    OffsetCommitResponse,
+    OffsetCommitResponsePartition,
+    OffsetCommitResponseTopic,
+    OffsetDeleteRequest,
+    OffsetDeleteResponse,
+    OffsetFetchRequest,
+    OffsetFetchResponse,
+    OffsetFetchResponseGroup,
+    SyncGroupRequest,
+    SyncGroupResponse,
+)
+
+from .machine import GroupsMachine
+from .records import fits
+from .settings import GroupSettings
+from .sharding import shard_of
+
+GROUP, TRANSACTION = 0, 1
+"""Key types of FindCoordinator."""
+
+TOPIC: Final = ServiceTopic(
+    name="__consumer_offsets",
+    partitions_setting="offsets.topic.num.partitions",
+    config={"cleanup.policy": "compact", "compression.type": "producer", "segment.bytes": "104857600"},
+)
+
+APPEND_FAULTS: Final[Mapping[int, int]] = {
+    UnknownTopicOrPartition.code: CoordinatorNotAvailable.code,
+    NotEnoughReplicas.code: CoordinatorNotAvailable.code,
+    NotEnoughReplicasAfterAppend.code: CoordinatorNotAvailable.code,
+    RequestTimedOut.code: CoordinatorNotAvailable.code,
+    NotLeaderOrFollower.code: NotCoordinator.code,
+    KafkaStorageError.code: NotCoordinator.code,
+    MessageTooLarge.code: UnknownServerError.code,
+    RecordListTooLarge.code: UnknownServerError.code,
+    InvalidFetchSize.code: UnknownServerError.code,
+}
+"""What went wrong with our log → what a client of the group is told: it looks for the coordinator again, or gives up."""
+TOO_LARGE: Final = frozenset((MessageTooLarge.code, RecordListTooLarge.code))
+
+
+class GroupsService:
+    name = "groups"
+    requests = (
+        "FindCoordinatorRequest",
+        "JoinGroupRequest",
+        "SyncGroupRequest",
+        "HeartbeatRequest",
+        "LeaveGroupRequest",
+        "OffsetCommitRequest",
+        "OffsetFetchRequest",
+        "OffsetDeleteRequest",
+        "DescribeGroupsRequest",
+        "ListGroupsRequest",
+        "DeleteGroupsRequest",
+    )
+    topic: ServiceTopic | None = TOPIC
+
+    def __init__(self, settings: GroupSettings, cluster: ClusterView) -> None:
+        self._settings = settings
+        self._cluster = cluster
+
+    def machine(self, shard: int, ids: Callable[[], str]) -> GroupsMachine:
+        return GroupsMachine(self._settings, self._cluster, ids)
+
+    # ------------------------------------------------------------ split and join
+
+    def split(self, request: Any, shards: int) -> Sequence[tuple[int, Any]]:
+        """A part a group; ListGroups asks every shard. Groups whose id cannot be kept are left to `join`."""
+        match request:
+            case FindCoordinatorRequest():
+                return ()
+            case ListGroupsRequest():
+                return [(shard, request) for shard in range(shards)]
+            case OffsetFetchRequest():
+                return [
+                    (shard_of(group.group_id, shards), evolve(request, groups=[group])) for group in request.groups
+                ]
+            case DescribeGroupsRequest():
+                return [(shard_of(name, shards), evolve(request, groups=[name])) for name in request.groups]
+            case DeleteGroupsRequest():
+                return [(shard_of(name, shards), DeleteGroupsRequest([name])) for name in request.groups_names]
+        return [(shard_of(request.group_id, shards), request)] if fits(request.group_id) else ()
+
+    def join(self, request: Any, responses: Sequence[Any], context: RequestContext) -> Any:
+        match request:
+            case FindCoordinatorRequest():
+                return self._find_coordinators(request, context)
+            case ListGroupsRequest():
+                code = next((response.error_code for response in responses if response.error_code), 0)
+                return ListGroupsResponse(code, [row for response in responses for row in response.groups])
+            case OffsetFetchRequest():
+                return OffsetFetchResponse(groups=[row for response in responses for row in response.groups])
+            case DescribeGroupsRequest():
+                return DescribeGroupsResponse([row for response in responses for row in response.groups])
+            case DeleteGroupsRequest():
+                return DeleteGroupsResponse(results=[row for response in responses for row in response.results])
+        return responses[0] if responses else self.refusal(request, InvalidGroupId.code)
+
+    def _find_coordinators(self, request: FindCoordinatorRequest, context: RequestContext) -> FindCoordinatorResponse:
+        brokers = self._cluster.brokers(context.listener)
+        rows: list[Coordinator] = []
+        for key in request.coordinator_keys:
+            row = Coordinator(key=key, port=-1)
+            if request.key_type not in (GROUP, TRANSACTION):
+                row.error_code = InvalidRequest.code
+                row.error_message = f"Coordinators of type {request.key_type} are not known here."
+            elif not brokers:
+                row.error_code = CoordinatorNotAvailable.code
+            else:
+                row.node_id, row.host, row.port, _ = brokers[0]
+            rows.append(row)
+        return FindCoordinatorResponse(coordinators=rows)
+
+    # ------------------------------------------------------------ refusal
+
+    def refusal(self, request: Any, code: int) -> Any:
+        """The answer for a request whose records could not be kept, or whose shard cannot be asked."""
+        told = APPEND_FAULTS.get(code, code)
+        match request:
+            case OffsetCommitRequest():
+                return _refuse_commit(request, InvalidCommitOffsetSize.code if code in TOO_LARGE else told)
+            case HeartbeatRequest():
+                # While the log is still read, nobody's membership is in doubt.
+                return HeartbeatResponse(error_code=0 if told == CoordinatorLoadInProgress.code else told)
+            case JoinGroupRequest():
+                return JoinGroupResponse(error_code=told, member_id=request.member_id)
+            case SyncGroupRequest():
+                return SyncGroupResponse(error_code=told)
+            case LeaveGroupRequest():
+                return LeaveGroupResponse(error_code=told)
+            case OffsetDeleteRequest():
+                return OffsetDeleteResponse(error_code=told)
+        return _refuse_many(request, told)
+
+
+def _refuse_commit(request: OffsetCommitRequest, code: int) -> OffsetCommitResponse:
+    topics = [
+        OffsetCommitResponseTopic(
+            topic.name, [OffsetCommitResponsePartition(row.partition_index, code) for row in topic.partitions], topic.topic_id
+        )
+        for topic in request.topics
+    ]
+    return OffsetCommitResponse(topics=topics)
+
+
+def _refuse_many(request: Any, code: int) -> Any:
+    """For requests that concern several groups or keys."""
+    match request:
+        case OffsetFetchRequest():
+            return OffsetFetchResponse(
+                groups=[OffsetFetchResponseGroup(group.group_id, error_code=code) for group in request.groups]
+            )
+        case DescribeGroupsRequest():
+            return DescribeGroupsResponse([DescribedGroup(code, name) for name in request.groups])
+        case DeleteGroupsRequest():
+            return DeleteGroupsResponse(results=[DeletableGroupResult(name, code) for name in request.groups_names])
+        case ListGroupsRequest():
+            return ListGroupsResponse(code)
+        case FindCoordinatorRequest():
+            keys = request.coordinator_keys
+            return FindCoordinatorResponse(coordinators=[Coordinator(key=key, port=-1, error_code=code) for key in keys])
+    raise TypeError(f"groups do not answer {type(request).__name__}")

@@ -1,0 +1,55 @@
+"""The broker settings that rule groups, by Kafka's names and with Kafka's defaults."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from attrs import fields, frozen
+
+from logkernel.errors import ConfigError
+
+NAMES: Final[Mapping[str, str]] = {
+    "min_session_timeout_ms": "group.min.session.timeout.ms",
+    "max_session_timeout_ms": "group.max.session.timeout.ms",
+    "initial_rebalance_delay_ms": "group.initial.rebalance.delay.ms",
+    "max_size": "group.max.size",
+    "offset_metadata_max_bytes": "offset.metadata.max.bytes",
+    "retention_minutes": "offsets.retention.minutes",
+    "retention_check_interval_ms": "offsets.retention.check.interval.ms",
+}
+
+
+@frozen
+class GroupSettings:
+    min_session_timeout_ms: int = 6_000
+    max_session_timeout_ms: int = 1_800_000
+    initial_rebalance_delay_ms: int = 3_000
+    max_size: int = 2**31 - 1
+    offset_metadata_max_bytes: int = 4_096
+    retention_minutes: int = 10_080
+    retention_check_interval_ms: int = 600_000
+
+    @property
+    def retention_ms(self) -> int:
+        return self.retention_minutes * 60_000
+
+    @classmethod
+    def read(cls, settings: Mapping[str, Any]) -> GroupSettings:
+        """From settings by Kafka's names; raises `ConfigError` for what is no whole number >= 0."""
+        found: dict[str, int] = {}
+        for attribute in fields(cls):
+            name = NAMES[attribute.name]
+            value = settings.get(name, attribute.default)
+            found[attribute.name] = attribute.default if value is None else _whole(name, value)
+        return cls(**found)
+
+
+def _whole(name: str, value: Any) -> int:
+    try:
+        number = int(value)
+    except (TypeError, ValueError):
+        raise ConfigError(f"{name}={value!r} is no whole number") from None
+    if number < 0:
+        raise ConfigError(f"{name}={value!r} is below 0")
+    return number

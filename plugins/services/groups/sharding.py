@@ -1,0 +1,22 @@
+"""Which partition of __consumer_offsets keeps a group: a fact that every Kafka broker and tool relies on."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from struct import unpack
+
+
+def java_hash(text: str) -> int:
+    """Java's `String.hashCode`: `h = 31 h + unit` over UTF-16 units in signed 32 bits."""
+    raw = text.encode("utf-16-le", "surrogatepass")
+    value = 0
+    for unit in unpack(f"<{len(raw) // 2}H", raw):
+        value = (31 * value + unit) & 0xFFFFFFFF
+    return value - (1 << 32) if value & 0x80000000 else value
+
+
+@lru_cache(maxsize=4096)
+def shard_of(group_id: str, shards: int) -> int:
+    """The shard of a group, in `range(shards)`; -2**31 has no positive twin in 32 bits and counts as 0."""
+    value = java_hash(group_id)
+    return 0 if value == -(2**31) else abs(value) % shards

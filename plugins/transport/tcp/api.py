@@ -1,0 +1,137 @@
+"""What the transport knows of one Kafka API: its versions, and how its messages cross to the versionless side.
+
+Each file in `apis/` subclasses `Api`. Where Kafka's semantics differ by version, the difference crosses
+as a capability, or is mended here: `upgrade_*` give the newest form to our side, `downgrade_*` the form
+that a version has. Hot APIs override the codecs themselves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from importlib import import_module
+from typing import Any, ClassVar
+
+from attrs import frozen
+
+from .messages import Read, Write, reader, schema, writer
+from .wire import Cursor, Part
+
+DecodeBody = Callable[[memoryview], Any]
+EncodeBody = Callable[[Any], list[Part]]
+EncodeRequest = Callable[[Any], bytes | bytearray]
+
+NEVER = 1 << 15
+"""A version that is never reached."""
+
+
+@frozen
+class Row:
+    """A line of the table in `registry`."""
+
+    key: int
+    name: str
+    """Kafka's name without "Request", e.g. "ListOffsets"."""
+    min_version: int
+    max_version: int
+    flexible_from: int
+    """First version with header v2, compact types and tagged fields."""
+    family: str
+    """Module of `logkernel.requests` that holds the classes."""
+    snake: str
+    """Name of the file in `apis/`, and of kio's package."""
+
+    @property
+    def request_name(self) -> str:
+        return f"{self.name}Request"
+
+
+class Api:
+    """One API at all its versions; the codecs are compiled at first use."""
+
+    capabilities: ClassVar[tuple[tuple[str, int], ...]] = ()
+    """(capability, first version whose requests carry it in their context)."""
+
+    def __init__(self, row: Row) -> None:
+        self.row = row
+        self.key = row.key
+        self._context: dict[int, frozenset[str]] = {}
+
+    def capabilities_at(self, version: int) -> frozenset[str]:
+        found = self._context.get(version)
+        if found is None:
+            found = frozenset(name for name, first in self.capabilities if version >= first)
+            self._context[version] = found
+        return found
+
+    def _classes(self, version: int, half: str) -> tuple[Any, Any]:
+        name = self.row.name + half.capitalize()
+        family = import_module(f"logkernel.requests.{self.row.family}")
+        return schema(self.row.snake, version, half, name), getattr(family, name)
+
+    def _reader(self, version: int, half: str) -> Read:
+        return reader(*self._classes(version, half))
+
+    def _writer(self, version: int, half: str) -> Write:
+        return writer(*self._classes(version, half))
+
+    # ------------------------------------------------------------ the server's side
+
+    def request_decoder(self, version: int) -> DecodeBody:
+        """Reads the body of a request. The view may be reused once the request was submitted."""
+        read = self._reader(version, "request")
+        upgrade = partial(self.upgrade_request, version)
+        return lambda body: upgrade(read(Cursor(body)))
+
+    def response_encoder(self, version: int) -> EncodeBody:
+        """Writes the body of a response, as parts to be sent in order."""
+        write = self._writer(version, "response")
+        downgrade = partial(self.downgrade_response, version)
+
+        def encode(response: Any) -> list[Part]:
+            out = bytearray()
+            write(out, downgrade(response))
+            return [out]
+
+        return encode
+
+    def refusal(self, version: int, request: Any) -> Any:
+        """The response where the transport itself must refuse `request`; None where the broker decides."""
+        return None
+
+    def upgrade_request(self, version: int, request: Any) -> Any:
+        """`request` in the newest form; it is ours to change."""
+        return request
+
+    def downgrade_response(self, version: int, response: Any) -> Any:
+        """`response` in the form of `version`; the broker's object is not changed."""
+        return response
+
+    # ------------------------------------------------------------ the client's side
+
+    def request_encoder(self, version: int) -> EncodeRequest:
+        write = self._writer(version, "request")
+        downgrade = partial(self.downgrade_request, version)
+
+        def encode(request: Any) -> bytearray:
+            out = bytearray()
+            write(out, downgrade(request))
+            return out
+
+        return encode
+
+    def response_decoder(self, version: int) -> DecodeBody:
+        read = self._reader(version, "response")
+        upgrade = partial(self.upgrade_response, version)
+        return lambda body: upgrade(read(Cursor(body)))
+
+    def ceiling(self, request: Any) -> int:
+        """The highest version that can carry `request`, e.g. names where later versions have only ids."""
+        return self.row.max_version
+
+    def downgrade_request(self, version: int, request: Any) -> Any:
+        """`request` in the form of `version`. Raises `UnsupportedVersion` where it has no such form."""
+        return request
+
+    def upgrade_response(self, version: int, response: Any) -> Any:
+        return response

@@ -1,0 +1,1 @@
+"""One file per Kafka API: what is served at which version, and what deliberately is not."""

@@ -1,0 +1,12 @@
+"""CreatePartitions (key 37), versions 0-3: give topics more partitions.
+
+- The same at every version.
+"""
+
+from __future__ import annotations
+
+from ..api import Api
+
+
+class CreatePartitions(Api):
+    """Read and written by the generic codec."""

@@ -1,0 +1,268 @@
+"""Fetch (key 1), versions 4-18: read batches from partitions. Hot, by hand.
+
+    request   replica_id int32 (-14) | max_wait_ms int32 | min_bytes int32 | max_bytes int32 | isolation int8 |
+              session_id int32, session_epoch int32 (7+) | topics[ name, or id (13+) | partitions[ partition int32 |
+              current_leader_epoch int32 (9+) | fetch_offset int64 | last_fetched_epoch int32 (12+) |
+              log_start_offset int64 (5+) | partition_max_bytes int32 | tag 0 replica_directory_id (17+) |
+              tag 1 high_watermark (18+) ] ] | forgotten[ name, or id (13+) | partitions ] (7+) | rack_id (11+) |
+              tag 0 cluster_id (12+) | tag 1 replica_state (15+)
+    response  throttle_time_ms int32 | error_code int16, session_id int32 (7+) | topics[ name, or id (13+) |
+              partitions[ index int32 | error_code int16 | high_watermark int64 | last_stable_offset int64 |
+              log_start_offset int64 (5+) | aborted[ producer_id int64 | first_offset int64 ] nullable |
+              preferred_read_replica int32 (11+) | records | tags 0 diverging_epoch, 1 current_leader,
+              2 snapshot_id (12+) ] ] | tag 0 node_endpoints (16+)
+
+- Records go out as they lie on disk: a `FileSlice` is a part of its own and is never copied here.
+- Records None are written as no bytes, not as null: some clients choke on null.
+- `replica_id` and `replica_state.replica_id` are equal in what the broker gets, whatever the version.
+- KAFKA_STORAGE_ERROR is NOT_LEADER_OR_FOLLOWER to versions below 6, which do not know it.
+- Capabilities: "zstd" (10+), "topic_ids" (13+).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from struct import Struct
+from typing import Final, Protocol
+from uuid import UUID
+
+from attrs import evolve
+
+from logkernel.errors import KafkaStorageError, NotLeaderOrFollower
+from logkernel.requests.data import (
+    EpochEndOffset,
+    FetchableTopicResponse,
+    FetchLeaderIdAndEpoch,
+    FetchPartition,
+    FetchRequest,
+    FetchResponse,
+    FetchTopic,
+    ForgottenTopic,
+    PartitionData,
+    ReplicaState,
+    SnapshotId,
+)
+from logkernel.vocabulary import NO_ID, FileSlice
+
+from ..api import Api, DecodeBody, EncodeBody
+from ..wire import I32, I64, Cursor, Part, put_length, put_string, put_tagged, put_uvarint
+
+_HEAD: Final = Struct(">iiib")
+_PAIR: Final = Struct(">ii")
+_ROW: Final = Struct(">ihqq")
+_ABORTED: Final = Struct(">qq")
+_EPOCH_OFFSET: Final = Struct(">iq")
+_OFFSET_EPOCH: Final = Struct(">qi")
+_NOT_DIVERGING: Final = EpochEndOffset()
+_NO_LEADER: Final = FetchLeaderIdAndEpoch()
+_NO_SNAPSHOT: Final = SnapshotId()
+_EMPTY: Final = b""
+
+
+class Fetch(Api):
+    capabilities = (("zstd", 10), ("topic_ids", 13))
+
+    def request_decoder(self, version: int) -> DecodeBody:
+        row = _partition_layout(version)
+        return lambda body: _decode(version, row, Cursor(body))
+
+    def response_encoder(self, version: int) -> EncodeBody:
+        return lambda response: _encode(version, response)
+
+    def ceiling(self, request: FetchRequest) -> int:
+        """Versions from 13 on have ids alone."""
+        named = any(t.topic_id == NO_ID for rows in (request.topics, request.forgotten_topics_data) for t in rows)
+        return 12 if named else self.row.max_version
+
+    def downgrade_request(self, version: int, request: FetchRequest) -> FetchRequest:
+        replica_id, state = request.replica_id, request.replica_state
+        if version < 15 and replica_id == -1:
+            return evolve(request, replica_id=state.replica_id)
+        if version >= 15 and state.replica_id == -1:
+            return evolve(request, replica_state=ReplicaState(replica_id, state.replica_epoch))
+        return request
+
+
+# ---------------------------------------------------------------- the request
+
+
+def _partition_layout(version: int) -> Struct:
+    """The fixed part of a partition: every version has the fields in the same order, some not all."""
+    if version >= 12:
+        return Struct(">iiqiqi")
+    if version >= 9:
+        return Struct(">iiqqi")
+    return Struct(">iqqi" if version >= 5 else ">iqi")
+
+
+def _decode(version: int, row: Struct, cursor: Cursor) -> FetchRequest:
+    flexible = version >= 12
+    replica_id = cursor.i32() if version <= 14 else -1
+    max_wait_ms, min_bytes, max_bytes, isolation = _HEAD.unpack_from(cursor.data, cursor.pos)
+    cursor.pos += 13
+    session_id, session_epoch = (cursor.i32(), cursor.i32()) if version >= 7 else (0, -1)
+    topics = [_decode_topic(cursor, version, flexible, row) for _ in range(cursor.count(flexible))]
+    forgotten: list[ForgottenTopic] = []
+    if version >= 7:
+        forgotten = [_decode_forgotten(cursor, version, flexible) for _ in range(cursor.count(flexible))]
+    rack_id = cursor.string(flexible) if version >= 11 else ""
+    cluster_id, state = None, ReplicaState(replica_id)
+    if flexible:
+        for tag, start in cursor.tags():
+            field = Cursor(cursor.data, start)
+            if tag == 0:
+                cluster_id = field.nullable_string(True)
+            elif tag == 1 and version >= 15:
+                state = ReplicaState(field.i32(), field.i64())
+    return FetchRequest(
+        state.replica_id, max_wait_ms, min_bytes, max_bytes, isolation, topics, session_id, session_epoch,
+        forgotten, rack_id, cluster_id, state,
+    )  # fmt: skip
+
+
+def _topic_key(cursor: Cursor, version: int, flexible: bool) -> tuple[str, UUID]:
+    if version >= 13:
+        return "", UUID(bytes=bytes(cursor.take(16)))
+    return cursor.string(flexible), NO_ID
+
+
+def _decode_topic(cursor: Cursor, version: int, flexible: bool, row: Struct) -> FetchTopic:
+    name, topic_id = _topic_key(cursor, version, flexible)
+    partitions = [_decode_partition(cursor, version, flexible, row) for _ in range(cursor.count(flexible))]
+    if flexible:
+        cursor.skip_tags()
+    return FetchTopic(name, partitions, topic_id)
+
+
+def _decode_partition(cursor: Cursor, version: int, flexible: bool, row: Struct) -> FetchPartition:
+    values = row.unpack_from(cursor.data, cursor.pos)
+    cursor.pos += row.size
+    leader_epoch = last_epoch = log_start = -1
+    if version >= 12:
+        index, leader_epoch, offset, last_epoch, log_start, max_bytes = values
+    elif version >= 9:
+        index, leader_epoch, offset, log_start, max_bytes = values
+    elif version >= 5:
+        index, offset, log_start, max_bytes = values
+    else:
+        index, offset, max_bytes = values
+    partition = FetchPartition(index, offset, max_bytes, log_start, leader_epoch, last_epoch)
+    if flexible:
+        _decode_partition_tags(cursor, version, partition)
+    return partition
+
+
+def _decode_partition_tags(cursor: Cursor, version: int, partition: FetchPartition) -> None:
+    for tag, start in cursor.tags():
+        field = Cursor(cursor.data, start)
+        if tag == 0 and version >= 17:
+            partition.replica_directory_id = field.uuid()
+        elif tag == 1 and version >= 18:
+            partition.high_watermark = field.i64()
+
+
+def _decode_forgotten(cursor: Cursor, version: int, flexible: bool) -> ForgottenTopic:
+    name, topic_id = _topic_key(cursor, version, flexible)
+    partitions = [cursor.i32() for _ in range(cursor.count(flexible))]
+    if flexible:
+        cursor.skip_tags()
+    return ForgottenTopic(name, partitions, topic_id)
+
+
+# ---------------------------------------------------------------- the response
+
+
+def _encode(version: int, response: FetchResponse) -> list[Part]:
+    flexible = version >= 12
+    parts: list[Part] = []
+    out = bytearray(I32.pack(response.throttle_time_ms))
+    if version >= 7:
+        out += response.error_code.to_bytes(2, "big", signed=True) + I32.pack(response.session_id)
+    put_length(out, len(response.responses), flexible)
+    for topic in response.responses:
+        out = _encode_topic(parts, out, version, flexible, topic)
+    if flexible:
+        put_endpoints(out, response.node_endpoints if version >= 16 else [])
+    parts.append(out)
+    return parts
+
+
+def _encode_topic(
+    parts: list[Part], out: bytearray, version: int, flexible: bool, topic: FetchableTopicResponse
+) -> bytearray:
+    if version >= 13:
+        out += topic.topic_id.bytes
+    else:
+        put_string(out, topic.topic, flexible)
+    put_length(out, len(topic.partitions), flexible)
+    for part in topic.partitions:
+        _encode_partition_head(out, version, flexible, part)
+        records = part.records if part.records is not None else _EMPTY
+        size = records.size if type(records) is FileSlice else len(records)  # type: ignore[arg-type]
+        put_length(out, size, flexible)
+        if size:
+            parts += (out, records)
+            out = bytearray()
+        if flexible:
+            _encode_partition_tags(out, part)
+    if flexible:
+        out.append(0)
+    return out
+
+
+def _encode_partition_head(out: bytearray, version: int, flexible: bool, part: PartitionData) -> None:
+    code = part.error_code
+    if code == KafkaStorageError.code and version < 6:
+        code = NotLeaderOrFollower.code
+    out += _ROW.pack(part.partition_index, code, part.high_watermark, part.last_stable_offset)
+    if version >= 5:
+        out += I64.pack(part.log_start_offset)
+    aborted = part.aborted_transactions
+    if aborted is None:
+        put_length(out, -1, flexible)
+    else:
+        put_length(out, len(aborted), flexible)
+        for row in aborted:
+            out += _ABORTED.pack(row.producer_id, row.first_offset)
+            if flexible:
+                out.append(0)
+    if version >= 11:
+        out += I32.pack(part.preferred_read_replica)
+
+
+def _encode_partition_tags(out: bytearray, part: PartitionData) -> None:
+    diverging, leader, snapshot = part.diverging_epoch, part.current_leader, part.snapshot_id
+    tags: list[tuple[int, bytes | bytearray]] = []
+    if diverging != _NOT_DIVERGING:
+        tags.append((0, _EPOCH_OFFSET.pack(diverging.epoch, diverging.end_offset) + b"\x00"))
+    if leader != _NO_LEADER:
+        tags.append((1, _PAIR.pack(leader.leader_id, leader.leader_epoch) + b"\x00"))
+    if snapshot != _NO_SNAPSHOT:
+        tags.append((2, _OFFSET_EPOCH.pack(snapshot.end_offset, snapshot.epoch) + b"\x00"))
+    put_tagged(out, tags)
+
+
+class Endpoint(Protocol):
+    """Where a broker is reached: the same struct in Produce and Fetch."""
+
+    node_id: int
+    host: str
+    port: int
+    rack: str | None
+
+
+def put_endpoints(out: bytearray, endpoints: Iterable[Endpoint]) -> None:
+    """The tagged fields that end a Produce or Fetch response: tag 0, node_endpoints, where there are any."""
+    rows = list(endpoints)
+    if not rows:
+        put_uvarint(out, 0)
+        return
+    data = bytearray()
+    put_uvarint(data, len(rows) + 1)
+    for row in rows:
+        data += I32.pack(row.node_id)
+        put_string(data, row.host, True)
+        data += I32.pack(row.port)
+        put_string(data, row.rack, True)
+        data.append(0)
+    put_tagged(out, [(0, data)])

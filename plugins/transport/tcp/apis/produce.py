@@ -1,0 +1,155 @@
+"""Produce (key 0), versions 0-13 advertised, 3-13 served: append batches to partitions. Hot, by hand.
+
+    request   transactional_id (3+) | acks int16 | timeout_ms int32 | topics[ name, or id (13+) | partitions[
+              index int32 | records ] ]
+    response  topics[ name, or id (13+) | partitions[ index int32 | error_code int16 | base_offset int64 |
+              log_append_time_ms int64 (2+) | log_start_offset int64 (5+) | record_errors[ batch_index int32 |
+              message ] (8+) | error_message (8+) | tag 0 current_leader (10+) ] ] | throttle_time_ms int32 (1+) |
+              tag 0 node_endpoints (10+)
+
+- Versions 0-2 are advertised because librdkafka takes lz4 and zstd support from the range; they are
+  answered with UNSUPPORTED_VERSION, as magic 0 and 1 are no longer written.
+- `records` is a writable view into the receive buffer, valid until `submit` returns.
+- acks=0 gets no response; an error closes the connection (see `connection`).
+- KAFKA_STORAGE_ERROR is NOT_LEADER_OR_FOLLOWER to version 3, which does not know it.
+- Capabilities: "zstd" (7+), "transactions_v2" (12+), "topic_ids" (13+).
+"""
+
+from __future__ import annotations
+
+from struct import Struct
+from typing import Final
+from uuid import UUID
+
+from logkernel.errors import KafkaStorageError, NotLeaderOrFollower, UnsupportedVersion
+from logkernel.requests.data import (
+    LeaderIdAndEpoch,
+    PartitionProduceData,
+    PartitionProduceResponse,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceData,
+    TopicProduceResponse,
+)
+from logkernel.vocabulary import NO_ID
+
+from ..api import Api, DecodeBody, EncodeBody
+from ..wire import I32, I64, Cursor, Part, put_length, put_string, put_tagged, put_uvarint
+from .fetch import put_endpoints
+
+_ACKS_TIMEOUT: Final = Struct(">hi")
+_ROW: Final = Struct(">ihq")
+_LEADER: Final = Struct(">ii")
+_NO_LEADER: Final = LeaderIdAndEpoch()
+
+
+class Produce(Api):
+    capabilities = (("zstd", 7), ("transactions_v2", 12), ("topic_ids", 13))
+
+    def request_decoder(self, version: int) -> DecodeBody:
+        return lambda body: _decode(version, Cursor(body))
+
+    def response_encoder(self, version: int) -> EncodeBody:
+        def encode(response: ProduceResponse) -> list[Part]:
+            return [_encode(version, response)]
+
+        return encode
+
+    def refusal(self, version: int, request: ProduceRequest) -> ProduceResponse | None:
+        if version >= 3:
+            return None
+        code = UnsupportedVersion.code
+        return ProduceResponse(
+            responses=[
+                TopicProduceResponse(
+                    name=topic.name,
+                    partition_responses=[
+                        PartitionProduceResponse(index=part.index, error_code=code, base_offset=-1)
+                        for part in topic.partition_data
+                    ],
+                )
+                for topic in request.topic_data
+            ]
+        )
+
+    def ceiling(self, request: ProduceRequest) -> int:
+        """Version 13 has ids alone."""
+        return 13 if all(topic.topic_id != NO_ID for topic in request.topic_data) else 12
+
+
+def failed(response: ProduceResponse) -> bool:
+    """Whether any partition was refused."""
+    return any(part.error_code for topic in response.responses for part in topic.partition_responses)
+
+
+def _decode(version: int, cursor: Cursor) -> ProduceRequest:
+    flexible = version >= 9
+    transactional_id = cursor.nullable_string(flexible) if version >= 3 else None
+    acks, timeout_ms = _ACKS_TIMEOUT.unpack_from(cursor.data, cursor.pos)
+    cursor.pos += 6
+    topics = [_decode_topic(cursor, version, flexible) for _ in range(cursor.count(flexible))]
+    if flexible:
+        cursor.skip_tags()
+    return ProduceRequest(transactional_id, acks, timeout_ms, topics)
+
+
+def _decode_topic(cursor: Cursor, version: int, flexible: bool) -> TopicProduceData:
+    name, topic_id = "", NO_ID
+    if version >= 13:
+        topic_id = UUID(bytes=bytes(cursor.take(16)))
+    else:
+        name = cursor.string(flexible)
+    partitions = []
+    for _ in range(cursor.count(flexible)):
+        partitions.append(PartitionProduceData(cursor.i32(), cursor.nullable_view(flexible)))
+        if flexible:
+            cursor.skip_tags()
+    if flexible:
+        cursor.skip_tags()
+    return TopicProduceData(name, partitions, topic_id)
+
+
+def _encode(version: int, response: ProduceResponse) -> bytearray:
+    flexible = version >= 9
+    out = bytearray()
+    put_length(out, len(response.responses), flexible)
+    for topic in response.responses:
+        if version >= 13:
+            out += topic.topic_id.bytes
+        else:
+            put_string(out, topic.name, flexible)
+        put_length(out, len(topic.partition_responses), flexible)
+        for part in topic.partition_responses:
+            _encode_partition(out, version, flexible, part)
+        if flexible:
+            out.append(0)
+    if version >= 1:
+        out += I32.pack(response.throttle_time_ms)
+    if flexible:
+        put_endpoints(out, response.node_endpoints if version >= 10 else [])
+    return out
+
+
+def _encode_partition(out: bytearray, version: int, flexible: bool, part: PartitionProduceResponse) -> None:
+    code = part.error_code
+    if code == KafkaStorageError.code and version <= 3:
+        code = NotLeaderOrFollower.code
+    out += _ROW.pack(part.index, code, part.base_offset)
+    if version >= 2:
+        out += I64.pack(-1 if part.log_append_time_ms is None else part.log_append_time_ms)
+    if version >= 5:
+        out += I64.pack(part.log_start_offset)
+    if version >= 8:
+        put_length(out, len(part.record_errors), flexible)
+        for row in part.record_errors:
+            out += I32.pack(row.batch_index)
+            put_string(out, row.batch_index_error_message, flexible)
+            if flexible:
+                out.append(0)
+        put_string(out, part.error_message, flexible)
+    if flexible:
+        leader = part.current_leader
+        if version < 10 or leader == _NO_LEADER:
+            put_uvarint(out, 0)
+        else:
+            put_tagged(out, [(0, _LEADER.pack(leader.leader_id, leader.leader_epoch) + b"\x00")])

@@ -1,0 +1,292 @@
+"""Two drivers of `ClientConnection`: one that blocks, one for asyncio.
+
+Both take versionless requests and give versionless responses, pipeline what is sent before the answers
+come, and know the peer's versions when they are open. Error codes inside responses are the caller's to
+read; what these raise is `UnsupportedVersion` (no common version), `RequestTimedOut` (no answer in time; it
+may still come, and is then dropped) and `NetworkException` (the connection is gone, every open request with it).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import selectors
+import socket
+import time
+from collections.abc import Mapping
+from typing import Any, Final
+
+from logkernel.errors import NetworkException, RequestTimedOut
+
+from .client import READY, ClientConnection
+from .receiving import ReceiveBuffer
+from .wire import WireError
+
+DEFAULT_CLIENT_ID: Final = "logkernel"
+CONNECT_TIMEOUT_MS: Final = 10000
+REQUEST_TIMEOUT_MS: Final = 30000
+
+
+def _client_id(settings: Mapping[str, Any]) -> str:
+    return str(settings.get("client.id") or DEFAULT_CLIENT_ID)
+
+
+def _seconds(settings: Mapping[str, Any], name: str, default_ms: int) -> float:
+    return float(settings.get(name, default_ms)) / 1000
+
+
+class Reply:
+    """The answer to a request of a `TcpChannel`, now or later."""
+
+    __slots__ = ("_channel", "_error", "_response", "ticket")
+
+    def __init__(self, channel: TcpChannel, ticket: int | None) -> None:
+        self._channel = channel
+        self._response: Any = None
+        self._error: Exception | None = None
+        self.ticket = ticket
+        """None once the answer is there."""
+
+    def done(self) -> bool:
+        """Whether the answer is there; reads what has come, without waiting."""
+        if self.ticket is not None:
+            self._channel.poll()
+        return self.ticket is None
+
+    def result(self, timeout_s: float | None = None) -> Any:
+        """The response (None for acks=0), waiting for it up to `timeout_s`, or the channel's default."""
+        self._channel.wait(self, timeout_s)
+        if self._error is not None:
+            raise self._error
+        return self._response
+
+    def settle(self, response: Any, error: Exception | None = None) -> None:
+        self.ticket = None
+        self._response = response
+        self._error = error
+
+
+class TcpChannel:
+    """A blocking connection to one broker, for one thread at a time."""
+
+    def __init__(self, host: str, port: int, settings: Mapping[str, Any]) -> None:
+        """Connects and learns the peer's versions. Raises `NetworkException`, `RequestTimedOut`."""
+        self.address = f"{host}:{port}"
+        self._timeout_s = _seconds(settings, "request.timeout.ms", REQUEST_TIMEOUT_MS)
+        setup_s = _seconds(settings, "socket.connection.setup.timeout.ms", CONNECT_TIMEOUT_MS)
+        try:
+            self._socket = socket.create_connection((host, port), timeout=setup_s)
+        except OSError as error:
+            raise NetworkException(f"cannot connect to {self.address}: {error}") from error
+        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._socket.setblocking(False)
+        self._selector = selectors.DefaultSelector()
+        self._selector.register(self._socket, selectors.EVENT_READ)
+        self._buffer = ReceiveBuffer(None)
+        self._replies: dict[int, Reply] = {}
+        self._closed: Exception | None = None
+        self.machine = ClientConnection(_client_id(settings))
+        try:
+            self._work_until(lambda: self.machine.state == READY, setup_s)
+        except BaseException:
+            self.close()
+            raise
+
+    def __enter__(self) -> TcpChannel:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+    def fileno(self) -> int:
+        """The socket's descriptor, to wait on several channels at once; -1 when closed."""
+        return self._socket.fileno()
+
+    def call(self, request: Any, timeout_s: float | None = None) -> Any:
+        """Send and wait for the response."""
+        return self.send(request).result(timeout_s)
+
+    def send(self, request: Any) -> Reply:
+        """Send without waiting for the response; as many as wanted may be under way."""
+        self._check_open()
+        ticket = self.machine.send(request)
+        reply = Reply(self, ticket)
+        if ticket is not None:
+            self._replies[ticket] = reply
+        self._write()
+        return reply
+
+    def poll(self) -> None:
+        """Send and receive what is possible without waiting."""
+        if self._closed is None:
+            self._write()
+            while self._closed is None and self._read():
+                pass
+
+    def wait(self, reply: Reply, timeout_s: float | None) -> None:
+        self._work_until(lambda: reply.ticket is None, self._timeout_s if timeout_s is None else timeout_s)
+
+    def close(self) -> None:
+        """Close; open requests fail with `NetworkException`."""
+        self._fail("the channel was closed")
+
+    # ------------------------------------------------------------ inside
+
+    def _check_open(self) -> None:
+        if self._closed is not None:
+            raise self._closed
+
+    def _work_until(self, done: Any, timeout_s: float) -> None:
+        deadline_s = time.monotonic() + timeout_s
+        while not done():
+            self._check_open()
+            self._write()
+            left_s = deadline_s - time.monotonic()
+            events = selectors.EVENT_READ | (selectors.EVENT_WRITE if self.machine.output else 0)
+            self._selector.modify(self._socket, events)
+            if left_s <= 0 or not self._selector.select(left_s):
+                raise RequestTimedOut(f"{self.address} did not answer within {timeout_s:g} s")
+            self._read()
+
+    def _write(self) -> None:
+        output = self.machine.output
+        try:
+            while output:
+                sent = self._socket.send(output)
+                del output[:sent]
+        except BlockingIOError:
+            pass
+        except OSError as error:
+            self._fail(str(error))
+
+    def _read(self) -> bool:
+        """Handle what has come; False where nothing has."""
+        try:
+            size = self._socket.recv_into(self._buffer.room())
+            if size == 0:
+                raise NetworkException("the broker closed the connection")
+            used, responses = self.machine.feed(self._buffer.received(size))
+            self._buffer.consumed(used)
+        except BlockingIOError:
+            return False
+        except (OSError, WireError, NetworkException) as error:
+            self._fail(str(error))
+            return False
+        for ticket, response in responses:
+            self._replies.pop(ticket).settle(response)
+        return True
+
+    def _fail(self, why: str) -> None:
+        if self._closed is not None:
+            return
+        self._closed = NetworkException(f"connection to {self.address}: {why}")
+        self._selector.close()
+        self._socket.close()
+        for reply in self._replies.values():
+            reply.settle(None, self._closed)
+        self._replies.clear()
+
+
+class AsyncTcpChannel(asyncio.BufferedProtocol):
+    """A connection to one broker on the running event loop; made by `open`."""
+
+    def __init__(self, address: str, settings: Mapping[str, Any]) -> None:
+        self.address = address
+        self.machine = ClientConnection(_client_id(settings))
+        self._loop = asyncio.get_running_loop()
+        self._timeout_s = _seconds(settings, "request.timeout.ms", REQUEST_TIMEOUT_MS)
+        self._ready: asyncio.Future[None] = self._loop.create_future()
+        self._replies: dict[int, asyncio.Future[Any]] = {}
+        self._buffer = ReceiveBuffer(None)
+        self._closed: Exception | None = None
+        self._transport: asyncio.Transport | None = None
+
+    @classmethod
+    async def open(cls, host: str, port: int, settings: Mapping[str, Any]) -> AsyncTcpChannel:
+        """Connect and learn the peer's versions. Raises `NetworkException`, `RequestTimedOut`."""
+        address = f"{host}:{port}"
+        channel = cls(address, settings)
+        setup_s = _seconds(settings, "socket.connection.setup.timeout.ms", CONNECT_TIMEOUT_MS)
+        try:
+            async with asyncio.timeout(setup_s):
+                await channel._loop.create_connection(lambda: channel, host, port)
+                await channel._ready
+        except TimeoutError as error:
+            channel.close()
+            raise RequestTimedOut(f"{address} did not answer within {setup_s:g} s") from error
+        except OSError as error:
+            raise NetworkException(f"cannot connect to {address}: {error}") from error
+        return channel
+
+    async def call(self, request: Any, timeout_s: float | None = None) -> Any:
+        """Send and wait for the response (None for acks=0)."""
+        reply = self.send(request)
+        limit_s = self._timeout_s if timeout_s is None else timeout_s
+        try:
+            async with asyncio.timeout(limit_s):
+                return await reply
+        except TimeoutError as error:
+            raise RequestTimedOut(f"{self.address} did not answer within {limit_s:g} s") from error
+
+    def send(self, request: Any) -> asyncio.Future[Any]:
+        """Send without waiting; the future gets the response. A cancelled one's response is dropped."""
+        if self._closed is not None:
+            raise self._closed
+        ticket = self.machine.send(request)
+        reply: asyncio.Future[Any] = self._loop.create_future()
+        if ticket is None:
+            reply.set_result(None)
+        else:
+            self._replies[ticket] = reply
+        self._write()
+        return reply
+
+    def close(self) -> None:
+        """Close; open requests fail with `NetworkException`."""
+        self._fail("the channel was closed")
+
+    # ------------------------------------------------------------ asyncio's side
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+        if self._closed is not None:
+            transport.abort()
+        self._write()
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        return self._buffer.room()
+
+    def buffer_updated(self, nbytes: int) -> None:
+        try:
+            used, responses = self.machine.feed(self._buffer.received(nbytes))
+        except WireError as error:
+            self._fail(str(error))
+            return
+        self._buffer.consumed(used)
+        self._write()
+        if self.machine.state == READY and not self._ready.done():
+            self._ready.set_result(None)
+        for ticket, response in responses:
+            reply = self._replies.pop(ticket)
+            if not reply.done():
+                reply.set_result(response)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._fail(str(exc) if exc else "the broker closed the connection")
+
+    def _write(self) -> None:
+        if self._transport is not None and self.machine.output:
+            self._transport.write(bytes(self.machine.output))
+            self.machine.output.clear()
+
+    def _fail(self, why: str) -> None:
+        if self._closed is not None:
+            return
+        self._closed = NetworkException(f"connection to {self.address}: {why}")
+        if self._transport is not None:
+            self._transport.close()
+        for reply in (self._ready, *self._replies.values()):
+            if not reply.done():
+                reply.set_exception(self._closed)
+                reply.exception()  # marked as seen: nobody need await a request that was dropped
+        self._replies.clear()

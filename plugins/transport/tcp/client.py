@@ -1,0 +1,142 @@
+"""The client's side of one connection, without I/O.
+
+    state         event                                   next
+    NEGOTIATING   the peer's versions                     READY
+    NEGOTIATING   UNSUPPORTED_VERSION for ApiVersions     NEGOTIATING; asked again in a version that it lists
+    READY         send: a request                         READY; its frame is in the output
+    READY         feed: a response                        READY; it is handed out with its ticket
+
+Responses come in the order of the requests; a correlation id out of turn is an error, as is anything
+that cannot be read, and ends the connection. For each request the highest version is taken that both
+sides know and that can carry it (`Api.ceiling`).
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any, Final
+
+from logkernel.errors import UnsupportedVersion
+from logkernel.requests.cluster import ApiVersionsRequest, ApiVersionsResponse
+
+from . import registry
+from .api import Api
+from .frames import finish_frame, request_head, skip_tags
+from .wire import DECODE_ERRORS, I16, I32, WireError
+
+SOFTWARE_NAME: Final = "logkernel"
+MAX_RESPONSE_BYTES: Final = 1 << 30
+PRODUCE: Final = 0
+FIRST_SERVED_PRODUCE: Final = 3
+"""Produce 0 to 2 are advertised by brokers that refuse them."""
+
+NEGOTIATING, READY = range(2)
+
+
+def software_version() -> str:
+    try:
+        return version(SOFTWARE_NAME)
+    except PackageNotFoundError:
+        return "0"
+
+
+class ClientConnection:
+    """See the module. `output` is what the driver has to send."""
+
+    def __init__(self, client_id: str | None) -> None:
+        self.state = NEGOTIATING
+        self.peer = ApiVersionsResponse()
+        """What the peer said of its versions and features."""
+        self.output = bytearray()
+        self._versions: dict[int, tuple[int, int]] = {}
+        self._client_id = client_id
+        self._next_id = 0
+        self._waiting: deque[tuple[int, Api, int]] = deque()
+        """(correlation id, API, version) of the requests without a response."""
+        self._ask_versions(registry.BY_KEY[registry.API_VERSIONS_KEY].max_version)
+
+    def send(self, request: Any) -> int | None:
+        """Put `request` into the output. Returns its ticket, or None where there will be no response (acks=0).
+
+        Raises `UnsupportedVersion` where no common version can carry it.
+        """
+        api = registry.load(registry.BY_REQUEST[type(request).__name__].key)
+        ticket = self._write(api, self.version_for(api, request), request)
+        if api.key == PRODUCE and request.acks == 0:
+            self._waiting.pop()
+            return None
+        return ticket
+
+    def version_for(self, api: Api, request: Any) -> int:
+        row = api.row
+        low, high = self._versions.get(row.key, (0, -1))
+        lowest = FIRST_SERVED_PRODUCE if row.key == PRODUCE else row.min_version
+        chosen = min(high, row.max_version, api.ceiling(request))
+        if chosen < max(low, lowest):
+            theirs = f"{low} to {high}" if high >= 0 else "no version"
+            raise UnsupportedVersion(f"{row.name}: the broker serves {theirs}, this request needs {lowest} or later")
+        return chosen
+
+    def _write(self, api: Api, version: int, request: Any) -> int:
+        ticket = self._next_id
+        head = request_head(api.key, version, ticket, self._client_id, version >= api.row.flexible_from)
+        self.output += finish_frame(head + api.request_encoder(version)(request))
+        self._next_id = (ticket + 1) & 0x7FFFFFFF
+        self._waiting.append((ticket, api, version))
+        return ticket
+
+    def feed(self, view: memoryview) -> tuple[int, list[tuple[int, Any]]]:
+        """Handle the whole frames at the start of `view`: the bytes used, and (ticket, response) of each.
+
+        Raises `WireError` where the peer does not speak the protocol; the connection is then of no use.
+        """
+        pos, end = 0, len(view)
+        done: list[tuple[int, Any]] = []
+        while end - pos >= 4:
+            size = I32.unpack_from(view, pos)[0]
+            if not 4 <= size <= MAX_RESPONSE_BYTES:
+                raise WireError(f"a response of {size} bytes")
+            if end - pos - 4 < size:
+                break
+            body = memoryview(bytes(view[pos + 4 : pos + 4 + size]))  # lives as long as the response's records
+            pos += 4 + size
+            try:
+                self._on_response(body, done)
+            except DECODE_ERRORS as error:
+                raise WireError(f"a response that cannot be read: {error}") from error
+        return pos, done
+
+    def _on_response(self, body: memoryview, done: list[tuple[int, Any]]) -> None:
+        if not self._waiting:
+            raise WireError("a response to no request")
+        ticket, api, version = self._waiting.popleft()
+        got = I32.unpack_from(body)[0]
+        if got != ticket:
+            raise WireError(f"correlation id {got} where {ticket} is due")
+        if self.state == NEGOTIATING:
+            self._on_versions(api, version, body[4:])
+            return
+        pos = 4
+        if version >= api.row.flexible_from and api.key != registry.API_VERSIONS_KEY:
+            pos = skip_tags(body, pos)
+        done.append((ticket, api.response_decoder(version)(body[pos:])))
+
+    # ------------------------------------------------------------ versions
+
+    def _ask_versions(self, version: int) -> None:
+        request = ApiVersionsRequest(SOFTWARE_NAME, software_version())
+        self._write(registry.load(registry.API_VERSIONS_KEY), version, request)
+
+    def _on_versions(self, api: Api, version: int, body: memoryview) -> None:
+        refused = I16.unpack_from(body)[0] == UnsupportedVersion.code
+        response = api.response_decoder(0 if refused else version)(body)
+        if refused and version > 0:
+            listed = [row.max_version for row in response.api_keys if row.api_key == api.key]
+            self._ask_versions(min(version - 1, max(listed, default=0)))
+            return
+        if response.error_code:
+            raise WireError(f"ApiVersions was answered with error {response.error_code}")
+        self.peer = response
+        self._versions = {row.api_key: (row.min_version, row.max_version) for row in response.api_keys}
+        self.state = READY

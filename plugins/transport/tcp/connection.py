@@ -1,0 +1,327 @@
+"""The server's side of one connection, without I/O.
+
+Bytes go in by `feed`, parts to send come out by `take`. A request whose frame is whole is decoded and
+handed to the broker's door at once; its answer may come at once, later, or after that of a later request.
+Each request holds a place in a queue, and answers leave in the order of the queue.
+
+    state     event                                              next
+    OPEN      feed: a request                                    OPEN; it is submitted and takes a place
+    OPEN      feed: not a frame, not a request that is known     CLOSED, with one log line
+    OPEN      answer: its turn                                   OPEN; it moves to the output
+    OPEN      answer: acks=0 produce failed, its turn            DRAINING
+    DRAINING  the output was taken                               CLOSED
+    any       lost                                               CLOSED; later answers go nowhere
+
+Back-pressure: `feed` stops early, and `wants_data` is False, while `MAX_UNANSWERED` places are taken or
+`MAX_OUTPUT_BYTES` of output wait in memory. File slices are not in memory and do not count.
+
+Re-entrancy: an answer may be given inside `submit`, inside `feed`. It only moves to the output; `wake`,
+which tells the driver to send, is not called while `feed` runs, as the driver sends after it anyhow.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Callable
+from functools import partial
+from threading import get_ident
+from typing import Any, Final
+
+from logkernel.contracts import BrokerDoor, RequestContext
+from logkernel.vocabulary import FileSlice
+
+from . import registry
+from .api import Api, DecodeBody, EncodeBody
+from .frames import MIN_REQUEST, REQUEST_HEAD, diagnose, read_client_id, response_head, skip_tags
+from .wire import DECODE_ERRORS, ENCODE_ERRORS, I32, Part, WireError
+
+log = logging.getLogger("logkernel.tcp")
+
+MAX_UNANSWERED: Final = 100
+MAX_OUTPUT_BYTES: Final = 1 << 20
+SMALL_SLICE_BYTES: Final = 16 << 10
+"""File slices below this size are read and joined with their neighbours, which costs less than sendfile."""
+
+MAX_CONTEXTS: Final = 64
+
+OPEN, DRAINING, CLOSED = range(3)
+
+PRODUCE: Final = 0
+
+
+class Route:
+    """One API at one version: its codecs, resolved once."""
+
+    __slots__ = ("api", "capabilities", "decode", "encode", "flexible", "key", "response_flexible", "version")
+
+    def __init__(self, api: Api, version: int) -> None:
+        self.api = api
+        self.key = api.key
+        self.version = version
+        self.flexible = version >= api.row.flexible_from
+        self.response_flexible = self.flexible and api.key != registry.API_VERSIONS_KEY
+        self.decode: DecodeBody = api.request_decoder(version)
+        self.encode: EncodeBody = api.response_encoder(version)
+        self.capabilities = api.capabilities_at(version)
+
+
+class Place:
+    """A request's place in the queue of answers. `parts` is None until it was answered."""
+
+    __slots__ = ("correlation_id", "last", "parts", "route", "silent")
+
+    def __init__(self, route: Route, correlation_id: int, silent: bool) -> None:
+        self.route = route
+        self.correlation_id = correlation_id
+        self.silent = silent
+        """Whether the client expects no response (acks=0)."""
+        self.parts: list[Part] | None = None
+        self.last = False
+        """Whether the connection ends with this answer."""
+
+
+class ServerConnection:
+    """See the module. Not thread-safe but for `answer`s, which `defer` brings to the owner's thread."""
+
+    __slots__ = (
+        "_client_host", "_contexts", "_defer", "_feeding", "_id", "_limit", "_listener", "_software", "_thread",
+        "_wake", "door", "output", "output_bytes", "peer", "places", "routes", "state",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        door: BrokerDoor,
+        routes: dict[tuple[int, int], Route],
+        *,
+        connection_id: int,
+        peer: str,
+        client_host: str,
+        listener: str,
+        max_request_bytes: int,
+        wake: Callable[[], None],
+        defer: Callable[..., Any],
+    ) -> None:
+        self.door = door
+        self.routes = routes
+        self.peer = peer
+        self.state = OPEN
+        self.output: deque[Part] = deque()
+        self.output_bytes = 0
+        """Bytes of `output` that are in memory."""
+        self.places: deque[Place] = deque()
+        self._id = connection_id
+        self._client_host = client_host
+        self._listener = listener
+        self._limit = max_request_bytes
+        self._wake = wake
+        self._defer = defer
+        self._thread = get_ident()
+        self._feeding = False
+        self._software = ("", "")
+        self._contexts: dict[tuple[Route, str | None], RequestContext] = {}
+
+    @property
+    def wants_data(self) -> bool:
+        return (
+            self.state == OPEN and len(self.places) < MAX_UNANSWERED and self.output_bytes < MAX_OUTPUT_BYTES
+        )
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing is owed to the client."""
+        return not self.places and not self.output
+
+    # ------------------------------------------------------------ in
+
+    def feed(self, view: memoryview) -> int:
+        """Handle the whole frames at the start of `view`; returns the bytes used.
+
+        The rest is to be fed again, longer, or as it is once `wants_data` is True again. Once the
+        connection ends, whatever comes is dropped.
+        """
+        pos, end = 0, len(view)
+        if self.state != OPEN:
+            return end
+        self._feeding = True
+        try:
+            while end - pos >= 4 and self.wants_data:
+                size = I32.unpack_from(view, pos)[0]
+                if not MIN_REQUEST <= size <= self._limit:
+                    self._refuse(diagnose(bytes(view[pos : pos + 4]), size, self._limit))
+                    break
+                start = pos + 4
+                if end - start < size:
+                    break
+                pos = start + size
+                self._on_request(view[start:pos])
+        finally:
+            self._feeding = False
+        return pos
+
+    def _on_request(self, body: memoryview) -> None:
+        key, version, correlation_id = REQUEST_HEAD.unpack_from(body)
+        try:
+            route = self.routes.get((key, version)) or self._route(key, version, correlation_id)
+            if route is None:
+                return
+            client_id, pos = read_client_id(body, MIN_REQUEST)
+            if route.flexible:
+                pos = skip_tags(body, pos)
+            request = route.decode(body[pos:])
+        except DECODE_ERRORS as error:
+            name = registry.BY_KEY[key].name
+            self._refuse(f"a {name} request of version {version} that is not one: {error}")
+            return
+        place = Place(route, correlation_id, key == PRODUCE and request.acks == 0)
+        self.places.append(place)
+        self._submit(place, request, client_id)
+
+    def _submit(self, place: Place, request: Any, client_id: str | None) -> None:
+        route = place.route
+        if route.key == registry.API_VERSIONS_KEY:
+            self._answer(place, self._api_versions(route.version, request))
+            return
+        refusal = route.api.refusal(route.version, request)
+        if refusal is not None:
+            self._answer(place, refusal)
+            return
+        context = self._contexts.get((route, client_id)) or self._context(route, client_id)
+        try:
+            self.door.submit(request, context, partial(self._answer, place))
+        except Exception:
+            log.exception("connection failed peer=%s: the broker raised on %s", self.peer, route.api.row.request_name)
+            self._close()
+
+    def _route(self, key: int, version: int, correlation_id: int) -> Route | None:
+        row = registry.BY_KEY.get(key)
+        if row is None or row.request_name not in self._served():
+            self._refuse(f"a request of API key {key}, version {version}, which is not served here")
+        elif not row.min_version <= version <= row.max_version:
+            if key == registry.API_VERSIONS_KEY:
+                self._answer_unknown_api_versions(correlation_id)
+            else:
+                span = f"{row.min_version} to {row.max_version}"
+                self._refuse(f"a {row.name} request of version {version}; served are {span}")
+        else:
+            route = self.routes[key, version] = Route(registry.load(key), version)
+            return route
+        return None
+
+    def _served(self) -> frozenset[str]:
+        return self.door.serves() | {"ApiVersionsRequest"}
+
+    def _context(self, route: Route, client_id: str | None) -> RequestContext:
+        if len(self._contexts) >= MAX_CONTEXTS:
+            self._contexts.clear()
+        name, version = self._software
+        context = self._contexts[route, client_id] = RequestContext(
+            client_id, self._client_host, self._id, self._listener, name, version, route.capabilities
+        )
+        return context
+
+    # ------------------------------------------------------------ ApiVersions, answered here
+
+    def _api_versions(self, version: int, request: Any) -> Any:
+        from .apis.api_versions import answer
+
+        response = answer(version, request, registry.advertised(self.door.serves()), self.door.features())
+        if version >= 3 and not response.error_code:
+            self._software = (request.client_software_name, request.client_software_version)
+            self._contexts.clear()
+        return response
+
+    def _answer_unknown_api_versions(self, correlation_id: int) -> None:
+        from logkernel.errors import UnsupportedVersion
+
+        from .apis.api_versions import listing
+
+        key = registry.API_VERSIONS_KEY
+        route = self.routes.get((key, 0)) or self._route(key, 0, correlation_id)
+        assert route is not None
+        place = Place(route, correlation_id, False)
+        self.places.append(place)
+        self._answer(place, listing(registry.advertised(self.door.serves()), UnsupportedVersion.code))
+
+    # ------------------------------------------------------------ out
+
+    def _answer(self, place: Place, response: Any) -> None:
+        if get_ident() != self._thread:
+            self._defer(self._answer, place, response)
+            return
+        if self.state != OPEN or place.parts is not None:
+            return
+        try:
+            self._encode(place, response)
+        except ENCODE_ERRORS:
+            log.exception("connection failed peer=%s: cannot write %r", self.peer, type(response).__name__)
+            self._close()
+        if (self.places and self.places[0] is place) or self.state != OPEN:
+            self._release()
+            if not self._feeding:
+                self._wake()
+
+    def _encode(self, place: Place, response: Any) -> None:
+        route = place.route
+        if place.silent:
+            from .apis.produce import failed
+
+            place.parts = []
+            place.last = failed(response)
+            return
+        parts = [_read_small(part) for part in route.encode(response)]
+        size = 0
+        for part in parts:
+            size += part.size if type(part) is FileSlice else len(part)  # type: ignore[arg-type]
+        head = response_head(size, place.correlation_id, route.response_flexible)
+        if len(parts) == 1 and type(parts[0]) is not FileSlice:
+            place.parts = [head + parts[0]]  # type: ignore[operator]
+        else:
+            place.parts = [head, *parts]
+
+    def _release(self) -> None:
+        """Move the answers whose turn it is to the output."""
+        places = self.places
+        while self.state == OPEN and places and places[0].parts is not None:
+            place = places.popleft()
+            for part in place.parts or ():
+                self.output.append(part)
+                if type(part) is not FileSlice:
+                    self.output_bytes += len(part)  # type: ignore[arg-type]
+            if place.last:
+                log.info("connection closed peer=%s: a produce with acks=0 failed, and has no response", self.peer)
+                self.state = DRAINING
+                places.clear()
+
+    def sent(self, part: Part) -> None:
+        """The driver took `part` from the output, or that much of it."""
+        if type(part) is not FileSlice:
+            self.output_bytes -= len(part)  # type: ignore[arg-type]
+
+    # ------------------------------------------------------------ the end
+
+    def _refuse(self, why: str) -> None:
+        log.warning("connection refused peer=%s listener=%s: it sent %s", self.peer, self._listener, why)
+        self._close()
+
+    def _close(self) -> None:
+        """End; what is in the output may still go out."""
+        if self.state == OPEN:
+            self.state = DRAINING
+            self.places.clear()
+
+    def lost(self) -> None:
+        """The connection is gone."""
+        self.state = CLOSED
+        self.places.clear()
+        self.output.clear()
+        self.output_bytes = 0
+
+
+def _read_small(part: Part) -> Part:
+    if type(part) is not FileSlice or (part.size >= SMALL_SLICE_BYTES and part.fd >= 0):
+        return part
+    data = part.read()
+    if len(data) != part.size:
+        raise WireError(f"a file slice of {part.size} bytes at {part.position} has {len(data)}")
+    return data

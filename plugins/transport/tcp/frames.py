@@ -1,0 +1,84 @@
+"""Frames and headers, as they lie on the wire.
+
+    frame            int32 size | size bytes
+
+    request header   int16 api_key | int16 api_version | int32 correlation_id            header v0
+                     int16 length | client_id                                            header v1
+                     uvarint count | tagged fields                                       header v2
+
+    response header  int32 correlation_id                                                header v0
+                     uvarint count | tagged fields                                       header v1
+
+A flexible API version has request header v2 and response header v1; ApiVersions answers with v0 always.
+"""
+
+from __future__ import annotations
+
+from struct import Struct
+from typing import Final
+
+from .wire import I16, I32, Cursor, WireError, put_string
+
+REQUEST_HEAD: Final = Struct(">hhi")
+MIN_REQUEST: Final = REQUEST_HEAD.size
+FRAME_HEAD: Final = Struct(">ii")
+
+_HTTP: Final = (b"GET ", b"POST", b"HEAD", b"PUT ", b"OPTI", b"DELE", b"PATC", b"CONN", b"TRAC", b"PRI ")
+
+
+def read_client_id(body: memoryview, pos: int) -> tuple[str | None, int]:
+    """The client id of header v1 and v2 at `pos`, and the position behind it."""
+    size = I16.unpack_from(body, pos)[0]
+    pos += 2
+    if size == -1:
+        return None, pos
+    if size < 0 or pos + size > len(body):
+        raise WireError(f"a client id of {size} bytes in a frame of {len(body)}")
+    return str(body[pos : pos + size], "utf-8"), pos + size
+
+
+def skip_tags(body: memoryview, pos: int) -> int:
+    """The position behind the tagged fields at `pos`."""
+    if body[pos] == 0:
+        return pos + 1
+    cursor = Cursor(body, pos)
+    cursor.skip_tags()
+    return cursor.pos
+
+
+def request_head(key: int, version: int, correlation_id: int, client_id: str | None, flexible: bool) -> bytearray:
+    """Room for the frame's size, and the request header."""
+    out = bytearray(4)
+    out += REQUEST_HEAD.pack(key, version, correlation_id)
+    put_string(out, client_id, False)
+    if flexible:
+        out.append(0)
+    return out
+
+
+def finish_frame(out: bytearray) -> bytearray:
+    """Fill in the size of a frame that was begun by `request_head`."""
+    I32.pack_into(out, 0, len(out) - 4)
+    return out
+
+
+def response_head(size: int, correlation_id: int, flexible: bool) -> bytes:
+    """Frame size and response header of a body of `size` bytes."""
+    if flexible:
+        return FRAME_HEAD.pack(size + 5, correlation_id) + b"\x00"
+    return FRAME_HEAD.pack(size + 4, correlation_id)
+
+
+def diagnose(start: bytes, size: int, limit: int) -> str:
+    """What a peer probably speaks whose first four bytes `start` claim a frame of `size` bytes."""
+    if start[:2] == b"\x16\x03":
+        return "a TLS handshake; this listener speaks plain Kafka (PLAINTEXT)"
+    if start in _HTTP:
+        return "HTTP; this port speaks the Kafka protocol"
+    if start == b"SSH-":
+        return "SSH; this port speaks the Kafka protocol"
+    if size < 0:
+        return f"a frame of {size} bytes; not the Kafka protocol"
+    if size > limit:
+        return f"a frame of {size} bytes, more than socket.request.max.bytes={limit}"
+    return f"a frame of {size} bytes, too short for a request header"

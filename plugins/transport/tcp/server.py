@@ -1,0 +1,291 @@
+"""The asyncio driver of `ServerConnection`, and the listener that counts, limits and sweeps its connections."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+import sys
+from collections import Counter
+from collections.abc import Mapping
+from itertools import count
+from typing import Any, Final
+
+from attrs import field, frozen
+
+from logkernel.contracts import BrokerDoor
+
+from .connection import OPEN, Route, ServerConnection
+from .receiving import SHARED_BYTES, ReceiveBuffer, new_buffer
+from .sending import Sender
+
+log = logging.getLogger("logkernel.tcp")
+
+ANSWER_GRACE_S: Final = 0.5
+"""How long `close` waits for answers under way, and then for what was written to leave."""
+SWEEP_S: Final = 5.0
+KAFKA_BUFFER_BYTES: Final = 102400
+"""Kafka's default for both socket buffers; taken as "let the system tune them", which is faster."""
+UNLIMITED: Final = 2**31 - 1
+
+
+@frozen
+class ListenerSettings:
+    """The settings of a listener, by Kafka's names."""
+
+    max_request_bytes: int
+    max_idle_ms: int
+    max_connections: int
+    max_per_ip: int
+    per_ip_overrides: dict[str, int] = field(factory=dict)
+    backlog: int = 50
+    send_buffer_bytes: int = KAFKA_BUFFER_BYTES
+    receive_buffer_bytes: int = KAFKA_BUFFER_BYTES
+    use_sendfile: bool = True
+
+    @classmethod
+    def of(cls, settings: Mapping[str, Any]) -> ListenerSettings:
+        get = settings.get
+        return cls(
+            max_request_bytes=int(get("socket.request.max.bytes", 104857600)),
+            max_idle_ms=int(get("connections.max.idle.ms", 600000)),
+            max_connections=int(get("max.connections", UNLIMITED)),
+            max_per_ip=int(get("max.connections.per.ip", UNLIMITED)),
+            per_ip_overrides=_overrides(get("max.connections.per.ip.overrides", "")),
+            backlog=int(get("socket.listen.backlog.size", 50)),
+            send_buffer_bytes=int(get("socket.send.buffer.bytes", KAFKA_BUFFER_BYTES)),
+            receive_buffer_bytes=int(get("socket.receive.buffer.bytes", KAFKA_BUFFER_BYTES)),
+            use_sendfile=str(get("logkernel.sendfile", True)).lower() == "true",
+        )
+
+
+def _overrides(text: str | None) -> dict[str, int]:
+    """`host:count,…` as Kafka writes them; the host may be an IPv6 address."""
+    pairs = [item.strip().rpartition(":") for item in (text or "").split(",") if item.strip()]
+    return {host.strip("[]"): int(number) for host, _, number in pairs}
+
+
+class Connection(asyncio.BufferedProtocol):
+    """Moves bytes between a transport and a `ServerConnection`."""
+
+    __slots__ = (
+        "_listener", "_paused", "_resuming", "active_s", "buffer", "host", "machine", "seen_progress", "sender",
+        "transport",
+    )  # fmt: skip
+
+    def __init__(self, listener: TcpListener) -> None:
+        self._listener = listener
+        self._paused = False
+        self._resuming = False
+        self.active_s = 0.0
+        self.seen_progress = 0
+        self.host = ""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        listener = self._listener
+        self.transport = transport
+        peer = transport.get_extra_info("peername") or ("", 0)
+        self.host = str(peer[0])
+        self.buffer = ReceiveBuffer(listener.shared)
+        self.machine = ServerConnection(
+            listener.door,
+            listener.routes,
+            connection_id=next(listener.ids),
+            peer=f"{self.host}:{peer[1]}",
+            client_host=self.host,
+            listener=listener.name,
+            max_request_bytes=listener.settings.max_request_bytes,
+            wake=self._on_answers,
+            defer=listener.loop.call_soon_threadsafe,
+        )
+        self.sender = Sender(
+            listener.loop, transport, self.machine, listener.settings.use_sendfile, self._after_sending
+        )
+        self.active_s = listener.loop.time()
+        listener.admit(self)
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        return self.buffer.room()
+
+    def buffer_updated(self, nbytes: int) -> None:
+        self.active_s = self._listener.loop.time()
+        self._handle(self.buffer.received(nbytes))
+
+    def _handle(self, pending: memoryview) -> None:
+        machine = self.machine
+        try:
+            self.buffer.consumed(machine.feed(pending))
+        except Exception:
+            log.exception("connection failed peer=%s", machine.peer)
+            self.transport.abort()
+            return
+        self.sender.flush()
+        closing = self.transport.is_closing()
+        if machine.state == OPEN and not machine.wants_data and not self._paused and not closing:
+            self._paused = True
+            self.transport.pause_reading()
+            if self.machine.wants_data:  # the flush made room
+                self._after_sending()
+
+    def _on_answers(self) -> None:
+        self.sender.flush()
+        self._after_sending()
+
+    def _after_sending(self) -> None:
+        if self._paused and not self._resuming and self.machine.wants_data:
+            self._resuming = True
+            self._listener.loop.call_soon(self._resume)
+
+    def _resume(self) -> None:
+        """Handle what was received before the pause, then read on."""
+        self._resuming = False
+        if not self._paused or self.machine.state != OPEN or self.transport.is_closing():
+            return
+        self._paused = False
+        pending = self.buffer.pending()
+        if pending:
+            self._handle(pending)
+        if not self._paused and not self.transport.is_closing():
+            self.transport.resume_reading()
+
+    def stop_reading(self) -> None:
+        """Take no more requests, for good."""
+        self._resuming = True
+        if not self._paused and not self.transport.is_closing():
+            self._paused = True
+            self.transport.pause_reading()
+
+    def pause_writing(self) -> None:
+        self.sender.on_paused()
+
+    def resume_writing(self) -> None:
+        self.sender.on_resumed()
+
+    def eof_received(self) -> bool:
+        return False
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.machine.lost()
+        self.sender.close()
+        self._listener.connections.discard(self)
+        self._listener.per_ip[self.host] -= 1
+        if not self._listener.per_ip[self.host]:
+            del self._listener.per_ip[self.host]
+
+    def sweep(self, now_s: float, max_idle_ms: int) -> None:
+        """Close the connection where nothing moved for too long; a request that is parked is not idleness."""
+        self.buffer.shrink()
+        if self.sender.progress != self.seen_progress or (self.machine.places and not self.machine.output):
+            self.seen_progress = self.sender.progress
+            self.active_s = now_s
+        idle_ms = (now_s - self.active_s) * 1000
+        if 0 <= max_idle_ms <= idle_ms:
+            log.info("connection closed peer=%s: idle for %d ms", self.machine.peer, idle_ms)
+            self.transport.abort()
+
+
+class TcpListener:
+    """`contracts.Listener` over TCP."""
+
+    def __init__(self, name: str, host: str, door: BrokerDoor, settings: Mapping[str, Any]) -> None:
+        self.name = name
+        self.host = host
+        self.port = 0
+        self.door = door
+        self.settings = ListenerSettings.of(settings)
+        self.loop = asyncio.get_running_loop()
+        self.routes: dict[tuple[int, int], Route] = {}
+        self.ids = count(1)
+        self.connections: set[Connection] = set()
+        self.per_ip: Counter[str] = Counter()
+        self.shared = new_buffer(SHARED_BYTES) if sys.platform != "win32" else None
+        self._servers: list[asyncio.Server] = []
+        self._sweeper: asyncio.TimerHandle | None = None
+
+    async def open(self, port: int) -> None:
+        """Bind and accept. Raises `OSError` where the address is not free or not ours."""
+        for sock in bind(self.host, port, self.settings):
+            server = await self.loop.create_server(
+                lambda: Connection(self), sock=sock, backlog=self.settings.backlog
+            )
+            self._servers.append(server)
+        self.port = self._servers[0].sockets[0].getsockname()[1]
+        self._sweep_later()
+
+    def admit(self, connection: Connection) -> None:
+        """Count a new connection, or end it where there are too many."""
+        settings = self.settings
+        host = connection.host
+        self.connections.add(connection)
+        self.per_ip[host] += 1
+        limit = settings.per_ip_overrides.get(host, settings.max_per_ip)
+        if self.per_ip[host] > limit:
+            self._turn_away(connection, f"max.connections.per.ip={limit}")
+        elif len(self.connections) > settings.max_connections:
+            self._turn_away(connection, f"max.connections={settings.max_connections}")
+
+    def _turn_away(self, connection: Connection, why: str) -> None:
+        log.warning("connection refused peer=%s listener=%s: %s", connection.machine.peer, self.name, why)
+        connection.transport.abort()
+
+    def _sweep_later(self) -> None:
+        idle_ms = self.settings.max_idle_ms
+        delay_s = SWEEP_S if idle_ms < 0 else min(SWEEP_S, max(0.02, idle_ms / 4000))
+        self._sweeper = self.loop.call_later(delay_s, self._sweep)
+
+    def _sweep(self) -> None:
+        now_s = self.loop.time()
+        for connection in list(self.connections):
+            connection.sweep(now_s, self.settings.max_idle_ms)
+        self._sweep_later()
+
+    # ------------------------------------------------------------ the end
+
+    async def close(self) -> None:
+        """See `contracts.Listener`; takes a second at most."""
+        if self._sweeper is not None:
+            self._sweeper.cancel()
+        for server in self._servers:
+            server.close()
+        for connection in self.connections:
+            connection.stop_reading()
+        await self._until(lambda: all(connection.machine.idle for connection in self.connections))
+        for connection in list(self.connections):
+            connection.transport.close()
+        await self._until(lambda: not self.connections)
+        for connection in list(self.connections):
+            connection.transport.abort()
+        await self._until(lambda: not self.connections)
+
+    async def _until(self, done: Any) -> None:
+        deadline_s = self.loop.time() + ANSWER_GRACE_S
+        while not done() and self.loop.time() < deadline_s:
+            await asyncio.sleep(0.005)
+
+
+def bind(host: str, port: int, settings: ListenerSettings) -> list[socket.socket]:
+    """Sockets bound to every address of `host`, all on one port; "" is every address of this machine."""
+    if not host and socket.has_dualstack_ipv6():
+        return [_buffers(socket.create_server(("", port), family=socket.AF_INET6, dualstack_ipv6=True), settings)]
+    found = socket.getaddrinfo(host or "0.0.0.0", port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    sockets: list[socket.socket] = []
+    for family, _, _, _, address in dict.fromkeys(found):
+        actual = sockets[0].getsockname()[1] if sockets else port
+        try:
+            sockets.append(_buffers(socket.create_server((str(address[0]), actual), family=family), settings))
+        except OSError:
+            if not sockets and address == found[-1][4]:
+                raise
+    return sockets
+
+
+def _buffers(sock: socket.socket, settings: ListenerSettings) -> socket.socket:
+    """Accepted connections inherit the sizes."""
+    for option, size in (
+        (socket.SO_SNDBUF, settings.send_buffer_bytes),
+        (socket.SO_RCVBUF, settings.receive_buffer_bytes),
+    ):
+        if size > 0 and size != KAFKA_BUFFER_BYTES:
+            sock.setsockopt(socket.SOL_SOCKET, option, size)
+    return sock

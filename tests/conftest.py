@@ -1,0 +1,218 @@
+"""Fixtures for every test: a real broker in a process of its own, and the outside tools that some tests need."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import select
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import IO
+
+import pytest
+from attrs import define, field
+
+ROOT = Path(__file__).resolve().parent.parent
+READY_PREFIX = "logkernel listening on "
+START_TIMEOUT_S = 30.0
+STOP_TIMEOUT_S = 20.0
+
+
+@define
+class Broker:
+    """A `logkernel serve` process. `bootstrap` keeps its port over `restart`, as a client needs it to."""
+
+    data: Path
+    stderr_path: Path
+    arguments: tuple[str, ...] = ()
+    listen: str = "127.0.0.1:0"
+    bootstrap: str = ""
+    ready_line: str = ""
+    process: subprocess.Popen[str] | None = field(default=None, repr=False)
+    stderr: IO[bytes] | None = field(default=None, repr=False)
+
+    @property
+    def pid(self) -> int:
+        assert self.process is not None
+        return self.process.pid
+
+    @property
+    def address(self) -> tuple[str, int]:
+        host, _, port = self.bootstrap.rpartition(":")
+        return host, int(port)
+
+    @property
+    def running(self) -> bool:
+        return self.process is not None and self.process.poll() is None
+
+    def log(self) -> str:
+        """What the broker wrote to stderr so far."""
+        return self.stderr_path.read_text(errors="replace")
+
+    def command(self) -> list[str]:
+        serve = [sys.executable, "-m", "logkernel", "serve"]
+        return [*serve, "--data", str(self.data), "--listen", self.listen, *self.arguments]
+
+    def start(self) -> Broker:
+        """Start, and wait for the ready line; raises AssertionError with the log if it does not come."""
+        self.stderr = self.stderr_path.open("ab")
+        self.process = subprocess.Popen(
+            self.command(), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=self.stderr, text=True
+        )
+        assert self.process.stdout is not None
+        ready, _, _ = select.select([self.process.stdout], [], [], START_TIMEOUT_S)
+        self.ready_line = self.process.stdout.readline().rstrip("\n") if ready else ""
+        if not self.ready_line.startswith(READY_PREFIX):
+            self.end()
+            raise AssertionError(f"no ready line but {self.ready_line!r}; stderr:\n{self.log()[-4000:]}")
+        self.bootstrap = self.listen = self.ready_line.removeprefix(READY_PREFIX).split()[0]
+        return self
+
+    def terminate(self, signum: int = signal.SIGTERM) -> int:
+        """End it politely and give its exit code."""
+        assert self.process is not None
+        self.process.send_signal(signum)
+        return self.process.wait(STOP_TIMEOUT_S)
+
+    def kill(self) -> None:
+        """SIGKILL: what was not written to the kernel is gone."""
+        assert self.process is not None
+        self.process.kill()
+        self.process.wait()
+
+    def restart(self) -> Broker:
+        """Start again on the same folder and port; ends the old process politely where it still runs."""
+        if self.running:
+            self.terminate()
+        self.close_pipes()
+        return self.start()
+
+    def close_pipes(self) -> None:
+        if self.process is not None and self.process.stdout is not None:
+            self.process.stdout.close()
+        if self.stderr is not None:
+            self.stderr.close()
+
+    def end(self) -> None:
+        """Whatever state it is in, no process stays behind."""
+        if self.running:
+            try:
+                self.terminate()
+            except subprocess.TimeoutExpired:
+                self.kill()
+        self.close_pipes()
+
+
+StartBroker = Callable[..., Broker]
+
+
+@pytest.fixture
+def start_broker(tmp_path: Path) -> Iterator[StartBroker]:
+    """Starts any number of brokers: `start_broker("--set", "num.partitions=3", data=folder)`."""
+    started: list[Broker] = []
+
+    def start(*arguments: str, data: Path | None = None) -> Broker:
+        number = len(started)
+        broker = Broker(data or tmp_path / f"data-{number}", tmp_path / f"stderr-{number}.log", arguments)
+        started.append(broker)
+        return broker.start()
+
+    yield start
+    for broker in reversed(started):
+        broker.end()
+
+
+@pytest.fixture
+def broker(start_broker: StartBroker) -> Broker:
+    """A fresh broker for one test."""
+    return start_broker()
+
+
+@pytest.fixture(scope="session")
+def broker_session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+    """One broker for many tests, which leave it be; LOGKERNEL_TEST_BOOTSTRAP puts a foreign one in its place."""
+    folder = tmp_path_factory.mktemp("broker")
+    shared = Broker(folder / "data", folder / "stderr.log")
+    foreign = os.environ.get("LOGKERNEL_TEST_BOOTSTRAP")
+    if foreign:
+        shared.stderr_path.touch()
+        shared.bootstrap = foreign
+        yield shared
+        return
+    shared.start()
+    yield shared
+    shared.end()
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
+    """A failure shows what its brokers logged."""
+    outcome = yield
+    report = outcome.get_result()  # type: ignore[attr-defined]
+    if not report.failed:
+        return
+    for name, value in getattr(item, "funcargs", {}).items():
+        if isinstance(value, Broker) and value.stderr_path.exists():
+            report.sections.append((f"log of {name}", value.log()[-6000:]))
+
+
+def missing(reason: str) -> None:
+    """Skip, or fail where LOGKERNEL_REQUIRE_TOOLS says that all tools are there (`.ci/run` does)."""
+    if os.environ.get("LOGKERNEL_REQUIRE_TOOLS") == "1":
+        pytest.fail(f"{reason}, and LOGKERNEL_REQUIRE_TOOLS=1", pytrace=False)
+    pytest.skip(reason)
+
+
+@pytest.fixture(scope="session")
+def kcat() -> str:
+    """Path of the C program kcat."""
+    path = shutil.which("kcat") or shutil.which("kafkacat")
+    if path is None:
+        missing("kcat is not installed (Debian: apt-get install kcat)")
+    assert path is not None
+    return path
+
+
+def load_module(path: Path) -> ModuleType:
+    """A Python file as a module, under a name of its own."""
+    spec = importlib.util.spec_from_file_location(f"logkernel_test_{path.stem}", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="session")
+def apache_kafka() -> ModuleType:
+    """`bench/apache_kafka.py`, with Kafka's jars fetched; skips without a JDK or Maven."""
+    for tool in ("java", "javac", "mvn"):
+        if shutil.which(tool) is None:
+            missing(f"{tool} is not installed")
+    module = load_module(ROOT / "bench" / "apache_kafka.py")
+    try:
+        module.fetch()
+    except subprocess.CalledProcessError as error:
+        missing(f"Kafka's jars cannot be fetched: {error}")
+    return module
+
+
+def eventually(holds: Callable[[], bool], timeout_s: float = 20.0, what: str = "condition") -> None:
+    """Poll until `holds()`, where nothing can be waited on; fails with `what` after `timeout_s`."""
+    deadline = time.monotonic() + timeout_s
+    while not holds():
+        if time.monotonic() > deadline:
+            pytest.fail(f"{what}: not so after {timeout_s} s")
+        time.sleep(0.02)
+
+
+@pytest.fixture(scope="session", name="eventually")
+def eventually_fixture() -> Callable[..., None]:
+    return eventually

@@ -1,0 +1,293 @@
+"""The contract of the record loops, run over plain Python and over the compiled codec, and one against the other."""
+
+from __future__ import annotations
+
+import importlib
+import struct
+from array import array
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from logkernel.errors import InvalidRecord
+from logkernel.record import pure
+from logkernel.record.pure import Columns, Headers, decode_headers, encode_headers
+from logkernel.vocabulary import Record
+
+
+def compiled() -> Any:
+    return pytest.importorskip(
+        "logkernel.record._codec", reason="the compiled codec was not built", exc_type=ImportError
+    )
+
+
+@pytest.fixture(params=["pure", "compiled"], scope="module")
+def loops(request: pytest.FixtureRequest) -> Any:
+    return pure if request.param == "pure" else compiled()
+
+
+blobs = st.none() | st.binary(max_size=20) | st.binary(min_size=60, max_size=70)
+headers = st.lists(st.tuples(st.text(max_size=8), blobs), max_size=4).map(tuple)
+times = st.integers(-(2**40), 2**50)
+records = st.lists(st.builds(Record, blobs, blobs, headers, times), min_size=1, max_size=12)
+
+
+def section(loops: Any, made: list[Record], base_offset: int = 0, keep: bool = False) -> bytes:
+    data: bytes = loops.encode_records(made, base_offset, made[0].timestamp_ms, keep)[0]
+    return data
+
+
+def decoded(loops: Any, data: bytes, count: int, base_time: int = 0, base_offset: int = 0) -> list[Record]:
+    found: list[Record] = loops.decode_records(data, 0, len(data), count, base_offset, base_time)
+    return found
+
+
+@given(made=records)
+def test_round_trip(loops: Any, made: list[Record]) -> None:
+    data, largest, last = loops.encode_records(made, 0, made[0].timestamp_ms, False)
+    assert (largest, last) == (max(-1, *(record.timestamp_ms for record in made)), len(made) - 1)
+    found = decoded(loops, data, len(made), made[0].timestamp_ms, 10)
+    assert [record.offset for record in found] == [10 + index for index in range(len(made))]
+    for record in found:
+        record.offset = -1
+    assert found == made
+
+
+@given(made=records)
+def test_walk_agrees_with_the_records(loops: Any, made: list[Record]) -> None:
+    data = section(loops, made)
+    known = [record.timestamp_ms for record in made if record.timestamp_ms != -1]
+    null = next((index for index, record in enumerate(made) if record.key is None), -1)
+    expected = (min(known, default=-1), max(-1, *known) if known else -1, null)
+    assert loops.walk(b"ab" + data + b"c", 2, 2 + len(data), len(made), made[0].timestamp_ms) == expected
+
+
+@given(made=records, append_time=st.none() | st.integers(0, 2**50))
+def test_columns_agree_with_the_records(loops: Any, made: list[Record], append_time: int | None) -> None:
+    data = section(loops, made)
+    columns = loops.columns(data, 0, len(data), len(made), 5, made[0].timestamp_ms, append_time)
+    assert isinstance(columns, Columns)
+    expected = loops.decode_records(data, 0, len(data), len(made), 5, made[0].timestamp_ms, append_time)
+    assert rows(columns) == expected
+
+
+def rows(columns: Columns) -> list[Record]:
+    """Records from columns, by the documented layout."""
+
+    def pick(validity: bytes | None, ends: bytes, data: bytes, row: int) -> bytes | None:
+        stops = array("i", ends)
+        if validity is not None and not validity[row >> 3] >> (row & 7) & 1:
+            assert stops[row] == stops[row + 1]
+            return None
+        return data[stops[row] : stops[row + 1]]
+
+    offsets, timestamps = array("q", columns.offsets), array("q", columns.timestamps)
+    found = []
+    for row in range(columns.rows):
+        key = pick(columns.key_validity, columns.key_ends, columns.keys, row)
+        value = pick(columns.value_validity, columns.value_ends, columns.values, row)
+        encoded = pick(None, columns.header_ends, columns.headers, row)
+        assert encoded is not None
+        found.append(Record(key, value, decode_headers(encoded), timestamps[row], offsets[row]))
+    return found
+
+
+@given(made=records)
+@settings(max_examples=50)
+def test_both_write_the_same_bytes(made: list[Record]) -> None:
+    other = compiled()
+    assert pure.encode_records(made, 0, 0, False) == other.encode_records(made, 0, 0, False)
+    data = section(pure, made)
+    assert pure.columns(data, 0, len(data), len(made), 0, 0) == other.columns(data, 0, len(data), len(made), 0, 0)
+
+
+def outcome(call: Any) -> Any:
+    try:
+        return call()
+    except InvalidRecord:
+        return InvalidRecord
+
+
+@given(made=records, data=st.data())
+@settings(max_examples=300)
+def test_both_judge_damaged_bytes_alike(made: list[Record], data: st.DataObject) -> None:
+    """Flipped, cut off or lengthened: the same answer or a refusal from both, and never anything but that."""
+    other = compiled()
+    rotten = bytearray(section(pure, made))
+    for _ in range(data.draw(st.integers(0, 3))):
+        place = data.draw(st.integers(0, len(rotten) - 1))
+        rotten[place] = data.draw(st.integers(0, 255))
+    rotten = rotten[: data.draw(st.integers(0, len(rotten)))] if data.draw(st.booleans()) else rotten
+    rotten += data.draw(st.binary(max_size=4))
+    count = len(made) + data.draw(st.sampled_from([0, 0, 0, 1, -1, 2**31 - 1]))
+    for name in ("walk", "decode_records", "columns"):
+        extra = () if name == "walk" else (0,)
+        arguments = (rotten, 0, len(rotten), count, *extra, made[0].timestamp_ms)
+        ours, theirs = (outcome(lambda m=m, n=name, a=arguments: getattr(m, n)(*a)) for m in (pure, other))
+        assert ours == theirs, name
+
+
+@given(noise=st.binary(max_size=200), count=st.integers(-2, 40), base=st.integers(-(2**63), 2**63 - 1))
+@settings(max_examples=300)
+def test_both_judge_noise_alike(noise: bytes, count: int, base: int) -> None:
+    other = compiled()
+    assert outcome(lambda: pure.walk(noise, 0, len(noise), count, base)) == outcome(
+        lambda: other.walk(noise, 0, len(noise), count, base)
+    )
+
+
+def varint(value: int) -> bytes:
+    raw, out = (value << 1) ^ (value >> 63), bytearray()
+    while raw > 0x7F:
+        out.append(raw & 0x7F | 0x80)
+        raw >>= 7
+    return bytes((*out, raw))
+
+
+def record(body: bytes, size: int | None = None) -> bytes:
+    return varint(len(body) if size is None else size) + body
+
+
+GOOD = b"\0" + varint(0) + varint(0) + varint(1) + b"k" + varint(1) + b"v" + varint(0)
+
+ROTTEN = {
+    "empty section": (b"", 1),
+    "no record for the count": (record(GOOD), 2),
+    "bytes behind the last": (record(GOOD) + b"\0", 1),
+    "zero count, bytes": (record(GOOD), 0),
+    "negative count": (record(GOOD), -1),
+    "huge count": (record(GOOD), 2**31 - 1),
+    "length past the end": (record(GOOD, len(GOOD) + 1), 1),
+    "length too short": (record(GOOD, len(GOOD) - 1), 1),
+    "negative length": (record(GOOD, -5), 1),
+    "length of 6 bytes": (b"\x80\x80\x80\x80\x80\x01" + GOOD, 1),
+    "length past 32 bits": (b"\x90\x80\x80\x80\x10" + GOOD, 1),
+    "varlong of 11 bytes": (record(b"\0" + b"\x80" * 10 + b"\x01" + GOOD[2:]), 1),
+    "varlong past 64 bits": (record(b"\0" + b"\x80" * 9 + b"\x02" + GOOD[2:]), 1),
+    "second has delta 0": (record(GOOD) * 2, 2),
+    "first has delta 1": (record(b"\0" + varint(0) + varint(1) + GOOD[3:]), 1),
+    "delta negative": (record(b"\0" + varint(0) + varint(-1) + GOOD[3:]), 1),
+    "key past the end": (record(b"\0\0\0" + varint(100) + b"k" + varint(1) + b"v\0"), 1),
+    "key of 2 GB": (record(b"\0\0\0" + varint(2**31 - 1) + b"k" + varint(1) + b"v\0"), 1),
+    "value past the end": (record(b"\0\0\0" + varint(1) + b"k" + varint(3) + b"v\0"), 1),
+    "no header count": (record(GOOD[:-1]), 1),
+    "negative header count": (record(GOOD[:-1] + varint(-1)), 1),
+    "header count too large": (record(GOOD[:-1] + varint(2**31 - 1)), 1),
+    "header name null": (record(GOOD[:-1] + varint(1) + varint(-1) + varint(-1)), 1),
+    "header name past the end": (record(GOOD[:-1] + varint(1) + varint(9) + b"n" + varint(-1)), 1),
+    "header value past the end": (record(GOOD[:-1] + varint(1) + varint(1) + b"n" + varint(9) + b"v"), 1),
+    "header value missing": (record(GOOD[:-1] + varint(1) + varint(1) + b"n"), 1),
+    "a header too few": (record(GOOD[:-1] + varint(2) + varint(1) + b"n" + varint(-1)), 1),
+    "bytes behind the headers": (record(GOOD + b"\0"), 1),
+}
+
+
+@pytest.mark.parametrize("name", ROTTEN)
+def test_rotten_records_are_refused(loops: Any, name: str) -> None:
+    data, count = ROTTEN[name]
+    with pytest.raises(InvalidRecord):
+        loops.walk(data, 0, len(data), count, 0)
+
+
+def test_the_good_record_passes(loops: Any) -> None:
+    data = record(GOOD)
+    assert loops.walk(data, 0, len(data), 1, 3) == (3, 3, -1)
+    assert decoded(loops, data, 1, 3) == [Record(b"k", b"v", (), 3, 0)]
+
+
+def test_any_negative_length_is_null(loops: Any) -> None:
+    data = record(b"\0\0\0" + varint(-7) + varint(-2) + b"\0")
+    assert decoded(loops, data, 1) == [Record(None, None, (), 0, 0)]
+
+
+def test_overlong_varints_are_read(loops: Any) -> None:
+    data = record(b"\0" + b"\x80\x80\x00" + b"\x80\x00" + GOOD[3:])
+    assert decoded(loops, data, 1, 9) == [Record(b"k", b"v", (), 9, 0)]
+
+
+@pytest.mark.parametrize(("base", "delta", "other"), [(2**63 - 1, 1, -2), (-(2**63), -1, 1)])
+def test_timestamps_do_not_wrap(loops: Any, base: int, delta: int, other: int) -> None:
+    data = record(b"\0" + varint(delta) + GOOD[2:])
+    with pytest.raises(InvalidRecord):
+        loops.walk(data, 0, len(data), 1, base)
+    with pytest.raises(InvalidRecord):
+        loops.encode_records([Record(timestamp_ms=base)], 0, other, False)
+
+
+def test_bounds_outside_the_buffer_are_refused(loops: Any) -> None:
+    data = record(GOOD)
+    for start, end in ((-1, len(data)), (0, len(data) + 1), (3, 2)):
+        with pytest.raises(InvalidRecord):
+            loops.walk(data, start, end, 1, 0)
+
+
+@pytest.mark.parametrize("kind", [bytes, bytearray, memoryview])
+def test_any_buffer_is_read(loops: Any, kind: Any) -> None:
+    data = record(GOOD)
+    assert loops.walk(kind(data), 0, len(data), 1, 0) == (0, 0, -1)
+    (found,) = loops.decode_records(kind(data), 0, len(data), 1, 0, 0)
+    assert (type(found.key), type(found.value)) == (bytes, bytes)
+
+
+def test_any_buffer_is_written(loops: Any) -> None:
+    made: Any = Record(bytearray(b"k"), memoryview(b"v"), (("h", bytearray(b"w")),), 0)
+    assert decoded(loops, section(loops, [made]), 1) == [Record(b"k", b"v", (("h", b"w"),), 0, 0)]
+    with pytest.raises(TypeError):
+        section(loops, [Record("text", timestamp_ms=0)])  # type: ignore[arg-type]
+
+
+def test_offsets_are_kept_where_asked(loops: Any) -> None:
+    made = [Record(b"a", offset=12, timestamp_ms=0), Record(b"b", offset=2**31 + 9, timestamp_ms=0)]
+    data, _, last = loops.encode_records(made, 10, 0, True)
+    assert last == 2**31 - 1
+    assert [found.offset for found in decoded(loops, data, 2, 0, 10)] == [12, 2**31 + 9]
+
+
+@pytest.mark.parametrize("offsets", [(9,), (12, 12), (13, 12), (2**31 + 10,)])
+def test_offsets_that_do_not_fit_are_refused(loops: Any, offsets: tuple[int, ...]) -> None:
+    with pytest.raises(InvalidRecord):
+        loops.encode_records([Record(offset=offset, timestamp_ms=0) for offset in offsets], 10, 0, True)
+
+
+def test_header_names_keep_bytes_that_are_no_utf8(loops: Any) -> None:
+    data = record(GOOD[:-1] + varint(1) + varint(2) + b"\xff\xc3" + varint(-1))
+    made = decoded(loops, data, 1)
+    assert section(loops, made) == data
+    with pytest.raises(InvalidRecord):
+        section(loops, [Record(headers=(("\ud800", None),), timestamp_ms=0)])
+
+
+@given(made=headers)
+def test_headers_alone(made: Headers) -> None:
+    assert decode_headers(encode_headers(made)) == made
+
+
+def test_rotten_headers_alone() -> None:
+    for rotten in (b"", b"\x02", b"\x00\x00", b"\x01", b"\x80"):
+        with pytest.raises(InvalidRecord):
+            decode_headers(rotten)
+
+
+def test_murmur2_of_the_compiled_codec_is_that_of_python() -> None:
+    other = compiled()
+    for size in range(64):
+        data = struct.pack(f">{size}B", *(index * 37 & 0xFF for index in range(size)))
+        assert pure.murmur2(data) == other.murmur2(data)
+
+
+def test_the_environment_asks_for_python(monkeypatch: pytest.MonkeyPatch) -> None:
+    from logkernel.record import codec
+
+    compiled()
+    assert codec.COMPILED
+    try:
+        with monkeypatch.context() as patch:
+            patch.setenv("LOGKERNEL_PURE", "1")
+            importlib.reload(codec)
+            assert not codec.COMPILED
+            assert codec.walk is pure.walk
+    finally:
+        importlib.reload(codec)
+    assert codec.COMPILED

@@ -1,0 +1,41 @@
+"""docs/hooks.md says what the code says."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from logkernel import hookspecs
+
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+
+
+@pytest.fixture
+def generator() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("generate_hooks", DOCS / "generate_hooks.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+HOOKS = [name for name in vars(hookspecs) if name.startswith("logkernel_")]
+
+
+def test_the_page_is_fresh(generator: ModuleType) -> None:
+    assert (DOCS / "hooks.md").read_text() == generator.page(), "run: python docs/generate_hooks.py"
+
+
+@pytest.mark.parametrize("name", HOOKS)
+def test_every_hook_is_explained(name: str) -> None:
+    assert (getattr(hookspecs, name).__doc__ or "").strip()
+    assert f"### `{name}`" in (DOCS / "hooks.md").read_text()
+
+
+def test_every_providing_hook_shows_its_contract(generator: ModuleType) -> None:
+    providing = {name for name in HOOKS if (getattr(hookspecs, name).logkernel_spec or {}).get("firstresult")}
+    assert providing == set(generator.PROVIDES)

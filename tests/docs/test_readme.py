@@ -1,0 +1,64 @@
+"""The README keeps its word: commands, options, links."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+README = (ROOT / "README.md").read_text()
+COMMANDS = re.findall(r"^```sh\n(python3 .+)\n```", README, re.MULTILINE)
+
+
+def test_there_are_two_commands_that_need_pip_only() -> None:
+    assert len(COMMANDS) == 2
+    run, test = COMMANDS
+    assert run.endswith("logkernel serve")
+    assert test.endswith("python -m pytest")
+    assert all(command.startswith("python3 -m venv .venv") for command in COMMANDS)
+
+
+def test_continuous_integration_runs_the_readme_s_test_command() -> None:
+    lines = (ROOT / ".ci" / "run").read_text().splitlines()
+    assert COMMANDS[1] in lines
+    assert lines.index("set -euo pipefail") < lines.index(COMMANDS[1])
+
+
+def test_every_option_it_names_exists() -> None:
+    from logkernel import cli
+
+    help_text = Path(cli.__file__).read_text()
+    for option in set(re.findall(r"`(--[a-z-]+)", README)):
+        assert f'"{option}"' in help_text, option
+
+
+PAGES = ["README.md", "CONTRIBUTING.md", "docs/architecture.md", "docs/hooks.md", "bench/README.md"]
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_links_lead_somewhere(page: str) -> None:
+    path = ROOT / page
+    for target in re.findall(r"\]\((?!https?:|#)([^)#]+)", path.read_text()):
+        assert (path.parent / target).exists(), f"{page} links to {target}"
+
+
+def test_the_embedding_example_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = re.search(r"```python\n(.+?)```", README, re.DOTALL)
+    assert found is not None
+    monkeypatch.chdir(tmp_path)
+    exec(compile(found.group(1), "README.md", "exec"), {})
+    assert "b'key' b'value'" in capsys.readouterr().out
+
+
+def test_the_map_of_the_house_is_complete() -> None:
+    """docs/architecture.md names every room of the core and every kind of plugin."""
+    text = (ROOT / "docs" / "architecture.md").read_text()
+    core = ROOT / "core" / "logkernel"
+    rooms = [path.name for path in core.iterdir() if path.is_dir() and (path / "__init__.py").exists()]
+    kinds = [path.name for path in (ROOT / "plugins").iterdir() if (path / "__init__.py").exists()]
+    for name in [*rooms, *kinds]:
+        assert f"{name}/" in text, f"docs/architecture.md does not know {name}/"

@@ -1,0 +1,535 @@
+"""The listener over real sockets: order, back-pressure, strangers, limits, sendfile. Each on both loops."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import socket
+import struct
+import threading
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from logkernel.requests.data import (
+    FetchableTopicResponse,
+    FetchResponse,
+    PartitionData,
+    PartitionProduceResponse,
+    ProduceResponse,
+    TopicProduceResponse,
+)
+from logkernel.requests.groups import HeartbeatResponse
+from logkernel.vocabulary import FileSlice
+
+FETCH_BODY = struct.pack(">iiiib", -1, 500, 1, 1 << 20, 0) + struct.pack(">i", 0)
+"""Fetch version 4, no topics."""
+
+
+async def dial(listener: Any, **options: Any) -> Any:
+    return await asyncio.open_connection(listener.host, listener.port, **options)
+
+
+def heartbeat_body(code: int) -> bytes:
+    return struct.pack(">h", code)
+
+
+def test_pipelined_requests_are_answered_in_their_order(run: Any, door: Any, wire: Any) -> None:
+    async def scenario() -> None:
+        listener = await wire.listen(door)
+        reader, writer = await dial(listener)
+        writer.write(b"".join(wire.heartbeat(i) for i in range(5)))
+        while len(door.parked) < 5:
+            await asyncio.sleep(0)
+        for i in (3, 1, 4, 0, 2):
+            door.parked[i](HeartbeatResponse(error_code=10 + i))
+        for i in range(5):
+            assert await wire.read_frame(reader) == (i, heartbeat_body(10 + i))
+        writer.close()
+        await listener.close()
+
+    run(scenario())
+
+
+def test_frames_may_come_in_any_pieces(run: Any, door: Any, wire: Any) -> None:
+    door.replies["HeartbeatRequest"] = lambda r: HeartbeatResponse(error_code=r.generation_id)
+
+    async def scenario() -> None:
+        listener = await wire.listen(door)
+        reader, writer = await dial(listener)
+        data = wire.heartbeat(1) + wire.heartbeat(2)
+        for i in range(len(data)):
+            writer.write(data[i : i + 1])
+            await asyncio.sleep(0)
+        assert [await wire.read_frame(reader) for _ in range(2)] == [(1, b"\0\7"), (2, b"\0\7")]
+        request, context = door.seen[0]
+        assert (request.group_id, request.member_id) == ("g", "m")
+        assert (context.client_id, context.client_host, context.listener) == ("me", "127.0.0.1", "PLAINTEXT")
+        writer.close()
+        await listener.close()
+
+    run(scenario())
+
+
+def test_an_answer_from_another_thread_arrives(run: Any, door: Any, wire: Any) -> None:
+    async def scenario() -> None:
+        listener = await wire.listen(door)
+        reader, writer = await dial(listener)
+        writer.write(wire.heartbeat(9))
+        while not door.parked:
+            await asyncio.sleep(0)
+        thread = threading.Thread(target=door.parked[0], args=(HeartbeatResponse(error_code=3),))
+        thread.start()
+        assert await wire.read_frame(reader) == (9, b"\0\3")
+        thread.join()
+        writer.close()
+        await listener.close()
+
+    run(scenario())
+
+
+TLS_HELLO = b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"
+
+STRANGERS = {
+    "tls": (TLS_HELLO, "TLS"),
+    "http": (b"GET / HTTP/1.1\r\nHost: x\r\n\r\n", "HTTP"),
+    "http-post": (b"POST /topics HTTP/1.1\r\n\r\n", "HTTP"),
+    "ssh": (b"SSH-2.0-OpenSSH_9\r\n", "SSH"),
+    "negative": (struct.pack(">i", -5) + b"xxxx", "-5 bytes"),
+    "too-short": (struct.pack(">i", 3) + b"xxx", "too short"),
+    "oversized": (struct.pack(">i", 1 << 30), "socket.request.max.bytes"),
+    "noise": (struct.pack(">i", 12) + b"\x7f\xff" * 6, "not served"),
+    "unknown-version": (struct.pack(">ihhih", 10, 12, 99, 1, -1), "version 99"),
+    "rotten-body": (struct.pack(">ihhih", 14, 12, 0, 1, -1) + b"\x7f\xff\x00\x00", "not one"),
+    "rotten-client-id": (struct.pack(">ihhih", 10, 12, 0, 1, 99), "client id"),
+    "rotten-text": (struct.pack(">ihhih", 14, 12, 0, 1, -1) + b"\x00\x02\xff\xfe", "not one"),
+    "many-elements": (struct.pack(">ihhihh", 16, 3, 0, 1, -1, 0x7FFF) + b"\xff\xff", "not one"),
+}
+
+
+@pytest.mark.parametrize("kind", STRANGERS)
+def test_a_stranger_is_refused_with_one_line(
+    run: Any, door: Any, wire: Any, kind: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    data, why = STRANGERS[kind]
+    door.replies["HeartbeatRequest"] = lambda r: HeartbeatResponse()
+
+    async def scenario() -> None:
+        listener = await wire.listen(door)
+        good_reader, good = await dial(listener)
+        reader, writer = await dial(listener)
+        writer.write(data)
+        with contextlib.suppress(ConnectionError):
+            assert await reader.read() == b""
+        writer.close()
+        good.write(wire.heartbeat(1))
+        assert (await wire.read_frame(good_reader))[0] == 1
+        good.close()
+        await listener.close()
+
+    with caplog.at_level(logging.INFO, "logkernel.tcp"):
+        run(scenario())
+    assert len(caplog.records) == 1
+    assert why in caplog.text
+    assert "Traceback" not in caplog.text
+
+
+def test_answers_before_a_bad_frame_still_go_out(run: Any, door: Any, wire: Any) -> None:
+    door.replies["HeartbeatRequest"] = lambda r: HeartbeatResponse()
+
+    async def scenario() -> None:
+        listener = await wire.listen(door)
+        reader, writer = await dial(listener)
+        writer.write(wire.heartbeat(1) + struct.pack(">i", -1))
+        assert (await wire.read_frame(reader))[0] == 1
+        assert await reader.read() == b""
+        writer.close()
+        await listener.close()
+
+    run(scenario())
+
+
+def test_a_connection_cut_off_in_a_frame_is_forgotten(run: Any, door: Any, wire: Any) -> None:
+    async def scenario() -> None:
+        listener = await wire.listen(door)
+        _, writer = await dial(listener)
+        writer.write(wire.heartbeat(1) + wire.heartbeat(2)[:9])
+        while not door.parked:
+            await asyncio.sleep(0)
+        writer.transport.abort()
+        while listener.connections:
+            await asyncio.sleep(0.001)
+        door.parked[0](HeartbeatResponse())  # too late, and harmless
+        assert listener.per_ip == {}
+        await listener.close()
+
+    run(scenario())
+
+
+def test_api_versions_lists_what_the_door_serves(run: Any, door: Any, wire: Any) -> None:
+    door.names = frozenset({"ProduceRequest", "HeartbeatRequest", "SomethingElse"})
+
+    async def scenario() -> bytes:
+        listener = await wire.listen(door)
+        reader, writer = await dial(listener)
+        writer.write(wire.frame("ApiVersions", 0, 5) + wire.frame("ApiVersions", 77, 6, b"junk"))
+        first, second = await wire.read_frame(reader), await wire.read_frame(reader)
+        assert (first[0], second[0]) == (5, 6)
+        rows = struct.pack(">i9h", 3, 0, 0, 13, 12, 0, 4, 18, 0, 4)
+        assert first[1] == b"\0\0" + rows
+        assert second[1] == b"\0\x23" + rows  # UNSUPPORTED_VERSION, in v0 form
+        writer.close()
+        await listener.close()
+
+    run(scenario())
+
+
+def produce_body(acks: int) -> bytes:
+    topics = struct.pack(">i", 1) + b"\0\1t" + struct.pack(">iii", 1, 0, 4) + b"data"
+    return struct.pack(">hhi", -1, acks, 1000) + topics
+
+
+def produced(code: int) -> ProduceResponse:
+    return ProduceResponse([TopicProduceResponse("t", [PartitionProduceResponse(0, code, 77)])])
+
+
+def test_records_are_a_writable_view_into_the_receive_buffer(run: Any, door: Any, wire: Any) -> None:
+    views: list[tuple[bool, bytes]] = []
+
+    def reply(request: Any) -> ProduceResponse:
+        records = request.topic_data[0].partition_data[0].records
+        views.append((records.readonly, bytes(records)))
+        records[:2] = b"XX"
+        return produced(0)
+
+    door.replies["ProduceRequest"] = reply
+
+    async def scenario() -> None:
+        listener = await wire.listen(door)
+        reader, writer = await dial(listener)
+        writer.write(wire.frame("Produce", 3, 1, produce_body(1)))
+        await wire.read_frame(reader)
+        writer.close()
+        await listener.close()
+
+    run(scenario())
+    assert views == [(False, b"data")]
+
+
+def test_acks_0_is_not_answered_and_an_error_closes(run: Any, door: Any, wire: Any) -> None:
+    codes = iter([0, 6])
+    door.replies["ProduceRequest"] = lambda r: produced(next(codes))
+    door.replies["HeartbeatRequest"] = lambda r: HeartbeatResponse()
+
+    async def scenario() -> None:
+        listener = await wire.listen(door)
+        reader, writer = await dial(listener)
+        silent = wire.frame("Produce", 3, 1, produce_body(0))
+        writer.write(silent + wire.heartbeat(2))
+        assert (await wire.read_frame(reader))[0] == 2
+        writer.write(wire.heartbeat(3) + silent + wire.heartbeat(4))
+        assert (await wire.read_frame(reader))[0] == 3
+        assert await reader.read() == b""
+        writer.close()
+        await listener.close()
+
+    run(scenario())
+
+
+def test_produce_before_3_is_answered_with_unsupported_version(run: Any, door: Any, wire: Any) -> None:
+    async def scenario() -> None:
+        listener = await wire.listen(door)
+        reader, writer = await dial(listener)
+        writer.write(wire.frame("Produce", 0, 1, produce_body(1)[2:]))
+        _, body = await wire.read_frame(reader)
+        assert body == struct.pack(">i", 1) + b"\0\1t" + struct.pack(">iihq", 1, 0, 35, -1)
+        assert door.seen == []
+        writer.close()
+        await listener.close()
+
+    run(scenario())
+
+
+class File:
+    """The owner of a slice."""
+
+    def __init__(self, path: Path) -> None:
+        self.fd = os.open(path, os.O_RDONLY)
+
+    def read(self, position: int, size: int) -> bytes:
+        return os.pread(self.fd, size, position)
+
+    def slice(self, position: int, size: int, *, fd: int | None = None) -> FileSlice:
+        return FileSlice(self.fd if fd is None else fd, position, size, self)
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Any:
+    path = tmp_path / "segment.log"
+    path.write_bytes(os.urandom(24 << 20))
+    opened = File(path)
+    yield opened
+    os.close(opened.fd)
+
+
+def fetched(*records: Any) -> FetchResponse:
+    rows = [PartitionData(partition_index=i, high_watermark=i, records=r) for i, r in enumerate(records)]
+    return FetchResponse(responses=[FetchableTopicResponse(topic="t", partitions=rows)])
+
+
+def records_of(body: bytes) -> list[bytes]:
+    """The records in a Fetch response of version 4, by hand."""
+    pos, found = 4 + 4 + 3 + 4, []
+    while pos < len(body):
+        size = struct.unpack_from(">i", body, pos + 26)[0]
+        found.append(body[pos + 30 : pos + 30 + size])
+        pos += 30 + size
+    return found
+
+
+@pytest.mark.parametrize("sendfile", [True, False])
+def test_slices_and_bytes_leave_in_order(run: Any, door: Any, wire: Any, file: File, sendfile: bool) -> None:
+    big, small = file.slice(100, 3 << 20), file.slice(7, 1000)
+    without_descriptor = file.slice(0, 50_000, fd=-1)
+    door.replies["FetchRequest"] = lambda r: fetched(big, None, small, b"plain" * 9000, without_descriptor, big)
+    expected = [
+        file.read(100, 3 << 20), b"", file.read(7, 1000), b"plain" * 9000, file.read(0, 50_000),
+        file.read(100, 3 << 20),
+    ]  # fmt: skip
+
+    async def scenario() -> None:
+        listener = await wire.listen(door, logkernel__sendfile=sendfile)
+        reader, writer = await dial(listener, limit=1 << 24)
+        for i in range(3):
+            writer.write(wire.frame("Fetch", 4, i, FETCH_BODY))
+        for i in range(3):
+            got, body = await wire.read_frame(reader)
+            assert got == i
+            assert records_of(body) == expected
+        writer.close()
+        await listener.close()
+
+    run(scenario())
+    assert big.position == 100  # the broker's object is not changed
+
+
+def test_a_slow_reader_is_waited_for_and_read_no_further(run: Any, door: Any, wire: Any, file: File) -> None:
+    door.replies["FetchRequest"] = lambda r: fetched(file.slice(0, 24 << 20))
+
+    async def scenario() -> None:
+        listener = await wire.listen(door)
+        reader, writer = await dial(listener, limit=1 << 16)
+        count = 300
+        writer.write(b"".join(wire.frame("Fetch", 4, i, FETCH_BODY) for i in range(count)))
+        await asyncio.sleep(0.05)
+        (connection,) = listener.connections
+        assert connection.machine.output
+        assert connection.machine.output_bytes < 1 << 20
+        for i in range(3):
+            assert (await wire.read_frame(reader))[0] == i
+        writer.transport.abort()
+        await listener.close()
+
+    run(scenario())
+
+
+def test_unanswered_requests_are_bounded(run: Any, door: Any, wire: Any) -> None:
+    async def scenario() -> None:
+        listener = await wire.listen(door)
+        reader, writer = await dial(listener)
+        writer.write(b"".join(wire.heartbeat(i) for i in range(1000)))
+        while len(door.parked) < 100:
+            await asyncio.sleep(0)
+        await asyncio.sleep(0.05)
+        assert len(door.parked) == 100
+        for i in range(1000):
+            while i >= len(door.parked):
+                await asyncio.sleep(0)
+            door.parked[i](HeartbeatResponse(error_code=i % 100))
+            assert await wire.read_frame(reader) == (i, heartbeat_body(i % 100))
+        writer.close()
+        await listener.close()
+
+    run(scenario())
+
+
+def test_answers_in_memory_are_bounded_by_a_reader_that_stops(run: Any, door: Any, wire: Any) -> None:
+    door.replies["FetchRequest"] = lambda r: fetched(bytes(200_000))
+
+    async def scenario() -> None:
+        listener = await wire.listen(door)
+        sock = socket.create_connection((listener.host, listener.port))
+        sock.setblocking(False)
+        total = 2000
+        await asyncio.get_running_loop().sock_sendall(
+            sock, b"".join(wire.frame("Fetch", 4, i, FETCH_BODY) for i in range(total))
+        )
+        await asyncio.sleep(0.1)
+        assert 0 < len(door.seen) < 100
+        reader, writer = await asyncio.open_connection(sock=sock, limit=1 << 22)
+        for i in range(total):
+            assert (await wire.read_frame(reader))[0] == i
+        writer.close()
+        await listener.close()
+
+    run(scenario())
+
+
+def test_a_large_frame_is_received_and_its_memory_given_back(run: Any, door: Any, wire: Any) -> None:
+    size = 9 << 20
+    records = os.urandom(size)
+    body = struct.pack(">hhi", -1, 1, 1000) + struct.pack(">i", 1) + b"\0\1t" + struct.pack(">iii", 1, 0, size)
+    got: list[bool] = []
+
+    def reply(request: Any) -> ProduceResponse:
+        got.append(request.topic_data[0].partition_data[0].records == records)
+        return produced(0)
+
+    door.replies["ProduceRequest"] = reply
+
+    async def scenario() -> None:
+        listener = await wire.listen(door)
+        reader, writer = await dial(listener)
+        for i in range(2):
+            writer.write(wire.frame("Produce", 3, i, body + records))
+            await wire.read_frame(reader)
+        (connection,) = listener.connections
+        assert connection.buffer.capacity == 0
+        writer.close()
+        await listener.close()
+
+    run(scenario())
+    assert got == [True, True]
+
+
+def test_a_claimed_size_takes_no_memory(run: Any, door: Any, wire: Any) -> None:
+    async def scenario() -> None:
+        listener = await wire.listen(door)
+        _, writer = await dial(listener)
+        writer.write(struct.pack(">i", 100 << 20) + b"\0" * 100)
+        while not listener.connections or not next(iter(listener.connections)).buffer.capacity:
+            await asyncio.sleep(0)
+        (connection,) = listener.connections
+        assert connection.buffer.capacity <= 1 << 20
+        writer.close()
+        await listener.close()
+
+    run(scenario())
+
+
+def test_idle_connections_are_closed_and_parked_ones_are_not(run: Any, door: Any, wire: Any) -> None:
+    async def scenario() -> None:
+        listener = await wire.listen(door, connections__max__idle__ms=100)
+        idle_reader, idle = await dial(listener)
+        reader, writer = await dial(listener)
+        writer.write(wire.heartbeat(1))
+        with contextlib.suppress(ConnectionError):
+            assert await idle_reader.read() == b""
+        door.parked[0](HeartbeatResponse())
+        assert (await wire.read_frame(reader))[0] == 1
+        idle.close()
+        writer.close()
+        await listener.close()
+
+    run(scenario())
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"max__connections": 2},
+        {"max__connections__per__ip": 2},
+        {"max__connections__per__ip": 1, "max__connections__per__ip__overrides": "127.0.0.1:2"},
+    ],
+)
+def test_connections_are_limited(run: Any, door: Any, wire: Any, settings: dict[str, Any]) -> None:
+    door.replies["HeartbeatRequest"] = lambda r: HeartbeatResponse()
+
+    async def scenario() -> None:
+        listener = await wire.listen(door, **settings)
+        pairs = [await dial(listener) for _ in range(2)]
+        for reader, writer in pairs:
+            writer.write(wire.heartbeat(1))
+            await wire.read_frame(reader)
+        reader, writer = await dial(listener)
+        with contextlib.suppress(ConnectionError):
+            assert await reader.read() == b""
+        for _, other in [*pairs, (reader, writer)]:
+            other.close()
+        await listener.close()
+
+    run(scenario())
+
+
+def test_close_lets_answers_go_out(run: Any, door: Any, wire: Any) -> None:
+    async def scenario() -> None:
+        listener = await wire.listen(door)
+        reader, writer = await dial(listener)
+        writer.write(wire.heartbeat(1))
+        while not door.parked:
+            await asyncio.sleep(0)
+        asyncio.get_running_loop().call_later(0.02, door.parked[0], HeartbeatResponse())
+        await listener.close()
+        assert (await wire.read_frame(reader))[0] == 1
+        assert await reader.read() == b""
+        with pytest.raises(OSError):
+            await dial(listener)
+        writer.close()
+
+    run(scenario())
+
+
+def test_a_broker_that_raises_costs_one_connection(
+    run: Any, door: Any, wire: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(request: Any) -> Any:
+        raise RuntimeError("a bug")
+
+    door.replies["HeartbeatRequest"] = fail
+
+    async def scenario() -> None:
+        listener = await wire.listen(door)
+        reader, writer = await dial(listener)
+        writer.write(wire.heartbeat(1))
+        assert await reader.read() == b""
+        writer.close()
+        await listener.close()
+
+    run(scenario())
+    assert "the broker raised on HeartbeatRequest" in caplog.text
+
+
+def test_nagle_is_off(run: Any, door: Any, wire: Any, file: File) -> None:
+    door.replies["FetchRequest"] = lambda r: fetched(file.slice(0, 1 << 20))
+
+    async def scenario() -> None:
+        listener = await wire.listen(door)
+        reader, writer = await dial(listener)
+        writer.write(wire.frame("Fetch", 4, 1, FETCH_BODY))
+        await wire.read_frame(reader)
+        (connection,) = listener.connections
+        own = connection.sender._own_socket()
+        assert own.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+        writer.close()
+        await listener.close()
+
+    run(scenario())
+
+
+def test_every_address_is_listened_on(run: Any, door: Any) -> None:
+    from logkernel.plugins.transport.tcp.transport import TcpTransport
+
+    async def scenario() -> None:
+        listener = await TcpTransport().listen("PLAINTEXT", "", 0, door, {})
+        assert listener.port > 0
+        _, writer = await asyncio.open_connection("127.0.0.1", listener.port)
+        writer.close()
+        await listener.close()
+
+    run(scenario())
+
+
