@@ -80,7 +80,7 @@ def _run_broker(arguments: argparse.Namespace) -> int:
 
     def ready(server: serve.Server) -> None:
         addresses = ",".join(f"{listener.host}:{listener.port}" for listener in server.listeners)
-        folders = ",".join(str(Path(path).absolute()) for path in broker.config.get("log.dirs"))
+        folders = ",".join(str(Path(path).absolute()) for path in broker.storage.paths)
         print(f"logkernel listening on {addresses} data={folders}", flush=True)
 
     loop = serve.new_event_loop()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 from uuid import UUID, uuid4
 
@@ -33,48 +33,56 @@ class Admin:
         self._coordination: Coordination | None = None
         self.controller = Controller(broker.config, broker.node_id, uuid4)
         self._producer_ids = ProducerIds()
+        self._known_ids: set[UUID] = set()
+        """Ids of all topics that ever were: a folder with one of them is a deleted topic's, not a stranger's."""
 
     # ------------------------------------------------------------ life
 
     def load(self) -> None:
-        """Fold what is kept; adopt partitions whose folders a Kafka or an earlier kernel left."""
+        """Fold what is kept."""
         broker = self._broker
         self._coordination = broker.kernel.coordination(
             broker.storage.coordination_name, broker.storage.open_state_log
         )
-        self.image = ClusterImage.of(self._coordination.changes())
+        self.image = ClusterImage()
+        for change in self._coordination.changes():
+            self.image.apply(change)
+            if change.kind == "topic" and change.value is not None:
+                self._known_ids.add(UUID(change.value["id"]))
+        self.carry_out(self.controller.name_cluster(self.image, broker.storage.cluster_id))
         self._apply_dynamic_config()
-        changes: list[MetadataChange] = []
-        if self.image.cluster_id != broker.storage.cluster_id:
-            changes.append(MetadataChange("cluster", "", {"id": broker.storage.cluster_id}))
-        changes += self._adopted()
-        self._keep(changes)
 
-    def _adopted(self) -> list[MetadataChange]:
-        """Topics of partition folders that the metadata does not know."""
-        found: dict[str, dict[int, UUID | None]] = {}
-        for name, topic_id in self._broker.storage.found().items():
-            if name.topic not in self.image.topics:
-                found.setdefault(name.topic, {})[name.partition] = topic_id
-        changes = []
-        for topic, parts in found.items():
-            ids = {topic_id for topic_id in parts.values() if topic_id is not None}
-            if len(ids) > 1:
-                log.error("partitions of topic %s name different ids %s: not adopted", topic, sorted(map(str, ids)))
-                continue
-            node = self._broker.node_id
-            rows = [Partition((node,), (node,), node) for _ in range(max(parts) + 1)]
-            adopted = Topic(topic, ids.pop() if ids else uuid4(), rows, topic in INTERNAL)
-            log.info("topic adopted: topic=%s partitions=%d id=%s", topic, len(rows), adopted.id)
-            changes.append(adopted.change())
-        return changes
+    def adopt(self, found: Mapping[TopicPartition, UUID | None]) -> list[TopicPartition]:
+        """Make topics of partition folders that a Kafka left; returns the folders of topics deleted here."""
+        strangers: dict[str, dict[int, UUID | None]] = {}
+        doomed = []
+        for name, topic_id in found.items():
+            topic = self.image.topics.get(name.topic)
+            known = topic is not None and (topic_id is None or topic.id == topic_id)
+            if not known and topic_id in self._known_ids:
+                doomed.append(name)
+            elif topic is None:
+                strangers.setdefault(name.topic, {})[name.partition] = topic_id
+        self._keep([change for topic_name, parts in strangers.items() for change in self._adopted(topic_name, parts)])
+        return doomed
+
+    def _adopted(self, name: str, parts: Mapping[int, UUID | None]) -> list[MetadataChange]:
+        ids = {topic_id for topic_id in parts.values() if topic_id is not None}
+        if len(ids) > 1:
+            log.error("partitions of topic %s name different ids %s: not adopted", name, sorted(map(str, ids)))
+            return []
+        node = self._broker.node_id
+        rows = [Partition((node,), (node,), node) for _ in range(max(parts) + 1)]
+        topic = Topic(name, ids.pop() if ids else uuid4(), rows, name in INTERNAL)
+        log.info("topic adopted: topic=%s partitions=%d id=%s", name, len(rows), topic.id)
+        return [topic.change()]
 
     def close(self) -> None:
         if self._coordination is not None:
             self._coordination.close()
             self._coordination = None
 
-    def _keep(self, changes: list[MetadataChange]) -> None:
+    def _keep(self, changes: Sequence[MetadataChange]) -> None:
         if changes:
             assert self._coordination is not None, "admin is not loaded"
             self._coordination.commit(changes)

@@ -108,9 +108,9 @@ class Broker:
 
     def start(self) -> None:
         """Open the directories, recover what was not closed cleanly, lead what is assigned here."""
-        self.storage.open(self)
+        self.storage.open()
         self.admin.load()
-        self.storage.open_replicas(self)
+        self.storage.load(self)
         self.admin.apply_configured_topics()
         for name in SERVICES:
             host = ServiceHost(self, self.kernel.service(name, self.config, self.cluster))

@@ -197,6 +197,8 @@ class Loader:
                 end = segment.next_offset
                 self.load_producers(segments[:number], segment.base)
                 self._check(segment)
+                segment.sync()  # it lies below the recovery point: the next opening will not check it
+                segment.release()
                 segment.next_offset = max(segment.next_offset, end)
                 self._state_at = -1
 

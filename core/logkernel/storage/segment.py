@@ -96,7 +96,7 @@ class Segment:
     def attach(self, *, index: bool, times: bool, txns: bool, sealed: bool) -> None:
         """Take up files that exist. An index that cannot be one, or is missing, is left out: see `check_indexes`."""
         self.sealed = sealed
-        self.loose = not sealed
+        self.loose = False
         self.largest_ms = None
         limit = self.index.limit * OffsetIndex.ENTRY.size
         if index and not (size := self._disk.size(self.index.path)) % OffsetIndex.ENTRY.size:
@@ -139,6 +139,7 @@ class Segment:
                 file.truncate(start)
             raise
         self.size = end
+        self.loose = True
         note = self.note
         for facts in batches:
             note(start + facts.position, facts.size, facts.last_offset, facts.max_timestamp_ms, index_interval_bytes)

@@ -30,7 +30,7 @@ class TxnIndex:
     def rows(self) -> list[AbortedTxn]:
         """All rows, read once. Raises `CorruptIndex`."""
         if self._rows is None:
-            self._rows = _parse(self._disk.read(self.path), self.path)
+            self._rows = parse_rows(self._disk.read(self.path), self.path)
         return self._rows
 
     def append(self, row: AbortedTxn) -> None:
@@ -70,7 +70,8 @@ class TxnIndex:
         self._file = None
 
 
-def _parse(data: bytes, path: str) -> list[AbortedTxn]:
+def parse_rows(data: bytes, path: str) -> list[AbortedTxn]:
+    """The rows of a file. Raises `CorruptIndex`."""
     if len(data) % ROW.size:
         raise CorruptIndex(f"{path}: {len(data)} bytes are no multiple of {ROW.size}")
     rows: list[AbortedTxn] = []

@@ -81,8 +81,8 @@ class LogUpkeep:
         self._jitter = jitter
         self._recent: list[Segment] = []
         """Sealed segments that are open for readers, the one read last at the end."""
-        self._dropped: list[tuple[int, list[str]]] = []
-        """(when, files) that `purge` removes."""
+        self._dropped: list[tuple[int | None, list[str]]] = []
+        """(since when, files) that `purge` removes; None: since the next purge."""
         self._new_folder = not disk.exists(self.folder)
         """The folder's own name, or its partition.metadata, may not be durable."""
         self._new_names = True
@@ -99,7 +99,8 @@ class LogUpkeep:
         """What recovery cut off."""
         self.end_offset = self._active.next_offset
         self.start_offset = max(log_start, self._bases[0])
-        self.recovery_point = self.end_offset if loader.clean and not loader.damages else min(recovery_point, self.end_offset)
+        trusted = loader.clean and not loader.damages
+        self.recovery_point = self.end_offset if trusted else min(recovery_point, self.end_offset)
         if not self._new_folder:
             if loader.changed:
                 disk.sync_dir(self.folder)
@@ -189,7 +190,7 @@ class LogUpkeep:
         try:
             flush.run()
         except OSError:
-            self._new_names = True
+            self._new_folder = self._new_names = True
             raise
         self.end_flush(flush, wall_ms)
 
@@ -267,7 +268,7 @@ class LogUpkeep:
             self.start_offset = offset
             self.epochs.truncate_from_start(offset)
 
-    def drop_before(self, offset: int, wall_ms: int = 0) -> list[SegmentFacts]:
+    def drop_before(self, offset: int, wall_ms: int | None = None) -> list[SegmentFacts]:
         """Drop whole segments below `offset` and move the log start there; returns what was dropped.
 
         The files are renamed now and removed by `purge`. The active segment goes too, if `offset` is the log
@@ -276,7 +277,7 @@ class LogUpkeep:
         self._check()
         self.advance_log_start(offset)
         if offset >= self.end_offset and self._active.size:
-            self.roll(wall_ms)
+            self.roll(wall_ms or 0)
         count = self._floor(offset)
         gone = self._segments[:count]
         if not gone:
@@ -286,7 +287,7 @@ class LogUpkeep:
         self._discard(gone, wall_ms)
         return facts
 
-    def _discard(self, segments: list[Segment], wall_ms: int) -> None:
+    def _discard(self, segments: list[Segment], wall_ms: int | None) -> None:
         paths = []
         for segment in segments:
             if segment in self._recent:
@@ -301,20 +302,25 @@ class LogUpkeep:
     def purge(self, wall_ms: int) -> int:
         """Remove the files of dropped segments after `file.delete.delay.ms`; returns how many."""
         self._check()
-        due = [entry for entry in self._dropped if wall_ms - entry[0] >= self.settings.file_delete_delay_ms]
-        for entry in due:
-            for path in entry[1]:
+        removed = 0
+        waiting: list[tuple[int | None, list[str]]] = []
+        for since, paths in self._dropped:
+            since = wall_ms if since is None else since
+            if wall_ms - since < self.settings.file_delete_delay_ms:
+                waiting.append((since, paths))
+                continue
+            for path in paths:
                 self._disk.remove(path)
-            self._dropped.remove(entry)
-        return sum(len(entry[1]) for entry in due)
+            removed += len(paths)
+        self._dropped = waiting
+        return removed
 
     # ------------------------------------------------------------ facts
 
     def _facts(self, segment: Segment) -> SegmentFacts:
         active = segment is self._active
-        facts = SegmentFacts(
-            segment.base, self.end_offset if active else segment.next_offset, segment.size, segment.retention_ms(), active
-        )
+        end = self.end_offset if active else segment.next_offset
+        facts = SegmentFacts(segment.base, end, segment.size, segment.retention_ms(), active)
         if not active and segment not in self._recent:
             segment.release()
         return facts
@@ -324,7 +330,8 @@ class LogUpkeep:
     def close(self) -> None:
         """Sync everything, write the producers' state, cut files to what they hold. Readers' slices stay valid."""
         if self.failure is None:
-            if self.unflushed_records or self._new_names or self._new_folder or self.epochs.dirty or self._active.loose:
+            loose = any(segment.loose for segment in self._segments)
+            if loose or self._new_names or self._new_folder or self.epochs.dirty:
                 self._close_books()
             for _, paths in self._dropped:
                 for path in paths:

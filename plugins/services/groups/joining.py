@@ -99,7 +99,7 @@ def join_without_id(
     member_id = f"{instance_id if instance_id is not None else context.client_id or ''}-{shard.ids()}"
     before = None if instance_id is None else group.static.get(instance_id)
     if before is not None:
-        come_back(shard, group, group.members[before], new_member(request, context, member_id), request, context, ticket)
+        come_back(shard, group, group.members[before], new_member(request, context, member_id), context, ticket)
     elif instance_id is None and "member_id_required" in context.capabilities:
         group.pending.add(member_id)
         shard.after(session_key(group.group_id, member_id), request.session_timeout_ms)
@@ -169,7 +169,6 @@ def come_back(
     group: Group,
     before: Member,
     member: Member,
-    request: JoinGroupRequest,
     context: RequestContext,
     ticket: int,
 ) -> None:

@@ -1,4 +1,4 @@
-"""The machine of one shard: dispatches requests, folds the log, lets time pass. Pure; see `contracts.ServiceMachine`."""
+"""The machine of one shard (`contracts.ServiceMachine`): dispatches requests, folds the log, lets time pass. Pure."""
 
 from __future__ import annotations
 

@@ -157,7 +157,8 @@ def _all_topics(
         topic_id = shard.cluster.topic_id(name) or NO_ID
         if by_id and topic_id == NO_ID:
             continue  # a topic that is gone has no id to be named by
-        yield OffsetFetchResponseTopics(name, [_row(partition, entry, 0) for partition, entry in found.items()], topic_id)
+        rows = [_row(partition, entry, 0) for partition, entry in found.items()]
+        yield OffsetFetchResponseTopics(name, rows, topic_id)
 
 
 def _row(partition: int, entry: CommittedOffset | None, code: int) -> OffsetFetchResponsePartitions:

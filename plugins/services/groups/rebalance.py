@@ -17,6 +17,9 @@ from logkernel.requests.groups import JoinGroupResponse, JoinGroupResponseMember
 from .shard import Shard, join_key, sync_key
 from .state import Event, Group, Member, State
 
+NOBODY_JOINED_MS = 1_000
+"""Shortest pause after which a round that nobody joined is looked at again."""
+
 
 def member_changed(shard: Shard, group: Group) -> None:
     """A member was added or changed: begin a round, or see whether the one under way can end."""
@@ -83,8 +86,8 @@ def finish_round(shard: Shard, group: Group) -> None:
         shard.append_group(group, group.record(shard.wall_ms, group.next_generation(), (), None))
     elif group.elect_joined_leader():
         begin_generation(shard, group)
-    else:
-        shard.after(join_key(group.group_id), group.rebalance_timeout_ms)
+    else:  # static members alone, and all of them late
+        shard.after(join_key(group.group_id), max(group.rebalance_timeout_ms, NOBODY_JOINED_MS))
 
 
 def begin_generation(shard: Shard, group: Group) -> None:

@@ -1,4 +1,4 @@
-"""The bytes of __consumer_offsets, as Apache Kafka writes them: what is written here, Kafka reads, and the other way round.
+"""The bytes of __consumer_offsets, as Apache Kafka writes and reads them.
 
 A record's key begins with its version, which says what the record is about:
 
@@ -12,7 +12,8 @@ A record's key begins with its version, which says what the record is about:
     group value:          version i16 | protocol type string | generation i32 | protocol string? | leader string?
                           | state time i64 (2+) | members array | tags (4+)
     member:               id string | instance id string? (3+) | client id string | client host string
-                          | rebalance timeout i32 (1+) | session timeout i32 | subscription bytes | assignment bytes | tags (4+)
+                          | rebalance timeout i32 (1+) | session timeout i32
+                          | subscription bytes | assignment bytes | tags (4+)
 
 Up to version 3 a string is i16 length and UTF-8 (-1 is null), bytes are i32 length and content, an array an
 i32 count; from 4 on these lengths are an unsigned varint of length + 1 (0 is null). Tags, of which only

@@ -85,13 +85,13 @@ APPEND_FAULTS: Final[Mapping[int, int]] = {
     RecordListTooLarge.code: UnknownServerError.code,
     InvalidFetchSize.code: UnknownServerError.code,
 }
-"""What went wrong with our log → what a client of the group is told: it looks for the coordinator again, or gives up."""
+"""What went wrong with our log → what a client is told, so that it looks for the coordinator again or gives up."""
 TOO_LARGE: Final = frozenset((MessageTooLarge.code, RecordListTooLarge.code))
 
 
 class GroupsService:
-    name = "groups"
-    requests = (
+    name: str = "groups"
+    requests: tuple[str, ...] = (
         "FindCoordinatorRequest",
         "JoinGroupRequest",
         "SyncGroupRequest",
@@ -185,12 +185,10 @@ class GroupsService:
 
 
 def _refuse_commit(request: OffsetCommitRequest, code: int) -> OffsetCommitResponse:
-    topics = [
-        OffsetCommitResponseTopic(
-            topic.name, [OffsetCommitResponsePartition(row.partition_index, code) for row in topic.partitions], topic.topic_id
-        )
-        for topic in request.topics
-    ]
+    topics: list[OffsetCommitResponseTopic] = []
+    for topic in request.topics:
+        rows = [OffsetCommitResponsePartition(row.partition_index, code) for row in topic.partitions]
+        topics.append(OffsetCommitResponseTopic(topic.name, rows, topic.topic_id))
     return OffsetCommitResponse(topics=topics)
 
 
@@ -208,6 +206,6 @@ def _refuse_many(request: Any, code: int) -> Any:
         case ListGroupsRequest():
             return ListGroupsResponse(code)
         case FindCoordinatorRequest():
-            keys = request.coordinator_keys
-            return FindCoordinatorResponse(coordinators=[Coordinator(key=key, port=-1, error_code=code) for key in keys])
+            rows = [Coordinator(key=key, port=-1, error_code=code) for key in request.coordinator_keys]
+            return FindCoordinatorResponse(coordinators=rows)
     raise TypeError(f"groups do not answer {type(request).__name__}")

@@ -74,7 +74,8 @@ class Shard:
             self.out.replies.append((ticket, response))
 
     def after(self, key: Key, delay_ms: int) -> None:
-        self.timers.set(key, self.mono_ms + delay_ms)
+        """Never within this turn, or a client's timeout of 0 could keep it going for ever."""
+        self.timers.set(key, self.mono_ms + max(delay_ms, 1))
 
     # ------------------------------------------------------------ groups and members
 

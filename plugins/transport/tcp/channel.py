@@ -13,7 +13,7 @@ import selectors
 import socket
 import time
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from logkernel.errors import NetworkException, RequestTimedOut
 
@@ -247,10 +247,9 @@ class AsyncTcpChannel(asyncio.BufferedProtocol):
     # ------------------------------------------------------------ asyncio's side
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
+        self._transport = cast(asyncio.Transport, transport)  # uvloop's are not instances
         if self._closed is not None:
-            transport.abort()
+            self._transport.abort()
         self._write()
 
     def get_buffer(self, sizehint: int) -> memoryview:

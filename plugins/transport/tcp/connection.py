@@ -86,7 +86,7 @@ class ServerConnection:
 
     __slots__ = (
         "_client_host", "_contexts", "_defer", "_feeding", "_id", "_limit", "_listener", "_software", "_thread",
-        "_wake", "door", "output", "output_bytes", "peer", "places", "routes", "state",
+        "_wake", "door", "has_more", "output", "output_bytes", "peer", "places", "routes", "state",
     )  # fmt: skip
 
     def __init__(
@@ -118,6 +118,8 @@ class ServerConnection:
         self._defer = defer
         self._thread = get_ident()
         self._feeding = False
+        self.has_more = False
+        """Whether the last `feed` stopped for back-pressure, before bytes that it could have handled."""
         self._software = ("", "")
         self._contexts: dict[tuple[Route, str | None], RequestContext] = {}
 
@@ -144,8 +146,12 @@ class ServerConnection:
         if self.state != OPEN:
             return end
         self._feeding = True
+        self.has_more = False
         try:
-            while end - pos >= 4 and self.wants_data:
+            while end - pos >= 4:
+                if not self.wants_data:
+                    self.has_more = True
+                    break
                 size = I32.unpack_from(view, pos)[0]
                 if not MIN_REQUEST <= size <= self._limit:
                     self._refuse(diagnose(bytes(view[pos : pos + 4]), size, self._limit))

@@ -9,7 +9,7 @@ import sys
 from collections import Counter
 from collections.abc import Mapping
 from itertools import count
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from attrs import field, frozen
 
@@ -82,9 +82,8 @@ class Connection(asyncio.BufferedProtocol):
         self.host = ""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
         listener = self._listener
-        self.transport = transport
+        self.transport = cast(asyncio.Transport, transport)  # uvloop's are not instances
         peer = transport.get_extra_info("peername") or ("", 0)
         self.host = str(peer[0])
         self.buffer = ReceiveBuffer(listener.shared)
@@ -100,7 +99,7 @@ class Connection(asyncio.BufferedProtocol):
             defer=listener.loop.call_soon_threadsafe,
         )
         self.sender = Sender(
-            listener.loop, transport, self.machine, listener.settings.use_sendfile, self._after_sending
+            listener.loop, self.transport, self.machine, listener.settings.use_sendfile, self._after_sending
         )
         self.active_s = listener.loop.time()
         listener.admit(self)
@@ -116,17 +115,17 @@ class Connection(asyncio.BufferedProtocol):
         machine = self.machine
         try:
             self.buffer.consumed(machine.feed(pending))
+            self.sender.flush()
+            while machine.has_more and machine.wants_data:  # the flush made room
+                self.buffer.consumed(machine.feed(self.buffer.pending()))
+                self.sender.flush()
         except Exception:
             log.exception("connection failed peer=%s", machine.peer)
             self.transport.abort()
             return
-        self.sender.flush()
-        closing = self.transport.is_closing()
-        if machine.state == OPEN and not machine.wants_data and not self._paused and not closing:
+        if machine.state == OPEN and not machine.wants_data and not self._paused and not self.transport.is_closing():
             self._paused = True
             self.transport.pause_reading()
-            if self.machine.wants_data:  # the flush made room
-                self._after_sending()
 
     def _on_answers(self) -> None:
         self.sender.flush()
@@ -267,21 +266,22 @@ class TcpListener:
 def bind(host: str, port: int, settings: ListenerSettings) -> list[socket.socket]:
     """Sockets bound to every address of `host`, all on one port; "" is every address of this machine."""
     if not host and socket.has_dualstack_ipv6():
-        return [_buffers(socket.create_server(("", port), family=socket.AF_INET6, dualstack_ipv6=True), settings)]
+        return [_options(socket.create_server(("", port), family=socket.AF_INET6, dualstack_ipv6=True), settings)]
     found = socket.getaddrinfo(host or "0.0.0.0", port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     sockets: list[socket.socket] = []
     for family, _, _, _, address in dict.fromkeys(found):
         actual = sockets[0].getsockname()[1] if sockets else port
         try:
-            sockets.append(_buffers(socket.create_server((str(address[0]), actual), family=family), settings))
+            sockets.append(_options(socket.create_server((str(address[0]), actual), family=family), settings))
         except OSError:
             if not sockets and address == found[-1][4]:
                 raise
     return sockets
 
 
-def _buffers(sock: socket.socket, settings: ListenerSettings) -> socket.socket:
-    """Accepted connections inherit the sizes."""
+def _options(sock: socket.socket, settings: ListenerSettings) -> socket.socket:
+    """Set what accepted connections inherit."""
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     for option, size in (
         (socket.SO_SNDBUF, settings.send_buffer_bytes),
         (socket.SO_RCVBUF, settings.receive_buffer_bytes),

@@ -1,0 +1,246 @@
+"""The broker's logs: opened, led, created, deleted, checkpointed. `storage` knows files, this knows replicas."""
+
+from __future__ import annotations
+
+import logging
+import random
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from logkernel.broker.replica import Replica
+from logkernel.config.broker import BrokerConfig
+from logkernel.config.topic import TopicSettings
+from logkernel.contracts import Codec, StateLog
+from logkernel.errors import CorruptMessage, KafkaStorageError
+from logkernel.partition.leader import Leader
+from logkernel.partition.producers import ProducerStates
+from logkernel.record.batch import batches
+from logkernel.record.decode import decode_all
+from logkernel.record.encode import encode_batch
+from logkernel.storage.directories import LogDirectories, Needs
+from logkernel.storage.directory import STATE_TOPIC
+from logkernel.storage.disk import Disk
+from logkernel.storage.ledger import NoProducers
+from logkernel.storage.log import Log
+from logkernel.vocabulary import Record, TopicPartition
+
+if TYPE_CHECKING:
+    from logkernel.broker.broker import Broker
+    from logkernel.controller.image import Partition
+
+log = logging.getLogger("logkernel.storage")
+
+DEFAULT_FOLDER = "./data"
+READ_BYTES = 1 << 20
+
+
+class Storage:
+    """All data directories of one broker."""
+
+    def __init__(self, config: BrokerConfig, *, in_memory: bool = False) -> None:
+        self._config = config
+        self._in_memory = in_memory
+        self._ledgers: dict[TopicPartition, ProducerStates] = {}
+        self._offline: set[TopicPartition] = set()
+        self._directories: LogDirectories | None = None
+        self._state_folder = ""
+        self.paths: list[str] = ["/memory"] if in_memory else [str(path) for path in config.get("log.dirs") or ()]
+        if not self.paths:
+            self.paths = [DEFAULT_FOLDER]
+        self._disk = self._make_disk()
+
+    def _make_disk(self) -> Disk:
+        if self._in_memory:
+            from logkernel.storage.simdisk import SimulatedDisk
+
+            return SimulatedDisk(0)
+        from logkernel.storage.disk import RealDisk
+
+        return RealDisk()
+
+    @property
+    def directories(self) -> LogDirectories:
+        assert self._directories is not None, "storage is not open"
+        return self._directories
+
+    @property
+    def cluster_id(self) -> str:
+        return self.directories.cluster_id
+
+    @property
+    def coordination_name(self) -> str:
+        return "memory" if self._in_memory else str(self._config.get("coordination"))
+
+    # ------------------------------------------------------------ open
+
+    def open(self) -> None:
+        """Lock and read the directories. Raises `DataDirectoryLocked`, `ConfigError`, `KafkaStorageError`."""
+        self._directories = LogDirectories.open(self._disk, self.paths, node_id=int(self._config.get("node.id")))
+        self._state_folder = self._find_state_folder()
+
+    def _find_state_folder(self) -> str:
+        online = [directory.path for directory in self.directories.online()]
+        for path in online:
+            if self._disk.exists(f"{path}/{STATE_TOPIC}-0"):
+                return path
+        if self.directories.offline():
+            offline = ", ".join(directory.path for directory in self.directories.offline())
+            raise KafkaStorageError(f"the metadata log lies in a directory that is offline ({offline}); mend it first")
+        return online[0]
+
+    def open_state_log(self) -> StateLog:
+        """The log that the coordination keeps the cluster's metadata in."""
+        return _StateLog(
+            Log.open(self._disk, self._state_folder, STATE_TOPIC, 0, TopicSettings(), producers=NoProducers())
+        )
+
+    def load(self, broker: Broker) -> None:
+        """Open every log, recover what needs it, and lead what the metadata assigns to this broker."""
+        clock = broker.clock
+        hook = broker.kernel.hook
+
+        def rolled(name: TopicPartition, base_offset: int, size_bytes: int) -> None:
+            hook.logkernel_segment_rolled(
+                topic=name.topic, partition=name.partition, base_offset=base_offset, size_bytes=size_bytes
+            )
+
+        needs = Needs(broker.admin.topic_settings, self._ledger, rolled, random.random)
+        threads = int(self._config.get("num.recovery.threads.per.data.dir"))
+        self.directories.load(needs, clock.wall_ms(), threads)
+        for name in broker.admin.adopt({name: each.topic_id for name, each in self.directories.logs.items()}):
+            log.info("log of a deleted topic removed: partition=%s", name)
+            self.directories.delete(name)
+        for topic in broker.admin.image.topics:
+            self.create_partitions(broker, topic, 0)
+
+    def _ledger(self, name: TopicPartition) -> ProducerStates:
+        ledger = self._ledgers[name] = ProducerStates()
+        return ledger
+
+    # ------------------------------------------------------------ partitions
+
+    def create_partitions(self, broker: Broker, topic: str, first: int) -> None:
+        """Open or make the logs of a topic's partitions from `first` on, and lead them."""
+        known = broker.admin.image.topics[topic]
+        settings = broker.admin.topic_settings(topic)
+        wall_ms = broker.clock.wall_ms()
+        for index in range(first, len(known.partitions)):
+            partition = known.partitions[index]
+            name = TopicPartition(topic, index)
+            if broker.node_id not in partition.replicas or name in broker.replicas:
+                continue
+            disk_log = self._log_of(name, known.id, wall_ms)
+            if disk_log is None:
+                self._offline.add(name)
+            elif partition.leader == broker.node_id:
+                broker.replicas[name] = self._lead(broker, name, known.id, disk_log, partition, settings)
+
+    def _log_of(self, name: TopicPartition, topic_id: UUID, wall_ms: int) -> Log | None:
+        """The open log, or a new one; None where it lies in a directory that is offline or can't be read."""
+        found = self.directories.logs.get(name)
+        if found is not None:
+            return found if found.failure is None else None
+        if name in self.directories.unreadable or self.directories.offline():
+            return None
+        return self.directories.create(name, topic_id, wall_ms)
+
+    def _lead(
+        self, broker: Broker, name: TopicPartition, topic_id: UUID, disk_log: Log, row: Partition, settings: TopicSettings
+    ) -> Replica:
+        leader = Leader(
+            node_id=broker.node_id,
+            leader_epoch=row.leader_epoch,
+            isr=row.isr,
+            log_start=disk_log.start_offset,
+            log_end=disk_log.end_offset,
+            high_watermark=self.directories.high_watermark(name),
+            min_isr=settings.min_insync_replicas,
+            producers=self._ledgers[name],
+        )
+        return Replica(broker, name, topic_id, disk_log, leader, settings)
+
+    def delete_topic(self, broker: Broker, topic: str) -> None:
+        for name in [name for name in self.directories.logs if name.topic == topic]:
+            broker.replicas.pop(name, None)
+            self._ledgers.pop(name, None)
+            try:
+                self.directories.delete(name)
+            except (OSError, KafkaStorageError) as error:
+                log.error("log not removed: partition=%s error=%s", name, error)
+        self._offline = {name for name in self._offline if name.topic != topic}
+
+    # ------------------------------------------------------------ failure
+
+    def is_offline(self, topic: str, partition: int) -> bool:
+        return (topic, partition) in self._offline
+
+    def fail_directory_of(self, broker: Broker, replica: Replica, error: OSError) -> None:
+        directory = self.directories.directory_of(replica.name)
+        directory.fail(error)
+        for name in directory.logs:
+            if broker.replicas.pop(name, None) is not None:
+                self._offline.add(name)
+
+    # ------------------------------------------------------------ checkpoints and the end
+
+    def checkpoint_recovery_points(self, broker: Broker) -> None:
+        self.directories.write_recovery_points()
+
+    def checkpoint_log_starts(self, broker: Broker) -> None:
+        self.directories.write_log_starts()
+
+    def checkpoint_watermarks(self, broker: Broker) -> None:
+        self.directories.write_high_watermarks(self._watermarks(broker))
+
+    def _watermarks(self, broker: Broker) -> dict[TopicPartition, int]:
+        return {TopicPartition(*name): replica.leader.high_watermark for name, replica in broker.replicas.items()}
+
+    def close(self, broker: Broker) -> None:
+        """Sync and close every log, leave the clean-shutdown marks."""
+        self.directories.close(self._watermarks(broker))
+
+    def abandon(self) -> None:
+        """Give the locks back and write nothing: the broker never started."""
+        if self._directories is not None:
+            self._directories.abandon()
+
+
+def _no_codec(codec_id: int) -> Codec:
+    raise CorruptMessage(f"the metadata log is never compressed (codec {codec_id})")
+
+
+class _StateLog:
+    """`contracts.StateLog` over a log of its own."""
+
+    def __init__(self, disk_log: Log) -> None:
+        self._log = disk_log
+
+    def append(self, records: Sequence[Record], *, sync: bool) -> int:
+        import time
+
+        wall_ms = time.time_ns() // 1_000_000
+        for record in records:
+            if record.timestamp_ms < 0:
+                record.timestamp_ms = wall_ms
+        data = encode_batch(records, base_offset=self._log.end_offset, leader_epoch=0)
+        self._log.append(data, list(batches(data)), wall_ms)
+        if sync:
+            self._log.flush()
+        return self._log.end_offset
+
+    def records(self) -> Iterator[Record]:
+        offset = self._log.start_offset
+        while (found := self._log.read(offset, READ_BYTES)) is not None:
+            decoded = decode_all(found.read(), _no_codec)
+            if not decoded:
+                return
+            for record in decoded:
+                if record.offset >= offset:
+                    yield record
+            offset = decoded[-1].offset + 1
+
+    def close(self) -> None:
+        self._log.close()
+
+

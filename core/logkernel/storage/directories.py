@@ -1,0 +1,275 @@
+"""All data directories of a broker: opening every log, placing new ones, checkpoints, the clean end."""
+
+from __future__ import annotations
+
+import logging
+import uuid
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TypeVar
+from uuid import UUID
+
+from attrs import frozen
+
+from logkernel.config.topic import TopicSettings
+from logkernel.errors import ConfigError, KafkaStorageError, LogkernelError
+from logkernel.storage.directory import DataDirectory
+from logkernel.storage.disk import Disk
+from logkernel.storage.ledger import ProducerLedger
+from logkernel.storage.log import Log
+from logkernel.vocabulary import TopicPartition
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+log = logging.getLogger("logkernel.storage")
+
+CLOSE_THREADS = 8
+"""Closing waits for the disk, so more threads than cores pay."""
+FEW_LOGS = 4
+"""Below this no thread is started."""
+
+
+def _no_jitter() -> float:
+    return 0.0
+
+
+@frozen
+class Needs:
+    """What a log needs of its broker."""
+
+    settings: Callable[[str], TopicSettings]
+    """By topic name."""
+    ledger: Callable[[TopicPartition], ProducerLedger]
+    """A new one; called from several threads while logs are recovered."""
+    on_roll: Callable[[TopicPartition, int, int], None] | None = None
+    """Told partition, base offset and bytes of a closed segment."""
+    jitter: Callable[[], float] = _no_jitter
+    """Numbers in [0, 1) for `segment.jitter.ms`."""
+
+
+class LogDirectories:
+    """Made by `LogDirectories.open`; `load` then opens the logs."""
+
+    __slots__ = ("_disk", "_needs", "_unique", "cluster_id", "directories", "logs", "node_id", "unreadable")
+
+    def __init__(self, disk: Disk, node_id: int, unique: Callable[[], UUID]) -> None:
+        self._disk = disk
+        self._unique = unique
+        self._needs: Needs | None = None
+        self.node_id = node_id
+        self.cluster_id = ""
+        self.directories: list[DataDirectory] = []
+        self.logs: dict[TopicPartition, Log] = {}
+        """Every log that is open, those of failed directories included."""
+        self.unreadable: dict[TopicPartition, LogkernelError] = {}
+        """Logs that could not be opened, and why; their folders are left alone."""
+
+    @classmethod
+    def open(
+        cls,
+        disk: Disk,
+        paths: Sequence[str],
+        *,
+        node_id: int,
+        cluster_id: str | None = None,
+        unique: Callable[[], UUID] = uuid.uuid4,
+    ) -> LogDirectories:
+        """Lock and read the directories; `cluster_id` is made up where neither it nor any directory says one.
+
+        Raises as `DataDirectory.open`, `ConfigError` where two directories disagree, and `KafkaStorageError`
+        where all of them are offline.
+        """
+        self = cls(disk, node_id, unique)
+        try:
+            for path in paths:
+                directory = DataDirectory.open(
+                    disk, path.rstrip("/") or "/", node_id=node_id, cluster_id=cluster_id, unique=unique
+                )
+                self.directories.append(directory)
+                if directory.meta is not None:
+                    cluster_id = cluster_id or directory.meta.cluster_id
+            if not self.online():
+                causes = "; ".join(f"{each.path}: {each.failure}" for each in self.directories)
+                raise KafkaStorageError(f"every data directory is offline: {causes}")
+        except BaseException:
+            self.abandon()
+            raise
+        self.cluster_id = cluster_id or ""
+        return self
+
+    def online(self) -> list[DataDirectory]:
+        return [directory for directory in self.directories if directory.failure is None]
+
+    def offline(self) -> list[DataDirectory]:
+        return [directory for directory in self.directories if directory.failure is not None]
+
+    # ------------------------------------------------------------ logs
+
+    def load(self, needs: Needs, wall_ms: int, threads: int = 1) -> None:
+        """Open every log, recovering those of directories that were not closed cleanly, `threads` at a time.
+
+        Raises `ConfigError` where two directories hold the same partition.
+        """
+        self._needs = needs
+        work: list[tuple[DataDirectory, TopicPartition]] = []
+        seen: dict[TopicPartition, str] = {}
+        for directory in self.online():
+            try:
+                names = directory.partitions()
+            except OSError as error:
+                directory.fail(error)
+                continue
+            for name in names:
+                if name in seen:
+                    raise ConfigError(f"{name} lies in {seen[name]} and in {directory.path}: move one folder away")
+                seen[name] = directory.path
+                work.append((directory, name))
+        recovering = not all(directory.clean for directory in self.online())
+        opened = _each(lambda item: self._open(*item, wall_ms), work, threads if recovering else 1)
+        for (directory, name), each in zip(work, opened, strict=True):
+            if each is not None:
+                self.logs[name] = directory.logs[name] = each
+                if directory.failure is not None:
+                    each.fail(directory.failure)
+
+    def _open(self, directory: DataDirectory, name: TopicPartition, wall_ms: int) -> Log | None:
+        if directory.failure is not None:
+            return None
+        try:
+            return self._log(
+                directory, name, wall_ms, directory.clean, directory.recovery_points.get(name, 0), directory.log_starts
+            )
+        except OSError as error:
+            directory.fail(error)
+        except LogkernelError as error:
+            log.error("%s/%s cannot be opened: %s", directory.path, name, error)
+            self.unreadable[name] = error
+        return None
+
+    def _log(
+        self,
+        directory: DataDirectory,
+        name: TopicPartition,
+        wall_ms: int,
+        clean: bool,
+        recovery_point: int = 0,
+        log_starts: Mapping[TopicPartition, int] | None = None,
+        topic_id: UUID | None = None,
+    ) -> Log:
+        needs = self._needs
+        assert needs is not None, "load comes first"
+        tell = needs.on_roll
+        return Log.open(
+            self._disk,
+            directory.path,
+            name.topic,
+            name.partition,
+            needs.settings(name.topic),
+            recovery_point=recovery_point,
+            log_start=(log_starts or {}).get(name, 0),
+            clean=clean,
+            wall_ms=wall_ms,
+            producers=needs.ledger(name),
+            on_roll=None if tell is None else lambda base, size: tell(name, base, size),
+            topic_id=topic_id,
+            jitter=needs.jitter(),
+        )
+
+    def create(self, name: TopicPartition, topic_id: UUID | None, wall_ms: int) -> Log:
+        """A new log in the online directory with the fewest; the one that is there already, if any.
+
+        Nothing is synced: the folder becomes durable with the log's first flush. Raises `KafkaStorageError`
+        where no directory can take it.
+        """
+        if name in self.logs:
+            return self.logs[name]
+        for directory in sorted(self.online(), key=lambda each: len(each.logs)):
+            try:
+                made = self._log(directory, name, wall_ms, clean=False, topic_id=topic_id)
+            except OSError as error:
+                directory.fail(error)
+                continue
+            self.logs[name] = directory.logs[name] = made
+            return made
+        raise KafkaStorageError(f"{name}: no data directory is online")
+
+    def directory_of(self, name: TopicPartition) -> DataDirectory:
+        """Where a log lies. Raises `KeyError`."""
+        for directory in self.directories:
+            if name in directory.logs:
+                return directory
+        raise KeyError(name)
+
+    def delete(self, name: TopicPartition) -> None:
+        """Remove a log with its files. Raises `KafkaStorageError` where its directory is offline, `OSError`."""
+        directory = self.directory_of(name)
+        directory.check()
+        directory.logs[name].delete(self._unique())
+        del directory.logs[name], self.logs[name]
+
+    def truncate(self, name: TopicPartition, offset: int) -> None:
+        """Cut a log to end at `offset`, and write the recovery points before anything is appended behind the cut."""
+        self.logs[name].truncate_to(offset)
+        self.directory_of(name).write_recovery_points()
+
+    def truncate_fully_and_start_at(self, name: TopicPartition, offset: int, wall_ms: int) -> None:
+        """Empty a log and start it at `offset`, and write the checkpoints."""
+        self.logs[name].truncate_fully_and_start_at(offset, wall_ms)
+        directory = self.directory_of(name)
+        directory.write_recovery_points()
+        directory.write_log_starts()
+
+    # ------------------------------------------------------------ checkpoints
+
+    def high_watermark(self, name: TopicPartition) -> int:
+        """What the checkpoint said at open; 0 for a log that it does not name."""
+        return self.directory_of(name).high_watermarks.get(name, 0)
+
+    def write_recovery_points(self) -> None:
+        """In every online directory, as the two below; one that fails goes offline."""
+        self._everywhere(DataDirectory.write_recovery_points)
+
+    def write_log_starts(self) -> None:
+        self._everywhere(DataDirectory.write_log_starts)
+
+    def write_high_watermarks(self, watermarks: Mapping[TopicPartition, int]) -> None:
+        self._everywhere(lambda directory: directory.write_high_watermarks(watermarks))
+
+    def _everywhere(self, action: Callable[[DataDirectory], None]) -> None:
+        for directory in self.online():
+            try:
+                action(directory)
+            except OSError as error:
+                directory.fail(error)
+
+    # ------------------------------------------------------------ the end
+
+    def close(self, watermarks: Mapping[TopicPartition, int] | None = None) -> None:
+        """Sync and close every log, write checkpoints and the clean-shutdown marks, give the locks back."""
+        work = [(directory, each) for directory in self.online() for each in directory.logs.values()]
+        _each(lambda item: _close(*item), work, CLOSE_THREADS)
+        if watermarks is not None:
+            self.write_high_watermarks(watermarks)
+        self._everywhere(DataDirectory.mark_clean)
+        self.abandon()
+
+    def abandon(self) -> None:
+        """Let go of everything and write nothing; the next open recovers."""
+        for directory in self.directories:
+            directory.abandon()
+
+
+def _close(directory: DataDirectory, each: Log) -> None:
+    try:
+        each.close()
+    except OSError as error:
+        directory.fail(error)
+
+
+def _each(action: Callable[[T], R], items: Sequence[T], threads: int) -> Iterable[R]:
+    if threads < 2 or len(items) < FEW_LOGS:
+        return [action(item) for item in items]
+    from concurrent.futures import ThreadPoolExecutor
+
+    with ThreadPoolExecutor(min(threads, len(items)), "logkernel-storage") as pool:
+        return list(pool.map(action, items))

@@ -1,0 +1,200 @@
+"""One data directory (an entry of `log.dirs`): who owns it, how it was left, and its checkpoints.
+
+    .lock                              held while a broker runs
+    meta.properties                    node id, cluster id, directory id
+    .kafka_cleanshutdown               there only between a clean close and the next open
+    recovery-point-offset-checkpoint   below it everything is synced
+    log-start-offset-checkpoint        where logs start, if not at a segment's base
+    replication-offset-checkpoint      high watermarks
+    <topic>-<partition>/               logs
+
+A directory that fails goes offline with its logs, alone.
+"""
+
+from __future__ import annotations
+
+import logging
+import uuid
+from collections.abc import Callable, Mapping
+from uuid import UUID
+
+from logkernel.errors import ConfigError, KafkaStorageError
+from logkernel.storage.checkpoints import (
+    CLEAN_SHUTDOWN,
+    HIGH_WATERMARKS,
+    LOG_STARTS,
+    META_PROPERTIES,
+    RECOVERY_POINTS,
+    CorruptCheckpoint,
+    MetaProperties,
+    format_clean_shutdown,
+    format_id,
+    format_meta,
+    format_offsets,
+    parse_clean_shutdown,
+    parse_meta,
+    parse_offsets,
+)
+from logkernel.storage.disk import Disk
+from logkernel.storage.log import Log
+from logkernel.storage.names import DELETE_DIR, partition_of
+from logkernel.vocabulary import TopicPartition
+
+log = logging.getLogger("logkernel.storage")
+
+LOCK = ".lock"
+STATE_TOPIC = "__logkernel_metadata"
+"""The log that a broker lends to its coordination."""
+NO_TOPICS = frozenset(("__cluster_metadata", STATE_TOPIC))
+"""Logs that are no topic's: Apache Kafka's metadata, and ours."""
+
+
+class DataDirectory:
+    """Made by `DataDirectory.open`; holds the lock until `close` or `abandon`."""
+
+    __slots__ = ("_disk", "_release", "broker_epoch", "clean", "failure", "high_watermarks", "log_starts", "logs",
+                 "meta", "path", "recovery_points")  # fmt: skip
+
+    def __init__(self, disk: Disk, path: str) -> None:
+        self._disk = disk
+        self.path = path
+        self._release: Callable[[], None] | None = None
+        self.meta: MetaProperties | None = None
+        self.clean = False
+        """The last owner closed it cleanly."""
+        self.broker_epoch = -1
+        """The epoch that the clean-shutdown mark named."""
+        self.failure: OSError | None = None
+        """Why the directory is offline, or None."""
+        self.logs: dict[TopicPartition, Log] = {}
+        self.recovery_points: dict[TopicPartition, int] = {}
+        """As read at open; so are the next two."""
+        self.log_starts: dict[TopicPartition, int] = {}
+        self.high_watermarks: dict[TopicPartition, int] = {}
+
+    @classmethod
+    def open(
+        cls,
+        disk: Disk,
+        path: str,
+        *,
+        node_id: int,
+        cluster_id: str | None = None,
+        unique: Callable[[], UUID] = uuid.uuid4,
+    ) -> DataDirectory:
+        """Lock, check and read the directory, which is made where it does not exist.
+
+        Raises `DataDirectoryLocked`, `ConfigError` for a directory of another node or cluster, and
+        `CorruptCheckpoint` for an unreadable meta.properties. A failing disk gives a directory that is offline.
+        """
+        self = cls(disk, path)
+        try:
+            disk.mkdir(path)
+            self._release = disk.lock(f"{path}/{LOCK}")
+            self._own(node_id, cluster_id, unique)
+            self._take_mark()
+            self.recovery_points = self._offsets(RECOVERY_POINTS)
+            self.log_starts = self._offsets(LOG_STARTS)
+            self.high_watermarks = self._offsets(HIGH_WATERMARKS)
+            self._remove_doomed()
+        except OSError as error:
+            self.fail(error)
+        except BaseException:
+            self.abandon()
+            raise
+        return self
+
+    def _own(self, node_id: int, cluster_id: str | None, unique: Callable[[], UUID]) -> None:
+        path = f"{self.path}/{META_PROPERTIES}"
+        known = parse_meta(self._disk.read(path), path) if self._disk.exists(path) else None
+        if known is not None and known.node_id != node_id:
+            raise ConfigError(f"{path} says that the directory belongs to node.id={known.node_id}, not {node_id}")
+        if known is not None and cluster_id and known.cluster_id and known.cluster_id != cluster_id:
+            raise ConfigError(f"{path} says that the directory belongs to cluster {known.cluster_id}, not {cluster_id}")
+        self.meta = MetaProperties(
+            node_id,
+            (known.cluster_id if known is not None else "") or cluster_id or format_id(unique()),
+            (known.directory_id if known is not None else None) or format_id(unique()),
+        )
+        if self.meta != known:
+            self._disk.write_atomic(path, format_meta(self.meta))
+
+    def _take_mark(self) -> None:
+        """Read the clean-shutdown mark and remove it, durably: a crash from now on must be seen as one."""
+        path = f"{self.path}/{CLEAN_SHUTDOWN}"
+        self.clean = self._disk.exists(path)
+        if self.clean:
+            self.broker_epoch = parse_clean_shutdown(self._disk.read(path))
+            self._disk.remove(path)
+            self._disk.sync_dir(self.path)
+
+    def _offsets(self, name: str) -> dict[TopicPartition, int]:
+        path = f"{self.path}/{name}"
+        if not self._disk.exists(path):
+            return {}
+        try:
+            return parse_offsets(self._disk.read(path), path)
+        except CorruptCheckpoint as error:
+            log.warning("%s: the file is ignored, every offset in it counts as 0", error)
+            return {}
+
+    def _remove_doomed(self) -> None:
+        for folder in self._disk.listdir(self.path):
+            if folder.endswith(DELETE_DIR):
+                self._disk.remove_tree(f"{self.path}/{folder}")
+
+    # ------------------------------------------------------------ logs
+
+    def partitions(self) -> list[TopicPartition]:
+        """The partitions that have a log folder here."""
+        found = [partition_of(folder) for folder in self._disk.listdir(self.path)]
+        return sorted(name for name in found if name is not None and name.topic not in NO_TOPICS)
+
+    def fail(self, cause: OSError) -> None:
+        """Take the directory offline: its logs raise `KafkaStorageError` from now on."""
+        if self.failure is None:
+            log.error("%s goes offline with %d logs: %s", self.path, len(self.logs), cause)
+            self.failure = cause
+            for each in self.logs.values():
+                each.fail(cause)
+
+    def check(self) -> None:
+        """Raises `KafkaStorageError` where the directory is offline."""
+        if self.failure is not None:
+            raise KafkaStorageError(f"{self.path} is offline: {self.failure}") from self.failure
+
+    # ------------------------------------------------------------ checkpoints
+
+    def write_recovery_points(self) -> None:
+        """Durably, for every log here; as the two below. Raises `OSError`."""
+        self._write(RECOVERY_POINTS, {name: each.recovery_point for name, each in self.logs.items()})
+
+    def write_log_starts(self) -> None:
+        starts = {
+            name: each.start_offset for name, each in self.logs.items() if each.start_offset > each.first_base_offset
+        }
+        self._write(LOG_STARTS, starts)
+
+    def write_high_watermarks(self, watermarks: Mapping[TopicPartition, int]) -> None:
+        """`watermarks` may name partitions that lie elsewhere."""
+        self._write(HIGH_WATERMARKS, {name: watermarks[name] for name in self.logs if name in watermarks})
+
+    def _write(self, name: str, offsets: Mapping[TopicPartition, int]) -> None:
+        self.check()
+        self._disk.write_atomic(f"{self.path}/{name}", format_offsets(offsets))
+
+    # ------------------------------------------------------------ the end
+
+    def mark_clean(self) -> None:
+        """Every log here was closed: write what the next owner needs to trust them unchecked."""
+        self.write_recovery_points()
+        self.write_log_starts()
+        self._disk.write_atomic(f"{self.path}/{CLEAN_SHUTDOWN}", format_clean_shutdown())
+
+    def abandon(self) -> None:
+        """Give the lock back and write nothing."""
+        for each in self.logs.values():
+            each.abandon()
+        if self._release is not None:
+            self._release()
+            self._release = None
