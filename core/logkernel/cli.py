@@ -19,10 +19,17 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", required=True)
     serve = commands.add_parser("serve", help="run a broker that Kafka clients talk to")
     serve.add_argument("--data", metavar="DIR", help="data folder (log.dirs); default ./data")
-    serve.add_argument("--listen", metavar="HOST:PORT", help=f"listeners; port 0 picks a free one; default {DEFAULT_LISTEN}")
+    serve.add_argument(
+        "--listen", metavar="HOST:PORT", help=f"listeners; port 0 picks a free one; default {DEFAULT_LISTEN}"
+    )
     serve.add_argument("--config", metavar="FILE", help="logkernel YAML or a Kafka server.properties")
     serve.add_argument(
-        "--set", metavar="NAME=VALUE", action="append", default=[], dest="settings", help="any setting, by its Kafka name"
+        "--set",
+        metavar="NAME=VALUE",
+        action="append",
+        default=[],
+        dest="settings",
+        help="any setting, by its Kafka name",
     )
     serve.add_argument("--log-level", default="INFO", choices=["DEBUG", "INFO", "WARNING", "ERROR"])
     return parser

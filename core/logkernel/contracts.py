@@ -16,6 +16,12 @@ from logkernel.vocabulary import Record, SegmentFacts
 Buffer = bytes | bytearray | memoryview
 
 
+class Settings(Protocol):
+    """Settings by their full names, typed; a broker's, or a plain dict."""
+
+    def get(self, name: str, default: Any = None, /) -> Any: ...
+
+
 # ---------------------------------------------------------------- partitioner
 
 

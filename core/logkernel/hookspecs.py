@@ -20,11 +20,13 @@ import pluggy
 
 from logkernel.contracts import (
     CleanupPolicy,
+    ClusterView,
     Codec,
     Coordination,
     ElectionStrategy,
     Partitioner,
     Service,
+    Settings,
     StateLog,
     Transport,
 )
@@ -67,18 +69,20 @@ def logkernel_coordination(name: str, open_log: Callable[[], StateLog]) -> Coord
 
 
 @hookspec(firstresult=True)
-def logkernel_service(name: str, settings: Mapping[str, Any], cluster: Any) -> Service | None:
-    """The service called `name`; `cluster` is a `contracts.ClusterView`."""
+def logkernel_service(name: str, settings: Settings, cluster: ClusterView) -> Service | None:
+    """The service called `name`."""
 
 
 @hookspec
 def logkernel_names() -> Iterable[tuple[str, str]]:
     """(kind, name) of everything this plugin provides, e.g. ("codec", "gzip"); for lists and error texts."""
+    return ()
 
 
 @hookspec
 def logkernel_settings() -> Iterable[tuple[str, str, str, str]]:
     """(name, scope "broker" or "topic", default, documentation) of settings that the plugin owns."""
+    return ()
 
 
 # ---------------------------------------------------------------- tell

@@ -10,18 +10,20 @@ from __future__ import annotations
 import difflib
 import logging
 from collections.abc import Callable, Collection, Iterable, Mapping
-from typing import Any, TypeVar
+from typing import Any
 
 import pluggy
 
 from logkernel import hookspecs
 from logkernel.contracts import (
     CleanupPolicy,
+    ClusterView,
     Codec,
     Coordination,
     ElectionStrategy,
     Partitioner,
     Service,
+    Settings,
     StateLog,
     Transport,
 )
@@ -32,7 +34,6 @@ CODEC_NAMES: Mapping[int, str] = {1: "gzip", 2: "snappy", 3: "lz4", 4: "zstd"}
 """The protocol's codec ids (bits 0 to 2 of a batch's attributes) and the names that plugins answer to."""
 
 log = logging.getLogger("logkernel.kernel")
-T = TypeVar("T")
 
 
 class Kernel:
@@ -86,7 +87,7 @@ class Kernel:
         """All names that plugins provide of one kind, sorted."""
         return sorted({name for names in self.hook.logkernel_names() for found, name in names if found == kind})
 
-    def _need(self, kind: str, name: str, found: T | None) -> T:
+    def _need(self, kind: str, name: str, found: Any) -> Any:
         if found is not None:
             return found
         known = self.names(kind)
@@ -95,12 +96,14 @@ class Kernel:
         raise PluginError(f"no plugin provides the {kind} {name!r}{hint} (known: {', '.join(known) or 'none'})")
 
     def partitioner(self, name: str, settings: Mapping[str, Any], seed: int) -> Partitioner:
-        return self._need(
+        found: Partitioner = self._need(
             "partitioner", name, self.hook.logkernel_partitioner(name=name, settings=settings, seed=seed)
         )
+        return found
 
     def codec(self, name: str, level: int | None = None) -> Codec:
-        return self._need("codec", name, self.hook.logkernel_codec(name=name, level=level))
+        found: Codec = self._need("codec", name, self.hook.logkernel_codec(name=name, level=level))
+        return found
 
     def codec_for(self, codec_id: int) -> Codec:
         """The codec of a batch's attribute bits, kept; raises `UnsupportedCompressionType`."""
@@ -116,23 +119,28 @@ class Kernel:
         return codec
 
     def election(self, name: str) -> ElectionStrategy:
-        return self._need("election", name, self.hook.logkernel_election(name=name))
+        found: ElectionStrategy = self._need("election", name, self.hook.logkernel_election(name=name))
+        return found
 
     def cleanup(self, name: str) -> CleanupPolicy:
-        return self._need("cleanup policy", name, self.hook.logkernel_cleanup(name=name))
+        found: CleanupPolicy = self._need("cleanup policy", name, self.hook.logkernel_cleanup(name=name))
+        return found
 
     def transport(self, name: str) -> Transport:
-        return self._need("transport", name, self.hook.logkernel_transport(name=name))
+        found: Transport = self._need("transport", name, self.hook.logkernel_transport(name=name))
+        return found
 
     def coordination(self, name: str, open_log: Callable[[], StateLog]) -> Coordination:
-        return self._need(
+        found: Coordination = self._need(
             "coordination", name, self.hook.logkernel_coordination(name=name, open_log=open_log)
         )
+        return found
 
-    def service(self, name: str, settings: Mapping[str, Any], cluster: Any) -> Service:
-        return self._need(
+    def service(self, name: str, settings: Settings, cluster: ClusterView) -> Service:
+        found: Service = self._need(
             "service", name, self.hook.logkernel_service(name=name, settings=settings, cluster=cluster)
         )
+        return found
 
     def settings(self) -> list[tuple[str, str, str, str]]:
         """(name, scope, default, documentation) of every setting that a plugin owns."""

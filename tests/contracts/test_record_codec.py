@@ -45,6 +45,7 @@ def decoded(loops: Any, data: bytes, count: int, base_time: int = 0, base_offset
 
 
 @given(made=records)
+@settings(deadline=None)
 def test_round_trip(loops: Any, made: list[Record]) -> None:
     data, largest, last = loops.encode_records(made, 0, made[0].timestamp_ms, False)
     assert (largest, last) == (max(-1, *(record.timestamp_ms for record in made)), len(made) - 1)
@@ -56,6 +57,7 @@ def test_round_trip(loops: Any, made: list[Record]) -> None:
 
 
 @given(made=records)
+@settings(deadline=None)
 def test_walk_agrees_with_the_records(loops: Any, made: list[Record]) -> None:
     data = section(loops, made)
     known = [record.timestamp_ms for record in made if record.timestamp_ms != -1]
@@ -65,6 +67,7 @@ def test_walk_agrees_with_the_records(loops: Any, made: list[Record]) -> None:
 
 
 @given(made=records, append_time=st.none() | st.integers(0, 2**50))
+@settings(deadline=None)
 def test_columns_agree_with_the_records(loops: Any, made: list[Record], append_time: int | None) -> None:
     data = section(loops, made)
     columns = loops.columns(data, 0, len(data), len(made), 5, made[0].timestamp_ms, append_time)
@@ -95,7 +98,7 @@ def rows(columns: Columns) -> list[Record]:
 
 
 @given(made=records)
-@settings(max_examples=50)
+@settings(deadline=None, max_examples=50)
 def test_both_write_the_same_bytes(made: list[Record]) -> None:
     other = compiled()
     assert pure.encode_records(made, 0, 0, False) == other.encode_records(made, 0, 0, False)
@@ -111,7 +114,7 @@ def outcome(call: Any) -> Any:
 
 
 @given(made=records, data=st.data())
-@settings(max_examples=300)
+@settings(deadline=None, max_examples=300)
 def test_both_judge_damaged_bytes_alike(made: list[Record], data: st.DataObject) -> None:
     """Flipped, cut off or lengthened: the same answer or a refusal from both, and never anything but that."""
     other = compiled()
@@ -130,7 +133,7 @@ def test_both_judge_damaged_bytes_alike(made: list[Record], data: st.DataObject)
 
 
 @given(noise=st.binary(max_size=200), count=st.integers(-2, 40), base=st.integers(-(2**63), 2**63 - 1))
-@settings(max_examples=300)
+@settings(deadline=None, max_examples=300)
 def test_both_judge_noise_alike(noise: bytes, count: int, base: int) -> None:
     other = compiled()
     assert outcome(lambda: pure.walk(noise, 0, len(noise), count, base)) == outcome(
@@ -260,6 +263,7 @@ def test_header_names_keep_bytes_that_are_no_utf8(loops: Any) -> None:
 
 
 @given(made=headers)
+@settings(deadline=None)
 def test_headers_alone(made: Headers) -> None:
     assert decode_headers(encode_headers(made)) == made
 

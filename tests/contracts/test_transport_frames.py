@@ -245,3 +245,23 @@ def cursor(data: bytes) -> Any:
     from logkernel.plugins.transport.tcp.wire import Cursor
 
     return Cursor(data)
+
+
+@pytest.mark.parametrize(("key", "version"), ALL)
+def test_a_request_with_flipped_bytes_is_read_or_refused(key: int, version: int) -> None:
+    import random
+
+    from logkernel.plugins.transport.tcp.wire import DECODE_ERRORS
+
+    api, _, kio = classes(key, version, "request")
+    data = kio_bytes(Filler().kio(kio))
+    decode = api.request_decoder(version)
+    dice = random.Random(key * 100 + version)
+    for _ in range(200 if data else 0):
+        rotten = bytearray(data)
+        for _ in range(dice.randint(1, 4)):
+            rotten[dice.randrange(len(rotten))] = dice.choice([0, 1, 0x7F, 0x80, 0xFF, dice.randrange(256)])
+        try:
+            decode(memoryview(rotten))
+        except DECODE_ERRORS:
+            continue

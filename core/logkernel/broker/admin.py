@@ -41,9 +41,7 @@ class Admin:
     def load(self) -> None:
         """Fold what is kept."""
         broker = self._broker
-        self._coordination = broker.kernel.coordination(
-            broker.storage.coordination_name, broker.storage.open_state_log
-        )
+        self._coordination = broker.kernel.coordination(broker.storage.coordination_name, broker.storage.open_state_log)
         self.image = ClusterImage()
         for change in self._coordination.changes():
             self.image.apply(change)
@@ -137,7 +135,13 @@ class Admin:
         check_name(name)
 
     def create(
-        self, name: str, partitions: int, config: Mapping[str, str], *, replication_factor: int = -1, internal: bool = False
+        self,
+        name: str,
+        partitions: int,
+        config: Mapping[str, str],
+        *,
+        replication_factor: int = -1,
+        internal: bool = False,
     ) -> None:
         """Create a topic (-1: the broker's default); raises the error that a client would be answered."""
         self.carry_out(
@@ -200,14 +204,14 @@ def describe_configs(broker: Broker, request: Any, context: RequestContext, answ
     answer(broker.admin.controller.describe_configs(request, broker.admin.image))
 
 
-def init_producer_id(
-    broker: Broker, request: InitProducerIdRequest, context: RequestContext, answer: Answer
-) -> None:
+def init_producer_id(broker: Broker, request: InitProducerIdRequest, context: RequestContext, answer: Answer) -> None:
     """A new id for an idempotent producer. Transactional ids belong to a transaction coordinator."""
     response = InitProducerIdResponse(producer_id=-1, producer_epoch=-1)
     if request.transactional_id is not None:
         response.error_code = InvalidRequest.code
-        log.warning("transactions are not served: client_id=%s transactional_id=%s", context.client_id, request.transactional_id)
+        log.warning(
+            "transactions are not served: client_id=%s transactional_id=%s", context.client_id, request.transactional_id
+        )
         answer(response)
         return
     try:
@@ -215,5 +219,3 @@ def init_producer_id(
     except KafkaError as error:
         response.error_code = error.code
     answer(response)
-
-

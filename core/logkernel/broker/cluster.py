@@ -54,7 +54,5 @@ class Cluster:
 
     def brokers(self, listener: str) -> list[Node]:
         """Every live broker as clients of `listener` reach it; an unknown listener gives the first one's."""
-        found = self._nodes.get(listener)
-        if found is None:
-            found = next(iter(self._nodes.values()), [(self._broker.node_id, "localhost", -1, None)])
-        return found
+        found = self._nodes.get(listener) or next(iter(self._nodes.values()), None)
+        return found or [(self._broker.node_id, "localhost", -1, None)]

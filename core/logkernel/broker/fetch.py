@@ -20,7 +20,7 @@ from logkernel.requests.data import (
     FetchResponse,
     PartitionData,
 )
-from logkernel.vocabulary import NO_ID, READ_COMMITTED, TopicPartition
+from logkernel.vocabulary import NO_ID, READ_COMMITTED, FileSlice, TopicPartition
 
 if TYPE_CHECKING:
     from logkernel.broker.broker import Broker
@@ -63,9 +63,9 @@ class _Fetch:
             rows.append((wanted, data))
             if data.error_code:
                 urgent = True
-            elif data.records is not None:
-                size += data.records.size  # type: ignore[attr-defined]
-                left = max(0, left - data.records.size)  # type: ignore[attr-defined]
+            elif isinstance(data.records, FileSlice):
+                size += data.records.size
+                left = max(0, left - data.records.size)
         if size < self._request.min_bytes and not urgent:
             return False
         self._respond(rows)
@@ -82,9 +82,7 @@ class _Fetch:
             limit = min(left, asked.partition_max_bytes)
             isolation = self._request.isolation_level
             if limit > 0 or min_one:
-                data.records = replica.read(  # type: ignore[assignment]
-                    asked.fetch_offset, limit, isolation, min_one=min_one
-                )
+                data.records = replica.read(asked.fetch_offset, limit, isolation, min_one=min_one)
             leader = replica.leader
             data.high_watermark = leader.high_watermark
             data.last_stable_offset = leader.last_stable_offset()
@@ -92,10 +90,14 @@ class _Fetch:
             if data.records is not None and not self._knows_zstd:
                 refuse_zstd(replica)
             if isolation == READ_COMMITTED:
-                data.aborted_transactions = [
-                    AbortedTransaction(row.producer_id, row.first_offset)
-                    for row in replica.log.aborted_in(asked.fetch_offset, data.last_stable_offset)
-                ] if data.records is not None else []
+                data.aborted_transactions = (
+                    [
+                        AbortedTransaction(row.producer_id, row.first_offset)
+                        for row in replica.log.aborted_in(asked.fetch_offset, data.last_stable_offset)
+                    ]
+                    if data.records is not None
+                    else []
+                )
         except KafkaError as error:
             data.error_code = error.code
             data.records = None

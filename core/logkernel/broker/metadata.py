@@ -168,4 +168,6 @@ def _unknown(broker: Broker, name: str) -> DescribeTopicPartitionsResponseTopic:
         broker.admin.check_name(name)
     except InvalidTopicException as error:
         code = error.code
-    return DescribeTopicPartitionsResponseTopic(error_code=code, name=name, topic_authorized_operations=UNKNOWN_OPERATIONS)
+    return DescribeTopicPartitionsResponseTopic(
+        error_code=code, name=name, topic_authorized_operations=UNKNOWN_OPERATIONS
+    )

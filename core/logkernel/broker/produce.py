@@ -73,7 +73,8 @@ def produce(broker: Broker, request: ProduceRequest, context: RequestContext, an
     deadline_ms = broker.clock.mono_ms() + request.timeout_ms
     replicas = broker.replicas
     for topic in request.topic_data:
-        name, refusal = topic.name, None
+        name = topic.name
+        refusal: type[KafkaError] | None = None
         if topic.topic_id is not NO_ID and topic.topic_id != NO_ID:
             known = broker.cluster.topic_name(topic.topic_id)
             name, refusal = (known, None) if known else (name, UnknownTopicId)
@@ -93,9 +94,7 @@ def produce(broker: Broker, request: ProduceRequest, context: RequestContext, an
     pending.done()
 
 
-def _refusal(
-    found: type[KafkaError] | None, name: str, acks: int, context: RequestContext
-) -> type[KafkaError] | None:
+def _refusal(found: type[KafkaError] | None, name: str, acks: int, context: RequestContext) -> type[KafkaError] | None:
     if found is not None:
         return found
     if acks not in (-1, 0, 1):
@@ -103,5 +102,3 @@ def _refusal(
     if name == CONSUMER_OFFSETS and context.client_id != ADMIN_CLIENT_ID:
         return InvalidTopicException
     return None
-
-

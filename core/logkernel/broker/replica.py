@@ -51,7 +51,13 @@ class Replica:
     )
 
     def __init__(
-        self, broker: Broker, name: TopicPartition, topic_id: UUID, disk_log: Log, leader: Leader, settings: TopicSettings
+        self,
+        broker: Broker,
+        name: TopicPartition,
+        topic_id: UUID,
+        disk_log: Log,
+        leader: Leader,
+        settings: TopicSettings,
     ) -> None:
         self._broker = broker
         self.name = name

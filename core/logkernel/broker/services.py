@@ -19,7 +19,7 @@ from logkernel.partition.effects import Outcome
 from logkernel.record.decode import decode_all
 from logkernel.record.encode import encode_batch
 from logkernel.record.validate import WritePolicy
-from logkernel.vocabulary import READ_UNCOMMITTED, Record, TopicPartition
+from logkernel.vocabulary import READ_UNCOMMITTED, TopicPartition
 
 if TYPE_CHECKING:
     from logkernel.broker.broker import Broker
@@ -124,7 +124,10 @@ class Shard:
     def failed(self, decision: Decision, outcome: Outcome) -> None:
         """Nothing of the decision holds: forget it, and refuse whoever waited for it."""
         log.error(
-            "service append failed: service=%s shard=%d error_code=%d", self.host.service.name, self.number, outcome.error_code
+            "service append failed: service=%s shard=%d error_code=%d",
+            self.host.service.name,
+            self.number,
+            outcome.error_code,
         )
         self.host.refuse([ticket for ticket, _ in decision.answers], CoordinatorNotAvailable.code)
         self.load()

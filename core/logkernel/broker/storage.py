@@ -146,7 +146,13 @@ class Storage:
         return self.directories.create(name, topic_id, wall_ms)
 
     def _lead(
-        self, broker: Broker, name: TopicPartition, topic_id: UUID, disk_log: Log, row: Partition, settings: TopicSettings
+        self,
+        broker: Broker,
+        name: TopicPartition,
+        topic_id: UUID,
+        disk_log: Log,
+        row: Partition,
+        settings: TopicSettings,
     ) -> Replica:
         leader = Leader(
             node_id=broker.node_id,
@@ -242,5 +248,3 @@ class _StateLog:
 
     def close(self) -> None:
         self._log.close()
-
-

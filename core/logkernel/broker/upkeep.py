@@ -97,7 +97,10 @@ class Upkeep:
         replica.leader.on_log_start(replica.log.start_offset)
         log.info(
             "segments deleted: partition=%s count=%d log_start_offset=%d reason=%s",
-            replica.name, len(dropped), replica.log.start_offset, step.reason,
+            replica.name,
+            len(dropped),
+            replica.log.start_offset,
+            step.reason,
         )
         self._broker.kernel.hook.logkernel_cleanup_done(
             topic=replica.name.topic,

@@ -84,9 +84,14 @@ class Leader:
         """Judge batches that were validated; offsets are assigned in place where they are accepted."""
         effects = Effects()
         if acks == -1 and len(self.isr) < self.min_isr:
-            effects.answer.append((ticket, _refused(NotEnoughReplicas(
-                f"{len(self.isr)} in-sync replicas, min.insync.replicas is {self.min_isr}"
-            ))))
+            effects.answer.append(
+                (
+                    ticket,
+                    _refused(
+                        NotEnoughReplicas(f"{len(self.isr)} in-sync replicas, min.insync.replicas is {self.min_isr}")
+                    ),
+                )
+            )
             return effects
         try:
             for facts in batches:
@@ -109,9 +114,7 @@ class Leader:
         effects.append = batches
         return effects
 
-    def on_appended(
-        self, batches: list[BatchFacts], acks: int, ticket: Any, wall_ms: int, deadline_ms: int
-    ) -> Effects:
+    def on_appended(self, batches: list[BatchFacts], acks: int, ticket: Any, wall_ms: int, deadline_ms: int) -> Effects:
         """The batches lie in the log; park or answer `ticket`. `deadline_ms` is monotonic."""
         effects = Effects()
         for facts in batches:
@@ -124,9 +127,7 @@ class Leader:
                 self._flushed = max(self._flushed, batches[0].base_offset)
             effects.persist = self._outstanding = end
             self.unflushed = 0
-        outcome = Outcome(
-            0, batches[0].base_offset, wall_ms if self.log_append_time else -1, self.log_start
-        )
+        outcome = Outcome(0, batches[0].base_offset, wall_ms if self.log_append_time else -1, self.log_start)
         if acks == -1 or effects.persist is not None:
             self._parked.append((end, ticket, outcome, deadline_ms))
         else:

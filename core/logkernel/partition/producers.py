@@ -33,7 +33,6 @@ def _no_codec(codec_id: int) -> Codec:
     raise CorruptMessage(f"a control batch is never compressed (codec {codec_id})")
 
 
-
 class ProducerStates:
     """All producers of one partition; also the ledger that storage feeds while it recovers a log."""
 

@@ -1,10 +1,10 @@
 """The high watermark: the offset below which every in-sync replica holds the log.
 
-    current  ends of the ISR (leader's first)   result   why
-    0        5                                  5        alone, the leader's end is everyone's
-    3        9, 7, 8                            7        the slowest in-sync replica rules
-    7        9, 4                               7        never back on a leader (a new member catches up first)
-    2        9, unknown (-1)                    2        who has not fetched yet holds nothing for sure
+current  ends of the ISR (leader's first)   result   why
+0        5                                  5        alone, the leader's end is everyone's
+3        9, 7, 8                            7        the slowest in-sync replica rules
+7        9, 4                               7        never back on a leader (a new member catches up first)
+2        9, unknown (-1)                    2        who has not fetched yet holds nothing for sure
 """
 
 from __future__ import annotations

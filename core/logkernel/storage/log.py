@@ -91,7 +91,7 @@ class Log(LogUpkeep):
             or active.times.is_full
             or self._is_old(active, batches, wall_ms)
         ) and (active.size or last - active.base > MAX_RELATIVE):
-            self.roll(wall_ms, first.base_offset if active.size == 0 else None)
+            self.roll(wall_ms, first.base_offset if last - self.end_offset > MAX_RELATIVE else None)
             active = self._active
         elif size > MAX_RELATIVE:
             raise RecordListTooLarge(f"{self.name}: {len(data)} bytes do not fit a segment")

@@ -119,7 +119,7 @@ class LogUpkeep:
         return topic_id
 
     def roll(self, wall_ms: int, base: int | None = None) -> None:
-        """Close the active segment and start one at the log end, or at `base` above it where it is empty."""
+        """Close the active segment and start one at the log end, or at `base` above it (in a log with gaps)."""
         self._check()
         old = self._active
         base = self.end_offset if base is None else base

@@ -172,6 +172,7 @@ def decode_offset(value: bytes) -> CommittedOffset:
     metadata = reader.string()
     commit_ms = reader.i64()
     expire_ms = reader.i64() if version == 1 else NO_TIME
+    reader.tags()
     return CommittedOffset(offset, leader_epoch, metadata, commit_ms, expire_ms)
 
 
@@ -179,7 +180,7 @@ def decode_group(value: bytes) -> GroupMetadata:
     """Raises `CorruptMessage` for bytes that are no group value of versions 0 to 4."""
     reader = _Reader(value)
     version = reader.version("group value")
-    return GroupMetadata(
+    found = GroupMetadata(
         protocol_type=reader.string(),
         generation=reader.i32(),
         protocol=reader.nullable_string(),
@@ -187,6 +188,8 @@ def decode_group(value: bytes) -> GroupMetadata:
         state_ms=reader.i64() if version >= 2 else NO_TIME,
         members=tuple(_members(reader, version)),
     )
+    reader.tags()
+    return found
 
 
 def _members(reader: _Reader, version: int) -> Iterator[MemberMetadata]:

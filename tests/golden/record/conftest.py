@@ -13,7 +13,12 @@ from logkernel.plugins.compression import gzip, lz4, snappy, zstd
 from logkernel.record import codec, pure
 
 LOOPS = ("walk", "decode_records", "encode_records", "columns", "murmur2")
-PLUGINS: dict[int, tuple[str, ModuleType]] = {1: ("gzip", gzip), 2: ("snappy", snappy), 3: ("lz4", lz4), 4: ("zstd", zstd)}
+PLUGINS: dict[int, tuple[str, ModuleType]] = {
+    1: ("gzip", gzip),
+    2: ("snappy", snappy),
+    3: ("lz4", lz4),
+    4: ("zstd", zstd),
+}
 
 
 @pytest.fixture(params=["pure", "compiled"], autouse=True)
@@ -21,7 +26,9 @@ def loops(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> No
     """Everything runs on plain Python and on the compiled codec."""
     module: object = pure
     if request.param == "compiled":
-        module = pytest.importorskip("logkernel.record._codec", reason="the compiled codec was not built", exc_type=ImportError)
+        module = pytest.importorskip(
+            "logkernel.record._codec", reason="the compiled codec was not built", exc_type=ImportError
+        )
     for name in LOOPS:
         monkeypatch.setattr(codec, name, getattr(module, name))
 

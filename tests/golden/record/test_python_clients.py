@@ -64,7 +64,9 @@ def test_we_read_theirs(client: str, name: str, transactional: bool, codec_for: 
     assert checked.data is data
     (facts,) = checked.batches
     assert (facts.codec_id, facts.is_transactional, facts.count) == (codec_id, transactional, len(RECORDS))
-    assert (facts.producer_id, facts.producer_epoch, facts.base_sequence) == ((4242, 3, 17) if transactional else (-1,) * 3)
+    assert (facts.producer_id, facts.producer_epoch, facts.base_sequence) == (
+        (4242, 3, 17) if transactional else (-1,) * 3
+    )
     assert facts.max_timestamp_ms == T0 + 9_000_000_000
     found = decode_all(data, codec_for)
     assert [record.offset for record in found] == list(range(len(RECORDS)))
@@ -101,7 +103,9 @@ def test_they_read_ours(client: str, name: str, codec_for: CodecFor) -> None:
 
 
 # The clients write no lz4 in magic 0; Java's golden covers it.
-LEGACY = [(*pair, magic) for pair in COMBINATIONS for magic in (0, 1) if pair[1] != "zstd" and (pair[1], magic) != ("lz4", 0)]
+LEGACY = [
+    (*pair, magic) for pair in COMBINATIONS for magic in (0, 1) if pair[1] != "zstd" and (pair[1], magic) != ("lz4", 0)
+]
 
 
 @pytest.mark.parametrize(("client", "name", "magic"), LEGACY)

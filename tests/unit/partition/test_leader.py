@@ -55,14 +55,14 @@ def test_parked_answers_time_out():
     write(machine, [batch()], deadline=100)
     assert machine.next_deadline() == 100
     assert machine.on_expired(99).answer == []
-    (ticket, outcome), = machine.on_expired(100).answer
+    ((ticket, outcome),) = machine.on_expired(100).answer
     assert (ticket, outcome.error_code) == ("t", RequestTimedOut.code)
     assert machine.next_deadline() is None
 
 
 def test_too_few_replicas_refuse_acks_all_only():
     machine = leader(min_isr=2)
-    (_, outcome), = machine.on_produce([batch()], -1, "t").answer
+    ((_, outcome),) = machine.on_produce([batch()], -1, "t").answer
     assert outcome.error_code == NotEnoughReplicas.code
     assert machine.on_produce([batch()], 1, "t").append is not None
 
@@ -90,7 +90,7 @@ def test_a_partial_flush_promises_no_more_than_it_covered():
 def test_failed_append_leaves_the_state_as_it_was():
     machine = leader()
     machine.on_produce([batch(5)], 1, "t")
-    (_, outcome), = machine.on_append_failed("t", KafkaStorageError("gone")).answer
+    ((_, outcome),) = machine.on_append_failed("t", KafkaStorageError("gone")).answer
     assert outcome.error_code == KafkaStorageError.code
     assert machine.log_end == 10
     assert machine.on_produce([batch()], 1, "t").append[0].base_offset == 10
@@ -103,16 +103,16 @@ def test_duplicate_is_answered_with_its_first_offset_and_gap_is_refused():
     effects = machine.on_produce([batch(2, producer_id=7, epoch=0, sequence=0)], -1, "again")
     assert effects.append is None
     assert effects.answer[0][1].base_offset == 10
-    (_, outcome), = machine.on_produce([batch(1, producer_id=7, epoch=0, sequence=9)], -1, "gap").answer
+    ((_, outcome),) = machine.on_produce([batch(1, producer_id=7, epoch=0, sequence=9)], -1, "gap").answer
     assert outcome.error_code == OutOfOrderSequenceNumber.code
 
 
 def test_old_epoch_is_fenced_and_new_epoch_starts_at_zero():
     machine = leader()
     write(machine, [batch(1, producer_id=7, epoch=4, sequence=0)])
-    (_, outcome), = machine.on_produce([batch(1, producer_id=7, epoch=3, sequence=1)], -1, "t").answer
+    ((_, outcome),) = machine.on_produce([batch(1, producer_id=7, epoch=3, sequence=1)], -1, "t").answer
     assert outcome.error_code == InvalidProducerEpoch.code
-    (_, outcome), = machine.on_produce([batch(1, producer_id=7, epoch=5, sequence=1)], -1, "t").answer
+    ((_, outcome),) = machine.on_produce([batch(1, producer_id=7, epoch=5, sequence=1)], -1, "t").answer
     assert outcome.error_code == OutOfOrderSequenceNumber.code
     assert machine.on_produce([batch(1, producer_id=7, epoch=5, sequence=0)], -1, "t").append
 
@@ -128,7 +128,7 @@ def test_only_five_batches_are_remembered():
     for sequence in range(6):
         write(machine, [batch(1, producer_id=7, epoch=0, sequence=sequence)])
     assert machine.on_produce([batch(1, producer_id=7, epoch=0, sequence=1)], -1, "t").answer[0][1].base_offset == 11
-    (_, outcome), = machine.on_produce([batch(1, producer_id=7, epoch=0, sequence=0)], -1, "t").answer
+    ((_, outcome),) = machine.on_produce([batch(1, producer_id=7, epoch=0, sequence=0)], -1, "t").answer
     assert outcome.error_code == OutOfOrderSequenceNumber.code
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
+from itertools import pairwise
 from pathlib import Path
 from types import ModuleType
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from logkernel.contracts import Partitioner
@@ -56,6 +57,7 @@ def test_keys_go_where_java_sends_them(name: str) -> None:
 
 
 @given(key=st.binary(max_size=64))
+@settings(deadline=None)
 def test_keys_go_where_python_clients_send_them(key: bytes) -> None:
     theirs = pytest.importorskip("aiokafka.partitioner").murmur2
     assert pure.murmur2(key) & 0x7FFFFFFF == theirs(key) & 0x7FFFFFFF
@@ -78,6 +80,7 @@ def test_it_is_what_it_says(name: str) -> None:
     steps=st.lists(st.tuples(st.none() | st.binary(max_size=4), st.booleans()), max_size=50),
     data=st.data(),
 )
+@settings(deadline=None)
 def test_every_answer_is_a_partition_and_the_seed_decides(
     name: str, seed: int, partitions: int, steps: list[tuple[bytes | None, bool]], data: st.DataObject
 ) -> None:
@@ -103,7 +106,7 @@ def test_default_sticks_until_a_batch_is_full() -> None:
         assert {partitioner.partition(None, b"", 6, everywhere) for _ in range(5)} == {first}
         partitioner.on_batch_full(first)
         seen.append(first)
-    assert all(one != other for one, other in zip(seen, seen[1:], strict=False))
+    assert all(one != other for one, other in pairwise(seen))
     assert set(Counter(seen)) == set(everywhere)
     assert min(Counter(seen).values()) > 15
 

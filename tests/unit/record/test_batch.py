@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from logkernel.errors import CorruptMessage
@@ -87,6 +87,7 @@ def test_max_timestamp_gets_a_new_crc() -> None:
 
 
 @given(st.integers(0, 70), st.integers(1, 255))
+@settings(deadline=None)
 def test_any_flip_is_found(at: int, mask: int) -> None:
     """All but the two fields that a leader assigns is guarded by length or CRC."""
     data = made(1)

@@ -18,9 +18,7 @@ from logkernel.vocabulary import Record
 
 CodecFor = Callable[[int], Codec]
 blobs = st.none() | st.binary(max_size=100)
-records = st.lists(
-    st.builds(Record, blobs, blobs, st.just(()), st.integers(0, 2**45)), min_size=1, max_size=20
-)
+records = st.lists(st.builds(Record, blobs, blobs, st.just(()), st.integers(0, 2**45)), min_size=1, max_size=20)
 
 
 def codec_of(codec_for: CodecFor, codec_id: int) -> Codec | None:
@@ -28,7 +26,7 @@ def codec_of(codec_for: CodecFor, codec_id: int) -> Codec | None:
 
 
 @given(made=records, codec_id=st.integers(0, 4), base=st.integers(0, 2**60))
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
 def test_round_trip(codec_for: CodecFor, made: list[Record], codec_id: int, base: int) -> None:
     data = encode_batch(made, base_offset=base, codec=codec_of(codec_for, codec_id))
     facts = parse_header(data, 0)
@@ -102,14 +100,17 @@ def test_markers(codec_for: CodecFor) -> None:
     assert parse_marker(Record(b"\0\0\0\x02", b"")) is None
 
 
-@pytest.mark.parametrize("record", [
-    Record(None, b"\0\0\0\0\0\0"),
-    Record(b"\0\0\0", b"\0\0\0\0\0\0"),
-    Record(b"\xff\xff\0\0", b"\0\0\0\0\0\0"),
-    Record(b"\0\0\0\0", None),
-    Record(b"\0\0\0\0", b"\0\0\0\0\0"),
-    Record(b"\0\0\0\0", b"\xff\xff\0\0\0\0"),
-])
+@pytest.mark.parametrize(
+    "record",
+    [
+        Record(None, b"\0\0\0\0\0\0"),
+        Record(b"\0\0\0", b"\0\0\0\0\0\0"),
+        Record(b"\xff\xff\0\0", b"\0\0\0\0\0\0"),
+        Record(b"\0\0\0\0", None),
+        Record(b"\0\0\0\0", b"\0\0\0\0\0"),
+        Record(b"\0\0\0\0", b"\xff\xff\0\0\0\0"),
+    ],
+)
 def test_rotten_markers(record: Record) -> None:
     with pytest.raises(InvalidRecord):
         parse_marker(record)

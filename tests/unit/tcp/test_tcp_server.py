@@ -9,7 +9,6 @@ import os
 import socket
 import struct
 import threading
-
 from pathlib import Path
 from typing import Any
 

@@ -1,0 +1,302 @@
+"""A pure host for the groups machine: an in-memory log, a clock that is moved by hand, answers by ticket.
+
+It does what the broker's shell does: append, replay, answer; where the append fails, refuse, and rebuild the machine from
+the log. After every event it checks that what is durable in the machine is what its log folds to.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from typing import Any
+from uuid import UUID
+
+import pytest
+from attrs import define, field
+
+from logkernel.contracts import Decision, RequestContext
+from logkernel.plugins.services.groups import logkernel_service
+from logkernel.plugins.services.groups.state import State
+from logkernel.requests.groups import (
+    HeartbeatRequest,
+    JoinGroupRequest,
+    JoinGroupRequestProtocol,
+    LeaveGroupRequest,
+    MemberIdentity,
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopics,
+    SyncGroupRequest,
+    SyncGroupRequestAssignment,
+)
+from logkernel.vocabulary import NO_ID, Record
+
+NEWEST = frozenset({"member_id_required", "static_members", "skip_assignment", "group_not_found"})
+OLD = frozenset({"static_members"})
+START_WALL_MS = 1_700_000_000_000
+
+
+@define
+class Topics:
+    """A `ClusterView` of topics alone."""
+
+    partitions: dict[str, int]
+    ids: dict[str, UUID] = field(factory=dict)
+
+    def partition_count(self, topic: str) -> int | None:
+        return self.partitions.get(topic)
+
+    def topic_id(self, topic: str) -> UUID | None:
+        return self.ids.get(topic)
+
+    def topic_name(self, topic_id: UUID) -> str | None:
+        return next((name for name, found in self.ids.items() if found == topic_id), None)
+
+    def brokers(self, listener: str) -> list[tuple[int, str, int, str | None]]:
+        return [(1, "localhost", 9092, None)]
+
+
+class World:
+    """One shard of the service in a host."""
+
+    def __init__(self, settings: dict[str, Any] | None = None, group: str = "g") -> None:
+        self.group_id = group
+        self.settings = settings or {}
+        self.topics = Topics({"orders": 4, "other": 2}, {"orders": UUID(int=77), "other": UUID(int=78)})
+        self.log: list[Record] = []
+        self.mono_ms = 0
+        self.wall_ms = START_WALL_MS
+        self.fail_next = 0
+        """Error code with which the next append fails."""
+        self.answers: dict[int, Any] = {}
+        self.parked: dict[int, Any] = {}
+        self._tickets = 0
+        self._ids = 0
+        self.load()
+
+    # ------------------------------------------------------------ the host
+
+    def _next_id(self) -> str:
+        self._ids += 1
+        return f"id{self._ids}"
+
+    def load(self) -> None:
+        """Build the machine from the log alone."""
+        self.service = logkernel_service(name="groups", settings=self.settings, cluster=self.topics)
+        self.machine = self.service.machine(0, self._next_id)
+        for record in self.log:
+            self.machine.replay(record)
+        self.run(self.machine.on_loaded(self.wall_ms, self.mono_ms))
+
+    def crash(self) -> None:
+        """The broker is gone and comes back: connections, and so what was parked, are lost."""
+        self.parked.clear()
+        self.load()
+
+    def run(self, decision: Decision) -> None:
+        if decision.records and self.fail_next:
+            self._fail(decision)
+            return
+        for record in decision.records:
+            record.offset = len(self.log)
+            self.log.append(record)
+            self.machine.replay(record)
+        for ticket, response in [*decision.replies, *decision.answers]:
+            self._deliver(ticket, response)
+        self.check()
+
+    def _fail(self, decision: Decision) -> None:
+        code, self.fail_next = self.fail_next, 0
+        for ticket, response in decision.replies:
+            self._deliver(ticket, response)
+        for ticket in list(self.parked):
+            self._deliver(ticket, self.service.refusal(self.parked[ticket], code))
+        self.load()
+
+    def _deliver(self, ticket: int, response: Any) -> None:
+        assert ticket in self.parked, f"ticket {ticket} is answered twice"
+        del self.parked[ticket]
+        self.answers[ticket] = response
+
+    def send(self, request: Any, capabilities: frozenset[str] = NEWEST, client_id: str = "c") -> int:
+        self._tickets += 1
+        ticket = self._tickets
+        self.parked[ticket] = request
+        context = RequestContext(client_id, "10.0.0.1", capabilities=capabilities)
+        self.run(self.machine.on_request(request, context, ticket, self.wall_ms, self.mono_ms))
+        return ticket
+
+    def ask(self, request: Any, capabilities: frozenset[str] = NEWEST) -> Any:
+        """The answer, which must come at once."""
+        return self.answers.pop(self.send(request, capabilities))
+
+    def to(self, mono_ms: int) -> None:
+        """Let time pass to `mono_ms`, with the timers at their times."""
+        for _ in range(100_000):
+            due = self.machine.next_deadline()
+            if due is None or due > mono_ms:
+                break
+            assert due > self.mono_ms, "a deadline that does not move"
+            self._at(due)
+            self.run(self.machine.on_timer(self.wall_ms, self.mono_ms))
+        else:
+            raise AssertionError("timers without end")
+        self._at(mono_ms)
+
+    def after(self, ms: int) -> None:
+        self.to(self.mono_ms + ms)
+
+    def _at(self, mono_ms: int) -> None:
+        self.wall_ms += mono_ms - self.mono_ms
+        self.mono_ms = mono_ms
+
+    # ------------------------------------------------------------ invariants
+
+    def check(self) -> None:
+        fresh = self.service.machine(0, self._next_id)
+        for record in self.log:
+            fresh.replay(record)
+        for group_id, group in self.machine.groups.items():
+            self._check_group(group)
+            kept = fresh.groups.get(group_id)
+            assert group.offsets == (kept.offsets if kept else {})
+            if kept is not None and group.state in (State.EMPTY, State.STABLE):
+                assert durable(group) == durable(kept)
+        assert set(fresh.groups) <= set(self.machine.groups)
+
+    def _check_group(self, group: Any) -> None:
+        assert not group.is_unused, "an unused group is kept"
+        assert group.static == {m.instance_id: m.member_id for m in group.members.values() if m.instance_id is not None}
+        assert (group.leader in group.members) if group.members else group.leader is None
+        assert group.joining == sum(m.join_ticket is not None for m in group.members.values())
+        assert not group.pending & set(group.members)
+        if group.state in (State.EMPTY, State.STABLE):
+            assert not any(m.join_ticket or m.sync_ticket for m in group.members.values())
+        for member in group.members.values():
+            assert ("session", group.group_id, member.member_id) in self.machine._shard.timers
+            for ticket in (member.join_ticket, member.sync_ticket):
+                assert ticket is None or ticket in self.parked
+        for key in self.machine._shard.timers._due:
+            if key[0] == "session" and key[1] == group.group_id:
+                assert key[2] in group.members or key[2] in group.pending, f"{key} outlives its member"
+
+    @property
+    def group(self) -> Any:
+        return self.machine.groups.get(self.group_id)
+
+    @property
+    def state(self) -> str:
+        return self.group.state.value if self.group else "Dead"
+
+    # ------------------------------------------------------------ what clients say
+
+    def join(
+        self,
+        member_id: str = "",
+        *,
+        instance: str | None = None,
+        protocols: dict[str, bytes] | None = None,
+        session_ms: int = 10_000,
+        rebalance_ms: int = 60_000,
+        kind: str = "consumer",
+        capabilities: frozenset[str] = NEWEST,
+    ) -> int:
+        listed = [JoinGroupRequestProtocol(n, m) for n, m in (protocols or {"range": subscription("orders")}).items()]
+        request = JoinGroupRequest(self.group_id, session_ms, member_id, kind, listed, rebalance_ms, instance)
+        return self.send(request, capabilities)
+
+    def enter(self, **more: Any) -> tuple[str, int]:
+        """A dynamic member comes by way of MEMBER_ID_REQUIRED: its id, and the ticket of its second JoinGroup."""
+        answer = self.answers.pop(self.join(**more))
+        assert answer.error_code == 79
+        return answer.member_id, self.join(answer.member_id, **more)
+
+    def sync(
+        self, member_id: str, generation: int, assignments: dict[str, bytes] | None = None, instance: str | None = None
+    ) -> int:
+        parts = [SyncGroupRequestAssignment(who, what) for who, what in (assignments or {}).items()]
+        return self.send(SyncGroupRequest(self.group_id, generation, member_id, parts, instance, "consumer", "range"))
+
+    def beat(self, member_id: str, generation: int, instance: str | None = None) -> int:
+        return int(self.ask(HeartbeatRequest(self.group_id, generation, member_id, instance)).error_code)
+
+    def leave(self, member_id: str = "", instance: str | None = None) -> int:
+        request = LeaveGroupRequest(self.group_id, members=[MemberIdentity(member_id, instance)])
+        return int(self.ask(request).members[0].error_code)
+
+    def commit(
+        self,
+        offset: int,
+        member_id: str = "",
+        generation: int = -1,
+        *,
+        topic: str = "orders",
+        partition: int = 0,
+        metadata: str | None = None,
+        topic_id: UUID = NO_ID,
+        retention_ms: int = -1,
+        capabilities: frozenset[str] = NEWEST,
+    ) -> int:
+        row = OffsetCommitRequestPartition(partition, offset, metadata, 5)
+        topics = [OffsetCommitRequestTopic(topic, [row], topic_id)]
+        request = OffsetCommitRequest(self.group_id, generation, member_id, retention_ms, topics)
+        return int(self.ask(request, capabilities).topics[0].partitions[0].error_code)
+
+    def fetch(self, topic: str = "orders", partition: int = 0) -> int:
+        """The committed offset, -1 where there is none."""
+        asked = OffsetFetchRequestGroup(self.group_id, [OffsetFetchRequestTopics(topic, [partition])])
+        row = self.ask(OffsetFetchRequest(groups=[asked])).groups[0].topics[0].partitions[0]
+        assert row.error_code == 0
+        return int(row.committed_offset)
+
+    def stable(self, members: int = 1, **more: Any) -> tuple[list[str], int]:
+        """A Stable group of so many dynamic members, the leader first: ids, generation."""
+        entered = [self.enter(**more) for _ in range(members)]
+        while entered[0][1] in self.parked:
+            self.to(self.machine.next_deadline())
+        joined = [self.answers.pop(ticket) for _, ticket in entered]
+        generation = joined[0].generation_id
+        ids = sorted((answer.member_id for answer in joined), key=lambda one: one != joined[0].leader)
+        tickets = [self.sync(who, generation) for who in ids[1:]]
+        tickets.append(self.sync(ids[0], generation, {who: who.encode() for who in ids}))
+        assert [self.answers.pop(ticket).error_code for ticket in tickets] == [0] * members
+        assert self.state == "Stable"
+        return ids, generation
+
+
+def durable(group: Any) -> Any:
+    members = {
+        m.member_id: (m.instance_id, m.client_id, m.assignment, m.metadata(group.protocol), m.session_timeout_ms)
+        for m in group.members.values()
+    }
+    protocol = group.protocol if group.members else None
+    return group.state, group.generation, group.protocol_type, protocol, group.leader, group.state_ms, members
+
+
+def subscription(*topics: str) -> bytes:
+    names = b"".join(struct.pack(">h", len(topic)) + topic.encode() for topic in topics)
+    return struct.pack(">hi", 1, len(topics)) + names + struct.pack(">ii", -1, 0)
+
+
+@pytest.fixture
+def world() -> World:
+    return World()
+
+
+@pytest.fixture
+def make_world() -> Callable[..., World]:
+    return World
+
+
+@pytest.fixture
+def subscribe() -> Callable[..., bytes]:
+    return subscription
+
+
+@pytest.fixture
+def old() -> frozenset[str]:
+    """Capabilities of a client that does not know MEMBER_ID_REQUIRED."""
+    return OLD

@@ -1,0 +1,380 @@
+"""Append, read, roll, flush, drop, truncate, close."""
+
+from __future__ import annotations
+
+import errno
+import random
+
+import pytest
+
+from logkernel.errors import CorruptMessage, KafkaStorageError, OffsetOutOfRange
+from logkernel.record.batch import batches
+from logkernel.vocabulary import AbortedTxn, LogPosition
+
+
+def test_what_is_appended_is_read_over_many_segments(store):
+    log = store.open()
+    chance = random.Random(3)
+    for _ in range(200):
+        store.append(log, chance.randint(1, 5), size=chance.randint(0, 300))
+    assert len(log.facts()) > 20
+    everything = store.records(log)
+    assert [offset for offset, _ in everything] == list(range(log.end_offset))
+    for start in chance.sample(range(log.end_offset), 60):
+        assert store.records(log, start, step=chance.choice((1, 100, 5000))) == everything[start:]
+    store.check_indexes(log)
+    assert log.size_bytes == sum(facts.size_bytes for facts in log.facts())
+
+
+def test_file_names_and_a_roll_by_size(store):
+    log = store.open()
+    while len(log.facts()) < 3:
+        store.append(log, size=900)
+    bases = [facts.base_offset for facts in log.facts()]
+    assert bases == [0, 4, 8]
+    assert [store.rolled[0][0], store.rolled[1][0]] == [0, 4]
+    assert store.rolled[0][1] == store.disk.size(f"{log.folder}/{0:020d}.log")
+    assert [name for name in store.names() if name.startswith("00000000000000000004")] == [
+        f"{4:020d}.index", f"{4:020d}.log", f"{4:020d}.snapshot", f"{4:020d}.timeindex",
+    ]  # fmt: skip
+    assert [facts.next_offset for facts in log.facts()] == [4, 8, log.end_offset]
+    assert [facts.active for facts in log.facts()] == [False, False, True]
+
+
+def test_roll_by_time_counts_in_record_time(store):
+    log = store.open(settings=store.settings(segment_ms=1000, segment_jitter_ms=400), jitter=0.5)
+    store.append(log, timestamp=5000)
+    store.append(log, timestamp=5800)
+    assert len(log.facts()) == 1
+    store.append(log, timestamp=5801)
+    assert len(log.facts()) == 2, "800 ms are over"
+
+
+def test_roll_by_wall_time_without_timestamps(store):
+    log = store.open(settings=store.settings(segment_ms=1000), wall_ms=100)
+    store.append(log, timestamp=-1, wall_ms=1000)
+    store.append(log, timestamp=-1, wall_ms=1100)
+    assert len(log.facts()) == 1
+    store.append(log, timestamp=-1, wall_ms=1101)
+    assert len(log.facts()) == 2
+
+
+def test_roll_by_time_goes_on_after_reopening(store):
+    log = store.open(settings=store.settings(segment_ms=1000))
+    for n in range(20):
+        store.append(log, size=50, timestamp=5000 + n)
+    log.close()
+    log = store.open(settings=store.settings(segment_ms=1000), clean=True)
+    store.append(log, timestamp=6001)
+    assert len(log.facts()) == 2
+
+
+def test_roll_when_an_index_is_full(store):
+    log = store.open(settings=store.settings(segment_index_bytes=48, index_interval_bytes=1, segment_bytes=1 << 20))
+    for _ in range(20):
+        store.append(log)
+    sizes = [store.disk.size(f"{log.folder}/{facts.base_offset:020d}.timeindex") for facts in log.facts()[:-1]]
+    assert len(sizes) >= 3
+    assert max(sizes) <= 48
+
+
+def test_roll_where_relative_offsets_would_overflow(store):
+    log = store.open()
+    store.append(log)
+    store.put(log, store.batch(log, base_offset=2**31 - 1))
+    assert len(log.facts()) == 1
+    store.put(log, store.batch(log, base_offset=2**31))
+    assert [facts.base_offset for facts in log.facts()] == [0, 2**31]
+    store.put(log, store.batch(log, base_offset=2**40))
+    assert [offset for offset, _ in store.records(log)] == [0, 2**31 - 1, 2**31, 2**40]
+    log.close()
+    again = store.open(clean=True)
+    assert again.end_offset == 2**40 + 1
+    assert [offset for offset, _ in store.records(again)] == [0, 2**31 - 1, 2**31, 2**40]
+
+
+def test_an_empty_log_takes_a_far_first_offset(store):
+    log = store.open()
+    store.put(log, store.batch(log, base_offset=2**33))
+    assert [facts.base_offset for facts in log.facts()] == [2**33 - 0]
+    assert store.records(log, 2**33) == [(2**33, bytes([65 + 2**33 % 26]) * 50)]
+
+
+def test_read_bounds(store):
+    log = store.open()
+    for _ in range(3):
+        store.append(log, 2)
+    size = log.size_bytes // 3
+    assert log.read(6, 100) is None
+    for offset in (-1, 7):
+        with pytest.raises(OffsetOutOfRange):
+            log.read(offset, 100)
+    assert log.read(1, 1).size == size, "the first batch comes whole"
+    assert log.read(0, 1, min_one=False).size == 1
+    assert log.read(0, 0, min_one=False) is None
+    assert (log.read(2, 10**6).position, log.read(2, 10**6).size) == (size, 2 * size)
+    assert log.read(0, size + 5).size == size + 5, "later batches may be cut off"
+
+
+def test_read_ends_at_the_watermark(store):
+    log = store.open()
+    for _ in range(12):
+        store.append(log, 1, size=800)
+    end = log.position_of(6)
+    assert end == LogPosition(6, 4, 2 * (log.facts()[0].size_bytes // 4))
+    got = []
+    offset = 0
+    while piece := (log.read(offset, 10**6, end) if offset < 6 else None):
+        found = list(batches(piece.read()))
+        got += [facts.base_offset for facts in found]
+        offset = found[-1].last_offset + 1
+    assert got == [0, 1, 2, 3, 4, 5]
+    assert log.read(6, 10**6, end) is None
+    assert log.read(9, 10**6, end) is None
+    assert log.position_of(12) == LogPosition(12, 8, log.facts()[-1].size_bytes)
+    with pytest.raises(OffsetOutOfRange):
+        log.position_of(13)
+
+
+def test_gaps_of_a_compacted_log_are_stepped_over(store):
+    log = store.open(settings=store.settings(cleanup_policy=("compact",)))
+    for base in (3, 10, 11, 40, 300):
+        store.put(log, store.batch(log, base_offset=base, size=1500))
+    offsets = [3, 10, 11, 40, 300]
+    assert len(log.facts()) > 1
+    for start in (0, 4, 11, 12, 41, 299):
+        assert [offset for offset, _ in store.records(log, start)] == [each for each in offsets if each >= start]
+    with pytest.raises(CorruptMessage):
+        store.put(log, store.batch(log, base_offset=300))
+
+
+def test_the_position_table_forgets_but_the_index_knows(store, monkeypatch):
+    monkeypatch.setattr("logkernel.storage.segment.TABLE_BATCHES", 8)
+    log = store.open(settings=store.settings(segment_bytes=1 << 20))
+    for _ in range(100):
+        store.append(log, 2)
+    assert len(log._active._last) < 16
+    assert [offset for offset, _ in store.records(log)] == list(range(200))
+    store.check_indexes(log)
+
+
+def test_a_slice_outlives_close_drop_and_delete(store):
+    log = store.open()
+    for _ in range(10):
+        store.append(log, size=900)
+    piece = log.read(0, 10**6)
+    kept = piece.read()
+    log.drop_before(8, 0)
+    log.purge(10**9)
+    assert piece.read() == kept
+    tail = log.read(9, 10**6)
+    log.close()
+    store.open(clean=True).delete()
+    assert tail.read()
+    assert "t-0" not in store.disk.listdir(store.root)
+
+
+def test_drop_before_deletes_after_the_delay(store):
+    log = store.open()
+    for n in range(20):
+        store.append(log, size=900, epoch=n)
+    dropped = log.drop_before(10, 1000)
+    assert [facts.base_offset for facts in dropped] == [0, 4]
+    assert (log.start_offset, log.facts()[0].base_offset) == (10, 8)
+    assert f"{0:020d}.log.deleted" in store.names()
+    assert f"{4:020d}.snapshot.deleted" in store.names()
+    assert log.purge(1000 + 59_999) == 0
+    assert log.purge(1000 + 60_000) == 7
+    assert not [name for name in store.names() if name.endswith(".deleted")]
+    assert [offset for offset, _ in store.records(log)] == list(range(10, 20))
+    assert log.epochs.entries[0] == (10, 10)
+    with pytest.raises(OffsetOutOfRange):
+        log.read(9, 100)
+    with pytest.raises(OffsetOutOfRange):
+        log.drop_before(21, 0)
+
+
+def test_drop_before_the_end_drops_the_active_segment_too(store):
+    log = store.open()
+    store.append(log, 5)
+    assert len(log.drop_before(5, 0)) == 1
+    assert (log.start_offset, log.end_offset, log.size_bytes) == (5, 5, 0)
+    store.append(log)
+    log.close()
+    assert [offset for offset, _ in store.records(store.open(clean=True))] == [5]
+
+
+@pytest.mark.parametrize("target", [0, 1, 2, 3, 9, 10, 11, 19, 20, 35, 39, 40, 44])
+def test_truncate(store, target):
+    log = store.open()
+    for n in range(20):
+        store.append(log, 2, size=300, epoch=n // 5, producer_id=7, producer_epoch=0, base_sequence=2 * n)
+    before = store.records(log)
+    log.flush()
+    log.truncate_to(target)
+    end = min(target - target % 2, 40)
+    assert log.end_offset == end
+    assert store.records(log) == before[:end]
+    store.check_indexes(log)
+    assert log.recovery_point <= end
+    assert all(entry.start_offset < end for entry in log.epochs.entries)
+    last = [each.batches[-1][1] for each in store.ledger.entries()]
+    assert last == ([end - 1] if end else [])
+    store.append(log, 1, epoch=9)
+    for clean in (False, True):
+        again = store.open(clean=clean)
+        assert [offset for offset, _ in store.records(again)] == list(range(end + 1))
+        assert again.epochs.latest == 9
+        again.close()
+
+
+def test_truncate_fully(store):
+    log = store.open()
+    for _ in range(12):
+        store.append(log, size=900)
+    log.truncate_fully_and_start_at(1000)
+    assert (log.start_offset, log.end_offset, log.size_bytes) == (1000, 1000, 0)
+    store.append(log)
+    log.close()
+    log = store.open(clean=True)
+    assert [offset for offset, _ in store.records(log)] == [1000]
+
+
+def test_flush_moves_the_recovery_point(store):
+    log = store.open()
+    for _ in range(6):
+        store.append(log, size=900)
+    assert (log.recovery_point, log.unflushed_records) == (0, 6)
+    log.flush(4)
+    assert (log.recovery_point, log.unflushed_records) == (4, 2)
+    flush = log.begin_flush()
+    store.append(log)
+    flush.run()
+    log.end_flush(flush, 77)
+    assert (log.recovery_point, log.unflushed_records, log.last_flush_ms) == (6, 1, 77)
+
+
+def test_clean_close_and_open_needs_no_scan(store, new_ledger):
+    log = store.open()
+    for n in range(30):
+        store.append(log, 2, size=200, producer_id=5, producer_epoch=1, base_sequence=2 * n)
+    log.close()
+    assert not [name for name in store.names() if name.endswith((".deleted", ".tmp"))]
+    assert f"{60:020d}.snapshot" in store.names()
+    for facts in log.facts():
+        for suffix, size in ((".index", 8), (".timeindex", 12)):
+            data = store.bytes(f"{facts.base_offset:020d}{suffix}")
+            assert len(data) % size == 0
+            assert not data or data[-size:] != bytes(size), "trimmed"
+    ledger = new_ledger()
+    log = store.open(clean=True, producers=ledger)
+    assert ledger.replayed == 0
+    assert ledger.entries()[0].batches == [(59, 59, 1, 1001)]
+    assert (log.end_offset, log.recovery_point) == (60, 60)
+    store.append(log)
+    assert [offset for offset, _ in store.records(log)] == list(range(61))
+    store.check_indexes(log)
+
+
+def test_an_idle_log_is_closed_without_a_write(simulated):
+    store = simulated()
+    log = store.open()
+    store.append(log)
+    log.close()
+    log = store.open(clean=True)
+    before = store.disk.operations
+    log.close()
+    assert store.disk.operations == before
+
+
+def test_a_failed_append_leaves_the_log_as_it_was(simulated):
+    store = simulated()
+    log = store.open()
+    store.append(log, 3)
+    store.disk.fail_at(store.disk.operations + 1, errno.ENOSPC)
+    with pytest.raises(OSError):
+        store.append(log, 3)
+    assert log.end_offset == 3
+    store.append(log, 2)
+    assert [offset for offset, _ in store.records(log)] == [0, 1, 2, 3, 4]
+    log.close()
+    assert [offset for offset, _ in store.records(store.open(clean=True))] == [0, 1, 2, 3, 4]
+
+
+def test_an_offline_log_refuses_everything(store):
+    log = store.open()
+    store.append(log)
+    log.fail(OSError(errno.EIO, "gone"))
+    for action in (lambda: store.append(log), lambda: log.read(0, 1), log.flush, lambda: log.roll(0),
+                   lambda: log.truncate_to(0), log.facts, lambda: log.drop_before(1)):  # fmt: skip
+        with pytest.raises(KafkaStorageError, match="gone"):
+            action()
+    log.close()
+
+
+def no_codec(codec_id: int):
+    raise AssertionError("nothing is compressed here")
+
+
+def test_offsets_by_timestamp(store):
+    log = store.open()
+    assert log.offset_for_timestamp(0, no_codec) is None
+    assert log.offset_of_max_timestamp(no_codec) is None
+    chance = random.Random(4)
+    stamps: list[int] = []
+    for _ in range(80):
+        count, stamp = chance.randint(1, 4), chance.randint(1000, 9000)
+        store.append(log, count, size=200, timestamp=stamp)
+        stamps += range(stamp, stamp + count)
+    assert len(log.facts()) > 4
+    for reopened in (False, True):
+        if reopened:
+            log.close()
+            log = store.open(clean=True)
+        for start in (0, 30):
+            log.advance_log_start(start)
+            for asked in [0, 1000, *chance.sample(range(900, 9100), 60), max(stamps), max(stamps) + 1]:
+                offset = next((at for at in range(start, len(stamps)) if stamps[at] >= asked), None)
+                found = log.offset_for_timestamp(asked, no_codec)
+                assert found == (None if offset is None else (stamps[offset], offset)), asked
+        assert log.offset_of_max_timestamp(no_codec) == (max(stamps), stamps.index(max(stamps)))
+        assert [facts.largest_timestamp_ms for facts in log.facts()] == [
+            max(stamps[facts.base_offset : facts.next_offset]) for facts in log.facts()
+        ]
+
+
+def test_retention_falls_back_to_the_file_time(simulated):
+    store = simulated()
+    log = store.open()
+    store.disk.wall_ms = 4711
+    store.append(log, timestamp=-1)
+    assert log.facts()[0].largest_timestamp_ms == 4711
+
+
+def test_aborted_transactions(store):
+    log = store.open()
+
+    def write(producer, count=1):
+        store.append(log, count, size=300, producer_id=producer, producer_epoch=0, base_sequence=0, transactional=True)
+
+    write(1)  # 0
+    write(2)  # 1
+    store.mark(log, 1, commit=False)  # 2
+    for _ in range(10):
+        write(1)  # 3..12
+    store.mark(log, 2, commit=False)  # 13
+    store.mark(log, 1, commit=True)  # 14
+    first = AbortedTxn(1, 0, 2, 1)
+    second = AbortedTxn(2, 1, 13, 3)
+    for reopened in (None, True, False):
+        if reopened is not None:
+            log.close()
+            log = store.open(clean=reopened)
+        assert log.aborted_in(0, 15) == [first, second]
+        assert log.aborted_in(0, 1) == [first]
+        assert log.aborted_in(3, 15) == [second]
+        assert log.aborted_in(14, 15) == []
+    log.truncate_to(13)
+    assert log.aborted_in(0, 15) == [first]
+    store.mark(log, 2, commit=False)
+    assert log.aborted_in(0, 15) == [first, second]
