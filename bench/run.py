@@ -32,7 +32,7 @@ def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", help=f"comma list of {', '.join(MEASURES)}")
     parser.add_argument("--runs", type=int, default=3, help="runs of each measure; the median counts (default 3)")
-    parser.add_argument("--mb", type=int, default=300, help="megabytes of record values a throughput run (default 300)")
+    parser.add_argument("--mb", type=int, default=500, help="megabytes of record values a throughput run (default 500)")
     parser.add_argument("--restart-gb", type=float, default=2.0, help="data of the restart measure (default 2)")
     parser.add_argument("--no-kafka", action="store_true", help="leave Kafka out: no Java, no Maven, no ratios")
     parser.add_argument("--folder", type=Path, help="where the data goes (default: a temporary folder)")

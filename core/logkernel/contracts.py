@@ -52,7 +52,7 @@ class Codec(Protocol):
     def compress(self, data: Buffer) -> bytes: ...
 
     def decompress(self, data: Buffer, limit_bytes: int) -> bytes:
-        """The plain bytes. Raises `CorruptMessage` for rotten input and `RecordTooLarge` as soon as the
+        """The plain bytes. Raises `CorruptMessage` for rotten input and `MessageTooLarge` as soon as the
         output would pass `limit_bytes`, before memory for it is taken."""
         ...
 
@@ -250,7 +250,7 @@ class Service(Protocol):
         ...
 
     def split(self, request: Any, shards: int) -> Sequence[tuple[int, Any]]:
-        """The parts of a request with the shard of each; one part where it concerns one key. No part: `join` answers alone."""
+        """The parts of a request with the shard of each; where there is none, `join` answers alone."""
         ...
 
     def join(self, request: Any, responses: Sequence[Any], context: RequestContext) -> Any:

@@ -83,9 +83,13 @@ class Kernel:
         """pluggy's relay; `hook.logkernel_segment_rolled(...)` tells every plugin."""
         return self._manager.hook
 
+    def all_names(self) -> list[tuple[str, str]]:
+        """(kind, name) of everything that plugins provide."""
+        return [row for rows in self.hook.logkernel_names() for row in rows]
+
     def names(self, kind: str) -> list[str]:
         """All names that plugins provide of one kind, sorted."""
-        return sorted({name for names in self.hook.logkernel_names() for found, name in names if found == kind})
+        return sorted({name for found, name in self.all_names() if found == kind})
 
     def _need(self, kind: str, name: str, found: Any) -> Any:
         if found is not None:

@@ -284,14 +284,13 @@ def test_murmur2_of_the_compiled_codec_is_that_of_python() -> None:
 def test_the_environment_asks_for_python(monkeypatch: pytest.MonkeyPatch) -> None:
     from logkernel.record import codec
 
-    compiled()
-    assert codec.COMPILED
+    other = compiled()
     try:
-        with monkeypatch.context() as patch:
-            patch.setenv("LOGKERNEL_PURE", "1")
+        for asked, module in (("1", pure), ("0", other), ("", other)):
+            monkeypatch.setenv("LOGKERNEL_PURE", asked)
             importlib.reload(codec)
-            assert not codec.COMPILED
-            assert codec.walk is pure.walk
+            assert codec.COMPILED is (module is other)
+            assert codec.walk is module.walk
     finally:
+        monkeypatch.undo()
         importlib.reload(codec)
-    assert codec.COMPILED

@@ -168,6 +168,11 @@ class Admin:
             for setting, (old, new) in self.carry_out(outcome).items():
                 log.info("setting applied from file: topic=%s %s=%s was=%s", name, setting, new, old)
 
+    def reserve_producer_ids(self, largest: int) -> None:
+        """Logs hold producers up to this id: those of an adopted folder were given by another cluster."""
+        if largest >= self.image.next_producer_id:
+            self._keep([MetadataChange("producer_ids", "", {"next": largest + 1})])
+
     def next_producer_id(self) -> int:
         """An id that was never given before, also after a crash: a block is kept before its first id is used."""
         taken = self._producer_ids.take()

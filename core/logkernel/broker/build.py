@@ -28,7 +28,7 @@ def build(
     if kernel is None:
         allow, block = plugin_lists(path)
         kernel = Kernel(allow=allow, block=block)
-    config = BrokerConfig.load(path, overrides, kernel.settings())
+    config = BrokerConfig.load(path, overrides, kernel.settings(), kernel.all_names())
     for warning in config.warnings:
         log.warning("%s", warning)
     return Broker(config, kernel, Storage(config, in_memory=in_memory), clock)

@@ -111,6 +111,9 @@ class Storage:
         for name in broker.admin.adopt({name: each.topic_id for name, each in self.directories.logs.items()}):
             log.info("log of a deleted topic removed: partition=%s", name)
             self.directories.delete(name)
+        broker.admin.reserve_producer_ids(
+            max((entry.producer_id for ledger in self._ledgers.values() for entry in ledger.entries()), default=-1)
+        )
         for topic in broker.admin.image.topics:
             self.create_partitions(broker, topic, 0)
 

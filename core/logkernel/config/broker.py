@@ -13,17 +13,19 @@ from typing import Any
 
 from logkernel.config import election, loading, unused
 from logkernel.config.definitions import Definitions, Setting, convert
+from logkernel.config.describe import (
+    DYNAMIC_BROKER_CONFIG,
+    DYNAMIC_DEFAULT_BROKER_CONFIG,
+    STATIC_BROKER_CONFIG,
+    Described,
+    describe_broker,
+    describe_topic,
+)
 from logkernel.config.given import Given, TopicSpec, remedy, typed
 from logkernel.config.listeners import Listener, advertise, parse_listeners, spoken
 from logkernel.config.nearest import nearest
 from logkernel.config.topic import TopicSettings
 from logkernel.errors import InvalidConfig
-
-DYNAMIC_TOPIC_CONFIG = 1
-DYNAMIC_BROKER_CONFIG = 2
-DYNAMIC_DEFAULT_BROKER_CONFIG = 3
-STATIC_BROKER_CONFIG = 4
-DEFAULT_CONFIG = 5
 
 _WHERE = {DYNAMIC_BROKER_CONFIG: "AlterConfigs", DYNAMIC_DEFAULT_BROKER_CONFIG: "AlterConfigs, cluster default"}
 _Layer = tuple[int, Mapping[str, Given]]
@@ -259,16 +261,12 @@ class BrokerConfig:
 
     # ------------------------------------------------------------ for DescribeConfigs
 
-    def describe_topic(self, overrides: Mapping[str, str], keys: Iterable[str] | None = None) -> list[Any]:
+    def describe_topic(self, overrides: Mapping[str, str], keys: Iterable[str] | None = None) -> list[Described]:
         """`describe.Described` of each topic setting, or of those of `keys` that exist; no keys are all."""
-        from logkernel.config.describe import describe_topic
-
         return describe_topic(self, overrides, keys)
 
-    def describe_broker(self, keys: Iterable[str] | None = None) -> list[Any]:
+    def describe_broker(self, keys: Iterable[str] | None = None) -> list[Described]:
         """`describe.Described` of each broker setting, or of those of `keys` that exist; no keys are all."""
-        from logkernel.config.describe import describe_broker
-
         return describe_broker(self, keys)
 
 

@@ -15,9 +15,11 @@ from logkernel.config.values import render
 if TYPE_CHECKING:
     from logkernel.config.broker import BrokerConfig
 
-DEFAULT_CONFIG = 5
 DYNAMIC_TOPIC_CONFIG = 1
+DYNAMIC_BROKER_CONFIG = 2
 DYNAMIC_DEFAULT_BROKER_CONFIG = 3
+STATIC_BROKER_CONFIG = 4
+DEFAULT_CONFIG = 5
 
 
 @define
@@ -58,15 +60,12 @@ def _topic(config: BrokerConfig, setting: Setting, overrides: Mapping[str, str])
     places: list[Synonym] = []
     if setting.name in overrides:
         places.append(Synonym(setting.name, overrides[setting.name], DYNAMIC_TOPIC_CONFIG))
-    for name in setting.synonyms:
-        places += _places(config, name)
+    places += _behind(config, setting.synonyms)
     value, source = setting.default, DEFAULT_CONFIG
     if places and places[0].source != DEFAULT_CONFIG:
         source = places[0].source
         value = places[0].value if source == DYNAMIC_TOPIC_CONFIG else _in_unit(config, places[0], setting)
-    return Described(
-        setting.name, value, source, setting.type, setting.sensitive, False, setting.doc, places
-    )
+    return Described(setting.name, value, source, setting.type, setting.sensitive, False, setting.doc, places)
 
 
 def _in_unit(config: BrokerConfig, place: Synonym, setting: Setting) -> str | None:
@@ -74,6 +73,18 @@ def _in_unit(config: BrokerConfig, place: Synonym, setting: Setting) -> str | No
     if place.value is None or place.name.rpartition(".")[2] == setting.name.rpartition(".")[2]:
         return place.value
     return render(convert(typed(config.definitions.broker[place.name], place.value), place.name, setting.name))
+
+
+def _behind(config: BrokerConfig, names: tuple[str, ...]) -> list[Synonym]:
+    """Every place of several names, the ruling one first.
+
+    As in Kafka, the default of a later name is not told where the first is not set (log.retention.hours=168
+    beside an unset log.retention.ms); a later name that somebody did write is.
+    """
+    places = [place for name in names for place in _places(config, name)]
+    if all(place.source == DEFAULT_CONFIG for place in places) and places and places[0].name != names[0]:
+        return []
+    return places
 
 
 def _places(config: BrokerConfig, name: str) -> list[Synonym]:
@@ -90,12 +101,11 @@ def describe_broker(config: BrokerConfig, keys: Iterable[str] | None = None) -> 
 
 
 def _broker(config: BrokerConfig, setting: Setting) -> Described:
-    places = [place for name in (setting.name, *setting.synonyms) for place in _places(config, name)]
+    places = _behind(config, (setting.name, *setting.synonyms))
     if setting.sensitive:
         places = [Synonym(place.name, None, place.source) for place in places]
-    own = next((place for place in places if place.name == setting.name), None)
-    value = own.value if own else None
-    source = places[0].source if places else DEFAULT_CONFIG
+    own = places[0] if places and places[0].name == setting.name else None
+    value, source = (own.value, own.source) if own else (None, DEFAULT_CONFIG)
     return Described(
         setting.name, value, source, setting.type, setting.sensitive, not setting.dynamic, setting.doc, places
     )

@@ -131,8 +131,8 @@ def _alter(
     """Each resource on its own, all or nothing within it."""
     asked = Counter((resource.resource_type, resource.resource_name) for resource in request.resources)
     out = Outcome([], response, Effects())
-    by_name = {(resource.resource_type, resource.resource_name): resource for resource in request.resources}
-    for (kind, name), resource in by_name.items():
+    for resource in request.resources:
+        kind, name = resource.resource_type, resource.resource_name
         row = answer(resource_type=kind, resource_name=name)
         response.responses.append(row)
         try:
@@ -168,9 +168,7 @@ def _alter_one(
         gone = {name for name in new if name not in config.definitions.topic and old.get(name) == new[name]}
         config.validate_topic({name: value for name, value in new.items() if name not in gone})
     else:
-        for name, value in new.items():
-            if old.get(name) != value:
-                config.validate_broker_config(name, value)
+        _check_broker({name: value for name, value in new.items() if old.get(name) != value}, config)
     if not keep or new == old:
         return
     out.changes.append(MetadataChange("config", key, new or None))
@@ -178,6 +176,15 @@ def _alter_one(
         out.effects.topics_configured.append(resource.resource_name)
     else:
         out.effects.brokers_configured.append(resource.resource_name)
+
+
+def _check_broker(changed: Mapping[str, str], config: BrokerConfig) -> None:
+    """Raises InvalidRequest, as Kafka does for brokers where a topic would get InvalidConfig."""
+    for name, value in changed.items():
+        try:
+            config.validate_broker_config(name, value)
+        except InvalidConfig as error:
+            raise InvalidRequest(str(error)) from None
 
 
 def apply_topic_settings(

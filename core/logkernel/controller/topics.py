@@ -26,7 +26,6 @@ from logkernel.errors import (
     KafkaError,
     PolicyViolation,
     TopicAlreadyExists,
-    TopicAuthorizationFailed,
     TopicDeletionDisabled,
     UnknownTopicId,
     UnknownTopicOrPartition,
@@ -136,7 +135,7 @@ def auto_create(
 def _check_new(name: str, image: ClusterImage, flats: Mapping[str, str]) -> None:
     check_name(name)
     if name == METADATA_TOPIC:
-        raise TopicAuthorizationFailed(f"{name} is no topic for records; choose another name")
+        raise InvalidRequest(f"{name} is no topic for records; choose another name")
     if name in image.topics:
         raise TopicAlreadyExists(f"Topic {name!r} already exists.")
     other = flats.get(flat(name))

@@ -131,6 +131,8 @@ class LogDirectories:
                 self.logs[name] = directory.logs[name] = each
                 if directory.failure is not None:
                     each.fail(directory.failure)
+        if recovering:
+            self.write_recovery_points()  # a log that was cut may now end below its old one
 
     def _open(self, directory: DataDirectory, name: TopicPartition, wall_ms: int) -> Log | None:
         if directory.failure is not None:

@@ -89,7 +89,7 @@ class DataDirectory:
         """
         self = cls(disk, path)
         try:
-            disk.mkdir(path)
+            _make_durably(disk, path)
             self._release = disk.lock(f"{path}/{LOCK}")
             self._own(node_id, cluster_id, unique)
             self._take_mark()
@@ -198,3 +198,15 @@ class DataDirectory:
         if self._release is not None:
             self._release()
             self._release = None
+
+
+def _make_durably(disk: Disk, path: str) -> None:
+    """Make a folder and those above it so that their names survive a crash."""
+    made = []
+    while path and not disk.exists(path):
+        made.append(path)
+        path = path.rpartition("/")[0]
+    if made:
+        disk.mkdir(made[0])
+        for folder in made:
+            disk.sync_dir(folder.rpartition("/")[0] or ("/" if folder.startswith("/") else "."))

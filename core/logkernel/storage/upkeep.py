@@ -133,6 +133,8 @@ class LogUpkeep:
             self._discard([old], wall_ms)
         else:
             old.next_offset = self.end_offset
+            if self.recovery_point >= self.end_offset:
+                old.sync()  # recovery will not look at this segment: its indexes must be durable as its records are
             self._snapshot(self.end_offset)
             if self._on_roll is not None:
                 self._on_roll(old.base, old.size)
@@ -180,7 +182,12 @@ class LogUpkeep:
 
     def end_flush(self, flush: Flush, wall_ms: int | None = None) -> None:
         """`flush.run` succeeded."""
-        self.recovery_point = max(self.recovery_point, min(flush.end, self.end_offset))
+        end = min(flush.end, self.end_offset)
+        for segment in self._segments:
+            if segment.base < end and segment.loose and segment.sealed:  # sealed while the flush ran
+                end = min(end, segment.next_offset - 1)
+                break
+        self.recovery_point = max(self.recovery_point, end)
         if wall_ms is not None:
             self.last_flush_ms = wall_ms
 

@@ -12,7 +12,7 @@ from logkernel.vocabulary import Record
 from . import joining, listing, members, offsets, rebalance
 from .records import GroupKey, OffsetKey, decode_group, decode_key, decode_offset
 from .settings import GroupSettings
-from .shard import RETENTION, Shard, session_key
+from .shard import RETENTION, Shard, sync_key
 from .state import Group
 from .timers import Key
 
@@ -82,8 +82,12 @@ class GroupsMachine:
         if value is None and group_id not in shard.groups:
             return
         group = shard.group(group_id)
-        for member_id in group.forget() if value is None else group.keep(decode_group(value)):
-            shard.timers.cancel(session_key(group_id, member_id))
+        if value is None:
+            group.forget()
+        else:
+            group.keep(decode_group(value))
+        if not group.unsynced:
+            shard.timers.cancel(sync_key(group_id))
         shard.tidy(group)
 
     def on_loaded(self, wall_ms: int, mono_ms: int) -> Decision:

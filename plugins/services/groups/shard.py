@@ -51,7 +51,7 @@ class Shard:
         self.wall_ms, self.mono_ms, self.out = wall_ms, mono_ms, Decision()
 
     def finish(self) -> Decision:
-        if self.groups and RETENTION not in self.timers:
+        if (self.groups or self.out.records) and RETENTION not in self.timers:
             self.after(RETENTION, self.settings.retention_check_interval_ms)
         out, self.out = self.out, Decision()
         return out

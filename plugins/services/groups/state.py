@@ -303,8 +303,8 @@ class Group:
         protocol = self.protocol if members else None
         return GroupMetadata(self.protocol_type or "", generation, protocol, leader, wall_ms, members)
 
-    def keep(self, kept: GroupMetadata) -> list[str]:
-        """Replay: the log says what this group is. Returns the ids of members that are no longer in it."""
+    def keep(self, kept: GroupMetadata) -> None:
+        """Replay: the log says what this group is."""
         before = self.members
         self.recorded = True
         self.protocol_type = kept.protocol_type or None
@@ -323,17 +323,14 @@ class Group:
             self.leader = next(iter(self.members), None)
         self.returning.clear()
         self.emptying = False
-        gone = [member_id for member_id in before if member_id not in self.members]
-        self.unsynced.difference_update(gone)
+        self.unsynced.intersection_update(self.members)
         self.find_subscribed()
         self.move(Event.KEPT_MEMBERS if self.members else Event.KEPT_NOBODY)
-        return gone
 
-    def forget(self) -> list[str]:
-        """Replay: a tombstone; what remains are offsets, as of a group that nobody ever joined. Returns as `keep`."""
-        gone = self.keep(GroupMetadata("", 0, None, None, -1, ()))
+    def forget(self) -> None:
+        """Replay: a tombstone; what remains are offsets, as of a group that nobody ever joined."""
+        self.keep(GroupMetadata("", 0, None, None, -1, ()))
         self.recorded = False
-        return gone
 
     def each_offset(self) -> Iterator[tuple[str, int, CommittedOffset]]:
         for topic, partitions in self.offsets.items():

@@ -56,7 +56,8 @@ class MemoryChannel:
         """Hand the request in now; the future has the response. Raises NetworkException once either side closed."""
         door = self._listener.door
         if self._closed or door is None:
-            raise NetworkException(f"{self._listener.host}:{self._listener.port}: this channel is closed; connect again")
+            address = f"{self._listener.host}:{self._listener.port}"
+            raise NetworkException(f"{address}: this channel is closed; connect again")
         waiting: Future[Any] = Future()
         door.submit(request, self._context, waiting.set_result)
         return waiting

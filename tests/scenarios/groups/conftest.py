@@ -1,7 +1,7 @@
 """A pure host for the groups machine: an in-memory log, a clock that is moved by hand, answers by ticket.
 
-It does what the broker's shell does: append, replay, answer; where the append fails, refuse, and rebuild the machine from
-the log. After every event it checks that what is durable in the machine is what its log folds to.
+It does what the broker's shell does: append, replay, answer; where the append fails, refuse, and rebuild the
+machine from the log. After every event it checks that what is durable in the machine is what its log folds to.
 """
 
 from __future__ import annotations
@@ -179,7 +179,12 @@ class World:
             assert ("session", group.group_id, member.member_id) in self.machine._shard.timers
             for ticket in (member.join_ticket, member.sync_ticket):
                 assert ticket is None or ticket in self.parked
-        for key in self.machine._shard.timers._due:
+        timers = self.machine._shard.timers
+        assert (("join", group.group_id) in timers) == (group.state is State.PREPARING)
+        syncing = group.state in (State.COMPLETING, State.STABLE) and bool(group.unsynced)
+        assert (("sync", group.group_id) in timers) == syncing
+        assert group.unsynced <= set(group.members)
+        for key in timers._due:
             if key[0] == "session" and key[1] == group.group_id:
                 assert key[2] in group.members or key[2] in group.pending, f"{key} outlives its member"
 

@@ -232,7 +232,7 @@ def test_a_request_sent_again_takes_the_place_of_the_first(world: Any) -> None:
     again = world.join(one)
     assert world.answers[first].error_code == REBALANCE_IN_PROGRESS
     world.enter()
-    world.to(20_000)
+    world.to(6_000)
     assert world.answers[again].generation_id == 1
     two = next(member for member in world.group.members if member != one)
     waiting = world.sync(two, 1)
@@ -381,3 +381,39 @@ def test_a_rebalance_timeout_of_0_does_not_spin(world: Any) -> None:
         due = world.machine.next_deadline()
         world.to(due)
     assert turns < 60
+
+
+def test_who_waited_for_the_assignment_has_a_whole_session_from_then_on(world: Any) -> None:
+    one, _ = world.enter()
+    two, _ = world.enter()
+    world.to(6_000)
+    world.sync(two, 1)
+    world.to(15_500)
+    world.beat(one, 1)
+    world.sync(one, 1, {})
+    world.to(25_499)
+    assert two in world.group.members
+
+
+def test_who_is_sent_back_from_waiting_has_a_whole_session_to_rejoin(world: Any) -> None:
+    one, _ = world.enter()
+    two, _ = world.enter()
+    world.to(6_000)
+    world.sync(two, 1)
+    world.to(15_500)
+    assert world.leave(one) == NONE
+    world.to(25_499)
+    assert two in world.group.members
+    world.to(25_500)
+    assert world.state == "Empty"
+
+
+def test_a_group_that_empties_while_more_ends_in_the_same_turn_says_so_once(world: Any) -> None:
+    (one,), generation = world.stable(1)
+    world.beat(one, generation)
+    world.after(1)
+    world.join()  # an id whose time is up 1 ms after the member's, with the round that follows
+    kept = len(world.log)
+    world.after(10_000)
+    assert (world.state, world.group.generation) == ("Empty", generation + 1)
+    assert len(world.log) == kept + 1

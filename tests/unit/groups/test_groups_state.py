@@ -19,7 +19,7 @@ from logkernel.plugins.services.groups.state import (
 
 
 def member(name: str, *protocols: str) -> Member:
-    return Member(name, None, name, "", 1_000, 1_000, {protocol: b"" for protocol in protocols})
+    return Member(name, None, name, "", 1_000, 1_000, dict.fromkeys(protocols, b""))
 
 
 def group_of(*members: Member) -> Group:
@@ -79,8 +79,16 @@ def test_a_subscription_of_any_version_is_read() -> None:
 
 
 @pytest.mark.parametrize(
-    "junk", [b"", b"\0\0", struct.pack(">hi", 0, 2**31 - 1), struct.pack(">hih", 0, 1, 9), b"\xff\xff\0\0\0\0",
-             struct.pack(">hih", 0, 1, -1), struct.pack(">hih", 0, 1, 1) + b"\xff"]
+    "junk",
+    [
+        b"",
+        b"\0\0",
+        b"\xff\xff\0\0\0\0",
+        struct.pack(">hi", 0, 2**31 - 1),
+        struct.pack(">hih", 0, 1, 9),
+        struct.pack(">hih", 0, 1, -1),
+        struct.pack(">hih", 0, 1, 1) + b"\xff",
+    ],
 )
 def test_what_is_no_subscription_is_not_read(junk: bytes) -> None:
     assert subscribed_topics(junk) is None
@@ -91,5 +99,5 @@ def test_settings_by_kafkas_names() -> None:
     assert (found.max_size, found.retention_ms, found.initial_rebalance_delay_ms) == (5, 120_000, 3_000)
     assert set(NAMES) == set(GroupSettings.__slots__) - {"__weakref__"}
     for value in ("x", -1, object()):
-        with pytest.raises(ConfigError, match="group.max.size"):
+        with pytest.raises(ConfigError, match=r"group\.max\.size"):
             GroupSettings.read({"group.max.size": value})

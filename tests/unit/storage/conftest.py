@@ -177,3 +177,8 @@ def make_store(kind: str, root: str) -> Store:
 @pytest.fixture
 def new_ledger() -> type[Ledger]:
     return Ledger
+
+
+@pytest.fixture
+def store_type() -> type[Store]:
+    return Store

@@ -73,9 +73,16 @@ def test_roll_when_an_index_is_full(store):
     log = store.open(settings=store.settings(segment_index_bytes=48, index_interval_bytes=1, segment_bytes=1 << 20))
     for _ in range(20):
         store.append(log)
+    sizes = [store.disk.size(f"{log.folder}/{facts.base_offset:020d}.index") for facts in log.facts()[:-1]]
+    assert sizes == [48, 48]
+
+
+def test_roll_when_the_time_index_is_full_leaves_room_for_its_last_entry(store):
+    log = store.open(settings=store.settings(segment_index_bytes=48, index_interval_bytes=1, segment_bytes=1 << 20))
+    for n in range(20):
+        store.append(log, timestamp=1000 + n)
     sizes = [store.disk.size(f"{log.folder}/{facts.base_offset:020d}.timeindex") for facts in log.facts()[:-1]]
-    assert len(sizes) >= 3
-    assert max(sizes) <= 48
+    assert sizes == [36] * 4
 
 
 def test_roll_where_relative_offsets_would_overflow(store):

@@ -1,0 +1,243 @@
+"""Data directories: ownership, checkpoints, placing, clean and unclean ends, failure of one of several."""
+
+from __future__ import annotations
+
+import errno
+from uuid import UUID
+
+import pytest
+
+from logkernel.config.topic import TopicSettings
+from logkernel.errors import ConfigError, DataDirectoryLocked, KafkaStorageError
+from logkernel.record.batch import batches
+from logkernel.record.encode import encode_batch
+from logkernel.storage.directories import LogDirectories, Needs
+from logkernel.storage.directory import DataDirectory
+from logkernel.storage.disk import RealDisk
+from logkernel.storage.simdisk import SimulatedDisk
+from logkernel.vocabulary import Record, TopicPartition
+
+T0, T1, T2 = (TopicPartition("t", number) for number in range(3))
+TOPIC_ID = UUID(int=99)
+
+
+@pytest.fixture(params=["real", "simulated"])
+def place(request, tmp_path):
+    return (RealDisk(), str(tmp_path)) if request.param == "real" else (SimulatedDisk(), "/top")
+
+
+@pytest.fixture
+def needs(new_ledger):
+    return Needs(lambda topic: TopicSettings(segment_bytes=4096), lambda name: new_ledger())
+
+
+def ids():
+    return iter(UUID(int=number) for number in range(1, 100)).__next__
+
+
+def start(place, needs, names=("a",), **options):
+    disk, root = place
+    found = LogDirectories.open(disk, [f"{root}/{name}" for name in names], node_id=1, unique=ids(), **options)
+    found.load(needs, 1000, threads=2)
+    return found
+
+
+def append(log, count=1):
+    for _ in range(count):
+        data = encode_batch([Record(None, b"v" * 100, timestamp_ms=1)], base_offset=log.end_offset, leader_epoch=0)
+        log.append(data, list(batches(data)), 1000)
+
+
+def test_a_clean_end_and_a_new_start(place, needs):
+    disk, root = place
+    dirs = start(place, needs)
+    log = dirs.create(T0, TOPIC_ID, 1000)
+    append(log, 60)
+    log.advance_log_start(3)
+    dirs.close({T0: 57})
+    assert disk.read(f"{root}/a/.kafka_cleanshutdown") == b'{"version":0,"brokerEpoch":-1}'
+    assert disk.read(f"{root}/a/recovery-point-offset-checkpoint") == b"0\n1\nt 0 60\n"
+    assert disk.read(f"{root}/a/log-start-offset-checkpoint") == b"0\n1\nt 0 3\n"
+    assert disk.read(f"{root}/a/replication-offset-checkpoint") == b"0\n1\nt 0 57\n"
+    again = start(place, needs)
+    assert again.directories[0].clean
+    assert not disk.exists(f"{root}/a/.kafka_cleanshutdown")
+    assert again.cluster_id == dirs.cluster_id
+    log = again.logs[T0]
+    assert (log.start_offset, log.end_offset, log.recovery_point, log.topic_id) == (3, 60, 60, TOPIC_ID)
+    assert again.high_watermark(T0) == 57
+
+
+def test_an_unclean_end_recovers_from_the_checkpoint(place, needs):
+    disk, root = place
+    dirs = start(place, needs)
+    for name in (T0, T1, T2, TopicPartition("u", 0), TopicPartition("u", 1)):
+        append(dirs.create(name, TOPIC_ID, 1000), 40)
+    dirs.logs[T0].flush()
+    dirs.write_recovery_points()
+    path = f"{dirs.logs[T1].folder}/{dirs.logs[T1].facts()[-1].base_offset:020d}.log"
+    dirs.abandon()
+    disk.write(path, disk.read(path)[:-1])
+    again = start(place, needs)
+    assert not again.directories[0].clean
+    assert {name: log.end_offset for name, log in again.logs.items()} == {
+        T0: 40, T1: 39, T2: 40, ("u", 0): 40, ("u", 1): 40,
+    }  # fmt: skip
+    assert again.logs[T0].recovery_point == 40
+    assert again.logs[T1].recovery_point == 0
+
+
+def test_a_directory_has_one_owner(place, needs):
+    disk, root = place
+    dirs = start(place, needs)
+    with pytest.raises(DataDirectoryLocked):
+        start(place, needs)
+    dirs.close()
+    with pytest.raises(ConfigError, match=r"node.id=1, not 2"):
+        DataDirectory.open(disk, f"{root}/a", node_id=2)
+    with pytest.raises(ConfigError, match="cluster"):
+        DataDirectory.open(disk, f"{root}/a", node_id=1, cluster_id="other")
+    start(place, needs).close()
+
+
+def test_new_logs_go_where_there_are_fewest(place, needs):
+    dirs = start(place, needs, ("a", "b"))
+    for number in range(6):
+        dirs.create(TopicPartition("t", number), TOPIC_ID, 1000)
+    assert [len(directory.logs) for directory in dirs.directories] == [3, 3]
+    for number in (0, 2, 4):
+        dirs.delete(TopicPartition("t", number))
+    dirs.create(TopicPartition("v", 0), TOPIC_ID, 1000)
+    assert [len(directory.logs) for directory in dirs.directories] == [1, 3]
+    assert dirs.create(T1, TOPIC_ID, 1000) is dirs.logs[T1]
+
+
+def test_both_directories_share_the_cluster(place, needs):
+    dirs = start(place, needs, ("a", "b"))
+    metas = [directory.meta for directory in dirs.directories]
+    assert metas[0].cluster_id == metas[1].cluster_id == dirs.cluster_id
+    assert metas[0].directory_id != metas[1].directory_id
+    dirs.close()
+    with pytest.raises(ConfigError):
+        start(place, needs, ("a", "b"), cluster_id="elsewhere")
+
+
+def test_a_partition_in_two_directories_is_refused(place, needs):
+    disk, root = place
+    dirs = start(place, needs, ("a", "b"))
+    dirs.create(T0, TOPIC_ID, 1000)
+    disk.mkdir(f"{root}/b/t-0")
+    dirs.abandon()
+    with pytest.raises(ConfigError, match="t-0 lies in"):
+        start(place, needs, ("a", "b"))
+
+
+def test_deleted_folders_go_and_foreign_ones_stay(place, needs):
+    disk, root = place
+    dirs = start(place, needs)
+    dirs.create(T0, TOPIC_ID, 1000)
+    dirs.delete(T0)
+    assert T0 not in dirs.logs
+    for folder in (f"t-0.{UUID(int=5).hex}-delete", "__cluster_metadata-0", "t-1.12-future", "notes"):
+        disk.mkdir(f"{root}/a/{folder}")
+        disk.create(f"{root}/a/{folder}/f")
+    dirs.close()
+    again = start(place, needs)
+    assert not again.logs
+    assert {"__cluster_metadata-0", "t-1.12-future", "notes"} <= set(disk.listdir(f"{root}/a"))
+    assert not [name for name in disk.listdir(f"{root}/a") if name.endswith("-delete")]
+
+
+def test_a_rotten_topic_id_keeps_one_log_away(place, needs):
+    disk, root = place
+    dirs = start(place, needs)
+    for name in (T0, T1):
+        dirs.create(name, TOPIC_ID, 1000)
+    dirs.close()
+    disk.write(f"{root}/a/t-0/partition.metadata", b"rot")
+    again = start(place, needs)
+    assert list(again.logs) == [T1]
+    assert "partition.metadata" in str(again.unreadable[T0])
+
+
+def test_rotten_checkpoints_count_as_zero(place, needs):
+    disk, root = place
+    dirs = start(place, needs)
+    append(dirs.create(T0, TOPIC_ID, 1000), 5)
+    dirs.close()
+    disk.write(f"{root}/a/recovery-point-offset-checkpoint", b"rot")
+    disk.remove(f"{root}/a/.kafka_cleanshutdown")
+    again = start(place, needs)
+    assert (again.logs[T0].recovery_point, again.logs[T0].end_offset) == (0, 5)
+
+
+def test_a_failing_directory_goes_offline_alone(needs):
+    disk = SimulatedDisk()
+    dirs = start((disk, "/top"), needs, ("a", "b"))
+    for name in (T0, T1):
+        append(dirs.create(name, TOPIC_ID, 1000))
+    disk.fail_at(disk.operations + 1)
+    dirs.write_recovery_points()
+    (bad,), (good,) = dirs.offline(), dirs.online()
+    assert bad.failure.errno == errno.EIO
+    with pytest.raises(KafkaStorageError, match="offline"):
+        append(dirs.logs[T0])
+    append(dirs.logs[T1])
+    with pytest.raises(KafkaStorageError):
+        dirs.delete(T0)
+    assert dirs.directory_of(dirs.create(T2, TOPIC_ID, 1000).name) is good
+    dirs.close()
+    assert not disk.exists(f"{bad.path}/.kafka_cleanshutdown")
+    assert disk.exists(f"{good.path}/.kafka_cleanshutdown")
+
+
+def test_no_directory_left(needs):
+    disk = SimulatedDisk()
+    disk.fail_at(1, errno.EROFS, forever=True)
+    with pytest.raises(KafkaStorageError, match="Read-only"):
+        LogDirectories.open(disk, ["/a", "/b"], node_id=1)
+
+
+def test_truncation_writes_the_recovery_point_first(place, needs):
+    disk, root = place
+    dirs = start(place, needs)
+    log = dirs.create(T0, TOPIC_ID, 1000)
+    append(log, 40)
+    log.flush()
+    dirs.write_recovery_points()
+    dirs.truncate(T0, 10)
+    assert disk.read(f"{root}/a/recovery-point-offset-checkpoint") == b"0\n1\nt 0 10\n"
+    dirs.truncate_fully_and_start_at(T0, 100, 1000)
+    assert (log.start_offset, log.end_offset) == (100, 100)
+    append(log)
+    dirs.abandon()
+    again = start(place, needs)
+    assert (again.logs[T0].start_offset, again.logs[T0].end_offset) == (100, 101)
+
+
+def test_rolls_are_told_with_their_partition(place, new_ledger):
+    told = []
+    needs = Needs(lambda topic: TopicSettings(segment_bytes=1000), lambda name: new_ledger(), lambda *what: told.append(what))
+    dirs = start(place, needs)
+    append(dirs.create(T2, TOPIC_ID, 1000), 12)
+    assert {what[0] for what in told} == {T2}
+    assert told[0][1:] == (0, dirs.logs[T2].facts()[0].size_bytes)
+
+
+def test_a_thousand_partitions(tmp_path, needs):
+    import time
+
+    place = (RealDisk(), str(tmp_path))
+    dirs = start(place, needs)
+    began = time.process_time()
+    for number in range(1000):
+        dirs.create(TopicPartition("t", number), TOPIC_ID, 1000)
+    made = time.process_time() - began
+    dirs.abandon()
+    began = time.process_time()
+    again = start(place, needs)
+    opened = time.process_time() - began
+    assert len(again.logs) == 1000
+    assert made < 2, made
+    assert opened < 2, opened
+    again.abandon()
