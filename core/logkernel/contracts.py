@@ -221,6 +221,10 @@ class ServiceMachine(Protocol):
 
     def on_timer(self, wall_ms: int, mono_ms: int) -> Decision: ...
 
+    def on_topics_deleted(self, topics: Sequence[str], wall_ms: int, mono_ms: int) -> Decision:
+        """These topics are gone: what is kept of them must not meet topics made anew under their names."""
+        ...
+
     def next_deadline(self) -> int | None:
         """Monotonic ms at which `on_timer` is due, or None."""
         ...

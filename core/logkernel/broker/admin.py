@@ -96,6 +96,8 @@ class Admin:
         for topic, _ in effects.deleted:
             broker.storage.delete_topic(broker, topic)
             hook.logkernel_topic_deleted(topic=topic)
+        if effects.deleted:
+            broker.topics_deleted([topic for topic, _ in effects.deleted])
         for topic in effects.created:
             count = len(self.image.topics[topic].partitions)
             broker.storage.create_partitions(broker, topic, 0)

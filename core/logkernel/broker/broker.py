@@ -120,6 +120,11 @@ class Broker:
         self.upkeep.start()
         self._started = True
 
+    def topics_deleted(self, topics: list[str]) -> None:
+        """Tell every service, so that a topic made anew inherits nothing."""
+        for host in set(self._services.values()):
+            host.topics_deleted([topic for topic in topics if host.service.topic and topic != host.service.topic.name])
+
     def _load_services(self) -> None:
         for host in set(self._services.values()):
             host.load_all()

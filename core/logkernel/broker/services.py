@@ -14,7 +14,7 @@ from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from logkernel.contracts import Answer, Decision, RequestContext, Service, ServiceMachine
-from logkernel.errors import CoordinatorNotAvailable, KafkaError, UnknownServerError
+from logkernel.errors import KafkaError, UnknownServerError
 from logkernel.partition.effects import Outcome
 from logkernel.record.decode import decode_all
 from logkernel.record.encode import encode_batch
@@ -98,12 +98,13 @@ class Shard:
         self.run(self.machine.on_request(request, context, ticket, clock.wall_ms(), clock.mono_ms()))
 
     def run(self, decision: Decision) -> None:
-        if decision.replies:
-            self.host.deliver(decision.replies)
+        """Append and replay before anything is answered: an answer may bring the next request at once."""
         if decision.records:
             self._append(decision)
         elif decision.answers:
             self.host.deliver(decision.answers)
+        if decision.replies:
+            self.host.deliver(decision.replies)
         self._arm()
 
     def _append(self, decision: Decision) -> None:
@@ -122,15 +123,15 @@ class Shard:
         replica.produce(data, -1, commit, wall_ms, clock.mono_ms() + self.host.commit_timeout_ms, INTERNAL)
 
     def failed(self, decision: Decision, outcome: Outcome) -> None:
-        """Nothing of the decision holds: forget it, and refuse whoever waited for it."""
+        """Nothing of the decision holds: start again from the log, and refuse all who waited on this machine."""
         log.error(
             "service append failed: service=%s shard=%d error_code=%d",
             self.host.service.name,
             self.number,
             outcome.error_code,
         )
-        self.host.refuse([ticket for ticket, _ in decision.answers], CoordinatorNotAvailable.code)
         self.load()
+        self.host.refuse_shard(self.number, outcome.error_code)
 
     def _arm(self) -> None:
         due = self.machine.next_deadline()
@@ -155,7 +156,8 @@ class ServiceHost:
         self.service = service
         self.commit_timeout_ms = 5_000
         self._shards: dict[int, Shard] = {}
-        self._tickets: dict[int, tuple[Any, Callable[[Any], None]]] = {}
+        self._tickets: dict[int, tuple[Any, Callable[[Any], None], int]] = {}
+        """Ticket → part of a request, where its response goes, shard."""
         self._next = count(1)
 
     @property
@@ -200,7 +202,7 @@ class ServiceHost:
         gather = _Gather(self, request, context, answer, len(parts))
         for index, (number, part) in enumerate(parts):
             ticket = next(self._next)
-            self._tickets[ticket] = (part, gather.slot(index))
+            self._tickets[ticket] = (part, gather.slot(index), number)
             try:
                 self.shard(number).request(part, context, ticket)
             except Exception:
@@ -212,6 +214,16 @@ class ServiceHost:
             entry = self._tickets.pop(ticket, None)
             if entry is not None:
                 entry[1](response)
+
+    def topics_deleted(self, topics: list[str]) -> None:
+        """Every shard hears of it, those that no request has touched too: a topic made anew starts afresh."""
+        self.load_all()
+        clock = self.broker.clock
+        for shard in list(self._shards.values()):
+            shard.run(shard.machine.on_topics_deleted(topics, clock.wall_ms(), clock.mono_ms()))
+
+    def refuse_shard(self, shard: int, code: int) -> None:
+        self.refuse([ticket for ticket, entry in self._tickets.items() if entry[2] == shard], code)
 
     def refuse(self, tickets: list[int], code: int) -> None:
         for ticket in tickets:

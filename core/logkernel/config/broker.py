@@ -145,8 +145,8 @@ class BrokerConfig:
         return advertise(self.listeners, told, bound, hostname)
 
     def _spoken(self, name: str) -> tuple[Listener, ...]:
-        protocols = ",".join(self.get("listener.security.protocol.map"))
-        return spoken(parse_listeners(",".join(self.get(name))), protocols, self.get("controller.listener.names"))
+        protocols, controllers = self.get("listener.security.protocol.map"), self.get("controller.listener.names")
+        return spoken(parse_listeners(",".join(self.get(name))), protocols, controllers)
 
     # ------------------------------------------------------------ topics
 

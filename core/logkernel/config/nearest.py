@@ -33,8 +33,11 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
     import difflib
 
     names = set(known)
-    stem, _, unit = name.lower().replace("_", ".").replace("-", ".").rpartition(".")
-    for word in (unit, *_UNITS.get(unit, ())):
+    plain = name.lower().replace("_", ".").replace("-", ".")
+    if plain in names:
+        return plain
+    stem, _, unit = plain.rpartition(".")
+    for word in _UNITS.get(unit, ()):
         if f"{stem}.{word}" in names:
             return f"{stem}.{word}"
     found = difflib.get_close_matches(name, sorted(names), 1, 0.6)

@@ -58,7 +58,7 @@ ROWS: tuple[Setting, ...] = (
         " in containers, behind address translation, or with 0.0.0.0.",
     ),
     _row(
-        "listener.security.protocol.map", LIST, "PLAINTEXT:PLAINTEXT", Each(),
+        "listener.security.protocol.map", STRING, "PLAINTEXT:PLAINTEXT", None,
         "Security protocol of each listener name; PLAINTEXT is the one that is spoken.",
     ),
     _row("inter.broker.listener.name", STRING, None, None, "The listener by which brokers reach one another."),

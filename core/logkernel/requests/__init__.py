@@ -17,7 +17,7 @@ What a version changes beyond its fields crosses as a name in `RequestContext.ca
 | `member_id_required` | JoinGroup | can be told its member id first, with MEMBER_ID_REQUIRED |
 | `static_members` | JoinGroup, SyncGroup, Heartbeat, LeaveGroup, OffsetCommit | may have a `group_instance_id` and knows FENCED_INSTANCE_ID |
 | `skip_assignment` | JoinGroup | as a static leader can be told to assign nothing |
-| `group_not_found` | DescribeGroups | knows GROUP_ID_NOT_FOUND; without it a missing group is in state Dead, without an error |
+| `group_not_found` | DescribeGroups, OffsetCommit | knows GROUP_ID_NOT_FOUND; without it a missing group is in state Dead, without an error |
 | `transaction_abortable` | FindCoordinator | knows TRANSACTION_ABORTABLE |
 | `share_coordinator` | FindCoordinator | may ask for `key_type` 2 |
 """  # noqa: E501

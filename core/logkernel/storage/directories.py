@@ -210,15 +210,21 @@ class LogDirectories:
         del directory.logs[name], self.logs[name]
 
     def truncate(self, name: TopicPartition, offset: int) -> None:
-        """Cut a log to end at `offset`, and write the recovery points before anything is appended behind the cut."""
-        self.logs[name].truncate_to(offset)
-        self.directory_of(name).write_recovery_points()
+        """Cut a log to end at `offset`. Recovery points are written before, so that a cut that a crash interrupts is
+        finished by recovery, and after, where a whole batch went with `offset`, before anything is appended there."""
+        each, directory = self.logs[name], self.directory_of(name)
+        each.recovery_point = min(each.recovery_point, offset)
+        directory.write_recovery_points()
+        each.truncate_to(offset)
+        if each.end_offset < offset:
+            directory.write_recovery_points()
 
     def truncate_fully_and_start_at(self, name: TopicPartition, offset: int, wall_ms: int) -> None:
-        """Empty a log and start it at `offset`, and write the checkpoints."""
-        self.logs[name].truncate_fully_and_start_at(offset, wall_ms)
-        directory = self.directory_of(name)
+        """Empty a log and start it at `offset`; recovery points are written before, log starts after."""
+        each, directory = self.logs[name], self.directory_of(name)
+        each.recovery_point = min(each.recovery_point, each.first_base_offset, offset)
         directory.write_recovery_points()
+        each.truncate_fully_and_start_at(offset, wall_ms)
         directory.write_log_starts()
 
     # ------------------------------------------------------------ checkpoints

@@ -206,7 +206,7 @@ class LogUpkeep:
     def truncate_to(self, offset: int) -> None:
         """Cut the log so that it ends at `offset`, or before a batch that holds it. The cut is durable on return.
 
-        The directory's recovery points must be written before the next append: see `LogDirectories.truncate`.
+        Whoever keeps recovery points calls `LogDirectories.truncate` instead, which writes them in the right order.
         """
         self._check()
         if offset >= self.end_offset:
@@ -219,6 +219,8 @@ class LogUpkeep:
         del self._segments[keep:], self._bases[keep:]
         for segment in reversed(gone):
             self._remove(segment)
+        if gone:
+            self._disk.sync_dir(self.folder)  # no segment may come back behind the cut
         self._active = self._segments[-1]
         self.end_offset = self._active.truncate_to(offset)
         self.start_offset = min(self.start_offset, self.end_offset)

@@ -1,0 +1,70 @@
+"""Writes docs/configuration.md from the tables of `logkernel.config`: `python docs/generate_configuration.py`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from logkernel.config import unused
+from logkernel.config.definitions import Setting, tables
+from logkernel.config.values import TYPE_NAMES
+
+PAGE = Path(__file__).with_name("configuration.md")
+
+HEAD = """\
+# Settings
+
+Written by `docs/generate_configuration.py`; a test fails when it is stale.
+
+Names, types, bounds and defaults are those of Apache Kafka 4.x; a setting of logkernel's own says so. They are read
+from a file (`--config`: the YAML below, or a Kafka `server.properties`) and from `--set name=value`, which stands above
+the file. What the column *live* marks can be changed while the broker runs (AlterConfigs), for one broker or for all.
+
+```yaml
+broker: {node.id: 1, listeners: 127.0.0.1:9092, log.dirs: ./data}   # the scheme is optional: PLAINTEXT://
+plugins: {allow: [acme-geo-partitioner], block: [cleanup-delete]}   # distributions; entry points
+topics:                                                             # created when absent, applied at start
+  orders: {partitions: 6, replication.factor: 1, partitioner: keyed, retention.ms: 604800000, election: unclean}
+```
+
+- Where a time comes in several units, ms rules over minutes, and minutes over hours, wherever they were written.
+- A topic's own setting rules over the broker's; the broker's setting that stands behind it is named beside it.
+- `election` and `unclean.leader.election.enable` are one setting with two names; a conflict is refused.
+- Lists are comma-separated, or YAML lists. An unknown name is refused with the nearest known one.
+- Of `listeners`, those named in `controller.listener.names` are left out, so that a KRaft broker's file can be used.
+
+Defaults that differ from Kafka's: `listeners` is this machine alone, `log.dir` is `./data`, `node.id` is 1.
+"""
+
+
+def row(setting: Setting) -> str:
+    default = "" if setting.default is None else f"`{setting.default}`" if setting.default else "empty"
+    bounds = str(setting.validator) if setting.validator is not None else ""
+    cells = [f"`{setting.name}`", TYPE_NAMES[setting.type], default, bounds, "yes" if setting.dynamic else ""]
+    behind = f" Behind it: {', '.join(f'`{name}`' for name in setting.synonyms)}." if setting.synonyms else ""
+    return f"| {' | '.join(cells)} | {setting.doc}{behind} |".replace("|  |", "| |").replace("|  |", "| |")
+
+
+def table(settings: Iterable[Setting]) -> list[str]:
+    head = ["| name | type | default | bounds | live | |", "|---|---|---|---|---|---|"]
+    return head + [row(setting) for setting in sorted(settings, key=lambda setting: setting.name)]
+
+
+def page() -> str:
+    known = tables()
+    names = ", ".join(f"`{name}`" for name in sorted(unused.names()))
+    parts = [
+        HEAD,
+        "## Topics\n",
+        *table(known.topic.values()),
+        "\n## Brokers\n",
+        *table(known.broker.values()),
+        "\n## Kafka settings without effect here\n",
+        "Accepted with a warning, so that a Kafka broker's file can be used as it is.\n",
+        names + ".",
+    ]
+    return "\n".join(parts) + "\n"
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(), encoding="utf-8")

@@ -1,0 +1,59 @@
+"""The shell's side of services: deleted topics, failed appends."""
+
+import logkernel
+from logkernel.errors import CoordinatorNotAvailable, KafkaStorageError
+from logkernel.partition.effects import Outcome
+from logkernel.requests.groups import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopics,
+)
+
+
+def commit(log, offset):
+    partition = OffsetCommitRequestPartition(partition_index=0, committed_offset=offset)
+    topic = OffsetCommitRequestTopic(name="t", partitions=[partition])
+    request = OffsetCommitRequest(group_id="g", generation_id_or_member_epoch=-1, topics=[topic])
+    return log.request(request).topics[0].partitions[0].error_code
+
+
+def committed(log):
+    topics = [OffsetFetchRequestTopics(name="t", partition_indexes=[0])]
+    response = log.request(OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id="g", topics=topics)]))
+    return response.groups[0].topics[0].partitions[0].committed_offset
+
+
+def test_committed_offsets_survive_a_restart(tmp_path):
+    with logkernel.open(tmp_path) as log:
+        log.create_topic("t")
+        assert commit(log, 7) == 0
+    with logkernel.open(tmp_path) as log:
+        assert committed(log) == 7
+
+
+def test_a_topic_made_anew_inherits_no_offsets():
+    with logkernel.open() as log:
+        log.create_topic("t")
+        assert commit(log, 7) == 0
+        log.delete_topic("t")
+        log.create_topic("t")
+        assert committed(log) == -1
+
+
+def test_a_failed_append_is_answered_and_forgotten(monkeypatch):
+    with logkernel.open() as log:
+        log.create_topic("t")
+        assert commit(log, 7) == 0
+        for (topic, _), replica in log._broker.replicas.items():
+            if topic == "__consumer_offsets":
+                monkeypatch.setattr(
+                    type(replica),
+                    "produce",
+                    lambda self, data, acks, ticket, *_: ticket.deliver(Outcome(KafkaStorageError.code)),
+                )
+        assert commit(log, 9) in (KafkaStorageError.code, CoordinatorNotAvailable.code, 16)
+        monkeypatch.undo()
+        assert committed(log) == 7

@@ -1,0 +1,126 @@
+"""The tables against Apache Kafka 4.3.1: its own ConfigDefs, printed to JSON (type, default, bounds, synonyms)."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import attrs
+import pytest
+
+from logkernel.config import unused
+from logkernel.config.definitions import convert, tables
+from logkernel.config.given import typed
+from logkernel.config.nearest import nearest
+from logkernel.config.topic import TopicSettings
+from logkernel.config.values import TYPE_NAMES
+
+KAFKA: dict[str, Any] = json.loads(Path(__file__).with_name("kafka-4.3.1-settings.json").read_text())
+OWN = {"coordination", "partitioner", "election"}
+OTHER_DEFAULT = {
+    "node.id",  # Kafka has none
+    "listeners",  # this machine alone, not every interface
+    "log.dir",  # a folder beside the user, not in /tmp
+    "listener.security.protocol.map",  # plain text is all that is spoken
+    "controller.listener.names",  # Kafka has none
+}
+
+
+def is_own(name: str) -> bool:
+    return name in OWN or name.startswith("logkernel.")
+
+
+@pytest.mark.parametrize("name", sorted(tables().broker))
+def test_a_broker_setting_is_kafkas(name: str) -> None:
+    setting = tables().broker[name]
+    if is_own(name):
+        assert name not in KAFKA["broker"]
+        return
+    kind, default = KAFKA["broker"][name]
+    assert TYPE_NAMES[setting.type] == kind.lower()
+    if name not in OTHER_DEFAULT:
+        assert setting.default == (default or None if setting.default is None else default)
+    if setting.dynamic:
+        assert name in KAFKA["dynamic"]
+
+
+@pytest.mark.parametrize("name", sorted(set(KAFKA["topic"]) | set(tables().topic)))
+def test_a_topic_setting_is_kafkas(name: str) -> None:
+    setting = tables().topic[name]
+    if is_own(name):
+        return
+    kind, default, bounds = KAFKA["topic"][name]
+    assert TYPE_NAMES[setting.type] == kind.lower()
+    assert setting.default == default
+    if not setting.inert:
+        assert list(setting.synonyms) == KAFKA["synonyms"].get(name, [])
+    low = (bounds or "").removeprefix("[").split(",")[0]
+    if low.lstrip("-").isdigit() and " or " not in bounds:
+        typed(setting, low)
+        with pytest.raises(ValueError):
+            typed(setting, str(int(low) - 1))
+
+
+def test_every_kafka_name_is_known() -> None:
+    known = set(tables().broker) | unused.names()
+    assert set(KAFKA["broker"]) - known == set()
+    assert set(tables().broker) & unused.names() == set()
+
+
+def test_defaults_are_those_that_the_hot_path_reads() -> None:
+    plain = TopicSettings()
+    fields = {field.name for field in attrs.fields(TopicSettings)} - {"plugin"}
+    read = {name.replace(".", "_"): row for name, row in tables().topic.items() if not row.inert}
+    assert set(read) == fields
+    for name, row in read.items():
+        assert row.default is not None
+        assert typed(row, row.default) == getattr(plain, name)
+
+
+def test_every_default_keeps_its_bounds_and_every_synonym_exists() -> None:
+    for row in (*tables().broker.values(), *tables().topic.values()):
+        if row.default is not None:
+            typed(row, row.default)
+        assert set(row.synonyms) <= set(tables().broker)
+        assert row.doc.endswith("."), row.name
+
+
+def test_the_tables_are_not_built_at_import() -> None:
+    code = "import sys, logkernel.config.broker; print([n for n in sys.modules if 'config.table' in n or n == 'yaml'])"
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert out.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize(
+    ("wrong", "right"),
+    [
+        ("log.retention.days", "log.retention.hours"),
+        ("log.retention.seconds", "log.retention.ms"),
+        ("log.retention.min", "log.retention.minutes"),
+        ("log_retention_ms", "log.retention.ms"),
+        ("log.segment.size", "log.segment.bytes"),
+        ("num.partition", "num.partitions"),
+        ("LISTENERS", "listeners"),
+        ("auto.create.topic.enable", "auto.create.topics.enable"),
+        ("qqqq", None),
+    ],
+)
+def test_the_nearest_name(wrong: str, right: str | None) -> None:
+    assert nearest(wrong, tables().broker) == right
+
+
+@pytest.mark.parametrize(
+    ("value", "source", "target", "expected"),
+    [
+        (2, "log.retention.hours", "retention.ms", 7_200_000),
+        (3, "log.retention.minutes", "log.retention.ms", 180_000),
+        (-1, "log.retention.hours", "retention.ms", -1),
+        (5, "log.retention.ms", "retention.ms", 5),
+        (7, "broker.id", "node.id", 7),
+    ],
+)
+def test_units_are_converted(value: int, source: str, target: str, expected: int) -> None:
+    assert convert(value, source, target) == expected

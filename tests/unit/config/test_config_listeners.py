@@ -1,0 +1,108 @@
+"""Addresses."""
+
+from __future__ import annotations
+
+import pytest
+
+from logkernel.config.broker import BrokerConfig
+from logkernel.config.listeners import Listener, parse_listeners
+from logkernel.errors import ConfigError
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("127.0.0.1:9092", [("PLAINTEXT", "127.0.0.1", 9092)]),
+        ("PLAINTEXT://host:1", [("PLAINTEXT", "host", 1)]),
+        (":9092", [("PLAINTEXT", "", 9092)]),
+        ("plaintext://:0", [("PLAINTEXT", "", 0)]),
+        ("[::1]:9092", [("PLAINTEXT", "::1", 9092)]),
+        ("a:1, b:2", [("PLAINTEXT", "a", 1), ("PLAINTEXT-2", "b", 2)]),
+        ("IN://a:1,OUT_SIDE://b:1", [("IN", "a", 1), ("OUT_SIDE", "b", 1)]),
+        ("a:0,a:0", [("PLAINTEXT", "a", 0), ("PLAINTEXT-2", "a", 0)]),
+    ],
+)
+def test_forms(text: str, expected: list[tuple[str, str, int]]) -> None:
+    assert parse_listeners(text) == tuple(Listener(*row) for row in expected)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("9092", "no address"),
+        ("host", "no address"),
+        ("host:99999", "between 0 and 65535"),
+        ("host:123456", "no address"),
+        ("a:1,", "no address"),
+        ("a b:1", "no address"),
+        ("X://a:1,x://b:2", "given twice"),
+        ("X://a:1,Y://a:1", "one address"),
+    ],
+)
+def test_what_is_no_address(text: str, said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        parse_listeners(text)
+
+
+def test_text_and_back() -> None:
+    text = "A://[::1]:1,B://h:2"
+    assert ",".join(map(str, parse_listeners(text))) == text
+
+
+@pytest.mark.parametrize(
+    ("settings", "bound", "expected"),
+    [
+        ({"listeners": "127.0.0.1:0"}, {"PLAINTEXT": 4711}, ["PLAINTEXT://127.0.0.1:4711"]),
+        ({"listeners": "0.0.0.0:0"}, {"PLAINTEXT": 4711}, ["PLAINTEXT://me:4711"]),
+        ({"listeners": ":9092"}, {}, ["PLAINTEXT://me:9092"]),
+        ({"listeners": "[::]:9092"}, {}, ["PLAINTEXT://me:9092"]),
+        (
+            {"listeners": "0.0.0.0:9092", "advertised.listeners": "kafka.example:19092"},
+            {"PLAINTEXT": 9092},
+            ["PLAINTEXT://kafka.example:19092"],
+        ),
+        (
+            {"listeners": "0.0.0.0:0", "advertised.listeners": "outside:0"},
+            {"PLAINTEXT": 4711},
+            ["PLAINTEXT://outside:4711"],
+        ),
+        (
+            {"listeners": "IN://a:1,OUT://:2", "advertised.listeners": "OUT://far:3"},
+            {},
+            ["IN://a:1", "OUT://far:3"],
+        ),
+    ],
+)
+def test_what_clients_are_told(settings: dict[str, str], bound: dict[str, int], expected: list[str]) -> None:
+    assert list(map(str, BrokerConfig.load(None, settings).advertised(bound, "me"))) == expected
+
+
+def test_a_krafts_listener_is_left_out() -> None:
+    config = BrokerConfig.load(
+        None,
+        {
+            "listeners": "PLAINTEXT://:9092,CONTROLLER://:9093",
+            "controller.listener.names": "CONTROLLER",
+            "advertised.listeners": "PLAINTEXT://localhost:9092,CONTROLLER://localhost:9093",
+            "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,SSL:SSL",
+        },
+    )
+    assert config.listeners == (Listener("PLAINTEXT", "", 9092),)
+    assert config.advertised({}, "me") == (Listener("PLAINTEXT", "localhost", 9092),)
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"listeners": "SSL://:1"}, "listeners=SSL://:1: .*would speak SSL"),
+        ({"listeners": "X://:1", "listener.security.protocol.map": "X:SASL_SSL"}, "would speak SASL_SSL"),
+        ({"listeners": "X://:1", "listener.security.protocol.map": "X"}, "must be NAME:PROTOCOL"),
+        ({"listeners": "C://:1", "controller.listener.names": "C"}, "no listener is left"),
+        ({"advertised.listeners": "0.0.0.0:9092"}, "can't connect to 0.0.0.0"),
+        ({"advertised.listeners": "OTHER://h:1"}, r"no listener is called OTHER.*\(PLAINTEXT\)"),
+        ({"advertised.listeners": "h"}, "no address"),
+    ],
+)
+def test_what_is_refused(settings: dict[str, str], said: str) -> None:
+    with pytest.raises(ConfigError, match=said):
+        BrokerConfig.load(None, settings)

@@ -1,0 +1,388 @@
+"""Files and overrides: what they come to, and what is said of their errors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from logkernel.config.broker import BrokerConfig
+from logkernel.config.definitions import Setting, tables
+from logkernel.config.loading import plugin_lists
+from logkernel.config.properties import read_properties
+from logkernel.config.topic import TopicSettings
+from logkernel.config.values import BOOLEAN, DOUBLE, INT, LONG, SHORT, render
+from logkernel.errors import ConfigError, InvalidConfig
+
+Write = Callable[..., Path]
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Write:
+    def put(text: str, name: str = "broker.yaml") -> Path:
+        path = tmp_path / name
+        path.write_text(text, encoding="utf-8")
+        return path
+
+    return put
+
+
+def test_no_file_gives_the_defaults() -> None:
+    config = BrokerConfig.load()
+    assert config.topic_settings() == TopicSettings()
+    assert config.get("log.dirs") == ("./data",)
+    assert config.origin("log.dirs") == "default"
+    assert config.get("broker.rack") is None
+    assert config.get("broker.rack", "r1") == "r1"
+    assert config["num.partitions"] == 1
+    assert config.get("not.known", 3) == 3
+    with pytest.raises(KeyError):
+        config.get("not.known")
+
+
+YAML = """\
+broker:
+  node.id: 7
+  log.dirs: [./a, ./b]
+  log.segment.bytes: 2_097_152
+  auto.create.topics.enable: off
+plugins:
+  allow: [acme-geo]
+  block: cleanup-delete
+topics:
+  orders: {partitions: 6, partitioner: keyed, cleanup.policy: [compact, delete], retention.ms: 604800000,
+           compression.type: lz4, election: unclean}
+  plain:
+"""
+
+
+def test_yaml(write: Write) -> None:
+    path = write(YAML)
+    config = BrokerConfig.load(path, ["num.partitions=4", "node.id=8"])
+    assert config.get("node.id") == 8
+    assert config.origin("node.id") == "--set"
+    assert config.get("log.dirs") == ("./a", "./b")
+    assert config.origin("log.dirs") == f"{path}:3"
+    assert config.get("log.segment.bytes") == 2 << 20
+    assert config.get("auto.create.topics.enable") is False
+    assert config.get("num.partitions") == 4
+    assert (config.plugins_allow, config.plugins_block) == (["acme-geo"], ["cleanup-delete"])
+    assert plugin_lists(path) == (["acme-geo"], ["cleanup-delete"])
+    orders = config.topics["orders"]
+    assert (orders.partitions, orders.replication_factor, orders.line) == (6, -1, 10)
+    assert dict(orders.config) == {
+        "partitioner": "keyed",
+        "cleanup.policy": "compact,delete",
+        "retention.ms": "604800000",
+        "compression.type": "lz4",
+        "election": "unclean",
+        "unclean.leader.election.enable": "true",
+    }
+    assert config.topics["plain"].partitions == -1
+    effective = config.topic_settings(orders.config)
+    assert effective.segment_bytes == 2 << 20
+    assert effective.cleanup_policy == ("compact", "delete")
+    assert effective.unclean_leader_election_enable
+
+
+@pytest.mark.parametrize("text", ["", "# nothing\n", "broker:\n", "broker: {}\ntopics:\nplugins: {allow: }\n"])
+def test_yaml_that_says_nothing(write: Write, text: str) -> None:
+    config = BrokerConfig.load(write(text))
+    assert config.topics == {}
+    assert config.plugins_allow is None
+
+
+PROPERTIES = r"""# Kafka's own form
+! another comment
+broker.id=3
+log.dirs = /tmp/a\
+   ,/tmp/b
+log.retention.hours : 48
+   log.segment.bytes 1073741824
+broker.rack=caf\u00e9\ =\t!
+zookeeper.connect=localhost:2181
+ssl.keystore.password=hush
+offsets.topic.replication.factor=1
+
+log.retention.hours=24
+"""
+
+
+@pytest.mark.parametrize("name", ["server.properties", "broker.conf"])
+def test_properties(write: Write, name: str) -> None:
+    path = write(PROPERTIES, name)
+    config = BrokerConfig.load(path)
+    assert config.get("node.id") == 3
+    assert config.get("log.dirs") == ("/tmp/a", "/tmp/b")
+    assert config.origin("log.dirs") == f"{path}:4"
+    assert config.origin("log.retention.hours") == f"{path}:13"
+    assert config.topic_settings().retention_ms == 24 * 3_600_000
+    assert config.get("broker.rack") == "café =\t!"
+    assert config.get("offsets.topic.replication.factor") == 1
+    assert config.get("zookeeper.connect") == "localhost:2181"
+    assert [warning.split(": ")[1].split()[0] for warning in config.warnings] == [
+        "zookeeper.connect",
+        "ssl.keystore.password",
+    ]
+    assert "hush" not in "".join(config.warnings)
+
+
+FLUSH_AND_RETENTION = """\
+log.flush.interval.messages=10000
+log.flush.interval.ms=1000
+log.flush.scheduler.interval.ms=3000
+log.retention.hours=168
+log.retention.bytes=1073741824
+log.retention.check.interval.ms=300000
+log.segment.bytes=1073741824
+log.segment.delete.delay.ms=60000
+"""
+
+
+def test_a_block_of_flushing_and_retention_takes_effect(write: Write) -> None:
+    config = BrokerConfig.load(write(FLUSH_AND_RETENTION, "server.properties"))
+    topic = config.topic_settings()
+    assert (topic.flush_messages, topic.flush_ms) == (10_000, 1_000)
+    assert (topic.retention_ms, topic.retention_bytes) == (604_800_000, 1 << 30)
+    assert config.get("log.flush.scheduler.interval.ms") == 3_000
+    assert config.warnings == ()
+
+
+@pytest.mark.parametrize(
+    ("broker", "topic", "expected"),
+    [
+        ({}, {}, 604_800_000),
+        ({"log.retention.hours": "2"}, {}, 7_200_000),
+        ({"log.retention.hours": "2", "log.retention.minutes": "3"}, {}, 180_000),
+        ({"log.retention.hours": "2", "log.retention.minutes": "3", "log.retention.ms": "5"}, {}, 5),
+        ({"log.retention.hours": "2", "log.retention.ms": "5"}, {}, 5),
+        ({"log.retention.minutes": "-1", "log.retention.hours": "2"}, {}, -1),
+        ({"log.retention.ms": "5"}, {"retention.ms": "6"}, 6),
+    ],
+)
+def test_ms_over_minutes_over_hours(broker: dict[str, str], topic: dict[str, str], expected: int) -> None:
+    config = BrokerConfig.load(None, broker)
+    assert config.topic_settings(topic).retention_ms == expected
+    if not topic:
+        assert config.get("log.retention.ms") == expected
+
+
+@pytest.mark.parametrize(
+    ("broker", "attribute", "expected"),
+    [
+        ({"log.roll.hours": "1"}, "segment_ms", 3_600_000),
+        ({"log.roll.hours": "1", "log.roll.ms": "9"}, "segment_ms", 9),
+        ({"log.roll.jitter.hours": "1"}, "segment_jitter_ms", 3_600_000),
+        ({"log.flush.scheduler.interval.ms": "4"}, "flush_ms", 4),
+        ({"log.cleaner.min.cleanable.ratio": "0.25"}, "min_cleanable_dirty_ratio", 0.25),
+        ({"message.max.bytes": "77"}, "max_message_bytes", 77),
+        ({"log.index.size.max.bytes": "80"}, "segment_index_bytes", 80),
+        ({"log.segment.delete.delay.ms": "0"}, "file_delete_delay_ms", 0),
+        ({"min.insync.replicas": "2"}, "min_insync_replicas", 2),
+        ({"partitioner": "keyed"}, "partitioner", "keyed"),
+        ({"election": "unclean"}, "unclean_leader_election_enable", True),
+        ({"unclean.leader.election.enable": "true"}, "election", "unclean"),
+    ],
+)
+def test_a_brokers_setting_is_its_topics_default(broker: dict[str, str], attribute: str, expected: Any) -> None:
+    assert getattr(BrokerConfig.load(None, broker).topic_settings(), attribute) == expected
+
+
+def test_an_overruled_setting_is_told() -> None:
+    config = BrokerConfig.load(None, {"log.retention.ms": "5", "log.retention.hours": "2"})
+    assert config.warnings == ("--set: log.retention.hours=2 has no effect, as log.retention.ms=5 (--set) rules",)
+
+
+def test_an_override_stands_above_the_file_and_its_twin(write: Write) -> None:
+    path = write("broker: {election: clean, broker.id: 4}")
+    config = BrokerConfig.load(path, ["unclean.leader.election.enable=true", "node.id=5"])
+    assert (config.get("election"), config.get("node.id")) == ("unclean", 5)
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        ("broker: {log.retention.days: 7}", (":1: log.retention.days=7", "did you mean log.retention.hours?")),
+        ("broker:\n  num.partitions: 0", (":2: num.partitions=0", "at least 1", "default is '1'")),
+        ("broker:\n  num.partitions: many", (":2: num.partitions=many", "whole number")),
+        ("broker: {retention.ms: 5}", ("retention.ms=5", "topic's setting", "log.retention.ms")),
+        ("broker: {node.id: }", (":1", "node.id has no value")),
+        ("broker: {log: {dirs: x}}", (":1", "log takes a value", "dots")),
+        ("broker:\n  node.id: 1\n  node.id: 2", (":3", "node.id", "line 2")),
+        ("broker:\n  node.id: 1\n  broker.id: 2", (":2: node.id=1", ":3: broker.id=2", "remove broker.id")),
+        ("broker: {broker.id: -1}", ("broker.id=-1", "node.id=1")),
+        ("broker: [a, b]", (":1", "broker must hold")),
+        ("brokers: {}", (":1: brokers", "did you mean broker?")),
+        ("num.partitions: 3", (":1: num.partitions", "under `broker:`")),
+        ("plugins: {allows: [x]}", (":1: allows", "did you mean allow?")),
+        ("broker: {<<: {node.id: 1}}", (":1", "merge keys")),
+        ("broker: {a: b\n]", (":2: this is not YAML", "mend")),
+        ("topics: {t: {retention.days: 1}}", ("retention.days=1", "did you mean retention.ms?")),
+        ("topics: {t: {log.retention.ms: 1}}", ("log.retention.ms=1", "broker's setting", "retention.ms")),
+        ("topics: {t: {partitions: 0}}", ("partitions=0", "at least 1")),
+        ("topics: {t: {partitions: 99999999999}}", ("partitions=99999999999", "2147483647")),
+        ("topics: {t: {replication.factor: 40000}}", ("replication.factor=40000", "32767")),
+        ("topics: {t: {cleanup.policy: shred}}", ("cleanup.policy=shred", "compact, delete")),
+        ("topics: {t: {election: sometimes}}", ("election=sometimes", "clean, unclean")),
+        (
+            "topics:\n  t:\n    election: clean\n    unclean.leader.election.enable: true",
+            (":3: election=clean", ":4: unclean.leader.election.enable=true", "one setting"),
+        ),
+        (
+            "broker:\n  unclean.leader.election.enable: false\n  election: unclean",
+            (":3: election=unclean", ":2: unclean.leader.election.enable=false", "remove one"),
+        ),
+        (
+            "topics:\n  t: {min.compaction.lag.ms: 9, max.compaction.lag.ms: 8}",
+            (":2", "min.compaction.lag.ms=9", "max.compaction.lag.ms=8", "lower"),
+        ),
+    ],
+)
+def test_yaml_errors_name_file_line_value_and_remedy(write: Write, text: str, parts: tuple[str, ...]) -> None:
+    path = write(text)
+    with pytest.raises(ConfigError) as caught:
+        BrokerConfig.load(path)
+    for part in (str(path), *parts):
+        assert part in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        ("a=1\nnum.partitons=2", (":1: a=1",)),
+        ("\nnum.partitons=2", (":2: num.partitons=2", "did you mean num.partitions?")),
+        ("num.\\\n  partitions=x", (":1: num.partitions=x", "whole number")),
+        ("=3", (":1", "name is missing")),
+        ("broker.rack=\\u12", (":1", "four hexadecimal digits")),
+    ],
+)
+def test_properties_errors(write: Write, text: str, parts: tuple[str, ...]) -> None:
+    path = write(text, "server.properties")
+    with pytest.raises(ConfigError) as caught:
+        BrokerConfig.load(path)
+    for part in (str(path), *parts):
+        assert part in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("overrides", "parts"),
+    [
+        (["num.partitions"], ("--set num.partitions", "name=value")),
+        (["=3"], ("--set =3", "name=value")),
+        (["log.retention.days=7"], ("--set: log.retention.days=7", "log.retention.hours")),
+        (["log.retention.hours=0"], ("log.retention.hours=0", "-1")),
+        (["zzzzz=1"], ("zzzzz=1", "docs/configuration.md")),
+    ],
+)
+def test_override_errors(overrides: list[str], parts: tuple[str, ...]) -> None:
+    with pytest.raises(ConfigError) as caught:
+        BrokerConfig.load(None, overrides)
+    for part in parts:
+        assert part in str(caught.value)
+
+
+def test_a_file_that_is_not_there_or_not_text(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"gone\.yaml.*No such file.*--config"):
+        BrokerConfig.load(tmp_path / "gone.yaml")
+    (tmp_path / "b.yaml").write_bytes(b"broker: \xff")
+    with pytest.raises(ConfigError, match="byte 8 is not UTF-8"):
+        BrokerConfig.load(tmp_path / "b.yaml")
+
+
+PLUGIN = [("acme.region", "topic", "eu", "Where."), ("acme.token", "broker", "", "A token."), ("node.id", "broker", "9", "")]
+
+
+def test_settings_and_names_of_plugins() -> None:
+    config = BrokerConfig.load(
+        None,
+        {"acme.region": "us", "log.cleanup.policy": "shred,delete", "election": "nearest"},
+        PLUGIN,
+        [("cleanup policy", "shred"), ("election", "nearest"), ("partitioner", "geo")],
+    )
+    assert config.get("acme.token") == ""
+    assert config.get("node.id") == 1
+    plain = config.topic_settings()
+    assert (plain.plugin, plain.election, plain.unclean_leader_election_enable) == (
+        {"acme.region": "us"},
+        "nearest",
+        False,
+    )
+    assert plain.cleanup_policy == ("shred", "delete")
+    own = config.topic_settings({"acme.region": "cn", "gone.plugin": "x", "partitioner": "geo"})
+    assert own.plugin == {"acme.region": "cn", "gone.plugin": "x"}
+    assert config.topic_settings().plugin == {"acme.region": "us"}
+    config.validate_topic({"partitioner": "geo", "acme.region": "x"})
+    with pytest.raises(InvalidConfig, match=r"partitioner=geo2: .*geo"):
+        config.validate_topic({"partitioner": "geo2"})
+
+
+SAMPLES: dict[int, st.SearchStrategy[Any]] = {
+    BOOLEAN: st.booleans(),
+    INT: st.integers(1 << 20, 2**31 - 1),
+    SHORT: st.integers(1, 2**15 - 1),
+    LONG: st.integers(1, 2**63 - 1),
+    DOUBLE: st.floats(0, 1),
+}
+NUMERIC = [
+    row
+    for row in tables().broker.values()
+    if row.type in SAMPLES and row.name not in ("broker.id", "node.id", "unclean.leader.election.enable")
+]
+
+
+def fits(setting: Setting, value: Any) -> bool:
+    try:
+        if setting.validator is not None:
+            setting.validator(value)
+    except ValueError:
+        return False
+    return True
+
+
+@st.composite
+def some_settings(draw: st.DrawFn) -> dict[str, Any]:
+    rows = draw(st.lists(st.sampled_from(NUMERIC), unique_by=lambda row: row.name, max_size=8))
+    given_values = {row.name: draw(SAMPLES[row.type]) for row in rows}
+    return {row.name: given_values[row.name] for row in rows if fits(row, given_values[row.name])}
+
+
+@settings(max_examples=40, deadline=None)
+@given(some_settings())
+def test_yaml_properties_and_overrides_come_to_the_same(tmp_path_factory: Any, values: dict[str, Any]) -> None:
+    folder = tmp_path_factory.mktemp("config")
+    lines = {name: render(value) for name, value in values.items()}
+    (folder / "a.yaml").write_text("broker:\n" + "".join(f"  {name}: {text}\n" for name, text in lines.items()))
+    (folder / "a.properties").write_text("".join(f"{name}={text}\n" for name, text in lines.items()))
+    loaded = [
+        BrokerConfig.load(folder / "a.yaml"),
+        BrokerConfig.load(folder / "a.properties"),
+        BrokerConfig.load(None, values),
+        BrokerConfig.load(None, [f"{name}={text}" for name, text in lines.items()]),
+    ]
+    for config in loaded:
+        assert {name: config.get(name) for name in values} == values
+        assert config.topic_settings() == loaded[0].topic_settings()
+
+
+def escaped(text: str) -> str:
+    return "".join(f"\\u{unit:04x}" for unit in (ord(letter) for letter in text))
+
+
+@given(st.text(st.characters(max_codepoint=0xFFFF, codec="utf-8"), min_size=1), st.text(st.characters(max_codepoint=0xFFFF, codec="utf-8")))
+def test_properties_escapes_round_trip(name: str, value: str) -> None:
+    (row,) = read_properties(f"{escaped(name)}={escaped(value)}", "f").broker
+    assert (row.name, row.text) == (name, value.strip())
+
+
+@given(st.text())
+def test_any_text_is_properties_or_a_config_error(text: str) -> None:
+    try:
+        read_properties(text, "f")
+    except ConfigError as error:
+        assert str(error).startswith("f:")
+
+
