@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from logkernel.broker.fetch import check_epoch
 from logkernel.contracts import Answer, RequestContext
 from logkernel.errors import KafkaError, OffsetOutOfRange, PolicyViolation
-from logkernel.requests.data import (
+from logkernel.requests.offsets import (
     DeleteRecordsPartitionResult,
     DeleteRecordsRequest,
     DeleteRecordsResponse,

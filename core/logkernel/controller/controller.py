@@ -2,28 +2,31 @@
 
 Pure: it reads an image and returns `Outcome(changes, response, effects)`. Whoever runs it commits the changes
 to the coordination, folds them into the image, carries out the effects and then answers; where nothing was
-committed, nothing happened.
+committed, nothing happened. What decides on topics and settings is imported when it is first asked.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 from attrs import define
 
 from logkernel.config.broker import BrokerConfig
 from logkernel.contracts import ElectionStrategy, MetadataChange
-from logkernel.controller import configs, elections, producers, topics
+from logkernel.controller import elections, producers
 from logkernel.controller.effects import Effects, Outcome
 from logkernel.controller.image import ClusterImage, Node, node_change
-from logkernel.requests.configs import (
-    AlterConfigsRequest,
-    DescribeConfigsRequest,
-    DescribeConfigsResponse,
-    IncrementalAlterConfigsRequest,
-)
-from logkernel.requests.topics import CreatePartitionsRequest, CreateTopicsRequest, DeleteTopicsRequest
+
+if TYPE_CHECKING:
+    from logkernel.requests.configs import (
+        AlterConfigsRequest,
+        DescribeConfigsRequest,
+        DescribeConfigsResponse,
+        IncrementalAlterConfigsRequest,
+    )
+    from logkernel.requests.topics import CreatePartitionsRequest, CreateTopicsRequest, DeleteTopicsRequest
 
 
 @define
@@ -53,6 +56,8 @@ class Controller:
     # topics
 
     def create_topics(self, request: CreateTopicsRequest, image: ClusterImage) -> Outcome:
+        from logkernel.controller import topics
+
         return topics.create_topics(request, image, self.config, self._brokers(image), self.new_id)
 
     def create_topic(
@@ -66,6 +71,8 @@ class Controller:
         internal: bool = False,
     ) -> Outcome:
         """One topic from plain values (-1: the default); the response is its `image.Topic`. Raises KafkaError."""
+        from logkernel.controller import topics
+
         return topics.create_one(
             name,
             partitions,
@@ -80,24 +87,36 @@ class Controller:
 
     def auto_create(self, topic: str, image: ClusterImage) -> Outcome:
         """A topic that a client asked for first; the response is its `image.Topic`. Raises KafkaError."""
+        from logkernel.controller import topics
+
         return topics.auto_create(topic, image, self.config, self._brokers(image), self.new_id)
 
     def delete_topics(self, request: DeleteTopicsRequest, image: ClusterImage) -> Outcome:
+        from logkernel.controller import topics
+
         return topics.delete_topics(request, image, self.config)
 
     def delete_topic(self, image: ClusterImage, name: str) -> Outcome:
         """One topic by name; the response is the `image.Topic` that goes. Raises KafkaError."""
+        from logkernel.controller import topics
+
         return topics.delete_one(name, image, self.config)
 
     def create_partitions(self, request: CreatePartitionsRequest, image: ClusterImage) -> Outcome:
+        from logkernel.controller import topics
+
         return topics.create_partitions(request, image, self._brokers(image))
 
     # settings
 
     def alter_configs(self, request: AlterConfigsRequest, image: ClusterImage) -> Outcome:
+        from logkernel.controller import configs
+
         return configs.alter_configs(request, image, self.config, self.node_id)
 
     def incremental_alter_configs(self, request: IncrementalAlterConfigsRequest, image: ClusterImage) -> Outcome:
+        from logkernel.controller import configs
+
         return configs.incremental_alter_configs(request, image, self.config, self.node_id)
 
     def apply_topic_settings(self, image: ClusterImage, name: str, settings: Mapping[str, str]) -> Outcome:
@@ -105,9 +124,13 @@ class Controller:
 
         The response is {setting: (old text or None, new text)} of what differs. Raises KafkaError.
         """
+        from logkernel.controller import configs
+
         return configs.apply_topic_settings(image, self.config, name, settings)
 
     def describe_configs(self, request: DescribeConfigsRequest, image: ClusterImage) -> DescribeConfigsResponse:
+        from logkernel.controller import configs
+
         return configs.describe_configs(request, image, self.config, self.node_id)
 
     def dynamic_config(self, image: ClusterImage) -> BrokerConfig:

@@ -1,83 +1,13 @@
-"""Versionless requests and responses: data, what Produce and Fetch carry.
-
-The classes of `offsets` can be taken from here, too, and are then loaded at first use: a broker starts
-without them.
-"""
+"""Versionless requests and responses: data, what Produce and Fetch carry."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from attrs import Factory, define
 
 from logkernel.contracts import Buffer
 from logkernel.vocabulary import NO_ID, FileSlice
-
-if TYPE_CHECKING:
-    from logkernel.requests.offsets import (
-        DeleteRecordsPartition as DeleteRecordsPartition,
-    )
-    from logkernel.requests.offsets import (
-        DeleteRecordsPartitionResult as DeleteRecordsPartitionResult,
-    )
-    from logkernel.requests.offsets import (
-        DeleteRecordsRequest as DeleteRecordsRequest,
-    )
-    from logkernel.requests.offsets import (
-        DeleteRecordsResponse as DeleteRecordsResponse,
-    )
-    from logkernel.requests.offsets import (
-        DeleteRecordsTopic as DeleteRecordsTopic,
-    )
-    from logkernel.requests.offsets import (
-        DeleteRecordsTopicResult as DeleteRecordsTopicResult,
-    )
-    from logkernel.requests.offsets import (
-        ListOffsetsPartition as ListOffsetsPartition,
-    )
-    from logkernel.requests.offsets import (
-        ListOffsetsPartitionResponse as ListOffsetsPartitionResponse,
-    )
-    from logkernel.requests.offsets import (
-        ListOffsetsRequest as ListOffsetsRequest,
-    )
-    from logkernel.requests.offsets import (
-        ListOffsetsResponse as ListOffsetsResponse,
-    )
-    from logkernel.requests.offsets import (
-        ListOffsetsTopic as ListOffsetsTopic,
-    )
-    from logkernel.requests.offsets import (
-        ListOffsetsTopicResponse as ListOffsetsTopicResponse,
-    )
-    from logkernel.requests.offsets import (
-        OffsetForLeaderEpochEpochEndOffset as OffsetForLeaderEpochEpochEndOffset,
-    )
-    from logkernel.requests.offsets import (
-        OffsetForLeaderEpochRequest as OffsetForLeaderEpochRequest,
-    )
-    from logkernel.requests.offsets import (
-        OffsetForLeaderEpochResponse as OffsetForLeaderEpochResponse,
-    )
-    from logkernel.requests.offsets import (
-        OffsetForLeaderPartition as OffsetForLeaderPartition,
-    )
-    from logkernel.requests.offsets import (
-        OffsetForLeaderTopic as OffsetForLeaderTopic,
-    )
-    from logkernel.requests.offsets import (
-        OffsetForLeaderTopicResult as OffsetForLeaderTopicResult,
-    )
-
-if not TYPE_CHECKING:
-
-    def __getattr__(name: str) -> Any:
-        from logkernel.requests import offsets
-
-        if name.startswith("_") or not hasattr(offsets, name):
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        return getattr(offsets, name)
 
 
 @define

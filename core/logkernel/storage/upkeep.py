@@ -126,6 +126,8 @@ class LogUpkeep:
         if old.size == 0 and old.base == base:
             return
         old.seal()
+        if self.recovery_point >= self.end_offset:
+            old.sync()  # once there is a new segment, recovery will not look at this one: its indexes must be durable
         new = self._add_segment(base, wall_ms)
         if old.size == 0:
             self._segments.remove(old)
@@ -133,8 +135,6 @@ class LogUpkeep:
             self._discard([old], wall_ms)
         else:
             old.next_offset = self.end_offset
-            if self.recovery_point >= self.end_offset:
-                old.sync()  # recovery will not look at this segment: its indexes must be durable as its records are
             self._snapshot(self.end_offset)
             if self._on_roll is not None:
                 self._on_roll(old.base, old.size)
