@@ -1,0 +1,92 @@
+"""Brokers come and go."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+import pytest
+
+from logkernel.config.broker import BrokerConfig
+from logkernel.contracts import ElectionStrategy
+from logkernel.controller.controller import Controller
+from logkernel.controller.effects import LeaderChange, Outcome
+from logkernel.controller.image import ClusterImage, Node, Partition, Topic, node_change
+from logkernel.plugins.election.clean import Clean
+from logkernel.plugins.election.unclean import Unclean
+
+CONTROLLER = Controller(BrokerConfig.load(), 1, lambda: UUID(int=1))
+
+
+def image(*rows: Partition) -> ClusterImage:
+    nodes = [node_change(Node(number, {"P": ("h", number)})) for number in (1, 2, 3)]
+    return ClusterImage.of([*nodes, Topic("t", UUID(int=7), list(rows)).change()])
+
+
+def row(isr: str, leader: int, leader_epoch: int, partition_epoch: int) -> Partition:
+    return Partition((1, 2, 3), tuple(map(int, isr)), leader, leader_epoch, partition_epoch)
+
+
+def after(before: ClusterImage, outcome: Outcome) -> list[Partition]:
+    before.apply_all(outcome.changes)
+    return before.topics["t"].partitions
+
+
+@pytest.mark.parametrize(
+    ("before", "strategy", "alive", "expected"),
+    [
+        (row("123", 1, 5, 9), Clean(), {2, 3}, row("23", 2, 6, 10)),
+        (row("1", 1, 5, 9), Clean(), {2, 3}, row("1", -1, 6, 10)),
+        (row("1", 1, 5, 9), Unclean(), {2, 3}, row("2", 2, 6, 10)),
+        (row("123", 1, 5, 9), Clean(), {1, 2, 3}, row("123", 1, 5, 9)),
+        (row("1", -1, 5, 9), Clean(), {2, 3}, row("1", -1, 5, 9)),
+        (row("1", -1, 5, 9), Clean(), {1}, row("1", 1, 6, 10)),
+    ],
+)
+def test_elect(before: Partition, strategy: ElectionStrategy, alive: set[int], expected: Partition) -> None:
+    cluster = image(before)
+    outcome = CONTROLLER.elect(cluster, "t", strategy, alive)
+    leaders = [] if before == expected else [LeaderChange("t", 0, expected.leader, 6, expected.isr)]
+    assert outcome.effects.leaders == leaders
+    assert after(cluster, outcome) == [expected]
+
+
+def test_a_broker_goes() -> None:
+    cluster = image(row("123", 1, 0, 0), row("12", 2, 3, 4), row("3", 3, 0, 0), row("1", 1, 0, 0), row("23", 3, 0, 0))
+    outcome = CONTROLLER.broker_gone(cluster, 1, lambda topic: (Clean(), False), {1, 2, 3})
+    assert [change.partition for change in outcome.effects.leaders] == [0, 3]
+    assert after(cluster, outcome) == [
+        row("23", 2, 1, 1),
+        row("2", 2, 3, 5),
+        row("3", 3, 0, 0),
+        row("1", -1, 1, 1),
+        row("23", 3, 0, 0),
+    ]
+    assert sorted(cluster.nodes) == [2, 3]
+
+
+def test_the_last_of_an_isr_stays_in_it() -> None:
+    cluster = image(row("1", 2, 0, 0))
+    outcome = CONTROLLER.broker_gone(cluster, 1, lambda topic: (Clean(), False), {2, 3})
+    assert after(cluster, outcome) == [row("1", 2, 0, 0)]
+
+
+def test_a_new_incarnation_leads_in_a_new_epoch() -> None:
+    cluster = image(row("1", 1, 4, 7), row("2", 2, 0, 0), row("13", -1, 2, 2))
+    outcome = CONTROLLER.broker_started(cluster, 1, lambda topic: (Clean(), False), {2, 3})
+    assert after(cluster, outcome) == [row("1", 1, 5, 8), row("2", 2, 0, 0), row("13", 1, 3, 3)]
+    assert [(change.partition, change.leader_epoch) for change in outcome.effects.leaders] == [(0, 5), (2, 3)]
+
+
+def test_few_changes_are_kept_one_by_one_and_many_as_one() -> None:
+    few = image(row("12", 1, 0, 0), *(row("23", 2, 0, 0) for _ in range(9)))
+    outcome = CONTROLLER.elect(few, "t", Clean(), {2, 3})
+    assert [(change.kind, change.key) for change in outcome.changes] == [("partition", "t:0")]
+    many = image(*(row("12", 1, 0, 0) for _ in range(10)))
+    outcome = CONTROLLER.elect(many, "t", Clean(), {2, 3})
+    assert [(change.kind, change.key) for change in outcome.changes] == [("topic", "t")]
+    assert {part.leader for part in after(many, outcome)} == {2}
+
+
+def test_an_election_without_change_keeps_nothing() -> None:
+    assert CONTROLLER.elect(image(row("1", -1, 0, 0)), "t", Clean(), {2}).changes == []
+    assert CONTROLLER.elect(image(row("1", 1, 0, 0)), "t", Clean(), {1}).changes == []

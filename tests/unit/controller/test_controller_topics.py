@@ -1,0 +1,267 @@
+"""What the recorded conversation with Kafka does not show: placement, internal topics, ids, effects."""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import count
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from logkernel.config.broker import BrokerConfig
+from logkernel.controller.controller import Controller
+from logkernel.controller.effects import Effects, Outcome
+from logkernel.controller.image import ClusterImage, Node
+from logkernel.controller.placement import place
+from logkernel.controller.producers import ProducerIds
+from logkernel.errors import (
+    InvalidConfig,
+    InvalidPartitions,
+    InvalidReplicationFactor,
+    InvalidTopicException,
+    PolicyViolation,
+    TopicAlreadyExists,
+    TopicDeletionDisabled,
+    UnknownTopicOrPartition,
+)
+from logkernel.requests import configs as c
+from logkernel.requests import topics as t
+
+
+class Bench:
+    def __init__(self, nodes: int = 0, **settings: Any) -> None:
+        ids = count(1)
+        config = BrokerConfig.load(None, {name.replace("_", "."): value for name, value in settings.items()})
+        self.image = ClusterImage()
+        self.controller = Controller(config, 1, lambda: UUID(int=next(ids)))
+        for node in range(1, nodes + 1):
+            self.keep(self.controller.register(self.image, Node(node, {"PLAINTEXT": ("h", node)})))
+
+    def keep(self, outcome: Outcome) -> Any:
+        self.image.apply_all(outcome.changes)
+        return outcome.response
+
+
+@pytest.mark.parametrize(
+    ("partitions", "factor", "brokers", "expected"),
+    [
+        (2, 1, [1], [[1], [1]]),
+        (4, 1, [1, 2, 3], [[1], [2], [3], [1]]),
+        (3, 2, [1, 2, 3], [[1, 2], [2, 3], [3, 1]]),
+        (6, 2, [1, 2, 3], [[1, 2], [2, 3], [3, 1], [1, 3], [2, 1], [3, 2]]),
+        (2, 3, [7, 8, 9], [[7, 8, 9], [8, 9, 7]]),
+    ],
+)
+def test_placement(partitions: int, factor: int, brokers: list[int], expected: list[list[int]]) -> None:
+    assert place(partitions, factor, brokers) == expected
+
+
+@pytest.mark.parametrize("brokers", range(1, 7))
+def test_placement_is_even_and_never_doubles_a_broker(brokers: int) -> None:
+    nodes = list(range(brokers))
+    for factor in range(1, brokers + 1):
+        rows = place(brokers * 12, factor, nodes)
+        assert all(len(set(row)) == factor for row in rows)
+        assert set(Counter(row[0] for row in rows).values()) == {12}
+        assert set(Counter(node for row in rows for node in row).values()) == {12 * factor}
+
+
+def test_too_many_replicas() -> None:
+    with pytest.raises(InvalidReplicationFactor, match="replication factor 3 .* 2 are registered; ask for at most 2"):
+        place(1, 3, [1, 2])
+
+
+def test_created_and_validated_only() -> None:
+    bench = Bench(default_replication_factor=2, num_partitions=3, nodes=2)
+    topic = t.CreatableTopic("a", -1, -1, configs=[t.CreatableTopicConfig("retention.ms", "5")])
+    dry = bench.controller.create_topics(t.CreateTopicsRequest([topic], validate_only=True), bench.image)
+    assert (dry.changes, dry.effects) == ([], Effects())
+    outcome = bench.controller.create_topics(t.CreateTopicsRequest([topic]), bench.image)
+    assert outcome.effects == Effects(created=["a"])
+    (row,) = bench.keep(outcome).topics
+    assert (row.num_partitions, row.replication_factor, row.topic_id) == (3, 2, UUID(int=1))
+    assert [p.replicas for p in bench.image.topics["a"].partitions] == [(1, 2), (2, 1), (1, 2)]
+    assert bench.image.topic_config("a") == {"retention.ms": "5"}
+    told = {one.name: (one.value, one.config_source) for one in row.configs}
+    assert told["retention.ms"] == ("5", 1)
+    assert told["segment.bytes"] == ("1073741824", 5)
+
+
+def test_one_topic_from_plain_values() -> None:
+    bench = Bench()
+    made = bench.keep(bench.controller.create_topic(bench.image, "a", 2, settings={"retention.ms": "1"}))
+    assert bench.image.topics["a"] == made
+    for arguments, error in [
+        (("a",), TopicAlreadyExists),
+        (("b", 0), InvalidPartitions),
+        (("b", 1, 2), InvalidReplicationFactor),
+        (("b", 1, 1, {"x": "1"}), InvalidConfig),
+        (("b", 10_001), PolicyViolation),
+        (("b/c",), InvalidTopicException),
+    ]:
+        with pytest.raises(error):
+            bench.controller.create_topic(bench.image, *arguments)  # type: ignore[arg-type]
+
+
+def test_many_partitions_in_one_request_are_bounded_in_sum() -> None:
+    bench = Bench()
+    rows = [t.CreatableTopic("a", 6000, 1), t.CreatableTopic("b", 6000, 1), t.CreatableTopic("c", 4000, 1)]
+    response = bench.keep(bench.controller.create_topics(t.CreateTopicsRequest(rows), bench.image))
+    assert [row.error_code for row in response.topics] == [0, PolicyViolation.code, 0]
+
+
+@pytest.mark.parametrize("name", ["__consumer_offsets", "__transaction_state"])
+def test_internal_topics_are_made_with_their_own_settings_and_kept(name: str) -> None:
+    bench = Bench(nodes=2)
+    topic = bench.keep(bench.controller.auto_create(name, bench.image))
+    assert topic.internal
+    assert len(topic.partitions) == 50
+    assert len(topic.partitions[0].replicas) == 2
+    assert bench.image.topic_config(name)["cleanup.policy"] == "compact"
+    assert bench.controller.config.topic_settings(bench.image.topic_config(name)).segment_bytes == 104_857_600
+    with pytest.raises(InvalidTopicException, match="internal"):
+        bench.controller.delete_topic(bench.image, name)
+    request = t.CreatePartitionsRequest([t.CreatePartitionsTopic(name, 60)])
+    (row,) = bench.controller.create_partitions(request, bench.image).response.results
+    assert row.error_code == InvalidTopicException.code
+
+
+def test_an_internal_topic_on_one_broker_can_be_written() -> None:
+    bench = Bench()
+    bench.keep(bench.controller.auto_create("__transaction_state", bench.image))
+    assert bench.image.topic_config("__transaction_state")["min.insync.replicas"] == "1"
+
+
+def test_a_strangers_service_topic_is_internal() -> None:
+    bench = Bench()
+    made = bench.keep(bench.controller.create_topic(bench.image, "delays", 4, 3, {}, internal=True))
+    assert (made.internal, len(made.partitions[0].replicas)) == (True, 1)
+
+
+def test_deleting_by_name_and_id() -> None:
+    bench = Bench()
+    for name in ("a", "b"):
+        bench.keep(bench.controller.create_topic(bench.image, name, settings={"flush.ms": "1"}))
+    ids = [bench.image.topics[name].id for name in ("a", "b")]
+    request = t.DeleteTopicsRequest(topic_names=["a"], topics=[t.DeleteTopicState(None, ids[1])])
+    outcome = bench.controller.delete_topics(request, bench.image)
+    assert outcome.effects.deleted == [("a", ids[0]), ("b", ids[1])]
+    assert [(row.name, row.topic_id) for row in bench.keep(outcome).responses] == [("a", ids[0]), ("b", ids[1])]
+    assert bench.image == ClusterImage()
+    with pytest.raises(UnknownTopicOrPartition):
+        bench.controller.delete_topic(bench.image, "a")
+
+
+def test_deletion_can_be_forbidden_and_one_name_is_enough() -> None:
+    bench = Bench(delete_topic_enable="false")
+    bench.keep(bench.controller.create_topic(bench.image, "a"))
+    with pytest.raises(TopicDeletionDisabled, match="delete.topic.enable=false"):
+        bench.controller.delete_topic(bench.image, "a")
+    both = t.DeleteTopicsRequest(topics=[t.DeleteTopicState("a", UUID(int=1)), t.DeleteTopicState(None)])
+    assert [row.error_code for row in bench.controller.delete_topics(both, bench.image).response.responses] == [42, 42]
+
+
+def test_added_partitions_go_on_where_the_others_ended() -> None:
+    bench = Bench(nodes=3)
+    bench.keep(bench.controller.create_topic(bench.image, "a", 2))
+    request = t.CreatePartitionsRequest([t.CreatePartitionsTopic("a", 5)])
+    outcome = bench.controller.create_partitions(request, bench.image)
+    assert outcome.effects.grown == [("a", 2)]
+    before = bench.image.topics["a"].partitions[:2]
+    bench.keep(outcome)
+    assert bench.image.topics["a"].partitions[:2] == before
+    assert [p.leader for p in bench.image.topics["a"].partitions] == [1, 2, 3, 1, 2]
+
+
+def incremental(bench: Bench, *rows: tuple[str, int, str | None], name: str = "a") -> int:
+    one = c.IncrementalAlterConfigsAlterableConfig
+    resource = c.IncrementalAlterConfigsAlterConfigsResource(2, name, [one(*row) for row in rows])
+    outcome = bench.controller.incremental_alter_configs(c.IncrementalAlterConfigsRequest([resource]), bench.image)
+    code: int = bench.keep(outcome).responses[0].error_code
+    assert outcome.effects.topics_configured == ([name] if outcome.changes else [])
+    return code
+
+
+UNCLEAN = "unclean.leader.election.enable"
+
+
+@pytest.mark.parametrize(
+    ("old", "rows", "code", "new"),
+    [
+        ({"election": "unclean", UNCLEAN: "true"}, [(UNCLEAN, 0, "false")], 0, {UNCLEAN: "false"}),
+        ({UNCLEAN: "true"}, [("election", 0, "clean")], 0, {"election": "clean"}),
+        ({"election": "unclean", UNCLEAN: "true"}, [("election", 1, None)], 0, {}),
+        ({"election": "unclean", UNCLEAN: "true"}, [(UNCLEAN, 1, None)], 0, {}),
+        ({"election": "clean"}, [(UNCLEAN, 0, "true"), ("election", 0, "clean")], 40, {"election": "clean"}),
+        ({"flush.ms": "1"}, [("flush.ms", 0, "1")], 0, {"flush.ms": "1"}),
+        ({}, [("flush.ms", 0, "1" * 40_000)], 40, {}),
+    ],
+)
+def test_altering(old: dict[str, str], rows: list[Any], code: int, new: dict[str, str]) -> None:
+    bench = Bench()
+    bench.keep(bench.controller.create_topic(bench.image, "a", settings=old))
+    assert incremental(bench, *rows) == code
+    assert bench.image.topic_config("a") == new
+
+
+def test_a_setting_of_a_plugin_that_is_gone_does_not_stand_in_the_way() -> None:
+    bench = Bench()
+    bench.keep(bench.controller.create_topic(bench.image, "a"))
+    bench.image.configs["topic:a"] = {"gone.plugin": "x"}
+    assert incremental(bench, ("flush.ms", 0, "1")) == 0
+    assert bench.image.topic_config("a") == {"gone.plugin": "x", "flush.ms": "1"}
+    assert incremental(bench, ("gone.plugin", 1, None), ("flush.ms", 1, None)) == 0
+    assert bench.image.configs == {}
+
+
+def test_what_a_file_says_of_a_topic_is_set_over_its_own() -> None:
+    bench = Bench()
+    bench.keep(bench.controller.create_topic(bench.image, "a", settings={"flush.ms": "1", UNCLEAN: "true"}))
+    told = {"flush.ms": "1", "retention.ms": "5", "election": "clean", UNCLEAN: "false"}
+    outcome = bench.controller.apply_topic_settings(bench.image, "a", told)
+    assert bench.keep(outcome) == {"retention.ms": (None, "5"), "election": (None, "clean"), UNCLEAN: ("true", "false")}
+    assert bench.image.topic_config("a") == told
+    assert bench.controller.apply_topic_settings(bench.image, "a", told).changes == []
+
+
+def test_producer_ids_never_repeat_even_after_a_crash() -> None:
+    bench = Bench()
+    seen: list[int] = []
+    for _ in range(3):  # three incarnations
+        ids = ProducerIds()
+        for _ in range(1_500):
+            taken = ids.take()
+            if taken is None:
+                ids.refill(bench.keep(bench.controller.allocate_producer_ids(bench.image)))
+                taken = ids.take()
+            assert taken is not None
+            seen.append(taken)
+    assert len(set(seen)) == len(seen) == 4_500
+    assert seen[0] == 0
+
+
+def test_a_cluster_is_named_once_and_a_broker_registered_once() -> None:
+    bench = Bench()
+    assert bench.keep(bench.controller.name_cluster(bench.image, "x")) == "x"
+    assert bench.keep(bench.controller.name_cluster(bench.image, "y")) == "x"
+    node = Node(1, {"PLAINTEXT": ("h", 1)})
+    assert len(bench.controller.register(bench.image, node).changes) == 1
+    bench.keep(bench.controller.register(bench.image, node))
+    assert bench.controller.register(bench.image, node).changes == []
+
+
+def test_every_refusal_says_what_to_do() -> None:
+    bench = Bench()
+    bench.keep(bench.controller.create_topic(bench.image, "a"))
+    rows = [
+        t.CreatableTopic("a", 1, 1),
+        t.CreatableTopic("b", 0, 1),
+        t.CreatableTopic("c", 1, 9),
+        t.CreatableTopic("d e", 1, 1),
+        t.CreatableTopic("f", 1, 1, configs=[t.CreatableTopicConfig("retention.ms", "soon")]),
+    ]
+    response = bench.controller.create_topics(t.CreateTopicsRequest(rows), bench.image).response
+    for row, part in zip(response.topics, ["'a'", "0 partitions", "factor 9", "'d e'", "retention.ms=soon"], strict=True):
+        assert part in row.error_message
+        assert row.error_code > 0
