@@ -98,17 +98,18 @@ def test_closed_is_closed(make: Open) -> None:
         list(coordination.changes())
 
 
+TEXT = st.text(st.characters(codec="utf-8"))
 JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.text(st.characters(codec="utf-8")),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(st.characters(codec="utf-8")), inner, max_size=3),
+    st.none() | st.booleans() | st.integers() | TEXT,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXT, inner, max_size=3),
     max_leaves=5,
 )
 NAMES = st.text(st.characters(codec="utf-8", exclude_characters="\x00"))
 ANY_CHANGE = st.builds(
     MetadataChange,
     NAMES,
-    st.text(st.characters(codec="utf-8")),
-    st.none() | st.dictionaries(st.text(st.characters(codec="utf-8")), JSON, max_size=3),
+    TEXT,
+    st.none() | st.dictionaries(TEXT, JSON, max_size=3),
 )
 
 

@@ -10,8 +10,6 @@ from functools import cache
 
 OPEN_PREFIXES = ("listener.name.", "config.providers.", "rsm.config.", "rlmm.config.")
 """Names that Kafka lets its own plugins complete."""
-SECRETS = ("password", "secret", "jaas", "keystore", "truststore", "ssl.key.")
-"""Words in names whose values are not to be shown."""
 
 _NAMES = """
 add.partitions.to.txn.retry.backoff.max.ms add.partitions.to.txn.retry.backoff.ms advertised.host.name
@@ -126,7 +124,3 @@ def names() -> frozenset[str]:
 
 def is_unused(name: str) -> bool:
     return name in names() or name.startswith(OPEN_PREFIXES)
-
-
-def is_secret(name: str) -> bool:
-    return any(word in name for word in SECRETS)

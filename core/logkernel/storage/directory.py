@@ -4,7 +4,7 @@
     meta.properties                    node id, cluster id, directory id
     .kafka_cleanshutdown               there only between a clean close and the next open
     recovery-point-offset-checkpoint   below it everything is synced
-    log-start-offset-checkpoint        where logs start, if not at a segment's base
+    log-start-offset-checkpoint        where logs start, if not at 0
     replication-offset-checkpoint      high watermarks
     <topic>-<partition>/               logs
 
@@ -170,10 +170,8 @@ class DataDirectory:
         self._write(RECOVERY_POINTS, {name: each.recovery_point for name, each in self.logs.items()})
 
     def write_log_starts(self) -> None:
-        starts = {
-            name: each.start_offset for name, each in self.logs.items() if each.start_offset > each.first_base_offset
-        }
-        self._write(LOG_STARTS, starts)
+        """Kafka leaves out logs that start at a segment's base; they stay here, as a crash may undo a removal."""
+        self._write(LOG_STARTS, {name: each.start_offset for name, each in self.logs.items() if each.start_offset})
 
     def write_high_watermarks(self, watermarks: Mapping[TopicPartition, int]) -> None:
         """`watermarks` may name partitions that lie elsewhere."""

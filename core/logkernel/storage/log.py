@@ -221,5 +221,5 @@ class Log(LogUpkeep):
 
     @property
     def first_base_offset(self) -> int:
-        """Base offset of the oldest segment; `start_offset` is worth a checkpoint only where it lies above."""
+        """Base offset of the oldest segment."""
         return self._bases[0]

@@ -134,7 +134,10 @@ def recover_segment(
     replay.finish()
     segment.file.truncate(valid)
     segment.size = valid
-    return Damage(segment.log_path, valid, size - valid, reason) if reason else None
+    if not reason:
+        return None
+    segment.file.sync()  # what was cut must not come back under what is appended now
+    return Damage(segment.log_path, valid, size - valid, reason)
 
 
 def _check(

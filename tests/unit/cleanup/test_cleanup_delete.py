@@ -13,7 +13,6 @@ from logkernel.plugins.cleanup import delete
 from logkernel.vocabulary import SegmentFacts
 
 NOW = 1_000_000
-FOREVER = {"retention_ms": -1, "retention_bytes": -1}
 
 
 def log(ages: str, *, size: int = 10, start: int = 0, watermark: int | None = None, last: int = 10) -> LogFacts:
@@ -33,8 +32,8 @@ def log(ages: str, *, size: int = 10, start: int = 0, watermark: int | None = No
     return LogFacts("t", 0, segments, start, end if watermark is None else watermark, NOW, TopicSettings())
 
 
-def plan(facts: LogFacts, **settings: int) -> list[int]:
-    chosen = evolve(TopicSettings(), **{**FOREVER, **settings})
+def plan(facts: LogFacts, *, retention_ms: int = -1, retention_bytes: int = -1) -> list[int]:
+    chosen = TopicSettings(retention_ms=retention_ms, retention_bytes=retention_bytes)
     return [drop.offset for drop in delete.Delete().plan(evolve(facts, settings=chosen))]
 
 

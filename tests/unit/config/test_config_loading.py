@@ -250,6 +250,13 @@ def test_yaml_errors_name_file_line_value_and_remedy(write: Write, text: str, pa
         assert part in str(caught.value)
 
 
+def test_a_continuation_at_the_end_of_a_file(write: Write) -> None:
+    config = BrokerConfig.load(write("listener.name.in.x=y\nnum.partitions=\\\r\n 4\\", "server.properties"))
+    assert config.get("num.partitions") == 4
+    assert config.get("listener.name.in.x") == "y"
+    assert config.get("zookeeper.connect") is None
+
+
 @pytest.mark.parametrize(
     ("text", "parts"),
     [
@@ -293,7 +300,11 @@ def test_a_file_that_is_not_there_or_not_text(tmp_path: Path) -> None:
         BrokerConfig.load(tmp_path / "b.yaml")
 
 
-PLUGIN = [("acme.region", "topic", "eu", "Where."), ("acme.token", "broker", "", "A token."), ("node.id", "broker", "9", "")]
+PLUGIN = [
+    ("acme.region", "topic", "eu", "Where."),
+    ("acme.token", "broker", "", "A token."),
+    ("node.id", "broker", "9", ""),
+]
 
 
 def test_settings_and_names_of_plugins() -> None:
@@ -372,7 +383,10 @@ def escaped(text: str) -> str:
     return "".join(f"\\u{unit:04x}" for unit in (ord(letter) for letter in text))
 
 
-@given(st.text(st.characters(max_codepoint=0xFFFF, codec="utf-8"), min_size=1), st.text(st.characters(max_codepoint=0xFFFF, codec="utf-8")))
+UNITS = st.characters(max_codepoint=0xFFFF, codec="utf-8")
+
+
+@given(st.text(UNITS, min_size=1), st.text(UNITS))
 def test_properties_escapes_round_trip(name: str, value: str) -> None:
     (row,) = read_properties(f"{escaped(name)}={escaped(value)}", "f").broker
     assert (row.name, row.text) == (name, value.strip())
@@ -380,9 +394,11 @@ def test_properties_escapes_round_trip(name: str, value: str) -> None:
 
 @given(st.text())
 def test_any_text_is_properties_or_a_config_error(text: str) -> None:
+    said = ""
     try:
         read_properties(text, "f")
     except ConfigError as error:
-        assert str(error).startswith("f:")
+        said = str(error)
+    assert not said or said.startswith("f:")
 
 

@@ -68,7 +68,7 @@ def test_placement_is_even_and_never_doubles_a_broker(brokers: int) -> None:
 
 
 def test_too_many_replicas() -> None:
-    with pytest.raises(InvalidReplicationFactor, match="replication factor 3 .* 2 are registered; ask for at most 2"):
+    with pytest.raises(InvalidReplicationFactor, match=r"replication factor 3 .* 2 are registered; ask for at most 2"):
         place(1, 3, [1, 2])
 
 
@@ -156,7 +156,7 @@ def test_deleting_by_name_and_id() -> None:
 def test_deletion_can_be_forbidden_and_one_name_is_enough() -> None:
     bench = Bench(delete_topic_enable="false")
     bench.keep(bench.controller.create_topic(bench.image, "a"))
-    with pytest.raises(TopicDeletionDisabled, match="delete.topic.enable=false"):
+    with pytest.raises(TopicDeletionDisabled, match=r"delete\.topic\.enable=false"):
         bench.controller.delete_topic(bench.image, "a")
     both = t.DeleteTopicsRequest(topics=[t.DeleteTopicState("a", UUID(int=1)), t.DeleteTopicState(None)])
     assert [row.error_code for row in bench.controller.delete_topics(both, bench.image).response.responses] == [42, 42]
@@ -262,6 +262,7 @@ def test_every_refusal_says_what_to_do() -> None:
         t.CreatableTopic("f", 1, 1, configs=[t.CreatableTopicConfig("retention.ms", "soon")]),
     ]
     response = bench.controller.create_topics(t.CreateTopicsRequest(rows), bench.image).response
-    for row, part in zip(response.topics, ["'a'", "0 partitions", "factor 9", "'d e'", "retention.ms=soon"], strict=True):
+    parts = ["'a'", "0 partitions", "factor 9", "'d e'", "retention.ms=soon"]
+    for row, part in zip(response.topics, parts, strict=True):
         assert part in row.error_message
         assert row.error_code > 0

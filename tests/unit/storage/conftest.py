@@ -39,14 +39,14 @@ class Ledger:
 
     def replay(self, facts: BatchFacts, control: bytes | None) -> AbortedTxn | None:
         self.replayed += 1
-        entry = self.producers.setdefault(
-            facts.producer_id, ProducerEntry(facts.producer_id, facts.producer_epoch)
-        )
+        entry = self.producers.setdefault(facts.producer_id, ProducerEntry(facts.producer_id, facts.producer_epoch))
         entry.producer_epoch = facts.producer_epoch
         entry.last_timestamp_ms = facts.max_timestamp_ms
         if control is None:
             delta = facts.last_offset - facts.base_offset
-            entry.batches = [*entry.batches, (facts.last_sequence, facts.last_offset, delta, facts.max_timestamp_ms)][-5:]
+            entry.batches = [*entry.batches, (facts.last_sequence, facts.last_offset, delta, facts.max_timestamp_ms)][
+                -5:
+            ]
             if facts.is_transactional and entry.current_txn_first_offset < 0:
                 entry.current_txn_first_offset = facts.base_offset
             return None
@@ -80,7 +80,9 @@ class Store:
 
     @staticmethod
     def settings(**changes) -> TopicSettings:
-        return TopicSettings(**{"segment_bytes": 4096, "index_interval_bytes": 300, "segment_index_bytes": 4096} | changes)
+        return TopicSettings(
+            **{"segment_bytes": 4096, "index_interval_bytes": 300, "segment_index_bytes": 4096} | changes
+        )
 
     def batch(self, log: Log, count: int = 1, size: int = 50, timestamp: int = 1000, epoch: int = 0, **fields):
         base = fields.pop("base_offset", log.end_offset)

@@ -140,8 +140,14 @@ class World:
                     row = wanted.replay(facts, control)
                     rows += [row] if row is not None else []
         summary = [
-            {e.producer_id: ([batch[:3] for batch in e.batches[-1:]], e.current_txn_first_offset, e.last_timestamp_ms)
-             for e in ledger.entries()}
+            {
+                e.producer_id: (
+                    [batch[:3] for batch in e.batches[-1:]],
+                    e.current_txn_first_offset,
+                    e.last_timestamp_ms,
+                )
+                for e in ledger.entries()
+            }
             for ledger in (wanted, self.ledger)
         ]
         assert summary[0] == summary[1]

@@ -69,7 +69,7 @@ def test_a_clean_end_and_a_new_start(place, needs):
 
 
 def test_an_unclean_end_recovers_from_the_checkpoint(place, needs):
-    disk, root = place
+    disk, _root = place
     dirs = start(place, needs)
     for name in (T0, T1, T2, TopicPartition("u", 0), TopicPartition("u", 1)):
         append(dirs.create(name, TOPIC_ID, 1000), 40)
@@ -217,7 +217,9 @@ def test_truncation_writes_the_recovery_point_first(place, needs):
 
 def test_rolls_are_told_with_their_partition(place, new_ledger):
     told = []
-    needs = Needs(lambda topic: TopicSettings(segment_bytes=1000), lambda name: new_ledger(), lambda *what: told.append(what))
+    needs = Needs(
+        lambda topic: TopicSettings(segment_bytes=1000), lambda name: new_ledger(), lambda *what: told.append(what)
+    )
     dirs = start(place, needs)
     append(dirs.create(T2, TOPIC_ID, 1000), 12)
     assert {what[0] for what in told} == {T2}

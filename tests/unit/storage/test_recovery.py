@@ -10,8 +10,8 @@ import pytest
 def fill(store, batches=40, **options):
     log = store.open(**options)
     for n in range(batches):
-        store.append(log, 2, size=100, timestamp=1000 + n * 7 % 50, epoch=n // 10, producer_id=5 + n % 3, producer_epoch=0,
-                     base_sequence=n)  # fmt: skip
+        producer = {"producer_id": 5 + n % 3, "producer_epoch": 0, "base_sequence": n}
+        store.append(log, 2, size=100, timestamp=1000 + n * 7 % 50, epoch=n // 10, **producer)
     return log
 
 
