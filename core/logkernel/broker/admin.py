@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID, uuid4
 
 from logkernel.config.topic import TopicSettings
-from logkernel.contracts import Answer, Coordination, MetadataChange, RequestContext
+from logkernel.contracts import Answer, Coordination, ElectionStrategy, MetadataChange, RequestContext
 from logkernel.controller.controller import Controller
 from logkernel.controller.effects import Outcome
 from logkernel.controller.image import ClusterImage, Partition, Topic
@@ -49,6 +49,16 @@ class Admin:
                 self._known_ids.add(UUID(change.value["id"]))
         self.carry_out(self.controller.name_cluster(self.image, broker.storage.cluster_id))
         self._apply_dynamic_config()
+
+    def new_incarnation(self) -> None:
+        """The last end was not clean: lead with new epochs, so that readers can tell what a crash may have cut off."""
+
+        def strategy(topic: str) -> tuple[ElectionStrategy, bool]:
+            settings = self.topic_settings(topic)
+            return self._broker.kernel.election(settings.election), settings.unclean_leader_election_enable
+
+        node = self._broker.node_id
+        self.carry_out(self.controller.broker_started(self.image, node, strategy, (node,)))
 
     def adopt(self, found: Mapping[TopicPartition, UUID | None]) -> list[TopicPartition]:
         """Make topics of partition folders that a Kafka left; returns the folders of topics deleted here."""

@@ -13,6 +13,7 @@ from logkernel.errors import (
 )
 from logkernel.partition.effects import Outcome
 from logkernel.requests.data import (
+    BatchIndexAndErrorMessage,
     PartitionProduceResponse,
     ProduceRequest,
     ProduceResponse,
@@ -63,6 +64,8 @@ class _Part:
         row.log_append_time_ms = None if outcome.log_append_time_ms < 0 else outcome.log_append_time_ms
         row.log_start_offset = outcome.log_start_offset
         row.error_message = outcome.error_message
+        if outcome.record_errors:
+            row.record_errors = [BatchIndexAndErrorMessage(index, why) for index, why in outcome.record_errors]
         self.pending.done()
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Protocol
 from uuid import UUID
 
@@ -41,7 +40,6 @@ class Replica:
         "_flush_again",
         "_flush_timer",
         "_flushing",
-        "_observer",
         "leader",
         "log",
         "name",
@@ -67,7 +65,6 @@ class Replica:
         self._flush_timer: Any = None
         self._flushing = self._flush_again = False
         self._expiry: Any = None
-        self._observer: Callable[[str, tuple[Any, ...], Effects], None] | None = None
         self.configure(settings)
 
     def configure(self, settings: TopicSettings) -> None:
@@ -101,11 +98,10 @@ class Replica:
                     f"{len(checked.data)} bytes do not fit a segment of segment.bytes={self.settings.segment_bytes}"
                 )
         except KafkaError as error:
-            ticket.deliver(Outcome(error.code, error_message=str(error) or None))
+            faults = getattr(error, "record_errors", ())
+            ticket.deliver(Outcome(error.code, error_message=str(error) or None, record_errors=faults))
             return
         effects = self.leader.on_produce(checked.batches, acks, ticket)
-        if self._observer is not None:
-            self._observer("on_produce", (acks,), effects)
         if effects.append is not None:
             self._append(checked.data, effects.append, acks, ticket, wall_ms, deadline_ms)
         self._answer(effects)
@@ -123,8 +119,6 @@ class Replica:
             return
         ticket.appended(batches[0].base_offset)
         effects = self.leader.on_appended(batches, acks, ticket, wall_ms, deadline_ms)
-        if self._observer is not None:
-            self._observer("on_appended", (acks,), effects)
         self.carry_out(effects)
         if self.leader.unflushed and self.settings.flush_ms < 2**62 and self._flush_timer is None:
             self._flush_timer = self._broker.timers.at(

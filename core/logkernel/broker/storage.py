@@ -114,6 +114,8 @@ class Storage:
         broker.admin.reserve_producer_ids(
             max((entry.producer_id for ledger in self._ledgers.values() for entry in ledger.entries()), default=-1)
         )
+        if not all(directory.clean for directory in self.directories.online()):
+            broker.admin.new_incarnation()
         for topic in broker.admin.image.topics:
             self.create_partitions(broker, topic, 0)
 

@@ -14,7 +14,14 @@ from logkernel.vocabulary import BatchFacts
 class Outcome:
     """The answer to one produce of one partition."""
 
-    __slots__ = ("base_offset", "error_code", "error_message", "log_append_time_ms", "log_start_offset")
+    __slots__ = (
+        "base_offset",
+        "error_code",
+        "error_message",
+        "log_append_time_ms",
+        "log_start_offset",
+        "record_errors",
+    )
 
     def __init__(
         self,
@@ -23,12 +30,15 @@ class Outcome:
         log_append_time_ms: int = -1,
         log_start_offset: int = -1,
         error_message: str | None = None,
+        record_errors: tuple[tuple[int, str], ...] = (),
     ) -> None:
         self.error_code = error_code
         self.base_offset = base_offset
         self.log_append_time_ms = log_append_time_ms
         self.log_start_offset = log_start_offset
         self.error_message = error_message
+        self.record_errors = record_errors
+        """(index in the batch, why) of each record at fault (KIP-467)."""
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Outcome) and all(
