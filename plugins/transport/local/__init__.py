@@ -16,7 +16,7 @@ from logkernel.hookspecs import hookimpl
 def logkernel_coordination(name: str, open_log: Callable[[], StateLog]) -> Coordination | None:
     if name != "local":
         return None
-    from logkernel.plugins.transport.local.coordination import LocalCoordination
+    from .coordination import LocalCoordination
 
     return LocalCoordination(open_log())
 

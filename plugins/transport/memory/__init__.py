@@ -12,7 +12,7 @@ from logkernel.hookspecs import hookimpl
 def logkernel_coordination(name: str, open_log: Callable[[], StateLog]) -> Coordination | None:
     if name != "memory":
         return None
-    from logkernel.plugins.transport.memory.coordination import MemoryCoordination
+    from .coordination import MemoryCoordination
 
     return MemoryCoordination()
 
@@ -21,7 +21,7 @@ def logkernel_coordination(name: str, open_log: Callable[[], StateLog]) -> Coord
 def logkernel_transport(name: str) -> Transport | None:
     if name != "memory":
         return None
-    from logkernel.plugins.transport.memory.transport import MemoryTransport
+    from .transport import MemoryTransport
 
     return MemoryTransport()
 

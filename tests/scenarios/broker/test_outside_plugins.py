@@ -1,0 +1,92 @@
+"""Every built-in plugin is blocked and replaced by a copy that lives in an outside distribution.
+
+So no built-in has a way in that a stranger has not: neither an import of the core, nor a name.
+"""
+
+import shutil
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+@pytest.fixture(scope="module")
+def built_ins():
+    """Entry point → module, as pyproject.toml declares them."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    return project["entry-points"]["logkernel"]
+
+
+@pytest.fixture
+def outside(tmp_path, built_ins):
+    """A folder for sys.path with a distribution `acme-copies` that holds a copy of every plugin."""
+    site = tmp_path / "site"
+    ignored = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(ROOT / "plugins", site / "acme_copies", ignore=ignored)
+    info = site / "acme_copies-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: acme-copies\nVersion: 1.0\n")
+    lines = [
+        f"acme-{name} = {module.replace('logkernel.plugins', 'acme_copies')}" for name, module in built_ins.items()
+    ]
+    (info / "entry_points.txt").write_text("\n".join(["[logkernel]", *lines]) + "\n")
+    return site
+
+
+def blocking(folder, built_ins, *, allow="acme-copies"):
+    config = folder / "broker.yaml"
+    config.write_text(
+        f"broker: {{log.dirs: {folder / 'data'}}}\n"
+        f"plugins: {{block: [{', '.join(built_ins)}], allow: [{allow}]}}\n"
+    )
+    return config
+
+
+def test_clients_are_served_by_copies_alone(tmp_path, built_ins, outside, monkeypatch, start_broker):
+    confluent = pytest.importorskip("confluent_kafka")
+    monkeypatch.setenv("PYTHONPATH", str(outside))
+    broker = start_broker("--config", str(blocking(tmp_path, built_ins)))
+    codecs = ("none", "gzip", "snappy", "lz4", "zstd")
+    for codec in codecs:
+        producer = confluent.Producer({"bootstrap.servers": broker.bootstrap, "compression.type": codec})
+        for number in range(100):
+            producer.produce("t", f"{codec} {number}".encode() * 20)
+        assert producer.flush(20) == 0
+    consumer = confluent.Consumer(
+        {"bootstrap.servers": broker.bootstrap, "group.id": "g", "auto.offset.reset": "earliest"}
+    )
+    consumer.subscribe(["t"])
+    seen = []
+    while len(seen) < 100 * len(codecs):
+        found = consumer.consume(100, 20)
+        assert found, f"only {len(seen)} came"
+        seen += [message.value() for message in found]
+    consumer.commit(asynchronous=False)
+    consumer.close()
+    assert seen[-1] == b"zstd 99" * 20
+
+
+def test_no_module_of_the_built_ins_is_loaded(tmp_path, built_ins, outside):
+    program = (
+        "import sys\n"
+        "from logkernel.broker.build import build\n"
+        "broker = build(sys.argv[1]); broker.start()\n"
+        "names = broker.kernel.names('codec')\n"
+        "[broker.kernel.codec(name) for name in names]; broker.kernel.transport('tcp'); broker.close()\n"
+        "print(names, [m for m in sys.modules if m.startswith('logkernel.plugins')])\n"
+    )
+    command = [sys.executable, "-c", program, str(blocking(tmp_path, built_ins))]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, env={"PYTHONPATH": str(outside)})
+    assert done.stdout.strip() == "['gzip', 'lz4', 'snappy', 'zstd'] []"
+
+
+def test_a_distribution_that_is_not_allowed_is_left_out(tmp_path, built_ins, outside, monkeypatch):
+    command = [sys.executable, "-m", "logkernel", "serve", "--config", str(blocking(tmp_path, built_ins, allow="other"))]
+    monkeypatch.setenv("PYTHONPATH", str(outside))
+    done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
+    assert done.returncode == 2
+    assert "no plugin provides the coordination 'local'" in done.stderr
