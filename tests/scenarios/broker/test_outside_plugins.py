@@ -85,7 +85,8 @@ def test_no_module_of_the_built_ins_is_loaded(tmp_path, built_ins, outside):
 
 
 def test_a_distribution_that_is_not_allowed_is_left_out(tmp_path, built_ins, outside, monkeypatch):
-    command = [sys.executable, "-m", "logkernel", "serve", "--config", str(blocking(tmp_path, built_ins, allow="other"))]
+    config = blocking(tmp_path, built_ins, allow="other")
+    command = [sys.executable, "-m", "logkernel", "serve", "--config", str(config)]
     monkeypatch.setenv("PYTHONPATH", str(outside))
     done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
     assert done.returncode == 2
