@@ -137,8 +137,8 @@ class _Index:
         """Start over without entries."""
         self.release()
         self.count = 0
-        self._disk.create(self.path)
-        self._disk.truncate(self.path, 0)
+        if self._disk.exists(self.path):
+            self._disk.truncate(self.path, 0)
         self._sealed = self.missing = False
 
     def check_file(self) -> None:

@@ -89,9 +89,9 @@ class Segment:
         return f"{self._folder}/{offset_name(self.base, suffix)}"
 
     def create(self) -> None:
-        """Make the files, empty."""
-        for suffix in (LOG, INDEX, TIME_INDEX):
-            self._disk.create(self.path(suffix))
+        """Make the log file, empty. Index files come with their first entry or with sealing: making files is what
+        a thousand new partitions wait for."""
+        self._disk.create(self.log_path)
 
     def attach(self, *, index: bool, times: bool, txns: bool, sealed: bool) -> None:
         """Take up files that exist. An index that cannot be one, or is missing, is left out: see `check_indexes`."""
@@ -110,7 +110,9 @@ class Segment:
         self.txns = TxnIndex(self._disk, self.txns.path, exists=txns)
 
     def check_indexes(self) -> None:
-        """Raises `CorruptIndex` where an index is missing or contradicts the log."""
+        """Raises `CorruptIndex` where an index is missing, though there are records, or contradicts the log."""
+        if self.size == 0 and self.index.count == self.times.count == 0:
+            return
         self.index.check(self.size)
         self.times.check(self.next_offset - self.base if self.sealed else MAX_RELATIVE)
         self.txns.rows()

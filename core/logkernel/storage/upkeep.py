@@ -350,6 +350,7 @@ class LogUpkeep:
 
     def _close_books(self) -> None:
         self._active.seal()
+        self._new_names = True
         if self.end_offset > self._bases[0]:
             path = f"{self.folder}/{offset_name(self.end_offset, SNAPSHOT)}"
             if not self._disk.exists(path):
