@@ -34,16 +34,16 @@ class _Index:
 
     ENTRY: ClassVar[Struct]
 
-    def __init__(self, disk: Disk, path: str, limit_bytes: int, *, file_bytes: int = 0) -> None:
+    def __init__(self, disk: Disk, path: str, limit_bytes: int, *, file_bytes: int | None = None) -> None:
         self._disk = disk
         self.path = path
         self.limit = limit_bytes // self.ENTRY.size
         """Entries that fit below `segment.index.bytes`."""
-        self.count, rest = divmod(file_bytes, self.ENTRY.size)
+        self.count, rest = divmod(file_bytes or 0, self.ENTRY.size)
         if rest:
             raise CorruptIndex(f"{path}: {file_bytes} bytes are no multiple of {self.ENTRY.size}")
-        self.missing = False
-        """The file is not there, or its length cannot be that of an index."""
+        self.missing = file_bytes is None
+        """The file is not there yet, or its length is not that of an index."""
         self._mapping: Mapping | None = None
         self._room = 0
         """Entries that fit into the mapping."""
@@ -60,6 +60,7 @@ class _Index:
         if not self._sealed:
             size = max(size, self.ENTRY.size, min(FIRST_STEP_BYTES, self.limit * self.ENTRY.size))
         self._mapping = self._disk.map(self.path, size)
+        self.missing = False
         self._room = size // self.ENTRY.size
         return self._mapping
 
@@ -112,12 +113,13 @@ class _Index:
 
     def seal(self) -> None:
         """Cut the file to its entries. Appending again maps it anew."""
-        if self._mapping is None and self._sealed:
+        if self._mapping is None and self._sealed and not self.missing:
             return
         self.release()
         size = self.count * self.ENTRY.size
-        if not self._disk.exists(self.path):
+        if self.missing:
             self._disk.create(self.path)
+            self.missing = False
         if self._disk.size(self.path) != size:
             self._disk.truncate(self.path, size)
         self._sealed = True
@@ -139,7 +141,8 @@ class _Index:
         self.count = 0
         if self._disk.exists(self.path):
             self._disk.truncate(self.path, 0)
-        self._sealed = self.missing = False
+            self.missing = False
+        self._sealed = False
 
     def check_file(self) -> None:
         """Raises `CorruptIndex` where the file is missing or has a length that no index has."""
@@ -183,7 +186,7 @@ class TimeIndex(_Index):
     __slots__ = ("_last",)
     ENTRY = Struct(">qi")
 
-    def __init__(self, disk: Disk, path: str, limit_bytes: int, *, file_bytes: int = 0) -> None:
+    def __init__(self, disk: Disk, path: str, limit_bytes: int, *, file_bytes: int | None = None) -> None:
         super().__init__(disk, path, limit_bytes, file_bytes=file_bytes)
         self._last: int | None = None
         """Timestamp of the last entry, once known."""

@@ -101,12 +101,8 @@ class Segment:
         limit = self.index.limit * OffsetIndex.ENTRY.size
         if index and not (size := self._disk.size(self.index.path)) % OffsetIndex.ENTRY.size:
             self.index = OffsetIndex(self._disk, self.index.path, limit, file_bytes=size)
-        else:
-            self.index.missing = True
         if times and not (size := self._disk.size(self.times.path)) % TimeIndex.ENTRY.size:
             self.times = TimeIndex(self._disk, self.times.path, limit, file_bytes=size)
-        else:
-            self.times.missing = True
         self.txns = TxnIndex(self._disk, self.txns.path, exists=txns)
 
     def check_indexes(self) -> None:
