@@ -78,10 +78,20 @@ def _overrides(arguments: argparse.Namespace) -> list[str]:
     return found
 
 
+def _raise_file_limit() -> None:
+    """A busy partition holds three descriptors: take as many as the system grants."""
+    import resource
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != hard:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+
+
 def _run_broker(arguments: argparse.Namespace) -> int:
     from logkernel.broker import serve
     from logkernel.broker.build import build
 
+    _raise_file_limit()
     broker = build(arguments.config, _overrides(arguments))
     listeners = broker.cluster.configured_listeners()
 

@@ -165,9 +165,14 @@ class Replica:
             self._flush_again = False
             self.flush()
 
+    def flush_soon(self) -> None:
+        """A segment was closed: sync it off the request's path, so that recovery need not read it again."""
+        if self._flush_timer is None:
+            self._flush_timer = self._broker.timers.at(self._broker.clock.mono_ms(), self._flush_due)
+
     def _flush_due(self) -> None:
         self._flush_timer = None
-        if self.leader.unflushed:
+        if self.log.failure is None and self.log.unflushed_records:
             self.flush()
 
     # ------------------------------------------------------------ read

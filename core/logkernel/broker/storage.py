@@ -52,9 +52,9 @@ class Storage:
 
     def _make_disk(self) -> Disk:
         if self._in_memory:
-            from logkernel.storage.simdisk import SimulatedDisk
+            from logkernel.storage.simdisk import MemoryDisk
 
-            return SimulatedDisk(0)
+            return MemoryDisk()
         from logkernel.storage.disk import RealDisk
 
         return RealDisk()
@@ -101,6 +101,9 @@ class Storage:
         hook = broker.kernel.hook
 
         def rolled(name: TopicPartition, base_offset: int, size_bytes: int) -> None:
+            replica = broker.replicas.get(name)
+            if replica is not None:
+                replica.flush_soon()
             hook.logkernel_segment_rolled(
                 topic=name.topic, partition=name.partition, base_offset=base_offset, size_bytes=size_bytes
             )

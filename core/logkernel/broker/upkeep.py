@@ -91,10 +91,12 @@ class Upkeep:
         offset = min(step.offset, replica.leader.high_watermark)
         if offset >= replica.log.end_offset and replica.log.facts()[-1].size_bytes:
             replica.log.roll(wall_ms)
-        dropped = replica.log.drop_before(offset)
+        if offset > replica.log.start_offset:
+            replica.advance_log_start(offset)
+            self.checkpoint_log_starts()  # before the files go: a crash must not bring the offsets back
+        dropped = replica.log.drop_before(offset, wall_ms)
         if not dropped:
             return
-        replica.leader.on_log_start(replica.log.start_offset)
         log.info(
             "segments deleted: partition=%s count=%d log_start_offset=%d reason=%s",
             replica.name,

@@ -69,11 +69,14 @@ class ProducerStates:
             self.note(facts)
             return None
         ended = self.note_marker(facts)
-        if ended is None or control is None:
+        if control is None:
             return None
         record = decode_batch(control, parse_header(control, 0), _no_codec)[0]
         marker = parse_marker(record)
-        return None if marker is None or marker.committed else self.aborted(facts, *ended)
+        if marker is None:
+            return None
+        self._entries[facts.producer_id].coordinator_epoch = marker.coordinator_epoch
+        return None if marker.committed or ended is None else self.aborted(facts, *ended)
 
     # ------------------------------------------------------------ judging and noting
 

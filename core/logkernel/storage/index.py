@@ -110,6 +110,7 @@ class _Index:
             start, end = count * self.ENTRY.size, self.count * self.ENTRY.size
             buffer[start:end] = bytes(end - start)
             self.count = count
+            self._sealed = False
 
     def seal(self) -> None:
         """Cut the file to its entries. Appending again maps it anew."""

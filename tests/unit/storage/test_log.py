@@ -385,3 +385,16 @@ def test_aborted_transactions(store):
     assert log.aborted_in(0, 15) == [first]
     store.mark(log, 2, commit=False)
     assert log.aborted_in(0, 15) == [first, second]
+
+
+def test_a_cut_index_is_trimmed_at_close(store):
+    log = store.open()
+    for _ in range(20):
+        store.append(log, size=200)
+    log.truncate_to(log.facts()[0].next_offset - 2)
+    log.abandon()
+    log.close()
+    for suffix, size in ((".index", 8), (".timeindex", 12)):
+        data = store.bytes(f"{0:020d}{suffix}")
+        assert data[-size:] != bytes(size)
+    store.check_indexes(store.open(clean=True))
