@@ -6,12 +6,14 @@ import logging
 import subprocess
 import sys
 import zlib
+from importlib.util import find_spec
 
 import pytest
 
 from logkernel.record import crc
 
 CHECK = b"123456789"
+WITH_CRC32C = pytest.mark.skipif(find_spec("crc32c") is None, reason="the environment without crc32c (tox: crcmod)")
 
 
 def test_check_values() -> None:
@@ -30,6 +32,7 @@ def test_any_buffer(kind: type) -> None:
     assert crc.crc32(kind(CHECK)) == 0xCBF43926
 
 
+@WITH_CRC32C
 def test_the_extension_is_loaded_without_its_package() -> None:
     code = (
         "import sys; from logkernel.record import crc;"
@@ -39,6 +42,7 @@ def test_the_extension_is_loaded_without_its_package() -> None:
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
+@WITH_CRC32C
 def test_the_package_is_taken_where_the_extension_is_not_found(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(crc, "_load_extension", lambda: None)
     found, name = crc._load_crc32c()
