@@ -173,6 +173,8 @@ class RequestContext:
     software_name: str = ""
     software_version: str = ""
     capabilities: frozenset[str] = frozenset()
+    internal: bool = False
+    """Asked by the broker itself or a service of it, not by a client."""
 
 
 Answer = Callable[[Any], None]
@@ -193,19 +195,29 @@ class Decision:
     """What a service's machine wants done, in this order.
 
     `records` are appended as one batch to the shard's log and, once appended, replayed into the
-    machine. `answers` go out when those records are committed (at once where there are none). If the
-    append fails, the machine is rebuilt from the log and each answer is replaced by what
-    `Service.refusal` gives for its request. `replies` go out at once, whatever becomes of the records.
+    machine. `answers` and `sends` go out when those records are committed (at once where there are none).
+    If the append fails, the machine is rebuilt from the log, `sends` are dropped, and each answer is replaced
+    by what `Service.refusal` gives for its request. `replies` go out at once, whatever becomes of the records.
     """
 
     records: list[Record] = field(factory=list)
+    producer: tuple[int, int] | None = None
+    """(producer id, epoch) whose transaction `records` belong to; None: they hold at once. What is pending is
+    replayed by `TransactionalMachine.replay_pending`."""
     answers: list[tuple[int, Any]] = field(factory=list)
     """(ticket, response)."""
     replies: list[tuple[int, Any]] = field(factory=list)
+    sends: list[tuple[Any, Any]] = field(factory=list)
+    """(token, versionless request) for the broker itself, other services included; what comes back is told by
+    `ServiceMachine.on_response(token, response, ...)`. A machine that was rebuilt hears of none of them: its
+    `on_loaded` asks again for what its log says is undone."""
 
 
 class ServiceMachine(Protocol):
-    """The state of one shard. Pure: no clock, socket, file or randomness inside."""
+    """The state of one shard. Pure: no clock, socket, file or randomness inside.
+
+    The host calls from one thread, and hands in the next event only after a decision's records were replayed.
+    """
 
     def on_request(
         self, request: Any, context: RequestContext, ticket: int, wall_ms: int, mono_ms: int
@@ -221,6 +233,14 @@ class ServiceMachine(Protocol):
 
     def on_timer(self, wall_ms: int, mono_ms: int) -> Decision: ...
 
+    def on_response(self, token: Any, response: Any, wall_ms: int, mono_ms: int) -> Decision:
+        """What one of `Decision.sends` led to."""
+        ...
+
+    def on_topics_changed(self, topics: Sequence[str], wall_ms: int, mono_ms: int) -> Decision:
+        """These topics were created or got more partitions; `ClusterView` shows them."""
+        ...
+
     def on_topics_deleted(self, topics: Sequence[str], wall_ms: int, mono_ms: int) -> Decision:
         """These topics are gone: what is kept of them must not meet topics made anew under their names."""
         ...
@@ -230,8 +250,41 @@ class ServiceMachine(Protocol):
         ...
 
 
+@runtime_checkable
+class TransactionalMachine(Protocol):
+    """What a machine has besides, if transactions may write to its log (`Decision.producer`)."""
+
+    def replay_pending(self, record: Record, producer_id: int, producer_epoch: int) -> None:
+        """A record that holds once its producer's transaction is committed."""
+        ...
+
+    def replay_marker(self, producer_id: int, producer_epoch: int, committed: bool) -> None:
+        """The transaction of this producer ended, in the log: its pending records hold now, or are gone."""
+        ...
+
+
 class ClusterView(Protocol):
     """What a service may know of the cluster."""
+
+    def topic_names(self) -> Sequence[str]:
+        """Every topic, internal ones included, sorted."""
+        ...
+
+    def next_producer_id(self) -> int:
+        """A producer id that was never given before, also after a crash. Raises `KafkaError`."""
+        ...
+
+    def feature_level(self, name: str) -> int:
+        """The finalized level of a feature, e.g. "transaction.version" (KIP-584); 0 where it is off."""
+        ...
+
+    def topic_setting(self, topic: str, name: str) -> Any:
+        """A setting of an existing topic, typed."""
+        ...
+
+    def offsets(self, topic: str, partition: int) -> tuple[int, int, int] | None:
+        """(log start, last stable offset, high watermark) of a partition led here; None elsewhere."""
+        ...
 
     def partition_count(self, topic: str) -> int | None: ...
     def topic_id(self, topic: str) -> Any: ...
@@ -248,6 +301,8 @@ class Service(Protocol):
     requests: tuple[str, ...]
     """Names of versionless request classes, e.g. "JoinGroupRequest"."""
     topic: ServiceTopic | None
+    features: Mapping[str, tuple[int, int, int]]
+    """Feature → (lowest level, highest, level of a new cluster), e.g. {"group.version": (0, 1, 1)} (KIP-584)."""
 
     def machine(self, shard: int, ids: Callable[[], str]) -> ServiceMachine:
         """A fresh machine for a shard; `ids` gives unique strings (member ids)."""
@@ -282,6 +337,10 @@ class BrokerDoor(Protocol):
 
     def features(self) -> Mapping[str, tuple[int, int, int]]:
         """Feature name → (min, max, finalized) level, for ApiVersions."""
+        ...
+
+    def features_epoch(self) -> int:
+        """Grows with every change of a finalized level."""
         ...
 
 

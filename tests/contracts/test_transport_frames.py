@@ -51,7 +51,7 @@ class Filler:
             hints = get_type_hints(hint)
             return hint(**{field.name: self.ours(hints[field.name]) for field in attrs.fields(hint)})
         n = self.number()
-        made: dict[Any, Any] = {int: n, str: f"s{n}", bool: True, bytes: b"b%d" % n, UUID: UUID(int=n)}
+        made: dict[Any, Any] = {int: n, str: f"s{n}", bool: True, float: n + 0.5, bytes: b"b%d" % n, UUID: UUID(int=n)}
         return made[hint]
 
     def kio(self, entity: Any) -> Any:
@@ -71,6 +71,7 @@ class Filler:
         kind = field.metadata["kafka_type"]
         made: dict[str, Any] = {
             "string": f"s{n}", "bytes": b"b%d" % n, "records": b"r%d" % n, "uuid": UUID(int=n), "bool": True,
+            "float64": n + 0.5,
             "error_code": ErrorCode(n), "timedelta_i32": timedelta(milliseconds=n),
             "timedelta_i64": timedelta(milliseconds=n), "datetime_i64": datetime.fromtimestamp(n, UTC),
         }  # fmt: skip
@@ -224,7 +225,7 @@ def test_a_response_of_defaults_is_written(key: int, version: int) -> None:
 def test_the_file_of_an_api_is_headed_with_its_versions(row: Any) -> None:
     kind = type(load(row.key))
     head = (__import__(kind.__module__, fromlist=["_"]).__doc__ or "").splitlines()[0]
-    span = f"{row.min_version}-{row.max_version}" if row.max_version else "0"
+    span = f"{row.min_version}-{row.max_version}" if row.max_version > row.min_version else f"{row.max_version}"
     assert head.startswith(f"{row.name} (key {row.key}), version")
     assert f" {span}" in head
 

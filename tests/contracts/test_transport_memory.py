@@ -31,6 +31,9 @@ class Door:
     def features(self) -> Mapping[str, tuple[int, int, int]]:
         return {}
 
+    def features_epoch(self) -> int:
+        return 3
+
 
 def transport() -> Any:
     found = memory.logkernel_transport("memory")

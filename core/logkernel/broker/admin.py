@@ -115,6 +115,8 @@ class Admin:
             hook.logkernel_topic_created(topic=topic, partitions=count)
         for topic, first in effects.grown:
             broker.storage.create_partitions(broker, topic, first)
+        if effects.created or effects.grown:
+            broker.topics_changed([*effects.created, *(topic for topic, _ in effects.grown)])
         for change in effects.leaders:
             hook.logkernel_leader_changed(
                 topic=change.topic, partition=change.partition, leader=change.leader, leader_epoch=change.leader_epoch

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Mapping
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from typing import Any
 
@@ -29,12 +30,13 @@ from logkernel.errors import (
     KafkaStorageError,
     LeaderNotAvailable,
     NotLeaderOrFollower,
+    PluginError,
     UnknownServerError,
     UnknownTopicOrPartition,
 )
 from logkernel.kernel import Kernel
 from logkernel.partition.parked import Parked
-from logkernel.vocabulary import TopicPartition
+from logkernel.vocabulary import BatchFacts, Record, TopicPartition
 
 log = logging.getLogger("logkernel.broker")
 
@@ -58,9 +60,6 @@ HANDLERS: Mapping[str, str] = {
     "InitProducerIdRequest": "admin:init_producer_id",
 }
 """Request class → where the core answers it; imported at first use. Services add their own families."""
-
-SERVICES = ("groups",)
-
 
 Flushed = Callable[[BaseException | None], None]
 RunFlush = Callable[[Callable[[], None], Flushed], None]
@@ -99,6 +98,9 @@ class Broker:
         self.upkeep = Upkeep(self)
         self._handlers: dict[str, Handler] = {}
         self._services: dict[str, ServiceHost] = {}
+        self._hosts: list[ServiceHost] = []
+        self._soon: deque[Callable[[], None]] = deque()
+        self._settling = False
         self._target_codecs: dict[tuple[str, int], Codec] = {}
         self._started = False
         self.run_flush: RunFlush = flush_here
@@ -112,21 +114,42 @@ class Broker:
         self.admin.load()
         self.storage.load(self)
         self.admin.apply_configured_topics()
-        for name in SERVICES:
-            host = ServiceHost(self, self.kernel.service(name, self.config, self.cluster))
-            for request in host.service.requests:
-                self._services[request] = host
+        for name in self.kernel.names("service"):
+            self._host(ServiceHost(self, self.kernel.service(name, self.config, self.cluster)))
         self.timers.at(self.clock.mono_ms() + LOAD_ALL_AFTER_MS, self._load_services)
         self.upkeep.start()
         self._started = True
 
+    def _host(self, host: ServiceHost) -> None:
+        for request in host.service.requests:
+            taken = self._services.get(request)
+            if taken is not None or request in HANDLERS:
+                owner = f"service {taken.service.name!r}" if taken is not None else "the broker itself"
+                raise PluginError(
+                    f"service {host.service.name!r} wants to answer {request}, which {owner} answers;"
+                    f" block one of them by plugins.block"
+                )
+            self._services[request] = host
+        self._hosts.append(host)
+
     def topics_deleted(self, topics: list[str]) -> None:
         """Tell every service, so that a topic made anew inherits nothing."""
-        for host in set(self._services.values()):
-            host.topics_deleted([topic for topic in topics if host.service.topic and topic != host.service.topic.name])
+        for host in self._hosts:
+            host.topics_deleted(host.foreign(topics))
+
+    def topics_changed(self, topics: list[str]) -> None:
+        for host in self._hosts:
+            host.topics_changed(host.foreign(topics))
+
+    def control_appended(self, name: TopicPartition, facts: BatchFacts, records: Sequence[Record]) -> None:
+        """A marker lies in a log; if a service keeps its state there, its machine must see it."""
+        for host in self._hosts:
+            topic = host.service.topic
+            if topic is not None and topic.name == name.topic:
+                host.replay_control(name.partition, facts, records)
 
     def _load_services(self) -> None:
-        for host in set(self._services.values()):
+        for host in self._hosts:
             host.load_all()
 
     def close(self) -> None:
@@ -149,7 +172,16 @@ class Broker:
         return frozenset(HANDLERS) | frozenset(self._services)
 
     def features(self) -> Mapping[str, tuple[int, int, int]]:
-        return {}
+        """Those of the services; a finalized level is the one that was set, else the one of a new cluster."""
+        levels = self.admin.image.features
+        return {
+            name: (low, high, levels.get(name, default))
+            for host in self._hosts
+            for name, (low, high, default) in host.service.features.items()
+        }
+
+    def features_epoch(self) -> int:
+        return self.admin.image.features_epoch
 
     def submit(self, request: Any, context: RequestContext, answer: Answer) -> None:
         """Answer a versionless request, now or later, exactly once."""
@@ -235,8 +267,19 @@ class Broker:
         if name in self.parked:
             self._woken.append(name)
 
+    def soon(self, work: Callable[[], None]) -> None:
+        """Do `work` when the event at hand is done with: what one service asks of another must not run inside it."""
+        self._soon.append(work)
+
     def settle(self) -> None:
-        """Try the fetches whose partitions had news; after every event from outside."""
+        """Do what was put off, try the fetches whose partitions had news; after every event from outside."""
+        if self._soon and not self._settling:
+            self._settling = True
+            try:
+                while self._soon:
+                    self._soon.popleft()()
+            finally:
+                self._settling = False
         if self._woken:
             self._run_woken()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 if TYPE_CHECKING:
@@ -29,6 +29,27 @@ class Cluster:
     def partition_count(self, topic: str) -> int | None:
         found = self.topics.get(topic)
         return None if found is None else len(found.partitions)
+
+    def topic_names(self) -> list[str]:
+        return sorted(self.topics)
+
+    def topic_setting(self, topic: str, name: str) -> Any:
+        """Raises AttributeError for a setting that topics do not have."""
+        return getattr(self._broker.admin.topic_settings(topic), name.replace(".", "_"))
+
+    def offsets(self, topic: str, partition: int) -> tuple[int, int, int] | None:
+        replica = self._broker.replicas.get((topic, partition))
+        if replica is None:
+            return None
+        leader = replica.leader
+        return replica.log.start_offset, leader.last_stable_offset(), leader.high_watermark
+
+    def next_producer_id(self) -> int:
+        return self._broker.admin.next_producer_id()
+
+    def feature_level(self, name: str) -> int:
+        found = self._broker.features().get(name)
+        return 0 if found is None else found[2]
 
     def topic_id(self, topic: str) -> UUID | None:
         found = self.topics.get(topic)

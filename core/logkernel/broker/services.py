@@ -9,17 +9,20 @@ from __future__ import annotations
 
 import logging
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
-from logkernel.contracts import Answer, Decision, RequestContext, Service, ServiceMachine
+from logkernel.contracts import Answer, Decision, RequestContext, Service, ServiceMachine, TransactionalMachine
 from logkernel.errors import KafkaError, UnknownServerError
 from logkernel.partition.effects import Outcome
-from logkernel.record.decode import decode_all
+from logkernel.record.batch import batches
+from logkernel.record.control import parse_marker
+from logkernel.record.decode import decode_batch
 from logkernel.record.encode import encode_batch
+from logkernel.record.legacy import decode_message
 from logkernel.record.validate import WritePolicy
-from logkernel.vocabulary import READ_UNCOMMITTED, TopicPartition
+from logkernel.vocabulary import READ_UNCOMMITTED, BatchFacts, Record, TopicPartition
 
 if TYPE_CHECKING:
     from logkernel.broker.broker import Broker
@@ -48,15 +51,13 @@ class _Commit:
         self._decision = decision
 
     def appended(self, base_offset: int) -> None:
-        for offset, record in enumerate(self._decision.records, base_offset):
-            record.offset = offset
-            self._shard.machine.replay(record)
+        self._shard.replay(enumerate(self._decision.records, base_offset), self._decision.producer)
 
     def deliver(self, outcome: Outcome) -> None:
         if outcome.error_code:
             self._shard.failed(self._decision, outcome)
         else:
-            self._shard.host.deliver(self._decision.answers)
+            self._shard.committed(self._decision)
 
 
 class Shard:
@@ -85,13 +86,42 @@ class Shard:
             found = replica.read(offset, LOAD_CHUNK_BYTES, READ_UNCOMMITTED, min_one=True)
             if found is None:
                 return
-            records = decode_all(found.read(), codec_for)
-            if not records:
+            data = found.read()
+            before = offset
+            for facts in batches(data):
+                if facts.magic < 2:  # a folder of an old Kafka
+                    records = decode_message(data, facts, codec_for)
+                else:
+                    records = decode_batch(data, facts, codec_for, verify_crc=True)
+                if facts.is_control:
+                    self.replay_control(facts, records)
+                else:
+                    producer = (facts.producer_id, facts.producer_epoch) if facts.is_transactional else None
+                    self.replay(((record.offset, record) for record in records if record.offset >= offset), producer)
+                offset = facts.last_offset + 1
+            if offset == before:
                 return
-            for record in records:
-                if record.offset >= offset:
-                    self.machine.replay(record)
-            offset = records[-1].offset + 1
+
+    def replay(self, records: Iterable[tuple[int, Record]], producer: tuple[int, int] | None) -> None:
+        """Fold (offset, record) of one batch."""
+        machine = self.machine
+        if producer is None:
+            for offset, record in records:
+                record.offset = offset
+                machine.replay(record)
+        elif isinstance(machine, TransactionalMachine):
+            for offset, record in records:
+                record.offset = offset
+                machine.replay_pending(record, *producer)
+
+    def replay_control(self, facts: BatchFacts, records: Sequence[Record]) -> None:
+        """Fold a control batch: how a transaction that wrote here ended."""
+        if not isinstance(self.machine, TransactionalMachine):
+            return
+        for record in records:
+            marker = parse_marker(record)
+            if marker is not None:
+                self.machine.replay_marker(facts.producer_id, facts.producer_epoch, marker.committed)
 
     def request(self, request: Any, context: RequestContext, ticket: int) -> None:
         clock = self.host.broker.clock
@@ -101,11 +131,30 @@ class Shard:
         """Append and replay before anything is answered: an answer may bring the next request at once."""
         if decision.records:
             self._append(decision)
-        elif decision.answers:
-            self.host.deliver(decision.answers)
+        else:
+            self.committed(decision)
         if decision.replies:
             self.host.deliver(decision.replies)
         self._arm()
+
+    def committed(self, decision: Decision) -> None:
+        """The decision's records hold: let out what waited for them."""
+        if decision.answers:
+            self.host.deliver(decision.answers)
+        for token, request in decision.sends:
+            self._send(token, request)
+
+    def _send(self, token: Any, request: Any) -> None:
+        """Put a request to the broker; its answer is an event of this machine, if it is still the one that asked."""
+        machine, broker = self.machine, self.host.broker
+
+        def heard(response: Any) -> None:
+            if self.machine is machine:
+                clock = broker.clock
+                self.run(machine.on_response(token, response, clock.wall_ms(), clock.mono_ms()))
+
+        context = RequestContext(client_id=f"service-{self.host.service.name}", internal=True)
+        broker.soon(lambda: broker.submit(request, context, lambda response: broker.soon(lambda: heard(response))))
 
     def _append(self, decision: Decision) -> None:
         clock = self.host.broker.clock
@@ -119,7 +168,15 @@ class Shard:
         except KafkaError as error:
             commit.deliver(Outcome(error.code, error_message=str(error)))
             return
-        data = bytearray(encode_batch(decision.records))
+        producer_id, epoch = decision.producer or (-1, -1)
+        data = bytearray(
+            encode_batch(
+                decision.records,
+                producer_id=producer_id,
+                producer_epoch=epoch,
+                transactional=decision.producer is not None,
+            )
+        )
         replica.produce(data, -1, commit, wall_ms, clock.mono_ms() + self.host.commit_timeout_ms, INTERNAL)
 
     def failed(self, decision: Decision, outcome: Outcome) -> None:
@@ -221,6 +278,22 @@ class ServiceHost:
         clock = self.broker.clock
         for shard in list(self._shards.values()):
             shard.run(shard.machine.on_topics_deleted(topics, clock.wall_ms(), clock.mono_ms()))
+
+    def foreign(self, topics: Iterable[str]) -> list[str]:
+        """Those of `topics` that are not the service's own."""
+        own = self.service.topic.name if self.service.topic else None
+        return [topic for topic in topics if topic != own]
+
+    def topics_changed(self, topics: list[str]) -> None:
+        """Only shards that are loaded hear of it: the others will see the cluster as it is then."""
+        clock = self.broker.clock
+        for shard in list(self._shards.values()):
+            shard.run(shard.machine.on_topics_changed(topics, clock.wall_ms(), clock.mono_ms()))
+
+    def replay_control(self, shard: int, facts: BatchFacts, records: Sequence[Record]) -> None:
+        """A marker was appended to a shard's log, not by its machine. A shard that is not loaded will read it."""
+        if shard in self._shards:
+            self._shards[shard].replay_control(facts, records)
 
     def refuse_shard(self, shard: int, code: int) -> None:
         self.refuse([ticket for ticket, entry in self._tickets.items() if entry[2] == shard], code)

@@ -8,6 +8,7 @@
 | partition | "topic:index" | row, under the key "row" |
 | config | "topic:NAME", "broker:ID", "broker:" (all brokers) | {setting: text} |
 | producer_ids | "" | {"next": int}: every id below was given away |
+| feature | name | {"level": int}: the finalized level; without it, the level of a new cluster |
 
 A row is [replicas, isr, leader, leader epoch, partition epoch]: a topic of 1,000 partitions is 20 KB of JSON.
 A value of None deletes. Kinds that are not known are passed over: a newer release may have written them.
@@ -87,6 +88,10 @@ class ClusterImage:
     configs: dict[str, dict[str, str]] = Factory(dict)
     nodes: dict[int, Node] = Factory(dict)
     next_producer_id: int = 0
+    features: dict[str, int] = Factory(dict)
+    """Finalized levels that were set."""
+    features_epoch: int = 0
+    """How often one was set."""
 
     @classmethod
     def of(cls, changes: Iterable[MetadataChange]) -> ClusterImage:
@@ -145,6 +150,8 @@ class ClusterImage:
             yield MetadataChange("config", key, dict(config))
         if self.next_producer_id:
             yield MetadataChange("producer_ids", "", {"next": self.next_producer_id})
+        for name, level in self.features.items():
+            yield MetadataChange("feature", name, {"level": level})
 
 
 def node_change(node: Node) -> MetadataChange:
@@ -201,6 +208,14 @@ def _fold_producer_ids(image: ClusterImage, key: str, value: Value) -> None:
         image.next_producer_id = max(image.next_producer_id, value["next"])
 
 
+def _fold_feature(image: ClusterImage, key: str, value: Value) -> None:
+    image.features_epoch += 1
+    if value is None:
+        image.features.pop(key, None)
+    else:
+        image.features[key] = value["level"]
+
+
 _FOLDS = {
     "cluster": _fold_cluster,
     "broker": _fold_broker,
@@ -208,4 +223,5 @@ _FOLDS = {
     "partition": _fold_partition,
     "config": _fold_config,
     "producer_ids": _fold_producer_ids,
+    "feature": _fold_feature,
 }

@@ -130,3 +130,25 @@ class IncrementalAlterConfigsResponse:
 
     throttle_time_ms: int = 0
     responses: list[IncrementalAlterConfigsAlterConfigsResourceResponse] = Factory(list)
+
+
+@define
+class ListConfigResourcesRequest:
+    """ListConfigResourcesRequest (API key 74), versionless."""
+
+    resource_types: list[int] = Factory(list)
+
+
+@define
+class ConfigResource:
+    resource_name: str = ""
+    resource_type: int = 16
+
+
+@define
+class ListConfigResourcesResponse:
+    """ListConfigResourcesResponse (API key 74), versionless."""
+
+    throttle_time_ms: int = 0
+    error_code: int = 0
+    config_resources: list[ConfigResource] = Factory(list)

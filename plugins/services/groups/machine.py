@@ -60,6 +60,14 @@ class GroupsMachine:
         handler(self._shard, request, context, ticket)
         return self._shard.finish()
 
+    def on_response(self, token: Any, response: Any, wall_ms: int, mono_ms: int) -> Decision:
+        """Nothing is asked of others."""
+        return Decision()
+
+    def on_topics_changed(self, topics: Collection[str], wall_ms: int, mono_ms: int) -> Decision:
+        """Members of classic groups watch their topics themselves."""
+        return Decision()
+
     def on_topics_deleted(self, topics: Collection[str], wall_ms: int, mono_ms: int) -> Decision:
         """Offsets of deleted topics get their tombstones."""
         self._shard.begin(wall_ms, mono_ms)

@@ -105,6 +105,7 @@ class GroupsService:
         "DeleteGroupsRequest",
     )
     topic: ServiceTopic | None = TOPIC
+    features: Mapping[str, tuple[int, int, int]] = {}
 
     def __init__(self, settings: GroupSettings, cluster: ClusterView) -> None:
         self._settings = settings

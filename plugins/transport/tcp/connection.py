@@ -231,7 +231,8 @@ class ServerConnection:
     def _api_versions(self, version: int, request: Any) -> Any:
         from .apis.api_versions import answer
 
-        response = answer(version, request, registry.advertised(self.door.serves()), self.door.features())
+        rows, door = registry.advertised(self.door.serves()), self.door
+        response = answer(version, request, rows, door.features(), door.features_epoch())
         if version >= 3 and not response.error_code:
             self._software = (request.client_software_name, request.client_software_version)
             self._contexts.clear()

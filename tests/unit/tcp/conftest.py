@@ -41,6 +41,9 @@ class FakeDoor:
     def features(self) -> Mapping[str, tuple[int, int, int]]:
         return self.levels
 
+    def features_epoch(self) -> int:
+        return 3
+
 
 @pytest.fixture
 def door() -> FakeDoor:

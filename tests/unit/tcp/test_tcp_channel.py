@@ -302,11 +302,12 @@ def test_features_by_version(door: Any) -> None:
 
     asked = ApiVersionsRequest("lib", "1.0")
     features = {"transaction.version": (0, 2, 2), "metadata.version": (7, 29, 29)}
-    old, new = answer(3, asked, [], features), answer(4, asked, [], features)
+    old, new = answer(3, asked, [], features, 7), answer(4, asked, [], features, 7)
+    assert old.finalized_features_epoch == new.finalized_features_epoch == 7
     assert [f.name for f in old.supported_features] == ["metadata.version"]
     assert [f.name for f in new.supported_features] == ["metadata.version", "transaction.version"]
     assert [(f.name, f.max_version_level) for f in old.finalized_features] == [
         ("metadata.version", 29), ("transaction.version", 2),
     ]  # fmt: skip
-    assert answer(3, ApiVersionsRequest("", "1"), [], {}).error_code == 42
-    assert answer(3, ApiVersionsRequest("a b", "1"), [], {}).error_code == 42
+    assert answer(3, ApiVersionsRequest("", "1"), [], {}, 0).error_code == 42
+    assert answer(3, ApiVersionsRequest("a b", "1"), [], {}, 0).error_code == 42

@@ -5,7 +5,7 @@
 - A version above 4 is answered in v0 form with UNSUPPORTED_VERSION and the list (KIP-511).
 - v3 and later: the client's name and version must look like names, else INVALID_REQUEST.
 - v3 lacks the features whose lowest level is 0; old clients choke on them (KAFKA-17492). v4 has them.
-- Gaps: the epoch of finalized features is always 0; `zk_migration_ready` is never set.
+- Gap: `zk_migration_ready` is never set.
 """
 
 from __future__ import annotations
@@ -44,7 +44,11 @@ class ApiVersions(Api):
 
 
 def answer(
-    version: int, request: ApiVersionsRequest, rows: list[Row], features: Mapping[str, tuple[int, int, int]]
+    version: int,
+    request: ApiVersionsRequest,
+    rows: list[Row],
+    features: Mapping[str, tuple[int, int, int]],
+    features_epoch: int,
 ) -> ApiVersionsResponse:
     """The response of a listener that serves `rows`; `features` as `BrokerDoor.features` gives them."""
     if version >= 3 and not (
@@ -52,7 +56,7 @@ def answer(
     ):
         return ApiVersionsResponse(error_code=InvalidRequest.code)
     response = listing(rows)
-    response.finalized_features_epoch = 0
+    response.finalized_features_epoch = features_epoch
     for name, (low, high, level) in sorted(features.items()):
         if low > 0 or version >= 4:
             response.supported_features.append(SupportedFeatureKey(name, low, high))

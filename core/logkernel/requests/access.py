@@ -1,0 +1,428 @@
+"""Versionless requests and responses: ACLs, SCRAM users, client quotas, SASL, delegation tokens."""
+
+from __future__ import annotations
+
+from attrs import Factory, define
+
+
+@define
+class DescribeAclsRequest:
+    """DescribeAclsRequest (API key 29), versionless."""
+
+    resource_type_filter: int = 0
+    resource_name_filter: str | None = None
+    pattern_type_filter: int = 3
+    principal_filter: str | None = None
+    host_filter: str | None = None
+    operation: int = 0
+    permission_type: int = 0
+
+
+@define
+class AclDescription:
+    principal: str = ""
+    host: str = ""
+    operation: int = 0
+    permission_type: int = 0
+
+
+@define
+class DescribeAclsResource:
+    resource_type: int = 0
+    resource_name: str = ""
+    pattern_type: int = 3
+    acls: list[AclDescription] = Factory(list)
+
+
+@define
+class DescribeAclsResponse:
+    """DescribeAclsResponse (API key 29), versionless."""
+
+    throttle_time_ms: int = 0
+    error_code: int = 0
+    error_message: str | None = None
+    resources: list[DescribeAclsResource] = Factory(list)
+
+
+@define
+class AclCreation:
+    resource_type: int = 0
+    resource_name: str = ""
+    resource_pattern_type: int = 3
+    principal: str = ""
+    host: str = ""
+    operation: int = 0
+    permission_type: int = 0
+
+
+@define
+class CreateAclsRequest:
+    """CreateAclsRequest (API key 30), versionless."""
+
+    creations: list[AclCreation] = Factory(list)
+
+
+@define
+class AclCreationResult:
+    error_code: int = 0
+    error_message: str | None = None
+
+
+@define
+class CreateAclsResponse:
+    """CreateAclsResponse (API key 30), versionless."""
+
+    throttle_time_ms: int = 0
+    results: list[AclCreationResult] = Factory(list)
+
+
+@define
+class DeleteAclsFilter:
+    resource_type_filter: int = 0
+    resource_name_filter: str | None = None
+    pattern_type_filter: int = 3
+    principal_filter: str | None = None
+    host_filter: str | None = None
+    operation: int = 0
+    permission_type: int = 0
+
+
+@define
+class DeleteAclsRequest:
+    """DeleteAclsRequest (API key 31), versionless."""
+
+    filters: list[DeleteAclsFilter] = Factory(list)
+
+
+@define
+class DeleteAclsMatchingAcl:
+    error_code: int = 0
+    error_message: str | None = None
+    resource_type: int = 0
+    resource_name: str = ""
+    pattern_type: int = 3
+    principal: str = ""
+    host: str = ""
+    operation: int = 0
+    permission_type: int = 0
+
+
+@define
+class DeleteAclsFilterResult:
+    error_code: int = 0
+    error_message: str | None = None
+    matching_acls: list[DeleteAclsMatchingAcl] = Factory(list)
+
+
+@define
+class DeleteAclsResponse:
+    """DeleteAclsResponse (API key 31), versionless."""
+
+    throttle_time_ms: int = 0
+    filter_results: list[DeleteAclsFilterResult] = Factory(list)
+
+
+@define
+class ComponentData:
+    entity_type: str = ""
+    match_type: int = 0
+    match: str | None = None
+
+
+@define
+class DescribeClientQuotasRequest:
+    """DescribeClientQuotasRequest (API key 48), versionless."""
+
+    components: list[ComponentData] = Factory(list)
+    strict: bool = False
+
+
+@define
+class EntityData:
+    entity_type: str = ""
+    entity_name: str | None = None
+
+
+@define
+class ValueData:
+    key: str = ""
+    value: float = 0.0
+
+
+@define
+class EntryData:
+    entity: list[EntityData] = Factory(list)
+    values: list[ValueData] = Factory(list)
+
+
+@define
+class DescribeClientQuotasResponse:
+    """DescribeClientQuotasResponse (API key 48), versionless."""
+
+    throttle_time_ms: int = 0
+    error_code: int = 0
+    error_message: str | None = None
+    entries: list[EntryData] | None = Factory(list)
+
+
+@define
+class AlterClientQuotasRequestEntryDataEntityData:
+    entity_type: str = ""
+    entity_name: str | None = None
+
+
+@define
+class OpData:
+    key: str = ""
+    value: float = 0.0
+    remove: bool = False
+
+
+@define
+class AlterClientQuotasRequestEntryData:
+    entity: list[AlterClientQuotasRequestEntryDataEntityData] = Factory(list)
+    ops: list[OpData] = Factory(list)
+
+
+@define
+class AlterClientQuotasRequest:
+    """AlterClientQuotasRequest (API key 49), versionless."""
+
+    entries: list[AlterClientQuotasRequestEntryData] = Factory(list)
+    validate_only: bool = False
+
+
+@define
+class AlterClientQuotasResponseEntryDataEntityData:
+    entity_type: str = ""
+    entity_name: str | None = None
+
+
+@define
+class AlterClientQuotasResponseEntryData:
+    error_code: int = 0
+    error_message: str | None = None
+    entity: list[AlterClientQuotasResponseEntryDataEntityData] = Factory(list)
+
+
+@define
+class AlterClientQuotasResponse:
+    """AlterClientQuotasResponse (API key 49), versionless."""
+
+    throttle_time_ms: int = 0
+    entries: list[AlterClientQuotasResponseEntryData] = Factory(list)
+
+
+@define
+class UserName:
+    name: str = ""
+
+
+@define
+class DescribeUserScramCredentialsRequest:
+    """DescribeUserScramCredentialsRequest (API key 50), versionless."""
+
+    users: list[UserName] | None = None
+
+
+@define
+class CredentialInfo:
+    mechanism: int = 0
+    iterations: int = 0
+
+
+@define
+class DescribeUserScramCredentialsResult:
+    user: str = ""
+    error_code: int = 0
+    error_message: str | None = None
+    credential_infos: list[CredentialInfo] = Factory(list)
+
+
+@define
+class DescribeUserScramCredentialsResponse:
+    """DescribeUserScramCredentialsResponse (API key 50), versionless."""
+
+    throttle_time_ms: int = 0
+    error_code: int = 0
+    error_message: str | None = None
+    results: list[DescribeUserScramCredentialsResult] = Factory(list)
+
+
+@define
+class ScramCredentialDeletion:
+    name: str = ""
+    mechanism: int = 0
+
+
+@define
+class ScramCredentialUpsertion:
+    name: str = ""
+    mechanism: int = 0
+    iterations: int = 0
+    salt: bytes = b""
+    salted_password: bytes = b""
+
+
+@define
+class AlterUserScramCredentialsRequest:
+    """AlterUserScramCredentialsRequest (API key 51), versionless."""
+
+    deletions: list[ScramCredentialDeletion] = Factory(list)
+    upsertions: list[ScramCredentialUpsertion] = Factory(list)
+
+
+@define
+class AlterUserScramCredentialsResult:
+    user: str = ""
+    error_code: int = 0
+    error_message: str | None = None
+
+
+@define
+class AlterUserScramCredentialsResponse:
+    """AlterUserScramCredentialsResponse (API key 51), versionless."""
+
+    throttle_time_ms: int = 0
+    results: list[AlterUserScramCredentialsResult] = Factory(list)
+
+
+@define
+class SaslHandshakeRequest:
+    """SaslHandshakeRequest (API key 17), versionless."""
+
+    mechanism: str = ""
+
+
+@define
+class SaslHandshakeResponse:
+    """SaslHandshakeResponse (API key 17), versionless."""
+
+    error_code: int = 0
+    mechanisms: list[str] = Factory(list)
+
+
+@define
+class SaslAuthenticateRequest:
+    """SaslAuthenticateRequest (API key 36), versionless."""
+
+    auth_bytes: bytes = b""
+
+
+@define
+class SaslAuthenticateResponse:
+    """SaslAuthenticateResponse (API key 36), versionless."""
+
+    error_code: int = 0
+    error_message: str | None = None
+    auth_bytes: bytes = b""
+    session_lifetime_ms: int = 0
+
+
+@define
+class CreatableRenewers:
+    principal_type: str = ""
+    principal_name: str = ""
+
+
+@define
+class CreateDelegationTokenRequest:
+    """CreateDelegationTokenRequest (API key 38), versionless."""
+
+    owner_principal_type: str | None = None
+    owner_principal_name: str | None = None
+    renewers: list[CreatableRenewers] = Factory(list)
+    max_lifetime_ms: int = 0
+
+
+@define
+class CreateDelegationTokenResponse:
+    """CreateDelegationTokenResponse (API key 38), versionless."""
+
+    error_code: int = 0
+    principal_type: str = ""
+    principal_name: str = ""
+    token_requester_principal_type: str = ""
+    token_requester_principal_name: str = ""
+    issue_timestamp_ms: int = 0
+    expiry_timestamp_ms: int = 0
+    max_timestamp_ms: int = 0
+    token_id: str = ""
+    hmac: bytes = b""
+    throttle_time_ms: int = 0
+
+
+@define
+class RenewDelegationTokenRequest:
+    """RenewDelegationTokenRequest (API key 39), versionless."""
+
+    hmac: bytes = b""
+    renew_period_ms: int = 0
+
+
+@define
+class RenewDelegationTokenResponse:
+    """RenewDelegationTokenResponse (API key 39), versionless."""
+
+    error_code: int = 0
+    expiry_timestamp_ms: int = 0
+    throttle_time_ms: int = 0
+
+
+@define
+class ExpireDelegationTokenRequest:
+    """ExpireDelegationTokenRequest (API key 40), versionless."""
+
+    hmac: bytes = b""
+    expiry_time_period_ms: int = 0
+
+
+@define
+class ExpireDelegationTokenResponse:
+    """ExpireDelegationTokenResponse (API key 40), versionless."""
+
+    error_code: int = 0
+    expiry_timestamp_ms: int = 0
+    throttle_time_ms: int = 0
+
+
+@define
+class DescribeDelegationTokenOwner:
+    principal_type: str = ""
+    principal_name: str = ""
+
+
+@define
+class DescribeDelegationTokenRequest:
+    """DescribeDelegationTokenRequest (API key 41), versionless."""
+
+    owners: list[DescribeDelegationTokenOwner] | None = None
+
+
+@define
+class DescribedDelegationTokenRenewer:
+    principal_type: str = ""
+    principal_name: str = ""
+
+
+@define
+class DescribedDelegationToken:
+    principal_type: str = ""
+    principal_name: str = ""
+    token_requester_principal_type: str = ""
+    token_requester_principal_name: str = ""
+    issue_timestamp: int = 0
+    expiry_timestamp: int = 0
+    max_timestamp: int = 0
+    token_id: str = ""
+    hmac: bytes = b""
+    renewers: list[DescribedDelegationTokenRenewer] = Factory(list)
+
+
+@define
+class DescribeDelegationTokenResponse:
+    """DescribeDelegationTokenResponse (API key 41), versionless."""
+
+    error_code: int = 0
+    tokens: list[DescribedDelegationToken] = Factory(list)
+    throttle_time_ms: int = 0

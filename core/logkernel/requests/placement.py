@@ -1,0 +1,210 @@
+"""Versionless requests and responses: where replicas lie: directories, leaders, reassignments."""
+
+from __future__ import annotations
+
+from attrs import Factory, define
+
+
+@define
+class AlterReplicaLogDirTopic:
+    name: str = ""
+    partitions: list[int] = Factory(list)
+
+
+@define
+class AlterReplicaLogDir:
+    path: str = ""
+    topics: list[AlterReplicaLogDirTopic] = Factory(list)
+
+
+@define
+class AlterReplicaLogDirsRequest:
+    """AlterReplicaLogDirsRequest (API key 34), versionless."""
+
+    dirs: list[AlterReplicaLogDir] = Factory(list)
+
+
+@define
+class AlterReplicaLogDirPartitionResult:
+    partition_index: int = 0
+    error_code: int = 0
+
+
+@define
+class AlterReplicaLogDirTopicResult:
+    topic_name: str = ""
+    partitions: list[AlterReplicaLogDirPartitionResult] = Factory(list)
+
+
+@define
+class AlterReplicaLogDirsResponse:
+    """AlterReplicaLogDirsResponse (API key 34), versionless."""
+
+    throttle_time_ms: int = 0
+    results: list[AlterReplicaLogDirTopicResult] = Factory(list)
+
+
+@define
+class DescribableLogDirTopic:
+    topic: str = ""
+    partitions: list[int] = Factory(list)
+
+
+@define
+class DescribeLogDirsRequest:
+    """DescribeLogDirsRequest (API key 35), versionless."""
+
+    topics: list[DescribableLogDirTopic] | None = None
+
+
+@define
+class DescribeLogDirsPartition:
+    partition_index: int = 0
+    partition_size: int = 0
+    offset_lag: int = 0
+    is_future_key: bool = False
+
+
+@define
+class DescribeLogDirsTopic:
+    name: str = ""
+    partitions: list[DescribeLogDirsPartition] = Factory(list)
+
+
+@define
+class DescribeLogDirsResult:
+    error_code: int = 0
+    log_dir: str = ""
+    topics: list[DescribeLogDirsTopic] = Factory(list)
+    total_bytes: int = -1
+    usable_bytes: int = -1
+    is_cordoned: bool = False
+
+
+@define
+class DescribeLogDirsResponse:
+    """DescribeLogDirsResponse (API key 35), versionless."""
+
+    throttle_time_ms: int = 0
+    error_code: int = 0
+    results: list[DescribeLogDirsResult] = Factory(list)
+
+
+@define
+class TopicPartitions:
+    topic: str = ""
+    partitions: list[int] = Factory(list)
+
+
+@define
+class ElectLeadersRequest:
+    """ElectLeadersRequest (API key 43), versionless."""
+
+    election_type: int = 0
+    topic_partitions: list[TopicPartitions] | None = None
+    timeout_ms: int = 60000
+
+
+@define
+class PartitionResult:
+    partition_id: int = 0
+    error_code: int = 0
+    error_message: str | None = None
+
+
+@define
+class ReplicaElectionResult:
+    topic: str = ""
+    partition_result: list[PartitionResult] = Factory(list)
+
+
+@define
+class ElectLeadersResponse:
+    """ElectLeadersResponse (API key 43), versionless."""
+
+    throttle_time_ms: int = 0
+    error_code: int = 0
+    replica_election_results: list[ReplicaElectionResult] = Factory(list)
+
+
+@define
+class ReassignablePartition:
+    partition_index: int = 0
+    replicas: list[int] | None = None
+
+
+@define
+class ReassignableTopic:
+    name: str = ""
+    partitions: list[ReassignablePartition] = Factory(list)
+
+
+@define
+class AlterPartitionReassignmentsRequest:
+    """AlterPartitionReassignmentsRequest (API key 45), versionless."""
+
+    timeout_ms: int = 60000
+    allow_replication_factor_change: bool = True
+    topics: list[ReassignableTopic] = Factory(list)
+
+
+@define
+class ReassignablePartitionResponse:
+    partition_index: int = 0
+    error_code: int = 0
+    error_message: str | None = None
+
+
+@define
+class ReassignableTopicResponse:
+    name: str = ""
+    partitions: list[ReassignablePartitionResponse] = Factory(list)
+
+
+@define
+class AlterPartitionReassignmentsResponse:
+    """AlterPartitionReassignmentsResponse (API key 45), versionless."""
+
+    throttle_time_ms: int = 0
+    allow_replication_factor_change: bool = True
+    error_code: int = 0
+    error_message: str | None = None
+    responses: list[ReassignableTopicResponse] = Factory(list)
+
+
+@define
+class ListPartitionReassignmentsTopics:
+    name: str = ""
+    partition_indexes: list[int] = Factory(list)
+
+
+@define
+class ListPartitionReassignmentsRequest:
+    """ListPartitionReassignmentsRequest (API key 46), versionless."""
+
+    timeout_ms: int = 60000
+    topics: list[ListPartitionReassignmentsTopics] | None = None
+
+
+@define
+class OngoingPartitionReassignment:
+    partition_index: int = 0
+    replicas: list[int] = Factory(list)
+    adding_replicas: list[int] = Factory(list)
+    removing_replicas: list[int] = Factory(list)
+
+
+@define
+class OngoingTopicReassignment:
+    name: str = ""
+    partitions: list[OngoingPartitionReassignment] = Factory(list)
+
+
+@define
+class ListPartitionReassignmentsResponse:
+    """ListPartitionReassignmentsResponse (API key 46), versionless."""
+
+    throttle_time_ms: int = 0
+    error_code: int = 0
+    error_message: str | None = None
+    topics: list[OngoingTopicReassignment] = Factory(list)

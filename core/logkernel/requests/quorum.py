@@ -1,0 +1,127 @@
+"""Versionless requests and responses: the quorum, features, members of the cluster."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from attrs import Factory, define
+
+from logkernel.vocabulary import NO_ID
+
+
+@define
+class PartitionData:
+    partition_index: int = 0
+
+
+@define
+class TopicData:
+    topic_name: str = ""
+    partitions: list[PartitionData] = Factory(list)
+
+
+@define
+class DescribeQuorumRequest:
+    """DescribeQuorumRequest (API key 55), versionless."""
+
+    topics: list[TopicData] = Factory(list)
+
+
+@define
+class ReplicaState:
+    replica_id: int = 0
+    replica_directory_id: UUID = NO_ID
+    log_end_offset: int = 0
+    last_fetch_timestamp: int = -1
+    last_caught_up_timestamp: int = -1
+
+
+@define
+class DescribeQuorumResponseTopicDataPartitionData:
+    partition_index: int = 0
+    error_code: int = 0
+    error_message: str | None = None
+    leader_id: int = 0
+    leader_epoch: int = 0
+    high_watermark: int = 0
+    current_voters: list[ReplicaState] = Factory(list)
+    observers: list[ReplicaState] = Factory(list)
+
+
+@define
+class DescribeQuorumResponseTopicData:
+    topic_name: str = ""
+    partitions: list[DescribeQuorumResponseTopicDataPartitionData] = Factory(list)
+
+
+@define
+class Listener:
+    name: str = ""
+    host: str = ""
+    port: int = 0
+
+
+@define
+class Node:
+    node_id: int = 0
+    listeners: list[Listener] = Factory(list)
+
+
+@define
+class DescribeQuorumResponse:
+    """DescribeQuorumResponse (API key 55), versionless."""
+
+    error_code: int = 0
+    error_message: str | None = None
+    topics: list[DescribeQuorumResponseTopicData] = Factory(list)
+    nodes: list[Node] = Factory(list)
+
+
+@define
+class FeatureUpdateKey:
+    feature: str = ""
+    max_version_level: int = 0
+    upgrade_type: int = 1
+    allow_downgrade: bool = False
+
+
+@define
+class UpdateFeaturesRequest:
+    """UpdateFeaturesRequest (API key 57), versionless."""
+
+    timeout_ms: int = 60000
+    feature_updates: list[FeatureUpdateKey] = Factory(list)
+    validate_only: bool = False
+
+
+@define
+class UpdatableFeatureResult:
+    feature: str = ""
+    error_code: int = 0
+    error_message: str | None = None
+
+
+@define
+class UpdateFeaturesResponse:
+    """UpdateFeaturesResponse (API key 57), versionless."""
+
+    throttle_time_ms: int = 0
+    error_code: int = 0
+    error_message: str | None = None
+    results: list[UpdatableFeatureResult] = Factory(list)
+
+
+@define
+class UnregisterBrokerRequest:
+    """UnregisterBrokerRequest (API key 64), versionless."""
+
+    broker_id: int = 0
+
+
+@define
+class UnregisterBrokerResponse:
+    """UnregisterBrokerResponse (API key 64), versionless."""
+
+    throttle_time_ms: int = 0
+    error_code: int = 0
+    error_message: str | None = None

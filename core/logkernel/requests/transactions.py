@@ -1,0 +1,298 @@
+"""Versionless requests and responses: transactions."""
+
+from __future__ import annotations
+
+from attrs import Factory, define
+
+
+@define
+class AddPartitionsToTxnTopic:
+    name: str = ""
+    partitions: list[int] = Factory(list)
+
+
+@define
+class AddPartitionsToTxnTransaction:
+    transactional_id: str = ""
+    producer_id: int = 0
+    producer_epoch: int = 0
+    verify_only: bool = False
+    topics: list[AddPartitionsToTxnTopic] = Factory(list)
+
+
+@define
+class AddPartitionsToTxnRequest:
+    """AddPartitionsToTxnRequest (API key 24), versionless."""
+
+    transactions: list[AddPartitionsToTxnTransaction] = Factory(list)
+    v3_and_below_transactional_id: str = ""
+    v3_and_below_producer_id: int = 0
+    v3_and_below_producer_epoch: int = 0
+    v3_and_below_topics: list[AddPartitionsToTxnTopic] = Factory(list)
+
+
+@define
+class AddPartitionsToTxnPartitionResult:
+    partition_index: int = 0
+    partition_error_code: int = 0
+
+
+@define
+class AddPartitionsToTxnTopicResult:
+    name: str = ""
+    results_by_partition: list[AddPartitionsToTxnPartitionResult] = Factory(list)
+
+
+@define
+class AddPartitionsToTxnResult:
+    transactional_id: str = ""
+    topic_results: list[AddPartitionsToTxnTopicResult] = Factory(list)
+
+
+@define
+class AddPartitionsToTxnResponse:
+    """AddPartitionsToTxnResponse (API key 24), versionless."""
+
+    throttle_time_ms: int = 0
+    error_code: int = 0
+    results_by_transaction: list[AddPartitionsToTxnResult] = Factory(list)
+    results_by_topic_v3_and_below: list[AddPartitionsToTxnTopicResult] = Factory(list)
+
+
+@define
+class AddOffsetsToTxnRequest:
+    """AddOffsetsToTxnRequest (API key 25), versionless."""
+
+    transactional_id: str = ""
+    producer_id: int = 0
+    producer_epoch: int = 0
+    group_id: str = ""
+
+
+@define
+class AddOffsetsToTxnResponse:
+    """AddOffsetsToTxnResponse (API key 25), versionless."""
+
+    throttle_time_ms: int = 0
+    error_code: int = 0
+
+
+@define
+class EndTxnRequest:
+    """EndTxnRequest (API key 26), versionless."""
+
+    transactional_id: str = ""
+    producer_id: int = 0
+    producer_epoch: int = 0
+    committed: bool = False
+
+
+@define
+class EndTxnResponse:
+    """EndTxnResponse (API key 26), versionless."""
+
+    throttle_time_ms: int = 0
+    error_code: int = 0
+    producer_id: int = -1
+    producer_epoch: int = -1
+
+
+@define
+class WritableTxnMarkerTopic:
+    name: str = ""
+    partition_indexes: list[int] = Factory(list)
+
+
+@define
+class WritableTxnMarker:
+    producer_id: int = 0
+    producer_epoch: int = 0
+    transaction_result: bool = False
+    topics: list[WritableTxnMarkerTopic] = Factory(list)
+    coordinator_epoch: int = 0
+    transaction_version: int = 0
+
+
+@define
+class WriteTxnMarkersRequest:
+    """WriteTxnMarkersRequest (API key 27), versionless."""
+
+    markers: list[WritableTxnMarker] = Factory(list)
+
+
+@define
+class WritableTxnMarkerPartitionResult:
+    partition_index: int = 0
+    error_code: int = 0
+
+
+@define
+class WritableTxnMarkerTopicResult:
+    name: str = ""
+    partitions: list[WritableTxnMarkerPartitionResult] = Factory(list)
+
+
+@define
+class WritableTxnMarkerResult:
+    producer_id: int = 0
+    topics: list[WritableTxnMarkerTopicResult] = Factory(list)
+
+
+@define
+class WriteTxnMarkersResponse:
+    """WriteTxnMarkersResponse (API key 27), versionless."""
+
+    markers: list[WritableTxnMarkerResult] = Factory(list)
+
+
+@define
+class TxnOffsetCommitRequestPartition:
+    partition_index: int = 0
+    committed_offset: int = 0
+    committed_leader_epoch: int = -1
+    committed_metadata: str | None = None
+
+
+@define
+class TxnOffsetCommitRequestTopic:
+    name: str = ""
+    partitions: list[TxnOffsetCommitRequestPartition] = Factory(list)
+
+
+@define
+class TxnOffsetCommitRequest:
+    """TxnOffsetCommitRequest (API key 28), versionless."""
+
+    transactional_id: str = ""
+    group_id: str = ""
+    producer_id: int = 0
+    producer_epoch: int = 0
+    generation_id: int = -1
+    member_id: str = ""
+    group_instance_id: str | None = None
+    topics: list[TxnOffsetCommitRequestTopic] = Factory(list)
+
+
+@define
+class TxnOffsetCommitResponsePartition:
+    partition_index: int = 0
+    error_code: int = 0
+
+
+@define
+class TxnOffsetCommitResponseTopic:
+    name: str = ""
+    partitions: list[TxnOffsetCommitResponsePartition] = Factory(list)
+
+
+@define
+class TxnOffsetCommitResponse:
+    """TxnOffsetCommitResponse (API key 28), versionless."""
+
+    throttle_time_ms: int = 0
+    topics: list[TxnOffsetCommitResponseTopic] = Factory(list)
+
+
+@define
+class TopicRequest:
+    name: str = ""
+    partition_indexes: list[int] = Factory(list)
+
+
+@define
+class DescribeProducersRequest:
+    """DescribeProducersRequest (API key 61), versionless."""
+
+    topics: list[TopicRequest] = Factory(list)
+
+
+@define
+class ProducerState:
+    producer_id: int = 0
+    producer_epoch: int = 0
+    last_sequence: int = -1
+    last_timestamp: int = -1
+    coordinator_epoch: int = 0
+    current_txn_start_offset: int = -1
+
+
+@define
+class PartitionResponse:
+    partition_index: int = 0
+    error_code: int = 0
+    error_message: str | None = None
+    active_producers: list[ProducerState] = Factory(list)
+
+
+@define
+class TopicResponse:
+    name: str = ""
+    partitions: list[PartitionResponse] = Factory(list)
+
+
+@define
+class DescribeProducersResponse:
+    """DescribeProducersResponse (API key 61), versionless."""
+
+    throttle_time_ms: int = 0
+    topics: list[TopicResponse] = Factory(list)
+
+
+@define
+class DescribeTransactionsRequest:
+    """DescribeTransactionsRequest (API key 65), versionless."""
+
+    transactional_ids: list[str] = Factory(list)
+
+
+@define
+class TopicData:
+    topic: str = ""
+    partitions: list[int] = Factory(list)
+
+
+@define
+class TransactionState:
+    error_code: int = 0
+    transactional_id: str = ""
+    transaction_state: str = ""
+    transaction_timeout_ms: int = 0
+    transaction_start_time_ms: int = 0
+    producer_id: int = 0
+    producer_epoch: int = 0
+    topics: list[TopicData] = Factory(list)
+
+
+@define
+class DescribeTransactionsResponse:
+    """DescribeTransactionsResponse (API key 65), versionless."""
+
+    throttle_time_ms: int = 0
+    transaction_states: list[TransactionState] = Factory(list)
+
+
+@define
+class ListTransactionsRequest:
+    """ListTransactionsRequest (API key 66), versionless."""
+
+    state_filters: list[str] = Factory(list)
+    producer_id_filters: list[int] = Factory(list)
+    duration_filter: int = -1
+    transactional_id_pattern: str | None = None
+
+
+@define
+class ListTransactionsResponseTransactionState:
+    transactional_id: str = ""
+    producer_id: int = 0
+    transaction_state: str = ""
+
+
+@define
+class ListTransactionsResponse:
+    """ListTransactionsResponse (API key 66), versionless."""
+
+    throttle_time_ms: int = 0
+    error_code: int = 0
+    unknown_state_filters: list[str] = Factory(list)
+    transaction_states: list[ListTransactionsResponseTransactionState] = Factory(list)

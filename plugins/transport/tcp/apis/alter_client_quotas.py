@@ -1,0 +1,9 @@
+"""AlterClientQuotas (key 49), versions 0-1: alter client quotas."""
+
+from __future__ import annotations
+
+from ..api import Api
+
+
+class AlterClientQuotas(Api):
+    """Read and written by the generic codec."""

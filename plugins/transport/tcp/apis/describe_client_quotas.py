@@ -1,0 +1,9 @@
+"""DescribeClientQuotas (key 48), versions 0-1: describe client quotas."""
+
+from __future__ import annotations
+
+from ..api import Api
+
+
+class DescribeClientQuotas(Api):
+    """Read and written by the generic codec."""

@@ -1,0 +1,9 @@
+"""DescribeUserScramCredentials (key 50), version 0: describe user scram credentials."""
+
+from __future__ import annotations
+
+from ..api import Api
+
+
+class DescribeUserScramCredentials(Api):
+    """Read and written by the generic codec."""

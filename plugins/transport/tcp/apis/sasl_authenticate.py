@@ -1,0 +1,9 @@
+"""SaslAuthenticate (key 36), versions 0-2: sasl authenticate."""
+
+from __future__ import annotations
+
+from ..api import Api
+
+
+class SaslAuthenticate(Api):
+    """Read and written by the generic codec."""

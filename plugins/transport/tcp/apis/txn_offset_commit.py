@@ -1,0 +1,9 @@
+"""TxnOffsetCommit (key 28), versions 0-5: offsets that hold when their transaction commits."""
+
+from __future__ import annotations
+
+from ..api import Api
+
+
+class TxnOffsetCommit(Api):
+    """Read and written by the generic codec."""
