@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import socket
 import struct
 import subprocess
@@ -29,6 +30,11 @@ def ask_api_versions(link: socket.socket) -> bytes:
     if len(head) < 4:
         raise ConnectionError("closed before an answer")
     return link.recv(struct.unpack(">i", head)[0], socket.MSG_WAITALL)
+
+
+def _environment() -> dict[str, str]:
+    """As a user has it: a shell that forbids Python its compiled files would have it compile all at each start."""
+    return {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
 
 
 class Server:
@@ -67,7 +73,7 @@ class Server:
         with self.log_path.open("ab") as log:
             begun = time.perf_counter()
             self.process = subprocess.Popen(
-                self.command(), cwd=self.folder, stdin=subprocess.DEVNULL, stdout=log, stderr=log
+                self.command(), cwd=self.folder, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=_environment()
             )
         self._wait_for_answer(begun + READY_TIMEOUT_S)
         return time.perf_counter() - begun

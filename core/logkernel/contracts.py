@@ -190,6 +190,18 @@ class ServiceTopic:
     config: Mapping[str, str]
 
 
+@frozen
+class ServiceDeclaration:
+    """What a service answers and where it keeps its state; the service itself is made when it is first asked."""
+
+    name: str
+    requests: tuple[str, ...]
+    """Names of versionless request classes, e.g. "JoinGroupRequest"."""
+    topic: ServiceTopic | None = None
+    features: Mapping[str, tuple[int, int, int]] = field(factory=dict)
+    """Feature → (lowest level, highest, level of a new cluster), e.g. {"group.version": (0, 1, 1)} (KIP-584)."""
+
+
 @define
 class Decision:
     """What a service's machine wants done, in this order.
@@ -295,14 +307,7 @@ class ClusterView(Protocol):
 
 
 class Service(Protocol):
-    """A family of requests that a plugin answers, with its state in a log of its own."""
-
-    name: str
-    requests: tuple[str, ...]
-    """Names of versionless request classes, e.g. "JoinGroupRequest"."""
-    topic: ServiceTopic | None
-    features: Mapping[str, tuple[int, int, int]]
-    """Feature → (lowest level, highest, level of a new cluster), e.g. {"group.version": (0, 1, 1)} (KIP-584)."""
+    """Answers a family of requests, with its state in a log of its own."""
 
     def machine(self, shard: int, ids: Callable[[], str]) -> ServiceMachine:
         """A fresh machine for a shard; `ids` gives unique strings (member ids)."""

@@ -26,6 +26,7 @@ from logkernel.contracts import (
     ElectionStrategy,
     Partitioner,
     Service,
+    ServiceDeclaration,
     Settings,
     StateLog,
     Transport,
@@ -70,7 +71,13 @@ def logkernel_coordination(name: str, open_log: Callable[[], StateLog]) -> Coord
 
 @hookspec(firstresult=True)
 def logkernel_service(name: str, settings: Settings, cluster: ClusterView) -> Service | None:
-    """The service called `name`."""
+    """The service called `name`, one of those declared; asked when its first request comes, or soon after start."""
+
+
+@hookspec
+def logkernel_services() -> Iterable[ServiceDeclaration]:
+    """The services that this plugin provides. Called at every start: import nothing heavy for it."""
+    return ()
 
 
 @hookspec

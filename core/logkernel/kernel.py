@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import difflib
 import logging
+import re
 from collections.abc import Callable, Collection, Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pluggy
 
@@ -23,17 +24,30 @@ from logkernel.contracts import (
     ElectionStrategy,
     Partitioner,
     Service,
+    ServiceDeclaration,
     Settings,
     StateLog,
     Transport,
 )
 from logkernel.errors import PluginError, UnsupportedCompressionType
 
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
 GROUP = "logkernel"
 CODEC_NAMES: Mapping[int, str] = {1: "gzip", 2: "snappy", 3: "lz4", 4: "zstd"}
 """The protocol's codec ids (bits 0 to 2 of a batch's attributes) and the names that plugins answer to."""
 
 log = logging.getLogger("logkernel.kernel")
+
+
+def _distribution_name(point: EntryPoint) -> str:
+    """As `point.dist.name`, which parses all of METADATA as an e-mail: too slow for every start."""
+    if point.dist is None:
+        return ""
+    head = (point.dist.read_text("METADATA") or "")[:1000]
+    found = re.search(r"^Name: *(\S+)", head, re.MULTILINE)
+    return found.group(1) if found else point.dist.name
 
 
 class Kernel:
@@ -62,7 +76,7 @@ class Kernel:
     def _load_entry_points(self, allow: Collection[str] | None) -> None:
         from importlib.metadata import entry_points
 
-        found = [(point.dist.name if point.dist else "", point) for point in entry_points(group=GROUP)]
+        found = [(_distribution_name(point), point) for point in entry_points(group=GROUP)]
         found.sort(key=lambda pair: pair[0] != GROUP)  # the last registered is asked first: strangers
         for distribution, point in found:
             if self._manager.is_blocked(point.name) or self._manager.has_plugin(point.name):
@@ -139,6 +153,14 @@ class Kernel:
             "coordination", name, self.hook.logkernel_coordination(name=name, open_log=open_log)
         )
         return found
+
+    def services(self) -> list[ServiceDeclaration]:
+        """Every service that plugins declare; of two with one name, the stranger's."""
+        found: dict[str, ServiceDeclaration] = {}
+        for declarations in self.hook.logkernel_services():
+            for declaration in declarations:
+                found.setdefault(declaration.name, declaration)
+        return list(found.values())
 
     def service(self, name: str, settings: Settings, cluster: ClusterView) -> Service:
         found: Service = self._need(

@@ -114,19 +114,19 @@ class Broker:
         self.admin.load()
         self.storage.load(self)
         self.admin.apply_configured_topics()
-        for name in self.kernel.names("service"):
-            self._host(ServiceHost(self, self.kernel.service(name, self.config, self.cluster)))
+        for declaration in self.kernel.services():
+            self._host(ServiceHost(self, declaration))
         self.timers.at(self.clock.mono_ms() + LOAD_ALL_AFTER_MS, self._load_services)
         self.upkeep.start()
         self._started = True
 
     def _host(self, host: ServiceHost) -> None:
-        for request in host.service.requests:
+        for request in host.declared.requests:
             taken = self._services.get(request)
             if taken is not None or request in HANDLERS:
-                owner = f"service {taken.service.name!r}" if taken is not None else "the broker itself"
+                owner = f"service {taken.declared.name!r}" if taken is not None else "the broker itself"
                 raise PluginError(
-                    f"service {host.service.name!r} wants to answer {request}, which {owner} answers;"
+                    f"service {host.declared.name!r} wants to answer {request}, which {owner} answers;"
                     f" block one of them by plugins.block"
                 )
             self._services[request] = host
@@ -144,7 +144,7 @@ class Broker:
     def control_appended(self, name: TopicPartition, facts: BatchFacts, records: Sequence[Record]) -> None:
         """A marker lies in a log; if a service keeps its state there, its machine must see it."""
         for host in self._hosts:
-            topic = host.service.topic
+            topic = host.declared.topic
             if topic is not None and topic.name == name.topic:
                 host.replay_control(name.partition, facts, records)
 
@@ -177,7 +177,7 @@ class Broker:
         return {
             name: (low, high, levels.get(name, default))
             for host in self._hosts
-            for name, (low, high, default) in host.service.features.items()
+            for name, (low, high, default) in host.declared.features.items()
         }
 
     def features_epoch(self) -> int:

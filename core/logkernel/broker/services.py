@@ -10,10 +10,19 @@ from __future__ import annotations
 import logging
 import uuid
 from collections.abc import Callable, Iterable, Sequence
+from functools import cached_property
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
-from logkernel.contracts import Answer, Decision, RequestContext, Service, ServiceMachine, TransactionalMachine
+from logkernel.contracts import (
+    Answer,
+    Decision,
+    RequestContext,
+    Service,
+    ServiceDeclaration,
+    ServiceMachine,
+    TransactionalMachine,
+)
 from logkernel.errors import KafkaError, UnknownServerError
 from logkernel.partition.effects import Outcome
 from logkernel.record.batch import batches
@@ -153,7 +162,7 @@ class Shard:
                 clock = broker.clock
                 self.run(machine.on_response(token, response, clock.wall_ms(), clock.mono_ms()))
 
-        context = RequestContext(client_id=f"service-{self.host.service.name}", internal=True)
+        context = RequestContext(client_id=f"service-{self.host.declared.name}", internal=True)
         broker.soon(lambda: broker.submit(request, context, lambda response: broker.soon(lambda: heard(response))))
 
     def _append(self, decision: Decision) -> None:
@@ -183,7 +192,7 @@ class Shard:
         """Nothing of the decision holds: start again from the log, and refuse all who waited on this machine."""
         log.error(
             "service append failed: service=%s shard=%d error_code=%d",
-            self.host.service.name,
+            self.host.declared.name,
             self.number,
             outcome.error_code,
         )
@@ -208,18 +217,23 @@ class Shard:
 class ServiceHost:
     """One service with all its shards on this broker."""
 
-    def __init__(self, broker: Broker, service: Service) -> None:
+    def __init__(self, broker: Broker, declared: ServiceDeclaration) -> None:
         self.broker = broker
-        self.service = service
+        self.declared = declared
         self.commit_timeout_ms = 5_000
         self._shards: dict[int, Shard] = {}
         self._tickets: dict[int, tuple[Any, Callable[[Any], None], int]] = {}
         """Ticket → part of a request, where its response goes, shard."""
         self._next = count(1)
 
+    @cached_property
+    def service(self) -> Service:
+        """Made at the first request or when shards are loaded, not at start: services are large."""
+        return self.broker.kernel.service(self.declared.name, self.broker.config, self.broker.cluster)
+
     @property
     def shard_count(self) -> int:
-        topic = self.service.topic
+        topic = self.declared.topic
         if topic is None:
             return 1
         known = self.broker.cluster.partition_count(topic.name)
@@ -227,13 +241,13 @@ class ServiceHost:
 
     def replica(self, shard: int) -> Replica | None:
         """The shard's partition where it exists."""
-        topic = self.service.topic
+        topic = self.declared.topic
         return None if topic is None else self.broker.replicas.get(TopicPartition(topic.name, shard))
 
     def writable(self, shard: int) -> Replica:
         """The shard's partition; the topic is created when it is first written."""
-        topic = self.service.topic
-        assert topic is not None, f"service {self.service.name} keeps records but has no topic"
+        topic = self.declared.topic
+        assert topic is not None, f"service {self.declared.name} keeps records but has no topic"
         replica = self.replica(shard)
         if replica is None:
             self.broker.admin.create_internal(topic.name, self.shard_count, topic.config)
@@ -263,7 +277,7 @@ class ServiceHost:
             try:
                 self.shard(number).request(part, context, ticket)
             except Exception:
-                log.exception("service failed: service=%s request=%s", self.service.name, type(part).__name__)
+                log.exception("service failed: service=%s request=%s", self.declared.name, type(part).__name__)
                 self.refuse([ticket], UnknownServerError.code)
 
     def deliver(self, answers: list[tuple[int, Any]]) -> None:
@@ -281,7 +295,7 @@ class ServiceHost:
 
     def foreign(self, topics: Iterable[str]) -> list[str]:
         """Those of `topics` that are not the service's own."""
-        own = self.service.topic.name if self.service.topic else None
+        own = self.declared.topic.name if self.declared.topic else None
         return [topic for topic in topics if topic != own]
 
     def topics_changed(self, topics: list[str]) -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from attrs import Factory, define
+from attrs import Factory
+
+from logkernel.requests.message import message
 
 
-@define
+@message
 class DescribeAclsRequest:
     """DescribeAclsRequest (API key 29), versionless."""
 
@@ -18,7 +20,7 @@ class DescribeAclsRequest:
     permission_type: int = 0
 
 
-@define
+@message
 class AclDescription:
     principal: str = ""
     host: str = ""
@@ -26,7 +28,7 @@ class AclDescription:
     permission_type: int = 0
 
 
-@define
+@message
 class DescribeAclsResource:
     resource_type: int = 0
     resource_name: str = ""
@@ -34,7 +36,7 @@ class DescribeAclsResource:
     acls: list[AclDescription] = Factory(list)
 
 
-@define
+@message
 class DescribeAclsResponse:
     """DescribeAclsResponse (API key 29), versionless."""
 
@@ -44,7 +46,7 @@ class DescribeAclsResponse:
     resources: list[DescribeAclsResource] = Factory(list)
 
 
-@define
+@message
 class AclCreation:
     resource_type: int = 0
     resource_name: str = ""
@@ -55,20 +57,20 @@ class AclCreation:
     permission_type: int = 0
 
 
-@define
+@message
 class CreateAclsRequest:
     """CreateAclsRequest (API key 30), versionless."""
 
     creations: list[AclCreation] = Factory(list)
 
 
-@define
+@message
 class AclCreationResult:
     error_code: int = 0
     error_message: str | None = None
 
 
-@define
+@message
 class CreateAclsResponse:
     """CreateAclsResponse (API key 30), versionless."""
 
@@ -76,7 +78,7 @@ class CreateAclsResponse:
     results: list[AclCreationResult] = Factory(list)
 
 
-@define
+@message
 class DeleteAclsFilter:
     resource_type_filter: int = 0
     resource_name_filter: str | None = None
@@ -87,14 +89,14 @@ class DeleteAclsFilter:
     permission_type: int = 0
 
 
-@define
+@message
 class DeleteAclsRequest:
     """DeleteAclsRequest (API key 31), versionless."""
 
     filters: list[DeleteAclsFilter] = Factory(list)
 
 
-@define
+@message
 class DeleteAclsMatchingAcl:
     error_code: int = 0
     error_message: str | None = None
@@ -107,14 +109,14 @@ class DeleteAclsMatchingAcl:
     permission_type: int = 0
 
 
-@define
+@message
 class DeleteAclsFilterResult:
     error_code: int = 0
     error_message: str | None = None
     matching_acls: list[DeleteAclsMatchingAcl] = Factory(list)
 
 
-@define
+@message
 class DeleteAclsResponse:
     """DeleteAclsResponse (API key 31), versionless."""
 
@@ -122,14 +124,14 @@ class DeleteAclsResponse:
     filter_results: list[DeleteAclsFilterResult] = Factory(list)
 
 
-@define
+@message
 class ComponentData:
     entity_type: str = ""
     match_type: int = 0
     match: str | None = None
 
 
-@define
+@message
 class DescribeClientQuotasRequest:
     """DescribeClientQuotasRequest (API key 48), versionless."""
 
@@ -137,25 +139,25 @@ class DescribeClientQuotasRequest:
     strict: bool = False
 
 
-@define
+@message
 class EntityData:
     entity_type: str = ""
     entity_name: str | None = None
 
 
-@define
+@message
 class ValueData:
     key: str = ""
     value: float = 0.0
 
 
-@define
+@message
 class EntryData:
     entity: list[EntityData] = Factory(list)
     values: list[ValueData] = Factory(list)
 
 
-@define
+@message
 class DescribeClientQuotasResponse:
     """DescribeClientQuotasResponse (API key 48), versionless."""
 
@@ -165,26 +167,26 @@ class DescribeClientQuotasResponse:
     entries: list[EntryData] | None = Factory(list)
 
 
-@define
+@message
 class AlterClientQuotasRequestEntryDataEntityData:
     entity_type: str = ""
     entity_name: str | None = None
 
 
-@define
+@message
 class OpData:
     key: str = ""
     value: float = 0.0
     remove: bool = False
 
 
-@define
+@message
 class AlterClientQuotasRequestEntryData:
     entity: list[AlterClientQuotasRequestEntryDataEntityData] = Factory(list)
     ops: list[OpData] = Factory(list)
 
 
-@define
+@message
 class AlterClientQuotasRequest:
     """AlterClientQuotasRequest (API key 49), versionless."""
 
@@ -192,20 +194,20 @@ class AlterClientQuotasRequest:
     validate_only: bool = False
 
 
-@define
+@message
 class AlterClientQuotasResponseEntryDataEntityData:
     entity_type: str = ""
     entity_name: str | None = None
 
 
-@define
+@message
 class AlterClientQuotasResponseEntryData:
     error_code: int = 0
     error_message: str | None = None
     entity: list[AlterClientQuotasResponseEntryDataEntityData] = Factory(list)
 
 
-@define
+@message
 class AlterClientQuotasResponse:
     """AlterClientQuotasResponse (API key 49), versionless."""
 
@@ -213,25 +215,25 @@ class AlterClientQuotasResponse:
     entries: list[AlterClientQuotasResponseEntryData] = Factory(list)
 
 
-@define
+@message
 class UserName:
     name: str = ""
 
 
-@define
+@message
 class DescribeUserScramCredentialsRequest:
     """DescribeUserScramCredentialsRequest (API key 50), versionless."""
 
     users: list[UserName] | None = None
 
 
-@define
+@message
 class CredentialInfo:
     mechanism: int = 0
     iterations: int = 0
 
 
-@define
+@message
 class DescribeUserScramCredentialsResult:
     user: str = ""
     error_code: int = 0
@@ -239,7 +241,7 @@ class DescribeUserScramCredentialsResult:
     credential_infos: list[CredentialInfo] = Factory(list)
 
 
-@define
+@message
 class DescribeUserScramCredentialsResponse:
     """DescribeUserScramCredentialsResponse (API key 50), versionless."""
 
@@ -249,13 +251,13 @@ class DescribeUserScramCredentialsResponse:
     results: list[DescribeUserScramCredentialsResult] = Factory(list)
 
 
-@define
+@message
 class ScramCredentialDeletion:
     name: str = ""
     mechanism: int = 0
 
 
-@define
+@message
 class ScramCredentialUpsertion:
     name: str = ""
     mechanism: int = 0
@@ -264,7 +266,7 @@ class ScramCredentialUpsertion:
     salted_password: bytes = b""
 
 
-@define
+@message
 class AlterUserScramCredentialsRequest:
     """AlterUserScramCredentialsRequest (API key 51), versionless."""
 
@@ -272,14 +274,14 @@ class AlterUserScramCredentialsRequest:
     upsertions: list[ScramCredentialUpsertion] = Factory(list)
 
 
-@define
+@message
 class AlterUserScramCredentialsResult:
     user: str = ""
     error_code: int = 0
     error_message: str | None = None
 
 
-@define
+@message
 class AlterUserScramCredentialsResponse:
     """AlterUserScramCredentialsResponse (API key 51), versionless."""
 
@@ -287,14 +289,14 @@ class AlterUserScramCredentialsResponse:
     results: list[AlterUserScramCredentialsResult] = Factory(list)
 
 
-@define
+@message
 class SaslHandshakeRequest:
     """SaslHandshakeRequest (API key 17), versionless."""
 
     mechanism: str = ""
 
 
-@define
+@message
 class SaslHandshakeResponse:
     """SaslHandshakeResponse (API key 17), versionless."""
 
@@ -302,14 +304,14 @@ class SaslHandshakeResponse:
     mechanisms: list[str] = Factory(list)
 
 
-@define
+@message
 class SaslAuthenticateRequest:
     """SaslAuthenticateRequest (API key 36), versionless."""
 
     auth_bytes: bytes = b""
 
 
-@define
+@message
 class SaslAuthenticateResponse:
     """SaslAuthenticateResponse (API key 36), versionless."""
 
@@ -319,13 +321,13 @@ class SaslAuthenticateResponse:
     session_lifetime_ms: int = 0
 
 
-@define
+@message
 class CreatableRenewers:
     principal_type: str = ""
     principal_name: str = ""
 
 
-@define
+@message
 class CreateDelegationTokenRequest:
     """CreateDelegationTokenRequest (API key 38), versionless."""
 
@@ -335,7 +337,7 @@ class CreateDelegationTokenRequest:
     max_lifetime_ms: int = 0
 
 
-@define
+@message
 class CreateDelegationTokenResponse:
     """CreateDelegationTokenResponse (API key 38), versionless."""
 
@@ -352,7 +354,7 @@ class CreateDelegationTokenResponse:
     throttle_time_ms: int = 0
 
 
-@define
+@message
 class RenewDelegationTokenRequest:
     """RenewDelegationTokenRequest (API key 39), versionless."""
 
@@ -360,7 +362,7 @@ class RenewDelegationTokenRequest:
     renew_period_ms: int = 0
 
 
-@define
+@message
 class RenewDelegationTokenResponse:
     """RenewDelegationTokenResponse (API key 39), versionless."""
 
@@ -369,7 +371,7 @@ class RenewDelegationTokenResponse:
     throttle_time_ms: int = 0
 
 
-@define
+@message
 class ExpireDelegationTokenRequest:
     """ExpireDelegationTokenRequest (API key 40), versionless."""
 
@@ -377,7 +379,7 @@ class ExpireDelegationTokenRequest:
     expiry_time_period_ms: int = 0
 
 
-@define
+@message
 class ExpireDelegationTokenResponse:
     """ExpireDelegationTokenResponse (API key 40), versionless."""
 
@@ -386,26 +388,26 @@ class ExpireDelegationTokenResponse:
     throttle_time_ms: int = 0
 
 
-@define
+@message
 class DescribeDelegationTokenOwner:
     principal_type: str = ""
     principal_name: str = ""
 
 
-@define
+@message
 class DescribeDelegationTokenRequest:
     """DescribeDelegationTokenRequest (API key 41), versionless."""
 
     owners: list[DescribeDelegationTokenOwner] | None = None
 
 
-@define
+@message
 class DescribedDelegationTokenRenewer:
     principal_type: str = ""
     principal_name: str = ""
 
 
-@define
+@message
 class DescribedDelegationToken:
     principal_type: str = ""
     principal_name: str = ""
@@ -419,7 +421,7 @@ class DescribedDelegationToken:
     renewers: list[DescribedDelegationTokenRenewer] = Factory(list)
 
 
-@define
+@message
 class DescribeDelegationTokenResponse:
     """DescribeDelegationTokenResponse (API key 41), versionless."""
 

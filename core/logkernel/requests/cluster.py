@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from uuid import UUID
 
-from attrs import Factory, define
+from attrs import Factory
 
+from logkernel.requests.message import message
 from logkernel.vocabulary import NO_ID
 
 
-@define
+@message
 class ApiVersionsRequest:
     """ApiVersionsRequest (API key 18), versionless."""
 
@@ -17,28 +18,28 @@ class ApiVersionsRequest:
     client_software_version: str = ""
 
 
-@define
+@message
 class ApiVersion:
     api_key: int = 0
     min_version: int = 0
     max_version: int = 0
 
 
-@define
+@message
 class SupportedFeatureKey:
     name: str = ""
     min_version: int = 0
     max_version: int = 0
 
 
-@define
+@message
 class FinalizedFeatureKey:
     name: str = ""
     max_version_level: int = 0
     min_version_level: int = 0
 
 
-@define
+@message
 class ApiVersionsResponse:
     """ApiVersionsResponse (API key 18), versionless."""
 
@@ -51,13 +52,13 @@ class ApiVersionsResponse:
     zk_migration_ready: bool = False
 
 
-@define
+@message
 class MetadataRequestTopic:
     name: str | None = None
     topic_id: UUID = NO_ID
 
 
-@define
+@message
 class MetadataRequest:
     """MetadataRequest (API key 3), versionless."""
 
@@ -67,7 +68,7 @@ class MetadataRequest:
     include_topic_authorized_operations: bool = False
 
 
-@define
+@message
 class MetadataResponseBroker:
     node_id: int = -1
     host: str = ""
@@ -75,7 +76,7 @@ class MetadataResponseBroker:
     rack: str | None = None
 
 
-@define
+@message
 class MetadataResponsePartition:
     error_code: int = 0
     partition_index: int = 0
@@ -86,7 +87,7 @@ class MetadataResponsePartition:
     leader_epoch: int = -1
 
 
-@define
+@message
 class MetadataResponseTopic:
     error_code: int = 0
     name: str | None = None
@@ -96,7 +97,7 @@ class MetadataResponseTopic:
     topic_id: UUID = NO_ID
 
 
-@define
+@message
 class MetadataResponse:
     """MetadataResponse (API key 3), versionless."""
 
@@ -109,7 +110,7 @@ class MetadataResponse:
     error_code: int = 0
 
 
-@define
+@message
 class DescribeClusterRequest:
     """DescribeClusterRequest (API key 60), versionless."""
 
@@ -118,7 +119,7 @@ class DescribeClusterRequest:
     include_fenced_brokers: bool = False
 
 
-@define
+@message
 class DescribeClusterBroker:
     broker_id: int = -1
     host: str = ""
@@ -127,7 +128,7 @@ class DescribeClusterBroker:
     is_fenced: bool = False
 
 
-@define
+@message
 class DescribeClusterResponse:
     """DescribeClusterResponse (API key 60), versionless."""
 
@@ -141,18 +142,18 @@ class DescribeClusterResponse:
     endpoint_type: int = 1
 
 
-@define
+@message
 class TopicRequest:
     name: str = ""
 
 
-@define
+@message
 class Cursor:
     topic_name: str = ""
     partition_index: int = 0
 
 
-@define
+@message
 class DescribeTopicPartitionsRequest:
     """DescribeTopicPartitionsRequest (API key 75), versionless."""
 
@@ -161,7 +162,7 @@ class DescribeTopicPartitionsRequest:
     cursor: Cursor | None = None
 
 
-@define
+@message
 class DescribeTopicPartitionsResponsePartition:
     error_code: int = 0
     partition_index: int = 0
@@ -174,7 +175,7 @@ class DescribeTopicPartitionsResponsePartition:
     offline_replicas: list[int] = Factory(list)
 
 
-@define
+@message
 class DescribeTopicPartitionsResponseTopic:
     error_code: int = 0
     name: str | None = None
@@ -184,13 +185,13 @@ class DescribeTopicPartitionsResponseTopic:
     topic_authorized_operations: int = -2147483648
 
 
-@define
+@message
 class DescribeTopicPartitionsCursor:
     topic_name: str = ""
     partition_index: int = 0
 
 
-@define
+@message
 class DescribeTopicPartitionsResponse:
     """DescribeTopicPartitionsResponse (API key 75), versionless."""
 

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from attrs import Factory, define
+from attrs import Factory
+
+from logkernel.requests.message import message
 
 
-@define
+@message
 class DescribeConfigsResource:
     resource_type: int = 0
     resource_name: str = ""
     configuration_keys: list[str] | None = Factory(list)
 
 
-@define
+@message
 class DescribeConfigsRequest:
     """DescribeConfigsRequest (API key 32), versionless."""
 
@@ -21,14 +23,14 @@ class DescribeConfigsRequest:
     include_documentation: bool = False
 
 
-@define
+@message
 class DescribeConfigsSynonym:
     name: str = ""
     value: str | None = None
     source: int = 0
 
 
-@define
+@message
 class DescribeConfigsResourceResult:
     name: str = ""
     value: str | None = None
@@ -40,7 +42,7 @@ class DescribeConfigsResourceResult:
     documentation: str | None = None
 
 
-@define
+@message
 class DescribeConfigsResult:
     error_code: int = 0
     error_message: str | None = None
@@ -49,7 +51,7 @@ class DescribeConfigsResult:
     configs: list[DescribeConfigsResourceResult] = Factory(list)
 
 
-@define
+@message
 class DescribeConfigsResponse:
     """DescribeConfigsResponse (API key 32), versionless."""
 
@@ -57,20 +59,20 @@ class DescribeConfigsResponse:
     results: list[DescribeConfigsResult] = Factory(list)
 
 
-@define
+@message
 class AlterableConfig:
     name: str = ""
     value: str | None = None
 
 
-@define
+@message
 class AlterConfigsResource:
     resource_type: int = 0
     resource_name: str = ""
     configs: list[AlterableConfig] = Factory(list)
 
 
-@define
+@message
 class AlterConfigsRequest:
     """AlterConfigsRequest (API key 33), versionless."""
 
@@ -78,7 +80,7 @@ class AlterConfigsRequest:
     validate_only: bool = False
 
 
-@define
+@message
 class AlterConfigsResourceResponse:
     error_code: int = 0
     error_message: str | None = None
@@ -86,7 +88,7 @@ class AlterConfigsResourceResponse:
     resource_name: str = ""
 
 
-@define
+@message
 class AlterConfigsResponse:
     """AlterConfigsResponse (API key 33), versionless."""
 
@@ -94,21 +96,21 @@ class AlterConfigsResponse:
     responses: list[AlterConfigsResourceResponse] = Factory(list)
 
 
-@define
+@message
 class IncrementalAlterConfigsAlterableConfig:
     name: str = ""
     config_operation: int = 0
     value: str | None = None
 
 
-@define
+@message
 class IncrementalAlterConfigsAlterConfigsResource:
     resource_type: int = 0
     resource_name: str = ""
     configs: list[IncrementalAlterConfigsAlterableConfig] = Factory(list)
 
 
-@define
+@message
 class IncrementalAlterConfigsRequest:
     """IncrementalAlterConfigsRequest (API key 44), versionless."""
 
@@ -116,7 +118,7 @@ class IncrementalAlterConfigsRequest:
     validate_only: bool = False
 
 
-@define
+@message
 class IncrementalAlterConfigsAlterConfigsResourceResponse:
     error_code: int = 0
     error_message: str | None = None
@@ -124,7 +126,7 @@ class IncrementalAlterConfigsAlterConfigsResourceResponse:
     resource_name: str = ""
 
 
-@define
+@message
 class IncrementalAlterConfigsResponse:
     """IncrementalAlterConfigsResponse (API key 44), versionless."""
 
@@ -132,20 +134,20 @@ class IncrementalAlterConfigsResponse:
     responses: list[IncrementalAlterConfigsAlterConfigsResourceResponse] = Factory(list)
 
 
-@define
+@message
 class ListConfigResourcesRequest:
     """ListConfigResourcesRequest (API key 74), versionless."""
 
     resource_types: list[int] = Factory(list)
 
 
-@define
+@message
 class ConfigResource:
     resource_name: str = ""
     resource_type: int = 16
 
 
-@define
+@message
 class ListConfigResourcesResponse:
     """ListConfigResourcesResponse (API key 74), versionless."""
 

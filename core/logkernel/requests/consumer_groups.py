@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from uuid import UUID
 
-from attrs import Factory, define
+from attrs import Factory
 
+from logkernel.requests.message import message
 from logkernel.vocabulary import NO_ID
 
 
-@define
+@message
 class TopicPartitions:
     topic_id: UUID = NO_ID
     partitions: list[int] = Factory(list)
 
 
-@define
+@message
 class ConsumerGroupHeartbeatRequest:
     """ConsumerGroupHeartbeatRequest (API key 68), versionless."""
 
@@ -31,18 +32,18 @@ class ConsumerGroupHeartbeatRequest:
     topic_partitions: list[TopicPartitions] | None = None
 
 
-@define
+@message
 class AssignmentTopicPartitions:
     topic_id: UUID = NO_ID
     partitions: list[int] = Factory(list)
 
 
-@define
+@message
 class Assignment:
     topic_partitions: list[AssignmentTopicPartitions] = Factory(list)
 
 
-@define
+@message
 class ConsumerGroupHeartbeatResponse:
     """ConsumerGroupHeartbeatResponse (API key 68), versionless."""
 
@@ -55,7 +56,7 @@ class ConsumerGroupHeartbeatResponse:
     assignment: Assignment | None = None
 
 
-@define
+@message
 class ConsumerGroupDescribeRequest:
     """ConsumerGroupDescribeRequest (API key 69), versionless."""
 
@@ -63,19 +64,19 @@ class ConsumerGroupDescribeRequest:
     include_authorized_operations: bool = False
 
 
-@define
+@message
 class MemberAssignmentTopicPartitions:
     topic_id: UUID = NO_ID
     topic_name: str = ""
     partitions: list[int] = Factory(list)
 
 
-@define
+@message
 class MemberAssignment:
     topic_partitions: list[MemberAssignmentTopicPartitions] = Factory(list)
 
 
-@define
+@message
 class Member:
     member_id: str = ""
     instance_id: str | None = None
@@ -90,7 +91,7 @@ class Member:
     member_type: int = -1
 
 
-@define
+@message
 class DescribedGroup:
     error_code: int = 0
     error_message: str | None = None
@@ -103,7 +104,7 @@ class DescribedGroup:
     authorized_operations: int = -2147483648
 
 
-@define
+@message
 class ConsumerGroupDescribeResponse:
     """ConsumerGroupDescribeResponse (API key 69), versionless."""
 

@@ -4,27 +4,28 @@ from __future__ import annotations
 
 from uuid import UUID
 
-from attrs import Factory, define
+from attrs import Factory
 
 from logkernel.contracts import Buffer
+from logkernel.requests.message import message
 from logkernel.vocabulary import NO_ID, FileSlice
 
 
-@define
+@message
 class PartitionProduceData:
     index: int = 0
     records: Buffer | None = None
     """Batches as they came. From a socket: a writable view that is valid until `submit` returns."""
 
 
-@define
+@message
 class TopicProduceData:
     name: str = ""
     partition_data: list[PartitionProduceData] = Factory(list)
     topic_id: UUID = NO_ID
 
 
-@define
+@message
 class ProduceRequest:
     """ProduceRequest (API key 0), versionless."""
 
@@ -34,19 +35,19 @@ class ProduceRequest:
     topic_data: list[TopicProduceData] = Factory(list)
 
 
-@define
+@message
 class BatchIndexAndErrorMessage:
     batch_index: int = 0
     batch_index_error_message: str | None = None
 
 
-@define
+@message
 class LeaderIdAndEpoch:
     leader_id: int = -1
     leader_epoch: int = -1
 
 
-@define
+@message
 class PartitionProduceResponse:
     index: int = 0
     error_code: int = 0
@@ -59,14 +60,14 @@ class PartitionProduceResponse:
     current_leader: LeaderIdAndEpoch = Factory(LeaderIdAndEpoch)
 
 
-@define
+@message
 class TopicProduceResponse:
     name: str = ""
     partition_responses: list[PartitionProduceResponse] = Factory(list)
     topic_id: UUID = NO_ID
 
 
-@define
+@message
 class NodeEndpoint:
     node_id: int = -1
     host: str = ""
@@ -74,7 +75,7 @@ class NodeEndpoint:
     rack: str | None = None
 
 
-@define
+@message
 class ProduceResponse:
     """ProduceResponse (API key 0), versionless."""
 
@@ -83,7 +84,7 @@ class ProduceResponse:
     node_endpoints: list[NodeEndpoint] = Factory(list)
 
 
-@define
+@message
 class FetchPartition:
     partition: int = 0
     fetch_offset: int = 0
@@ -95,27 +96,27 @@ class FetchPartition:
     high_watermark: int = 9223372036854775807
 
 
-@define
+@message
 class FetchTopic:
     topic: str = ""
     partitions: list[FetchPartition] = Factory(list)
     topic_id: UUID = NO_ID
 
 
-@define
+@message
 class ForgottenTopic:
     topic: str = ""
     partitions: list[int] = Factory(list)
     topic_id: UUID = NO_ID
 
 
-@define
+@message
 class ReplicaState:
     replica_id: int = -1
     replica_epoch: int = -1
 
 
-@define
+@message
 class FetchRequest:
     """FetchRequest (API key 1), versionless."""
 
@@ -133,31 +134,31 @@ class FetchRequest:
     replica_state: ReplicaState = Factory(ReplicaState)
 
 
-@define
+@message
 class AbortedTransaction:
     producer_id: int = -1
     first_offset: int = 0
 
 
-@define
+@message
 class EpochEndOffset:
     epoch: int = -1
     end_offset: int = -1
 
 
-@define
+@message
 class FetchLeaderIdAndEpoch:
     leader_id: int = -1
     leader_epoch: int = -1
 
 
-@define
+@message
 class SnapshotId:
     end_offset: int = -1
     epoch: int = -1
 
 
-@define
+@message
 class PartitionData:
     partition_index: int = 0
     error_code: int = 0
@@ -173,14 +174,14 @@ class PartitionData:
     snapshot_id: SnapshotId = Factory(SnapshotId)
 
 
-@define
+@message
 class FetchableTopicResponse:
     topic: str = ""
     partitions: list[PartitionData] = Factory(list)
     topic_id: UUID = NO_ID
 
 
-@define
+@message
 class FetchNodeEndpoint:
     node_id: int = -1
     host: str = ""
@@ -188,7 +189,7 @@ class FetchNodeEndpoint:
     rack: str | None = None
 
 
-@define
+@message
 class FetchResponse:
     """FetchResponse (API key 1), versionless."""
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from uuid import UUID
 
-from attrs import Factory, define
+from attrs import Factory
 
+from logkernel.requests.message import message
 from logkernel.vocabulary import NO_ID
 
 
-@define
+@message
 class FindCoordinatorRequest:
     """FindCoordinatorRequest (API key 10), versionless."""
 
@@ -18,7 +19,7 @@ class FindCoordinatorRequest:
     coordinator_keys: list[str] = Factory(list)
 
 
-@define
+@message
 class Coordinator:
     key: str = ""
     node_id: int = -1
@@ -28,7 +29,7 @@ class Coordinator:
     error_message: str | None = None
 
 
-@define
+@message
 class FindCoordinatorResponse:
     """FindCoordinatorResponse (API key 10), versionless."""
 
@@ -41,13 +42,13 @@ class FindCoordinatorResponse:
     coordinators: list[Coordinator] = Factory(list)
 
 
-@define
+@message
 class JoinGroupRequestProtocol:
     name: str = ""
     metadata: bytes = b""
 
 
-@define
+@message
 class JoinGroupRequest:
     """JoinGroupRequest (API key 11), versionless."""
 
@@ -61,14 +62,14 @@ class JoinGroupRequest:
     reason: str | None = None
 
 
-@define
+@message
 class JoinGroupResponseMember:
     member_id: str = ""
     metadata: bytes = b""
     group_instance_id: str | None = None
 
 
-@define
+@message
 class JoinGroupResponse:
     """JoinGroupResponse (API key 11), versionless."""
 
@@ -83,13 +84,13 @@ class JoinGroupResponse:
     skip_assignment: bool = False
 
 
-@define
+@message
 class SyncGroupRequestAssignment:
     member_id: str = ""
     assignment: bytes = b""
 
 
-@define
+@message
 class SyncGroupRequest:
     """SyncGroupRequest (API key 14), versionless."""
 
@@ -102,7 +103,7 @@ class SyncGroupRequest:
     protocol_name: str | None = None
 
 
-@define
+@message
 class SyncGroupResponse:
     """SyncGroupResponse (API key 14), versionless."""
 
@@ -113,7 +114,7 @@ class SyncGroupResponse:
     protocol_name: str | None = None
 
 
-@define
+@message
 class HeartbeatRequest:
     """HeartbeatRequest (API key 12), versionless."""
 
@@ -123,7 +124,7 @@ class HeartbeatRequest:
     group_instance_id: str | None = None
 
 
-@define
+@message
 class HeartbeatResponse:
     """HeartbeatResponse (API key 12), versionless."""
 
@@ -131,14 +132,14 @@ class HeartbeatResponse:
     throttle_time_ms: int = 0
 
 
-@define
+@message
 class MemberIdentity:
     member_id: str = ""
     group_instance_id: str | None = None
     reason: str | None = None
 
 
-@define
+@message
 class LeaveGroupRequest:
     """LeaveGroupRequest (API key 13), versionless."""
 
@@ -147,14 +148,14 @@ class LeaveGroupRequest:
     members: list[MemberIdentity] = Factory(list)
 
 
-@define
+@message
 class MemberResponse:
     member_id: str = ""
     group_instance_id: str | None = None
     error_code: int = 0
 
 
-@define
+@message
 class LeaveGroupResponse:
     """LeaveGroupResponse (API key 13), versionless."""
 
@@ -163,7 +164,7 @@ class LeaveGroupResponse:
     members: list[MemberResponse] = Factory(list)
 
 
-@define
+@message
 class OffsetCommitRequestPartition:
     partition_index: int = 0
     committed_offset: int = 0
@@ -171,14 +172,14 @@ class OffsetCommitRequestPartition:
     committed_leader_epoch: int = -1
 
 
-@define
+@message
 class OffsetCommitRequestTopic:
     name: str = ""
     partitions: list[OffsetCommitRequestPartition] = Factory(list)
     topic_id: UUID = NO_ID
 
 
-@define
+@message
 class OffsetCommitRequest:
     """OffsetCommitRequest (API key 8), versionless."""
 
@@ -190,20 +191,20 @@ class OffsetCommitRequest:
     group_instance_id: str | None = None
 
 
-@define
+@message
 class OffsetCommitResponsePartition:
     partition_index: int = 0
     error_code: int = 0
 
 
-@define
+@message
 class OffsetCommitResponseTopic:
     name: str = ""
     partitions: list[OffsetCommitResponsePartition] = Factory(list)
     topic_id: UUID = NO_ID
 
 
-@define
+@message
 class OffsetCommitResponse:
     """OffsetCommitResponse (API key 8), versionless."""
 
@@ -211,20 +212,20 @@ class OffsetCommitResponse:
     throttle_time_ms: int = 0
 
 
-@define
+@message
 class OffsetFetchRequestTopic:
     name: str = ""
     partition_indexes: list[int] = Factory(list)
 
 
-@define
+@message
 class OffsetFetchRequestTopics:
     name: str = ""
     partition_indexes: list[int] = Factory(list)
     topic_id: UUID = NO_ID
 
 
-@define
+@message
 class OffsetFetchRequestGroup:
     group_id: str = ""
     topics: list[OffsetFetchRequestTopics] | None = None
@@ -232,7 +233,7 @@ class OffsetFetchRequestGroup:
     member_epoch: int = -1
 
 
-@define
+@message
 class OffsetFetchRequest:
     """OffsetFetchRequest (API key 9), versionless."""
 
@@ -242,7 +243,7 @@ class OffsetFetchRequest:
     groups: list[OffsetFetchRequestGroup] = Factory(list)
 
 
-@define
+@message
 class OffsetFetchResponsePartition:
     partition_index: int = 0
     committed_offset: int = 0
@@ -251,13 +252,13 @@ class OffsetFetchResponsePartition:
     committed_leader_epoch: int = -1
 
 
-@define
+@message
 class OffsetFetchResponseTopic:
     name: str = ""
     partitions: list[OffsetFetchResponsePartition] = Factory(list)
 
 
-@define
+@message
 class OffsetFetchResponsePartitions:
     partition_index: int = 0
     committed_offset: int = 0
@@ -266,21 +267,21 @@ class OffsetFetchResponsePartitions:
     error_code: int = 0
 
 
-@define
+@message
 class OffsetFetchResponseTopics:
     name: str = ""
     partitions: list[OffsetFetchResponsePartitions] = Factory(list)
     topic_id: UUID = NO_ID
 
 
-@define
+@message
 class OffsetFetchResponseGroup:
     group_id: str = ""
     topics: list[OffsetFetchResponseTopics] = Factory(list)
     error_code: int = 0
 
 
-@define
+@message
 class OffsetFetchResponse:
     """OffsetFetchResponse (API key 9), versionless."""
 
@@ -290,7 +291,7 @@ class OffsetFetchResponse:
     groups: list[OffsetFetchResponseGroup] = Factory(list)
 
 
-@define
+@message
 class DescribeGroupsRequest:
     """DescribeGroupsRequest (API key 15), versionless."""
 
@@ -298,7 +299,7 @@ class DescribeGroupsRequest:
     include_authorized_operations: bool = False
 
 
-@define
+@message
 class DescribedGroupMember:
     member_id: str = ""
     client_id: str = ""
@@ -308,7 +309,7 @@ class DescribedGroupMember:
     group_instance_id: str | None = None
 
 
-@define
+@message
 class DescribedGroup:
     error_code: int = 0
     group_id: str = ""
@@ -320,7 +321,7 @@ class DescribedGroup:
     error_message: str | None = None
 
 
-@define
+@message
 class DescribeGroupsResponse:
     """DescribeGroupsResponse (API key 15), versionless."""
 
@@ -328,7 +329,7 @@ class DescribeGroupsResponse:
     throttle_time_ms: int = 0
 
 
-@define
+@message
 class ListGroupsRequest:
     """ListGroupsRequest (API key 16), versionless."""
 
@@ -336,7 +337,7 @@ class ListGroupsRequest:
     types_filter: list[str] = Factory(list)
 
 
-@define
+@message
 class ListedGroup:
     group_id: str = ""
     protocol_type: str = ""
@@ -344,7 +345,7 @@ class ListedGroup:
     group_type: str = ""
 
 
-@define
+@message
 class ListGroupsResponse:
     """ListGroupsResponse (API key 16), versionless."""
 
@@ -353,20 +354,20 @@ class ListGroupsResponse:
     throttle_time_ms: int = 0
 
 
-@define
+@message
 class DeleteGroupsRequest:
     """DeleteGroupsRequest (API key 42), versionless."""
 
     groups_names: list[str] = Factory(list)
 
 
-@define
+@message
 class DeletableGroupResult:
     group_id: str = ""
     error_code: int = 0
 
 
-@define
+@message
 class DeleteGroupsResponse:
     """DeleteGroupsResponse (API key 42), versionless."""
 
@@ -374,18 +375,18 @@ class DeleteGroupsResponse:
     results: list[DeletableGroupResult] = Factory(list)
 
 
-@define
+@message
 class OffsetDeleteRequestPartition:
     partition_index: int = 0
 
 
-@define
+@message
 class OffsetDeleteRequestTopic:
     name: str = ""
     partitions: list[OffsetDeleteRequestPartition] = Factory(list)
 
 
-@define
+@message
 class OffsetDeleteRequest:
     """OffsetDeleteRequest (API key 47), versionless."""
 
@@ -393,19 +394,19 @@ class OffsetDeleteRequest:
     topics: list[OffsetDeleteRequestTopic] = Factory(list)
 
 
-@define
+@message
 class OffsetDeleteResponsePartition:
     partition_index: int = 0
     error_code: int = 0
 
 
-@define
+@message
 class OffsetDeleteResponseTopic:
     name: str = ""
     partitions: list[OffsetDeleteResponsePartition] = Factory(list)
 
 
-@define
+@message
 class OffsetDeleteResponse:
     """OffsetDeleteResponse (API key 47), versionless."""
 

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-from attrs import Factory, define
+from attrs import Factory
+
+from logkernel.requests.message import message
 
 
-@define
+@message
 class ListOffsetsPartition:
     partition_index: int = 0
     timestamp: int = 0
     current_leader_epoch: int = -1
 
 
-@define
+@message
 class ListOffsetsTopic:
     name: str = ""
     partitions: list[ListOffsetsPartition] = Factory(list)
 
 
-@define
+@message
 class ListOffsetsRequest:
     """ListOffsetsRequest (API key 2), versionless."""
 
@@ -28,7 +30,7 @@ class ListOffsetsRequest:
     timeout_ms: int = 0
 
 
-@define
+@message
 class ListOffsetsPartitionResponse:
     partition_index: int = 0
     error_code: int = 0
@@ -37,13 +39,13 @@ class ListOffsetsPartitionResponse:
     leader_epoch: int = -1
 
 
-@define
+@message
 class ListOffsetsTopicResponse:
     name: str = ""
     partitions: list[ListOffsetsPartitionResponse] = Factory(list)
 
 
-@define
+@message
 class ListOffsetsResponse:
     """ListOffsetsResponse (API key 2), versionless."""
 
@@ -51,20 +53,20 @@ class ListOffsetsResponse:
     throttle_time_ms: int = 0
 
 
-@define
+@message
 class OffsetForLeaderPartition:
     partition: int = 0
     current_leader_epoch: int = -1
     leader_epoch: int = 0
 
 
-@define
+@message
 class OffsetForLeaderTopic:
     topic: str = ""
     partitions: list[OffsetForLeaderPartition] = Factory(list)
 
 
-@define
+@message
 class OffsetForLeaderEpochRequest:
     """OffsetForLeaderEpochRequest (API key 23), versionless."""
 
@@ -72,7 +74,7 @@ class OffsetForLeaderEpochRequest:
     replica_id: int = -2
 
 
-@define
+@message
 class OffsetForLeaderEpochEpochEndOffset:
     error_code: int = 0
     partition: int = 0
@@ -80,13 +82,13 @@ class OffsetForLeaderEpochEpochEndOffset:
     end_offset: int = -1
 
 
-@define
+@message
 class OffsetForLeaderTopicResult:
     topic: str = ""
     partitions: list[OffsetForLeaderEpochEpochEndOffset] = Factory(list)
 
 
-@define
+@message
 class OffsetForLeaderEpochResponse:
     """OffsetForLeaderEpochResponse (API key 23), versionless."""
 
@@ -94,19 +96,19 @@ class OffsetForLeaderEpochResponse:
     topics: list[OffsetForLeaderTopicResult] = Factory(list)
 
 
-@define
+@message
 class DeleteRecordsPartition:
     partition_index: int = 0
     offset: int = 0
 
 
-@define
+@message
 class DeleteRecordsTopic:
     name: str = ""
     partitions: list[DeleteRecordsPartition] = Factory(list)
 
 
-@define
+@message
 class DeleteRecordsRequest:
     """DeleteRecordsRequest (API key 21), versionless."""
 
@@ -114,20 +116,20 @@ class DeleteRecordsRequest:
     timeout_ms: int = 0
 
 
-@define
+@message
 class DeleteRecordsPartitionResult:
     partition_index: int = 0
     low_watermark: int = 0
     error_code: int = 0
 
 
-@define
+@message
 class DeleteRecordsTopicResult:
     name: str = ""
     partitions: list[DeleteRecordsPartitionResult] = Factory(list)
 
 
-@define
+@message
 class DeleteRecordsResponse:
     """DeleteRecordsResponse (API key 21), versionless."""
 

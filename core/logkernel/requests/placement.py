@@ -2,41 +2,43 @@
 
 from __future__ import annotations
 
-from attrs import Factory, define
+from attrs import Factory
+
+from logkernel.requests.message import message
 
 
-@define
+@message
 class AlterReplicaLogDirTopic:
     name: str = ""
     partitions: list[int] = Factory(list)
 
 
-@define
+@message
 class AlterReplicaLogDir:
     path: str = ""
     topics: list[AlterReplicaLogDirTopic] = Factory(list)
 
 
-@define
+@message
 class AlterReplicaLogDirsRequest:
     """AlterReplicaLogDirsRequest (API key 34), versionless."""
 
     dirs: list[AlterReplicaLogDir] = Factory(list)
 
 
-@define
+@message
 class AlterReplicaLogDirPartitionResult:
     partition_index: int = 0
     error_code: int = 0
 
 
-@define
+@message
 class AlterReplicaLogDirTopicResult:
     topic_name: str = ""
     partitions: list[AlterReplicaLogDirPartitionResult] = Factory(list)
 
 
-@define
+@message
 class AlterReplicaLogDirsResponse:
     """AlterReplicaLogDirsResponse (API key 34), versionless."""
 
@@ -44,20 +46,20 @@ class AlterReplicaLogDirsResponse:
     results: list[AlterReplicaLogDirTopicResult] = Factory(list)
 
 
-@define
+@message
 class DescribableLogDirTopic:
     topic: str = ""
     partitions: list[int] = Factory(list)
 
 
-@define
+@message
 class DescribeLogDirsRequest:
     """DescribeLogDirsRequest (API key 35), versionless."""
 
     topics: list[DescribableLogDirTopic] | None = None
 
 
-@define
+@message
 class DescribeLogDirsPartition:
     partition_index: int = 0
     partition_size: int = 0
@@ -65,13 +67,13 @@ class DescribeLogDirsPartition:
     is_future_key: bool = False
 
 
-@define
+@message
 class DescribeLogDirsTopic:
     name: str = ""
     partitions: list[DescribeLogDirsPartition] = Factory(list)
 
 
-@define
+@message
 class DescribeLogDirsResult:
     error_code: int = 0
     log_dir: str = ""
@@ -81,7 +83,7 @@ class DescribeLogDirsResult:
     is_cordoned: bool = False
 
 
-@define
+@message
 class DescribeLogDirsResponse:
     """DescribeLogDirsResponse (API key 35), versionless."""
 
@@ -90,13 +92,13 @@ class DescribeLogDirsResponse:
     results: list[DescribeLogDirsResult] = Factory(list)
 
 
-@define
+@message
 class TopicPartitions:
     topic: str = ""
     partitions: list[int] = Factory(list)
 
 
-@define
+@message
 class ElectLeadersRequest:
     """ElectLeadersRequest (API key 43), versionless."""
 
@@ -105,20 +107,20 @@ class ElectLeadersRequest:
     timeout_ms: int = 60000
 
 
-@define
+@message
 class PartitionResult:
     partition_id: int = 0
     error_code: int = 0
     error_message: str | None = None
 
 
-@define
+@message
 class ReplicaElectionResult:
     topic: str = ""
     partition_result: list[PartitionResult] = Factory(list)
 
 
-@define
+@message
 class ElectLeadersResponse:
     """ElectLeadersResponse (API key 43), versionless."""
 
@@ -127,19 +129,19 @@ class ElectLeadersResponse:
     replica_election_results: list[ReplicaElectionResult] = Factory(list)
 
 
-@define
+@message
 class ReassignablePartition:
     partition_index: int = 0
     replicas: list[int] | None = None
 
 
-@define
+@message
 class ReassignableTopic:
     name: str = ""
     partitions: list[ReassignablePartition] = Factory(list)
 
 
-@define
+@message
 class AlterPartitionReassignmentsRequest:
     """AlterPartitionReassignmentsRequest (API key 45), versionless."""
 
@@ -148,20 +150,20 @@ class AlterPartitionReassignmentsRequest:
     topics: list[ReassignableTopic] = Factory(list)
 
 
-@define
+@message
 class ReassignablePartitionResponse:
     partition_index: int = 0
     error_code: int = 0
     error_message: str | None = None
 
 
-@define
+@message
 class ReassignableTopicResponse:
     name: str = ""
     partitions: list[ReassignablePartitionResponse] = Factory(list)
 
 
-@define
+@message
 class AlterPartitionReassignmentsResponse:
     """AlterPartitionReassignmentsResponse (API key 45), versionless."""
 
@@ -172,13 +174,13 @@ class AlterPartitionReassignmentsResponse:
     responses: list[ReassignableTopicResponse] = Factory(list)
 
 
-@define
+@message
 class ListPartitionReassignmentsTopics:
     name: str = ""
     partition_indexes: list[int] = Factory(list)
 
 
-@define
+@message
 class ListPartitionReassignmentsRequest:
     """ListPartitionReassignmentsRequest (API key 46), versionless."""
 
@@ -186,7 +188,7 @@ class ListPartitionReassignmentsRequest:
     topics: list[ListPartitionReassignmentsTopics] | None = None
 
 
-@define
+@message
 class OngoingPartitionReassignment:
     partition_index: int = 0
     replicas: list[int] = Factory(list)
@@ -194,13 +196,13 @@ class OngoingPartitionReassignment:
     removing_replicas: list[int] = Factory(list)
 
 
-@define
+@message
 class OngoingTopicReassignment:
     name: str = ""
     partitions: list[OngoingPartitionReassignment] = Factory(list)
 
 
-@define
+@message
 class ListPartitionReassignmentsResponse:
     """ListPartitionReassignmentsResponse (API key 46), versionless."""
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from attrs import define
+from logkernel.requests.message import message
 
 
-@define
+@message
 class InitProducerIdRequest:
     """InitProducerIdRequest (API key 22), versionless."""
 
@@ -17,7 +17,7 @@ class InitProducerIdRequest:
     keep_prepared_txn: bool = False
 
 
-@define
+@message
 class InitProducerIdResponse:
     """InitProducerIdResponse (API key 22), versionless."""
 

@@ -4,30 +4,31 @@ from __future__ import annotations
 
 from uuid import UUID
 
-from attrs import Factory, define
+from attrs import Factory
 
+from logkernel.requests.message import message
 from logkernel.vocabulary import NO_ID
 
 
-@define
+@message
 class PartitionData:
     partition_index: int = 0
 
 
-@define
+@message
 class TopicData:
     topic_name: str = ""
     partitions: list[PartitionData] = Factory(list)
 
 
-@define
+@message
 class DescribeQuorumRequest:
     """DescribeQuorumRequest (API key 55), versionless."""
 
     topics: list[TopicData] = Factory(list)
 
 
-@define
+@message
 class ReplicaState:
     replica_id: int = 0
     replica_directory_id: UUID = NO_ID
@@ -36,7 +37,7 @@ class ReplicaState:
     last_caught_up_timestamp: int = -1
 
 
-@define
+@message
 class DescribeQuorumResponseTopicDataPartitionData:
     partition_index: int = 0
     error_code: int = 0
@@ -48,26 +49,26 @@ class DescribeQuorumResponseTopicDataPartitionData:
     observers: list[ReplicaState] = Factory(list)
 
 
-@define
+@message
 class DescribeQuorumResponseTopicData:
     topic_name: str = ""
     partitions: list[DescribeQuorumResponseTopicDataPartitionData] = Factory(list)
 
 
-@define
+@message
 class Listener:
     name: str = ""
     host: str = ""
     port: int = 0
 
 
-@define
+@message
 class Node:
     node_id: int = 0
     listeners: list[Listener] = Factory(list)
 
 
-@define
+@message
 class DescribeQuorumResponse:
     """DescribeQuorumResponse (API key 55), versionless."""
 
@@ -77,7 +78,7 @@ class DescribeQuorumResponse:
     nodes: list[Node] = Factory(list)
 
 
-@define
+@message
 class FeatureUpdateKey:
     feature: str = ""
     max_version_level: int = 0
@@ -85,7 +86,7 @@ class FeatureUpdateKey:
     allow_downgrade: bool = False
 
 
-@define
+@message
 class UpdateFeaturesRequest:
     """UpdateFeaturesRequest (API key 57), versionless."""
 
@@ -94,14 +95,14 @@ class UpdateFeaturesRequest:
     validate_only: bool = False
 
 
-@define
+@message
 class UpdatableFeatureResult:
     feature: str = ""
     error_code: int = 0
     error_message: str | None = None
 
 
-@define
+@message
 class UpdateFeaturesResponse:
     """UpdateFeaturesResponse (API key 57), versionless."""
 
@@ -111,14 +112,14 @@ class UpdateFeaturesResponse:
     results: list[UpdatableFeatureResult] = Factory(list)
 
 
-@define
+@message
 class UnregisterBrokerRequest:
     """UnregisterBrokerRequest (API key 64), versionless."""
 
     broker_id: int = 0
 
 
-@define
+@message
 class UnregisterBrokerResponse:
     """UnregisterBrokerResponse (API key 64), versionless."""
 

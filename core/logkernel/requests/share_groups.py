@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from uuid import UUID
 
-from attrs import Factory, define
+from attrs import Factory
 
+from logkernel.requests.message import message
 from logkernel.vocabulary import NO_ID
 
 
-@define
+@message
 class ShareGroupHeartbeatRequest:
     """ShareGroupHeartbeatRequest (API key 76), versionless."""
 
@@ -20,18 +21,18 @@ class ShareGroupHeartbeatRequest:
     subscribed_topic_names: list[str] | None = None
 
 
-@define
+@message
 class TopicPartitions:
     topic_id: UUID = NO_ID
     partitions: list[int] = Factory(list)
 
 
-@define
+@message
 class Assignment:
     topic_partitions: list[TopicPartitions] = Factory(list)
 
 
-@define
+@message
 class ShareGroupHeartbeatResponse:
     """ShareGroupHeartbeatResponse (API key 76), versionless."""
 
@@ -44,7 +45,7 @@ class ShareGroupHeartbeatResponse:
     assignment: Assignment | None = None
 
 
-@define
+@message
 class ShareGroupDescribeRequest:
     """ShareGroupDescribeRequest (API key 77), versionless."""
 
@@ -52,19 +53,19 @@ class ShareGroupDescribeRequest:
     include_authorized_operations: bool = False
 
 
-@define
+@message
 class MemberAssignmentTopicPartitions:
     topic_id: UUID = NO_ID
     topic_name: str = ""
     partitions: list[int] = Factory(list)
 
 
-@define
+@message
 class MemberAssignment:
     topic_partitions: list[MemberAssignmentTopicPartitions] = Factory(list)
 
 
-@define
+@message
 class Member:
     member_id: str = ""
     rack_id: str | None = None
@@ -75,7 +76,7 @@ class Member:
     assignment: MemberAssignment = Factory(MemberAssignment)
 
 
-@define
+@message
 class DescribedGroup:
     error_code: int = 0
     error_message: str | None = None
@@ -88,7 +89,7 @@ class DescribedGroup:
     authorized_operations: int = -2147483648
 
 
-@define
+@message
 class ShareGroupDescribeResponse:
     """ShareGroupDescribeResponse (API key 77), versionless."""
 
@@ -96,32 +97,32 @@ class ShareGroupDescribeResponse:
     groups: list[DescribedGroup] = Factory(list)
 
 
-@define
+@message
 class AcknowledgementBatch:
     first_offset: int = 0
     last_offset: int = 0
     acknowledge_types: list[int] = Factory(list)
 
 
-@define
+@message
 class FetchPartition:
     partition_index: int = 0
     acknowledgement_batches: list[AcknowledgementBatch] = Factory(list)
 
 
-@define
+@message
 class FetchTopic:
     topic_id: UUID = NO_ID
     partitions: list[FetchPartition] = Factory(list)
 
 
-@define
+@message
 class ForgottenTopic:
     topic_id: UUID = NO_ID
     partitions: list[int] = Factory(list)
 
 
-@define
+@message
 class ShareFetchRequest:
     """ShareFetchRequest (API key 78), versionless."""
 
@@ -139,20 +140,20 @@ class ShareFetchRequest:
     forgotten_topics_data: list[ForgottenTopic] = Factory(list)
 
 
-@define
+@message
 class LeaderIdAndEpoch:
     leader_id: int = 0
     leader_epoch: int = 0
 
 
-@define
+@message
 class AcquiredRecords:
     first_offset: int = 0
     last_offset: int = 0
     delivery_count: int = 0
 
 
-@define
+@message
 class PartitionData:
     partition_index: int = 0
     error_code: int = 0
@@ -164,13 +165,13 @@ class PartitionData:
     acquired_records: list[AcquiredRecords] = Factory(list)
 
 
-@define
+@message
 class ShareFetchableTopicResponse:
     topic_id: UUID = NO_ID
     partitions: list[PartitionData] = Factory(list)
 
 
-@define
+@message
 class NodeEndpoint:
     node_id: int = 0
     host: str = ""
@@ -178,7 +179,7 @@ class NodeEndpoint:
     rack: str | None = None
 
 
-@define
+@message
 class ShareFetchResponse:
     """ShareFetchResponse (API key 78), versionless."""
 
@@ -190,26 +191,26 @@ class ShareFetchResponse:
     node_endpoints: list[NodeEndpoint] = Factory(list)
 
 
-@define
+@message
 class AcknowledgePartitionAcknowledgementBatch:
     first_offset: int = 0
     last_offset: int = 0
     acknowledge_types: list[int] = Factory(list)
 
 
-@define
+@message
 class AcknowledgePartition:
     partition_index: int = 0
     acknowledgement_batches: list[AcknowledgePartitionAcknowledgementBatch] = Factory(list)
 
 
-@define
+@message
 class AcknowledgeTopic:
     topic_id: UUID = NO_ID
     partitions: list[AcknowledgePartition] = Factory(list)
 
 
-@define
+@message
 class ShareAcknowledgeRequest:
     """ShareAcknowledgeRequest (API key 79), versionless."""
 
@@ -220,13 +221,13 @@ class ShareAcknowledgeRequest:
     topics: list[AcknowledgeTopic] = Factory(list)
 
 
-@define
+@message
 class AcknowledgedLeader:
     leader_id: int = 0
     leader_epoch: int = 0
 
 
-@define
+@message
 class AcknowledgedPartition:
     partition_index: int = 0
     error_code: int = 0
@@ -234,13 +235,13 @@ class AcknowledgedPartition:
     current_leader: AcknowledgedLeader = Factory(AcknowledgedLeader)
 
 
-@define
+@message
 class ShareAcknowledgeTopicResponse:
     topic_id: UUID = NO_ID
     partitions: list[AcknowledgedPartition] = Factory(list)
 
 
-@define
+@message
 class ShareAcknowledgeResponseNodeEndpoint:
     node_id: int = 0
     host: str = ""
@@ -248,7 +249,7 @@ class ShareAcknowledgeResponseNodeEndpoint:
     rack: str | None = None
 
 
-@define
+@message
 class ShareAcknowledgeResponse:
     """ShareAcknowledgeResponse (API key 79), versionless."""
 
@@ -260,20 +261,20 @@ class ShareAcknowledgeResponse:
     node_endpoints: list[ShareAcknowledgeResponseNodeEndpoint] = Factory(list)
 
 
-@define
+@message
 class InitializeStateDataPartitionData:
     partition: int = 0
     state_epoch: int = 0
     start_offset: int = 0
 
 
-@define
+@message
 class InitializeStateData:
     topic_id: UUID = NO_ID
     partitions: list[InitializeStateDataPartitionData] = Factory(list)
 
 
-@define
+@message
 class InitializeShareGroupStateRequest:
     """InitializeShareGroupStateRequest (API key 83), versionless."""
 
@@ -281,39 +282,39 @@ class InitializeShareGroupStateRequest:
     topics: list[InitializeStateData] = Factory(list)
 
 
-@define
+@message
 class PartitionResult:
     partition: int = 0
     error_code: int = 0
     error_message: str | None = None
 
 
-@define
+@message
 class InitializeStateResult:
     topic_id: UUID = NO_ID
     partitions: list[PartitionResult] = Factory(list)
 
 
-@define
+@message
 class InitializeShareGroupStateResponse:
     """InitializeShareGroupStateResponse (API key 83), versionless."""
 
     results: list[InitializeStateResult] = Factory(list)
 
 
-@define
+@message
 class ReadStateDataPartitionData:
     partition: int = 0
     leader_epoch: int = 0
 
 
-@define
+@message
 class ReadStateData:
     topic_id: UUID = NO_ID
     partitions: list[ReadStateDataPartitionData] = Factory(list)
 
 
-@define
+@message
 class ReadShareGroupStateRequest:
     """ReadShareGroupStateRequest (API key 84), versionless."""
 
@@ -321,7 +322,7 @@ class ReadShareGroupStateRequest:
     topics: list[ReadStateData] = Factory(list)
 
 
-@define
+@message
 class StateBatch:
     first_offset: int = 0
     last_offset: int = 0
@@ -329,7 +330,7 @@ class StateBatch:
     delivery_count: int = 0
 
 
-@define
+@message
 class ReadStateResultPartitionResult:
     partition: int = 0
     error_code: int = 0
@@ -339,20 +340,20 @@ class ReadStateResultPartitionResult:
     state_batches: list[StateBatch] = Factory(list)
 
 
-@define
+@message
 class ReadStateResult:
     topic_id: UUID = NO_ID
     partitions: list[ReadStateResultPartitionResult] = Factory(list)
 
 
-@define
+@message
 class ReadShareGroupStateResponse:
     """ReadShareGroupStateResponse (API key 84), versionless."""
 
     results: list[ReadStateResult] = Factory(list)
 
 
-@define
+@message
 class WriteStateDataPartitionDataStateBatch:
     first_offset: int = 0
     last_offset: int = 0
@@ -360,7 +361,7 @@ class WriteStateDataPartitionDataStateBatch:
     delivery_count: int = 0
 
 
-@define
+@message
 class WriteStateDataPartitionData:
     partition: int = 0
     state_epoch: int = 0
@@ -370,13 +371,13 @@ class WriteStateDataPartitionData:
     state_batches: list[WriteStateDataPartitionDataStateBatch] = Factory(list)
 
 
-@define
+@message
 class WriteStateData:
     topic_id: UUID = NO_ID
     partitions: list[WriteStateDataPartitionData] = Factory(list)
 
 
-@define
+@message
 class WriteShareGroupStateRequest:
     """WriteShareGroupStateRequest (API key 85), versionless."""
 
@@ -384,38 +385,38 @@ class WriteShareGroupStateRequest:
     topics: list[WriteStateData] = Factory(list)
 
 
-@define
+@message
 class WriteStateResultPartitionResult:
     partition: int = 0
     error_code: int = 0
     error_message: str | None = None
 
 
-@define
+@message
 class WriteStateResult:
     topic_id: UUID = NO_ID
     partitions: list[WriteStateResultPartitionResult] = Factory(list)
 
 
-@define
+@message
 class WriteShareGroupStateResponse:
     """WriteShareGroupStateResponse (API key 85), versionless."""
 
     results: list[WriteStateResult] = Factory(list)
 
 
-@define
+@message
 class DeleteStateDataPartitionData:
     partition: int = 0
 
 
-@define
+@message
 class DeleteStateData:
     topic_id: UUID = NO_ID
     partitions: list[DeleteStateDataPartitionData] = Factory(list)
 
 
-@define
+@message
 class DeleteShareGroupStateRequest:
     """DeleteShareGroupStateRequest (API key 86), versionless."""
 
@@ -423,39 +424,39 @@ class DeleteShareGroupStateRequest:
     topics: list[DeleteStateData] = Factory(list)
 
 
-@define
+@message
 class DeleteStateResultPartitionResult:
     partition: int = 0
     error_code: int = 0
     error_message: str | None = None
 
 
-@define
+@message
 class DeleteStateResult:
     topic_id: UUID = NO_ID
     partitions: list[DeleteStateResultPartitionResult] = Factory(list)
 
 
-@define
+@message
 class DeleteShareGroupStateResponse:
     """DeleteShareGroupStateResponse (API key 86), versionless."""
 
     results: list[DeleteStateResult] = Factory(list)
 
 
-@define
+@message
 class ReadStateSummaryDataPartitionData:
     partition: int = 0
     leader_epoch: int = 0
 
 
-@define
+@message
 class ReadStateSummaryData:
     topic_id: UUID = NO_ID
     partitions: list[ReadStateSummaryDataPartitionData] = Factory(list)
 
 
-@define
+@message
 class ReadShareGroupStateSummaryRequest:
     """ReadShareGroupStateSummaryRequest (API key 87), versionless."""
 
@@ -463,7 +464,7 @@ class ReadShareGroupStateSummaryRequest:
     topics: list[ReadStateSummaryData] = Factory(list)
 
 
-@define
+@message
 class ReadStateSummaryResultPartitionResult:
     partition: int = 0
     error_code: int = 0
@@ -474,39 +475,39 @@ class ReadStateSummaryResultPartitionResult:
     delivery_complete_count: int = -1
 
 
-@define
+@message
 class ReadStateSummaryResult:
     topic_id: UUID = NO_ID
     partitions: list[ReadStateSummaryResultPartitionResult] = Factory(list)
 
 
-@define
+@message
 class ReadShareGroupStateSummaryResponse:
     """ReadShareGroupStateSummaryResponse (API key 87), versionless."""
 
     results: list[ReadStateSummaryResult] = Factory(list)
 
 
-@define
+@message
 class DescribeShareGroupOffsetsRequestTopic:
     topic_name: str = ""
     partitions: list[int] = Factory(list)
 
 
-@define
+@message
 class DescribeShareGroupOffsetsRequestGroup:
     group_id: str = ""
     topics: list[DescribeShareGroupOffsetsRequestTopic] | None = None
 
 
-@define
+@message
 class DescribeShareGroupOffsetsRequest:
     """DescribeShareGroupOffsetsRequest (API key 90), versionless."""
 
     groups: list[DescribeShareGroupOffsetsRequestGroup] = Factory(list)
 
 
-@define
+@message
 class DescribeShareGroupOffsetsResponsePartition:
     partition_index: int = 0
     start_offset: int = 0
@@ -516,14 +517,14 @@ class DescribeShareGroupOffsetsResponsePartition:
     error_message: str | None = None
 
 
-@define
+@message
 class DescribeShareGroupOffsetsResponseTopic:
     topic_name: str = ""
     topic_id: UUID = NO_ID
     partitions: list[DescribeShareGroupOffsetsResponsePartition] = Factory(list)
 
 
-@define
+@message
 class DescribeShareGroupOffsetsResponseGroup:
     group_id: str = ""
     topics: list[DescribeShareGroupOffsetsResponseTopic] = Factory(list)
@@ -531,7 +532,7 @@ class DescribeShareGroupOffsetsResponseGroup:
     error_message: str | None = None
 
 
-@define
+@message
 class DescribeShareGroupOffsetsResponse:
     """DescribeShareGroupOffsetsResponse (API key 90), versionless."""
 
@@ -539,19 +540,19 @@ class DescribeShareGroupOffsetsResponse:
     groups: list[DescribeShareGroupOffsetsResponseGroup] = Factory(list)
 
 
-@define
+@message
 class AlterShareGroupOffsetsRequestPartition:
     partition_index: int = 0
     start_offset: int = 0
 
 
-@define
+@message
 class AlterShareGroupOffsetsRequestTopic:
     topic_name: str = ""
     partitions: list[AlterShareGroupOffsetsRequestPartition] = Factory(list)
 
 
-@define
+@message
 class AlterShareGroupOffsetsRequest:
     """AlterShareGroupOffsetsRequest (API key 91), versionless."""
 
@@ -559,21 +560,21 @@ class AlterShareGroupOffsetsRequest:
     topics: list[AlterShareGroupOffsetsRequestTopic] = Factory(list)
 
 
-@define
+@message
 class AlterShareGroupOffsetsResponsePartition:
     partition_index: int = 0
     error_code: int = 0
     error_message: str | None = None
 
 
-@define
+@message
 class AlterShareGroupOffsetsResponseTopic:
     topic_name: str = ""
     topic_id: UUID = NO_ID
     partitions: list[AlterShareGroupOffsetsResponsePartition] = Factory(list)
 
 
-@define
+@message
 class AlterShareGroupOffsetsResponse:
     """AlterShareGroupOffsetsResponse (API key 91), versionless."""
 
@@ -583,12 +584,12 @@ class AlterShareGroupOffsetsResponse:
     responses: list[AlterShareGroupOffsetsResponseTopic] = Factory(list)
 
 
-@define
+@message
 class DeleteShareGroupOffsetsRequestTopic:
     topic_name: str = ""
 
 
-@define
+@message
 class DeleteShareGroupOffsetsRequest:
     """DeleteShareGroupOffsetsRequest (API key 92), versionless."""
 
@@ -596,7 +597,7 @@ class DeleteShareGroupOffsetsRequest:
     topics: list[DeleteShareGroupOffsetsRequestTopic] = Factory(list)
 
 
-@define
+@message
 class DeleteShareGroupOffsetsResponseTopic:
     topic_name: str = ""
     topic_id: UUID = NO_ID
@@ -604,7 +605,7 @@ class DeleteShareGroupOffsetsResponseTopic:
     error_message: str | None = None
 
 
-@define
+@message
 class DeleteShareGroupOffsetsResponse:
     """DeleteShareGroupOffsetsResponse (API key 92), versionless."""
 

@@ -4,24 +4,25 @@ from __future__ import annotations
 
 from uuid import UUID
 
-from attrs import Factory, define
+from attrs import Factory
 
+from logkernel.requests.message import message
 from logkernel.vocabulary import NO_ID
 
 
-@define
+@message
 class CreatableReplicaAssignment:
     partition_index: int = 0
     broker_ids: list[int] = Factory(list)
 
 
-@define
+@message
 class CreatableTopicConfig:
     name: str = ""
     value: str | None = None
 
 
-@define
+@message
 class CreatableTopic:
     name: str = ""
     num_partitions: int = 0
@@ -30,7 +31,7 @@ class CreatableTopic:
     configs: list[CreatableTopicConfig] = Factory(list)
 
 
-@define
+@message
 class CreateTopicsRequest:
     """CreateTopicsRequest (API key 19), versionless."""
 
@@ -39,7 +40,7 @@ class CreateTopicsRequest:
     validate_only: bool = False
 
 
-@define
+@message
 class CreatableTopicConfigs:
     name: str = ""
     value: str | None = None
@@ -48,7 +49,7 @@ class CreatableTopicConfigs:
     is_sensitive: bool = False
 
 
-@define
+@message
 class CreatableTopicResult:
     name: str = ""
     error_code: int = 0
@@ -60,7 +61,7 @@ class CreatableTopicResult:
     topic_id: UUID = NO_ID
 
 
-@define
+@message
 class CreateTopicsResponse:
     """CreateTopicsResponse (API key 19), versionless."""
 
@@ -68,13 +69,13 @@ class CreateTopicsResponse:
     topics: list[CreatableTopicResult] = Factory(list)
 
 
-@define
+@message
 class DeleteTopicState:
     name: str | None = None
     topic_id: UUID = NO_ID
 
 
-@define
+@message
 class DeleteTopicsRequest:
     """DeleteTopicsRequest (API key 20), versionless."""
 
@@ -83,7 +84,7 @@ class DeleteTopicsRequest:
     topics: list[DeleteTopicState] = Factory(list)
 
 
-@define
+@message
 class DeletableTopicResult:
     name: str | None = None
     error_code: int = 0
@@ -91,7 +92,7 @@ class DeletableTopicResult:
     topic_id: UUID = NO_ID
 
 
-@define
+@message
 class DeleteTopicsResponse:
     """DeleteTopicsResponse (API key 20), versionless."""
 
@@ -99,19 +100,19 @@ class DeleteTopicsResponse:
     responses: list[DeletableTopicResult] = Factory(list)
 
 
-@define
+@message
 class CreatePartitionsAssignment:
     broker_ids: list[int] = Factory(list)
 
 
-@define
+@message
 class CreatePartitionsTopic:
     name: str = ""
     count: int = 0
     assignments: list[CreatePartitionsAssignment] | None = None
 
 
-@define
+@message
 class CreatePartitionsRequest:
     """CreatePartitionsRequest (API key 37), versionless."""
 
@@ -120,14 +121,14 @@ class CreatePartitionsRequest:
     validate_only: bool = False
 
 
-@define
+@message
 class CreatePartitionsTopicResult:
     name: str = ""
     error_code: int = 0
     error_message: str | None = None
 
 
-@define
+@message
 class CreatePartitionsResponse:
     """CreatePartitionsResponse (API key 37), versionless."""
 

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from attrs import Factory, define
+from attrs import Factory
+
+from logkernel.requests.message import message
 
 
-@define
+@message
 class AddPartitionsToTxnTopic:
     name: str = ""
     partitions: list[int] = Factory(list)
 
 
-@define
+@message
 class AddPartitionsToTxnTransaction:
     transactional_id: str = ""
     producer_id: int = 0
@@ -20,7 +22,7 @@ class AddPartitionsToTxnTransaction:
     topics: list[AddPartitionsToTxnTopic] = Factory(list)
 
 
-@define
+@message
 class AddPartitionsToTxnRequest:
     """AddPartitionsToTxnRequest (API key 24), versionless."""
 
@@ -31,25 +33,25 @@ class AddPartitionsToTxnRequest:
     v3_and_below_topics: list[AddPartitionsToTxnTopic] = Factory(list)
 
 
-@define
+@message
 class AddPartitionsToTxnPartitionResult:
     partition_index: int = 0
     partition_error_code: int = 0
 
 
-@define
+@message
 class AddPartitionsToTxnTopicResult:
     name: str = ""
     results_by_partition: list[AddPartitionsToTxnPartitionResult] = Factory(list)
 
 
-@define
+@message
 class AddPartitionsToTxnResult:
     transactional_id: str = ""
     topic_results: list[AddPartitionsToTxnTopicResult] = Factory(list)
 
 
-@define
+@message
 class AddPartitionsToTxnResponse:
     """AddPartitionsToTxnResponse (API key 24), versionless."""
 
@@ -59,7 +61,7 @@ class AddPartitionsToTxnResponse:
     results_by_topic_v3_and_below: list[AddPartitionsToTxnTopicResult] = Factory(list)
 
 
-@define
+@message
 class AddOffsetsToTxnRequest:
     """AddOffsetsToTxnRequest (API key 25), versionless."""
 
@@ -69,7 +71,7 @@ class AddOffsetsToTxnRequest:
     group_id: str = ""
 
 
-@define
+@message
 class AddOffsetsToTxnResponse:
     """AddOffsetsToTxnResponse (API key 25), versionless."""
 
@@ -77,7 +79,7 @@ class AddOffsetsToTxnResponse:
     error_code: int = 0
 
 
-@define
+@message
 class EndTxnRequest:
     """EndTxnRequest (API key 26), versionless."""
 
@@ -87,7 +89,7 @@ class EndTxnRequest:
     committed: bool = False
 
 
-@define
+@message
 class EndTxnResponse:
     """EndTxnResponse (API key 26), versionless."""
 
@@ -97,13 +99,13 @@ class EndTxnResponse:
     producer_epoch: int = -1
 
 
-@define
+@message
 class WritableTxnMarkerTopic:
     name: str = ""
     partition_indexes: list[int] = Factory(list)
 
 
-@define
+@message
 class WritableTxnMarker:
     producer_id: int = 0
     producer_epoch: int = 0
@@ -113,39 +115,39 @@ class WritableTxnMarker:
     transaction_version: int = 0
 
 
-@define
+@message
 class WriteTxnMarkersRequest:
     """WriteTxnMarkersRequest (API key 27), versionless."""
 
     markers: list[WritableTxnMarker] = Factory(list)
 
 
-@define
+@message
 class WritableTxnMarkerPartitionResult:
     partition_index: int = 0
     error_code: int = 0
 
 
-@define
+@message
 class WritableTxnMarkerTopicResult:
     name: str = ""
     partitions: list[WritableTxnMarkerPartitionResult] = Factory(list)
 
 
-@define
+@message
 class WritableTxnMarkerResult:
     producer_id: int = 0
     topics: list[WritableTxnMarkerTopicResult] = Factory(list)
 
 
-@define
+@message
 class WriteTxnMarkersResponse:
     """WriteTxnMarkersResponse (API key 27), versionless."""
 
     markers: list[WritableTxnMarkerResult] = Factory(list)
 
 
-@define
+@message
 class TxnOffsetCommitRequestPartition:
     partition_index: int = 0
     committed_offset: int = 0
@@ -153,13 +155,13 @@ class TxnOffsetCommitRequestPartition:
     committed_metadata: str | None = None
 
 
-@define
+@message
 class TxnOffsetCommitRequestTopic:
     name: str = ""
     partitions: list[TxnOffsetCommitRequestPartition] = Factory(list)
 
 
-@define
+@message
 class TxnOffsetCommitRequest:
     """TxnOffsetCommitRequest (API key 28), versionless."""
 
@@ -173,19 +175,19 @@ class TxnOffsetCommitRequest:
     topics: list[TxnOffsetCommitRequestTopic] = Factory(list)
 
 
-@define
+@message
 class TxnOffsetCommitResponsePartition:
     partition_index: int = 0
     error_code: int = 0
 
 
-@define
+@message
 class TxnOffsetCommitResponseTopic:
     name: str = ""
     partitions: list[TxnOffsetCommitResponsePartition] = Factory(list)
 
 
-@define
+@message
 class TxnOffsetCommitResponse:
     """TxnOffsetCommitResponse (API key 28), versionless."""
 
@@ -193,20 +195,20 @@ class TxnOffsetCommitResponse:
     topics: list[TxnOffsetCommitResponseTopic] = Factory(list)
 
 
-@define
+@message
 class TopicRequest:
     name: str = ""
     partition_indexes: list[int] = Factory(list)
 
 
-@define
+@message
 class DescribeProducersRequest:
     """DescribeProducersRequest (API key 61), versionless."""
 
     topics: list[TopicRequest] = Factory(list)
 
 
-@define
+@message
 class ProducerState:
     producer_id: int = 0
     producer_epoch: int = 0
@@ -216,7 +218,7 @@ class ProducerState:
     current_txn_start_offset: int = -1
 
 
-@define
+@message
 class PartitionResponse:
     partition_index: int = 0
     error_code: int = 0
@@ -224,13 +226,13 @@ class PartitionResponse:
     active_producers: list[ProducerState] = Factory(list)
 
 
-@define
+@message
 class TopicResponse:
     name: str = ""
     partitions: list[PartitionResponse] = Factory(list)
 
 
-@define
+@message
 class DescribeProducersResponse:
     """DescribeProducersResponse (API key 61), versionless."""
 
@@ -238,20 +240,20 @@ class DescribeProducersResponse:
     topics: list[TopicResponse] = Factory(list)
 
 
-@define
+@message
 class DescribeTransactionsRequest:
     """DescribeTransactionsRequest (API key 65), versionless."""
 
     transactional_ids: list[str] = Factory(list)
 
 
-@define
+@message
 class TopicData:
     topic: str = ""
     partitions: list[int] = Factory(list)
 
 
-@define
+@message
 class TransactionState:
     error_code: int = 0
     transactional_id: str = ""
@@ -263,7 +265,7 @@ class TransactionState:
     topics: list[TopicData] = Factory(list)
 
 
-@define
+@message
 class DescribeTransactionsResponse:
     """DescribeTransactionsResponse (API key 65), versionless."""
 
@@ -271,7 +273,7 @@ class DescribeTransactionsResponse:
     transaction_states: list[TransactionState] = Factory(list)
 
 
-@define
+@message
 class ListTransactionsRequest:
     """ListTransactionsRequest (API key 66), versionless."""
 
@@ -281,14 +283,14 @@ class ListTransactionsRequest:
     transactional_id_pattern: str | None = None
 
 
-@define
+@message
 class ListTransactionsResponseTransactionState:
     transactional_id: str = ""
     producer_id: int = 0
     transaction_state: str = ""
 
 
-@define
+@message
 class ListTransactionsResponse:
     """ListTransactionsResponse (API key 66), versionless."""
 

@@ -18,10 +18,37 @@ The parts, from the bytes up:
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, Final
 
-from logkernel.contracts import Service
+from logkernel.contracts import Service, ServiceDeclaration, ServiceTopic
 from logkernel.hookspecs import hookimpl
+
+DECLARATION: Final = ServiceDeclaration(
+    name="groups",
+    requests=(
+        "FindCoordinatorRequest",
+        "JoinGroupRequest",
+        "SyncGroupRequest",
+        "HeartbeatRequest",
+        "LeaveGroupRequest",
+        "OffsetCommitRequest",
+        "OffsetFetchRequest",
+        "OffsetDeleteRequest",
+        "DescribeGroupsRequest",
+        "ListGroupsRequest",
+        "DeleteGroupsRequest",
+    ),
+    topic=ServiceTopic(
+        name="__consumer_offsets",
+        partitions_setting="offsets.topic.num.partitions",
+        config={"cleanup.policy": "compact", "compression.type": "producer", "segment.bytes": "104857600"},
+    ),
+)
+
+
+@hookimpl
+def logkernel_services() -> Iterable[ServiceDeclaration]:
+    return [DECLARATION]
 
 
 @hookimpl

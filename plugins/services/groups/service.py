@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from attrs import evolve
 
-from logkernel.contracts import ClusterView, RequestContext, ServiceTopic
+from logkernel.contracts import ClusterView, RequestContext
 from logkernel.errors import (
     CoordinatorLoadInProgress,
     CoordinatorNotAvailable,
@@ -68,12 +68,6 @@ from .sharding import shard_of
 GROUP, TRANSACTION = 0, 1
 """Key types of FindCoordinator."""
 
-TOPIC: Final = ServiceTopic(
-    name="__consumer_offsets",
-    partitions_setting="offsets.topic.num.partitions",
-    config={"cleanup.policy": "compact", "compression.type": "producer", "segment.bytes": "104857600"},
-)
-
 APPEND_FAULTS: Final[Mapping[int, int]] = {
     UnknownTopicOrPartition.code: CoordinatorNotAvailable.code,
     NotEnoughReplicas.code: CoordinatorNotAvailable.code,
@@ -90,23 +84,6 @@ TOO_LARGE: Final = frozenset((MessageTooLarge.code, RecordListTooLarge.code))
 
 
 class GroupsService:
-    name: str = "groups"
-    requests: tuple[str, ...] = (
-        "FindCoordinatorRequest",
-        "JoinGroupRequest",
-        "SyncGroupRequest",
-        "HeartbeatRequest",
-        "LeaveGroupRequest",
-        "OffsetCommitRequest",
-        "OffsetFetchRequest",
-        "OffsetDeleteRequest",
-        "DescribeGroupsRequest",
-        "ListGroupsRequest",
-        "DeleteGroupsRequest",
-    )
-    topic: ServiceTopic | None = TOPIC
-    features: Mapping[str, tuple[int, int, int]] = {}
-
     def __init__(self, settings: GroupSettings, cluster: ClusterView) -> None:
         self._settings = settings
         self._cluster = cluster

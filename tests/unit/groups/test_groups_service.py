@@ -53,7 +53,7 @@ def service(cluster: Any = None) -> contracts.Service:
 
 
 def test_its_topic_is_kafkas() -> None:
-    topic = service().topic
+    topic = groups.DECLARATION.topic
     assert topic is not None
     assert (topic.name, topic.partitions_setting) == ("__consumer_offsets", "offsets.topic.num.partitions")
     assert topic.config["cleanup.policy"] == "compact"
@@ -129,7 +129,7 @@ def test_a_group_id_that_cannot_be_kept() -> None:
 
 def test_every_request_can_be_refused_with_every_code() -> None:
     ours = service()
-    for name in ours.requests:
+    for name in groups.DECLARATION.requests:
         for code in BY_CODE:
             ours.refusal(getattr(requests, name)(), code)
     with pytest.raises(TypeError):
