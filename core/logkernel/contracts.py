@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Protocol, runtime_checkable
 
-from attrs import define, field, frozen
+from attrs import field
 
+from logkernel.light import message, value
 from logkernel.vocabulary import Record, SegmentFacts
 
 Buffer = bytes | bytearray | memoryview
@@ -64,7 +65,7 @@ class Codec(Protocol):
 # ---------------------------------------------------------------- election
 
 
-@frozen
+@value
 class Candidates:
     """What an election may know. `assignment` is in order of preference."""
 
@@ -74,7 +75,7 @@ class Candidates:
     unclean_allowed: bool = False
 
 
-@frozen
+@value
 class Elected:
     leader: int
     isr: tuple[int, ...]
@@ -91,7 +92,7 @@ class ElectionStrategy(Protocol):
 # ---------------------------------------------------------------- cleanup
 
 
-@frozen
+@value
 class LogFacts:
     """What a cleanup policy may know of a log, frozen at one moment."""
 
@@ -105,7 +106,7 @@ class LogFacts:
     """The topic's `TopicSettings`."""
 
 
-@frozen
+@value
 class DropBefore:
     """Delete whole segments below `offset` and move the log start there."""
 
@@ -123,7 +124,7 @@ class CleanupPolicy(Protocol):
 # ---------------------------------------------------------------- coordination
 
 
-@frozen
+@value
 class MetadataChange:
     """One durable fact of the cluster, e.g. kind "topic", key "orders", value {...}; None deletes it."""
 
@@ -162,7 +163,7 @@ class StateLog(Protocol):
 # ---------------------------------------------------------------- services
 
 
-@frozen
+@value
 class RequestContext:
     """Who asks. `capabilities` name what depends on a protocol version (see `requests`)."""
 
@@ -181,7 +182,7 @@ Answer = Callable[[Any], None]
 """Takes the one response to a request; may be called at once or later, from the shell's thread."""
 
 
-@frozen
+@value
 class ServiceTopic:
     """The internal topic in which a service keeps its state."""
 
@@ -190,7 +191,7 @@ class ServiceTopic:
     config: Mapping[str, str]
 
 
-@frozen
+@value
 class ServiceDeclaration:
     """What a service answers and where it keeps its state; the service itself is made when it is first asked."""
 
@@ -202,7 +203,7 @@ class ServiceDeclaration:
     """Feature → (lowest level, highest, level of a new cluster), e.g. {"group.version": (0, 1, 1)} (KIP-584)."""
 
 
-@define
+@message
 class Decision:
     """What a service's machine wants done, in this order.
 

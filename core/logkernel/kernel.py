@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import difflib
 import logging
-import re
 from collections.abc import Callable, Collection, Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pluggy
 
@@ -30,24 +29,13 @@ from logkernel.contracts import (
     Transport,
 )
 from logkernel.errors import PluginError, UnsupportedCompressionType
-
-if TYPE_CHECKING:
-    from importlib.metadata import EntryPoint
+from logkernel.installed import entry_points
 
 GROUP = "logkernel"
 CODEC_NAMES: Mapping[int, str] = {1: "gzip", 2: "snappy", 3: "lz4", 4: "zstd"}
 """The protocol's codec ids (bits 0 to 2 of a batch's attributes) and the names that plugins answer to."""
 
 log = logging.getLogger("logkernel.kernel")
-
-
-def _distribution_name(point: EntryPoint) -> str:
-    """As `point.dist.name`, which parses all of METADATA as an e-mail: too slow for every start."""
-    if point.dist is None:
-        return ""
-    head = (point.dist.read_text("METADATA") or "")[:1000]
-    found = re.search(r"^Name: *(\S+)", head, re.MULTILINE)
-    return found.group(1) if found else point.dist.name
 
 
 class Kernel:
@@ -74,11 +62,9 @@ class Kernel:
         self._codecs: dict[int, Codec] = {}
 
     def _load_entry_points(self, allow: Collection[str] | None) -> None:
-        from importlib.metadata import entry_points
-
-        found = [(_distribution_name(point), point) for point in entry_points(group=GROUP)]
-        found.sort(key=lambda pair: pair[0] != GROUP)  # the last registered is asked first: strangers
-        for distribution, point in found:
+        found = sorted(entry_points(GROUP), key=lambda point: point.distribution != GROUP)
+        for point in found:  # the last registered is asked first: strangers
+            distribution = point.distribution
             if self._manager.is_blocked(point.name) or self._manager.has_plugin(point.name):
                 continue
             if distribution != GROUP and allow is not None and distribution not in allow:

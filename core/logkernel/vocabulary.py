@@ -9,7 +9,9 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 from uuid import UUID
 
-from attrs import define, field, frozen
+from attrs import field
+
+from logkernel.light import message, value
 
 NO_ID: Final = UUID(int=0)
 """The all-zero topic id: no id was given (KIP-516)."""
@@ -57,7 +59,7 @@ class EpochStart(NamedTuple):
     start_offset: int
 
 
-@define(slots=True)
+@message
 class BatchFacts:
     """What a v2 batch header says, and where the batch lies in the buffer that it was read from.
 
@@ -105,7 +107,7 @@ class BatchFacts:
         return (self.base_sequence + self.last_offset - self.base_offset) & 0x7FFFFFFF
 
 
-@define(slots=True)
+@message
 class Record:
     """One record as a user sees it. `offset` is -1 until the record lies in a log."""
 
@@ -116,7 +118,7 @@ class Record:
     offset: int = -1
 
 
-@define(slots=True)
+@message
 class FileSlice:
     """Bytes of a file, not read yet: what sendfile needs. The holder keeps the descriptor open."""
 
@@ -133,7 +135,7 @@ class FileSlice:
         return data
 
 
-@define(slots=True)
+@message
 class ProducerEntry:
     """State of one producer id on a partition, as a snapshot file holds it.
 
@@ -149,7 +151,7 @@ class ProducerEntry:
     batches: list[tuple[int, int, int, int]] = field(factory=list)
 
 
-@frozen
+@value
 class AbortedTxn:
     """A row of `.txnindex`: an aborted transaction and the last stable offset when it ended."""
 
@@ -159,7 +161,7 @@ class AbortedTxn:
     last_stable_offset: int
 
 
-@frozen
+@value
 class SegmentFacts:
     """What a cleanup policy may know of one segment."""
 

@@ -29,7 +29,6 @@ from logkernel.record.batch import batches
 from logkernel.record.control import parse_marker
 from logkernel.record.decode import decode_batch
 from logkernel.record.encode import encode_batch
-from logkernel.record.legacy import decode_message
 from logkernel.record.validate import WritePolicy
 from logkernel.vocabulary import READ_UNCOMMITTED, BatchFacts, Record, TopicPartition
 
@@ -99,6 +98,8 @@ class Shard:
             before = offset
             for facts in batches(data):
                 if facts.magic < 2:  # a folder of an old Kafka
+                    from logkernel.record.legacy import decode_message
+
                     records = decode_message(data, facts, codec_for)
                 else:
                     records = decode_batch(data, facts, codec_for, verify_crc=True)

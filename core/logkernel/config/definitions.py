@@ -9,15 +9,16 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import cache
 
-from attrs import Factory, define, evolve, frozen
+from attrs import Factory, evolve
 
 from logkernel.config.values import STRING, Each, OneOf, Validator
+from logkernel.light import message, value
 
 BROKER = "broker"
 TOPIC = "topic"
 
 
-@frozen
+@value
 class Setting:
     """One setting. `default` is text as a file would give it; None means not set."""
 
@@ -39,7 +40,7 @@ class Setting:
     """Owned by a plugin."""
 
 
-@define
+@message
 class Definitions:
     """All settings by name, of brokers and of topics."""
 

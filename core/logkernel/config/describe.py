@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from attrs import Factory, define
+from attrs import Factory
 
 from logkernel.config import election
 from logkernel.config.definitions import Setting, convert
 from logkernel.config.given import typed
 from logkernel.config.values import render
+from logkernel.light import message
 
 if TYPE_CHECKING:
     from logkernel.config.broker import BrokerConfig
@@ -22,14 +23,14 @@ STATIC_BROKER_CONFIG = 4
 DEFAULT_CONFIG = 5
 
 
-@define
+@message
 class Synonym:
     name: str
     value: str | None
     source: int
 
 
-@define
+@message
 class Described:
     """One setting. `value` is None where it is not set or must not be shown; codes are DescribeConfigs'."""
 

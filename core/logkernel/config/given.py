@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from attrs import Factory, define, frozen
+from attrs import Factory
 
 from logkernel.config.definitions import Setting
 from logkernel.config.nearest import nearest
 from logkernel.config.values import parse
 from logkernel.errors import ConfigError
+from logkernel.light import message, value
 
 
 class Given(NamedTuple):
@@ -20,7 +21,7 @@ class Given(NamedTuple):
     """"broker.yaml:12", "--set", …"""
 
 
-@frozen
+@value
 class TopicSpec:
     """A topic that a file names. `partitions` and `replication_factor` are -1 where the broker's default is meant."""
 
@@ -32,7 +33,7 @@ class TopicSpec:
     """The file and line, for messages."""
 
 
-@define
+@message
 class Written:
     """All that a file says, not yet judged."""
 

@@ -7,19 +7,20 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from attrs import Factory, define
+from attrs import Factory
 
 from logkernel.config import election, unused
 from logkernel.config.definitions import Definitions, Setting, tables
 from logkernel.config.given import Given, TopicSpec, Written, checked, from_overrides, refuse, typed, unknown
 from logkernel.config.values import INT, SHORT
 from logkernel.errors import ConfigError
+from logkernel.light import message
 
 SPEC_NAMES = {"partitions": INT, "replication.factor": SHORT}
 """What a topic in a file has beside its settings."""
 
 
-@define
+@message
 class Loaded:
     """What a BrokerConfig is made of."""
 

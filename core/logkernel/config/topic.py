@@ -6,12 +6,14 @@ that the two agree.
 
 from __future__ import annotations
 
-from attrs import field, frozen
+from attrs import field
+
+from logkernel.light import value
 
 MAX_LONG = 2**63 - 1
 
 
-@frozen
+@value
 class TopicSettings:
     """Effective settings of one topic, after broker defaults and overrides are merged."""
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from attrs import Factory, define
+from attrs import Factory
 
 from logkernel.contracts import MetadataChange
+from logkernel.light import message
 
 
 class LeaderChange(NamedTuple):
@@ -20,7 +21,7 @@ class LeaderChange(NamedTuple):
     isr: tuple[int, ...]
 
 
-@define
+@message
 class Effects:
     """To be carried out in this order, once the changes are kept and folded."""
 

@@ -20,14 +20,15 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 from uuid import UUID
 
-from attrs import Factory, define
+from attrs import Factory
 
 from logkernel.contracts import MetadataChange
+from logkernel.light import message
 
 NO_LEADER = -1
 
 
-@define
+@message
 class Partition:
     """`leader` is -1 where there is none; `isr` is a part of `replicas`, in no special order."""
 
@@ -47,7 +48,7 @@ class Partition:
         return cls(tuple(row[0]), tuple(row[1]), row[2], row[3], row[4])
 
 
-@define
+@message
 class Topic:
     name: str
     id: UUID
@@ -59,7 +60,7 @@ class Topic:
         return MetadataChange("topic", self.name, {"id": str(self.id), "internal": self.internal, "partitions": rows})
 
 
-@define
+@message
 class Node:
     """A registered broker: listener name → (host, port)."""
 
@@ -77,7 +78,7 @@ def broker_key(node_id: int | str) -> str:
     return f"broker:{node_id}"
 
 
-@define
+@message
 class ClusterImage:
     """Folds changes one by one; `apply` is the only way in which it changes."""
 

@@ -6,10 +6,9 @@ is ever given twice.
 
 from __future__ import annotations
 
-from attrs import define
-
 from logkernel.contracts import MetadataChange
 from logkernel.controller.image import ClusterImage
+from logkernel.light import message
 
 BLOCK_SIZE = 1_000
 
@@ -21,7 +20,7 @@ def allocate_producer_ids(image: ClusterImage) -> tuple[list[MetadataChange], ra
     return [MetadataChange("producer_ids", "", {"next": block.stop})], block
 
 
-@define
+@message
 class ProducerIds:
     """The block in hand. Soft state: a new incarnation starts empty and takes a new block."""
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from struct import Struct
 from typing import Final
 
-from attrs import define, field, frozen
+from attrs import field
 
 from logkernel.contracts import Buffer, Codec
 from logkernel.errors import (
@@ -21,6 +21,7 @@ from logkernel.errors import (
     InvalidTimestamp,
     MessageTooLarge,
 )
+from logkernel.light import message, value
 from logkernel.record import codec as loops
 from logkernel.record.batch import (
     CODEC_MASK,
@@ -60,7 +61,7 @@ class TimestampsRefused(InvalidTimestamp):
     record_errors: tuple[tuple[int, str], ...] = ()
 
 
-@frozen
+@value
 class WritePolicy:
     """What a topic's settings say of a write."""
 
@@ -93,7 +94,7 @@ class WritePolicy:
         return self.target_codec.codec_id
 
 
-@define
+@message
 class Checked:
     """A write that passed. `data` is writable: the caller stamps offsets into it.
 

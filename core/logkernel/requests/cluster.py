@@ -6,7 +6,7 @@ from uuid import UUID
 
 from attrs import Factory
 
-from logkernel.requests.message import message
+from logkernel.light import message
 from logkernel.vocabulary import NO_ID
 
 

@@ -7,7 +7,7 @@ from uuid import UUID
 from attrs import Factory
 
 from logkernel.contracts import Buffer
-from logkernel.requests.message import message
+from logkernel.light import message
 from logkernel.vocabulary import NO_ID, FileSlice
 
 

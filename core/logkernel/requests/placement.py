@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from attrs import Factory
 
-from logkernel.requests.message import message
+from logkernel.light import message
 
 
 @message

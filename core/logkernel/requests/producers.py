@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from logkernel.requests.message import message
+from logkernel.light import message
 
 
 @message

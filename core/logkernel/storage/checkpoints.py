@@ -16,9 +16,8 @@ import json
 from collections.abc import Iterable, Mapping
 from uuid import UUID
 
-from attrs import frozen
-
 from logkernel.errors import LogkernelError
+from logkernel.light import value
 from logkernel.vocabulary import EpochStart, TopicPartition
 
 RECOVERY_POINTS = "recovery-point-offset-checkpoint"
@@ -132,7 +131,7 @@ def format_partition_metadata(topic_id: UUID) -> bytes:
 # ---------------------------------------------------------------- meta.properties
 
 
-@frozen
+@value
 class MetaProperties:
     """Who owns a data directory. `directory_id` is None in a version 0 file."""
 

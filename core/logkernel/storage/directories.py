@@ -8,10 +8,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeVar
 from uuid import UUID
 
-from attrs import frozen
-
 from logkernel.config.topic import TopicSettings
 from logkernel.errors import ConfigError, KafkaStorageError, LogkernelError
+from logkernel.light import value
 from logkernel.storage.directory import DataDirectory
 from logkernel.storage.disk import Disk
 from logkernel.storage.ledger import ProducerLedger
@@ -33,7 +32,7 @@ def _no_jitter() -> float:
     return 0.0
 
 
-@frozen
+@value
 class Needs:
     """What a log needs of its broker."""
 

@@ -6,14 +6,13 @@
 
 from __future__ import annotations
 
-from attrs import define
-
+from logkernel.light import message
 from logkernel.storage.disk import Disk
 from logkernel.storage.epochs import LeaderEpochCache
 from logkernel.storage.segment import Segment
 
 
-@define
+@message
 class Flush:
     end: int
     """All below this offset is durable after `run`."""

@@ -11,10 +11,11 @@ import logging
 from collections.abc import Sequence
 from itertools import pairwise
 
-from attrs import define, field
+from attrs import field
 
 from logkernel.config.topic import TopicSettings
 from logkernel.errors import CorruptMessage
+from logkernel.light import message
 from logkernel.storage import snapshot
 from logkernel.storage.checkpoints import LEADER_EPOCHS, CorruptCheckpoint
 from logkernel.storage.disk import Disk
@@ -41,7 +42,7 @@ from logkernel.storage.segment import Segment
 log = logging.getLogger("logkernel.storage")
 
 
-@define
+@message
 class Loader:
     """One opening of one folder; `load` gives the segments, oldest first, the last one active."""
 

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections import deque
 
-from attrs import define, field
+from attrs import field
 
 from logkernel.errors import KafkaError
+from logkernel.light import message
 from logkernel.record.batch import (
     ATTRIBUTES_OFFSET,
     CONTROL,
@@ -36,7 +37,7 @@ REMEMBERED = 5
 """Batches of a producer that its state keeps (`max.in.flight.requests.per.connection`)."""
 
 
-@define
+@message
 class Damage:
     """Where a segment was cut, and why."""
 
@@ -76,7 +77,7 @@ class _Window:
         return keep + got >= at_least
 
 
-@define
+@message
 class ProducerReplay:
     """Feeds a ledger. Of a producer's plain batches only the newest few matter: the others cost but a look."""
 
