@@ -208,7 +208,7 @@ class Decision:
     """What a service's machine wants done, in this order.
 
     `records` are appended as one batch to the shard's log and, once appended, replayed into the
-    machine. `answers` and `sends` go out when those records are committed (at once where there are none).
+    machine. `answers` and `sends` go out when those records, and all that the machine appended before, are committed.
     If the append fails, the machine is rebuilt from the log, `sends` are dropped, and each answer is replaced
     by what `Service.refusal` gives for its request. `replies` go out at once, whatever becomes of the records.
     """
@@ -297,6 +297,10 @@ class ClusterView(Protocol):
 
     def offsets(self, topic: str, partition: int) -> tuple[int, int, int] | None:
         """(log start, last stable offset, high watermark) of a partition led here; None elsewhere."""
+        ...
+
+    def leader_epoch(self, topic: str, partition: int) -> int | None:
+        """The epoch in which a partition is led here; None elsewhere."""
         ...
 
     def partition_count(self, topic: str) -> int | None: ...

@@ -224,7 +224,7 @@ def describe_configs(broker: Broker, request: Any, context: RequestContext, answ
 
 
 def init_producer_id(broker: Broker, request: InitProducerIdRequest, context: RequestContext, answer: Answer) -> None:
-    """A new id for an idempotent producer. Transactional ids belong to a transaction coordinator."""
+    """A new id for an idempotent producer, where no transaction coordinator is hosted (`broker.FALLBACKS`)."""
     response = InitProducerIdResponse(producer_id=-1, producer_epoch=-1)
     if request.transactional_id is not None:
         response.error_code = InvalidRequest.code

@@ -61,6 +61,10 @@ HANDLERS: Mapping[str, str] = {
 }
 """Request class → where the core answers it; imported at first use. Services add their own families."""
 
+FALLBACKS: frozenset[str] = frozenset({"InitProducerIdRequest"})
+"""Those of them that a service may take over: without a transaction coordinator, plain idempotent producers still get
+their ids from the core."""
+
 Flushed = Callable[[BaseException | None], None]
 RunFlush = Callable[[Callable[[], None], Flushed], None]
 
@@ -123,7 +127,7 @@ class Broker:
     def _host(self, host: ServiceHost) -> None:
         for request in host.declared.requests:
             taken = self._services.get(request)
-            if taken is not None or request in HANDLERS:
+            if taken is not None or (request in HANDLERS and request not in FALLBACKS):
                 owner = f"service {taken.declared.name!r}" if taken is not None else "the broker itself"
                 raise PluginError(
                     f"service {host.declared.name!r} wants to answer {request}, which {owner} answers;"

@@ -44,6 +44,10 @@ class Cluster:
         leader = replica.leader
         return replica.log.start_offset, leader.last_stable_offset(), leader.high_watermark
 
+    def leader_epoch(self, topic: str, partition: int) -> int | None:
+        replica = self._broker.replicas.get((topic, partition))
+        return None if replica is None else replica.leader.leader_epoch
+
     def next_producer_id(self) -> int:
         return self._broker.admin.next_producer_id()
 

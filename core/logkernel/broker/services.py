@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import uuid
+from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from itertools import count
@@ -52,10 +53,11 @@ def member_suffix() -> str:
 class _Commit:
     """The ticket of a decision's records."""
 
-    __slots__ = ("_decision", "_shard")
+    __slots__ = ("_decision", "_machine", "_shard")
 
     def __init__(self, shard: Shard, decision: Decision) -> None:
         self._shard = shard
+        self._machine = shard.machine
         self._decision = decision
 
     def appended(self, base_offset: int) -> None:
@@ -64,8 +66,8 @@ class _Commit:
     def deliver(self, outcome: Outcome) -> None:
         if outcome.error_code:
             self._shard.failed(self._decision, outcome)
-        else:
-            self._shard.committed(self._decision)
+        elif self._machine is self._shard.machine:  # else whoever waited was refused when it was replaced
+            self._shard.settled(self._decision)
 
 
 class Shard:
@@ -76,11 +78,18 @@ class Shard:
         self.number = number
         self._timer: Timer | None = None
         self.machine: ServiceMachine
+        self._begun = 0
+        self._done = 0
+        """Appends of this machine that were begun, and those of them that are committed; in the log's order."""
+        self._held: deque[tuple[int, Decision]] = deque()
+        """Decisions without records, each with the number of appends whose commit it waits for."""
         self.load()
 
     def load(self) -> None:
         """Build the machine from the log alone."""
         self.machine = self.host.service.machine(self.number, member_suffix)
+        self._begun = self._done = 0
+        self._held.clear()
         replica = self.host.replica(self.number)
         if replica is not None:
             self._replay(replica)
@@ -138,14 +147,26 @@ class Shard:
         self.run(self.machine.on_request(request, context, ticket, clock.wall_ms(), clock.mono_ms()))
 
     def run(self, decision: Decision) -> None:
-        """Append and replay before anything is answered: an answer may bring the next request at once."""
+        """Append and replay before anything is answered: an answer may bring the next request at once.
+
+        What is decided without a record may rest on records that are not committed yet, so it waits for them.
+        """
         if decision.records:
+            self._begun += 1
             self._append(decision)
+        elif self._done < self._begun:
+            self._held.append((self._begun, decision))
         else:
             self.committed(decision)
         if decision.replies:
             self.host.deliver(decision.replies)
         self._arm()
+
+    def settled(self, decision: Decision) -> None:
+        self._done += 1
+        self.committed(decision)
+        while self._held and self._held[0][0] <= self._done:
+            self.committed(self._held.popleft()[1])
 
     def committed(self, decision: Decision) -> None:
         """The decision's records hold: let out what waited for them."""

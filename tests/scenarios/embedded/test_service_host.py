@@ -1,7 +1,9 @@
 """The shell's side of services: deleted topics, failed appends."""
 
 import logkernel
-from logkernel.errors import CoordinatorNotAvailable, KafkaStorageError
+from logkernel.broker.broker import flush_here
+from logkernel.contracts import Decision, RequestContext
+from logkernel.errors import CoordinatorNotAvailable, KafkaStorageError, NotCoordinator
 from logkernel.partition.effects import Outcome
 from logkernel.requests.groups import (
     OffsetCommitRequest,
@@ -57,3 +59,46 @@ def test_a_failed_append_is_answered_and_forgotten(monkeypatch):
         assert commit(log, 9) in (KafkaStorageError.code, CoordinatorNotAvailable.code, 16)
         monkeypatch.undo()
         assert committed(log) == 7
+
+
+def test_what_rests_on_records_under_way_is_answered_after_them():
+    with logkernel.open(log_flush_interval_messages=1) as log:
+        log.create_topic("t")
+        broker, flushes, answers = log._broker, [], []
+        assert commit(log, 7) == 0
+        broker.run_flush = lambda work, done: flushes.append((work, done))
+        row = OffsetCommitRequestPartition(partition_index=0, committed_offset=8)
+        request = OffsetCommitRequest(group_id="g", topics=[OffsetCommitRequestTopic(name="t", partitions=[row])])
+        broker.submit(request, RequestContext(), answers.append)
+        fetch = OffsetFetchRequestGroup(group_id="g", topics=[OffsetFetchRequestTopics(name="t", partition_indexes=[0])])
+        broker.submit(OffsetFetchRequest(groups=[fetch]), RequestContext(), answers.append)
+        assert answers == [], "8 is appended and replayed, but it may still be lost"
+        for work, done in flushes:
+            work()
+            done(None)
+        committed_response, fetched = answers
+        assert committed_response.topics[0].partitions[0].error_code == 0
+        assert fetched.groups[0].topics[0].partitions[0].committed_offset == 8
+        broker.run_flush = flush_here
+
+
+def test_what_rests_on_records_that_fail_is_refused_with_them():
+    with logkernel.open(log_flush_interval_messages=1) as log:
+        log.create_topic("t")
+        broker, flushes, answers = log._broker, [], []
+        assert commit(log, 7) == 0
+        broker.run_flush = lambda work, done: flushes.append((work, done))
+        row = OffsetCommitRequestPartition(partition_index=0, committed_offset=8)
+        request = OffsetCommitRequest(group_id="g", topics=[OffsetCommitRequestTopic(name="t", partitions=[row])])
+        broker.submit(request, RequestContext(), answers.append)
+        fetch = OffsetFetchRequestGroup(group_id="g", topics=[OffsetFetchRequestTopics(name="t", partition_indexes=[0])])
+        broker.submit(OffsetFetchRequest(groups=[fetch]), RequestContext(), answers.append)
+        (shard,) = [one for one in broker._services["OffsetFetchRequest"]._shards.values() if one._held]
+        shard.failed(Decision(), Outcome(KafkaStorageError.code))
+        codes = [answers[0].topics[0].partitions[0].error_code, answers[1].groups[0].error_code]
+        assert codes == [NotCoordinator.code] * 2
+        broker.run_flush = flush_here
+        for work, done in flushes:
+            work()
+            done(None)
+        assert len(answers) == 2, "the old machine's commits are nobody's"
