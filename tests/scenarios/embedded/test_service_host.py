@@ -61,17 +61,23 @@ def test_a_failed_append_is_answered_and_forgotten(monkeypatch):
         assert committed(log) == 7
 
 
+def submit_both(broker, answers):
+    """A commit of offset 8, and a fetch behind it."""
+    row = OffsetCommitRequestPartition(partition_index=0, committed_offset=8)
+    request = OffsetCommitRequest(group_id="g", topics=[OffsetCommitRequestTopic(name="t", partitions=[row])])
+    broker.submit(request, RequestContext(), answers.append)
+    asked = [OffsetFetchRequestTopics(name="t", partition_indexes=[0])]
+    fetch = OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id="g", topics=asked)])
+    broker.submit(fetch, RequestContext(), answers.append)
+
+
 def test_what_rests_on_records_under_way_is_answered_after_them():
     with logkernel.open(log_flush_interval_messages=1) as log:
         log.create_topic("t")
         broker, flushes, answers = log._broker, [], []
         assert commit(log, 7) == 0
         broker.run_flush = lambda work, done: flushes.append((work, done))
-        row = OffsetCommitRequestPartition(partition_index=0, committed_offset=8)
-        request = OffsetCommitRequest(group_id="g", topics=[OffsetCommitRequestTopic(name="t", partitions=[row])])
-        broker.submit(request, RequestContext(), answers.append)
-        fetch = OffsetFetchRequestGroup(group_id="g", topics=[OffsetFetchRequestTopics(name="t", partition_indexes=[0])])
-        broker.submit(OffsetFetchRequest(groups=[fetch]), RequestContext(), answers.append)
+        submit_both(broker, answers)
         assert answers == [], "8 is appended and replayed, but it may still be lost"
         for work, done in flushes:
             work()
@@ -88,11 +94,7 @@ def test_what_rests_on_records_that_fail_is_refused_with_them():
         broker, flushes, answers = log._broker, [], []
         assert commit(log, 7) == 0
         broker.run_flush = lambda work, done: flushes.append((work, done))
-        row = OffsetCommitRequestPartition(partition_index=0, committed_offset=8)
-        request = OffsetCommitRequest(group_id="g", topics=[OffsetCommitRequestTopic(name="t", partitions=[row])])
-        broker.submit(request, RequestContext(), answers.append)
-        fetch = OffsetFetchRequestGroup(group_id="g", topics=[OffsetFetchRequestTopics(name="t", partition_indexes=[0])])
-        broker.submit(OffsetFetchRequest(groups=[fetch]), RequestContext(), answers.append)
+        submit_both(broker, answers)
         (shard,) = [one for one in broker._services["OffsetFetchRequest"]._shards.values() if one._held]
         shard.failed(Decision(), Outcome(KafkaStorageError.code))
         codes = [answers[0].topics[0].partitions[0].error_code, answers[1].groups[0].error_code]

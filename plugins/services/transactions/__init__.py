@@ -1,0 +1,68 @@
+"""The transaction coordinator, as a service.
+
+The parts, from the bytes up:
+
+    state        one transactional id: its states, their transitions, who may speak for it
+    records      the bytes of __transaction_state
+    shard        all ids of one partition of __transaction_state, and the event under way
+    producers    InitProducerId
+    partitions   AddPartitionsToTxn, AddOffsetsToTxn
+    ending       EndTxn, timeouts, and the markers from Prepare to Complete
+    listing      DescribeTransactions, ListTransactions
+    machine      `contracts.ServiceMachine`: dispatch, replay, timers
+    service      `contracts.Service`: shards, splitting and joining of requests, ids for plain idempotent producers
+
+The partitions themselves (producer state, markers, last stable offset) are the core's; offsets that are committed with
+a transaction are kept by the consumer groups. FindCoordinator is answered by them, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from logkernel.contracts import Service, ServiceDeclaration, ServiceTopic
+from logkernel.hookspecs import hookimpl
+
+DECLARATION: Final = ServiceDeclaration(
+    name="transactions",
+    requests=(
+        "InitProducerIdRequest",
+        "AddPartitionsToTxnRequest",
+        "AddOffsetsToTxnRequest",
+        "EndTxnRequest",
+        "DescribeTransactionsRequest",
+        "ListTransactionsRequest",
+    ),
+    topic=ServiceTopic(
+        name="__transaction_state",
+        partitions_setting="transaction.state.log.num.partitions",
+        config={
+            "cleanup.policy": "compact",
+            "compression.type": "uncompressed",
+            "segment.bytes": "104857600",
+            "unclean.leader.election.enable": "false",
+        },
+    ),
+    features={"transaction.version": (0, 2, 2)},
+)
+
+
+@hookimpl
+def logkernel_services() -> Iterable[ServiceDeclaration]:
+    return [DECLARATION]
+
+
+@hookimpl
+def logkernel_service(name: str, settings: Mapping[str, Any], cluster: Any) -> Service | None:
+    if name != "transactions":
+        return None
+    from .service import TransactionsService
+    from .settings import TransactionSettings
+
+    return TransactionsService(TransactionSettings.read(settings), cluster)
+
+
+@hookimpl
+def logkernel_names() -> Iterable[tuple[str, str]]:
+    return [("service", "transactions")]

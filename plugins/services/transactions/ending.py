@@ -1,0 +1,196 @@
+"""How a transaction ends: EndTxn and timeouts decide it, markers carry it out, the Complete record closes it.
+
+    Prepare committed ──▶ WriteTxnMarkers for every partition ──▶ all written ──▶ Complete
+                              ▲        │ some not
+                              └────────┘ after a pause
+
+Markers are safe to repeat: a machine that finds a Prepare in its log sends them all again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from typing import Any, Final
+
+from logkernel.contracts import RequestContext
+from logkernel.errors import (
+    InvalidProducerEpoch,
+    InvalidProducerIdMapping,
+    KafkaError,
+    UnknownTopicOrPartition,
+    UnsupportedForMessageFormat,
+    UnsupportedVersion,
+)
+from logkernel.requests.transactions import (
+    EndTxnRequest,
+    EndTxnResponse,
+    WritableTxnMarker,
+    WritableTxnMarkerTopic,
+    WriteTxnMarkersRequest,
+    WriteTxnMarkersResponse,
+)
+from logkernel.vocabulary import TopicPartition
+
+from .records import by_topic
+from .shard import Ending, Shard
+from .state import DONE, NO_PRODUCER, V2, Transaction
+
+FIRST_PAUSE_MS: Final = 100
+LONGEST_PAUSE_MS: Final = 10_000
+ABORTS_AT_ONCE: Final = 1_000
+"""Timed out transactions that one turn aborts; the others follow in the next."""
+
+NEEDS_NO_MARKER: Final = frozenset(
+    (0, UnsupportedForMessageFormat.code, UnsupportedVersion.code, InvalidProducerEpoch.code)
+)
+"""Written; or a log of an old format, which cannot hold the transaction either; or the partition has a later epoch of
+this producer, so that nothing of this one is open there."""
+
+Token = tuple[str, int, int]
+"""(transactional id, producer id, epoch of the marker)."""
+
+
+# ---------------------------------------------------------------- deciding
+
+
+def on_end(shard: Shard, request: EndTxnRequest, context: RequestContext, ticket: int) -> None:
+    """Answered when the decision is committed; markers follow on their own."""
+    version = V2 if "transactions_v2" in context.capabilities else 0
+    txn = shard.transactions.get(request.transactional_id)
+    if txn is None:
+        shard.answer(ticket, EndTxnResponse(error_code=InvalidProducerIdMapping.code))
+        return
+    code = txn.judge_end(request.producer_id, request.producer_epoch, request.committed, version >= V2)
+    if code is None:
+        txn, code = _decide(shard, request, txn, version)
+    if code == DONE:
+        shard.answer(ticket, EndTxnResponse(producer_id=txn.producer_id, producer_epoch=txn.epoch))
+    else:
+        shard.answer(ticket, EndTxnResponse(error_code=code))
+
+
+def _decide(shard: Shard, request: EndTxnRequest, txn: Transaction, version: int) -> tuple[Transaction, int]:
+    """The transaction as it will be when it is complete, and an error code."""
+    try:
+        next_id = _next_id(shard, txn, version)
+    except KafkaError as error:
+        return txn, error.code
+    prepared = txn.end(request.committed, shard.wall_ms, version, next_id)
+    shard.append(request.transactional_id, prepared)
+    carry_out(shard, request.transactional_id, prepared)
+    return prepared.complete(shard.wall_ms), DONE
+
+
+def abort(shard: Shard, transactional_id: str, txn: Transaction) -> None:
+    """Take an Ongoing transaction away from its producer. Raises `KafkaError`."""
+    version = V2 if shard.level >= V2 else 0
+    fenced = txn.fence(shard.wall_ms, version, _next_id(shard, txn, version))
+    shard.append(transactional_id, fenced)
+    carry_out(shard, transactional_id, fenced)
+
+
+def _next_id(shard: Shard, txn: Transaction, version: int) -> int:
+    return shard.cluster.next_producer_id() if txn.needs_producer_id(version) else NO_PRODUCER
+
+
+def abort_timed_out(shard: Shard) -> None:
+    late = [name for name in shard.ongoing if shard.transactions[name].has_timed_out(shard.wall_ms)]
+    for name in sorted(late)[:ABORTS_AT_ONCE]:
+        try:
+            abort(shard, name, shard.transactions[name])
+        except KafkaError:
+            break  # no producer ids to be had: the next turn tries again
+    if len(late) > ABORTS_AT_ONCE:
+        shard.abort_due_ms = shard.mono_ms + 1
+
+
+# ---------------------------------------------------------------- carrying out
+
+
+def carry_out(shard: Shard, transactional_id: str, prepared: Transaction) -> None:
+    """Begin with a Prepare that this decision appends, or that the log holds."""
+    ending = Ending(prepared.producer_id, prepared.epoch, set(prepared.partitions))
+    shard.endings[transactional_id] = ending
+    _drop_deleted(shard, ending)
+    _go_on(shard, transactional_id, prepared, ending)
+
+
+def _go_on(shard: Shard, transactional_id: str, prepared: Transaction, ending: Ending) -> None:
+    if not ending.left:
+        shard.append(transactional_id, prepared.complete(shard.wall_ms))
+        return
+    ending.attempts += 1
+    ending.due_ms = None
+    shard.waiting.discard(transactional_id)
+    shard.send((transactional_id, ending.producer_id, ending.epoch), _markers(shard, prepared, ending))
+
+
+def _markers(shard: Shard, prepared: Transaction, ending: Ending) -> WriteTxnMarkersRequest:
+    topics = [WritableTxnMarkerTopic(topic, numbers) for topic, numbers in by_topic(ending.left).items()]
+    marker = WritableTxnMarker(
+        producer_id=ending.producer_id,
+        producer_epoch=ending.epoch,
+        transaction_result=prepared.is_commit,
+        topics=topics,
+        coordinator_epoch=shard.coordinator_epoch,
+        transaction_version=prepared.client_version,
+    )
+    return WriteTxnMarkersRequest([marker])
+
+
+def _drop_deleted(shard: Shard, ending: Ending) -> None:
+    """A partition that is gone needs no marker."""
+    ending.left = {one for one in ending.left if _exists(shard, one)}
+
+
+def _exists(shard: Shard, one: TopicPartition) -> bool:
+    count = shard.cluster.partition_count(one.topic)
+    return count is not None and one.partition < count
+
+
+def on_markers(shard: Shard, token: Token, response: WriteTxnMarkersResponse) -> None:
+    """What became of the markers of one transaction; answers to what is over are passed over."""
+    transactional_id, producer_id, epoch = token
+    ending = shard.endings.get(transactional_id)
+    if ending is None or (ending.producer_id, ending.epoch) != (producer_id, epoch):
+        return
+    for one, code in _codes(response, producer_id):
+        if code in NEEDS_NO_MARKER or (code == UnknownTopicOrPartition.code and not _exists(shard, one)):
+            ending.left.discard(one)
+    if ending.left:
+        ending.due_ms = shard.mono_ms + min(FIRST_PAUSE_MS << min(ending.attempts - 1, 16), LONGEST_PAUSE_MS)
+        shard.waiting.add(transactional_id)
+    else:
+        _go_on(shard, transactional_id, shard.transactions[transactional_id], ending)
+
+
+def _codes(response: Any, producer_id: int) -> Iterator[tuple[TopicPartition, int]]:
+    for marker in response.markers:
+        if marker.producer_id == producer_id:
+            for topic in marker.topics:
+                for row in topic.partitions:
+                    yield TopicPartition(topic.name, row.partition_index), row.error_code
+
+
+def retry_due(shard: Shard) -> None:
+    for transactional_id in sorted(shard.waiting):
+        ending = shard.endings[transactional_id]
+        if ending.due_ms is not None and ending.due_ms <= shard.mono_ms:
+            _drop_deleted(shard, ending)
+            _go_on(shard, transactional_id, shard.transactions[transactional_id], ending)
+
+
+def resume(shard: Shard) -> None:
+    """The log was read: carry out what it says is decided."""
+    for transactional_id, txn in shard.transactions.items():
+        if txn.is_ending:
+            carry_out(shard, transactional_id, txn)
+
+
+def forget_topics(shard: Shard, topics: Collection[str]) -> None:
+    """Ends that wait for the markers of deleted topics go on without them."""
+    for transactional_id, ending in list(shard.endings.items()):
+        before = len(ending.left)
+        ending.left = {one for one in ending.left if one.topic not in topics}
+        if before and not ending.left:
+            _go_on(shard, transactional_id, shard.transactions[transactional_id], ending)

@@ -1,0 +1,112 @@
+"""The machine of one shard (`contracts.ServiceMachine`): dispatches requests, folds the log, lets time pass. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from typing import Any, Final
+
+from logkernel.contracts import ClusterView, Decision, RequestContext
+from logkernel.requests import producers as producer_requests
+from logkernel.requests import transactions as requests
+from logkernel.vocabulary import Record
+
+from . import ending, listing, partitions, producers
+from .records import decode_key
+from .settings import TransactionSettings
+from .shard import Shard
+from .state import Transaction
+
+Handler = Callable[[Shard, Any, RequestContext, int], None]
+
+HANDLERS: Final[Mapping[type, Handler]] = {
+    producer_requests.InitProducerIdRequest: producers.on_init,
+    requests.AddPartitionsToTxnRequest: partitions.on_add_partitions,
+    requests.AddOffsetsToTxnRequest: partitions.on_add_offsets,
+    requests.EndTxnRequest: ending.on_end,
+    requests.DescribeTransactionsRequest: listing.on_describe,
+    requests.ListTransactionsRequest: listing.on_list,
+}
+
+TOMBSTONES_AT_ONCE: Final = 1_000
+"""Expired ids that one turn forgets; the others follow in the next."""
+
+
+class TransactionsMachine:
+    """The transactional ids of one partition of __transaction_state."""
+
+    __slots__ = ("_shard",)
+
+    def __init__(self, number: int, settings: TransactionSettings, cluster: ClusterView) -> None:
+        self._shard = Shard(number, settings, cluster)
+
+    @property
+    def transactions(self) -> Mapping[str, Transaction]:
+        """To look at."""
+        return self._shard.transactions
+
+    def on_request(
+        self, request: Any, context: RequestContext, ticket: int, wall_ms: int, mono_ms: int
+    ) -> Decision:
+        """Raises TypeError for a request that is not of this family."""
+        handler = HANDLERS.get(type(request))
+        if handler is None:
+            raise TypeError(f"transactions do not answer {type(request).__name__}")
+        self._shard.begin(wall_ms, mono_ms)
+        handler(self._shard, request, context, ticket)
+        return self._shard.finish()
+
+    def on_response(self, token: Any, response: Any, wall_ms: int, mono_ms: int) -> Decision:
+        self._shard.begin(wall_ms, mono_ms)
+        ending.on_markers(self._shard, token, response)
+        return self._shard.finish()
+
+    def on_topics_changed(self, topics: Collection[str], wall_ms: int, mono_ms: int) -> Decision:
+        return Decision()
+
+    def on_topics_deleted(self, topics: Collection[str], wall_ms: int, mono_ms: int) -> Decision:
+        """What is Ongoing keeps them, as in Kafka: a marker in a topic made anew ends nothing there."""
+        self._shard.begin(wall_ms, mono_ms)
+        ending.forget_topics(self._shard, topics)
+        return self._shard.finish()
+
+    def replay(self, record: Record) -> None:
+        """Records of kinds that are not ours are passed over. Raises `CorruptMessage` for ours that cannot be read."""
+        if record.key is None:
+            return
+        transactional_id = decode_key(record.key)
+        if transactional_id is not None:
+            self._shard.fold(transactional_id, record)
+
+    def on_loaded(self, wall_ms: int, mono_ms: int) -> Decision:
+        """Ends that were decided are carried out; timers start."""
+        self._shard.begin(wall_ms, mono_ms)
+        ending.resume(self._shard)
+        return self._shard.finish()
+
+    def on_timer(self, wall_ms: int, mono_ms: int) -> Decision:
+        """Everything whose time has come."""
+        shard = self._shard
+        shard.begin(wall_ms, mono_ms)
+        ending.retry_due(shard)
+        if shard.abort_due_ms is not None and shard.abort_due_ms <= mono_ms:
+            shard.abort_due_ms = None
+            ending.abort_timed_out(shard)
+        if shard.expire_due_ms is not None and shard.expire_due_ms <= mono_ms:
+            shard.expire_due_ms = None
+            _expire(shard)
+        return shard.finish()
+
+    def next_deadline(self) -> int | None:
+        shard = self._shard
+        due = [shard.endings[name].due_ms for name in shard.waiting]
+        return min((one for one in (*due, shard.abort_due_ms, shard.expire_due_ms) if one is not None), default=None)
+
+
+def _expire(shard: Shard) -> None:
+    """Ids that nobody used for long get their tombstones."""
+    expiration_ms = shard.settings.expiration_ms
+    old = [name for name, txn in shard.transactions.items() if txn.has_expired(shard.wall_ms, expiration_ms)]
+    for name in old[:TOMBSTONES_AT_ONCE]:
+        shard.append_tombstone(name)
+    if len(old) > TOMBSTONES_AT_ONCE:
+        shard.expire_due_ms = shard.mono_ms + 1

@@ -1,0 +1,123 @@
+"""AddPartitionsToTxn and AddOffsetsToTxn: what takes part in a transaction, so that its end is marked there.
+
+Nothing is written to a partition in a transaction's name before the coordinator's log says that it takes part: else an
+end could miss it, and its readers would wait for ever. A leader that is not sure asks by `verify_only`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Final
+
+from logkernel.contracts import RequestContext
+from logkernel.errors import (
+    InvalidProducerIdMapping,
+    InvalidRequest,
+    OperationNotAttempted,
+    TopicAuthorizationFailed,
+    TransactionAbortable,
+    UnknownTopicOrPartition,
+)
+from logkernel.requests.sharding import shard_of
+from logkernel.requests.transactions import (
+    AddOffsetsToTxnRequest,
+    AddOffsetsToTxnResponse,
+    AddPartitionsToTxnPartitionResult,
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnResponse,
+    AddPartitionsToTxnResult,
+    AddPartitionsToTxnTopicResult,
+    AddPartitionsToTxnTransaction,
+)
+from logkernel.vocabulary import TopicPartition
+
+from .shard import TOPIC, Shard
+from .state import V2, State
+
+OFFSETS_TOPIC: Final = "__consumer_offsets"
+INTERNAL_TOPICS: Final = frozenset((OFFSETS_TOPIC, TOPIC, "__share_group_state"))
+
+
+def result_of(
+    asked: AddPartitionsToTxnTransaction, code_of: Callable[[TopicPartition], int]
+) -> AddPartitionsToTxnResult:
+    topics = [
+        AddPartitionsToTxnTopicResult(
+            topic.name,
+            [
+                AddPartitionsToTxnPartitionResult(number, code_of(TopicPartition(topic.name, number)))
+                for number in topic.partitions
+            ],
+        )
+        for topic in asked.topics
+    ]
+    return AddPartitionsToTxnResult(asked.transactional_id, topics)
+
+
+def on_add_partitions(shard: Shard, request: AddPartitionsToTxnRequest, context: RequestContext, ticket: int) -> None:
+    """One transaction a shard's part (`TransactionsService.split`)."""
+    by_broker = context.internal or "transactions_v2" in context.capabilities
+    (asked,) = request.transactions
+    result = _add(shard, asked, by_broker)
+    shard.answer(ticket, AddPartitionsToTxnResponse(results_by_transaction=[result]))
+
+
+def _add(shard: Shard, asked: AddPartitionsToTxnTransaction, by_broker: bool) -> AddPartitionsToTxnResult:
+    partitions = [TopicPartition(topic.name, number) for topic in asked.topics for number in topic.partitions]
+    faults = {one: code for one in partitions if (code := _fault(shard, one, by_broker))}
+    if faults:
+        return result_of(asked, lambda one: faults.get(one, OperationNotAttempted.code))
+    if not asked.transactional_id:
+        return result_of(asked, lambda _: InvalidRequest.code)
+    if asked.verify_only:
+        found = _verify(shard, asked, partitions)
+        return result_of(asked, found.__getitem__)
+    version = V2 if by_broker else 0
+    code = add(shard, asked.transactional_id, asked.producer_id, asked.producer_epoch, partitions, version)
+    return result_of(asked, lambda _: code)
+
+
+def _fault(shard: Shard, one: TopicPartition, by_broker: bool) -> int:
+    """Clients do not write to internal topics; brokers do in their name."""
+    if one.topic in INTERNAL_TOPICS and not by_broker:
+        return TopicAuthorizationFailed.code
+    count = shard.cluster.partition_count(one.topic)
+    return 0 if count is not None and 0 <= one.partition < count else UnknownTopicOrPartition.code
+
+
+def _verify(
+    shard: Shard, asked: AddPartitionsToTxnTransaction, partitions: Iterable[TopicPartition]
+) -> dict[TopicPartition, int]:
+    txn = shard.transactions.get(asked.transactional_id)
+    code = InvalidProducerIdMapping.code if txn is None else txn.judge(asked.producer_id, asked.producer_epoch)
+    if txn is None or code:
+        return dict.fromkeys(partitions, code)
+    return {one: 0 if one in txn.partitions else TransactionAbortable.code for one in partitions}
+
+
+def add(
+    shard: Shard,
+    transactional_id: str,
+    producer_id: int,
+    epoch: int,
+    partitions: Iterable[TopicPartition],
+    client_version: int,
+) -> int:
+    """Error code, 0 when they take part (once this decision is committed)."""
+    if not transactional_id:
+        return InvalidRequest.code
+    txn = shard.transactions.get(transactional_id)
+    if txn is None:
+        return InvalidProducerIdMapping.code
+    code = txn.judge(producer_id, epoch)
+    if code == 0 and not (txn.state is State.ONGOING and txn.partitions.issuperset(partitions)):
+        shard.append(transactional_id, txn.add(partitions, shard.wall_ms, client_version))
+    return code
+
+
+def on_add_offsets(shard: Shard, request: AddOffsetsToTxnRequest, context: RequestContext, ticket: int) -> None:
+    """The partition of __consumer_offsets that keeps the group takes part."""
+    count = shard.cluster.partition_count(OFFSETS_TOPIC) or shard.settings.offsets_partitions
+    partition = TopicPartition(OFFSETS_TOPIC, shard_of(request.group_id, count))
+    code = add(shard, request.transactional_id, request.producer_id, request.producer_epoch, [partition], 0)
+    shard.answer(ticket, AddOffsetsToTxnResponse(error_code=code))

@@ -1,0 +1,145 @@
+"""The service: which shard a request belongs to, and how the answers of its parts are put together.
+
+InitProducerId without a transactional id has no shard: it gets a producer id that was never given before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+from logkernel.contracts import ClusterView, RequestContext
+from logkernel.errors import (
+    CoordinatorNotAvailable,
+    InvalidRequest,
+    KafkaError,
+    KafkaStorageError,
+    MessageTooLarge,
+    NotCoordinator,
+    NotEnoughReplicas,
+    NotEnoughReplicasAfterAppend,
+    NotLeaderOrFollower,
+    RecordListTooLarge,
+    RequestTimedOut,
+    UnknownServerError,
+    UnknownTopicOrPartition,
+)
+from logkernel.requests.producers import InitProducerIdRequest, InitProducerIdResponse
+from logkernel.requests.sharding import shard_of
+from logkernel.requests.transactions import (
+    AddOffsetsToTxnRequest,
+    AddOffsetsToTxnResponse,
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnResponse,
+    DescribeTransactionsRequest,
+    DescribeTransactionsResponse,
+    EndTxnRequest,
+    EndTxnResponse,
+    ListTransactionsRequest,
+    ListTransactionsResponse,
+    TransactionState,
+)
+
+from .machine import TransactionsMachine
+from .partitions import result_of
+from .records import fits
+from .settings import TransactionSettings
+from .state import NO_EPOCH, NO_PRODUCER
+
+APPEND_FAULTS: Final[Mapping[int, int]] = {
+    UnknownTopicOrPartition.code: CoordinatorNotAvailable.code,
+    NotEnoughReplicas.code: CoordinatorNotAvailable.code,
+    NotEnoughReplicasAfterAppend.code: CoordinatorNotAvailable.code,
+    RequestTimedOut.code: CoordinatorNotAvailable.code,
+    NotLeaderOrFollower.code: NotCoordinator.code,
+    KafkaStorageError.code: NotCoordinator.code,
+    MessageTooLarge.code: UnknownServerError.code,
+    RecordListTooLarge.code: UnknownServerError.code,
+}
+"""What went wrong with our log → what a client is told, so that it looks for the coordinator again or gives up."""
+
+
+class TransactionsService:
+    def __init__(self, settings: TransactionSettings, cluster: ClusterView) -> None:
+        self._settings = settings
+        self._cluster = cluster
+
+    def machine(self, shard: int, ids: Callable[[], str]) -> TransactionsMachine:
+        return TransactionsMachine(shard, self._settings, self._cluster)
+
+    # ------------------------------------------------------------ split and join
+
+    def split(self, request: Any, shards: int) -> Sequence[tuple[int, Any]]:
+        """A part a transactional id; ListTransactions asks every shard. What has no usable id is left to `join`."""
+        match request:
+            case ListTransactionsRequest():
+                return [(shard, request) for shard in range(shards)]
+            case DescribeTransactionsRequest():
+                names = request.transactional_ids
+                return [(shard_of(name, shards), DescribeTransactionsRequest([name])) for name in names]
+            case AddPartitionsToTxnRequest():
+                return [
+                    (shard_of(one.transactional_id, shards), AddPartitionsToTxnRequest([one]))
+                    for one in request.transactions
+                ]
+            case InitProducerIdRequest() if _is_half_known(request):
+                return ()
+        usable = request.transactional_id and fits(request.transactional_id)
+        return [(shard_of(request.transactional_id, shards), request)] if usable else ()
+
+    def join(self, request: Any, responses: Sequence[Any], context: RequestContext) -> Any:
+        match request:
+            case ListTransactionsRequest():
+                return _join_lists(responses)
+            case DescribeTransactionsRequest():
+                rows = [row for response in responses for row in response.transaction_states]
+                return DescribeTransactionsResponse(transaction_states=rows)
+            case AddPartitionsToTxnRequest():
+                results = [row for response in responses for row in response.results_by_transaction]
+                return AddPartitionsToTxnResponse(results_by_transaction=results)
+            case InitProducerIdRequest() if request.transactional_id is None and not _is_half_known(request):
+                return self._idempotent()
+        return responses[0] if responses else self.refusal(request, InvalidRequest.code)
+
+    def _idempotent(self) -> InitProducerIdResponse:
+        try:
+            return InitProducerIdResponse(producer_id=self._cluster.next_producer_id(), producer_epoch=0)
+        except KafkaError as error:
+            return InitProducerIdResponse(error_code=error.code, producer_id=NO_PRODUCER, producer_epoch=NO_EPOCH)
+
+    # ------------------------------------------------------------ refusal
+
+    def refusal(self, request: Any, code: int) -> Any:
+        """The answer for a request whose records could not be kept, or whose shard cannot be asked."""
+        told = APPEND_FAULTS.get(code, code)
+        match request:
+            case InitProducerIdRequest():
+                return InitProducerIdResponse(error_code=told, producer_id=NO_PRODUCER, producer_epoch=NO_EPOCH)
+            case AddPartitionsToTxnRequest():
+                results = [result_of(one, lambda _: told) for one in request.transactions]
+                return AddPartitionsToTxnResponse(results_by_transaction=results)
+            case AddOffsetsToTxnRequest():
+                return AddOffsetsToTxnResponse(error_code=told)
+            case EndTxnRequest():
+                return EndTxnResponse(error_code=told)
+            case DescribeTransactionsRequest():
+                rows = [TransactionState(told, name) for name in request.transactional_ids]
+                return DescribeTransactionsResponse(transaction_states=rows)
+            case ListTransactionsRequest():
+                return ListTransactionsResponse(error_code=told)
+        raise TypeError(f"transactions do not answer {type(request).__name__}")
+
+
+def _is_half_known(request: InitProducerIdRequest) -> bool:
+    """A producer names both its id and its epoch, or neither."""
+    return (request.producer_id == NO_PRODUCER) != (request.producer_epoch == NO_EPOCH)
+
+
+def _join_lists(responses: Sequence[ListTransactionsResponse]) -> ListTransactionsResponse:
+    """Every shard has judged the same filters; the first fault is told."""
+    fault = next((response for response in responses if response.error_code), None)
+    if fault is not None:
+        return fault
+    rows = [row for response in responses for row in response.transaction_states]
+    unknown = responses[0].unknown_state_filters if responses else []
+    return ListTransactionsResponse(unknown_state_filters=unknown, transaction_states=rows)

@@ -1,0 +1,129 @@
+"""All transactional ids of one partition of __transaction_state, and what the event under way asks the host to do."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from attrs import define
+
+from logkernel.contracts import ClusterView, Decision
+from logkernel.vocabulary import Record, TopicPartition
+
+from .records import decode_value, encode_key, encode_value
+from .settings import TransactionSettings
+from .state import State, Transaction
+
+TOPIC: Final = "__transaction_state"
+FEATURE: Final = "transaction.version"
+
+
+@define(eq=False)
+class Ending:
+    """Soft: the way of one decided end. Lost with the machine, and begun anew by the next."""
+
+    producer_id: int
+    epoch: int
+    left: set[TopicPartition]
+    """Partitions whose marker is not known to be written."""
+    attempts: int = 0
+    due_ms: int | None = None
+    """Monotonic time of the next attempt; None while one is under way."""
+
+
+class Shard:
+    """The parts of the machine share this: transactions, the two clocks' readings, and the decision in the making."""
+
+    __slots__ = (
+        "_decided",
+        "abort_due_ms",
+        "cluster",
+        "endings",
+        "expire_due_ms",
+        "mono_ms",
+        "number",
+        "ongoing",
+        "out",
+        "settings",
+        "transactions",
+        "waiting",
+        "wall_ms",
+    )
+
+    def __init__(self, number: int, settings: TransactionSettings, cluster: ClusterView) -> None:
+        self.number = number
+        self.settings = settings
+        self.cluster = cluster
+        self.transactions: dict[str, Transaction] = {}
+        self.ongoing: set[str] = set()
+        """Ids of exactly those `transactions` that are Ongoing."""
+        self.endings: dict[str, Ending] = {}
+        """Of exactly those `transactions` that are Prepare."""
+        self.waiting: set[str] = set()
+        """Ids of exactly those `endings` that have a `due_ms`."""
+        self.abort_due_ms: int | None = None
+        self.expire_due_ms: int | None = None
+        self._decided: dict[tuple[bytes, bytes], Transaction] = {}
+        """What was decided and not replayed yet: it knows `last_epoch`, which the record does not."""
+        self.wall_ms = 0
+        self.mono_ms = 0
+        self.out = Decision()
+
+    def begin(self, wall_ms: int, mono_ms: int) -> None:
+        self.wall_ms, self.mono_ms, self.out = wall_ms, mono_ms, Decision()
+
+    def finish(self) -> Decision:
+        if self.abort_due_ms is None and (self.ongoing or self.out.records):
+            self.abort_due_ms = self.mono_ms + self.settings.abort_interval_ms
+        if self.expire_due_ms is None and (self.transactions or self.out.records):
+            self.expire_due_ms = self.mono_ms + self.settings.expiration_interval_ms
+        out, self.out = self.out, Decision()
+        return out
+
+    @property
+    def level(self) -> int:
+        """The finalized `transaction.version`."""
+        return self.cluster.feature_level(FEATURE)
+
+    @property
+    def coordinator_epoch(self) -> int:
+        """The epoch in which this shard's log is led: markers of an older one are refused."""
+        return self.cluster.leader_epoch(TOPIC, self.number) or 0
+
+    # ------------------------------------------------------------ what the host is asked to do
+
+    def append(self, transactional_id: str, txn: Transaction) -> None:
+        key, value = encode_key(transactional_id), encode_value(txn, self.level)
+        self._decided[key, value] = txn
+        self.out.records.append(Record(key, value, timestamp_ms=self.wall_ms))
+
+    def append_tombstone(self, transactional_id: str) -> None:
+        self.out.records.append(Record(encode_key(transactional_id), None, timestamp_ms=self.wall_ms))
+
+    def answer(self, ticket: int, response: Any) -> None:
+        """Every answer waits for what was appended before it: even a refusal may rest on that."""
+        self.out.answers.append((ticket, response))
+
+    def send(self, token: Any, request: Any) -> None:
+        self.out.sends.append((token, request))
+
+    # ------------------------------------------------------------ replay
+
+    def fold(self, transactional_id: str, record: Record) -> None:
+        assert record.key is not None
+        if record.value is None:
+            self.transactions.pop(transactional_id, None)
+            self.ongoing.discard(transactional_id)
+            return
+        txn = self._decided.pop((record.key, record.value), None) or decode_value(record.value)
+        self.transactions[transactional_id] = txn
+        if txn.state is State.ONGOING:
+            self.ongoing.add(transactional_id)
+        else:
+            self.ongoing.discard(transactional_id)
+        if not txn.is_ending:
+            self.endings.pop(transactional_id, None)
+            self.waiting.discard(transactional_id)
+
+    def view(self) -> Mapping[str, Transaction]:
+        return self.transactions
