@@ -30,7 +30,8 @@ ALL = [
     for version in range(3 if row.name == "Produce" else row.min_version, row.max_version + 1)
 ]
 UNTOUCHED = {  # the forms of old versions, which the transport turns into the newest
-    "FindCoordinator": 4, "LeaveGroup": 3, "OffsetFetch": 8, "DeleteTopics": 6, "AddPartitionsToTxn": 4, "ListTransactions": 2,
+    "FindCoordinator": 4, "LeaveGroup": 3, "OffsetFetch": 8, "DeleteTopics": 6,
+    "AddPartitionsToTxn": 4, "ListTransactions": 2,
 }  # fmt: skip
 
 

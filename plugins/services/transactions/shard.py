@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, Final
 
-from attrs import define
+from attrs import define, evolve
 
 from logkernel.contracts import ClusterView, Decision
 from logkernel.vocabulary import Record, TopicPartition
 
 from .records import decode_value, encode_key, encode_value
 from .settings import TransactionSettings
-from .state import State, Transaction
+from .state import NO_EPOCH, State, Transaction
 
 TOPIC: Final = "__transaction_state"
 FEATURE: Final = "transaction.version"
@@ -35,7 +34,7 @@ class Shard:
     """The parts of the machine share this: transactions, the two clocks' readings, and the decision in the making."""
 
     __slots__ = (
-        "_decided",
+        "_last_epochs",
         "abort_due_ms",
         "cluster",
         "endings",
@@ -63,8 +62,8 @@ class Shard:
         """Ids of exactly those `endings` that have a `due_ms`."""
         self.abort_due_ms: int | None = None
         self.expire_due_ms: int | None = None
-        self._decided: dict[tuple[bytes, bytes], Transaction] = {}
-        """What was decided and not replayed yet: it knows `last_epoch`, which the record does not."""
+        self._last_epochs: dict[tuple[bytes, bytes], int] = {}
+        """(key, value) of records that were decided and not replayed yet → `last_epoch`, which they do not hold."""
         self.wall_ms = 0
         self.mono_ms = 0
         self.out = Decision()
@@ -94,7 +93,8 @@ class Shard:
 
     def append(self, transactional_id: str, txn: Transaction) -> None:
         key, value = encode_key(transactional_id), encode_value(txn, self.level)
-        self._decided[key, value] = txn
+        if txn.last_epoch != NO_EPOCH:
+            self._last_epochs[key, value] = txn.last_epoch
         self.out.records.append(Record(key, value, timestamp_ms=self.wall_ms))
 
     def append_tombstone(self, transactional_id: str) -> None:
@@ -115,7 +115,10 @@ class Shard:
             self.transactions.pop(transactional_id, None)
             self.ongoing.discard(transactional_id)
             return
-        txn = self._decided.pop((record.key, record.value), None) or decode_value(record.value)
+        txn = decode_value(record.value)
+        last_epoch = self._last_epochs.pop((record.key, record.value), NO_EPOCH)
+        if last_epoch != NO_EPOCH:
+            txn = evolve(txn, last_epoch=last_epoch)
         self.transactions[transactional_id] = txn
         if txn.state is State.ONGOING:
             self.ongoing.add(transactional_id)
@@ -124,6 +127,3 @@ class Shard:
         if not txn.is_ending:
             self.endings.pop(transactional_id, None)
             self.waiting.discard(transactional_id)
-
-    def view(self) -> Mapping[str, Transaction]:
-        return self.transactions
