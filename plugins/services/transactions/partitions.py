@@ -81,8 +81,15 @@ def _fault(shard: Shard, one: TopicPartition, by_broker: bool) -> int:
     """Clients do not write to internal topics; brokers do in their name."""
     if one.topic in INTERNAL_TOPICS and not by_broker:
         return TopicAuthorizationFailed.code
-    count = shard.cluster.partition_count(one.topic)
-    return 0 if count is not None and 0 <= one.partition < count else UnknownTopicOrPartition.code
+    return 0 if 0 <= one.partition < _count(shard, one.topic) else UnknownTopicOrPartition.code
+
+
+def _count(shard: Shard, topic: str) -> int:
+    """Partitions of a topic; that of the groups' offsets is created by their first write, which may be this one."""
+    known = shard.cluster.partition_count(topic)
+    if known is None:
+        return shard.settings.offsets_partitions if topic == OFFSETS_TOPIC else 0
+    return known
 
 
 def _verify(
@@ -117,7 +124,6 @@ def add(
 
 def on_add_offsets(shard: Shard, request: AddOffsetsToTxnRequest, context: RequestContext, ticket: int) -> None:
     """The partition of __consumer_offsets that keeps the group takes part."""
-    count = shard.cluster.partition_count(OFFSETS_TOPIC) or shard.settings.offsets_partitions
-    partition = TopicPartition(OFFSETS_TOPIC, shard_of(request.group_id, count))
+    partition = TopicPartition(OFFSETS_TOPIC, shard_of(request.group_id, _count(shard, OFFSETS_TOPIC)))
     code = add(shard, request.transactional_id, request.producer_id, request.producer_epoch, [partition], 0)
     shard.answer(ticket, AddOffsetsToTxnResponse(error_code=code))

@@ -152,6 +152,8 @@ class World:
             record.offset = len(self.log)
             self.log.append(record)
             self.machine.replay(record)
+        for ticket, response in decision.replies:
+            self._deliver(ticket, response)
         self.under_way.append((decision, len(self.log)))
         if self.hold_commits:
             self.release()
@@ -170,7 +172,7 @@ class World:
         """Let out what waited for records that are committed now."""
         while self.under_way and self.under_way[0][1] <= self.committed:
             decision, _ = self.under_way.popleft()
-            for ticket, response in [*decision.replies, *decision.answers]:
+            for ticket, response in decision.answers:
                 self._deliver(ticket, response)
             self.sends.extend(decision.sends)
         if not self.hold_sends:

@@ -270,6 +270,11 @@ def test_offsets_topic_that_is_not_there_yet(world: Any) -> None:
     assert world.add_offsets(who, "my-group") == 0
     assert world.end(who) == 0
     assert world.state == "CompleteCommit", "nothing was written, so nothing is marked"
+    assert world.add(who, ("__consumer_offsets", 12), internal=True) == 0, "its first record may be this one's"
+    assert world.add(who, ("__consumer_offsets", 50), internal=True) == UNKNOWN_TOPIC
+    world.cluster.topics["__consumer_offsets"] = 50
+    assert world.end(who) == 0
+    assert world.marks() == [("__consumer_offsets-12", 0, True)]
 
 
 def test_what_takes_part_already_is_not_written_again(world: Any) -> None:
