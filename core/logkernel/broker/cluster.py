@@ -45,8 +45,9 @@ class Cluster:
         return replica.log.start_offset, leader.last_stable_offset(), leader.high_watermark
 
     def leader_epoch(self, topic: str, partition: int) -> int | None:
+        """Not below what the log holds: one that a Kafka left may have had later leaders than ours."""
         replica = self._broker.replicas.get((topic, partition))
-        return None if replica is None else replica.leader.leader_epoch
+        return None if replica is None else max(replica.leader.leader_epoch, replica.log.epochs.latest)
 
     def next_producer_id(self) -> int:
         return self._broker.admin.next_producer_id()

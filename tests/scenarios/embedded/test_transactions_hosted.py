@@ -73,6 +73,17 @@ def test_its_log_and_feature() -> None:
         assert broker.cluster.leader_epoch("nothing", 0) is None
 
 
+def test_a_log_that_a_kafka_left_may_hold_later_epochs_than_ours() -> None:
+    """The markers that its last leader wrote name that epoch, and partitions refuse older ones."""
+    with logkernel.open() as log:
+        init(log)
+        broker = log._broker
+        logs = [one for name, one in broker.replicas.items() if name[0] == "__transaction_state"]
+        (replica,) = [one for one in logs if one.log.end_offset]
+        replica.log.epochs.assign(7, replica.log.end_offset)
+        assert broker.cluster.leader_epoch(*replica.name) == 7
+
+
 def test_without_it_the_core_serves_idempotent_producers() -> None:
     with embedded(block=BLOCKED) as log:
         assert init(log, None)[0] == 0
