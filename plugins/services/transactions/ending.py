@@ -4,7 +4,7 @@
                               ▲        │ some not
                               └────────┘ after a pause
 
-Markers are safe to repeat: a machine that finds a Prepare in its log sends them all again.
+Markers are safe to repeat: a machine that finds a Prepare in its log sends them all again, a moment later.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ def abort_timed_out(shard: Shard) -> None:
 
 
 def carry_out(shard: Shard, transactional_id: str, prepared: Transaction) -> None:
-    """Begin with a Prepare that this decision appends, or that the log holds."""
+    """Begin with a Prepare that this decision appends."""
     ending = Ending(prepared.producer_id, prepared.epoch, set(prepared.partitions))
     shard.endings[transactional_id] = ending
     _drop_deleted(shard, ending)
@@ -181,10 +181,16 @@ def retry_due(shard: Shard) -> None:
 
 
 def resume(shard: Shard) -> None:
-    """The log was read: carry out what it says is decided."""
+    """The log was read: carry out what it says is decided.
+
+    After a pause, for this may be the machine that follows a failed append: else one that fails for long would keep the
+    broker busy with nothing else.
+    """
     for transactional_id, txn in shard.transactions.items():
         if txn.is_ending:
-            carry_out(shard, transactional_id, txn)
+            ending = Ending(txn.producer_id, txn.epoch, set(txn.partitions), due_ms=shard.mono_ms + FIRST_PAUSE_MS)
+            shard.endings[transactional_id] = ending
+            shard.waiting.add(transactional_id)
 
 
 def forget_topics(shard: Shard, topics: Collection[str]) -> None:

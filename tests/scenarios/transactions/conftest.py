@@ -90,6 +90,8 @@ class World:
     """Markers wait for `carry`."""
     fail_next: int = 0
     """Error code with which the next append fails at once."""
+    fail_all: int = 0
+    """As `fail_next`, for all appends."""
     marker_codes: dict[TopicPartition, list[int]] = field(factory=dict)
     """Error codes with which a partition answers its next markers."""
     accept: Callable[[Any, TopicPartition], int] | None = None
@@ -101,6 +103,7 @@ class World:
 
     def __attrs_post_init__(self) -> None:
         self.log: list[Record] = []
+        self.failures = 0
         self.decided: list[Record] = []
         """The records of the request that came last."""
         self.unseen: set[int] = set()
@@ -145,8 +148,9 @@ class World:
         self.load()
 
     def run(self, decision: Decision) -> None:
-        if decision.records and self.fail_next:
-            self.fail(self.fail_next)
+        if decision.records and (self.fail_next or self.fail_all):
+            self.failures += 1
+            self.fail(self.fail_next or self.fail_all)
             return
         for record in decision.records:
             record.offset = len(self.log)
@@ -297,7 +301,7 @@ class World:
         asked = {token for token, _ in self.sends} | set(self.at_hand)
         asked |= {token for held, _ in self.under_way for token, _ in held.sends}
         for name, ending in shard.endings.items():
-            assert ending.left
+            assert ending.left or ending.due_ms is not None
             on_its_way = (name, ending.producer_id, ending.epoch) in asked
             assert on_its_way or ending.due_ms is not None, f"nobody carries {name} out"
 

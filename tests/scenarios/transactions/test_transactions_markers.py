@@ -123,6 +123,7 @@ def test_what_was_decided_is_carried_out_after_a_crash(world: Any, committed: bo
     after = world.end(who, committed, v2=True)
     world.hold_sends = False
     world.crash()
+    world.after(100)
     assert world.marks() == [("bills-1", 1, committed), ("orders-0", 1, committed)]
     assert world.states()[-1] == ("CompleteCommit" if committed else "CompleteAbort")
     assert world.end(who, committed, v2=True) == after
@@ -134,6 +135,7 @@ def test_a_crash_among_the_markers_writes_them_again(world: Any) -> None:
     world.end(who)
     assert world.marks() == [("orders-0", 0, True)]
     world.crash()
+    world.after(100)
     assert world.marks() == [("bills-1", 0, True), ("orders-0", 0, True)]
     assert world.machine._shard.coordinator_epoch == 1
 
@@ -216,9 +218,27 @@ def test_a_complete_that_cannot_be_kept_is_carried_out_anew(world: Any) -> None:
     world.fail_next = 19
     world.hold_sends = False
     world.carry()
+    assert world.state == "PrepareCommit"
+    world.after(100)
     assert world.state == "CompleteCommit"
     assert world.marks() == sorted([("bills-1", 0, True), ("orders-0", 0, True)] * 2)
     assert world.states()[-2:] == ["PrepareCommit", "CompleteCommit"]
+
+
+def test_a_log_that_fails_for_long_does_not_keep_the_broker_busy(world: Any) -> None:
+    who = begun(world)
+    world.hold_sends = True
+    world.end(who)
+    world.fail_all, world.hold_sends = 19, False
+    world.carry()
+    world.after(1_000)
+    assert world.failures == 11, "at first, and every 100 ms"
+    del world.cluster.topics["orders"], world.cluster.topics["bills"]
+    world.after(1_000)
+    assert world.failures == 21
+    world.fail_all = 0
+    world.after(100)
+    assert world.state == "CompleteCommit"
 
 
 # ---------------------------------------------------------------- for those who operate

@@ -298,6 +298,7 @@ def test_a_crash_at_any_record_is_carried_through(make_world: Any, seed: int) ->
         world.cluster.level = history.world.cluster.level
         world.log[:] = log[:length]
         world.crash()
+        world.after(100)
         assert not world.machine._shard.endings
         before = list(world.log)
         world.crash()
