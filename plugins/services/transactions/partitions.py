@@ -111,8 +111,6 @@ def add(
     client_version: int,
 ) -> int:
     """Error code, 0 when they take part (once this decision is committed)."""
-    if not transactional_id:
-        return InvalidRequest.code
     txn = shard.transactions.get(transactional_id)
     if txn is None:
         return InvalidProducerIdMapping.code

@@ -65,5 +65,7 @@ public class GoldenTransactions {
         fresh(4004, 32766, TransactionState.COMPLETE_COMMIT, TransactionVersion.TV_2);
         step("rotate", m.prepareProducerIdRotation(5002L, 45000, 3000L, true));
         step("rotate-retry", m.prepareIncrementProducerEpoch(45000, Optional.of((short) 32766), 3500L));
+        fresh(4005, 7, TransactionState.EMPTY, TransactionVersion.TV_2);
+        step("wide-add", m.prepareAddPartitions(Set.of(new TopicPartition("x".repeat(200), 100000)), 3000L, TransactionVersion.TV_2));
     }
 }

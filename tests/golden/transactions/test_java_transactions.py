@@ -88,6 +88,7 @@ LIVES = [
     *zip(named("full-"), used_up(), [2] * 99, strict=False),
     *zip(named("last-"), fenced_when_used_up(), [2] * 99, strict=False),
     *zip(named("rotate"), rotated(), [2] * 99, strict=False),
+    ("wide-add", Transaction(State.EMPTY, 4005, 7, 60_000).add([TopicPartition("x" * 200, 100_000)], 3_000, 2), 2),
 ]
 
 

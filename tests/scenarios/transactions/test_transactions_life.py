@@ -369,6 +369,17 @@ def test_nothing_is_aborted_before_its_time_or_when_it_has_ended(world: Any) -> 
     assert world.state == "CompleteCommit"
 
 
+def test_what_cannot_be_aborted_for_want_of_a_producer_id_is_aborted_later(world: Any, use_up: Any) -> None:
+    world.add(world.init(timeout_ms=SECOND))
+    use_up(world)
+    world.cluster.ids_fail = CoordinatorLoadInProgress()
+    world.after(20 * SECOND)
+    assert world.state == "Ongoing"
+    world.cluster.ids_fail = None
+    world.after(10 * SECOND)
+    assert (world.state, world.txn().producer_id) == ("CompleteAbort", 4001)
+
+
 def test_many_are_aborted_in_turns(make_world: Any) -> None:
     world = make_world()
     world.check = lambda: None
