@@ -203,9 +203,9 @@ class Broker:
         """
         name = type(request).__name__
         handler = self._handlers.get(name)
-        if handler is None:
-            handler = self._handlers[name] = self._find_handler(name)
         try:
+            if handler is None:
+                handler = self._handlers[name] = self._find_handler(name)
             handler(self, request, context, answer)
         except (KafkaError, OSError) as error:
             log.error("request refused: request=%s error=%s", name, error, exc_info=True)

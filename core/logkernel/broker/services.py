@@ -157,6 +157,8 @@ class Shard:
     def _send(self, token: Any, request: Any) -> None:
         """Put a request to the broker; its answer is an event of this machine, if it is still the one that asked."""
         machine, broker = self.machine, self.host.broker
+        if isinstance(machine, TransactionalMachine):
+            self._make_log()
 
         def heard(response: Any) -> None:
             if self.machine is machine:
@@ -165,6 +167,13 @@ class Shard:
 
         context = RequestContext(client_id=f"service-{self.host.declared.name}", internal=True)
         broker.soon(lambda: broker.submit(request, context, lambda response: broker.soon(lambda: heard(response))))
+
+    def _make_log(self) -> None:
+        """A coordinator may be asked for this very log, which must be there then, though nothing was written yet."""
+        try:
+            self.host.writable(self.number)
+        except (KafkaError, OSError) as error:
+            log.error("topic not created: service=%s error=%s", self.host.declared.name, error)
 
     def _append(self, decision: Decision) -> None:
         clock = self.host.broker.clock
