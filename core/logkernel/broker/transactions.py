@@ -148,7 +148,7 @@ class Verifications:
 
     def _must_ask(self, write: Write, terms: Terms) -> bool:
         """Write it, or let it wait; whether it is the first that waits."""
-        if write.transactional:
+        if write.transactional and not self._is_gone(write):
             behind = self._waiting.get(write.key)
             if behind is not None:
                 write.data = bytearray(write.data)
@@ -162,6 +162,10 @@ class Verifications:
                 return True
         self._write(write, terms)
         return False
+
+    def _is_gone(self, write: Write) -> bool:
+        """Whether the partition was deleted, or went offline, while the write waited."""
+        return self._broker.replicas.get(write.replica.name) is not write.replica
 
     def _is_asked_for(self, terms: Terms) -> bool:
         return terms.implicit or bool(self._broker.config.get("transaction.partition.verification.enable"))
@@ -227,6 +231,9 @@ class Verifications:
                     break
 
     def _write(self, write: Write, terms: Terms) -> None:
+        if self._is_gone(write):
+            write.ticket.deliver(Outcome(self._broker.absence(*write.replica.name).code))
+            return
         write.replica.produce(write.data, terms.acks, write.ticket, terms.wall_ms, terms.deadline_ms, guard=write.guard)
 
 

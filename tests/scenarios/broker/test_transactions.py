@@ -128,6 +128,14 @@ def test_a_coordinator_that_is_busy_is_asked_again_for_a_moment(world):
     assert world.codes(answer) == [NotEnoughReplicas.code]
 
 
+def test_a_topic_that_went_meanwhile_is_not_written(world):
+    world.coordinator.held = True
+    answers = [world.send(0), world.send(1)]
+    world.log.delete_topic("t")
+    world.coordinator.speak()
+    assert [world.codes(answer) for answer in answers] == [[UnknownTopicOrPartition.code]] * 2
+
+
 def test_old_producers_ask_again_themselves(world):
     world.coordinator.code = ConcurrentTransactions.code
     assert world.codes(world.send(capabilities=world.old)) == [NotEnoughReplicas.code]

@@ -142,9 +142,8 @@ class History:
             acknowledged = {v: key for key, rows in self.written.items() for p, v in rows if p == partition}
             assert set(values) == set(acknowledged)
             stable = self.stable[partition]
-            wanted = [
-                record.value for record in stored if record.offset < stable and self.fates.get(acknowledged[record.value])
-            ]
+            decided = [record.value for record in stored if record.offset < stable]
+            wanted = [value for value in decided if self.fates.get(acknowledged[value])]
             assert self.world.values("read_committed", partition) == wanted
             undecided = [record.offset for record in stored if acknowledged[record.value] not in self.fates]
             assert all(offset >= stable for offset in undecided)
