@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
@@ -45,11 +46,11 @@ appender.err.layout.pattern = %d %p %c: %m%n
 """
 
 
-def _pom() -> str:
+def _pom(artifacts: Sequence[tuple[str, str, str]]) -> str:
     entries = "\n".join(
         f"    <dependency><groupId>{group}</groupId><artifactId>{artifact}</artifactId><version>{version}</version>"
         "</dependency>"
-        for group, artifact, version in ARTIFACTS
+        for group, artifact, version in artifacts
     )
     return (
         "<project>\n  <modelVersion>4.0.0</modelVersion>\n  <groupId>logkernel</groupId>\n"
@@ -58,19 +59,19 @@ def _pom() -> str:
     )
 
 
-def fetch() -> Path:
-    """Kafka's jars with all that they need, in the cache; raises CalledProcessError where Maven fails."""
-    if JARS.is_dir():
-        return JARS
+def fetch(folder: Path = JARS, artifacts: Sequence[tuple[str, str, str]] = ARTIFACTS) -> Path:
+    """Jars of Kafka, or of other artifacts, with all that they need; raises CalledProcessError where Maven fails."""
+    if folder.is_dir():
+        return folder
     CACHE.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=CACHE) as scratch:
-        (Path(scratch) / "pom.xml").write_text(_pom())
+        (Path(scratch) / "pom.xml").write_text(_pom(artifacts))
         jars = Path(scratch) / "jars"
         goal = ["mvn", "-q", "-B", "dependency:copy-dependencies", f"-DoutputDirectory={jars}"]
         subprocess.run(goal, cwd=scratch, check=True, stdin=subprocess.DEVNULL)
-        if not JARS.is_dir():
-            shutil.move(jars, JARS)
-    return JARS
+        if not folder.is_dir():
+            shutil.move(jars, folder)
+    return folder
 
 
 def logging_options(level: str) -> list[str]:

@@ -69,11 +69,19 @@ class AsyncLog:
         return await self._call(self._log.append_many, topic, records, partition=partition)
 
     async def read(
-        self, topic: str, partition: int = 0, offset: int | None = None, *, max_bytes: int = 1 << 20
+        self,
+        topic: str,
+        partition: int = 0,
+        offset: int | None = None,
+        *,
+        max_bytes: int = 1 << 20,
+        isolation: str = "read_uncommitted",
     ) -> AsyncIterator[Record]:
         position = await self.start_offset(topic, partition) if offset is None else offset
         while True:
-            records = await self._call(self._log.read_some, topic, partition, position, max_bytes)
+            records = await self._call(
+                self._log.read_some, topic, partition, position, max_bytes, isolation=isolation
+            )
             if not records:
                 return
             for record in records:

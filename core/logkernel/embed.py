@@ -19,9 +19,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from logkernel.contracts import Partitioner, RequestContext
-from logkernel.errors import LogkernelError, error_for
+from logkernel.errors import ConfigError, LogkernelError, error_for
 from logkernel.partition.effects import Outcome
-from logkernel.vocabulary import READ_UNCOMMITTED, Record, TopicPartition
+from logkernel.vocabulary import READ_COMMITTED, READ_UNCOMMITTED, Record, TopicPartition
 
 if TYPE_CHECKING:
     import asyncio
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 Headers = Mapping[str, bytes | None] | Sequence[tuple[str, bytes | None]]
 NEVER_MS = 2**62
+ISOLATION = {"read_uncommitted": READ_UNCOMMITTED, "read_committed": READ_COMMITTED}
 
 
 class RecordMetadata(NamedTuple):
@@ -209,30 +210,56 @@ class EmbeddedLog:
         return partitioner.partition(record.key, record.value, count, range(count))
 
     def read(
-        self, topic: str, partition: int = 0, offset: int | None = None, *, max_bytes: int = 1 << 20
+        self,
+        topic: str,
+        partition: int = 0,
+        offset: int | None = None,
+        *,
+        max_bytes: int = 1 << 20,
+        isolation: str = "read_uncommitted",
     ) -> Iterator[Record]:
-        """Records from `offset` (default: the first) to the end as it is now. Raises `OffsetOutOfRange`."""
+        """Records from `offset` (default: the first) to the end as it is now. Raises `OffsetOutOfRange`.
+
+        With `isolation` "read_committed" the end is where the oldest open transaction begins, and records of
+        aborted transactions are left out.
+        """
         position = self.start_offset(topic, partition) if offset is None else offset
         while True:
-            records = self.read_some(topic, partition, position, max_bytes)
+            records = self.read_some(topic, partition, position, max_bytes, isolation=isolation)
             if not records:
                 return
             yield from records
             position = records[-1].offset + 1
 
-    def read_some(self, topic: str, partition: int, offset: int, max_bytes: int = 1 << 20) -> list[Record]:
+    def read_some(
+        self,
+        topic: str,
+        partition: int,
+        offset: int,
+        max_bytes: int = 1 << 20,
+        *,
+        isolation: str = "read_uncommitted",
+    ) -> list[Record]:
         """About `max_bytes` of records from `offset`, at least one batch; empty at the end."""
-        return self._run(lambda: self._read_some(TopicPartition(topic, partition), offset, max_bytes))
+        level = _isolation(isolation)
+        return self._run(lambda: self._read_some(TopicPartition(topic, partition), offset, max_bytes, level))
 
-    def _read_some(self, name: TopicPartition, offset: int, max_bytes: int) -> list[Record]:
-        from logkernel.record.decode import decode_all
+    def _read_some(self, name: TopicPartition, offset: int, max_bytes: int, level: int) -> list[Record]:
+        from logkernel.record.isolation import read_batches
 
         self._broker.step()
-        found = self._broker.replica(name).read(offset, max_bytes, READ_UNCOMMITTED, min_one=True)
-        if found is None:
-            return []
-        records = decode_all(found.read(), self._broker.kernel.codec_for, skip_control=True)
-        return [record for record in records if record.offset >= offset]
+        replica = self._broker.replica(name)
+        while True:  # past stretches that hold nothing for this reader
+            found = replica.read(offset, max_bytes, level, min_one=True)
+            if found is None:
+                return []
+            rows = replica.aborted_within(offset, found) if level == READ_COMMITTED else []
+            aborted = [(row.producer_id, row.first_offset) for row in rows]
+            records, end = read_batches(found.read(), self._broker.kernel.codec_for, aborted)
+            wanted = [record for record in records if record.offset >= offset]
+            if wanted or end is None:
+                return wanted
+            offset = end
 
     def request(self, request: Any) -> Any:
         """Answer a versionless request of `logkernel.requests`, e.g. a `DescribeConfigsRequest`."""
@@ -300,6 +327,13 @@ class _Listening:
     def stop(self) -> None:
         self._loop.call_soon_threadsafe(self._stopping.set)
         self._thread.join()
+
+
+def _isolation(name: str) -> int:
+    try:
+        return ISOLATION[name]
+    except KeyError:
+        raise ConfigError(f"isolation={name!r} is not one of {', '.join(ISOLATION)}") from None
 
 
 def _text(value: Any) -> str:

@@ -1,98 +1,107 @@
-// Transactions as Java's clients do them, driven by test_transactions.py: java Transactions BOOTSTRAP TOPIC
-// Prints a line of JSON for each finding.
+// Transactional producers and consumers of the Java client with default settings; one line of JSON a result.
 
 import java.time.Duration;
+import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Properties;
-import java.util.concurrent.ExecutionException;
-import org.apache.kafka.clients.admin.*;
-import org.apache.kafka.clients.consumer.*;
-import org.apache.kafka.clients.producer.*;
+import org.apache.kafka.clients.consumer.ConsumerRecord;
+import org.apache.kafka.clients.consumer.ConsumerRecords;
+import org.apache.kafka.clients.consumer.KafkaConsumer;
+import org.apache.kafka.clients.consumer.OffsetAndMetadata;
+import org.apache.kafka.clients.producer.KafkaProducer;
+import org.apache.kafka.clients.producer.ProducerRecord;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.serialization.StringDeserializer;
 import org.apache.kafka.common.serialization.StringSerializer;
 
-public class Transactions {
-    static final int PARTITIONS = 3;
-    static String bootstrap, topic;
+public final class Transactions {
+    private static final Duration POLL = Duration.ofMillis(500);
+    private static final long LIMIT_NANOS = 60_000_000_000L;
 
-    static KafkaProducer<String, String> producer(String id) {
-        Properties p = new Properties();
-        p.put("bootstrap.servers", bootstrap);
-        p.put("transactional.id", id);
-        return new KafkaProducer<>(p, new StringSerializer(), new StringSerializer());
+    public static void main(String[] args) {
+        switch (args[0]) {
+            case "write" -> write(args[1], args[2]);
+            case "read" -> read(args[1], args[2]);
+            case "move" -> move(args[1], args[2], args[3], Integer.parseInt(args[4]));
+            default -> throw new IllegalArgumentException(args[0]);
+        }
     }
 
-    static void say(String what, Object value) {
-        System.out.println("{\"what\": \"" + what + "\", \"value\": \"" + value + "\"}");
+    private static KafkaProducer<String, String> producer(String bootstrap, String id) {
+        Properties settings = new Properties();
+        settings.put("bootstrap.servers", bootstrap);
+        settings.put("transactional.id", id);
+        var producer = new KafkaProducer<>(settings, new StringSerializer(), new StringSerializer());
+        producer.initTransactions();
+        return producer;
     }
 
-    static ProducerRecord<String, String> record(int partition, String value) {
-        return new ProducerRecord<>(topic, partition, "k", value);
+    private static KafkaConsumer<String, String> consumer(String bootstrap, String group) {
+        Properties settings = new Properties();
+        settings.put("bootstrap.servers", bootstrap);
+        settings.put("isolation.level", "read_committed");
+        settings.put("auto.offset.reset", "earliest");
+        settings.put("enable.auto.commit", "false");
+        settings.put("group.id", group);
+        return new KafkaConsumer<>(settings, new StringDeserializer(), new StringDeserializer());
     }
 
-    static void count(String isolation) {
-        Properties p = new Properties();
-        p.put("bootstrap.servers", bootstrap);
-        p.put("isolation.level", isolation);
-        List<TopicPartition> all = java.util.stream.IntStream.range(0, PARTITIONS)
-            .mapToObj(n -> new TopicPartition(topic, n)).toList();
-        int committed = 0, aborted = 0;
-        try (KafkaConsumer<String, String> consumer = new KafkaConsumer<>(p, new StringDeserializer(), new StringDeserializer())) {
-            consumer.assign(all);
-            consumer.seekToBeginning(all);
-            Map<TopicPartition, Long> ends = consumer.endOffsets(all);
-            long deadline = System.currentTimeMillis() + 30_000;
-            while (all.stream().anyMatch(one -> consumer.position(one) < ends.get(one))) {
-                if (System.currentTimeMillis() > deadline) throw new IllegalStateException("the end is not reached");
-                for (ConsumerRecord<String, String> one : consumer.poll(Duration.ofMillis(200))) {
-                    if (one.value().startsWith("commit")) committed++; else aborted++;
+    private static void write(String bootstrap, String topic) {
+        try (var producer = producer(bootstrap, topic)) {
+            for (int number = 0; number < 6; number++) {
+                producer.beginTransaction();
+                for (int part = 0; part < 5; part++) {
+                    producer.send(new ProducerRecord<>(topic, 0, null, number + "." + part));
+                }
+                if (number % 3 == 1) {
+                    producer.flush();
+                    producer.abortTransaction();
+                } else {
+                    producer.commitTransaction();
                 }
             }
         }
-        say(isolation, committed + " " + aborted);
+        System.out.println("\"done\"");
     }
 
-    public static void main(String[] args) throws Exception {
-        bootstrap = args[0];
-        topic = args[1];
-        Admin admin = Admin.create(Map.of("bootstrap.servers", bootstrap));
-        say("feature", admin.describeFeatures().featureMetadata().get().finalizedFeatures().get("transaction.version").maxVersionLevel());
-        KafkaProducer<String, String> first = producer(topic);
-        first.initTransactions();
-        for (int n = 0; n < 40; n++) {
-            first.beginTransaction();
-            for (int partition = 0; partition < PARTITIONS; partition++)
-                first.send(record(partition, (n % 2 == 0 ? "commit" : "abort") + n));
-            if (n % 4 == 0)
-                first.sendOffsetsToTransaction(
-                    Map.of(new TopicPartition(topic, 0), new OffsetAndMetadata(n)), new ConsumerGroupMetadata(topic + "-group"));
-            if (n % 2 == 0) first.commitTransaction();
-            else { first.flush(); first.abortTransaction(); }
+    private static void read(String bootstrap, String topic) {
+        try (var consumer = consumer(bootstrap, topic + "-reader")) {
+            TopicPartition partition = new TopicPartition(topic, 0);
+            consumer.assign(List.of(partition));
+            consumer.seekToBeginning(List.of(partition));
+            long end = consumer.endOffsets(List.of(partition)).get(partition);
+            long deadline = System.nanoTime() + LIMIT_NANOS;
+            while (consumer.position(partition) < end && System.nanoTime() < deadline) {
+                for (ConsumerRecord<String, String> record : consumer.poll(POLL)) {
+                    System.out.println('"' + record.value() + '"');
+                }
+            }
         }
-        first.beginTransaction();
-        first.abortTransaction();
-        say("offset", admin.listConsumerGroupOffsets(topic + "-group").partitionsToOffsetAndMetadata().get()
-            .get(new TopicPartition(topic, 0)).offset());
-        first.beginTransaction();
-        first.send(record(0, "abort-late")).get();
-        TransactionDescription open = admin.describeTransactions(List.of(topic)).description(topic).get();
-        say("open", open.state() + " " + open.topicPartitions());
-        say("listed", admin.listTransactions(new ListTransactionsOptions().filterOnTransactionalIdPattern(topic + ".?")).all().get().size());
-        KafkaProducer<String, String> second = producer(topic);
-        second.initTransactions();
-        try { first.commitTransaction(); say("first", "not fenced"); }
-        catch (Exception error) { say("first", error.getClass().getSimpleName()); }
-        second.beginTransaction();
-        second.send(record(0, "commit-second"));
-        second.commitTransaction();
-        admin.fenceProducers(List.of(topic)).all().get();
-        second.beginTransaction();
-        try { second.send(record(0, "abort-fenced")).get(); say("second", "not fenced"); }
-        catch (ExecutionException error) { say("second", error.getCause().getClass().getSimpleName()); }
-        count("read_committed");
-        count("read_uncommitted");
-        System.exit(0);
+    }
+
+    private static void move(String bootstrap, String source, String target, int count) {
+        String group = source + "-mover";
+        try (var consumer = consumer(bootstrap, group); var producer = producer(bootstrap, group)) {
+            consumer.subscribe(List.of(source));
+            long deadline = System.nanoTime() + LIMIT_NANOS;
+            for (int moved = 0; moved < count && System.nanoTime() < deadline; ) {
+                ConsumerRecords<String, String> records = consumer.poll(POLL);
+                if (records.isEmpty()) {
+                    continue;
+                }
+                producer.beginTransaction();
+                Map<TopicPartition, OffsetAndMetadata> offsets = new HashMap<>();
+                for (ConsumerRecord<String, String> record : records) {
+                    producer.send(new ProducerRecord<>(target, 0, null, record.value() + "!"));
+                    var partition = new TopicPartition(record.topic(), record.partition());
+                    offsets.put(partition, new OffsetAndMetadata(record.offset() + 1));
+                    moved++;
+                }
+                producer.sendOffsetsToTransaction(offsets, consumer.groupMetadata());
+                producer.commitTransaction();
+            }
+        }
+        System.out.println("\"done\"");
     }
 }

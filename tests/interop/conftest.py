@@ -318,3 +318,26 @@ def make_topic() -> Callable[..., None]:
         pytest.fail(f"topic {name} has no leaders")
 
     return make
+
+
+@pytest.fixture(scope="session")
+def java_transactions(apache_kafka: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> Java:
+    """Transactions of the Java client, through `Transactions.java`, compiled once."""
+    classes = tmp_path_factory.mktemp("java-transactions")
+    sources = str(HERE / "Transactions.java")
+    command = ["javac", "-cp", f"{apache_kafka.JARS}/*", "-d", str(classes), sources]
+    subprocess.run(command, check=True, capture_output=True)
+    return Java(lambda *arguments: apache_kafka.java("Transactions", *arguments, classpath=str(classes)))
+
+
+@pytest.fixture(scope="session")
+def streams_classpath(apache_kafka: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Where `WordCount` and Kafka Streams are."""
+    jars = apache_kafka.fetch(
+        apache_kafka.CACHE / f"streams-{apache_kafka.VERSION}",
+        (("org.apache.kafka", "kafka-streams", apache_kafka.VERSION),),
+    )
+    classes = tmp_path_factory.mktemp("streams")
+    command = ["javac", "-cp", f"{jars}/*", "-d", str(classes), str(HERE / "WordCount.java")]
+    subprocess.run(command, check=True, capture_output=True)
+    return f"{classes}:{jars}/*"

@@ -11,8 +11,9 @@ import logging
 import os
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from logkernel.broker.admin import Admin
 from logkernel.broker.cluster import Cluster
@@ -36,7 +37,10 @@ from logkernel.errors import (
 )
 from logkernel.kernel import Kernel
 from logkernel.partition.parked import Parked
-from logkernel.vocabulary import BatchFacts, Record, TopicPartition
+from logkernel.vocabulary import Record, TopicPartition
+
+if TYPE_CHECKING:
+    from logkernel.broker.transactions import Verifications
 
 log = logging.getLogger("logkernel.broker")
 
@@ -58,6 +62,8 @@ HANDLERS: Mapping[str, str] = {
     "AlterConfigsRequest": "admin:alter_configs",
     "IncrementalAlterConfigsRequest": "admin:incremental_alter_configs",
     "InitProducerIdRequest": "admin:init_producer_id",
+    "WriteTxnMarkersRequest": "transactions:write_txn_markers",
+    "DescribeProducersRequest": "transactions:describe_producers",
 }
 """Request class → where the core answers it; imported at first use. Services add their own families."""
 
@@ -145,12 +151,14 @@ class Broker:
         for host in self._hosts:
             host.topics_changed(host.foreign(topics))
 
-    def control_appended(self, name: TopicPartition, facts: BatchFacts, records: Sequence[Record]) -> None:
+    def control_appended(
+        self, name: TopicPartition, producer_id: int, producer_epoch: int, records: Sequence[Record]
+    ) -> None:
         """A marker lies in a log; if a service keeps its state there, its machine must see it."""
         for host in self._hosts:
             topic = host.declared.topic
             if topic is not None and topic.name == name.topic:
-                host.replay_control(name.partition, facts, records)
+                host.replay_control(name.partition, producer_id, producer_epoch, records)
 
     def _load_services(self) -> None:
         for host in self._hosts:
@@ -189,12 +197,32 @@ class Broker:
 
     def submit(self, request: Any, context: RequestContext, answer: Answer) -> None:
         """Answer a versionless request, now or later, exactly once."""
+        self.ask(request, context, answer)
+        self.settle()
+
+    def ask(self, request: Any, context: RequestContext, answer: Answer) -> None:
+        """As `submit`, for who is inside an event that settles when it is done.
+
+        A handler that raises a Kafka error, or fails at the disk, has refused the request as a whole.
+        """
         name = type(request).__name__
         handler = self._handlers.get(name)
-        if handler is None:
-            handler = self._handlers[name] = self._find_handler(name)
-        handler(self, request, context, answer)
-        self.settle()
+        try:
+            if handler is None:
+                handler = self._handlers[name] = self._find_handler(name)
+            handler(self, request, context, answer)
+        except (KafkaError, OSError) as error:
+            log.error("request refused: request=%s error=%s", name, error, exc_info=True)
+            answer(self._refusal(name, request, error))
+
+    def _refusal(self, name: str, request: Any, error: KafkaError | OSError) -> Any:
+        refused = KafkaStorageError(str(error)) if isinstance(error, OSError) else error
+        host = self._services.get(name)
+        if host is not None:
+            return host.service.refusal(request, refused.code)
+        from logkernel.broker.refusals import refusal
+
+        return refusal(request, refused)
 
     def _find_handler(self, name: str) -> Handler:
         host = self._services.get(name)
@@ -206,6 +234,13 @@ class Broker:
             raise UnknownServerError(f"nothing here answers {name}") from None
         found: Handler = getattr(import_module(f"logkernel.broker.{module}"), function)
         return found
+
+    @cached_property
+    def verifications(self) -> Verifications:
+        """Transactional writes that wait for their coordinator; made when the first one comes."""
+        from logkernel.broker.transactions import Verifications
+
+        return Verifications(self)
 
     def step(self) -> int | None:
         """Run what is due; returns the next deadline (monotonic ms) or None."""

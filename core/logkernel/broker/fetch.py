@@ -90,14 +90,9 @@ class _Fetch:
             if data.records is not None and not self._knows_zstd:
                 refuse_zstd(replica)
             if isolation == READ_COMMITTED:
-                data.aborted_transactions = (
-                    [
-                        AbortedTransaction(row.producer_id, row.first_offset)
-                        for row in replica.log.aborted_in(asked.fetch_offset, data.last_stable_offset)
-                    ]
-                    if data.records is not None
-                    else []
-                )
+                found = data.records
+                rows = replica.aborted_within(asked.fetch_offset, found) if isinstance(found, FileSlice) else []
+                data.aborted_transactions = [AbortedTransaction(row.producer_id, row.first_offset) for row in rows]
         except KafkaError as error:
             data.error_code = error.code
             data.records = None

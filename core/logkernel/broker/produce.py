@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from logkernel.contracts import Answer, RequestContext
 from logkernel.errors import (
@@ -23,6 +23,7 @@ from logkernel.vocabulary import NO_ID
 
 if TYPE_CHECKING:
     from logkernel.broker.broker import Broker
+    from logkernel.broker.replica import Replica
 
 CONSUMER_OFFSETS = "__consumer_offsets"
 ADMIN_CLIENT_ID = "__admin_client"
@@ -71,6 +72,7 @@ class _Part:
 
 def produce(broker: Broker, request: ProduceRequest, context: RequestContext, answer: Answer) -> None:
     pending = _Pending(answer)
+    transactional: list[tuple[Replica, Any, _Part]] | None = None if request.transactional_id is None else []
     acks = request.acks
     wall_ms = broker.clock.wall_ms()
     deadline_ms = broker.clock.mono_ms() + request.timeout_ms
@@ -92,9 +94,34 @@ def produce(broker: Broker, request: ProduceRequest, context: RequestContext, an
             if refusal is not None or replica is None:
                 error = refusal or broker.absence(name, data.index)
                 part.deliver(Outcome(error.code))
-            else:
+            elif transactional is None:
                 replica.produce(data.records or b"", acks, part, wall_ms, deadline_ms)
+            else:
+                transactional.append((replica, data.records or b"", part))
+    if transactional:
+        _in_transaction(broker, request, context, transactional, wall_ms, deadline_ms)
     pending.done()
+
+
+def _in_transaction(
+    broker: Broker,
+    request: ProduceRequest,
+    context: RequestContext,
+    parts: list[tuple[Replica, Any, _Part]],
+    wall_ms: int,
+    deadline_ms: int,
+) -> None:
+    from logkernel.broker.transactions import Terms, Write
+
+    terms = Terms(
+        transactional_id=request.transactional_id or "",
+        acks=request.acks,
+        wall_ms=wall_ms,
+        deadline_ms=deadline_ms,
+        implicit="transactions_v2" in context.capabilities,
+        knows_abortable="transaction_abortable" in context.capabilities,
+    )
+    broker.verifications.write([Write(*part) for part in parts], terms)
 
 
 def _refusal(found: type[KafkaError] | None, name: str, acks: int, context: RequestContext) -> type[KafkaError] | None:

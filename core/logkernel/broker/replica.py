@@ -10,11 +10,12 @@ from logkernel.config.topic import TopicSettings
 from logkernel.errors import KafkaError, KafkaStorageError, RecordListTooLarge
 from logkernel.partition.effects import Effects, Outcome
 from logkernel.partition.leader import Leader
-from logkernel.record.batch import stamp
+from logkernel.record.batch import parse_header, stamp
+from logkernel.record.control import EndTxnMarker, encode_marker
 from logkernel.record.validate import WritePolicy, check_produce
 from logkernel.storage.flush import Flush
 from logkernel.storage.log import Log
-from logkernel.vocabulary import BatchFacts, FileSlice, TopicPartition
+from logkernel.vocabulary import AbortedTxn, FileSlice, TopicPartition
 
 if TYPE_CHECKING:
     from logkernel.broker.broker import Broker
@@ -88,9 +89,19 @@ class Replica:
     # ------------------------------------------------------------ write
 
     def produce(
-        self, data: Any, acks: int, ticket: Ticket, wall_ms: int, deadline_ms: int, policy: WritePolicy | None = None
+        self,
+        data: Any,
+        acks: int,
+        ticket: Ticket,
+        wall_ms: int,
+        deadline_ms: int,
+        policy: WritePolicy | None = None,
+        guard: int | None = None,
     ) -> None:
-        """Validate, decide, append, answer. Raises nothing: every error is delivered to the ticket."""
+        """Validate, decide, append, answer. Raises nothing: every error is delivered to the ticket.
+
+        `guard`: see `Leader.on_produce`.
+        """
         try:
             checked = check_produce(data, policy or self.policy, self._broker.kernel.codec_for, wall_ms)
             if checked.batches and len(checked.data) > self.settings.segment_bytes:
@@ -101,24 +112,53 @@ class Replica:
             faults = getattr(error, "record_errors", ())
             ticket.deliver(Outcome(error.code, error_message=str(error) or None, record_errors=faults))
             return
-        effects = self.leader.on_produce(checked.batches, acks, ticket)
+        effects = self.leader.on_produce(checked.batches, acks, ticket, guard)
         if effects.append is not None:
-            self._append(checked.data, effects.append, acks, ticket, wall_ms, deadline_ms)
+            self._append(checked.data, effects, acks, ticket, wall_ms, deadline_ms)
+        self._answer(effects)
+
+    def end_transaction(
+        self,
+        producer_id: int,
+        producer_epoch: int,
+        marker: EndTxnMarker,
+        version: int,
+        ticket: Ticket,
+        wall_ms: int,
+        deadline_ms: int,
+    ) -> None:
+        """Write the marker that ends a producer's transaction here. Raises nothing."""
+        data = bytearray(
+            encode_marker(producer_id, producer_epoch, marker.committed, marker.coordinator_epoch, wall_ms)
+        )
+        effects = self.leader.on_marker(parse_header(data, 0), marker, version, ticket)
+        if effects.append is not None:
+            self._append(data, effects, -1, ticket, wall_ms, deadline_ms, marker)
         self._answer(effects)
 
     def _append(
-        self, data: Any, batches: list[BatchFacts], acks: int, ticket: Ticket, wall_ms: int, deadline_ms: int
+        self,
+        data: Any,
+        decided: Effects,
+        acks: int,
+        ticket: Ticket,
+        wall_ms: int,
+        deadline_ms: int,
+        marker: EndTxnMarker | None = None,
     ) -> None:
+        batches = decided.append or []
         for facts in batches:
             stamp(data, facts.position, facts.base_offset, facts.leader_epoch)
         try:
             self.log.append(data, batches, wall_ms)
+            if decided.aborted is not None:
+                self.log.note_aborted(decided.aborted)
         except (OSError, KafkaError) as error:
             refused = self._broker.storage_failed(self, error) if isinstance(error, OSError) else error
             self.carry_out(self.leader.on_append_failed(ticket, refused))
             return
         ticket.appended(batches[0].base_offset)
-        effects = self.leader.on_appended(batches, acks, ticket, wall_ms, deadline_ms)
+        effects = self.leader.on_appended(batches, acks, ticket, wall_ms, deadline_ms, marker)
         self.carry_out(effects)
         if self.leader.unflushed and self.settings.flush_ms < 2**62 and self._flush_timer is None:
             self._flush_timer = self._broker.timers.at(
@@ -186,6 +226,13 @@ class Replica:
         limit = None if end == disk_log.end_offset else disk_log.position_of(end)
         try:
             return disk_log.read(offset, max_bytes, limit, min_one=min_one)
+        except OSError as error:
+            raise KafkaStorageError(f"{self.name}: {error}") from error
+
+    def aborted_within(self, offset: int, found: FileSlice) -> list[AbortedTxn]:
+        """What a reader of `found`, read from `offset`, has to leave out; raises `KafkaStorageError`."""
+        try:
+            return self.log.aborted_within(offset, found, self.leader.last_stable_offset())
         except OSError as error:
             raise KafkaStorageError(f"{self.name}: {error}") from error
 

@@ -31,7 +31,7 @@ from logkernel.record.control import parse_marker
 from logkernel.record.decode import decode_batch
 from logkernel.record.encode import encode_batch
 from logkernel.record.validate import WritePolicy
-from logkernel.vocabulary import READ_UNCOMMITTED, BatchFacts, Record, TopicPartition
+from logkernel.vocabulary import READ_UNCOMMITTED, Record, TopicPartition
 
 if TYPE_CHECKING:
     from logkernel.broker.broker import Broker
@@ -113,7 +113,7 @@ class Shard:
                 else:
                     records = decode_batch(data, facts, codec_for, verify_crc=True)
                 if facts.is_control:
-                    self.replay_control(facts, records)
+                    self.replay_control(facts.producer_id, facts.producer_epoch, records)
                 else:
                     producer = (facts.producer_id, facts.producer_epoch) if facts.is_transactional else None
                     self.replay(((record.offset, record) for record in records if record.offset >= offset), producer)
@@ -133,14 +133,14 @@ class Shard:
                 record.offset = offset
                 machine.replay_pending(record, *producer)
 
-    def replay_control(self, facts: BatchFacts, records: Sequence[Record]) -> None:
+    def replay_control(self, producer_id: int, producer_epoch: int, records: Sequence[Record]) -> None:
         """Fold a control batch: how a transaction that wrote here ended."""
         if not isinstance(self.machine, TransactionalMachine):
             return
         for record in records:
             marker = parse_marker(record)
             if marker is not None:
-                self.machine.replay_marker(facts.producer_id, facts.producer_epoch, marker.committed)
+                self.machine.replay_marker(producer_id, producer_epoch, marker.committed)
 
     def request(self, request: Any, context: RequestContext, ticket: int) -> None:
         clock = self.host.broker.clock
@@ -178,6 +178,8 @@ class Shard:
     def _send(self, token: Any, request: Any) -> None:
         """Put a request to the broker; its answer is an event of this machine, if it is still the one that asked."""
         machine, broker = self.machine, self.host.broker
+        if isinstance(machine, TransactionalMachine):
+            self._make_log()
 
         def heard(response: Any) -> None:
             if self.machine is machine:
@@ -186,6 +188,13 @@ class Shard:
 
         context = RequestContext(client_id=f"service-{self.host.declared.name}", internal=True)
         broker.soon(lambda: broker.submit(request, context, lambda response: broker.soon(lambda: heard(response))))
+
+    def _make_log(self) -> None:
+        """A coordinator may be asked for this very log, which must be there then, though nothing was written yet."""
+        try:
+            self.host.writable(self.number)
+        except (KafkaError, OSError) as error:
+            log.error("topic not created: service=%s error=%s", self.host.declared.name, error)
 
     def _append(self, decision: Decision) -> None:
         clock = self.host.broker.clock
@@ -208,7 +217,10 @@ class Shard:
                 transactional=decision.producer is not None,
             )
         )
-        replica.produce(data, -1, commit, wall_ms, clock.mono_ms() + self.host.commit_timeout_ms, INTERNAL)
+        guard = None
+        if decision.producer is not None:  # its coordinator was asked by the machine itself
+            guard = replica.leader.on_verification(producer_id, epoch, -1, False, wall_ms)
+        replica.produce(data, -1, commit, wall_ms, clock.mono_ms() + self.host.commit_timeout_ms, INTERNAL, guard)
 
     def failed(self, decision: Decision, outcome: Outcome) -> None:
         """Nothing of the decision holds: start again from the log, and refuse all who waited on this machine."""
@@ -326,10 +338,10 @@ class ServiceHost:
         for shard in list(self._shards.values()):
             shard.run(shard.machine.on_topics_changed(topics, clock.wall_ms(), clock.mono_ms()))
 
-    def replay_control(self, shard: int, facts: BatchFacts, records: Sequence[Record]) -> None:
+    def replay_control(self, shard: int, producer_id: int, producer_epoch: int, records: Sequence[Record]) -> None:
         """A marker was appended to a shard's log, not by its machine. A shard that is not loaded will read it."""
         if shard in self._shards:
-            self._shards[shard].replay_control(facts, records)
+            self._shards[shard].replay_control(producer_id, producer_epoch, records)
 
     def refuse_shard(self, shard: int, code: int) -> None:
         self.refuse([ticket for ticket, entry in self._tickets.items() if entry[2] == shard], code)

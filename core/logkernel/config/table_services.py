@@ -69,6 +69,14 @@ ROWS: tuple[Setting, ...] = (
         "Ask the coordinator whether a partition belongs to a transaction before its first write.", dynamic=True,
     ),
     _row(
+        "add.partitions.to.txn.retry.backoff.ms", INT, "20", POSITIVE,
+        "How long a write waits before it asks again for a coordinator that is busy with the transaction before.",
+    ),
+    _row(
+        "add.partitions.to.txn.retry.backoff.max.ms", INT, "100", None,
+        "How long a write asks again for such a coordinator, in all.",
+    ),
+    _row(
         "transaction.two.phase.commit.enable", BOOLEAN, "false", None,
         "Let producers hold prepared transactions open for an outside coordinator (KIP-939).",
     ),

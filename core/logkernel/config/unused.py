@@ -12,8 +12,7 @@ OPEN_PREFIXES = ("listener.name.", "config.providers.", "rsm.config.", "rlmm.con
 """Names that Kafka lets its own plugins complete."""
 
 _NAMES = """
-add.partitions.to.txn.retry.backoff.max.ms add.partitions.to.txn.retry.backoff.ms advertised.host.name
-advertised.port alter.config.policy.class.name alter.log.dirs.replication.quota.window.num
+advertised.host.name advertised.port alter.config.policy.class.name alter.log.dirs.replication.quota.window.num
 alter.log.dirs.replication.quota.window.size.seconds authorizer.class.name auto.leader.rebalance.enable
 background.threads broker.heartbeat.interval.ms broker.id.generation.enable broker.session.timeout.ms
 client.quota.callback.class config.providers connection.failed.authentication.delay.ms connections.max.reauth.ms

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from logkernel.vocabulary import BatchFacts
+from logkernel.vocabulary import AbortedTxn, BatchFacts
 
 
 class Outcome:
@@ -53,13 +53,15 @@ class Outcome:
 
 
 class Effects:
-    __slots__ = ("answer", "append", "persist", "truncate", "wake")
+    __slots__ = ("aborted", "answer", "append", "persist", "truncate", "wake")
 
     def __init__(self) -> None:
         self.truncate: int | None = None
         """First: cut the log to this end offset."""
         self.append: list[BatchFacts] | None = None
         """Then append these batches, their offsets and epoch already assigned; report `on_appended`."""
+        self.aborted: AbortedTxn | None = None
+        """Then note this transaction, which the marker in `append` aborts, in the log's index."""
         self.persist: int | None = None
         """Then make all below this offset durable; report `on_flushed`."""
         self.answer: list[tuple[Any, Outcome]] = []

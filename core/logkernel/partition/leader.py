@@ -1,14 +1,17 @@
 """The leader of one partition, as a pure machine.
 
     event             checks                                      effects
-    on_produce        epoch, min ISR, sequences                   append | answer(error or duplicate)
+    on_verification   open transaction                            (a guard for on_produce)
+    on_produce        epoch, min ISR, sequences, guard            append | answer(error or duplicate)
+    on_marker         min ISR, producer's and coordinator's epoch append, aborted? | answer(error)
     on_appended       -                                           persist?, answer or park, wake
     on_flushed        -                                           answer what waited for the disk, wake
     on_append_failed  -                                           answer(error)
     on_expired        deadlines of parked answers                 answer(REQUEST_TIMED_OUT)
 
-Invariants: `log_start <= high_watermark <= log_end`; the watermark never falls; answers to
-acks=all leave only when the watermark has passed the last offset of their batches.
+Invariants: `log_start <= last_stable_offset <= high_watermark <= log_end`; the watermark never falls; answers to
+acks=all leave only when the watermark has passed the last offset of their batches. The last stable offset moves only
+when the watermark does, as a transaction stays in doubt until its marker is committed.
 """
 
 from __future__ import annotations
@@ -20,6 +23,7 @@ from logkernel.errors import KafkaError, NotEnoughReplicas, RequestTimedOut
 from logkernel.partition.effects import Effects, Outcome
 from logkernel.partition.producers import ProducerStates
 from logkernel.partition.watermark import high_watermark
+from logkernel.record.control import EndTxnMarker
 from logkernel.vocabulary import READ_COMMITTED, BatchFacts
 
 
@@ -80,29 +84,52 @@ class Leader:
 
     # ------------------------------------------------------------ events
 
-    def on_produce(self, batches: list[BatchFacts], acks: int, ticket: Any) -> Effects:
-        """Judge batches that were validated; offsets are assigned in place where they are accepted."""
+    def on_verification(self, producer_id: int, epoch: int, sequence: int, epoch_bump: bool, wall_ms: int) -> int:
+        """A transactional batch came. 0: its transaction is open here. Else ask its coordinator, and hand in the
+        batch with this guard if he confirms; a marker that comes in between makes the guard void."""
+        return self.producers.verify(producer_id, epoch, sequence, epoch_bump, wall_ms)
+
+    def on_produce(self, batches: list[BatchFacts], acks: int, ticket: Any, guard: int | None = None) -> Effects:
+        """Judge batches that were validated; offsets are assigned in place where they are accepted.
+
+        `guard` is None for a request without a transactional id, else what `on_verification` gave.
+        """
         effects = Effects()
-        if acks == -1 and len(self.isr) < self.min_isr:
-            effects.answer.append(
-                (
-                    ticket,
-                    _refused(
-                        NotEnoughReplicas(f"{len(self.isr)} in-sync replicas, min.insync.replicas is {self.min_isr}")
-                    ),
-                )
-            )
-            return effects
         try:
+            if acks == -1 and len(self.isr) < self.min_isr:
+                raise self._too_few()
             for facts in batches:
-                if facts.producer_id >= 0 and not facts.is_control:
-                    known = self.producers.duplicate_of(facts)
+                if facts.producer_id >= 0:
+                    known = self.producers.duplicate_of(facts, guard)
                     if known is not None:
                         effects.answer.append((ticket, Outcome(0, known[0], -1, self.log_start)))
                         return effects
         except KafkaError as error:
             effects.answer.append((ticket, _refused(error)))
             return effects
+        self._assign(batches)
+        effects.append = batches
+        return effects
+
+    def on_marker(self, facts: BatchFacts, marker: EndTxnMarker, version: int, ticket: Any) -> Effects:
+        """Judge a control batch that ends a transaction; `version` is the coordinator's transaction version."""
+        effects = Effects()
+        try:
+            if len(self.isr) < self.min_isr:
+                raise self._too_few()
+            self.producers.judge_marker(facts, marker, version)
+        except KafkaError as error:
+            effects.answer.append((ticket, _refused(error)))
+            return effects
+        effects.append = [facts]
+        self._assign(effects.append)
+        effects.aborted = self.producers.would_abort(facts, marker)
+        return effects
+
+    def _too_few(self) -> NotEnoughReplicas:
+        return NotEnoughReplicas(f"{len(self.isr)} in-sync replicas, min.insync.replicas is {self.min_isr}")
+
+    def _assign(self, batches: list[BatchFacts]) -> None:
         offset = self.log_end
         epoch = self.leader_epoch
         for facts in batches:
@@ -111,15 +138,23 @@ class Leader:
             facts.last_offset = offset + delta
             facts.leader_epoch = epoch
             offset += delta + 1
-        effects.append = batches
-        return effects
 
-    def on_appended(self, batches: list[BatchFacts], acks: int, ticket: Any, wall_ms: int, deadline_ms: int) -> Effects:
-        """The batches lie in the log; park or answer `ticket`. `deadline_ms` is monotonic."""
+    def on_appended(
+        self,
+        batches: list[BatchFacts],
+        acks: int,
+        ticket: Any,
+        wall_ms: int,
+        deadline_ms: int,
+        marker: EndTxnMarker | None = None,
+    ) -> Effects:
+        """The batches, or the one of `marker`, lie in the log; park or answer `ticket`. `deadline_ms` is monotonic."""
         effects = Effects()
         for facts in batches:
-            if facts.producer_id >= 0:
-                self.producers.replay(facts)
+            if marker is not None:
+                self.producers.end(facts, marker)
+            elif facts.producer_id >= 0:
+                self.producers.note(facts)
             self.unflushed += facts.last_offset - facts.base_offset + 1
         end = self.log_end = batches[-1].last_offset + 1
         if self.unflushed >= self.flush_messages:
@@ -180,8 +215,10 @@ class Leader:
 
     def last_stable_offset(self) -> int:
         """Below it no transaction is undecided."""
-        unstable = self.producers.first_open_offset
-        return self.high_watermark if unstable is None else min(unstable, self.high_watermark)
+        unstable = self.producers.first_unstable_offset
+        if unstable is None:
+            return self.high_watermark
+        return max(self.log_start, min(unstable, self.high_watermark))
 
     def readable_end(self, isolation: int) -> int:
         """First offset that a consumer of this isolation level may not see yet."""
@@ -201,6 +238,7 @@ class Leader:
             self.high_watermark = max(before, own_end)
         if self.high_watermark > before:
             effects.wake = True
+            self.producers.on_watermark(self.high_watermark)
         parked = self._parked
         while parked and parked[0][0] <= self.high_watermark:
             _, ticket, outcome, _ = parked.popleft()

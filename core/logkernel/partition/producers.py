@@ -1,4 +1,4 @@
-"""What a partition remembers of idempotent and transactional producers (KIP-98, KIP-360).
+"""What a partition remembers of idempotent and transactional producers (KIP-98, KIP-360, KIP-890).
 
 For each producer id: its epoch, the last five batches (for duplicates), and the first offset of its
 open transaction. A batch is judged by epoch, then by sequence:
@@ -11,46 +11,96 @@ open transaction. A batch is judged by epoch, then by sequence:
     equal      last + 1 (2**31 - 1 wraps to 0)  accepted
     equal      other                            OutOfOrderSequenceNumber
     unknown id any                              accepted (its state may have expired, KIP-360)
+
+A service's own batch has no sequence and is judged by its epoch alone. Where transactions come in:
+
+    batch               open transaction of its epoch   verdict
+    transactional       yes                             as above
+    transactional       no, and it was not verified     InvalidTxnState
+    transactional       no, and it was verified         as above; begins the transaction. Its sequence must be the
+                                                        lowest to be verified, with v2 0 where nothing is known
+    not transactional   yes                             InvalidTxnState
+
+A marker ends what is open. It may come again, as its coordinator repeats what it has no answer to:
+
+    epoch      open transaction   version   verdict
+    lower      any                any       InvalidProducerEpoch
+    equal      yes                0, 1      ends it
+    equal      yes                2         InvalidProducerEpoch: that of the transaction before, for v2 bumps the epoch
+    equal      no                 any       a repetition; it ends nothing
+    higher     any                any       ends it; sequences start over
+    the coordinator's own epoch is lower than the last one's    TransactionCoordinatorFenced
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
+from attrs import define
+
 from logkernel.contracts import Codec
-from logkernel.errors import CorruptMessage, InvalidProducerEpoch, OutOfOrderSequenceNumber
-from logkernel.record.batch import parse_header
-from logkernel.record.control import parse_marker
+from logkernel.errors import (
+    CorruptMessage,
+    InvalidProducerEpoch,
+    InvalidTxnState,
+    OutOfOrderSequenceNumber,
+    TransactionalIdAuthorizationFailed,
+    TransactionCoordinatorFenced,
+)
+from logkernel.record.batch import TRANSACTIONAL, parse_header
+from logkernel.record.control import EndTxnMarker, parse_marker
 from logkernel.record.decode import decode_batch
 from logkernel.vocabulary import AbortedTxn, BatchFacts, ProducerEntry
 
 REMEMBERED = 5
 """Batches kept for duplicates: `max.in.flight.requests.per.connection` of an idempotent producer is at most this."""
 MAX_SEQUENCE = 0x7FFFFFFF
+STRICT_VERSION = 2
+"""From this transaction version on a marker's epoch is above that of the transaction's batches."""
 
 
 def _no_codec(codec_id: int) -> Codec:
     raise CorruptMessage(f"a control batch is never compressed (codec {codec_id})")
 
 
+@define
+class Verification:
+    """The coordinator is, or was, asked whether a producer's transaction covers this partition."""
+
+    guard: int
+    epoch: int
+    lowest_sequence: int
+    """Nothing above may come first: a batch that failed its verification comes again, those behind it wait."""
+    epoch_bump: bool
+    """Transactions v2: every transaction has an epoch of its own, which starts at sequence 0."""
+    since_ms: int
+
+
 class ProducerStates:
     """All producers of one partition; also the ledger that storage feeds while it recovers a log."""
 
-    __slots__ = ("_entries", "_open")
+    __slots__ = ("_ended", "_entries", "_guards", "_open", "_verifying")
 
     def __init__(self) -> None:
         self._entries: dict[int, ProducerEntry] = {}
-        self._open: dict[int, int] = {}  # producer id -> first offset of its open transaction
+        self._open: dict[int, int] = {}
+        """Producer id → first offset of its open transaction, ascending."""
+        self._ended: list[tuple[int, int]] = []
+        """(first, last offset) of transactions whose marker may lie above the watermark, in order of the last."""
+        self._verifying: dict[int, Verification] = {}
+        self._guards = 0
 
     # ------------------------------------------------------------ ledger (storage)
 
     def reset(self) -> None:
         self._entries.clear()
         self._open.clear()
+        self._ended.clear()
+        self._verifying.clear()
 
     def load(self, entries: Iterable[ProducerEntry]) -> None:
         self.reset()
-        for entry in entries:
+        for entry in sorted(entries, key=lambda entry: entry.current_txn_first_offset):
             self._entries[entry.producer_id] = entry
             if entry.current_txn_first_offset >= 0:
                 self._open[entry.producer_id] = entry.current_txn_first_offset
@@ -68,46 +118,107 @@ class ProducerStates:
         if not facts.is_control:
             self.note(facts)
             return None
-        ended = self.note_marker(facts)
-        if control is None:
-            return None
-        record = decode_batch(control, parse_header(control, 0), _no_codec)[0]
-        marker = parse_marker(record)
-        if marker is None:
-            return None
-        self._entries[facts.producer_id].coordinator_epoch = marker.coordinator_epoch
-        return None if marker.committed or ended is None else self.aborted(facts, *ended)
+        marker = None
+        if control is not None:
+            header = parse_header(control, 0)
+            marker = parse_marker(decode_batch(control, header, _no_codec)[0]) if header.count else None
+        aborted = None if marker is None else self.would_abort(facts, marker)
+        self._close(facts, marker)
+        return aborted
 
-    # ------------------------------------------------------------ judging and noting
+    # ------------------------------------------------------------ judging
 
-    def duplicate_of(self, facts: BatchFacts) -> tuple[int, int] | None:
-        """(first offset, timestamp) of the batch that `facts` repeats, None for a new one; raises as tabulated."""
+    def duplicate_of(self, facts: BatchFacts, guard: int | None = None) -> tuple[int, int] | None:
+        """(first offset, timestamp) of the batch that `facts` repeats, None for a new one; raises as tabulated.
+
+        `guard` is what `verify` gave for a write that names its transaction, None for one that names none.
+        """
         entry = self._entries.get(facts.producer_id)
+        first = facts.base_sequence
+        transactional = facts.attributes & TRANSACTIONAL
+        if transactional and guard is None:
+            raise TransactionalIdAuthorizationFailed("a transactional batch came without a transactional id")
+        same_epoch = entry is not None and facts.producer_epoch == entry.producer_epoch
+        if entry is not None and same_epoch and first >= 0:
+            last = facts.last_sequence
+            delta = facts.last_offset - facts.base_offset
+            for last_sequence, last_offset, offset_delta, timestamp_ms in reversed(entry.batches):
+                if last_sequence == last and offset_delta == delta:
+                    return last_offset - offset_delta, timestamp_ms
+        is_open = entry is not None and entry.current_txn_first_offset >= 0
+        if transactional and not (same_epoch and is_open):
+            self._check_verified(facts, guard, entry)
         if entry is None:
             return None
         if facts.producer_epoch < entry.producer_epoch:
             raise InvalidProducerEpoch(
                 f"producer {facts.producer_id} has epoch {entry.producer_epoch}; epoch {facts.producer_epoch} is fenced"
             )
-        first = facts.base_sequence
-        if facts.producer_epoch > entry.producer_epoch:
-            if first != 0:
-                raise OutOfOrderSequenceNumber(
-                    f"producer {facts.producer_id} starts epoch {facts.producer_epoch} at sequence {first}, not 0"
-                )
-            return None
-        last = facts.last_sequence
-        delta = facts.last_offset - facts.base_offset
-        for last_sequence, last_offset, offset_delta, timestamp_ms in reversed(entry.batches):
-            if last_sequence == last and offset_delta == delta:
-                return last_offset - offset_delta, timestamp_ms
-        before = entry.batches[-1][0] if entry.batches else -1
-        expected = 0 if before == MAX_SEQUENCE else before + 1
-        if first != expected:
-            raise OutOfOrderSequenceNumber(
-                f"producer {facts.producer_id} sent sequence {first} where {expected} comes next"
-            )
+        if first >= 0:
+            _check_sequence(facts, entry)
+        if is_open and not transactional:
+            raise InvalidTxnState(f"producer {facts.producer_id} writes past its open transaction")
         return None
+
+    def _check_verified(self, facts: BatchFacts, guard: int | None, entry: ProducerEntry | None) -> None:
+        asked = self._verifying.get(facts.producer_id)
+        if not guard or asked is None or asked.guard != guard:
+            raise InvalidTxnState(f"producer {facts.producer_id}: the partition is not part of an open transaction")
+        first = facts.base_sequence
+        if first < 0:
+            return
+        if asked.epoch_bump and first != 0 and (entry is None or not entry.batches):
+            raise OutOfOrderSequenceNumber(
+                f"producer {facts.producer_id} begins at sequence {first}, not 0, and nothing is known of it"
+            )
+        if first > asked.lowest_sequence:
+            raise OutOfOrderSequenceNumber(
+                f"producer {facts.producer_id} sent sequence {first} before {asked.lowest_sequence}"
+            )
+
+    def verify(self, producer_id: int, epoch: int, sequence: int, epoch_bump: bool, wall_ms: int) -> int:
+        """The guard to present once the coordinator has confirmed the transaction; 0 where it is open here already."""
+        entry = self._entries.get(producer_id)
+        if entry is not None and entry.current_txn_first_offset >= 0 and entry.producer_epoch == epoch:
+            return 0
+        asked = self._verifying.get(producer_id)
+        if asked is None:
+            self._guards += 1
+            asked = Verification(self._guards, epoch, sequence, epoch_bump, wall_ms)
+            self._verifying[producer_id] = asked
+        elif epoch > asked.epoch:
+            asked.epoch, asked.lowest_sequence = epoch, sequence
+        elif epoch == asked.epoch:
+            asked.lowest_sequence = min(asked.lowest_sequence, sequence)
+        return asked.guard
+
+    def judge_marker(self, facts: BatchFacts, marker: EndTxnMarker, version: int) -> None:
+        """Raises as tabulated."""
+        entry = self._entries.get(facts.producer_id)
+        if entry is None:
+            return
+        before, epoch = entry.producer_epoch, facts.producer_epoch
+        late = version >= STRICT_VERSION and epoch == before and entry.current_txn_first_offset >= 0
+        if epoch < before or late:
+            raise InvalidProducerEpoch(
+                f"producer {facts.producer_id} has epoch {before}; a marker of epoch {epoch} comes too late"
+            )
+        if marker.coordinator_epoch < entry.coordinator_epoch:
+            raise TransactionCoordinatorFenced(
+                f"producer {facts.producer_id} had a marker of coordinator epoch {entry.coordinator_epoch};"
+                f" {marker.coordinator_epoch} is fenced"
+            )
+
+    def would_abort(self, facts: BatchFacts, marker: EndTxnMarker) -> AbortedTxn | None:
+        """The index row of the transaction that this marker aborts, if it ends one."""
+        producer_id, last = facts.producer_id, facts.last_offset
+        first = self._open.get(producer_id)
+        if marker.committed or first is None:
+            return None
+        others = (offset for other, offset in self._open.items() if other != producer_id)
+        return AbortedTxn(producer_id, first, last, next(others, last + 1))
+
+    # ------------------------------------------------------------ noting
 
     def note(self, facts: BatchFacts) -> None:
         """A data batch of a producer was appended at its final offsets."""
@@ -124,32 +235,38 @@ class ProducerStates:
         if len(batches) > REMEMBERED:
             del batches[0]
         entry.last_timestamp_ms = facts.max_timestamp_ms
-        if facts.is_transactional and entry.current_txn_first_offset < 0:
-            entry.current_txn_first_offset = facts.base_offset
-            self._open[facts.producer_id] = facts.base_offset
+        if facts.attributes & TRANSACTIONAL:
+            self._verifying.pop(facts.producer_id, None)
+            if entry.current_txn_first_offset < 0:
+                entry.current_txn_first_offset = facts.base_offset
+                self._open[facts.producer_id] = facts.base_offset
 
-    def note_marker(self, facts: BatchFacts) -> tuple[int, int] | None:
-        """A commit or abort marker was appended; returns (first, last offset) of the transaction that it ends."""
+    def end(self, facts: BatchFacts, marker: EndTxnMarker) -> None:
+        """A commit or abort marker was appended at its final offset: what it ends is stable once it is committed."""
+        first = self._close(facts, marker)
+        if first is not None:
+            self._ended.append((first, facts.last_offset))
+
+    def _close(self, facts: BatchFacts, marker: EndTxnMarker | None) -> int | None:
+        """Returns the first offset of the transaction that the marker ended."""
         entry = self._entries.get(facts.producer_id)
         if entry is None:
             entry = self._entries[facts.producer_id] = ProducerEntry(facts.producer_id, facts.producer_epoch)
         if entry.producer_epoch != facts.producer_epoch:
             entry.producer_epoch = facts.producer_epoch
             entry.batches.clear()
+        if marker is not None:
+            entry.coordinator_epoch = marker.coordinator_epoch
         entry.last_timestamp_ms = facts.max_timestamp_ms
-        first = self._open.pop(facts.producer_id, None)
         entry.current_txn_first_offset = -1
-        return None if first is None else (first, facts.last_offset)
+        self._verifying.pop(facts.producer_id, None)
+        return self._open.pop(facts.producer_id, None)
 
-    @property
-    def first_open_offset(self) -> int | None:
-        """First offset of the oldest open transaction; reads below it are stable."""
-        return min(self._open.values()) if self._open else None
-
-    def aborted(self, facts: BatchFacts, first: int, last: int) -> AbortedTxn:
-        """The index row of a transaction that an abort marker ended just now."""
-        stable = self.first_open_offset
-        return AbortedTxn(facts.producer_id, first, last, last + 1 if stable is None else stable)
+    def on_watermark(self, high_watermark: int) -> None:
+        """Markers below it are committed: their transactions are no longer in doubt."""
+        ended = self._ended
+        while ended and ended[0][1] < high_watermark:
+            del ended[0]
 
     def expire(self, wall_ms: int, expiration_ms: int) -> int:
         """Forget producers idle for `producer.id.expiration.ms` without an open transaction; returns how many."""
@@ -160,7 +277,37 @@ class ProducerStates:
         ]
         for producer_id in old:
             del self._entries[producer_id]
+        for producer_id, asked in list(self._verifying.items()):
+            if wall_ms - asked.since_ms >= expiration_ms:
+                del self._verifying[producer_id]
         return len(old)
+
+    # ------------------------------------------------------------ questions
+
+    @property
+    def first_unstable_offset(self) -> int | None:
+        """First offset of the oldest transaction that is open, or whose marker is not committed yet."""
+        oldest = next(iter(self._open.values()), None)
+        if not self._ended:
+            return oldest
+        ended = min(first for first, _ in self._ended)
+        return ended if oldest is None else min(ended, oldest)
 
     def __len__(self) -> int:
         return len(self._entries)
+
+
+def _check_sequence(facts: BatchFacts, entry: ProducerEntry) -> None:
+    first = facts.base_sequence
+    if facts.producer_epoch > entry.producer_epoch:
+        if first != 0:
+            raise OutOfOrderSequenceNumber(
+                f"producer {facts.producer_id} starts epoch {facts.producer_epoch} at sequence {first}, not 0"
+            )
+        return
+    before = entry.batches[-1][0] if entry.batches else -1
+    expected = 0 if before == MAX_SEQUENCE else before + 1
+    if first != expected:
+        raise OutOfOrderSequenceNumber(
+            f"producer {facts.producer_id} sent sequence {first} where {expected} comes next"
+        )

@@ -166,6 +166,11 @@ class OffsetIndex(_Index):
         at = self._floor(offset)
         return self.entry(at)[1] if at >= 0 else 0
 
+    def first_at(self, position: int) -> int | None:
+        """Relative last offset of the first batch at or behind `position` that has an entry, if one has."""
+        at = self._floor(position - 1, column=1) + 1
+        return self.entry(at)[0] if at < self.count else None
+
     def truncate_to(self, offset: int) -> None:
         """Drop entries of `offset` and later."""
         self._cut(self._floor(offset - 1) + 1)

@@ -207,6 +207,15 @@ class Log(LogUpkeep):
                     return found
         return found
 
+    def aborted_within(self, start: int, found: FileSlice, end: int) -> list[AbortedTxn]:
+        """Aborted transactions of which a reader of `found`, which `read` gave for `start`, may meet records below
+        `end`: not all that were aborted since, however far behind the reader is."""
+        for segment in self._segments[self._floor(start) :]:
+            if segment.file is found.owner:
+                end = min(end, segment.offset_behind(found.position + found.size))
+                break
+        return self.aborted_in(start, end)
+
     # ------------------------------------------------------------ facts
 
     def facts(self) -> tuple[SegmentFacts, ...]:

@@ -202,6 +202,11 @@ class Segment:
                 return facts.position, facts.size
         return None
 
+    def offset_behind(self, position: int) -> int:
+        """An offset above all of the batches that start before `position`, the nearest that the index knows."""
+        relative = self.index.first_at(position)
+        return self.next_offset if relative is None else self.base + relative + 1
+
     def scan(self, position: int = 0, chunk_bytes: int = SHORT_CHUNK_BYTES) -> Iterator[BatchFacts]:
         """Facts of the batches from `position` on, at which one starts."""
         return headers(self.file, position, self.size, chunk_bytes)

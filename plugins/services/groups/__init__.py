@@ -2,17 +2,18 @@
 
 The parts, from the bytes up:
 
-    records    the bytes of __consumer_offsets
-    state      one group: its states, their transitions, its members
-    timers     deadlines as data
-    shard      all groups of one partition of __consumer_offsets, and the event under way
-    rebalance  from "a member came or went" to "the next generation is known"
-    joining    JoinGroup
-    members    SyncGroup, Heartbeat, LeaveGroup
-    offsets    OffsetCommit, OffsetFetch, OffsetDelete and what ages offsets away
-    listing    DescribeGroups, ListGroups, DeleteGroups
-    machine    `contracts.ServiceMachine`: dispatch, replay, timers
-    service    `contracts.Service`: shards, splitting and joining of requests, FindCoordinator
+    records       the bytes of __consumer_offsets
+    state         one group: its states, their transitions, its members
+    timers        deadlines as data
+    shard         all groups of one partition of __consumer_offsets, and the event under way
+    rebalance     from "a member came or went" to "the next generation is known"
+    joining       JoinGroup
+    members       SyncGroup, Heartbeat, LeaveGroup
+    offsets       OffsetCommit, OffsetFetch, OffsetDelete and what ages offsets away
+    transactions  TxnOffsetCommit, and offsets that wait for their transaction's end
+    listing       DescribeGroups, ListGroups, DeleteGroups
+    machine       `contracts.ServiceMachine`: dispatch, replay, timers
+    service       `contracts.Service`: shards, splitting and joining of requests, FindCoordinator
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ DECLARATION: Final = ServiceDeclaration(
         "DescribeGroupsRequest",
         "ListGroupsRequest",
         "DeleteGroupsRequest",
+        "TxnOffsetCommitRequest",
     ),
     topic=ServiceTopic(
         name="__consumer_offsets",

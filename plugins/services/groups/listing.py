@@ -90,7 +90,7 @@ def delete(shard: Shard, group_id: str) -> int:
         return GroupIdNotFound.code
     if group.state is not State.EMPTY:
         return NonEmptyGroup.code
-    for topic, partition, _ in group.each_offset():
+    for topic, partition in group.places():
         shard.append(offset_key(group_id, topic, partition), None)
     if group.recorded:
         shard.append(group_key(group_id), None)

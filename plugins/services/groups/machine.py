@@ -7,10 +7,11 @@ from typing import Any, Final
 
 from logkernel.contracts import ClusterView, Decision, RequestContext
 from logkernel.requests import groups as requests
+from logkernel.requests.transactions import TxnOffsetCommitRequest
 from logkernel.vocabulary import Record
 
-from . import joining, listing, members, offsets, rebalance
-from .records import GroupKey, OffsetKey, decode_group, decode_key, decode_offset
+from . import joining, listing, members, offsets, rebalance, transactions
+from .records import CommittedOffset, GroupKey, OffsetKey, decode_group, decode_key, decode_offset
 from .settings import GroupSettings
 from .shard import RETENTION, Shard, sync_key
 from .state import Group
@@ -26,6 +27,7 @@ HANDLERS: Final[Mapping[type, Handler]] = {
     requests.OffsetCommitRequest: offsets.on_commit,
     requests.OffsetFetchRequest: offsets.on_fetch,
     requests.OffsetDeleteRequest: offsets.on_delete_offsets,
+    TxnOffsetCommitRequest: transactions.on_commit,
     requests.DescribeGroupsRequest: listing.on_describe,
     requests.ListGroupsRequest: listing.on_list,
     requests.DeleteGroupsRequest: listing.on_delete_groups,
@@ -33,7 +35,7 @@ HANDLERS: Final[Mapping[type, Handler]] = {
 
 
 class GroupsMachine:
-    """The groups of one partition of __consumer_offsets.
+    """The groups of one partition of __consumer_offsets, in which transactions may write (`TransactionalMachine`).
 
     The host replays a decision's records before it hands in the next event, and replaces the
     machine by a fresh one if it cannot append them; requests that the old one had parked it then refuses.
@@ -41,8 +43,8 @@ class GroupsMachine:
 
     __slots__ = ("_shard",)
 
-    def __init__(self, settings: GroupSettings, cluster: ClusterView, ids: Callable[[], str]) -> None:
-        self._shard = Shard(settings, cluster, ids)
+    def __init__(self, settings: GroupSettings, cluster: ClusterView, ids: Callable[[], str], number: int = 0) -> None:
+        self._shard = Shard(settings, cluster, ids, number)
 
     @property
     def groups(self) -> Mapping[str, Group]:
@@ -61,8 +63,10 @@ class GroupsMachine:
         return self._shard.finish()
 
     def on_response(self, token: Any, response: Any, wall_ms: int, mono_ms: int) -> Decision:
-        """Nothing is asked of others."""
-        return Decision()
+        """A transaction's coordinator is all that is ever asked."""
+        self._shard.begin(wall_ms, mono_ms)
+        transactions.on_response(self._shard, token, response)
+        return self._shard.finish()
 
     def on_topics_changed(self, topics: Collection[str], wall_ms: int, mono_ms: int) -> Decision:
         """Members of classic groups watch their topics themselves."""
@@ -80,10 +84,20 @@ class GroupsMachine:
             return
         key = decode_key(record.key)
         if isinstance(key, OffsetKey):
-            entry = decode_offset(record.value) if record.value is not None else None
+            entry = _offset(record)
             offsets.replay(self._shard, key.group_id, key.topic, key.partition, entry)
         elif isinstance(key, GroupKey):
             self._replay_group(key.group_id, record.value)
+
+    def replay_pending(self, record: Record, producer_id: int, producer_epoch: int) -> None:
+        """An offset that holds once its producer's transaction is committed. Raises `CorruptMessage`."""
+        key = decode_key(record.key) if record.key is not None else None
+        entry = _offset(record)
+        if isinstance(key, OffsetKey) and entry is not None:
+            transactions.replay(self._shard, key, entry, producer_id, producer_epoch)
+
+    def replay_marker(self, producer_id: int, producer_epoch: int, committed: bool) -> None:
+        transactions.end(self._shard, producer_id, committed)
 
     def _replay_group(self, group_id: str, value: bytes | None) -> None:
         shard = self._shard
@@ -136,3 +150,12 @@ class GroupsMachine:
 
     def next_deadline(self) -> int | None:
         return self._shard.timers.next_ms()
+
+
+def _offset(record: Record) -> CommittedOffset | None:
+    """What an offset's record says, with its place in the log; None for a tombstone."""
+    if record.value is None:
+        return None
+    entry = decode_offset(record.value)
+    entry.record_offset = record.offset
+    return entry

@@ -6,6 +6,7 @@
   ever joined the group, or where its members, being Stable, do not read the topic any more; or at the
   time that the commit itself named, as old clients could.
 - A group without offsets goes when it is Empty.
+- An offset that a transaction may be about to change is not told to those who want stable ones, and does not expire.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from logkernel.errors import (
     UnknownMemberId,
     UnknownTopicId,
     UnknownTopicOrPartition,
+    UnstableOffsetCommit,
 )
 from logkernel.requests.groups import (
     OffsetCommitRequest,
@@ -44,7 +46,8 @@ from logkernel.requests.groups import (
 )
 from logkernel.vocabulary import NO_ID
 
-from .records import NO_TIME, CommittedOffset, encode_offset, fits, group_key, offset_key
+from . import transactions
+from .records import NO_TIME, CommittedOffset, encode_offset, group_key, is_metadata_too_large, offset_key
 from .shard import RETENTION, Shard
 from .state import CONSUMER, Group, State
 
@@ -109,36 +112,36 @@ def commit(
     if partitions is None or not 0 <= row.partition_index < partitions:
         return UnknownTopicOrPartition.code
     metadata = row.committed_metadata or ""
-    if _utf16_length(metadata) > shard.settings.offset_metadata_max_bytes or not fits(metadata):
+    if is_metadata_too_large(metadata, shard.settings.offset_metadata_max_bytes):
         return OffsetMetadataTooLarge.code
     expire_ms = NO_TIME
     if request.retention_time_ms != -1:
         expire_ms = max(0, min(shard.wall_ms + request.retention_time_ms, MAX_TIME_MS))
+    topic_id = shard.cluster.topic_id(topic)
     entry = CommittedOffset(row.committed_offset, row.committed_leader_epoch, metadata, shard.wall_ms, expire_ms)
+    entry.topic_id = b"" if topic_id is None else topic_id.bytes
     shard.append(offset_key(request.group_id, topic, row.partition_index), encode_offset(entry))
     return 0
-
-
-def _utf16_length(text: str) -> int:
-    """As Java counts, and so Kafka's bound."""
-    return len(text) if text.isascii() else len(text.encode("utf-16-le", "surrogatepass")) // 2
 
 
 # ---------------------------------------------------------------- OffsetFetch
 
 
 def on_fetch(shard: Shard, request: OffsetFetchRequest, context: RequestContext, ticket: int) -> None:
-    """No offset of this log is unstable (only transactions make them so), so `require_stable` holds by itself."""
     by_id = "topic_ids" in context.capabilities
-    shard.answer(ticket, OffsetFetchResponse(groups=[fetch(shard, asked, by_id) for asked in request.groups]))
+    stable = request.require_stable
+    shard.answer(ticket, OffsetFetchResponse(groups=[fetch(shard, asked, by_id, stable) for asked in request.groups]))
 
 
-def fetch(shard: Shard, asked: OffsetFetchRequestGroup, by_id: bool) -> OffsetFetchResponseGroup:
+def fetch(shard: Shard, asked: OffsetFetchRequestGroup, by_id: bool, stable: bool) -> OffsetFetchResponseGroup:
     group = shard.groups.get(asked.group_id)
     kept = group.offsets if group is not None else {}
     topics: list[OffsetFetchResponseTopics] = []
     if asked.topics is None:
         topics = list(_all_topics(shard, kept, by_id))
+        if stable and group is not None and group.uncommitted:
+            for found_topic in topics:
+                _hide_unstable(group, found_topic.name, found_topic.partitions)
     for topic in asked.topics or ():
         name: str | None = topic.name
         if topic.topic_id != NO_ID:
@@ -147,7 +150,15 @@ def fetch(shard: Shard, asked: OffsetFetchRequestGroup, by_id: bool) -> OffsetFe
         code = 0 if name is not None else UnknownTopicId.code
         rows = [_row(partition, found.get(partition), code) for partition in topic.partition_indexes]
         topics.append(OffsetFetchResponseTopics(topic.name or name or "", rows, topic.topic_id))
+        if stable and group is not None and group.uncommitted and name is not None:
+            _hide_unstable(group, name, rows)
     return OffsetFetchResponseGroup(asked.group_id, topics)
+
+
+def _hide_unstable(group: Group, topic: str, rows: list[OffsetFetchResponsePartitions]) -> None:
+    for index, row in enumerate(rows):
+        if group.is_unstable(topic, row.partition_index):
+            rows[index] = _row(row.partition_index, None, UnstableOffsetCommit.code)
 
 
 def _all_topics(
@@ -202,7 +213,7 @@ def delete(shard: Shard, group: Group, topic: str, partitions: int | None, parti
         return UnknownTopicOrPartition.code
     if group.reads(topic):
         return GroupSubscribedToTopic.code
-    if partition in group.offsets.get(topic, ()):
+    if partition in group.offsets.get(topic, ()) or group.is_unstable(topic, partition):
         shard.append(offset_key(group.group_id, topic, partition), None)
     return 0
 
@@ -216,13 +227,15 @@ def replay(shard: Shard, group_id: str, topic: str, partition: int, entry: Commi
         shard.group(group_id).offsets.setdefault(topic, {})[partition] = entry
         return
     group = shard.groups.get(group_id)
-    kept = group.offsets.get(topic) if group is not None else None
-    if group is None or kept is None:
+    if group is None:
         return
-    kept.pop(partition, None)
-    if not kept:
-        del group.offsets[topic]
-        shard.tidy(group)
+    transactions.drop(group, topic, partition)
+    kept = group.offsets.get(topic)
+    if kept is not None:
+        kept.pop(partition, None)
+        if not kept:
+            del group.offsets[topic]
+    shard.tidy(group)
 
 
 # ---------------------------------------------------------------- age
@@ -243,9 +256,9 @@ def sweep(shard: Shard) -> None:
 def _sweep_group(shard: Shard, group: Group, room: int) -> int:
     """Returns the number of tombstones, at most `room`."""
     written = 0
-    left = False
+    left = bool(group.uncommitted)
     for topic, partition, entry in group.each_offset():
-        if not expired(shard, group, topic, entry):
+        if not expired(shard, group, topic, entry) or group.is_unstable(topic, partition):
             left = True
         elif written == room:
             return written
@@ -277,6 +290,5 @@ def expired(shard: Shard, group: Group, topic: str, entry: CommittedOffset) -> b
 def forget_topics(shard: Shard, topics: Collection[str]) -> None:
     """Offsets of topics that were deleted go with them, lest a new topic of that name begin in its middle."""
     for group in shard.groups.values():
-        for topic in topics:
-            for partition in group.offsets.get(topic, ()):
-                shard.append(offset_key(group.group_id, topic, partition), None)
+        for topic, partition in group.places(topics):
+            shard.append(offset_key(group.group_id, topic, partition), None)

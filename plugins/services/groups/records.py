@@ -8,7 +8,7 @@ A record's key begins with its version, which says what the record is about:
 (From 3 on they belong to other kinds of group, and are not ours.) A null value deletes. Values:
 
     offset value:         version i16 | offset i64 | leader epoch i32 (3+) | metadata string
-                          | commit time i64 | expiry time i64 (1 alone) | tags (4+)
+                          | commit time i64 | expiry time i64 (1 alone) | tags (4+): 0 topic id, 16 bytes
     group value:          version i16 | protocol type string | generation i32 | protocol string? | leader string?
                           | state time i64 (2+) | members array | tags (4+)
     member:               id string | instance id string? (3+) | client id string | client host string
@@ -16,9 +16,8 @@ A record's key begins with its version, which says what the record is about:
                           | subscription bytes | assignment bytes | tags (4+)
 
 Up to version 3 a string is i16 length and UTF-8 (-1 is null), bytes are i32 length and content, an array an
-i32 count; from 4 on these lengths are an unsigned varint of length + 1 (0 is null). Tags, of which only
-the topic id (tag 0 of the offset value) is in use, are skipped. Versions 0 to 4 are read; 3 is written, or
-1 for an offset with a time of its own to expire at, as every broker since Kafka 2.1 reads these.
+i32 count; from 4 on these lengths are an unsigned varint of length + 1 (0 is null). Versions 0 to 4 are read. Written
+are, as Kafka 4.3 does, offsets in 4, or 1 for one with a time of its own to expire at, and groups in 3.
 """
 
 from __future__ import annotations
@@ -45,6 +44,13 @@ _OFFSET_HEAD = Struct(">hqi")
 _EXPIRING_HEAD = Struct(">hq")
 _TWO_TIMES = Struct(">qq")
 _TIMEOUTS = Struct(">ii")
+_TOPIC_ID_TAG = b"\x01\x00\x10"
+"""One tag, number 0, 16 bytes."""
+_FLEXIBLE_VERSION = _I16.pack(FLEXIBLE)
+_USUAL = Struct(">hqiBq")
+"""An offset value of version 4 without metadata, up to its tags."""
+_BARE_BYTES = _USUAL.size + 1
+_USUAL_BYTES = _USUAL.size + len(_TOPIC_ID_TAG) + 16
 
 
 class OffsetKey(NamedTuple):
@@ -66,6 +72,10 @@ class CommittedOffset:
     metadata: str = ""
     commit_ms: int = NO_TIME
     expire_ms: int = NO_TIME
+    topic_id: bytes = b""
+    """The 16 bytes of the topic's id when the offset was committed; empty where that is not known."""
+    record_offset: int = -1
+    """Where in the log the commit lies: of two that hold, the later one counts."""
 
 
 @frozen
@@ -96,6 +106,12 @@ def fits(text: str | None) -> bool:
     return text is None or len(text) * 3 <= MAX_STRING_BYTES or len(text.encode()) <= MAX_STRING_BYTES
 
 
+def is_metadata_too_large(text: str, limit: int) -> bool:
+    """`offset.metadata.max.bytes` counts as Java does, in UTF-16 units."""
+    units = len(text) if text.isascii() else len(text.encode("utf-16-le", "surrogatepass")) // 2
+    return units > limit or not fits(text)
+
+
 # ---------------------------------------------------------------- write
 
 
@@ -111,8 +127,9 @@ def encode_offset(entry: CommittedOffset) -> bytes:
     if entry.expire_ms != NO_TIME:
         head = _EXPIRING_HEAD.pack(1, entry.offset)
         return head + _string(entry.metadata) + _TWO_TIMES.pack(entry.commit_ms, entry.expire_ms)
-    head = _OFFSET_HEAD.pack(3, entry.offset, entry.leader_epoch)
-    return head + _string(entry.metadata) + _I64.pack(entry.commit_ms)
+    head = _OFFSET_HEAD.pack(FLEXIBLE, entry.offset, entry.leader_epoch)
+    tags = _TOPIC_ID_TAG + entry.topic_id if entry.topic_id else b"\x00"
+    return head + _compact_string(entry.metadata) + _I64.pack(entry.commit_ms) + tags
 
 
 def encode_group(group: GroupMetadata) -> bytes:
@@ -149,6 +166,19 @@ def _string(text: str | None) -> bytes:
     return _I16.pack(len(data)) + data
 
 
+def _compact_string(text: str) -> bytes:
+    data = text.encode()
+    if len(data) > MAX_STRING_BYTES:
+        raise InvalidRequest(f"a text of {len(data)} bytes cannot be kept: at most {MAX_STRING_BYTES}")
+    size = len(data) + 1
+    head = bytearray()
+    while size > 0x7F:
+        head.append(size & 0x7F | 0x80)
+        size >>= 7
+    head.append(size)
+    return bytes(head) + data
+
+
 # ---------------------------------------------------------------- read
 
 
@@ -165,6 +195,13 @@ def decode_key(key: bytes) -> OffsetKey | GroupKey | None:
 
 def decode_offset(value: bytes) -> CommittedOffset:
     """Raises `CorruptMessage` for bytes that are no offset value of versions 0 to 4."""
+    if value[:2] == _FLEXIBLE_VERSION and len(value) in (_BARE_BYTES, _USUAL_BYTES):  # nearly all that a start reads
+        _, offset, leader_epoch, size, commit_ms = _USUAL.unpack_from(value)
+        if size == 1:
+            if value[_USUAL.size :] == b"\x00":
+                return CommittedOffset(offset, leader_epoch, "", commit_ms)
+            if value[_USUAL.size :].startswith(_TOPIC_ID_TAG):
+                return CommittedOffset(offset, leader_epoch, "", commit_ms, NO_TIME, value[-16:])
     reader = _Reader(value)
     version = reader.version("offset value")
     offset = reader.i64()
@@ -172,8 +209,10 @@ def decode_offset(value: bytes) -> CommittedOffset:
     metadata = reader.string()
     commit_ms = reader.i64()
     expire_ms = reader.i64() if version == 1 else NO_TIME
-    reader.tags()
-    return CommittedOffset(offset, leader_epoch, metadata, commit_ms, expire_ms)
+    topic_id = reader.tags().get(0, b"")
+    if len(topic_id) not in (0, 16):
+        raise CorruptMessage(f"__consumer_offsets: a topic id of {len(topic_id)} bytes")
+    return CommittedOffset(offset, leader_epoch, metadata, commit_ms, expire_ms, topic_id)
 
 
 def decode_group(value: bytes) -> GroupMetadata:
@@ -280,8 +319,8 @@ class _Reader:
             raise CorruptMessage(f"__consumer_offsets: {found} members in {len(self._data) - self._at} bytes")
         return found
 
-    def tags(self) -> None:
-        if self._flexible:
-            for _ in range(self.uvarint()):
-                self.uvarint()
-                self.take(self.uvarint())
+    def tags(self) -> dict[int, bytes]:
+        """Content by number; those that are not known are for the caller to pass over."""
+        if not self._flexible:
+            return {}
+        return {self.uvarint(): self.take(self.uvarint()) for _ in range(self.uvarint())}

@@ -60,7 +60,9 @@ from logkernel.requests.groups import (
     SyncGroupResponse,
 )
 from logkernel.requests.sharding import shard_of
+from logkernel.requests.transactions import TxnOffsetCommitRequest
 
+from . import transactions
 from .machine import GroupsMachine
 from .records import fits
 from .settings import GroupSettings
@@ -89,7 +91,7 @@ class GroupsService:
         self._cluster = cluster
 
     def machine(self, shard: int, ids: Callable[[], str]) -> GroupsMachine:
-        return GroupsMachine(self._settings, self._cluster, ids)
+        return GroupsMachine(self._settings, self._cluster, ids, shard)
 
     # ------------------------------------------------------------ split and join
 
@@ -159,6 +161,8 @@ class GroupsService:
                 return LeaveGroupResponse(error_code=told)
             case OffsetDeleteRequest():
                 return OffsetDeleteResponse(error_code=told)
+            case TxnOffsetCommitRequest():
+                return transactions.refusal(request, told)
         return _refuse_many(request, told)
 
 

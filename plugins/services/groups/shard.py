@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
+
+from attrs import define, field
 
 from logkernel.contracts import ClusterView, Decision
 from logkernel.requests.groups import JoinGroupResponse, SyncGroupResponse
@@ -13,6 +15,9 @@ from .records import GroupMetadata, encode_group, group_key
 from .settings import GroupSettings
 from .state import Event, Group, Member
 from .timers import Key, Timers
+
+if TYPE_CHECKING:
+    from .transactions import Asked
 
 RETENTION: Final[Key] = ("retention",)
 
@@ -32,12 +37,40 @@ def sync_key(group_id: str) -> Key:
     return ("sync", group_id)
 
 
+@define
+class Transaction:
+    """Which groups a producer's open transaction has pending offsets in."""
+
+    epoch: int
+    groups: set[str] = field(factory=set)
+
+
 class Shard:
     """The parts of the machine share this: groups, timers, the two clocks' readings, and the decision in the making."""
 
-    __slots__ = ("cluster", "groups", "ids", "mono_ms", "out", "settings", "timers", "wall_ms")
+    __slots__ = (
+        "asked",
+        "cluster",
+        "groups",
+        "ids",
+        "last_token",
+        "mono_ms",
+        "number",
+        "out",
+        "settings",
+        "timers",
+        "transactions",
+        "wall_ms",
+    )
 
-    def __init__(self, settings: GroupSettings, cluster: ClusterView, ids: Callable[[], str]) -> None:
+    def __init__(self, settings: GroupSettings, cluster: ClusterView, ids: Callable[[], str], number: int) -> None:
+        self.number = number
+        """Which partition this is."""
+        self.transactions: dict[int, Transaction] = {}
+        """Open transactions with pending offsets, by producer id."""
+        self.asked: dict[int, Asked] = {}
+        """Commits that wait for their transactions' coordinators, by token; soft."""
+        self.last_token = 0
         self.settings = settings
         self.cluster = cluster
         self.ids = ids

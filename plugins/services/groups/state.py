@@ -123,6 +123,8 @@ class Group:
     members: dict[str, Member] = field(factory=dict)
     offsets: dict[str, dict[int, CommittedOffset]] = field(factory=dict)
     """Topic → partition → offset; no topic without partitions."""
+    uncommitted: dict[int, dict[tuple[str, int], CommittedOffset]] = field(factory=dict)
+    """Producer id → (topic, partition) → offset that holds once the producer's transaction commits; none is empty."""
 
     # soft
     static: dict[str, str] = field(factory=dict)
@@ -160,7 +162,7 @@ class Group:
 
     @property
     def is_unused(self) -> bool:
-        kept = self.members or self.pending or self.offsets or self.recorded
+        kept = self.members or self.pending or self.offsets or self.uncommitted or self.recorded
         return self.state is State.EMPTY and not kept
 
     def next_generation(self) -> int:
@@ -331,6 +333,20 @@ class Group:
         """Replay: a tombstone; what remains are offsets, as of a group that nobody ever joined."""
         self.keep(GroupMetadata("", 0, None, None, -1, ()))
         self.recorded = False
+
+    def is_unstable(self, topic: str, partition: int) -> bool:
+        """Whether a transaction that is not decided may change this offset."""
+        return any((topic, partition) in entries for entries in self.uncommitted.values())
+
+    def places(self, topics: Iterable[str] | None = None) -> list[tuple[str, int]]:
+        """(topic, partition) of every offset, pending ones included; of these topics alone, where they are given."""
+        found = [(topic, partition) for topic in topics or self.offsets for partition in self.offsets.get(topic, ())]
+        if not self.uncommitted:
+            return found
+        pending = {place for entries in self.uncommitted.values() for place in entries}
+        return found + sorted(
+            place for place in pending.difference(found) if topics is None or place[0] in topics
+        )
 
     def each_offset(self) -> Iterator[tuple[str, int, CommittedOffset]]:
         for topic, partitions in self.offsets.items():

@@ -9,24 +9,32 @@ from copy import deepcopy
 import pytest
 
 import logkernel
+from logkernel.partition.effects import Effects
 from logkernel.partition.leader import Leader
 from logkernel.partition.producers import ProducerStates
+from logkernel.record.control import EndTxnMarker
+from logkernel.vocabulary import BatchFacts
 
-EVENTS = ("on_produce", "on_appended", "on_flushed", "on_append_failed", "on_expired", "on_log_start")
+EVENTS = (
+    "on_verification", "on_produce", "on_marker", "on_appended", "on_flushed", "on_append_failed", "on_expired",
+    "on_log_start",
+)  # fmt: skip
+PLAIN = (int, list, type(None), BatchFacts, EndTxnMarker)
 
 
 def told(effects):
     """Effects without the identity of tickets."""
-    if effects is None:
-        return None
+    if not isinstance(effects, Effects):
+        return effects
     appended = None if effects.append is None else deepcopy(effects.append)
-    return (effects.truncate, appended, effects.persist, [outcome for _, outcome in effects.answer], effects.wake)
+    answered = [outcome for _, outcome in effects.answer]
+    return (effects.truncate, appended, effects.aborted, effects.persist, answered, effects.wake)
 
 
 def state(leader):
     return (
         leader.log_start, leader.log_end, leader.high_watermark, leader.unflushed, leader.next_deadline(),
-        sorted((e.producer_id, e.producer_epoch, tuple(e.batches)) for e in leader.producers.entries()),
+        leader.last_stable_offset(), sorted(leader.producers.entries(), key=lambda entry: entry.producer_id),
     )  # fmt: skip
 
 
@@ -44,7 +52,7 @@ class Recorder:
             return found
 
         def record(*args):
-            kept = deepcopy([arg if isinstance(arg, (int, list)) else "ticket" for arg in args])
+            kept = deepcopy([arg if isinstance(arg, PLAIN) else "ticket" for arg in args])
             effects = found(*args)
             self.trace.append((name, kept, told(effects), self.flush_messages))
             return effects
@@ -57,13 +65,25 @@ class Recorder:
 
 
 @pytest.mark.parametrize("settings", [{}, {"flush_messages": 3}], ids=["default", "flush"])
-def test_a_trace_replays_to_the_same_effects(tmp_path, settings, eventually):
+def test_a_trace_replays_to_the_same_effects(tmp_path, settings, eventually, make_world):
     confluent = pytest.importorskip("confluent_kafka")
     with logkernel.open(tmp_path) as log:
         log.create_topic("t", partitions=2, **settings)
         recorders = {}
         for name, replica in log._broker.replicas.items():
             recorders[name] = replica.leader = Recorder(replica.leader)
+        world = make_world(log)
+        for number in range(12):
+            for partition in (0, 1):
+                world.coordinator.held = number % 3 == 0
+                now = log._broker.clock.wall_ms()
+                sequences = (2 * number, 2 * number + 1)
+                answers = [world.send(first, partitions=(partition,), timestamp_ms=now) for first in sequences]
+                if world.coordinator.held:
+                    world.coordinator.speak()
+                assert [world.codes(answer) for answer in answers] == [[0], [0]]
+                assert world.mark(committed=number % 4 > 0, partitions=(partition,)) == [0]
+        assert len(world.values()) == 18
         address = log.listen()
         for acks in ("all", "1", "0"):
             idempotent = {"enable.idempotence": True} if acks == "all" else {}
@@ -73,7 +93,7 @@ def test_a_trace_replays_to_the_same_effects(tmp_path, settings, eventually):
                 if number % 20 == 0:
                     producer.flush(20)
             assert producer.flush(20) == 0
-        eventually(lambda: sum(log.end_offset("t", partition) for partition in (0, 1)) == 600, what="acks=0 arrives")
+        eventually(lambda: sum(log.end_offset("t", partition) for partition in (0, 1)) == 672, what="acks=0 arrives")
         for (_, partition), recorder in recorders.items():
             log_start, log_end, epoch, isr = recorder.start
             fresh = Leader(
@@ -81,11 +101,13 @@ def test_a_trace_replays_to_the_same_effects(tmp_path, settings, eventually):
                 high_watermark=log_end, producers=ProducerStates(),
             )  # fmt: skip
             assert len(recorder.trace) > 20
+            assert {event for event, *_ in recorder.trace} >= {"on_verification", "on_marker"}
             for event, args, effects, flush_messages in recorder.trace:
                 fresh.flush_messages = flush_messages
                 assert told(getattr(fresh, event)(*args)) == effects, event
             assert state(fresh) == state(recorder.leader)
-            appended = [facts for _, _, effects, _ in recorder.trace if effects and effects[1] for facts in effects[1]]
+            decided = [effects for _, _, effects, _ in recorder.trace if isinstance(effects, tuple)]
+            appended = [facts for _, batches, *_ in decided for facts in batches or ()]
             assert [(facts.base_offset, facts.last_offset) for facts in appended] == stored(log, partition)
 
 

@@ -32,6 +32,12 @@ from logkernel.requests.groups import (
     SyncGroupRequest,
     SyncGroupRequestAssignment,
 )
+from logkernel.requests.transactions import (
+    AddPartitionsToTxnPartitionResult,
+    AddPartitionsToTxnResponse,
+    AddPartitionsToTxnResult,
+    AddPartitionsToTxnTopicResult,
+)
 from logkernel.vocabulary import NO_ID, Record
 
 NEWEST = frozenset({"member_id_required", "static_members", "skip_assignment", "group_not_found"})
@@ -67,6 +73,12 @@ class World:
         self.settings = settings or {}
         self.topics = Topics({"orders": 4, "other": 2}, {"orders": UUID(int=77), "other": UUID(int=78)})
         self.log: list[Record] = []
+        self.pending: dict[int, tuple[int, int]] = {}
+        """Place in the log → (producer id, epoch) of the transaction that it belongs to."""
+        self.markers: dict[int, tuple[int, int, bool]] = {}
+        """Place in the log → (producer id, epoch, committed)."""
+        self.sent: list[tuple[Any, Any]] = []
+        """(token, request) that the machine asks others."""
         self.mono_ms = 0
         self.wall_ms = START_WALL_MS
         self.fail_next = 0
@@ -87,8 +99,9 @@ class World:
         """Build the machine from the log alone."""
         self.service = logkernel_service(name="groups", settings=self.settings, cluster=self.topics)
         self.machine = self.service.machine(0, self._next_id)
-        for record in self.log:
-            self.machine.replay(record)
+        self.sent.clear()
+        for place in range(len(self.log)):
+            self.feed(self.machine, place)
         self.run(self.machine.on_loaded(self.wall_ms, self.mono_ms))
 
     def crash(self) -> None:
@@ -101,12 +114,41 @@ class World:
             self._fail(decision)
             return
         for record in decision.records:
+            if decision.producer is not None:
+                self.pending[len(self.log)] = decision.producer
             record.offset = len(self.log)
             self.log.append(record)
-            self.machine.replay(record)
+            self.feed(self.machine, record.offset)
+        self.sent += decision.sends
         for ticket, response in [*decision.replies, *decision.answers]:
             self._deliver(ticket, response)
         self.check()
+
+    def feed(self, machine: Any, place: int) -> None:
+        """Replay what lies there."""
+        if place in self.markers:
+            machine.replay_marker(*self.markers[place])
+        elif place in self.pending:
+            machine.replay_pending(self.log[place], *self.pending[place])
+        else:
+            machine.replay(self.log[place])
+
+    def end(self, producer_id: int, *, committed: bool, epoch: int = 0) -> None:
+        """The marker that ends a producer's transaction is appended."""
+        self.markers[len(self.log)] = (producer_id, epoch, committed)
+        self.log.append(Record(offset=len(self.log)))
+        self.feed(self.machine, len(self.log) - 1)
+        self.check()
+
+    def coordinator(self, code: int = 0) -> Any:
+        """The transaction's coordinator answers what was asked first; gives what that was."""
+        token, request = self.sent.pop(0)
+        (asked,) = request.transactions
+        rows = [AddPartitionsToTxnPartitionResult(index, code) for index in asked.topics[0].partitions]
+        result = AddPartitionsToTxnResult("tx", [AddPartitionsToTxnTopicResult(asked.topics[0].name, rows)])
+        response = AddPartitionsToTxnResponse(results_by_transaction=[result])
+        self.run(self.machine.on_response(token, response, self.wall_ms, self.mono_ms))
+        return asked
 
     def _fail(self, decision: Decision) -> None:
         code, self.fail_next = self.fail_next, 0
@@ -157,12 +199,14 @@ class World:
 
     def check(self) -> None:
         fresh = self.service.machine(0, self._next_id)
-        for record in self.log:
-            fresh.replay(record)
+        for place in range(len(self.log)):
+            self.feed(fresh, place)
+        assert fresh._shard.transactions == self.machine._shard.transactions
         for group_id, group in self.machine.groups.items():
             self._check_group(group)
             kept = fresh.groups.get(group_id)
             assert group.offsets == (kept.offsets if kept else {})
+            assert group.uncommitted == (kept.uncommitted if kept else {})
             if kept is not None and group.state in (State.EMPTY, State.STABLE):
                 assert durable(group) == durable(kept)
         assert set(fresh.groups) <= set(self.machine.groups)

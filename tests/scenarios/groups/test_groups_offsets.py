@@ -44,7 +44,8 @@ def test_what_a_commit_writes_is_kafkas(world: Any) -> None:
     (record,) = world.log
     assert record.key == bytes.fromhex("0001 0001 67 0006 6f7264657273 00000000")
     stamp = world.wall_ms.to_bytes(8, "big")
-    assert record.value == bytes.fromhex("0003 0000000000000009 00000005 0001 6d") + stamp
+    topic_id = world.topics.ids["orders"].bytes
+    assert record.value == bytes.fromhex("0004 0000000000000009 00000005 02 6d") + stamp + b"\1\0\x10" + topic_id
     assert record.timestamp_ms == world.wall_ms
 
 

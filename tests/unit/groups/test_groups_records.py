@@ -7,6 +7,8 @@ GOLDEN and HASHES were printed once by Java: the generated classes `OffsetCommit
 
 from __future__ import annotations
 
+from uuid import UUID
+
 import pytest
 
 from logkernel.errors import CorruptMessage, InvalidRequest
@@ -78,6 +80,7 @@ HASHES = [
 ]
 """(group id, hashCode, partition of 50)."""
 
+TOPIC_ID = UUID(int=(1 << 64) + 2).bytes
 OFFSET_MS, STATE_MS = 1_700_000_000_000, 1_700_000_000_001
 
 
@@ -106,8 +109,9 @@ def test_keys_of_other_kinds_of_group_are_not_ours(version: int) -> None:
 
 
 def test_offset_values_are_written_as_kafka_writes_them() -> None:
-    entry = CommittedOffset(1_234_567_890_123, 5, "note", OFFSET_MS)
-    assert encode_offset(entry) == golden("offset value v3")
+    entry = CommittedOffset(1_234_567_890_123, 5, "note", OFFSET_MS, topic_id=TOPIC_ID)
+    assert encode_offset(entry) == golden("offset value v4")
+    assert encode_offset(CommittedOffset(9, -1, "", 3)) == golden("offset value v4 no id")
     entry.expire_ms = OFFSET_MS + 60_000
     assert encode_offset(entry) == golden("offset value v1")
 
@@ -115,12 +119,32 @@ def test_offset_values_are_written_as_kafka_writes_them() -> None:
 @pytest.mark.parametrize("version", range(5))
 def test_offset_values_of_every_version_are_read(version: int) -> None:
     expire_ms = OFFSET_MS + 60_000 if version == 1 else -1
-    expected = CommittedOffset(1_234_567_890_123, 5 if version >= 3 else -1, "note", OFFSET_MS, expire_ms)
+    topic_id = TOPIC_ID if version >= 4 else b""
+    expected = CommittedOffset(1_234_567_890_123, 5 if version >= 3 else -1, "note", OFFSET_MS, expire_ms, topic_id)
     assert decode_offset(golden(f"offset value v{version}")) == expected
 
 
 def test_offset_value_4_without_a_topic_id_is_read() -> None:
     assert decode_offset(golden("offset value v4 no id")) == CommittedOffset(9, -1, "", 3)
+
+
+def test_a_long_metadata_has_a_long_length() -> None:
+    entry = CommittedOffset(1, 2, "é" * 8_192, 3)
+    assert encode_offset(entry)[14:17] == b"\x81\x80\x01"
+    assert decode_offset(encode_offset(entry)) == entry
+
+
+@pytest.mark.parametrize("topic_id", [b"", TOPIC_ID])
+@pytest.mark.parametrize("metadata", ["", "n"])
+def test_offset_values_come_back(topic_id: bytes, metadata: str) -> None:
+    entry = CommittedOffset(1 << 40, 5, metadata, OFFSET_MS, topic_id=topic_id)
+    assert decode_offset(encode_offset(entry)) == entry
+
+
+def test_a_topic_id_has_sixteen_bytes() -> None:
+    value = golden("offset value v4 no id")[:-1] + b"\x01\x00\x02ab"
+    with pytest.raises(CorruptMessage, match="topic id of 2 bytes"):
+        decode_offset(value)
 
 
 def test_group_values_are_written_as_kafka_writes_them() -> None:

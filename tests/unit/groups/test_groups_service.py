@@ -13,6 +13,7 @@ from logkernel.contracts import RequestContext
 from logkernel.errors import BY_CODE
 from logkernel.plugins.services import groups
 from logkernel.requests import groups as requests
+from logkernel.requests import transactions
 from logkernel.requests.groups import (
     DeleteGroupsRequest,
     DescribeGroupsRequest,
@@ -131,7 +132,8 @@ def test_every_request_can_be_refused_with_every_code() -> None:
     ours = service()
     for name in groups.DECLARATION.requests:
         for code in BY_CODE:
-            ours.refusal(getattr(requests, name)(), code)
+            family = requests if hasattr(requests, name) else transactions
+            ours.refusal(getattr(family, name)(), code)
     with pytest.raises(TypeError):
         ours.refusal(object(), 1)
 

@@ -2,14 +2,18 @@
 
 from logkernel.errors import (
     InvalidProducerEpoch,
+    InvalidTxnState,
     KafkaStorageError,
     NotEnoughReplicas,
     OutOfOrderSequenceNumber,
     RequestTimedOut,
+    TransactionalIdAuthorizationFailed,
+    TransactionCoordinatorFenced,
 )
 from logkernel.partition.leader import Leader
 from logkernel.partition.producers import ProducerStates
-from logkernel.vocabulary import READ_COMMITTED, READ_UNCOMMITTED, BatchFacts
+from logkernel.record.control import EndTxnMarker
+from logkernel.vocabulary import READ_COMMITTED, READ_UNCOMMITTED, AbortedTxn, BatchFacts
 
 
 def batch(count=1, producer_id=-1, epoch=-1, sequence=-1, attributes=0):
@@ -26,6 +30,29 @@ def write(machine, batches, acks=-1, ticket="t", deadline=100):
     if effects.append is None:
         return effects
     return machine.on_appended(effects.append, acks, ticket, 1_000, deadline)
+
+
+def transact(machine, batches, ticket="t", *, verified=True, epoch_bump=False):
+    """Write as a producer does whose coordinator confirmed (or was not asked for) the transaction."""
+    first = batches[0]
+    guard = machine.on_verification(first.producer_id, first.producer_epoch, first.base_sequence, epoch_bump, 5)
+    effects = machine.on_produce(batches, -1, ticket, guard if verified else 0)
+    return effects if effects.append is None else machine.on_appended(effects.append, -1, ticket, 1_000, 100)
+
+
+def end(machine, *, producer_id=7, epoch=0, committed=True, coordinator_epoch=0, version=1, ticket="m"):
+    """Write a marker; the effects of the decision, and of the append where there was one."""
+    marker = EndTxnMarker(committed, coordinator_epoch)
+    facts = batch(producer_id=producer_id, epoch=epoch, attributes=0x30)
+    decided = machine.on_marker(facts, marker, version, ticket)
+    if decided.append is None:
+        return decided, None
+    return decided, machine.on_appended(decided.append, -1, ticket, 1_000, 100, marker)
+
+
+def code_of(effects):
+    ((_, outcome),) = effects.answer
+    return outcome.error_code
 
 
 def test_offsets_and_epoch_are_assigned_in_order():
@@ -134,11 +161,11 @@ def test_only_five_batches_are_remembered():
 
 def test_open_transaction_holds_the_last_stable_offset():
     machine = leader()
-    write(machine, [batch(2, producer_id=7, epoch=0, sequence=0, attributes=0x10)])
+    transact(machine, [batch(2, producer_id=7, epoch=0, sequence=0, attributes=0x10)])
     write(machine, [batch(1)])
     assert machine.readable_end(READ_COMMITTED) == 10
     assert machine.readable_end(READ_UNCOMMITTED) == 13
-    write(machine, [batch(1, producer_id=7, epoch=0, attributes=0x30)])
+    end(machine)
     assert machine.readable_end(READ_COMMITTED) == 14
 
 
@@ -148,3 +175,119 @@ def test_log_start_pulls_the_watermark_never_back():
     assert (machine.log_start, machine.high_watermark) == (5, 5)
     machine.on_log_start(1)
     assert (machine.log_start, machine.high_watermark) == (5, 5)
+
+
+# ---------------------------------------------------------------- transactions
+
+
+def in_transaction(count=1, epoch=0, sequence=0, producer_id=7):
+    return batch(count, producer_id=producer_id, epoch=epoch, sequence=sequence, attributes=0x10)
+
+
+def test_the_first_batch_of_a_transaction_needs_a_guard_and_the_next_none():
+    machine = leader()
+    assert code_of(transact(machine, [in_transaction()], verified=False)) == InvalidTxnState.code
+    assert code_of(transact(machine, [in_transaction()])) == 0
+    assert machine.on_verification(7, 0, 1, False, 5) == 0
+    assert code_of(transact(machine, [in_transaction(sequence=1)])) == 0
+
+
+def test_a_marker_makes_a_guard_void():
+    """A batch that was late on its way must not open a transaction that nobody ends."""
+    machine = leader()
+    guard = machine.on_verification(7, 0, 0, False, 5)
+    end(machine)
+    assert code_of(machine.on_produce([in_transaction()], -1, "late", guard)) == InvalidTxnState.code
+
+
+def test_a_transactional_batch_without_transactional_id_is_refused():
+    machine = leader()
+    effects = machine.on_produce([in_transaction()], -1, "t")
+    assert code_of(effects) == TransactionalIdAuthorizationFailed.code
+
+
+def test_a_plain_batch_inside_a_transaction_is_refused():
+    machine = leader()
+    transact(machine, [in_transaction()])
+    assert code_of(write(machine, [batch(1, producer_id=7, epoch=0, sequence=1)])) == InvalidTxnState.code
+
+
+def test_a_repeated_batch_is_a_duplicate_even_when_its_transaction_is_over():
+    machine = leader()
+    transact(machine, [in_transaction(2)])
+    end(machine)
+    effects = machine.on_produce([in_transaction(2)], -1, "again", 0)
+    assert (effects.append, effects.answer[0][1].base_offset) == (None, 10)
+
+
+def test_with_transactions_v2_an_unknown_producer_begins_at_zero():
+    machine = leader()
+    assert code_of(transact(machine, [in_transaction(sequence=3)], epoch_bump=True)) == OutOfOrderSequenceNumber.code
+    machine = leader()
+    assert code_of(transact(machine, [in_transaction(sequence=3)])) == 0
+
+
+def test_what_failed_its_verification_comes_again_before_what_followed():
+    machine = leader()
+    machine.on_verification(7, 0, 0, False, 5)  # and the coordinator was not there
+    assert code_of(transact(machine, [in_transaction(sequence=1)])) == OutOfOrderSequenceNumber.code
+    assert code_of(transact(machine, [in_transaction(sequence=0)])) == 0
+
+
+def test_markers_are_fenced_by_both_epochs():
+    machine = leader()
+    transact(machine, [in_transaction(epoch=3)])
+    assert code_of(end(machine, epoch=2)[0]) == InvalidProducerEpoch.code
+    assert code_of(end(machine, epoch=3, coordinator_epoch=5)[1]) == 0
+    assert code_of(end(machine, epoch=3, coordinator_epoch=4)[0]) == TransactionCoordinatorFenced.code
+    assert code_of(end(machine, epoch=3, coordinator_epoch=5)[1]) == 0, "repeated, for want of an answer"
+
+
+def test_a_v2_marker_has_a_higher_epoch_or_repeats_itself():
+    machine = leader()
+    transact(machine, [in_transaction(epoch=3)])
+    assert code_of(end(machine, epoch=3, version=2)[0]) == InvalidProducerEpoch.code
+    assert code_of(end(machine, epoch=4, version=2)[1]) == 0
+    assert code_of(end(machine, epoch=4, version=2)[1]) == 0, "repeated"
+    transact(machine, [in_transaction(epoch=4)])
+    assert code_of(end(machine, epoch=4, version=2)[0]) == InvalidProducerEpoch.code, "late: that was the one before"
+    assert code_of(transact(machine, [in_transaction(epoch=3, sequence=1)])) == InvalidProducerEpoch.code
+
+
+def test_an_abort_tells_what_the_index_must_know():
+    machine = leader()
+    transact(machine, [in_transaction(producer_id=8)])
+    transact(machine, [in_transaction(2)])
+    decided, _ = end(machine, committed=False)
+    assert decided.aborted == AbortedTxn(7, 11, 13, 10), "producer 8 is still open at 10"
+    assert end(machine, producer_id=8, committed=False)[0].aborted == AbortedTxn(8, 10, 14, 15)
+    assert end(machine, committed=False)[0].aborted is None, "there was nothing to abort"
+
+
+def test_a_transaction_is_in_doubt_until_its_marker_is_committed():
+    machine = leader(flush_messages=1)
+    effects = machine.on_produce([in_transaction()], -1, "t", machine.on_verification(7, 0, 0, False, 5))
+    machine.on_appended(effects.append, -1, "t", 1_000, 100)
+    machine.on_flushed(11)
+    _, effects = end(machine)
+    assert effects.answer == []
+    assert machine.last_stable_offset() == 10
+    effects = machine.on_flushed(12)
+    assert [ticket for ticket, _ in effects.answer] == ["m"]
+    assert effects.wake
+    assert machine.last_stable_offset() == 12
+
+
+def test_the_log_start_pulls_the_last_stable_offset():
+    machine = leader()
+    transact(machine, [in_transaction(3)])
+    machine.on_log_start(12)
+    assert machine.last_stable_offset() == 12
+
+
+def test_a_services_batches_have_no_sequence():
+    machine = leader()
+    for _ in range(3):
+        assert code_of(transact(machine, [in_transaction(sequence=-1)])) == 0
+    end(machine, epoch=1)
+    assert code_of(transact(machine, [in_transaction(sequence=-1)])) == InvalidProducerEpoch.code

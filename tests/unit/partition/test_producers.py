@@ -29,7 +29,7 @@ def test_open_transaction_survives_a_reload():
     states.note(batch(0, 100, transactional=True))
     other = ProducerStates()
     other.load(states.entries())
-    assert other.first_open_offset == 100
+    assert other.first_unstable_offset == 100
 
 
 def test_idle_producers_expire_but_not_in_a_transaction():

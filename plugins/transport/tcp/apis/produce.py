@@ -12,7 +12,7 @@
 - `records` is a writable view into the receive buffer, valid until `submit` returns.
 - acks=0 gets no response; an error closes the connection (see `connection`).
 - KAFKA_STORAGE_ERROR is NOT_LEADER_OR_FOLLOWER to version 3, which does not know it.
-- Capabilities: "zstd" (7+), "transactions_v2" (12+), "topic_ids" (13+).
+- Capabilities: "zstd" (7+), "transaction_abortable" (11+), "transactions_v2" (12+), "topic_ids" (13+).
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _NO_LEADER: Final = LeaderIdAndEpoch()
 
 
 class Produce(Api):
-    capabilities = (("zstd", 7), ("transactions_v2", 12), ("topic_ids", 13))
+    capabilities = (("zstd", 7), ("transaction_abortable", 11), ("transactions_v2", 12), ("topic_ids", 13))
 
     def request_decoder(self, version: int) -> DecodeBody:
         return lambda body: _decode(version, Cursor(body))

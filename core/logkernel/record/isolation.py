@@ -1,0 +1,51 @@
+"""What a reader makes of fetched bytes: data without markers, and without the records of aborted transactions.
+
+A broker sends whole batches up to the last stable offset, with the transactions among them that were aborted:
+(producer id, first offset) of each. The reader walks the batches:
+
+    data batch, its producer aborts from an offset at or below its last   dropped
+    any other data batch                                                  read
+    abort marker                                                          its producer's next batches are read again
+    any other control batch                                               passed over
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable
+
+from logkernel.contracts import Buffer
+from logkernel.record.batch import batches
+from logkernel.record.control import ABORT, control_type
+from logkernel.record.decode import CodecFor, decode_batch
+from logkernel.record.legacy import decode_message
+from logkernel.vocabulary import BatchFacts, Record
+
+
+def read_batches(
+    buf: Buffer, codec_for: CodecFor, aborted: Iterable[tuple[int, int]] = ()
+) -> tuple[list[Record], int | None]:
+    """(records, offset behind the last whole batch) of `buf`; None where not one batch is whole.
+
+    `aborted` are (producer id, first offset); none for a reader of what is not committed. Raises `CorruptMessage`.
+    """
+    coming = deque(sorted((first, producer_id) for producer_id, first in aborted))
+    dropped: set[int] = set()
+    records: list[Record] = []
+    end = None
+    for facts in batches(buf):
+        end = facts.last_offset + 1
+        while coming and coming[0][0] <= facts.last_offset:
+            dropped.add(coming.popleft()[1])
+        if facts.magic < 2:
+            records += decode_message(buf, facts, codec_for, verify_crc=True)
+        elif facts.is_control:
+            if facts.producer_id in dropped and _is_abort(buf, facts, codec_for):
+                dropped.discard(facts.producer_id)
+        elif not (facts.is_transactional and facts.producer_id in dropped):
+            records += decode_batch(buf, facts, codec_for, verify_crc=True)
+    return records, end
+
+
+def _is_abort(buf: Buffer, facts: BatchFacts, codec_for: CodecFor) -> bool:
+    return any(control_type(record.key) == ABORT for record in decode_batch(buf, facts, codec_for))

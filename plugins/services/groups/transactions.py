@@ -1,0 +1,219 @@
+"""TxnOffsetCommit: offsets that hold once their transaction is committed (KIP-98, KIP-447, KIP-890).
+
+    TxnOffsetCommit ─► the transaction's coordinator confirms this log, or adds it ─► the group is checked ─► pending
+                    └► its transaction is known to be open here ───────────────────┘                            │
+                                                                    commit marker ◄─────────────────────────────┤
+                                            the newest in the log of what was pending and committed holds       │
+                                                                    abort marker ◄──────────────────────────────┘
+                                                                          what was pending is gone
+
+A marker that comes between the question and its answer ends the transaction that was asked for: the commit is
+refused, or it would be pending for ever. While an offset is pending, it is not told to those who want stable ones, and
+neither the offset that it will replace nor its group ages away.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from attrs import define
+
+from logkernel.contracts import RequestContext
+from logkernel.errors import (
+    ClusterAuthorizationFailed,
+    CoordinatorLoadInProgress,
+    CoordinatorNotAvailable,
+    IllegalGeneration,
+    InvalidGroupId,
+    InvalidProducerEpoch,
+    InvalidTxnState,
+    NetworkException,
+    NotEnoughReplicas,
+    OffsetMetadataTooLarge,
+    ProducerFenced,
+    RequestTimedOut,
+    TransactionAbortable,
+    UnknownServerError,
+    UnknownTopicOrPartition,
+)
+from logkernel.requests.transactions import (
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnResponse,
+    AddPartitionsToTxnTopic,
+    AddPartitionsToTxnTransaction,
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitRequestPartition,
+    TxnOffsetCommitResponse,
+    TxnOffsetCommitResponsePartition,
+    TxnOffsetCommitResponseTopic,
+)
+
+from .records import CommittedOffset, OffsetKey, encode_offset, is_metadata_too_large, offset_key
+from .shard import Shard, Transaction
+from .state import Group, State
+
+OFFSETS_TOPIC: Final = "__consumer_offsets"
+
+AS_PRODUCERS_KNOW: Final[Mapping[int, int]] = {
+    ProducerFenced.code: InvalidProducerEpoch.code,
+    ClusterAuthorizationFailed.code: InvalidTxnState.code,
+    NetworkException.code: CoordinatorLoadInProgress.code,
+    UnknownTopicOrPartition.code: CoordinatorNotAvailable.code,
+    NotEnoughReplicas.code: CoordinatorNotAvailable.code,
+    RequestTimedOut.code: CoordinatorNotAvailable.code,
+}
+"""What a transaction's coordinator answers → what a producer is told."""
+
+
+@define
+class Asked:
+    """A commit that waits for the coordinator of its transaction."""
+
+    request: TxnOffsetCommitRequest
+    ticket: int
+    knows_abortable: bool
+    ended: bool = False
+    """A marker of its producer came meanwhile."""
+
+
+# ---------------------------------------------------------------- the request
+
+
+def on_commit(shard: Shard, request: TxnOffsetCommitRequest, context: RequestContext, ticket: int) -> None:
+    if not request.group_id:
+        shard.reply(ticket, refusal(request, InvalidGroupId.code))
+        return
+    if not any(_exists(shard, topic.name, row) for topic in request.topics for row in topic.partitions):
+        shard.reply(ticket, refusal(request, UnknownTopicOrPartition.code))
+        return
+    known = shard.transactions.get(request.producer_id)
+    if known is not None and known.epoch == request.producer_epoch:
+        write(shard, request, ticket)
+        return
+    shard.last_token += 1
+    shard.asked[shard.last_token] = Asked(request, ticket, "transaction_abortable" in context.capabilities)
+    transaction = AddPartitionsToTxnTransaction(
+        transactional_id=request.transactional_id,
+        producer_id=request.producer_id,
+        producer_epoch=request.producer_epoch,
+        verify_only="transactions_v2" not in context.capabilities,
+        topics=[AddPartitionsToTxnTopic(OFFSETS_TOPIC, [shard.number])],
+    )
+    shard.out.sends.append((shard.last_token, AddPartitionsToTxnRequest([transaction])))
+
+
+def on_response(shard: Shard, token: int, response: AddPartitionsToTxnResponse) -> None:
+    """The coordinator has spoken."""
+    asked = shard.asked.pop(token)
+    code = InvalidTxnState.code if asked.ended else _code_of(response)
+    if code == TransactionAbortable.code and not asked.knows_abortable:
+        code = InvalidTxnState.code
+    if code:
+        shard.answer(asked.ticket, refusal(asked.request, AS_PRODUCERS_KNOW.get(code, code)))
+    else:
+        write(shard, asked.request, asked.ticket)
+
+
+def _code_of(response: AddPartitionsToTxnResponse) -> int:
+    rows = [
+        row
+        for transaction in response.results_by_transaction
+        for topic in transaction.topic_results
+        for row in topic.results_by_partition
+    ]
+    return response.error_code or (rows[0].partition_error_code if rows else UnknownServerError.code)
+
+
+def write(shard: Shard, request: TxnOffsetCommitRequest, ticket: int) -> None:
+    """Append what may be committed, pending."""
+    fault = fault_of(shard.groups.get(request.group_id), request)
+    topics: list[TxnOffsetCommitResponseTopic] = []
+    for topic in request.topics:
+        rows = [
+            TxnOffsetCommitResponsePartition(row.partition_index, fault or _append(shard, request, topic.name, row))
+            for row in topic.partitions
+        ]
+        topics.append(TxnOffsetCommitResponseTopic(topic.name, rows))
+    shard.out.producer = (request.producer_id, request.producer_epoch)
+    shard.answer(ticket, TxnOffsetCommitResponse(topics=topics))
+
+
+def _append(shard: Shard, request: TxnOffsetCommitRequest, topic: str, row: TxnOffsetCommitRequestPartition) -> int:
+    """The error code of one partition."""
+    if not _exists(shard, topic, row):
+        return UnknownTopicOrPartition.code
+    metadata = row.committed_metadata or ""
+    if is_metadata_too_large(metadata, shard.settings.offset_metadata_max_bytes):
+        return OffsetMetadataTooLarge.code
+    entry = CommittedOffset(row.committed_offset, row.committed_leader_epoch, metadata, shard.wall_ms)
+    shard.append(offset_key(request.group_id, topic, row.partition_index), encode_offset(entry))
+    return 0
+
+
+def _exists(shard: Shard, topic: str, row: TxnOffsetCommitRequestPartition) -> bool:
+    count = shard.cluster.partition_count(topic)
+    return count is not None and 0 <= row.partition_index < count
+
+
+def fault_of(group: Group | None, request: TxnOffsetCommitRequest) -> int:
+    """The error code for all partitions, else 0. Old producers name neither generation nor member."""
+    generation = request.generation_id
+    if group is None:
+        return IllegalGeneration.code if generation >= 0 else 0
+    if generation < 0 and group.state is State.EMPTY:
+        return 0
+    if generation < 0 and not request.member_id and request.group_instance_id is None:
+        return 0
+    code = group.fault_of(request.member_id, request.group_instance_id)
+    return code or (IllegalGeneration.code if generation != group.generation else 0)
+
+
+def refusal(request: TxnOffsetCommitRequest, code: int) -> TxnOffsetCommitResponse:
+    topics = [
+        TxnOffsetCommitResponseTopic(
+            topic.name, [TxnOffsetCommitResponsePartition(row.partition_index, code) for row in topic.partitions]
+        )
+        for topic in request.topics
+    ]
+    return TxnOffsetCommitResponse(topics=topics)
+
+
+# ---------------------------------------------------------------- replay
+
+
+def replay(shard: Shard, key: OffsetKey, entry: CommittedOffset, producer_id: int, producer_epoch: int) -> None:
+    """A pending offset lies in the log."""
+    group = shard.group(key.group_id)
+    group.uncommitted.setdefault(producer_id, {})[key.topic, key.partition] = entry
+    transaction = shard.transactions.get(producer_id)
+    if transaction is None:
+        transaction = shard.transactions[producer_id] = Transaction(producer_epoch)
+    transaction.epoch = producer_epoch
+    transaction.groups.add(key.group_id)
+
+
+def end(shard: Shard, producer_id: int, committed: bool) -> None:
+    """A marker lies in the log. An offset that was committed later than the pending one stays."""
+    for asked in shard.asked.values():
+        if asked.request.producer_id == producer_id:
+            asked.ended = True
+    transaction = shard.transactions.pop(producer_id, None)
+    for group_id in transaction.groups if transaction is not None else ():
+        group = shard.groups.get(group_id)
+        if group is None:
+            continue
+        for (topic, partition), entry in group.uncommitted.pop(producer_id, {}).items():
+            before = group.offsets.get(topic, {}).get(partition)
+            if committed and (before is None or before.record_offset < entry.record_offset):
+                group.offsets.setdefault(topic, {})[partition] = entry
+        shard.tidy(group)
+
+
+def drop(group: Group, topic: str, partition: int) -> None:
+    """A tombstone takes along what is pending for its partition."""
+    for producer_id, entries in list(group.uncommitted.items()):
+        entries.pop((topic, partition), None)
+        if not entries:
+            del group.uncommitted[producer_id]
+

@@ -1,0 +1,97 @@
+"""A handler that fails as a whole is answered in its request's own words; the connection stays."""
+
+import errno
+
+import pytest
+
+import logkernel
+from logkernel.broker import refusals
+from logkernel.broker.broker import HANDLERS
+from logkernel.errors import KafkaStorageError, PolicyViolation
+from logkernel.plugins.transport.tcp import registry
+from logkernel.requests import cluster, configs, data, offsets, topics, transactions
+from logkernel.requests.producers import InitProducerIdRequest
+
+CODE = KafkaStorageError.code
+SAMPLES = {
+    "ProduceRequest": data.ProduceRequest(
+        None, 1, 0, [data.TopicProduceData("t", [data.PartitionProduceData(3, b"")])]
+    ),
+    "FetchRequest": data.FetchRequest(topics=[data.FetchTopic("t", [data.FetchPartition(3)])]),
+    "ListOffsetsRequest": offsets.ListOffsetsRequest(
+        topics=[offsets.ListOffsetsTopic("t", [offsets.ListOffsetsPartition(3)])]
+    ),
+    "OffsetForLeaderEpochRequest": offsets.OffsetForLeaderEpochRequest(
+        [offsets.OffsetForLeaderTopic("t", [offsets.OffsetForLeaderPartition(3)])]
+    ),
+    "DeleteRecordsRequest": offsets.DeleteRecordsRequest(
+        [offsets.DeleteRecordsTopic("t", [offsets.DeleteRecordsPartition(3)])]
+    ),
+    "MetadataRequest": cluster.MetadataRequest([cluster.MetadataRequestTopic("t")]),
+    "DescribeTopicPartitionsRequest": cluster.DescribeTopicPartitionsRequest([cluster.TopicRequest("t")]),
+    "CreateTopicsRequest": topics.CreateTopicsRequest([topics.CreatableTopic("t", 1, 1)]),
+    "DeleteTopicsRequest": topics.DeleteTopicsRequest(["t"], 0, [topics.DeleteTopicState("u")]),
+    "CreatePartitionsRequest": topics.CreatePartitionsRequest([topics.CreatePartitionsTopic("t", 9)]),
+    "DescribeConfigsRequest": configs.DescribeConfigsRequest([configs.DescribeConfigsResource(2, "t")]),
+    "AlterConfigsRequest": configs.AlterConfigsRequest([configs.AlterConfigsResource(2, "t")]),
+    "IncrementalAlterConfigsRequest": configs.IncrementalAlterConfigsRequest(
+        [configs.IncrementalAlterConfigsAlterConfigsResource(2, "t")]
+    ),
+    "WriteTxnMarkersRequest": transactions.WriteTxnMarkersRequest(
+        [transactions.WritableTxnMarker(7, 0, True, [transactions.WritableTxnMarkerTopic("t", [3])])]
+    ),
+    "DescribeProducersRequest": transactions.DescribeProducersRequest([transactions.TopicRequest("t", [3])]),
+    "InitProducerIdRequest": InitProducerIdRequest(),
+    "DescribeClusterRequest": cluster.DescribeClusterRequest(),
+}
+
+
+def codes(value):
+    """Every error code in a response."""
+    if isinstance(value, list):
+        return [code for row in value for code in codes(row)]
+    if not hasattr(value, "__attrs_attrs__"):
+        return []
+    own = [value.error_code] if hasattr(value, "error_code") else []
+    return own + [code for field in value.__attrs_attrs__ for code in codes(getattr(value, field.name))]
+
+
+@pytest.mark.parametrize("name", sorted(HANDLERS))
+def test_every_request_of_the_core_can_be_refused_at_every_version(name):
+    request = SAMPLES.get(name)
+    row = registry.BY_REQUEST[name]
+    if request is None:
+        family = __import__(f"logkernel.requests.{row.family}", fromlist=[name])
+        request = getattr(family, name)()
+    response = refusals.refusal(request, KafkaStorageError("the disk is gone"))
+    assert type(response).__name__ == name.removesuffix("Request") + "Response"
+    assert CODE in codes(response), "nobody would learn of it"
+    if isinstance(response, (topics.DeleteTopicsResponse,)):
+        assert [(topic.name, topic.error_code) for topic in response.responses] == [("t", CODE), ("u", CODE)]
+    for version in range(row.min_version, row.max_version + 1):
+        registry.load(row.key).response_encoder(version)(response)
+
+
+def test_what_no_response_can_say_is_raised():
+    class NobodyRequest:
+        pass
+
+    refusals.NobodyResponse = type("NobodyResponse", (), {"__attrs_attrs__": ()})
+    NobodyRequest.__module__ = refusals.__name__
+    with pytest.raises(PolicyViolation):
+        refusals.refusal(NobodyRequest(), PolicyViolation("no"))
+
+
+@pytest.mark.parametrize("failure", [OSError(errno.ENOSPC, "no space"), KafkaStorageError("offline")])
+def test_a_metadata_log_that_cannot_be_written_is_told(failure, caplog):
+    with logkernel.open() as log:
+
+        def commit(changes):
+            raise failure
+
+        log._broker.admin._coordination.commit = commit
+        (row,) = log.request(topics.CreateTopicsRequest([topics.CreatableTopic("t", 1, 1)])).topics
+        assert (row.name, row.error_code) == ("t", CODE)
+        assert str(failure) in row.error_message
+        assert log.topics() == {}
+        assert "request refused: request=CreateTopicsRequest" in caplog.text
