@@ -211,18 +211,6 @@ def create_partitions(broker: Broker, request: Any, context: RequestContext, ans
     answer(broker.admin.carry_out(broker.admin.controller.create_partitions(request, broker.admin.image)))
 
 
-def alter_configs(broker: Broker, request: Any, context: RequestContext, answer: Answer) -> None:
-    answer(broker.admin.carry_out(broker.admin.controller.alter_configs(request, broker.admin.image)))
-
-
-def incremental_alter_configs(broker: Broker, request: Any, context: RequestContext, answer: Answer) -> None:
-    answer(broker.admin.carry_out(broker.admin.controller.incremental_alter_configs(request, broker.admin.image)))
-
-
-def describe_configs(broker: Broker, request: Any, context: RequestContext, answer: Answer) -> None:
-    answer(broker.admin.controller.describe_configs(request, broker.admin.image))
-
-
 def init_producer_id(broker: Broker, request: InitProducerIdRequest, context: RequestContext, answer: Answer) -> None:
     """A new id for an idempotent producer. Transactional ids belong to a transaction coordinator."""
     response = InitProducerIdResponse(producer_id=-1, producer_epoch=-1)

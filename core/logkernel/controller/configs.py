@@ -1,7 +1,7 @@
 """Settings that change at run time: AlterConfigs, IncrementalAlterConfigs, DescribeConfigs.
 
 Topics' own settings and brokers' dynamic ones are kept as text under "topic:NAME", "broker:ID" and, for all
-brokers, "broker:".
+brokers, "broker:"; those of groups and of client metrics subscriptions under "group:ID" and "client-metrics:NAME".
 """
 
 from __future__ import annotations
@@ -12,13 +12,15 @@ from typing import Any, Final
 
 from logkernel.config import election
 from logkernel.config.broker import BrokerConfig
+from logkernel.config.client_metrics import ROWS as CLIENT_METRICS_ROWS
+from logkernel.config.client_metrics import describe_client_metrics, validate_client_metrics
 from logkernel.config.definitions import Setting
 from logkernel.config.describe import Described, describe_broker, describe_defaults, describe_group, describe_topic
 from logkernel.config.groups import validate_group
 from logkernel.config.values import LIST
 from logkernel.contracts import MetadataChange
 from logkernel.controller.effects import Effects, Outcome
-from logkernel.controller.image import ClusterImage, broker_key, group_key, topic_key
+from logkernel.controller.image import ClusterImage, broker_key, client_metrics_key, group_key, topic_key
 from logkernel.errors import InvalidConfig, InvalidRequest, KafkaError, UnknownTopicOrPartition
 from logkernel.requests.configs import (
     AlterConfigsRequest,
@@ -38,12 +40,14 @@ from logkernel.requests.configs import (
 
 TOPIC = 2
 BROKER = 4
+CLIENT_METRICS = 16
 GROUP = 32
 SET, DELETE, APPEND, SUBTRACT = range(4)
 _SETTINGS: Final[Mapping[int, Callable[[BrokerConfig], Mapping[str, Setting]]]] = {
     TOPIC: lambda config: config.definitions.topic,
     BROKER: lambda config: config.definitions.broker,
     GROUP: lambda config: config.definitions.group,
+    CLIENT_METRICS: lambda config: CLIENT_METRICS_ROWS,
 }
 MAX_VALUE_CHARACTERS = 32_767
 """A longer value is refused: what a request sends is kept for ever."""
@@ -72,6 +76,8 @@ def incremental_alter_configs(
     def merge(resource: Any, old: Mapping[str, str]) -> dict[str, str]:
         new = dict(old)
         settings = _SETTINGS[resource.resource_type](config)
+        if resource.resource_type == CLIENT_METRICS:
+            _refuse_edits(resource.configs)
         for row in sorted(resource.configs, key=lambda row: row.config_operation != DELETE):
             _one_operation(row, new, settings)
         for row in resource.configs:
@@ -82,6 +88,13 @@ def incremental_alter_configs(
     response = IncrementalAlterConfigsResponse()
     answer = IncrementalAlterConfigsAlterConfigsResourceResponse
     return _alter(request, image, config, node_id, merge, response, answer)
+
+
+def _refuse_edits(rows: Sequence[IncrementalAlterConfigsAlterableConfig]) -> None:
+    """The lists of a subscription are set as a whole, as in Kafka."""
+    for row in rows:
+        if row.config_operation in (APPEND, SUBTRACT):
+            raise InvalidConfig(f"{row.name}: the lists of a subscription take no append and subtract; set the whole")
 
 
 def _drop_twin(settings: dict[str, str], name: str, rows: Sequence[IncrementalAlterConfigsAlterableConfig]) -> None:
@@ -174,6 +187,8 @@ def _alter_one(
         config.validate_topic({name: value for name, value in new.items() if name not in gone})
     elif resource.resource_type == GROUP:
         validate_group(config, new)
+    elif resource.resource_type == CLIENT_METRICS:
+        validate_client_metrics(new)
     else:
         _check_broker({name: value for name, value in new.items() if old.get(name) != value}, config)
     if not keep or new == old:
@@ -215,6 +230,8 @@ def apply_topic_settings(
 def _key(kind: int, name: str, image: ClusterImage, node_id: int) -> str:
     """Where a resource's settings are kept; raises KafkaError for one that isn't there."""
     if kind == TOPIC:
+        if not name:
+            raise InvalidRequest("a topic has a name; defaults of all topics are settings of the broker ''")
         if name not in image.topics:
             raise UnknownTopicOrPartition(f"there is no topic {name!r}; ask Metadata for the topics there are")
         return topic_key(name)
@@ -226,7 +243,14 @@ def _key(kind: int, name: str, image: ClusterImage, node_id: int) -> str:
         if not name:
             raise InvalidRequest("a group has a name; name the group whose settings are meant")
         return group_key(name)
-    raise InvalidRequest(f"resources of type {kind} have no settings here; use 2 (topic), 4 (broker) or 32 (group)")
+    if kind == CLIENT_METRICS:
+        if not name:
+            raise InvalidRequest("a subscription has a name; name the one whose settings are meant")
+        return client_metrics_key(name)
+    raise InvalidRequest(
+        f"resources of type {kind} have no settings that are kept; use 2 (topic), 4 (broker), 16 (client metrics)"
+        f" or 32 (group)"
+    )
 
 
 # ---------------------------------------------------------------- describe
@@ -258,6 +282,8 @@ def _described(
         return describe_topic(config, image.topic_config(name), keys)
     if resource.resource_type == GROUP:
         return describe_group(config, image.group_config(name), keys)
+    if resource.resource_type == CLIENT_METRICS:
+        return describe_client_metrics(image.configs.get(client_metrics_key(name), {}), keys)
     if name == "":
         return describe_defaults(config, keys)
     if name != str(node_id):
