@@ -145,6 +145,15 @@ class Coordination(Protocol):
         """Keep all of `changes`, or none; durable when it returns."""
         ...
 
+    def kept(self) -> int:
+        """How many changes `changes` gives now: when they are many more than they fold to, they are replaced."""
+        ...
+
+    def replace(self, changes: Sequence[MetadataChange]) -> None:
+        """Keep `changes`, which fold to the same, in place of all that was kept; durable when it returns.
+        After a crash there are the old ones, or these."""
+        ...
+
     def close(self) -> None: ...
 
 
@@ -153,6 +162,12 @@ class StateLog(Protocol):
 
     def append(self, records: Sequence[Record], *, sync: bool) -> int:
         """Append as one batch; returns the next offset."""
+        ...
+
+    def replace(self, records: Sequence[Record]) -> None:
+        """Put `records` in place of all that the log holds; durable when it returns. After a crash there is what was
+        there before, or these. Where it raises, the log holds one of the two, and takes no more appends until it is
+        opened anew."""
         ...
 
     def records(self) -> Iterator[Record]: ...

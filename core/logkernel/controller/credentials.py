@@ -42,19 +42,21 @@ MAX_SALT_BYTES = 1_024
 def alter(request: AlterUserScramCredentialsRequest, image: ClusterImage) -> Outcome:
     """A user's credentials change together or not at all; one request names a user once."""
     out = Outcome([], AlterUserScramCredentialsResponse(), Effects())
-    asked: dict[str, list[ScramCredentialDeletion | ScramCredentialUpsertion]] = {}
+    results: dict[str, AlterUserScramCredentialsResult] = {}
+    changes: dict[str, MetadataChange] = {}
     given: list[ScramCredentialDeletion | ScramCredentialUpsertion] = [*request.deletions, *request.upsertions]
     for row in given:
-        asked.setdefault(row.name, []).append(row)
-    for user, rows in asked.items():
-        result = AlterUserScramCredentialsResult(user)
-        out.response.results.append(result)
+        result = results.setdefault(row.name, AlterUserScramCredentialsResult(row.name))
+        if result.error_code:
+            continue
         try:
-            if len(rows) > 1:
+            if changes.pop(row.name, None) is not None:
                 raise DuplicateResource("a request alters a user once; send another request for the rest")
-            out.changes.append(_change(rows[0], image))
+            changes[row.name] = _change(row, image)
         except KafkaError as error:
             result.error_code, result.error_message = error.code, str(error)
+    out.response.results = list(results.values())
+    out.changes.extend(changes.values())
     return out
 
 

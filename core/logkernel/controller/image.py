@@ -199,6 +199,12 @@ class ClusterImage:
             if listener in node.listeners
         ]
 
+    @property
+    def size(self) -> int:
+        """About how many changes `snapshot` gives."""
+        named = len(self.nodes) + len(self.topics) + len(self.configs) + len(self.features) + len(self.gone)
+        return 3 + named + len(self.acls) + len(self.scram) + len(self.quotas)
+
     def snapshot(self) -> Iterator[MetadataChange]:
         """The fewest changes that fold to this image."""
         if self.cluster_id:

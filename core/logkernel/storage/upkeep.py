@@ -67,9 +67,10 @@ class LogUpkeep:
         on_roll: RollObserver | None = None,
         topic_id: UUID | None = None,
         jitter: float = 0.0,
+        folder: str | None = None,
     ) -> None:
         self.name = TopicPartition(topic, partition)
-        self.folder = f"{directory}/{topic}-{partition}"
+        self.folder = f"{directory}/{folder or f'{topic}-{partition}'}"
         self.settings = settings
         """May be replaced at any time."""
         self.failure: OSError | None = None
