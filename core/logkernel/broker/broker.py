@@ -17,6 +17,7 @@ from typing import Any
 from logkernel.broker.admin import Admin
 from logkernel.broker.cluster import Cluster
 from logkernel.broker.fetch_sessions import FetchSessions
+from logkernel.broker.moves import Moves
 from logkernel.broker.replica import Replica
 from logkernel.broker.services import LOAD_ALL_AFTER_MS, ServiceHost, extended
 from logkernel.broker.storage import Storage
@@ -74,6 +75,8 @@ HANDLERS: Mapping[str, str] = {
     "ElectLeadersRequest": "members:elect_leaders",
     "AlterPartitionReassignmentsRequest": "members:alter_partition_reassignments",
     "ListPartitionReassignmentsRequest": "members:list_partition_reassignments",
+    "DescribeLogDirsRequest": "logdirs:describe_log_dirs",
+    "AlterReplicaLogDirsRequest": "logdirs:alter_replica_log_dirs",
     "UpdateFeaturesRequest": "members:update_features",
     "DescribeQuorumRequest": "members:describe_quorum",
     "UnregisterBrokerRequest": "members:unregister_broker",
@@ -116,6 +119,7 @@ class Broker:
         self.cluster = Cluster(self)
         self.admin = Admin(self)
         self.upkeep = Upkeep(self)
+        self.moves = Moves(self)
         self._handlers: dict[str, Handler] = {}
         self._services: dict[str, ServiceHost] = {}
         self._extensions: dict[str, list[ServiceHost]] = {}
@@ -139,6 +143,7 @@ class Broker:
             self._host(ServiceHost(self, declaration))
         self.timers.at(self.clock.mono_ms() + LOAD_ALL_AFTER_MS, self._load_services)
         self.upkeep.start()
+        self.moves.resume()
         self._started = True
 
     def _host(self, host: ServiceHost) -> None:
@@ -190,6 +195,7 @@ class Broker:
             return
         self._started = False
         self.kernel.hook.logkernel_broker_stopping(node_id=self.node_id)
+        self.moves.close()
         self.admin.close()
         self.storage.close(self)
 

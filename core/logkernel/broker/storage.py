@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import random
 from typing import TYPE_CHECKING
 from uuid import UUID
@@ -16,6 +17,7 @@ from logkernel.errors import KafkaStorageError
 from logkernel.partition.leader import Leader
 from logkernel.partition.producers import ProducerStates
 from logkernel.storage.directories import LogDirectories, Needs
+from logkernel.storage.directory import DataDirectory
 from logkernel.storage.disk import Disk
 from logkernel.storage.log import Log
 from logkernel.vocabulary import TopicPartition
@@ -170,6 +172,7 @@ class Storage:
         return Replica(broker, name, topic_id, disk_log, leader, settings)
 
     def delete_topic(self, broker: Broker, topic: str) -> None:
+        broker.moves.cancel_topic(topic)
         for name in [name for name in self.directories.logs if name.topic == topic]:
             broker.replicas.pop(name, None)
             self._ledgers.pop(name, None)
@@ -202,9 +205,20 @@ class Storage:
     def fail_directory_of(self, broker: Broker, replica: Replica, error: OSError) -> None:
         directory = self.directories.directory_of(replica.name)
         directory.fail(error)
+        self.directory_failed(broker, directory)
+
+    def directory_failed(self, broker: Broker, directory: DataDirectory) -> None:
+        """Its partitions are led here no more; moves from it and to it are given up."""
+        for name, move in list(broker.moves.active.items()):
+            if directory in (move.future.target, move.future.source_directory):
+                broker.moves.cancel(name, f"{directory.path} is offline")
         for name in directory.logs:
             if broker.replicas.pop(name, None) is not None:
                 self._offline.add(name)
+
+    def path_of(self, directory: DataDirectory) -> str:
+        """A directory's absolute path, as tools are told it."""
+        return directory.path if self._in_memory else os.path.abspath(directory.path)
 
     # ------------------------------------------------------------ checkpoints and the end
 

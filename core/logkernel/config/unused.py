@@ -65,7 +65,7 @@ remote.log.manager.task.retry.jitter remote.log.manager.thread.pool.size remote.
 remote.log.metadata.manager.class.name remote.log.metadata.manager.class.path remote.log.metadata.manager.impl.prefix
 remote.log.metadata.manager.listener.name remote.log.reader.max.pending.tasks remote.log.reader.threads
 remote.log.storage.manager.class.name remote.log.storage.manager.class.path remote.log.storage.manager.impl.prefix
-remote.log.storage.system.enable replica.alter.log.dirs.io.max.bytes.per.second replica.lag.max.messages
+remote.log.storage.system.enable replica.lag.max.messages
 replication.quota.window.num replication.quota.window.size.seconds reserved.broker.max.id
 sasl.client.callback.handler.class sasl.enabled.mechanisms sasl.jaas.config sasl.kerberos.kinit.cmd
 sasl.kerberos.min.time.before.relogin sasl.kerberos.principal.to.local.rules sasl.kerberos.service.name
