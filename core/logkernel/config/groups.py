@@ -18,7 +18,7 @@ def group_value(config: BrokerConfig, own: Mapping[str, str], name: str) -> Any:
 
     Raises KeyError for a setting that groups do not have.
     """
-    from logkernel.config.table_share import BOUNDS
+    from logkernel.config.table_group import BOUNDS
 
     setting = config.definitions.group[name]
     if name in own:
@@ -35,7 +35,7 @@ def group_value(config: BrokerConfig, own: Mapping[str, str], name: str) -> Any:
 
 def validate_group(config: BrokerConfig, own: Mapping[str, str]) -> None:
     """All of a group's own settings, one by one and together. Raises InvalidConfig."""
-    from logkernel.config.table_share import BOUNDS
+    from logkernel.config.table_group import BOUNDS, ORDER
 
     known = config.definitions.group
     for name, text in own.items():
@@ -54,6 +54,6 @@ def validate_group(config: BrokerConfig, own: Mapping[str, str]) -> None:
                 raise InvalidConfig(
                     f"{name}={text}: must lie between {low}={config.get(low)} and {high}={config.get(high)}"
                 )
-    session, beat = "share.session.timeout.ms", "share.heartbeat.interval.ms"
-    if (session in own or beat in own) and group_value(config, own, session) <= group_value(config, own, beat):
-        raise InvalidConfig(f"{session} must be greater than {beat}")
+    for upper, lower in ORDER:
+        if (upper in own or lower in own) and group_value(config, own, upper) <= group_value(config, own, lower):
+            raise InvalidConfig(f"{upper} must be greater than {lower}")

@@ -258,15 +258,16 @@ def test_the_power_fails_at_every_step(seed: int, new_ledger: Any) -> None:
         check(broker)
         broker.append(epoch=1)
         broker.flush()
-        broker.move(busy=False)
-        check(broker)
+        if step % 8 == 0:
+            broker.move(busy=False)
+            check(broker)
 
 
 @pytest.mark.parametrize("seed", range(2))
 def test_the_disk_refuses_at_every_step(seed: int, new_ledger: Any) -> None:
     """A failure gives the move up or takes a directory offline; the records are there when all is well again."""
     first, last = operations(new_ledger)
-    for step in range(first + 1 + seed, last + 1, 2):
+    for step in range(first + 1 + seed, last + 1, 4):
         disk = SimulatedDisk(seed * 1000 + step)
         broker = Broker(disk, new_ledger)
         broker.fill()
