@@ -17,8 +17,6 @@ import errno
 import logging
 from typing import TYPE_CHECKING
 
-from attrs import define
-
 from logkernel.errors import KafkaError, KafkaStorageError
 from logkernel.partition.producers import ProducerStates
 from logkernel.storage.directory import DataDirectory
@@ -39,12 +37,14 @@ BUSY_MS = 5
 RATE = "replica.alter.log.dirs.io.max.bytes.per.second"
 
 
-@define(eq=False)
 class Move:
-    future: FutureLog
-    begun_ms: int
-    copied_bytes: int = 0
-    over: bool = False
+    __slots__ = ("begun_ms", "copied_bytes", "future", "over")
+
+    def __init__(self, future: FutureLog, begun_ms: int) -> None:
+        self.future = future
+        self.begun_ms = begun_ms
+        self.copied_bytes = 0
+        self.over = False
 
 
 class Moves:

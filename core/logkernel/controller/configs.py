@@ -236,7 +236,7 @@ def _key(kind: int, name: str, image: ClusterImage, node_id: int) -> str:
             raise UnknownTopicOrPartition(f"there is no topic {name!r}; ask Metadata for the topics there are")
         return topic_key(name)
     if kind == BROKER:
-        if name not in ("", str(node_id)) and not (name.isdigit() and int(name) in image.nodes):
+        if name not in ("", str(node_id)) and name not in map(str, image.nodes):
             raise InvalidRequest(f"there is no broker {name!r}; name {node_id}, or '' for all brokers")
         return broker_key(name)
     if kind == GROUP:

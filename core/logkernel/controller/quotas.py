@@ -42,7 +42,10 @@ _MAX_INT, _MAX_LONG = 2**31 - 1, 2**63 - 1
 def alter(request: AlterClientQuotasRequest, image: ClusterImage) -> Outcome:
     """Each entity on its own, its quotas together or not at all."""
     out = Outcome([], AlterClientQuotasResponse(), Effects())
-    entities = [tuple(sorted((one.entity_type, one.entity_name) for one in row.entity)) for row in request.entries]
+    entities = [
+        tuple(sorted(((one.entity_type, one.entity_name) for one in row.entity), key=lambda part: part[0]))
+        for row in request.entries
+    ]
     asked = Counter(entities)
     for row, entity in zip(request.entries, entities, strict=True):
         result = AlterClientQuotasResponseEntryData(

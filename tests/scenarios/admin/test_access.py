@@ -188,6 +188,7 @@ def test_quotas_are_kept_and_found(start: Any) -> None:
         (entity(), "producer_byte_rate", 1.0),
         (entity(user=""), "producer_byte_rate", 1.0),
         (entity(user="a") + entity(user="b"), "producer_byte_rate", 1.0),
+        (entity(user=None) + entity(user="b"), "producer_byte_rate", 1.0),
         (entity(ip="127.0.0.1", user="a"), "connection_creation_rate", 1.0),
         (entity(ip="127.0.0.1"), "producer_byte_rate", 1.0),
         (entity(ip="no address"), "connection_creation_rate", 1.0),

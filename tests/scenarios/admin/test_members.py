@@ -180,6 +180,11 @@ def test_subscriptions_that_make_no_sense(start: Any, rows: Any, code: int) -> N
     assert listed(log, 16) == []
 
 
+@pytest.mark.parametrize("name", ["9", "x", "²", "-1", "1" * 5000])
+def test_settings_of_brokers_that_are_not_there(start: Any, name: str) -> None:
+    assert alter(start("node.id=1"), 4, name, ("message.max.bytes", 0, "1000")) == e.InvalidRequest.code
+
+
 @pytest.fixture
 def levels() -> Iterator[None]:
     names = ["logkernel", *(name for name in logging.root.manager.loggerDict if name.startswith("logkernel."))]
