@@ -12,12 +12,11 @@ import os
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from logkernel.broker.admin import Admin
 from logkernel.broker.cluster import Cluster
 from logkernel.broker.fetch_sessions import FetchSessions
-from logkernel.broker.moves import Moves
 from logkernel.broker.replica import Replica
 from logkernel.broker.services import LOAD_ALL_AFTER_MS, ServiceHost, extended
 from logkernel.broker.storage import Storage
@@ -38,6 +37,9 @@ from logkernel.errors import (
 from logkernel.kernel import Kernel
 from logkernel.partition.parked import Parked
 from logkernel.vocabulary import BatchFacts, Record, TopicPartition
+
+if TYPE_CHECKING:
+    from logkernel.broker.moves import Move, Moves
 
 log = logging.getLogger("logkernel.broker")
 
@@ -119,7 +121,7 @@ class Broker:
         self.cluster = Cluster(self)
         self.admin = Admin(self)
         self.upkeep = Upkeep(self)
-        self.moves = Moves(self)
+        self._moves: Moves | None = None
         self._handlers: dict[str, Handler] = {}
         self._services: dict[str, ServiceHost] = {}
         self._extensions: dict[str, list[ServiceHost]] = {}
@@ -143,7 +145,8 @@ class Broker:
             self._host(ServiceHost(self, declaration))
         self.timers.at(self.clock.mono_ms() + LOAD_ALL_AFTER_MS, self._load_services)
         self.upkeep.start()
-        self.moves.resume()
+        if self.storage.directories.interrupted:
+            self.moves.resume()
         self._started = True
 
     def _host(self, host: ServiceHost) -> None:
@@ -159,6 +162,20 @@ class Broker:
         for request in host.declared.extends:
             self._extensions.setdefault(request, []).append(host)
         self._hosts.append(host)
+
+    @property
+    def moves(self) -> Moves:
+        """Logs that move between directories; made, with all that it needs, when first asked for."""
+        if self._moves is None:
+            from logkernel.broker.moves import Moves
+
+            self._moves = Moves(self)
+        return self._moves
+
+    @property
+    def moving(self) -> Mapping[TopicPartition, Move]:
+        """The moves under way."""
+        return {} if self._moves is None else self._moves.active
 
     def topics_deleted(self, topics: list[str]) -> None:
         """Tell every service, so that a topic made anew inherits nothing."""
@@ -195,7 +212,8 @@ class Broker:
             return
         self._started = False
         self.kernel.hook.logkernel_broker_stopping(node_id=self.node_id)
-        self.moves.close()
+        if self._moves is not None:
+            self._moves.close()
         self.admin.close()
         self.storage.close(self)
 

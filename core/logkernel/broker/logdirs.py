@@ -53,7 +53,7 @@ def _described(broker: Broker, directory: DataDirectory, wanted: Wanted) -> Desc
             lag = 0 if replica is None else max(0, replica.leader.high_watermark - each.end_offset)
             topics.setdefault(name.topic, []).append(_partition(name, each, lag))
     for name, each in directory.futures.items():
-        move = broker.moves.active.get(name)
+        move = broker.moving.get(name)
         if move is not None and (wanted is None or name in wanted):
             topics.setdefault(name.topic, []).append(_partition(name, each, move.future.lag, future=True))
     row.topics = [DescribeLogDirsTopic(topic, partitions) for topic, partitions in topics.items()]

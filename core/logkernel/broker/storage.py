@@ -172,7 +172,8 @@ class Storage:
         return Replica(broker, name, topic_id, disk_log, leader, settings)
 
     def delete_topic(self, broker: Broker, topic: str) -> None:
-        broker.moves.cancel_topic(topic)
+        if broker.moving:
+            broker.moves.cancel_topic(topic)
         for name in [name for name in self.directories.logs if name.topic == topic]:
             broker.replicas.pop(name, None)
             self._ledgers.pop(name, None)
@@ -209,7 +210,7 @@ class Storage:
 
     def directory_failed(self, broker: Broker, directory: DataDirectory) -> None:
         """Its partitions are led here no more; moves from it and to it are given up."""
-        for name, move in list(broker.moves.active.items()):
+        for name, move in list(broker.moving.items()):
             if directory in (move.future.target, move.future.source_directory):
                 broker.moves.cancel(name, f"{directory.path} is offline")
         for name in directory.logs:

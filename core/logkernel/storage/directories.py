@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 from uuid import UUID
 
 from logkernel.config.topic import TopicSettings
@@ -15,8 +15,10 @@ from logkernel.storage.directory import DataDirectory
 from logkernel.storage.disk import Disk
 from logkernel.storage.ledger import ProducerLedger
 from logkernel.storage.log import Log
-from logkernel.storage.moving import FutureLog, settle
 from logkernel.vocabulary import TopicPartition
+
+if TYPE_CHECKING:
+    from logkernel.storage.moving import FutureLog
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -123,7 +125,10 @@ class LogDirectories:
         Raises `ConfigError` where two directories hold the same partition.
         """
         self._needs = needs
-        settle(self._disk, self, needs.settings)
+        if any(directory.has_copies() for directory in self.online()):
+            from logkernel.storage.moving import settle
+
+            settle(self._disk, self, needs.settings)
         work: list[tuple[DataDirectory, TopicPartition]] = []
         seen: dict[TopicPartition, str] = {}
         for directory in self.online():
@@ -227,6 +232,8 @@ class LogDirectories:
     ) -> FutureLog:
         """A copy of a log, still empty, in another directory; `ledger` is one of the copy's own. Raises `OSError`,
         `KafkaStorageError` where the directory is offline, `InvalidTopicException` for too long a name."""
+        from logkernel.storage.moving import FutureLog
+
         target.check()
         source = self.directory_of(name)
         return FutureLog(self._disk, self.logs[name], source, target, ledger, self._unique(), wall_ms)

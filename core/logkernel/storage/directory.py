@@ -37,7 +37,7 @@ from logkernel.storage.checkpoints import (
 )
 from logkernel.storage.disk import Disk
 from logkernel.storage.log import Log
-from logkernel.storage.names import DELETE_DIR, partition_of
+from logkernel.storage.names import DELETE_DIR, FUTURE_DIR, MOVED_DIR, partition_of
 from logkernel.vocabulary import TopicPartition
 
 log = logging.getLogger("logkernel.storage")
@@ -151,6 +151,14 @@ class DataDirectory:
         """The partitions that have a log folder here."""
         found = [partition_of(folder) for folder in self._disk.listdir(self.path)]
         return sorted(name for name in found if name is not None and name.topic not in NO_TOPICS)
+
+    def has_copies(self) -> bool:
+        """Did an unfinished move leave something here? A failing disk takes the directory offline."""
+        try:
+            return any(folder.endswith((FUTURE_DIR, MOVED_DIR)) for folder in self._disk.listdir(self.path))
+        except OSError as error:
+            self.fail(error)
+            return False
 
     def space(self) -> tuple[int, int]:
         """(all bytes, usable bytes) of the volume. Raises `OSError`."""
