@@ -145,6 +145,15 @@ class Coordination(Protocol):
         """Keep all of `changes`, or none; durable when it returns."""
         ...
 
+    def kept(self) -> int:
+        """How many changes `changes` gives now: when they are many more than they fold to, they are replaced."""
+        ...
+
+    def replace(self, changes: Sequence[MetadataChange]) -> None:
+        """Keep `changes`, which fold to the same, in place of all that was kept; durable when it returns.
+        After a crash there are the old ones, or these."""
+        ...
+
     def close(self) -> None: ...
 
 
@@ -153,6 +162,12 @@ class StateLog(Protocol):
 
     def append(self, records: Sequence[Record], *, sync: bool) -> int:
         """Append as one batch; returns the next offset."""
+        ...
+
+    def replace(self, records: Sequence[Record]) -> None:
+        """Put `records` in place of all that the log holds; durable when it returns. After a crash there is what was
+        there before, or these. Where it raises, the log holds one of the two, and takes no more appends until it is
+        opened anew."""
         ...
 
     def records(self) -> Iterator[Record]: ...
@@ -201,6 +216,9 @@ class ServiceDeclaration:
     topic: ServiceTopic | None = None
     features: Mapping[str, tuple[int, int, int]] = field(factory=dict)
     """Feature → (lowest level, highest, level of a new cluster), e.g. {"group.version": (0, 1, 1)} (KIP-584)."""
+    extends: tuple[str, ...] = ()
+    """Requests of another service to whose answer this one adds, e.g. its own kind of group to ListGroups: it is
+    asked as well, and its `Extension.extend` makes one response of both."""
 
 
 @message
@@ -230,6 +248,7 @@ class ServiceMachine(Protocol):
     """The state of one shard. Pure: no clock, socket, file or randomness inside.
 
     The host calls from one thread, and hands in the next event only after a decision's records were replayed.
+    Services may share a topic: each machine is then told of all its records, and passes over those not its own.
     """
 
     def on_request(
@@ -295,6 +314,11 @@ class ClusterView(Protocol):
         """A setting of an existing topic, typed."""
         ...
 
+    def group_setting(self, group_id: str, name: str) -> Any:
+        """A setting of a group (e.g. "share.auto.offset.reset"), typed: its own within the broker's bounds, else
+        the broker's."""
+        ...
+
     def offsets(self, topic: str, partition: int) -> tuple[int, int, int] | None:
         """(log start, last stable offset, high watermark) of a partition led here; None elsewhere."""
         ...
@@ -328,6 +352,15 @@ class Service(Protocol):
 
     def refusal(self, request: Any, code: int) -> Any:
         """The response that says that `request` failed with protocol error `code`."""
+        ...
+
+
+@runtime_checkable
+class Extension(Protocol):
+    """What a service has besides, if its declaration says that it `extends` requests of others."""
+
+    def extend(self, request: Any, response: Any, own: Any, context: RequestContext) -> Any:
+        """One response of the owner's `response` and `own`, which `Service.join` of this service gave."""
         ...
 
 

@@ -33,6 +33,10 @@ class ListLog:
         self.batches.append(list(records))
         return sum(map(len, self.batches))
 
+    def replace(self, records: Sequence[Record]) -> None:
+        assert not self.closed
+        self.batches = [list(records)]
+
     def records(self) -> Iterator[Record]:
         return (record for batch in self.batches for record in batch)
 
@@ -96,6 +100,23 @@ def test_closed_is_closed(make: Open) -> None:
         coordination.commit(CHANGES)
     with pytest.raises(KafkaStorageError):
         list(coordination.changes())
+
+
+@EVERY
+def test_what_was_kept_can_be_replaced(make: Open) -> None:
+    coordination = make()
+    coordination.commit(CHANGES)
+    assert coordination.kept() == 3
+    coordination.replace(CHANGES[1:2])
+    assert list(coordination.changes()) == CHANGES[1:2]
+    coordination.commit(CHANGES[:1])
+    assert list(coordination.changes()) == [CHANGES[1], CHANGES[0]]
+    assert coordination.kept() == 2
+    coordination.replace([])
+    assert list(coordination.changes()) == []
+    coordination.close()
+    with pytest.raises(KafkaStorageError):
+        coordination.replace(CHANGES)
 
 
 TEXT = st.text(st.characters(codec="utf-8"))

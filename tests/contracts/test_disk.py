@@ -60,11 +60,18 @@ def test_opening_what_is_not_there_fails(place):
         lambda: disk.size(f"{root}/none"),
         lambda: disk.remove(f"{root}/none"),
         lambda: disk.listdir(f"{root}/none"),
+        lambda: disk.space(f"{root}/none"),
         lambda: disk.rename(f"{root}/none", f"{root}/other"),
     ):
         with pytest.raises(FileNotFoundError):
             action()
     assert not disk.exists(f"{root}/none")
+
+
+def test_space_is_known_or_said_not_to_be(place):
+    disk, root = place
+    total, usable = disk.space(root)
+    assert (total, usable) == (-1, -1) or 0 <= usable <= total
 
 
 def test_a_mapping_is_the_file(place):

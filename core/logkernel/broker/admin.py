@@ -9,6 +9,7 @@ from uuid import UUID, uuid4
 
 from logkernel.config.topic import TopicSettings
 from logkernel.contracts import Answer, Coordination, ElectionStrategy, MetadataChange, RequestContext
+from logkernel.controller.compaction import due
 from logkernel.controller.controller import Controller
 from logkernel.controller.effects import Outcome
 from logkernel.controller.image import ClusterImage, Partition, Topic
@@ -33,8 +34,9 @@ class Admin:
         self._coordination: Coordination | None = None
         self.controller = Controller(broker.config, broker.node_id, uuid4)
         self._producer_ids = ProducerIds()
-        self._known_ids: set[UUID] = set()
-        """Ids of all topics that ever were: a folder with one of them is a deleted topic's, not a stranger's."""
+        self._snapshot_size = 0
+        """Changes of the last snapshot."""
+        self._compaction_failed = False
 
     # ------------------------------------------------------------ life
 
@@ -45,8 +47,6 @@ class Admin:
         self.image = ClusterImage()
         for change in self._coordination.changes():
             self.image.apply(change)
-            if change.kind == "topic" and change.value is not None:
-                self._known_ids.add(UUID(change.value["id"]))
         self.carry_out(self.controller.name_cluster(self.image, broker.storage.cluster_id))
         self._apply_dynamic_config()
 
@@ -67,7 +67,7 @@ class Admin:
         for name, topic_id in found.items():
             topic = self.image.topics.get(name.topic)
             known = topic is not None and (topic_id is None or topic.id == topic_id)
-            if not known and topic_id in self._known_ids:
+            if not known and (topic_id in self.image.gone or topic_id in self.image.names):
                 doomed.append(name)
             elif topic is None:
                 strangers.setdefault(name.topic, {})[name.partition] = topic_id
@@ -95,6 +95,27 @@ class Admin:
             assert self._coordination is not None, "admin is not loaded"
             self._coordination.commit(changes)
             self.image.apply_all(changes)
+            self.compact()
+
+    def compact(self) -> None:
+        """Replace what is kept by a snapshot, if that is worth it. The ids of deleted topics go as well, once no
+        folder of theirs can come back."""
+        coordination, image = self._coordination, self.image
+        assert coordination is not None, "admin is not loaded"
+        kept = coordination.kept()
+        if self._compaction_failed or not due(kept, max(image.size - len(image.gone), self._snapshot_size)):
+            return
+        gone = set(image.gone) if self._broker.storage.settle_deletions(self._broker) else set()
+        snapshot = [change for change in image.snapshot() if change.kind != "gone" or UUID(change.key) not in gone]
+        try:
+            coordination.replace(snapshot)
+        except (OSError, KafkaError) as error:
+            self._compaction_failed = True  # what is kept stays as it is; tried again after the next start
+            log.error("metadata log not compacted: error=%s", error)
+            return
+        self._snapshot_size = len(snapshot)
+        image.apply_all([MetadataChange("gone", str(topic_id), None) for topic_id in gone])
+        log.info("metadata log compacted: changes=%d were=%d", len(snapshot), kept)
 
     # ------------------------------------------------------------ decisions
 
@@ -209,18 +230,6 @@ def delete_topics(broker: Broker, request: Any, context: RequestContext, answer:
 
 def create_partitions(broker: Broker, request: Any, context: RequestContext, answer: Answer) -> None:
     answer(broker.admin.carry_out(broker.admin.controller.create_partitions(request, broker.admin.image)))
-
-
-def alter_configs(broker: Broker, request: Any, context: RequestContext, answer: Answer) -> None:
-    answer(broker.admin.carry_out(broker.admin.controller.alter_configs(request, broker.admin.image)))
-
-
-def incremental_alter_configs(broker: Broker, request: Any, context: RequestContext, answer: Answer) -> None:
-    answer(broker.admin.carry_out(broker.admin.controller.incremental_alter_configs(request, broker.admin.image)))
-
-
-def describe_configs(broker: Broker, request: Any, context: RequestContext, answer: Answer) -> None:
-    answer(broker.admin.controller.describe_configs(request, broker.admin.image))
 
 
 def init_producer_id(broker: Broker, request: InitProducerIdRequest, context: RequestContext, answer: Answer) -> None:

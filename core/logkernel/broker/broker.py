@@ -19,7 +19,7 @@ from logkernel.broker.admin import Admin
 from logkernel.broker.cluster import Cluster
 from logkernel.broker.fetch_sessions import FetchSessions
 from logkernel.broker.replica import Replica
-from logkernel.broker.services import LOAD_ALL_AFTER_MS, ServiceHost
+from logkernel.broker.services import LOAD_ALL_AFTER_MS, ServiceHost, extended
 from logkernel.broker.storage import Storage
 from logkernel.broker.timers import Clock, Timers
 from logkernel.broker.upkeep import Upkeep
@@ -42,6 +42,9 @@ from logkernel.vocabulary import Record, TopicPartition
 if TYPE_CHECKING:
     from logkernel.broker.transactions import Verifications
 
+if TYPE_CHECKING:
+    from logkernel.broker.moves import Move, Moves
+
 log = logging.getLogger("logkernel.broker")
 
 Handler = Callable[["Broker", Any, RequestContext, Answer], None]
@@ -58,9 +61,31 @@ HANDLERS: Mapping[str, str] = {
     "CreateTopicsRequest": "admin:create_topics",
     "DeleteTopicsRequest": "admin:delete_topics",
     "CreatePartitionsRequest": "admin:create_partitions",
-    "DescribeConfigsRequest": "admin:describe_configs",
-    "AlterConfigsRequest": "admin:alter_configs",
-    "IncrementalAlterConfigsRequest": "admin:incremental_alter_configs",
+    "DescribeConfigsRequest": "configs:describe_configs",
+    "AlterConfigsRequest": "configs:alter_configs",
+    "IncrementalAlterConfigsRequest": "configs:incremental_alter_configs",
+    "ListConfigResourcesRequest": "configs:list_config_resources",
+    "DescribeAclsRequest": "access:describe_acls",
+    "CreateAclsRequest": "access:create_acls",
+    "DeleteAclsRequest": "access:delete_acls",
+    "DescribeUserScramCredentialsRequest": "access:describe_user_scram_credentials",
+    "AlterUserScramCredentialsRequest": "access:alter_user_scram_credentials",
+    "DescribeClientQuotasRequest": "access:describe_client_quotas",
+    "AlterClientQuotasRequest": "access:alter_client_quotas",
+    "SaslHandshakeRequest": "access:sasl_handshake",
+    "SaslAuthenticateRequest": "access:sasl_authenticate",
+    "CreateDelegationTokenRequest": "access:create_delegation_token",
+    "RenewDelegationTokenRequest": "access:renew_delegation_token",
+    "ExpireDelegationTokenRequest": "access:expire_delegation_token",
+    "DescribeDelegationTokenRequest": "access:describe_delegation_token",
+    "ElectLeadersRequest": "members:elect_leaders",
+    "AlterPartitionReassignmentsRequest": "members:alter_partition_reassignments",
+    "ListPartitionReassignmentsRequest": "members:list_partition_reassignments",
+    "DescribeLogDirsRequest": "logdirs:describe_log_dirs",
+    "AlterReplicaLogDirsRequest": "logdirs:alter_replica_log_dirs",
+    "UpdateFeaturesRequest": "members:update_features",
+    "DescribeQuorumRequest": "members:describe_quorum",
+    "UnregisterBrokerRequest": "members:unregister_broker",
     "InitProducerIdRequest": "admin:init_producer_id",
     "WriteTxnMarkersRequest": "transactions:write_txn_markers",
     "DescribeProducersRequest": "transactions:describe_producers",
@@ -106,8 +131,10 @@ class Broker:
         self.cluster = Cluster(self)
         self.admin = Admin(self)
         self.upkeep = Upkeep(self)
+        self._moves: Moves | None = None
         self._handlers: dict[str, Handler] = {}
         self._services: dict[str, ServiceHost] = {}
+        self._extensions: dict[str, list[ServiceHost]] = {}
         self._hosts: list[ServiceHost] = []
         self._soon: deque[Callable[[], None]] = deque()
         self._settling = False
@@ -128,6 +155,8 @@ class Broker:
             self._host(ServiceHost(self, declaration))
         self.timers.at(self.clock.mono_ms() + LOAD_ALL_AFTER_MS, self._load_services)
         self.upkeep.start()
+        if self.storage.directories.interrupted:
+            self.moves.resume()
         self._started = True
 
     def _host(self, host: ServiceHost) -> None:
@@ -140,7 +169,23 @@ class Broker:
                     f" block one of them by plugins.block"
                 )
             self._services[request] = host
+        for request in host.declared.extends:
+            self._extensions.setdefault(request, []).append(host)
         self._hosts.append(host)
+
+    @property
+    def moves(self) -> Moves:
+        """Logs that move between directories; made, with all that it needs, when first asked for."""
+        if self._moves is None:
+            from logkernel.broker.moves import Moves
+
+            self._moves = Moves(self)
+        return self._moves
+
+    @property
+    def moving(self) -> Mapping[TopicPartition, Move]:
+        """The moves under way."""
+        return {} if self._moves is None else self._moves.active
 
     def topics_deleted(self, topics: list[str]) -> None:
         """Tell every service, so that a topic made anew inherits nothing."""
@@ -160,6 +205,14 @@ class Broker:
             if topic is not None and topic.name == name.topic:
                 host.replay_control(name.partition, producer_id, producer_epoch, records)
 
+    def state_appended(self, source: ServiceHost, shard: int, base_offset: int, records: Sequence[Record]) -> None:
+        """Records that a service appended: others that keep their state in the same topic fold them as well."""
+        topic = source.declared.topic
+        for host in self._hosts:
+            other = host.declared.topic
+            if host is not source and other is not None and topic is not None and other.name == topic.name:
+                host.replay_foreign(shard, base_offset, records)
+
     def _load_services(self) -> None:
         for host in self._hosts:
             host.load_all()
@@ -171,6 +224,8 @@ class Broker:
             return
         self._started = False
         self.kernel.hook.logkernel_broker_stopping(node_id=self.node_id)
+        if self._moves is not None:
+            self._moves.close()
         self.admin.close()
         self.storage.close(self)
 
@@ -227,6 +282,9 @@ class Broker:
     def _find_handler(self, name: str) -> Handler:
         host = self._services.get(name)
         if host is not None:
+            extensions = self._extensions.get(name)
+            if extensions is not None:
+                return lambda _, request, context, answer: extended(host, extensions, request, context, answer)
             return lambda _, request, context, answer: host.handle(request, context, answer)
         try:
             module, function = HANDLERS[name].split(":")

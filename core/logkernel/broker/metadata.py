@@ -9,8 +9,10 @@ from logkernel.contracts import Answer, RequestContext
 from logkernel.errors import (
     InvalidTopicException,
     KafkaError,
+    MismatchedEndpointType,
     UnknownTopicId,
     UnknownTopicOrPartition,
+    UnsupportedEndpointType,
 )
 from logkernel.requests.cluster import (
     Cursor,
@@ -38,6 +40,8 @@ UNKNOWN_OPERATIONS = -2147483648
 TOPIC_OPERATIONS = sum(1 << code for code in (3, 4, 5, 6, 7, 8, 10, 11))
 """read, write, create, delete, alter, describe, describe_configs, alter_configs: nobody is refused anything."""
 CLUSTER_OPERATIONS = sum(1 << code for code in (5, 7, 8, 9, 10, 11, 12))
+BROKERS, CONTROLLERS = 1, 2
+"""Types of endpoints that DescribeCluster may ask for (KIP-919)."""
 MAX_DESCRIBED_PARTITIONS = 2000
 """`max.request.partition.size.limit`."""
 
@@ -99,6 +103,12 @@ def _topic(broker: Broker, name: str, topic_id: UUID, *, create: bool) -> Metada
 
 
 def describe_cluster(broker: Broker, request: DescribeClusterRequest, context: RequestContext, answer: Answer) -> None:
+    if request.endpoint_type != BROKERS:
+        known = request.endpoint_type == CONTROLLERS
+        code = MismatchedEndpointType.code if known else UnsupportedEndpointType.code
+        message = "there are no controllers to list; ask for brokers"
+        answer(DescribeClusterResponse(endpoint_type=request.endpoint_type, error_code=code, error_message=message))
+        return
     answer(
         DescribeClusterResponse(
             endpoint_type=request.endpoint_type,

@@ -13,7 +13,7 @@ from typing import Any
 from attrs import fields_dict
 
 from logkernel.errors import KafkaError
-from logkernel.requests import cluster, configs, data, offsets, topics, transactions
+from logkernel.requests import access, cluster, configs, data, offsets, placement, topics, transactions
 from logkernel.vocabulary import NO_ID
 
 
@@ -164,4 +164,49 @@ def _(request: transactions.DescribeProducersRequest, error: KafkaError) -> tran
     for topic in request.topics:
         rows = [transactions.PartitionResponse(index, error.code, str(error)) for index in topic.partition_indexes]
         response.topics.append(transactions.TopicResponse(topic.name, rows))
+    return response
+
+
+# ---------------------------------------------------------------- access, placement
+
+
+@refusal.register
+def _(request: access.CreateAclsRequest, error: KafkaError) -> access.CreateAclsResponse:
+    return access.CreateAclsResponse(
+        results=[access.AclCreationResult(error.code, str(error)) for _ in request.creations]
+    )
+
+
+@refusal.register
+def _(request: access.DeleteAclsRequest, error: KafkaError) -> access.DeleteAclsResponse:
+    rows = [access.DeleteAclsFilterResult(error.code, str(error)) for _ in request.filters]
+    return access.DeleteAclsResponse(filter_results=rows)
+
+
+@refusal.register
+def _(request: access.AlterClientQuotasRequest, error: KafkaError) -> access.AlterClientQuotasResponse:
+    kind = access.AlterClientQuotasResponseEntryDataEntityData
+    rows = []
+    for entry in request.entries:
+        entity = [kind(part.entity_type, part.entity_name) for part in entry.entity]
+        rows.append(access.AlterClientQuotasResponseEntryData(error.code, str(error), entity))
+    return access.AlterClientQuotasResponse(entries=rows)
+
+
+@refusal.register
+def _(
+    request: access.AlterUserScramCredentialsRequest, error: KafkaError
+) -> access.AlterUserScramCredentialsResponse:
+    users = dict.fromkeys([*(row.name for row in request.deletions), *(row.name for row in request.upsertions)])
+    rows = [access.AlterUserScramCredentialsResult(user, error.code, str(error)) for user in users]
+    return access.AlterUserScramCredentialsResponse(results=rows)
+
+
+@refusal.register
+def _(request: placement.AlterReplicaLogDirsRequest, error: KafkaError) -> placement.AlterReplicaLogDirsResponse:
+    response = placement.AlterReplicaLogDirsResponse()
+    for folder in request.dirs:
+        for topic in folder.topics:
+            rows = [placement.AlterReplicaLogDirPartitionResult(index, error.code) for index in topic.partitions]
+            response.results.append(placement.AlterReplicaLogDirTopicResult(topic.name, rows))
     return response

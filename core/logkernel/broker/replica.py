@@ -215,6 +215,15 @@ class Replica:
         if self.log.failure is None and self.log.unflushed_records:
             self.flush()
 
+    @property
+    def is_flushing(self) -> bool:
+        return self._flushing
+
+    def move_to(self, disk_log: Log) -> None:
+        """The log lies elsewhere from now on, complete and synced."""
+        self.log = disk_log
+        self._answer(self.leader.on_flushed(disk_log.end_offset))
+
     # ------------------------------------------------------------ read
 
     def read(self, offset: int, max_bytes: int, isolation: int, *, min_one: bool) -> FileSlice | None:

@@ -3,27 +3,24 @@
 from __future__ import annotations
 
 import logging
+import os
 import random
-from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 from uuid import UUID
 
 from logkernel.broker.replica import Replica
+from logkernel.broker.statelog import DiskStateLog, state_generations
 from logkernel.config.broker import BrokerConfig
 from logkernel.config.topic import TopicSettings
-from logkernel.contracts import Codec, StateLog
-from logkernel.errors import CorruptMessage, KafkaStorageError
+from logkernel.contracts import StateLog
+from logkernel.errors import KafkaStorageError
 from logkernel.partition.leader import Leader
 from logkernel.partition.producers import ProducerStates
-from logkernel.record.batch import batches
-from logkernel.record.decode import decode_all
-from logkernel.record.encode import encode_batch
 from logkernel.storage.directories import LogDirectories, Needs
-from logkernel.storage.directory import STATE_TOPIC
+from logkernel.storage.directory import DataDirectory
 from logkernel.storage.disk import Disk
-from logkernel.storage.ledger import NoProducers
 from logkernel.storage.log import Log
-from logkernel.vocabulary import Record, TopicPartition
+from logkernel.vocabulary import TopicPartition
 
 if TYPE_CHECKING:
     from logkernel.broker.broker import Broker
@@ -32,7 +29,6 @@ if TYPE_CHECKING:
 log = logging.getLogger("logkernel.storage")
 
 DEFAULT_FOLDER = "./data"
-READ_BYTES = 1 << 20
 
 
 class Storage:
@@ -45,6 +41,7 @@ class Storage:
         self._offline: set[TopicPartition] = set()
         self._directories: LogDirectories | None = None
         self._state_folder = ""
+        self._loaded = False
         self.paths: list[str] = ["/memory"] if in_memory else [str(path) for path in config.get("log.dirs") or ()]
         if not self.paths:
             self.paths = [DEFAULT_FOLDER]
@@ -82,7 +79,7 @@ class Storage:
     def _find_state_folder(self) -> str:
         online = [directory.path for directory in self.directories.online()]
         for path in online:
-            if self._disk.exists(f"{path}/{STATE_TOPIC}-0"):
+            if state_generations(self._disk, path):
                 return path
         if self.directories.offline():
             offline = ", ".join(directory.path for directory in self.directories.offline())
@@ -91,9 +88,7 @@ class Storage:
 
     def open_state_log(self) -> StateLog:
         """The log that the coordination keeps the cluster's metadata in."""
-        return _StateLog(
-            Log.open(self._disk, self._state_folder, STATE_TOPIC, 0, TopicSettings(), producers=NoProducers())
-        )
+        return DiskStateLog(self._disk, self._state_folder)
 
     def load(self, broker: Broker) -> None:
         """Open every log, recover what needs it, and lead what the metadata assigns to this broker."""
@@ -121,6 +116,8 @@ class Storage:
             broker.admin.new_incarnation()
         for topic in broker.admin.image.topics:
             self.create_partitions(broker, topic, 0)
+        self._loaded = True
+        broker.admin.compact()
 
     def _ledger(self, name: TopicPartition) -> ProducerStates:
         ledger = self._ledgers[name] = ProducerStates()
@@ -175,6 +172,8 @@ class Storage:
         return Replica(broker, name, topic_id, disk_log, leader, settings)
 
     def delete_topic(self, broker: Broker, topic: str) -> None:
+        if broker.moving:
+            broker.moves.cancel_topic(topic)
         for name in [name for name in self.directories.logs if name.topic == topic]:
             broker.replicas.pop(name, None)
             self._ledgers.pop(name, None)
@@ -184,6 +183,21 @@ class Storage:
                 log.error("log not removed: partition=%s error=%s", name, error)
         self._offline = {name for name in self._offline if name.topic != topic}
 
+    def settle_deletions(self, broker: Broker) -> bool:
+        """Make the removal of deleted topics' folders durable; False where one may lie on a disk still."""
+        directories = self.directories
+        if not self._loaded or directories.offline() or directories.unreadable:
+            return False
+        if any(name.topic not in broker.admin.image.topics for name in directories.logs):
+            return False
+        for directory in directories.online():
+            try:
+                self._disk.sync_dir(directory.path)
+            except OSError as error:
+                log.error("folder not synced: path=%s error=%s", directory.path, error)
+                return False
+        return True
+
     # ------------------------------------------------------------ failure
 
     def is_offline(self, topic: str, partition: int) -> bool:
@@ -192,9 +206,20 @@ class Storage:
     def fail_directory_of(self, broker: Broker, replica: Replica, error: OSError) -> None:
         directory = self.directories.directory_of(replica.name)
         directory.fail(error)
+        self.directory_failed(broker, directory)
+
+    def directory_failed(self, broker: Broker, directory: DataDirectory) -> None:
+        """Its partitions are led here no more; moves from it and to it are given up."""
+        for name, move in list(broker.moving.items()):
+            if directory in (move.future.target, move.future.source_directory):
+                broker.moves.cancel(name, f"{directory.path} is offline")
         for name in directory.logs:
             if broker.replicas.pop(name, None) is not None:
                 self._offline.add(name)
+
+    def path_of(self, directory: DataDirectory) -> str:
+        """A directory's absolute path, as tools are told it."""
+        return directory.path if self._in_memory else os.path.abspath(directory.path)
 
     # ------------------------------------------------------------ checkpoints and the end
 
@@ -218,41 +243,3 @@ class Storage:
         """Give the locks back and write nothing: the broker never started."""
         if self._directories is not None:
             self._directories.abandon()
-
-
-def _no_codec(codec_id: int) -> Codec:
-    raise CorruptMessage(f"the metadata log is never compressed (codec {codec_id})")
-
-
-class _StateLog:
-    """`contracts.StateLog` over a log of its own."""
-
-    def __init__(self, disk_log: Log) -> None:
-        self._log = disk_log
-
-    def append(self, records: Sequence[Record], *, sync: bool) -> int:
-        import time
-
-        wall_ms = time.time_ns() // 1_000_000
-        for record in records:
-            if record.timestamp_ms < 0:
-                record.timestamp_ms = wall_ms
-        data = encode_batch(records, base_offset=self._log.end_offset, leader_epoch=0)
-        self._log.append(data, list(batches(data)), wall_ms)
-        if sync:
-            self._log.flush()
-        return self._log.end_offset
-
-    def records(self) -> Iterator[Record]:
-        offset = self._log.start_offset
-        while (found := self._log.read(offset, READ_BYTES)) is not None:
-            decoded = decode_all(found.read(), _no_codec)
-            if not decoded:
-                return
-            for record in decoded:
-                if record.offset >= offset:
-                    yield record
-            offset = decoded[-1].offset + 1
-
-    def close(self) -> None:
-        self._log.close()

@@ -93,6 +93,10 @@ ROWS: tuple[Setting, ...] = (
         "How often the recovery point is written, which bounds recovery after a crash.", fixed=True,
     ),
     _row(
+        "replica.alter.log.dirs.io.max.bytes.per.second", LONG, "9223372036854775807", POSITIVE,
+        "How fast logs are copied, all together, when they move between log.dirs.",
+    ),
+    _row(
         "log.flush.start.offset.checkpoint.interval.ms", INT, "60000", NATURAL,
         "How often log start offsets are written.", fixed=True,
     ),

@@ -1,22 +1,26 @@
 """Settings that change at run time: AlterConfigs, IncrementalAlterConfigs, DescribeConfigs.
 
 Topics' own settings and brokers' dynamic ones are kept as text under "topic:NAME", "broker:ID" and, for all
-brokers, "broker:".
+brokers, "broker:"; those of groups and of client metrics subscriptions under "group:ID" and "client-metrics:NAME".
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from logkernel.config import election
 from logkernel.config.broker import BrokerConfig
-from logkernel.config.describe import Described, describe_broker, describe_defaults, describe_topic
+from logkernel.config.client_metrics import ROWS as CLIENT_METRICS_ROWS
+from logkernel.config.client_metrics import describe_client_metrics, validate_client_metrics
+from logkernel.config.definitions import Setting
+from logkernel.config.describe import Described, describe_broker, describe_defaults, describe_group, describe_topic
+from logkernel.config.groups import validate_group
 from logkernel.config.values import LIST
 from logkernel.contracts import MetadataChange
 from logkernel.controller.effects import Effects, Outcome
-from logkernel.controller.image import ClusterImage, broker_key, topic_key
+from logkernel.controller.image import ClusterImage, broker_key, client_metrics_key, group_key, topic_key
 from logkernel.errors import InvalidConfig, InvalidRequest, KafkaError, UnknownTopicOrPartition
 from logkernel.requests.configs import (
     AlterConfigsRequest,
@@ -36,7 +40,15 @@ from logkernel.requests.configs import (
 
 TOPIC = 2
 BROKER = 4
+CLIENT_METRICS = 16
+GROUP = 32
 SET, DELETE, APPEND, SUBTRACT = range(4)
+_SETTINGS: Final[Mapping[int, Callable[[BrokerConfig], Mapping[str, Setting]]]] = {
+    TOPIC: lambda config: config.definitions.topic,
+    BROKER: lambda config: config.definitions.broker,
+    GROUP: lambda config: config.definitions.group,
+    CLIENT_METRICS: lambda config: CLIENT_METRICS_ROWS,
+}
 MAX_VALUE_CHARACTERS = 32_767
 """A longer value is refused: what a request sends is kept for ever."""
 
@@ -63,9 +75,11 @@ def incremental_alter_configs(
     """Set (0), delete (1), append to a list (2), subtract from a list (3); what is not named stays."""
     def merge(resource: Any, old: Mapping[str, str]) -> dict[str, str]:
         new = dict(old)
-        topic = resource.resource_type == TOPIC
+        settings = _SETTINGS[resource.resource_type](config)
+        if resource.resource_type == CLIENT_METRICS:
+            _refuse_edits(resource.configs)
         for row in sorted(resource.configs, key=lambda row: row.config_operation != DELETE):
-            _one_operation(row, new, config, topic)
+            _one_operation(row, new, settings)
         for row in resource.configs:
             if row.config_operation == SET:
                 _drop_twin(new, row.name, resource.configs)
@@ -76,6 +90,13 @@ def incremental_alter_configs(
     return _alter(request, image, config, node_id, merge, response, answer)
 
 
+def _refuse_edits(rows: Sequence[IncrementalAlterConfigsAlterableConfig]) -> None:
+    """The lists of a subscription are set as a whole, as in Kafka."""
+    for row in rows:
+        if row.config_operation in (APPEND, SUBTRACT):
+            raise InvalidConfig(f"{row.name}: the lists of a subscription take no append and subtract; set the whole")
+
+
 def _drop_twin(settings: dict[str, str], name: str, rows: Sequence[IncrementalAlterConfigsAlterableConfig]) -> None:
     """Setting one name of the election replaces the other, unless the same request sets that too."""
     asked = {row.name for row in rows if row.config_operation == SET}
@@ -84,7 +105,7 @@ def _drop_twin(settings: dict[str, str], name: str, rows: Sequence[IncrementalAl
 
 
 def _one_operation(
-    row: IncrementalAlterConfigsAlterableConfig, new: dict[str, str], config: BrokerConfig, topic: bool
+    row: IncrementalAlterConfigsAlterableConfig, new: dict[str, str], settings: Mapping[str, Setting]
 ) -> None:
     if row.config_operation == DELETE:
         new.pop(row.name, None)
@@ -98,18 +119,15 @@ def _one_operation(
     if row.config_operation == SET:
         new[row.name] = row.value
     elif row.config_operation in (APPEND, SUBTRACT):
-        new[row.name] = _edited(row, new.get(row.name), config, topic)
+        new[row.name] = _edited(row, new.get(row.name), settings)
     else:
         raise InvalidRequest(
             f"{row.name}: operation {row.config_operation} is not one of 0 set, 1 delete, 2 append, 3 subtract"
         )
 
 
-def _edited(
-    row: IncrementalAlterConfigsAlterableConfig, old: str | None, config: BrokerConfig, topic: bool
-) -> str:
+def _edited(row: IncrementalAlterConfigsAlterableConfig, old: str | None, settings: Mapping[str, Setting]) -> str:
     """The list with elements added or taken away; one that isn't set starts from its default."""
-    settings = config.definitions.topic if topic else config.definitions.broker
     setting = settings.get(row.name)
     if setting is not None and setting.type != LIST:
         raise InvalidConfig(f"{row.name}={row.value}: only lists take append and subtract; set the value instead")
@@ -167,6 +185,10 @@ def _alter_one(
     if resource.resource_type == TOPIC:
         gone = {name for name in new if name not in config.definitions.topic and old.get(name) == new[name]}
         config.validate_topic({name: value for name, value in new.items() if name not in gone})
+    elif resource.resource_type == GROUP:
+        validate_group(config, new)
+    elif resource.resource_type == CLIENT_METRICS:
+        validate_client_metrics(new)
     else:
         _check_broker({name: value for name, value in new.items() if old.get(name) != value}, config)
     if not keep or new == old:
@@ -174,7 +196,7 @@ def _alter_one(
     out.changes.append(MetadataChange("config", key, new or None))
     if resource.resource_type == TOPIC:
         out.effects.topics_configured.append(resource.resource_name)
-    else:
+    elif resource.resource_type == BROKER:
         out.effects.brokers_configured.append(resource.resource_name)
 
 
@@ -208,14 +230,27 @@ def apply_topic_settings(
 def _key(kind: int, name: str, image: ClusterImage, node_id: int) -> str:
     """Where a resource's settings are kept; raises KafkaError for one that isn't there."""
     if kind == TOPIC:
+        if not name:
+            raise InvalidRequest("a topic has a name; defaults of all topics are settings of the broker ''")
         if name not in image.topics:
             raise UnknownTopicOrPartition(f"there is no topic {name!r}; ask Metadata for the topics there are")
         return topic_key(name)
     if kind == BROKER:
-        if name not in ("", str(node_id)) and not (name.isdigit() and int(name) in image.nodes):
+        if name not in ("", str(node_id)) and name not in map(str, image.nodes):
             raise InvalidRequest(f"there is no broker {name!r}; name {node_id}, or '' for all brokers")
         return broker_key(name)
-    raise InvalidRequest(f"resources of type {kind} have no settings here; use 2 (topic) or 4 (broker)")
+    if kind == GROUP:
+        if not name:
+            raise InvalidRequest("a group has a name; name the group whose settings are meant")
+        return group_key(name)
+    if kind == CLIENT_METRICS:
+        if not name:
+            raise InvalidRequest("a subscription has a name; name the one whose settings are meant")
+        return client_metrics_key(name)
+    raise InvalidRequest(
+        f"resources of type {kind} have no settings that are kept; use 2 (topic), 4 (broker), 16 (client metrics)"
+        f" or 32 (group)"
+    )
 
 
 # ---------------------------------------------------------------- describe
@@ -245,6 +280,10 @@ def _described(
     _key(resource.resource_type, name, image, node_id)
     if resource.resource_type == TOPIC:
         return describe_topic(config, image.topic_config(name), keys)
+    if resource.resource_type == GROUP:
+        return describe_group(config, image.group_config(name), keys)
+    if resource.resource_type == CLIENT_METRICS:
+        return describe_client_metrics(image.configs.get(client_metrics_key(name), {}), keys)
     if name == "":
         return describe_defaults(config, keys)
     if name != str(node_id):

@@ -6,9 +6,14 @@
 | broker | node id | {"listeners": {name: [host, port]}, "rack": text or null} |
 | topic | name | {"id": text, "internal": bool, "partitions": [row, …]} |
 | partition | "topic:index" | row, under the key "row" |
-| config | "topic:NAME", "broker:ID", "broker:" (all brokers) | {setting: text} |
+| config | "topic:NAME", "broker:ID", "broker:" (all brokers), "group:ID", "client-metrics:NAME" | {setting: text} |
 | producer_ids | "" | {"next": int}: every id below was given away |
 | feature | name | {"level": int}: the finalized level; without it, the level of a new cluster |
+| features_epoch | "" | {"epoch": int}: how often a level was set, where a snapshot left that out |
+| gone | topic id | {}: a deleted topic's; a folder with it may lie on a disk still |
+| acl | the binding as a JSON list, see `acls.Acl` | {} |
+| scram | "MECHANISM:USER" | {"iterations": int, "salt", "stored_key", "server_key": base64} |
+| quota | the entity as a JSON list of [type, name or null], sorted | {key: number} |
 
 A row is [replicas, isr, leader, leader epoch, partition epoch]: a topic of 1,000 partitions is 20 KB of JSON.
 A value of None deletes. Kinds that are not known are passed over: a newer release may have written them.
@@ -16,8 +21,9 @@ A value of None deletes. Kinds that are not known are passed over: a newer relea
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from attrs import Factory
@@ -69,8 +75,52 @@ class Node:
     rack: str | None = None
 
 
+class Acl(NamedTuple):
+    """One binding; the numbers are the protocol's."""
+
+    resource_type: int
+    pattern_type: int
+    resource_name: str
+    principal: str
+    host: str
+    operation: int
+    permission_type: int
+
+    def key(self) -> str:
+        return _json(self)
+
+
+class Scram(NamedTuple):
+    """What a user's password is checked against (RFC 5802); the two keys do not give the password away."""
+
+    iterations: int
+    salt: str
+    stored_key: str
+    server_key: str
+
+
+Entity = tuple[tuple[str, str | None], ...]
+"""Whom a quota is for: (entity type, name, or None for the default), sorted by type."""
+
+
+def quota_key(entity: Entity) -> str:
+    return _json(entity)
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
 def topic_key(topic: str) -> str:
     return f"topic:{topic}"
+
+
+def group_key(group_id: str) -> str:
+    return f"group:{group_id}"
+
+
+def client_metrics_key(name: str) -> str:
+    return f"client-metrics:{name}"
 
 
 def broker_key(node_id: int | str) -> str:
@@ -93,6 +143,12 @@ class ClusterImage:
     """Finalized levels that were set."""
     features_epoch: int = 0
     """How often one was set."""
+    gone: set[UUID] = Factory(set)
+    """Ids of deleted topics whose folders may lie on a disk still."""
+    acls: dict[Acl, None] = Factory(dict)
+    scram: dict[tuple[str, int], Scram] = Factory(dict)
+    """(user, mechanism) → credential."""
+    quotas: dict[Entity, dict[str, float]] = Factory(dict)
 
     @classmethod
     def of(cls, changes: Iterable[MetadataChange]) -> ClusterImage:
@@ -113,6 +169,10 @@ class ClusterImage:
     def topic_config(self, topic: str) -> Mapping[str, str]:
         """The topic's own settings."""
         return self.configs.get(topic_key(topic), {})
+
+    def group_config(self, group_id: str) -> Mapping[str, str]:
+        """The group's own settings."""
+        return self.configs.get(group_key(group_id), {})
 
     def broker_config(self, node_id: int | str) -> Mapping[str, str]:
         """The dynamic settings of a broker, or those of all brokers by ""."""
@@ -139,6 +199,12 @@ class ClusterImage:
             if listener in node.listeners
         ]
 
+    @property
+    def size(self) -> int:
+        """About how many changes `snapshot` gives."""
+        named = len(self.nodes) + len(self.topics) + len(self.configs) + len(self.features) + len(self.gone)
+        return 3 + named + len(self.acls) + len(self.scram) + len(self.quotas)
+
     def snapshot(self) -> Iterator[MetadataChange]:
         """The fewest changes that fold to this image."""
         if self.cluster_id:
@@ -153,6 +219,16 @@ class ClusterImage:
             yield MetadataChange("producer_ids", "", {"next": self.next_producer_id})
         for name, level in self.features.items():
             yield MetadataChange("feature", name, {"level": level})
+        if self.features_epoch != len(self.features):
+            yield MetadataChange("features_epoch", "", {"epoch": self.features_epoch})
+        for topic_id in self.gone:
+            yield MetadataChange("gone", str(topic_id), {})
+        for acl in self.acls:
+            yield MetadataChange("acl", acl.key(), {})
+        for (user, mechanism), credential in self.scram.items():
+            yield scram_change(user, mechanism, credential)
+        for entity, values in self.quotas.items():
+            yield MetadataChange("quota", quota_key(entity), dict(values))
 
 
 def node_change(node: Node) -> MetadataChange:
@@ -162,6 +238,13 @@ def node_change(node: Node) -> MetadataChange:
 
 def partition_change(topic: str, index: int, partition: Partition) -> MetadataChange:
     return MetadataChange("partition", f"{topic}:{index}", {"row": partition.row()})
+
+
+def scram_change(user: str, mechanism: int, credential: Scram | None) -> MetadataChange:
+    value = None
+    if credential is not None:
+        value = credential._asdict()
+    return MetadataChange("scram", f"{mechanism}:{user}", value)
 
 
 Value = Mapping[str, Any] | None
@@ -184,6 +267,8 @@ def _fold_topic(image: ClusterImage, key: str, value: Value) -> None:
     if old is not None:
         image.names.pop(old.id, None)
     if value is None:
+        if old is not None:
+            image.gone.add(old.id)
         return
     partitions = [Partition.from_row(row) for row in value["partitions"]]
     topic = Topic(key, UUID(value["id"]), partitions, value.get("internal", False))
@@ -217,6 +302,42 @@ def _fold_feature(image: ClusterImage, key: str, value: Value) -> None:
         image.features[key] = value["level"]
 
 
+def _fold_features_epoch(image: ClusterImage, key: str, value: Value) -> None:
+    if value is not None:
+        image.features_epoch = value["epoch"]
+
+
+def _fold_gone(image: ClusterImage, key: str, value: Value) -> None:
+    if value is None:
+        image.gone.discard(UUID(key))
+    else:
+        image.gone.add(UUID(key))
+
+
+def _fold_acl(image: ClusterImage, key: str, value: Value) -> None:
+    acl = Acl(*json.loads(key))
+    if value is None:
+        image.acls.pop(acl, None)
+    else:
+        image.acls[acl] = None
+
+
+def _fold_scram(image: ClusterImage, key: str, value: Value) -> None:
+    mechanism, _, user = key.partition(":")
+    if value is None:
+        image.scram.pop((user, int(mechanism)), None)
+    else:
+        image.scram[user, int(mechanism)] = Scram(**value)
+
+
+def _fold_quota(image: ClusterImage, key: str, value: Value) -> None:
+    entity = tuple((kind, name) for kind, name in json.loads(key))
+    if value:
+        image.quotas[entity] = dict(value)
+    else:
+        image.quotas.pop(entity, None)
+
+
 _FOLDS = {
     "cluster": _fold_cluster,
     "broker": _fold_broker,
@@ -225,4 +346,9 @@ _FOLDS = {
     "config": _fold_config,
     "producer_ids": _fold_producer_ids,
     "feature": _fold_feature,
+    "features_epoch": _fold_features_epoch,
+    "gone": _fold_gone,
+    "acl": _fold_acl,
+    "scram": _fold_scram,
+    "quota": _fold_quota,
 }

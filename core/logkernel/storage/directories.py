@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 from uuid import UUID
 
 from logkernel.config.topic import TopicSettings
@@ -16,6 +16,9 @@ from logkernel.storage.disk import Disk
 from logkernel.storage.ledger import ProducerLedger
 from logkernel.storage.log import Log
 from logkernel.vocabulary import TopicPartition
+
+if TYPE_CHECKING:
+    from logkernel.storage.moving import FutureLog
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -49,7 +52,17 @@ class Needs:
 class LogDirectories:
     """Made by `LogDirectories.open`; `load` then opens the logs."""
 
-    __slots__ = ("_disk", "_needs", "_unique", "cluster_id", "directories", "logs", "node_id", "unreadable")
+    __slots__ = (
+        "_disk",
+        "_needs",
+        "_unique",
+        "cluster_id",
+        "directories",
+        "interrupted",
+        "logs",
+        "node_id",
+        "unreadable",
+    )
 
     def __init__(self, disk: Disk, node_id: int, unique: Callable[[], UUID]) -> None:
         self._disk = disk
@@ -62,6 +75,8 @@ class LogDirectories:
         """Every log that is open, those of failed directories included."""
         self.unreadable: dict[TopicPartition, LogkernelError] = {}
         """Logs that could not be opened, and why; their folders are left alone."""
+        self.interrupted: list[tuple[TopicPartition, str]] = []
+        """(partition, path it was to move to) of moves that the last owner did not finish."""
 
     @classmethod
     def open(
@@ -110,6 +125,10 @@ class LogDirectories:
         Raises `ConfigError` where two directories hold the same partition.
         """
         self._needs = needs
+        if any(directory.has_copies() for directory in self.online()):
+            from logkernel.storage.moving import settle
+
+            settle(self._disk, self, needs.settings)
         work: list[tuple[DataDirectory, TopicPartition]] = []
         seen: dict[TopicPartition, str] = {}
         for directory in self.online():
@@ -207,6 +226,24 @@ class LogDirectories:
         directory.check()
         directory.logs[name].delete(self._unique())
         del directory.logs[name], self.logs[name]
+
+    def begin_move(
+        self, name: TopicPartition, target: DataDirectory, ledger: ProducerLedger, wall_ms: int
+    ) -> FutureLog:
+        """A copy of a log, still empty, in another directory; `ledger` is one of the copy's own. Raises `OSError`,
+        `KafkaStorageError` where the directory is offline, `InvalidTopicException` for too long a name."""
+        from logkernel.storage.moving import FutureLog
+
+        target.check()
+        source = self.directory_of(name)
+        return FutureLog(self._disk, self.logs[name], source, target, ledger, self._unique(), wall_ms)
+
+    def finish_move(self, future: FutureLog, producers: ProducerLedger, wall_ms: int) -> Log:
+        """Put a copy that holds all in the place of its log, see `FutureLog.take_over`; returns the log that now is."""
+        needs = self._needs
+        assert needs is not None, "load comes first"
+        made = self.logs[future.name] = future.take_over(needs.settings(future.name.topic), producers, wall_ms)
+        return made
 
     def truncate(self, name: TopicPartition, offset: int) -> None:
         """Cut a log to end at `offset`. Recovery points are written before, so that a cut that a crash interrupts is

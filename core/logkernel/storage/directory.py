@@ -37,7 +37,7 @@ from logkernel.storage.checkpoints import (
 )
 from logkernel.storage.disk import Disk
 from logkernel.storage.log import Log
-from logkernel.storage.names import DELETE_DIR, partition_of
+from logkernel.storage.names import DELETE_DIR, FUTURE_DIR, MOVED_DIR, partition_of
 from logkernel.vocabulary import TopicPartition
 
 log = logging.getLogger("logkernel.storage")
@@ -52,8 +52,8 @@ NO_TOPICS = frozenset(("__cluster_metadata", STATE_TOPIC))
 class DataDirectory:
     """Made by `DataDirectory.open`; holds the lock until `close` or `abandon`."""
 
-    __slots__ = ("_disk", "_release", "broker_epoch", "clean", "failure", "high_watermarks", "log_starts", "logs",
-                 "meta", "path", "recovery_points")  # fmt: skip
+    __slots__ = ("_disk", "_release", "broker_epoch", "clean", "failure", "futures", "high_watermarks", "log_starts",
+                 "logs", "meta", "path", "recovery_points")  # fmt: skip
 
     def __init__(self, disk: Disk, path: str) -> None:
         self._disk = disk
@@ -67,6 +67,8 @@ class DataDirectory:
         self.failure: OSError | None = None
         """Why the directory is offline, or None."""
         self.logs: dict[TopicPartition, Log] = {}
+        self.futures: dict[TopicPartition, Log] = {}
+        """Copies of logs of other directories that are to move here; see `moving`."""
         self.recovery_points: dict[TopicPartition, int] = {}
         """As read at open; so are the next two."""
         self.log_starts: dict[TopicPartition, int] = {}
@@ -150,12 +152,24 @@ class DataDirectory:
         found = [partition_of(folder) for folder in self._disk.listdir(self.path)]
         return sorted(name for name in found if name is not None and name.topic not in NO_TOPICS)
 
+    def has_copies(self) -> bool:
+        """Did an unfinished move leave something here? A failing disk takes the directory offline."""
+        try:
+            return any(folder.endswith((FUTURE_DIR, MOVED_DIR)) for folder in self._disk.listdir(self.path))
+        except OSError as error:
+            self.fail(error)
+            return False
+
+    def space(self) -> tuple[int, int]:
+        """(all bytes, usable bytes) of the volume. Raises `OSError`."""
+        return self._disk.space(self.path)
+
     def fail(self, cause: OSError) -> None:
         """Take the directory offline: its logs raise `KafkaStorageError` from now on."""
         if self.failure is None:
             log.error("%s goes offline with %d logs: %s", self.path, len(self.logs), cause)
             self.failure = cause
-            for each in self.logs.values():
+            for each in (*self.logs.values(), *self.futures.values()):
                 each.fail(cause)
 
     def check(self) -> None:
@@ -167,11 +181,13 @@ class DataDirectory:
 
     def write_recovery_points(self) -> None:
         """Durably, for every log here; as the two below. Raises `OSError`."""
-        self._write(RECOVERY_POINTS, {name: each.recovery_point for name, each in self.logs.items()})
+        here = {**self.futures, **self.logs}
+        self._write(RECOVERY_POINTS, {name: each.recovery_point for name, each in here.items()})
 
     def write_log_starts(self) -> None:
         """Kafka leaves out logs that start at a segment's base; they stay here, as a crash may undo a removal."""
-        self._write(LOG_STARTS, {name: each.start_offset for name, each in self.logs.items() if each.start_offset})
+        here = {**self.futures, **self.logs}
+        self._write(LOG_STARTS, {name: each.start_offset for name, each in here.items() if each.start_offset})
 
     def write_high_watermarks(self, watermarks: Mapping[TopicPartition, int]) -> None:
         """`watermarks` may name partitions that lie elsewhere."""
@@ -191,7 +207,7 @@ class DataDirectory:
 
     def abandon(self) -> None:
         """Give the lock back and write nothing."""
-        for each in self.logs.values():
+        for each in (*self.logs.values(), *self.futures.values()):
             each.abandon()
         if self._release is not None:
             self._release()

@@ -71,6 +71,9 @@ class Disk(Protocol):
     def exists(self, path: str) -> bool: ...
     def size(self, path: str) -> int: ...
     def modified_ms(self, path: str) -> int: ...
+    def space(self, path: str) -> tuple[int, int]:
+        """(all bytes, those still to be had) of the volume that a folder lies on; -1 where that is not known."""
+
     def listdir(self, path: str) -> list[str]: ...
     def mkdir(self, path: str) -> None:
         """Make a folder, and those above it; one that exists is no error."""
@@ -220,6 +223,10 @@ class RealDisk:
 
     def modified_ms(self, path: str) -> int:
         return os.stat(path).st_mtime_ns // 1_000_000
+
+    def space(self, path: str) -> tuple[int, int]:
+        found = os.statvfs(path)
+        return found.f_blocks * found.f_frsize, found.f_bavail * found.f_frsize
 
     def listdir(self, path: str) -> list[str]:
         return os.listdir(path)

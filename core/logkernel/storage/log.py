@@ -48,9 +48,11 @@ class Log(LogUpkeep):
         on_roll: RollObserver | None = None,
         topic_id: UUID | None = None,
         jitter: float = 0.0,
+        folder: str | None = None,
     ) -> Log:
         """Open the log in `directory`/`topic`-`partition`, recovering it unless `clean`, or make it.
 
+        `folder` is the name of its folder where that is another, e.g. while it is not the partition's log yet.
         `recovery_point` and `log_start` are what the directory's checkpoints say; `topic_id` is noted in a
         new folder, and read from an old one; `jitter` in [0, 1) is the part of `segment.jitter.ms` that
         `segment.ms` is shortened by.
@@ -69,6 +71,7 @@ class Log(LogUpkeep):
             on_roll=on_roll,
             topic_id=topic_id,
             jitter=jitter,
+            folder=folder,
         )
 
     # ------------------------------------------------------------ append

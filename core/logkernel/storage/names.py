@@ -27,6 +27,8 @@ SWAP: Final = ".swap"
 DELETE_DIR: Final = "-delete"
 FUTURE_DIR: Final = "-future"
 STRAY_DIR: Final = "-stray"
+MOVED_DIR: Final = "-moved"
+"""A whole copy, to take the place of the log in another directory; see `moving`."""
 MAX_NAME: Final = 255
 
 SEGMENT_SUFFIXES: Final = (LOG, INDEX, TIME_INDEX, TXN_INDEX)
@@ -46,7 +48,7 @@ def offset_of(name: str, suffix: str) -> int | None:
 
 def partition_of(folder: str) -> TopicPartition | None:
     """The partition whose log lies in `folder`, or None for a folder that is no live log."""
-    if folder.endswith((DELETE_DIR, FUTURE_DIR, STRAY_DIR)):
+    if folder.endswith((DELETE_DIR, FUTURE_DIR, STRAY_DIR, MOVED_DIR)):
         return None
     topic, dash, number = folder.rpartition("-")
     if not dash or not topic or not (number.isascii() and number.isdigit()):
@@ -58,3 +60,15 @@ def doomed_name(topic: str, partition: int, unique: UUID) -> str:
     """The name of a log folder that waits for its removal; the topic is cut where 255 bytes would be passed."""
     suffix = f"-{partition}.{unique.hex}{DELETE_DIR}"
     return topic[: MAX_NAME - len(suffix)] + suffix
+
+
+def future_name(topic: str, partition: int, unique: UUID) -> str | None:
+    """The name of a copy that is being made; None where the topic's name leaves no room for it."""
+    name = f"{topic}-{partition}.{unique.hex}{FUTURE_DIR}"
+    return name if len(name) <= MAX_NAME else None
+
+
+def copy_of(folder: str, suffix: str) -> TopicPartition | None:
+    """The partition that a folder is a copy of, by its suffix FUTURE_DIR or MOVED_DIR; None for any other folder."""
+    stem, dot, unique = folder.removesuffix(suffix).rpartition(".")
+    return partition_of(stem) if folder.endswith(suffix) and dot and len(unique) == 32 else None

@@ -296,6 +296,10 @@ class SimulatedDisk:
     def modified_ms(self, path: str) -> int:
         return self._inode(path).modified_ms
 
+    def space(self, path: str) -> tuple[int, int]:
+        self._dir(path)
+        return -1, -1
+
     def listdir(self, path: str) -> list[str]:
         self.check_read(path)
         return list(self._dir(path).names)

@@ -17,7 +17,7 @@ from logkernel.storage.ledger import ProducerLedger
 from logkernel.storage.loading import Loader, replay_range
 from logkernel.storage.names import DELETED, SNAPSHOT, doomed_name, offset_name, offset_of
 from logkernel.storage.segment import Segment
-from logkernel.vocabulary import SegmentFacts, TopicPartition
+from logkernel.vocabulary import ProducerEntry, SegmentFacts, TopicPartition
 
 RollObserver = Callable[[int, int], None]
 """Told (base offset, bytes) of a segment that was closed."""
@@ -67,9 +67,10 @@ class LogUpkeep:
         on_roll: RollObserver | None = None,
         topic_id: UUID | None = None,
         jitter: float = 0.0,
+        folder: str | None = None,
     ) -> None:
         self.name = TopicPartition(topic, partition)
-        self.folder = f"{directory}/{topic}-{partition}"
+        self.folder = f"{directory}/{folder or f'{topic}-{partition}'}"
         self.settings = settings
         """May be replaced at any time."""
         self.failure: OSError | None = None
@@ -361,6 +362,22 @@ class LogUpkeep:
         """Let go of every descriptor and sync nothing."""
         for segment in self._segments:
             segment.release()
+
+    @property
+    def roll_observer(self) -> RollObserver | None:
+        return self._on_roll
+
+    @property
+    def jitter(self) -> float:
+        return self._jitter
+
+    def producer_entries(self) -> list[ProducerEntry]:
+        """What a snapshot would hold now."""
+        return self._ledger.entries()
+
+    def take_ledger(self, producers: ProducerLedger) -> None:
+        """From now on `producers` keeps the state of this log's producers; it knows them already."""
+        self._ledger = producers
 
     def delete(self, unique: UUID | None = None) -> None:
         """Remove the log: its folder gets a name that is no log's, then goes. Readers' slices stay valid."""

@@ -15,17 +15,31 @@ class LocalCoordination:
 
     def __init__(self, log: StateLog) -> None:
         self._log: StateLog | None = log
+        self._kept: int | None = None
+        """Counted when it is first asked for, kept up from then on."""
 
     def changes(self) -> Iterator[MetadataChange]:
         """Every change kept, in order; raises CorruptMessage for a record that is none."""
         for record in self._open().records():
             yield _change(record)
 
+    def kept(self) -> int:
+        if self._kept is None:
+            self._kept = sum(1 for _ in self._open().records())
+        return self._kept
+
     def commit(self, changes: Sequence[MetadataChange]) -> None:
         """On disk (fsync) when it returns."""
         log = self._open()
         if changes:
             log.append([_record(change) for change in changes], sync=True)
+            if self._kept is not None:
+                self._kept += len(changes)
+
+    def replace(self, changes: Sequence[MetadataChange]) -> None:
+        """On disk (fsync), and what was there before is gone, when it returns."""
+        self._open().replace([_record(change) for change in changes])
+        self._kept = len(changes)
 
     def close(self) -> None:
         if self._log is not None:

@@ -24,6 +24,14 @@ class MemoryCoordination:
         self._check_open()
         self._kept.extend(copy.deepcopy(list(changes)))
 
+    def kept(self) -> int:
+        self._check_open()
+        return len(self._kept)
+
+    def replace(self, changes: Sequence[MetadataChange]) -> None:
+        self._check_open()
+        self._kept = copy.deepcopy(list(changes))
+
     def close(self) -> None:
         self._closed = True
 

@@ -9,7 +9,7 @@ from logkernel.broker import refusals
 from logkernel.broker.broker import HANDLERS
 from logkernel.errors import KafkaStorageError, PolicyViolation
 from logkernel.plugins.transport.tcp import registry
-from logkernel.requests import cluster, configs, data, offsets, topics, transactions
+from logkernel.requests import access, cluster, configs, data, offsets, placement, topics, transactions
 from logkernel.requests.producers import InitProducerIdRequest
 
 CODE = KafkaStorageError.code
@@ -41,6 +41,17 @@ SAMPLES = {
         [transactions.WritableTxnMarker(7, 0, True, [transactions.WritableTxnMarkerTopic("t", [3])])]
     ),
     "DescribeProducersRequest": transactions.DescribeProducersRequest([transactions.TopicRequest("t", [3])]),
+    "CreateAclsRequest": access.CreateAclsRequest([access.AclCreation(2, "t")]),
+    "DeleteAclsRequest": access.DeleteAclsRequest([access.DeleteAclsFilter(2, "t")]),
+    "AlterClientQuotasRequest": access.AlterClientQuotasRequest(
+        [access.AlterClientQuotasRequestEntryData([access.AlterClientQuotasRequestEntryDataEntityData("user", "u")])]
+    ),
+    "AlterUserScramCredentialsRequest": access.AlterUserScramCredentialsRequest(
+        [access.ScramCredentialDeletion("u", 1)]
+    ),
+    "AlterReplicaLogDirsRequest": placement.AlterReplicaLogDirsRequest(
+        [placement.AlterReplicaLogDir("/d", [placement.AlterReplicaLogDirTopic("t", [3])])]
+    ),
     "InitProducerIdRequest": InitProducerIdRequest(),
     "DescribeClusterRequest": cluster.DescribeClusterRequest(),
 }

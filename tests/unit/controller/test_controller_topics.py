@@ -148,7 +148,7 @@ def test_deleting_by_name_and_id() -> None:
     outcome = bench.controller.delete_topics(request, bench.image)
     assert outcome.effects.deleted == [("a", ids[0]), ("b", ids[1])]
     assert [(row.name, row.topic_id) for row in bench.keep(outcome).responses] == [("a", ids[0]), ("b", ids[1])]
-    assert bench.image == ClusterImage()
+    assert bench.image == ClusterImage(gone=set(ids))
     with pytest.raises(UnknownTopicOrPartition):
         bench.controller.delete_topic(bench.image, "a")
 

@@ -1,4 +1,4 @@
-"""AlterClientQuotas (key 49), versions 0-1: alter client quotas."""
+"""AlterClientQuotas (key 49), versions 0-1: set and remove quotas of entities."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""AlterPartitionReassignments (key 45), versions 0-1: alter partition reassignments."""
+"""AlterPartitionReassignments (key 45), versions 0-1: move replicas between brokers.
+
+- From version 1 a request may forbid another number of replicas (KIP-860).
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""AlterReplicaLogDirs (key 34), versions 1-2: alter replica log dirs."""
+"""AlterReplicaLogDirs (key 34), versions 1-2: move a partition's log to another directory of its broker."""
 
 from __future__ import annotations
 

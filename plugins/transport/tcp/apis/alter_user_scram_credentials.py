@@ -1,4 +1,4 @@
-"""AlterUserScramCredentials (key 51), version 0: alter user scram credentials."""
+"""AlterUserScramCredentials (key 51), version 0: set and remove users' credentials."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""CreateAcls (key 30), versions 1-3: create acls."""
+"""CreateAcls (key 30), versions 1-3: add rules.
+
+- User resources come with version 3 (KIP-373).
+"""
 
 from __future__ import annotations
 

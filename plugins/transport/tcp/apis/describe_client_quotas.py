@@ -1,4 +1,4 @@
-"""DescribeClientQuotas (key 48), versions 0-1: describe client quotas."""
+"""DescribeClientQuotas (key 48), versions 0-1: quotas of entities that a filter matches."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""DescribeQuorum (key 55), versions 0-2: describe quorum."""
+"""DescribeQuorum (key 55), versions 0-2: refused, there is no quorum here.
+
+- Error texts go out from version 2.
+"""
 
 from __future__ import annotations
 

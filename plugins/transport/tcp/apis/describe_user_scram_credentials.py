@@ -1,4 +1,4 @@
-"""DescribeUserScramCredentials (key 50), version 0: describe user scram credentials."""
+"""DescribeUserScramCredentials (key 50), version 0: users with mechanism and iterations."""
 
 from __future__ import annotations
 

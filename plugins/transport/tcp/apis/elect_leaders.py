@@ -1,4 +1,7 @@
-"""ElectLeaders (key 43), versions 0-2: elect leaders."""
+"""ElectLeaders (key 43), versions 0-2: preferred or unclean elections.
+
+- Version 0 asks for preferred leaders only, and has no error of the whole.
+"""
 
 from __future__ import annotations
 

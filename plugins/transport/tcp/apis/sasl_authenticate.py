@@ -1,4 +1,4 @@
-"""SaslAuthenticate (key 36), versions 0-2: sasl authenticate."""
+"""SaslAuthenticate (key 36), versions 0-2: refused, no listener here authenticates."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""SaslHandshake (key 17), versions 0-1: sasl handshake."""
+"""SaslHandshake (key 17), versions 0-1: refused, no listener here authenticates."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""UnregisterBroker (key 64), version 0: unregister broker."""
+"""UnregisterBroker (key 64), version 0: take a broker out of the cluster."""
 
 from __future__ import annotations
 

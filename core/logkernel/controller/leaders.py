@@ -1,0 +1,126 @@
+"""What an administrator may ask of leaders and replicas: elections, reassignments.
+
+On one broker every partition has its one replica, so that there is never anything to move between brokers:
+what is asked is checked, and what already holds is no error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from logkernel.controller.image import ClusterImage, Partition
+from logkernel.controller.placement import check_assignment
+from logkernel.errors import (
+    ElectionNotNeeded,
+    EligibleLeadersNotAvailable,
+    InvalidReplicationFactor,
+    InvalidRequest,
+    KafkaError,
+    NoReassignmentInProgress,
+    PreferredLeaderNotAvailable,
+    UnknownTopicOrPartition,
+)
+from logkernel.requests.placement import (
+    AlterPartitionReassignmentsRequest,
+    AlterPartitionReassignmentsResponse,
+    ElectLeadersRequest,
+    ElectLeadersResponse,
+    ListPartitionReassignmentsRequest,
+    ListPartitionReassignmentsResponse,
+    PartitionResult,
+    ReassignablePartition,
+    ReassignablePartitionResponse,
+    ReassignableTopicResponse,
+    ReplicaElectionResult,
+)
+
+PREFERRED, UNCLEAN = 0, 1
+Offline = Callable[[str, int], bool]
+"""(topic, partition) → is its replica out of reach?"""
+
+
+def elect_leaders(request: ElectLeadersRequest, image: ClusterImage, offline: Offline) -> ElectLeadersResponse:
+    """All partitions (null): only those that could not be led are told, as nothing was done with the others."""
+    response = ElectLeadersResponse()
+    if request.election_type not in (PREFERRED, UNCLEAN):
+        response.error_code = InvalidRequest.code
+        return response
+    everything = request.topic_partitions is None
+    if request.topic_partitions is None:
+        asked = {name: list(range(len(topic.partitions))) for name, topic in image.topics.items()}
+    else:
+        asked = {}
+        for row in request.topic_partitions:
+            asked.setdefault(row.topic, []).extend(row.partitions)
+    for name, partitions in asked.items():
+        rows = [_election(name, index, image, offline, request.election_type) for index in dict.fromkeys(partitions)]
+        if everything:
+            rows = [row for row in rows if row.error_code != ElectionNotNeeded.code]
+        if rows:
+            response.replica_election_results.append(ReplicaElectionResult(name, rows))
+    return response
+
+
+def _election(name: str, index: int, image: ClusterImage, offline: Offline, kind: int) -> PartitionResult:
+    try:
+        _partition(name, index, image)
+        if not offline(name, index):
+            raise ElectionNotNeeded(f"{name}-{index} has the only leader that it can have")
+        absent = PreferredLeaderNotAvailable if kind == PREFERRED else EligibleLeadersNotAvailable
+        raise absent(f"{name}-{index}: its only replica lies in a directory that is offline")
+    except KafkaError as error:
+        return PartitionResult(index, error.code, str(error))
+
+
+def _partition(name: str, index: int, image: ClusterImage) -> Partition:
+    topic = image.topics.get(name)
+    if topic is None:
+        raise UnknownTopicOrPartition(f"there is no topic {name!r}; ask Metadata for the topics there are")
+    if not 0 <= index < len(topic.partitions):
+        raise UnknownTopicOrPartition(f"topic {name!r} has no partition {index}, but {len(topic.partitions)} of them")
+    return topic.partitions[index]
+
+
+def alter_reassignments(
+    request: AlterPartitionReassignmentsRequest, image: ClusterImage, brokers: Sequence[int]
+) -> AlterPartitionReassignmentsResponse:
+    """Replicas that a partition has already are no error; others can't be had on one broker."""
+    response = AlterPartitionReassignmentsResponse(
+        allow_replication_factor_change=request.allow_replication_factor_change
+    )
+    for topic in request.topics:
+        result = ReassignableTopicResponse(topic.name)
+        response.responses.append(result)
+        for row in topic.partitions:
+            answer = ReassignablePartitionResponse(row.partition_index)
+            result.partitions.append(answer)
+            try:
+                _check_reassignment(
+                    _partition(topic.name, row.partition_index, image),
+                    row,
+                    brokers,
+                    factor_may_change=request.allow_replication_factor_change,
+                )
+            except KafkaError as error:
+                answer.error_code, answer.error_message = error.code, str(error)
+    return response
+
+
+def _check_reassignment(
+    partition: Partition, row: ReassignablePartition, brokers: Sequence[int], *, factor_may_change: bool
+) -> None:
+    if row.replicas is None:
+        raise NoReassignmentInProgress("no reassignment of this partition is under way, so none can be cancelled")
+    check_assignment(row.replicas, None, brokers)
+    if not factor_may_change and len(row.replicas) != len(partition.replicas):
+        raise InvalidReplicationFactor(
+            f"{len(row.replicas)} replicas are asked for where there are {len(partition.replicas)},"
+            f" and the request does not allow another number"
+        )
+
+
+def list_reassignments(
+    request: ListPartitionReassignmentsRequest, image: ClusterImage
+) -> ListPartitionReassignmentsResponse:
+    """None is ever under way on one broker."""
+    return ListPartitionReassignmentsResponse()

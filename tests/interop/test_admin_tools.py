@@ -1,0 +1,242 @@
+"""Administration by the tools that people type, and by the Python clients."""
+
+from __future__ import annotations
+
+import contextlib
+import subprocess
+import threading
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+pytestmark = pytest.mark.interop
+
+
+@pytest.fixture
+def tool(apache_kafka: ModuleType, broker_session: Any) -> Any:
+    """Runs one of Kafka's command line tools against the broker; returns its stdout."""
+
+    def run(name: str, *arguments: str, fails: bool = False) -> str:
+        command = apache_kafka.java(name, "--bootstrap-server", broker_session.bootstrap, *arguments)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=90)
+        assert fails or done.returncode == 0, done.stdout + done.stderr
+        return done.stdout + (done.stderr if fails else "")
+
+    return run
+
+
+def test_kafka_acls(tool: Any, topic: str) -> None:
+    acls = "org.apache.kafka.tools.AclCommand"
+    tool(acls, "--add", "--allow-principal", "User:ann", "--consumer", "--topic", topic, "--group", "g", "--force")
+    listed = tool(acls, "--list", "--topic", topic)
+    assert f"name={topic}" in listed
+    assert "principal=User:ann" in listed
+    assert listed.count("permissionType=ALLOW") == 2
+    tool(acls, "--remove", "--topic", topic, "--force")
+    assert "User:ann" not in tool(acls, "--list", "--topic", topic)
+
+
+def test_kafka_configs_of_users_and_quotas(tool: Any, topic: str) -> None:
+    configs = "kafka.admin.ConfigCommand"
+    user = ["--entity-type", "users", "--entity-name", topic]
+    tool(configs, *user, "--alter", "--add-config", "producer_byte_rate=1024")
+    tool(configs, *user, "--alter", "--add-config", "SCRAM-SHA-256=[password=secret]")
+    described = tool(configs, *user, "--describe")
+    assert "producer_byte_rate=1024.0" in described
+    assert "SCRAM-SHA-256=iterations=4096" in described
+    tool(configs, *user, "--alter", "--delete-config", "producer_byte_rate")
+    tool(configs, *user, "--alter", "--delete-config", "SCRAM-SHA-256")
+    assert "1024" not in tool(configs, *user, "--describe")
+
+
+def test_kafka_configs_of_everything_else(tool: Any, topic: str) -> None:
+    configs = "kafka.admin.ConfigCommand"
+    tool("org.apache.kafka.tools.TopicCommand", "--create", "--topic", topic)
+    for kind, name, setting in (
+        ("topics", topic, "flush.ms=77"),
+        ("brokers", "1", "log.cleaner.backoff.ms=12345"),
+        ("broker-loggers", "1", "logkernel.storage=DEBUG"),
+        ("groups", topic, "share.isolation.level=read_committed"),
+        ("client-metrics", topic, "interval.ms=5000"),
+    ):
+        entity = ["--entity-type", kind, "--entity-name", name]
+        tool(configs, *entity, "--alter", "--add-config", setting)
+        assert setting in tool(configs, *entity, "--describe"), kind
+        tool(configs, *entity, "--alter", "--delete-config", setting.partition("=")[0])
+        assert setting not in tool(configs, *entity, "--describe"), kind
+
+
+def test_kafka_log_dirs_and_reassignments(tool: Any, topic: str, tmp_path: Path) -> None:
+    tool("org.apache.kafka.tools.TopicCommand", "--create", "--topic", topic)
+    described = tool("org.apache.kafka.tools.LogDirsCommand", "--describe", "--topic-list", topic)
+    assert f'"partition":"{topic}-0"' in described
+    assert '"isFuture":false' in described
+    plan = tmp_path / "plan.json"
+    plan.write_text(f'{{"version":1,"partitions":[{{"topic":"{topic}","partition":0,"replicas":[1]}}]}}')
+    reassign = "org.apache.kafka.tools.reassign.ReassignPartitionsCommand"
+    tool(reassign, "--reassignment-json-file", str(plan), "--execute")
+    assert "is completed" in tool(reassign, "--reassignment-json-file", str(plan), "--verify")
+    assert "No partition reassignments found" in tool(reassign, "--list")
+
+
+def test_kafka_features_versions_and_the_quorum(tool: Any) -> None:
+    features = tool("org.apache.kafka.tools.FeatureCommand", "describe")
+    assert "Error" not in features
+    versions = tool("org.apache.kafka.tools.BrokerApiVersionsCommand")
+    for name in ("AlterReplicaLogDirs(34): 1 to 2", "DescribeLogDirs(35): 1 to 5", "ListConfigResources(74): 0 to 1"):
+        assert name in versions
+    assert "id: 1" in versions
+    quorum = tool("org.apache.kafka.tools.MetadataQuorumCommand", "describe", "--status", fails=True)
+    assert "UnsupportedVersion" in quorum
+
+
+def test_kafka_leader_election(tool: Any, topic: str) -> None:
+    tool("org.apache.kafka.tools.TopicCommand", "--create", "--topic", topic)
+    arguments = ["--election-type", "preferred", "--topic", topic, "--partition", "0"]
+    assert "Valid replica already elected" in tool("org.apache.kafka.tools.LeaderElectionCommand", *arguments)
+
+
+def test_kafka_cluster(apache_kafka: ModuleType, broker_session: Any) -> None:
+    for command, told in (("cluster-id", "Cluster ID: "), ("list-endpoints", "127.0.0.1")):
+        tool = ["org.apache.kafka.tools.ClusterTool", command, "--bootstrap-server", broker_session.bootstrap]
+        done = subprocess.run(apache_kafka.java(*tool), capture_output=True, text=True, timeout=90)
+        assert done.returncode == 0, done.stderr
+        assert told in done.stdout
+
+
+def test_confluent_kafka(broker_session: Any, topic: str) -> None:
+    from confluent_kafka.admin import (
+        AclBinding,
+        AclBindingFilter,
+        AclOperation,
+        AclPermissionType,
+        AdminClient,
+        AlterConfigOpType,
+        ConfigEntry,
+        ConfigResource,
+        ResourcePatternType,
+        ResourceType,
+        ScramCredentialInfo,
+        ScramMechanism,
+        UserScramCredentialDeletion,
+        UserScramCredentialUpsertion,
+    )  # fmt: skip
+    from confluent_kafka.error import KafkaException
+
+    admin = AdminClient({"bootstrap.servers": broker_session.bootstrap})
+    where = (ResourceType.TOPIC, topic, ResourcePatternType.LITERAL, "User:ann", "*")
+    binding = AclBinding(*where, AclOperation.READ, AclPermissionType.ALLOW)
+    assert admin.create_acls([binding])[binding].result(20) is None
+    asked = AclBindingFilter(ResourceType.TOPIC, topic, ResourcePatternType.MATCH, None, None, AclOperation.ANY,
+                             AclPermissionType.ANY)  # fmt: skip
+    assert admin.describe_acls(asked).result(20) == [binding]
+    assert admin.delete_acls([asked])[asked].result(20) == [binding]
+
+    info = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_512, 8192)
+    admin.alter_user_scram_credentials([UserScramCredentialUpsertion(topic, info, b"secret")])[topic].result(20)
+    found = admin.describe_user_scram_credentials([topic])[topic].result(20)
+    assert [(one.mechanism, one.iterations) for one in found.scram_credential_infos] == [(info.mechanism, 8192)]
+    deletion = UserScramCredentialDeletion(topic, ScramMechanism.SCRAM_SHA_512)
+    admin.alter_user_scram_credentials([deletion])[topic].result(20)
+    with pytest.raises(KafkaException, match="no such credential"):
+        admin.alter_user_scram_credentials([deletion])[topic].result(20)
+
+    group = ConfigResource(ConfigResource.Type.BROKER, "1", incremental_configs=[
+        ConfigEntry("log.cleaner.backoff.ms", "7", incremental_operation=AlterConfigOpType.SET)])  # fmt: skip
+    admin.incremental_alter_configs([group])[group].result(20)
+    cluster = admin.describe_cluster(include_authorized_operations=True).result(20)
+    assert AclOperation.ALTER in cluster.authorized_operations
+
+
+def test_kafka_python(broker_session: Any, topic: str) -> None:
+    from kafka import KafkaAdminClient
+    from kafka.admin import NewTopic
+
+    admin = KafkaAdminClient(bootstrap_servers=broker_session.bootstrap)
+    try:
+        admin.create_topics([NewTopic(topic, 1, 1)])
+        assert admin.list_partition_reassignments() in ({}, [])
+        assert admin.list_config_resources()
+        assert admin.describe_user_scram_credentials() is not None
+        dirs = admin.describe_log_dirs()
+        assert dirs
+    finally:
+        admin.close()
+
+
+@pytest.mark.parametrize("killed", [False, True])
+def test_a_log_moves_under_load(start_broker: Any, apache_kafka: ModuleType, tmp_path: Path, killed: bool) -> None:
+    """Records go in and come out while a partition moves; with SIGKILL in its midst, it moves after the restart."""
+    from confluent_kafka import Consumer, Producer, TopicPartition
+
+    one, two = tmp_path / "one", tmp_path / "two"
+    rate = "20000000" if killed else "9223372036854775807"
+    setting = f"replica.alter.log.dirs.io.max.bytes.per.second={rate}"
+    broker = start_broker("--set", setting, data=Path(f"{one},{two}"))
+    producer = Producer({"bootstrap.servers": broker.bootstrap, "enable.idempotence": True, "linger.ms": 5,
+                         "message.timeout.ms": 120_000})  # fmt: skip
+    acknowledged: list[int] = []
+    failed: list[Any] = []
+
+    def told(error: Any, message: Any) -> None:
+        (failed.append(error) if error else acknowledged.append(message.offset()))
+
+    def send(count: int) -> None:
+        for number in range(count):
+            while True:
+                with contextlib.suppress(BufferError):
+                    producer.produce("t", b"%d" % number + b"x" * 1000, partition=0, on_delivery=told)
+                    break
+                producer.poll(0.05)
+            producer.poll(0)
+
+    send(30_000)
+    assert producer.flush(60) == 0
+    (own,) = (path for path in (one, two) if (path / "t-0").is_dir())
+    target = two if own == one else one
+    plan = tmp_path / "plan.json"
+    row = f'{{"topic":"t","partition":0,"replicas":[1],"log_dirs":["{target}"]}}'
+    plan.write_text(f'{{"version":1,"partitions":[{row}]}}')
+    stop = threading.Event()
+
+    def keep_sending() -> None:
+        while not stop.is_set():
+            send(200)
+            stop.wait(0.05)
+
+    sender = threading.Thread(target=keep_sending)
+    sender.start()
+    try:
+        reassign = "org.apache.kafka.tools.reassign.ReassignPartitionsCommand"
+        given = ["--bootstrap-server", broker.bootstrap, "--reassignment-json-file", str(plan), "--execute"]
+        done = subprocess.run(apache_kafka.java(reassign, *given), capture_output=True, text=True, timeout=90)
+        assert done.returncode == 0, done.stdout + done.stderr
+        if killed:
+            assert list(target.glob("t-0.*-future")), "the move is under way"
+            broker.kill()
+            broker.restart()
+        for _ in range(600):
+            if (target / "t-0").is_dir() and not (own / "t-0").exists():
+                break
+            stop.wait(0.1)
+    finally:
+        stop.set()
+        sender.join()
+    assert producer.flush(60) == 0
+    assert not failed
+    assert (target / "t-0").is_dir()
+    assert not list(own.glob("t-0*"))
+    assert sorted(acknowledged) == list(range(len(acknowledged))), "each record once, none missing"
+    consumer = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": "g"})
+    consumer.assign([TopicPartition("t", 0, 0)])
+    seen = 0
+    while seen < len(acknowledged):
+        messages = consumer.consume(5000, 10)
+        assert messages, f"{seen} of {len(acknowledged)}"
+        for message in messages:
+            assert message.error() is None
+            assert message.offset() == seen
+            seen += 1
+    consumer.close()

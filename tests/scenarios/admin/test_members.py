@@ -1,0 +1,226 @@
+"""Leaders, reassignments, features, members, and resources with settings, asked of one broker."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from logkernel import errors as e
+from logkernel.controller import features
+from logkernel.controller.image import ClusterImage
+from logkernel.requests import cluster, configs, placement, quorum
+
+LEVELS = {"group.version": (0, 1, 1), "transaction.version": (0, 2, 2)}
+
+
+def test_elections_have_nothing_to_do(start: Any) -> None:
+    log = start()
+    log.create_topic("t", 2)
+    asked = [placement.TopicPartitions("t", [0, 7]), placement.TopicPartitions("none", [0])]
+    for kind in (0, 1):
+        rows = log.request(placement.ElectLeadersRequest(kind, asked)).replica_election_results
+        assert [(row.topic, one.partition_id, one.error_code) for row in rows for one in row.partition_result] == [
+            ("t", 0, e.ElectionNotNeeded.code),
+            ("t", 7, e.UnknownTopicOrPartition.code),
+            ("none", 0, e.UnknownTopicOrPartition.code),
+        ]
+        assert log.request(placement.ElectLeadersRequest(kind, None)).replica_election_results == []
+    assert log.request(placement.ElectLeadersRequest(5, None)).error_code == e.InvalidRequest.code
+
+
+def test_an_offline_partition_has_no_leader_to_elect(start: Any) -> None:
+    log = start()
+    log.create_topic("t", 2)
+    broker = log._broker
+    name = next(name for name in broker.replicas if name.topic == "t")
+    broker.storage_failed(broker.replicas[name], OSError(5, "gone"))
+    for kind, code in ((0, e.PreferredLeaderNotAvailable.code), (1, e.EligibleLeadersNotAvailable.code)):
+        (row,) = log.request(placement.ElectLeadersRequest(kind, None)).replica_election_results
+        assert {one.error_code for one in row.partition_result} == {code}
+
+
+@pytest.mark.parametrize(
+    ("topic", "partition", "replicas", "code"),
+    [
+        ("t", 0, [1], 0),
+        ("t", 0, None, e.NoReassignmentInProgress.code),
+        ("t", 0, [1, 2], e.InvalidReplicaAssignment.code),
+        ("t", 0, [1, 1], e.InvalidReplicaAssignment.code),
+        ("t", 0, [], e.InvalidReplicaAssignment.code),
+        ("t", 9, [1], e.UnknownTopicOrPartition.code),
+        ("none", 0, [1], e.UnknownTopicOrPartition.code),
+    ],
+)
+def test_reassignments(start: Any, topic: str, partition: int, replicas: list[int] | None, code: int) -> None:
+    log = start("node.id=1")
+    log.create_topic("t")
+    rows = [placement.ReassignableTopic(topic, [placement.ReassignablePartition(partition, replicas)])]
+    (row,) = log.request(placement.AlterPartitionReassignmentsRequest(topics=rows)).responses
+    assert [one.error_code for one in row.partitions] == [code]
+    assert log.request(placement.ListPartitionReassignmentsRequest()).topics == []
+
+
+def update(*rows: tuple[str, int, int], dry: bool = False) -> tuple[int, list[tuple[str, int]]]:
+    request = quorum.UpdateFeaturesRequest(
+        feature_updates=[quorum.FeatureUpdateKey(name, level, kind) for name, level, kind in rows], validate_only=dry
+    )
+    outcome = features.update(request, LEVELS)
+    return outcome.response.error_code, [(change.key, dict(change.value or {})["level"]) for change in outcome.changes]
+
+
+@pytest.mark.parametrize(
+    ("rows", "dry", "answer"),
+    [
+        ([("transaction.version", 1, 2)], False, (0, [("transaction.version", 1)])),
+        ([("transaction.version", 1, 3)], False, (0, [("transaction.version", 1)])),
+        ([("transaction.version", 1, 2)], True, (0, [])),
+        ([("transaction.version", 2, 1)], False, (0, [])),
+        ([("transaction.version", 0, 2)], False, (0, [("transaction.version", 0)])),
+        ([("transaction.version", 1, 1)], False, (e.InvalidUpdateVersion.code, [])),
+        ([("transaction.version", 3, 1)], False, (e.InvalidUpdateVersion.code, [])),
+        ([("transaction.version", -1, 2)], False, (e.InvalidUpdateVersion.code, [])),
+        ([("transaction.version", 1, 9)], False, (e.InvalidUpdateVersion.code, [])),
+        ([("no.such", 1, 1)], False, (e.InvalidUpdateVersion.code, [])),
+        ([("group.version", 0, 2), ("no.such", 1, 1)], False, (e.InvalidUpdateVersion.code, [])),
+        ([("group.version", 0, 2), ("group.version", 0, 2)], False, (e.InvalidRequest.code, [])),
+    ],
+)
+def test_features(rows: Any, dry: bool, answer: Any) -> None:
+    assert update(*rows, dry=dry) == answer
+
+
+def test_a_snapshot_keeps_the_epoch_of_features() -> None:
+    image = ClusterImage()
+    for level in (1, 2, 1):
+        row = quorum.FeatureUpdateKey("transaction.version", level, 2)
+        request = quorum.UpdateFeaturesRequest(feature_updates=[row])
+        known = {"transaction.version": (0, 2, image.features.get("transaction.version", 0))}
+        image.apply_all(features.update(request, known).changes)
+    assert image.features_epoch == 3
+    assert ClusterImage.of(image.snapshot()) == image
+
+
+def test_the_cluster_has_no_quorum_and_keeps_its_broker(start: Any) -> None:
+    log = start("node.id=1")
+    response = log.request(quorum.DescribeQuorumRequest())
+    assert response.error_code == e.UnsupportedVersion.code
+    assert "quorum" in response.error_message
+    assert log.request(quorum.UnregisterBrokerRequest(7)).error_code == e.BrokerIdNotRegistered.code
+    assert log.request(quorum.UnregisterBrokerRequest(1)).error_code == e.InvalidRequest.code
+    for kind, code in ((1, 0), (2, e.MismatchedEndpointType.code), (3, e.UnsupportedEndpointType.code)):
+        assert log.request(cluster.DescribeClusterRequest(endpoint_type=kind)).error_code == code
+
+
+# ---------------------------------------------------------------- settings
+
+
+def alter(log: Any, kind: int, name: str, *rows: tuple[str, int, str | None], dry: bool = False) -> int:
+    one = configs.IncrementalAlterConfigsAlterableConfig
+    resource = configs.IncrementalAlterConfigsAlterConfigsResource(kind, name, [one(*row) for row in rows])
+    (row,) = log.request(configs.IncrementalAlterConfigsRequest([resource], dry)).responses
+    assert (row.resource_type, row.resource_name) == (kind, name)
+    return row.error_code  # type: ignore[no-any-return]
+
+
+def described(log: Any, kind: int, name: str) -> dict[str, tuple[str | None, int]]:
+    request = configs.DescribeConfigsRequest([configs.DescribeConfigsResource(kind, name, None)], True, True)
+    (row,) = log.request(request).results
+    assert row.error_code == 0, row.error_message
+    assert all(one.documentation for one in row.configs)
+    return {one.name: (one.value, one.config_source) for one in row.configs}
+
+
+def listed(log: Any, *kinds: int) -> list[tuple[int, str]]:
+    response = log.request(configs.ListConfigResourcesRequest(list(kinds)))
+    assert response.error_code == 0
+    return [(one.resource_type, one.resource_name) for one in response.config_resources]
+
+
+def test_what_has_settings_is_listed(start: Any) -> None:
+    log = start("node.id=1")
+    log.create_topic("t")
+    assert listed(log) == [(2, "t"), (4, "1"), (8, "1")]
+    assert alter(log, 16, "m", ("interval.ms", 0, "5000")) == 0
+    assert alter(log, 32, "g", ("share.isolation.level", 0, "read_committed")) == 0
+    assert listed(start("node.id=1"), 16, 32) == [(16, "m"), (32, "g")]
+    log = start("node.id=1")
+    assert alter(log, 32, "g", ("share.isolation.level", 1, None)) == 0
+    assert listed(log, 32, 16) == [(16, "m")]
+    assert log.request(configs.ListConfigResourcesRequest([3])).error_code == e.UnsupportedVersion.code
+
+
+def test_subscriptions(start: Any) -> None:
+    log = start()
+    assert described(log, 16, "m") == {"interval.ms": ("300000", 5), "match": ("", 5), "metrics": ("", 5)}
+    assert alter(log, 16, "m", ("match", 0, "client_id=a.*,client_software_name=x"), ("interval.ms", 0, "100")) == 0
+    assert described(start(), 16, "m")["match"] == ("client_id=a.*,client_software_name=x", 7)
+
+
+@pytest.mark.parametrize(
+    ("rows", "code"),
+    [
+        ([("interval.ms", 0, "99")], e.InvalidRequest.code),
+        ([("interval.ms", 0, "3600001")], e.InvalidRequest.code),
+        ([("interval.ms", 0, "x")], e.InvalidConfig.code),
+        ([("no.such", 0, "1")], e.InvalidRequest.code),
+        ([("match", 0, "color=red")], e.InvalidConfig.code),
+        ([("match", 0, "client_id=[")], e.InvalidConfig.code),
+        ([("match", 0, "client_id")], e.InvalidConfig.code),
+        ([("match", 0, "client_id=" + "a" * 2000)], e.InvalidConfig.code),
+        ([("metrics", 2, "x")], e.InvalidConfig.code),
+    ],
+)
+def test_subscriptions_that_make_no_sense(start: Any, rows: Any, code: int) -> None:
+    log = start()
+    assert alter(log, 16, "m", *rows) == code
+    assert alter(log, 16, "", ("interval.ms", 0, "5000")) == e.InvalidRequest.code
+    assert listed(log, 16) == []
+
+
+@pytest.mark.parametrize("name", ["9", "x", "²", "-1", "1" * 5000])
+def test_settings_of_brokers_that_are_not_there(start: Any, name: str) -> None:
+    assert alter(start("node.id=1"), 4, name, ("message.max.bytes", 0, "1000")) == e.InvalidRequest.code
+
+
+@pytest.fixture
+def levels() -> Iterator[None]:
+    names = ["logkernel", *(name for name in logging.root.manager.loggerDict if name.startswith("logkernel."))]
+    before = {name: logging.getLogger(name).level for name in names}
+    yield
+    for name, level in before.items():
+        logging.getLogger(name).setLevel(level)
+
+
+def test_log_levels(start: Any, levels: None) -> None:
+    log = start("node.id=1")
+    assert alter(log, 8, "1", ("root", 0, "ERROR"), ("logkernel.storage", 0, "DEBUG")) == 0
+    found = described(log, 8, "1")
+    assert found["root"] == ("ERROR", 6)
+    assert found["logkernel.storage"] == ("DEBUG", 6)
+    assert found["logkernel.admin"] == ("ERROR", 6)
+    assert logging.getLogger("logkernel.storage").level == logging.DEBUG
+    assert alter(log, 8, "1", ("logkernel.storage", 1, None)) == 0
+    assert described(log, 8, "1")["logkernel.storage"] == ("ERROR", 6)
+    assert alter(log, 8, "1", ("root", 0, "TRACE"), dry=True) == 0
+    assert described(log, 8, "1")["root"] == ("ERROR", 6)
+
+
+@pytest.mark.parametrize(
+    ("name", "row", "code"),
+    [
+        ("1", ("root", 0, "LOUD"), e.InvalidConfig.code),
+        ("1", ("root", 0, "info"), e.InvalidConfig.code),
+        ("1", ("root", 0, None), e.InvalidConfig.code),
+        ("1", ("no.such", 0, "INFO"), e.InvalidConfig.code),
+        ("1", ("pytest", 0, "INFO"), e.InvalidConfig.code),
+        ("1", ("root", 1, None), e.InvalidRequest.code),
+        ("1", ("root", 2, "INFO"), e.InvalidRequest.code),
+        ("2", ("root", 0, "INFO"), e.InvalidRequest.code),
+        ("", ("root", 0, "INFO"), e.InvalidRequest.code),
+    ],
+)
+def test_log_levels_that_make_no_sense(start: Any, levels: None, name: str, row: Any, code: int) -> None:
+    assert alter(start("node.id=1"), 8, name, row) == code
