@@ -136,10 +136,10 @@ def test_transactions_over_kills(start_broker: Any, topic: str, make_topic: Any)
 
 def test_java(broker_session: Any, topic: str, make_topic: Any, apache_kafka: Any, tmp_path: Path) -> None:
     make_topic(broker_session.bootstrap, topic, PARTITIONS)
-    source = Path(__file__).parent / "Transactions.java"
+    source = Path(__file__).parent / "Coordinator.java"
     compile_command = ["javac", "-nowarn", "-cp", f"{apache_kafka.JARS}/*", "-d", str(tmp_path), str(source)]
     subprocess.run(compile_command, check=True, capture_output=True)
-    command = apache_kafka.java("Transactions", broker_session.bootstrap, topic, classpath=str(tmp_path))
+    command = apache_kafka.java("Coordinator", broker_session.bootstrap, topic, classpath=str(tmp_path))
     done = subprocess.run(command, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr[-4000:]
 

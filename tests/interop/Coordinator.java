@@ -1,4 +1,4 @@
-// Transactions as Java's clients do them, driven by test_transactions.py: java Transactions BOOTSTRAP TOPIC
+// Transactions as Java's clients do them, driven by test_transactions_coordinator.py: java Coordinator BOOTSTRAP TOPIC
 // Prints a line of JSON for each finding.
 
 import java.time.Duration;
@@ -13,7 +13,7 @@ import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.serialization.StringDeserializer;
 import org.apache.kafka.common.serialization.StringSerializer;
 
-public class Transactions {
+public class Coordinator {
     static final int PARTITIONS = 3;
     static String bootstrap, topic;
 
