@@ -69,9 +69,25 @@ def test_many_transactions_and_questions_are_of_version_4(version: int) -> None:
     request = AddPartitionsToTxnRequest([transaction(), transaction("other", verify_only=True)])
     response = AddPartitionsToTxnResponse(error_code=15, results_by_transaction=[result(0), result(120, "other")])
     assert through(ADD, version, request, response) == (request, response)
-    for refused in (request, AddPartitionsToTxnRequest([transaction(verify_only=True)]), AddPartitionsToTxnRequest()):
+    for refused in (request, AddPartitionsToTxnRequest([transaction(verify_only=True)])):
         with pytest.raises(UnsupportedVersion):
             registry.load(ADD).request_encoder(3)(refused)
+
+
+def test_a_client_may_name_its_transaction_in_the_old_fields() -> None:
+    api, only = registry.load(ADD), transaction()
+    request = AddPartitionsToTxnRequest(
+        v3_and_below_transactional_id="tx",
+        v3_and_below_producer_id=4000,
+        v3_and_below_producer_epoch=3,
+        v3_and_below_topics=only.topics,
+    )
+    assert api.ceiling(request) == 3
+    assert api.ceiling(AddPartitionsToTxnRequest([only])) == 5
+    response = AddPartitionsToTxnResponse(results_by_transaction=[result(0)])
+    seen, got = through(ADD, 3, request, response)
+    assert seen == AddPartitionsToTxnRequest([only])
+    assert got.results_by_topic_v3_and_below == got.results_by_transaction[0].topic_results
 
 
 @pytest.mark.parametrize("version", range(5))

@@ -8,6 +8,8 @@
 
 from __future__ import annotations
 
+from attrs import evolve
+
 from logkernel.errors import InvalidProducerEpoch, ProducerFenced, UnsupportedVersion
 from logkernel.requests.transactions import (
     AddPartitionsToTxnPartitionResult,
@@ -47,8 +49,12 @@ class AddPartitionsToTxn(Api):
             throttle_time_ms=response.throttle_time_ms, results_by_topic_v3_and_below=topics
         )
 
+    def ceiling(self, request: AddPartitionsToTxnRequest) -> int:
+        """A client may name its one transaction in the fields of version 3."""
+        return self.row.max_version if request.transactions else 3
+
     def downgrade_request(self, version: int, request: AddPartitionsToTxnRequest) -> AddPartitionsToTxnRequest:
-        if version >= 4:
+        if version >= 4 or not request.transactions:
             return request
         if len(request.transactions) != 1 or request.transactions[0].verify_only:
             raise UnsupportedVersion(f"AddPartitionsToTxn version {version} adds to one transaction at a time")
@@ -65,9 +71,7 @@ class AddPartitionsToTxn(Api):
         if version >= 4:
             return response
         only = AddPartitionsToTxnResult(topic_results=response.results_by_topic_v3_and_below)
-        return AddPartitionsToTxnResponse(
-            throttle_time_ms=response.throttle_time_ms, results_by_transaction=[only]
-        )
+        return evolve(response, results_by_transaction=[only])
 
 
 def _old_row(version: int, row: AddPartitionsToTxnPartitionResult) -> AddPartitionsToTxnPartitionResult:
