@@ -95,8 +95,13 @@ class Disk(Protocol):
     def write_atomic(self, path: str, data: bytes) -> None:
         """Replace a file: after a crash it holds the old content or the new one, durable on return."""
 
+    def is_dir(self, path: str) -> bool: ...
     def lock(self, path: str) -> Callable[[], None]:
         """Take an exclusive lock until the function that is returned is called. Raises `DataDirectoryLocked`."""
+
+    def share(self, path: str) -> Callable[[], None]:
+        """Keep others from `lock` until the function that is returned is called, and write nothing: where there is
+        no lock file, nothing is kept. Raises `DataDirectoryLocked`."""
 
 
 class RealFile:
@@ -284,21 +289,29 @@ class RealDisk:
         os.rename(temporary, path)
         self.sync_dir(os.path.dirname(path) or ".")
 
+    def is_dir(self, path: str) -> bool:
+        return os.path.isdir(path)
+
     def lock(self, path: str) -> Callable[[], None]:
         return _lock(os.path.realpath(path))
+
+    def share(self, path: str) -> Callable[[], None]:
+        return _lock(os.path.realpath(path), shared=True)
 
 
 _locked_here: set[str] = set()
 """fcntl locks do not keep a process from itself."""
 
 
-def _lock(path: str) -> Callable[[], None]:
+def _lock(path: str, *, shared: bool = False) -> Callable[[], None]:
     refusal = f"{os.path.dirname(path)} is in use: another broker holds its lock file {path}"
     if path in _locked_here:
         raise DataDirectoryLocked(refusal)
-    fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    if shared and not os.path.exists(path):
+        return lambda: None
+    fd = os.open(path, (os.O_RDONLY if shared else os.O_RDWR | os.O_CREAT) | os.O_CLOEXEC, 0o644)
     try:
-        fcntl.lockf(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.lockf(fd, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
     except OSError as error:
         os.close(fd)
         if error.errno in (errno.EACCES, errno.EAGAIN):

@@ -140,6 +140,8 @@ class SimulatedDisk:
         """The last operations, for a failing test to print."""
         self._faults: dict[int, int | None] = {}
         self._broken: int | None = None
+        self.unreadable: set[str] = set()
+        """Paths whose content cannot be read: EIO."""
         self._off = False
         self._root = _Dir()
         self._locks: set[str] = set()
@@ -172,8 +174,9 @@ class SimulatedDisk:
             raise OSError(error, os.strerror(error), path)
 
     def check_read(self, path: str) -> None:
-        if self._broken is not None:
-            raise OSError(self._broken, os.strerror(self._broken), path)
+        error = errno.EIO if path in self.unreadable else self._broken
+        if error is not None:
+            raise OSError(error, os.strerror(error), path)
 
     def crash(self) -> SimulatedDisk:
         """The disk as the next boot finds it; this one is dead."""
@@ -379,12 +382,18 @@ class SimulatedDisk:
         self.rename(temporary, path)
         self.sync_dir(path.rpartition("/")[0])
 
+    def is_dir(self, path: str) -> bool:
+        return not path.strip("/") or (self.exists(path) and isinstance(self._node(path), _Dir))
+
     def lock(self, path: str) -> Callable[[], None]:
         if path in self._locks:
             raise DataDirectoryLocked(f"{path.rpartition('/')[0]} is in use: another broker holds its lock file {path}")
         self._make(path)
         self._locks.add(path)
         return lambda: self._locks.discard(path)
+
+    def share(self, path: str) -> Callable[[], None]:
+        return self.lock(path) if self.exists(path) else lambda: None
 
 
 class MemoryDisk(SimulatedDisk):
