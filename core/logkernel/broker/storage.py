@@ -68,6 +68,10 @@ class Storage:
     def cluster_id(self) -> str:
         return self.directories.cluster_id
 
+    def folders(self) -> list[str]:
+        """The data directories that are online, where there is a disk."""
+        return [] if self._in_memory else [directory.path for directory in self.directories.online()]
+
     @property
     def coordination_name(self) -> str:
         return "memory" if self._in_memory else str(self._config.get("coordination"))
