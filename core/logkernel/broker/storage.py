@@ -38,7 +38,8 @@ READ_BYTES = 1 << 20
 class Storage:
     """All data directories of one broker."""
 
-    def __init__(self, config: BrokerConfig, *, in_memory: bool = False) -> None:
+    def __init__(self, config: BrokerConfig, *, in_memory: bool = False, disk: Disk | None = None) -> None:
+        """`disk` stands in for the operating system's (a simulation)."""
         self._config = config
         self._in_memory = in_memory
         self._ledgers: dict[TopicPartition, ProducerStates] = {}
@@ -48,7 +49,7 @@ class Storage:
         self.paths: list[str] = ["/memory"] if in_memory else [str(path) for path in config.get("log.dirs") or ()]
         if not self.paths:
             self.paths = [DEFAULT_FOLDER]
-        self._disk = self._make_disk()
+        self._disk = disk or self._make_disk()
 
     def _make_disk(self) -> Disk:
         if self._in_memory:
