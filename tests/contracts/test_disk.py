@@ -126,6 +126,27 @@ def test_a_lock_is_held_by_one(place):
     disk.lock(f"{root}/.lock")()
 
 
+def test_a_share_keeps_lockers_out_and_makes_nothing(place):
+    disk, root = place
+    disk.share(f"{root}/.lock")()
+    assert disk.listdir(root) == []
+    disk.lock(f"{root}/.lock")()
+    release = disk.share(f"{root}/.lock")
+    with pytest.raises(DataDirectoryLocked):
+        disk.lock(f"{root}/.lock")
+    release()
+    release = disk.lock(f"{root}/.lock")
+    with pytest.raises(DataDirectoryLocked):
+        disk.share(f"{root}/.lock")
+    release()
+
+
+def test_a_folder_is_known_from_a_file(place):
+    disk, root = place
+    disk.create(f"{root}/f")
+    assert [disk.is_dir(path) for path in (root, f"{root}/f", f"{root}/none")] == [True, False, False]
+
+
 def test_a_lock_holds_against_another_process(tmp_path):
     release = RealDisk().lock(str(tmp_path / ".lock"))
     child = os.fork()

@@ -9,6 +9,7 @@ from logkernel.contracts import Answer, RequestContext
 from logkernel.errors import (
     FencedLeaderEpoch,
     KafkaError,
+    KafkaStorageError,
     UnknownLeaderEpoch,
     UnknownTopicId,
     UnsupportedCompressionType,
@@ -98,8 +99,8 @@ class _Fetch:
                     if data.records is not None
                     else []
                 )
-        except KafkaError as error:
-            data.error_code = error.code
+        except (KafkaError, OSError) as error:
+            data.error_code = error.code if isinstance(error, KafkaError) else KafkaStorageError.code
             data.records = None
             data.high_watermark = data.last_stable_offset = data.log_start_offset = -1
         return data

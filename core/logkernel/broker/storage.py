@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import random
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 from uuid import UUID
 
@@ -23,6 +24,8 @@ from logkernel.storage.directory import STATE_TOPIC
 from logkernel.storage.disk import Disk
 from logkernel.storage.ledger import NoProducers
 from logkernel.storage.log import Log
+from logkernel.storage.names import LOG, offset_of
+from logkernel.storage.recovery import rot
 from logkernel.vocabulary import Record, TopicPartition
 
 if TYPE_CHECKING:
@@ -96,9 +99,27 @@ class Storage:
 
     def open_state_log(self) -> StateLog:
         """The log that the coordination keeps the cluster's metadata in."""
+        self._check_state_log()
         return _StateLog(
             Log.open(self._disk, self._state_folder, STATE_TOPIC, 0, TopicSettings(), producers=NoProducers())
         )
+
+    def _check_state_log(self) -> None:
+        """Every change of metadata was synced before it was answered: a crash tears what comes last, and that alone.
+        Damage elsewhere is rot, and cutting the log there would forget topics: raises `CorruptMessage`."""
+        folder = f"{self._state_folder}/{STATE_TOPIC}-0"
+        if not self._disk.exists(folder):
+            return
+        clean = all(directory.clean for directory in self.directories.online())
+        for name in sorted(self._disk.listdir(folder)):
+            if offset_of(name, LOG) is None:
+                continue
+            found = rot(self._disk, f"{folder}/{name}", torn_is_well=not clean)
+            if found is not None:
+                raise CorruptMessage(
+                    f"{folder}/{name}, byte {found[0]}: {found[1]}; the cluster's metadata is damaged. Take the folder"
+                    f" from a copy, or let `logkernel repair` cut it there: topics made or changed later are lost"
+                )
 
     def load(self, broker: Broker) -> None:
         """Open every log, recover what needs it, and lead what the metadata assigns to this broker."""
@@ -156,7 +177,11 @@ class Storage:
             return found if found.failure is None else None
         if name in self.directories.unreadable or self.directories.offline():
             return None
-        return self.directories.create(name, topic_id, wall_ms)
+        try:
+            return self.directories.create(name, topic_id, wall_ms)
+        except KafkaStorageError as error:
+            log.error("log not made, the partition is offline until a restart: partition=%s error=%s", name, error)
+            return None
 
     def _lead(
         self,
@@ -195,22 +220,33 @@ class Storage:
         return (topic, partition) in self._offline
 
     def fail_directory_of(self, broker: Broker, replica: Replica, error: OSError) -> None:
+        """The directory goes offline with every partition in it; whoever waits for one of them is told."""
         directory = self.directories.directory_of(replica.name)
         directory.fail(error)
-        for name in directory.logs:
-            if broker.replicas.pop(name, None) is not None:
-                self._offline.add(name)
+        self.drop_offline(broker)
+
+    def drop_offline(self, broker: Broker) -> None:
+        """Serve no more what lies in a directory that went offline, by whatever came to notice."""
+        for directory in self.directories.offline():
+            for name in directory.logs:
+                gone = broker.replicas.pop(name, None)
+                if gone is not None:
+                    self._offline.add(name)
+                    broker.soon(partial(gone.went_offline, KafkaStorageError(f"{directory.path}: {directory.failure}")))
 
     # ------------------------------------------------------------ checkpoints and the end
 
     def checkpoint_recovery_points(self, broker: Broker) -> None:
         self.directories.write_recovery_points()
+        self.drop_offline(broker)
 
     def checkpoint_log_starts(self, broker: Broker) -> None:
         self.directories.write_log_starts()
+        self.drop_offline(broker)
 
     def checkpoint_watermarks(self, broker: Broker) -> None:
         self.directories.write_high_watermarks(self._watermarks(broker))
+        self.drop_offline(broker)
 
     def _watermarks(self, broker: Broker) -> dict[TopicPartition, int]:
         return {TopicPartition(*name): replica.leader.high_watermark for name, replica in broker.replicas.items()}
@@ -243,9 +279,16 @@ class _StateLog:
             if record.timestamp_ms < 0:
                 record.timestamp_ms = wall_ms
         data = encode_batch(records, base_offset=self._log.end_offset, leader_epoch=0)
-        self._log.append(data, list(batches(data)), wall_ms)
+        try:
+            self._log.append(data, list(batches(data)), wall_ms)
+        except OSError as error:
+            raise KafkaStorageError(f"the metadata log cannot be written: {error}") from error
         if sync:
-            self._log.flush()
+            try:
+                self._log.flush()
+            except OSError as error:
+                self._log.fail(error)  # whether the change is durable is not known: nothing may follow it
+                raise KafkaStorageError(f"the metadata log cannot be synced, restart the broker: {error}") from error
         return self._log.end_offset
 
     def records(self) -> Iterator[Record]:

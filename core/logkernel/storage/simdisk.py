@@ -140,6 +140,8 @@ class SimulatedDisk:
         """The last operations, for a failing test to print."""
         self._faults: dict[int, int | None] = {}
         self._broken: int | None = None
+        self.fault: Callable[[str, str], int | None] | None = None
+        """Asked of every operation (kind, path) and of every "open"; fails it with the errno that it gives."""
         self.unreadable: set[str] = set()
         """Paths whose content cannot be read: EIO."""
         self._off = False
@@ -165,12 +167,18 @@ class SimulatedDisk:
         del self.trace[:-200]
         if self._broken is not None:
             raise OSError(self._broken, os.strerror(self._broken), path)
+        self.ask(kind, path)
         if self.operations in self._faults:
             error = self._faults[self.operations]
             if error is None:
                 self._off = True
                 raise PowerCut(f"operation {self.operations}: {kind} {path}")
             self._broken = self._faults.get(-self.operations)
+            raise OSError(error, os.strerror(error), path)
+
+    def ask(self, kind: str, path: str) -> None:
+        error = None if self.fault is None else self.fault(kind, path)
+        if error is not None:
             raise OSError(error, os.strerror(error), path)
 
     def check_read(self, path: str) -> None:
@@ -277,9 +285,11 @@ class SimulatedDisk:
     # ------------------------------------------------------------ the interface
 
     def open(self, path: str, *, create: bool = False, write: bool = True) -> SimulatedFile:
+        self.ask("open", path)
         return SimulatedFile(self, path, self._make(path) if create else self._inode(path))
 
     def map(self, path: str, size: int) -> SimulatedMapping:
+        self.ask("open", path)
         inode = self._make(path)
         if len(inode.data) < size:
             self.step("truncate", path)
@@ -356,6 +366,7 @@ class SimulatedDisk:
 
     def sync_dir(self, path: str) -> None:
         directory = self._dir(path)
+        self.ask("open", path)
         self.step("sync_dir", path)
         directory.durable = dict(directory.names)
         directory.pending.clear()
@@ -365,6 +376,7 @@ class SimulatedDisk:
         return bytes(self._inode(path).data)
 
     def write(self, path: str, data: bytes) -> None:
+        self.ask("open", path)
         inode = self._make(path)
         self.step("write", path)
         inode.data[:] = data

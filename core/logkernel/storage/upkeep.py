@@ -137,6 +137,8 @@ class LogUpkeep:
         old.seal()
         if self.recovery_point >= self.end_offset:
             old.sync()  # once there is a new segment, recovery will not look at this one: its indexes must be durable
+        if old.size:
+            self._snapshot(self.end_offset)  # before anything changes here: a full disk may refuse it
         new = self._add_segment(base, wall_ms)
         if old.size == 0:
             self._segments.remove(old)
@@ -144,7 +146,6 @@ class LogUpkeep:
             self._discard([old], wall_ms)
         else:
             old.next_offset = self.end_offset
-            self._snapshot(self.end_offset)
             if self._on_roll is not None:
                 self._on_roll(old.base, old.size)
         self._active = new
@@ -209,6 +210,10 @@ class LogUpkeep:
             self._new_folder = self._new_names = True
             raise
         self.end_flush(flush, wall_ms)
+
+    def flush_refused(self) -> None:
+        """A flush could not even begin its work: the next one has to do all of it."""
+        self._new_folder = self._new_names = True
 
     # ------------------------------------------------------------ truncate, drop
 

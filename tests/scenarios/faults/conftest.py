@@ -103,7 +103,7 @@ class Machine:
         offset, found = replica.log.start_offset, []
         while (part := replica.read(offset, 1 << 20, READ_UNCOMMITTED, min_one=True)) is not None:
             data = part.read()
-            found += [record for record in decode_all(data, KERNEL.codec_for, skip_control=True)]
+            found += decode_all(data, KERNEL.codec_for, skip_control=True)
             offset = [facts.last_offset for facts in batches(data)][-1] + 1
         assert [record.offset for record in found] == list(range(replica.log.start_offset, offset)), "a hole"
         return [record.value for record in found]

@@ -28,7 +28,8 @@ class Workload:
     def run(self, steps: int, *, think_ms: int = 0) -> None:
         machine, chance = self.machine, self.machine.random
         for _ in range(steps):
-            values = [b"%d" % (len(self.sent) + number) * chance.randint(1, 200) for number in range(chance.randint(1, 4))]
+            first, count = len(self.sent), chance.randint(1, 4)
+            values = [b"%d" % number * chance.randint(1, 200) for number in range(first, first + count)]
             told = machine.produce(values, self.acks)
             self.sent += values
             self.waiting.append((len(self.sent), told))
