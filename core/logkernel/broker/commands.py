@@ -49,13 +49,13 @@ def _failure(error: BaseException) -> dict[str, Any]:
 
 def status(broker: Broker, arguments: Mapping[str, Any], done: Done) -> None:
     """Who this is, its directories, and what is wrong."""
-    from logkernel import __version__
+    from importlib.metadata import version
 
     storage = broker.storage
     unreadable = storage.directories.unreadable
     done(
         {
-            "version": __version__,
+            "version": version("logkernel"),
             "pid": os.getpid(),
             "nodeId": broker.node_id,
             "clusterId": broker.cluster_id,
