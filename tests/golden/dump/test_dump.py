@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import random
 import shutil
 from pathlib import Path
 
 import pytest
 
+import logkernel
 from logkernel.cli import main
+from logkernel.errors import CorruptMessage
+from logkernel.hookspecs import hookimpl
+from logkernel.kernel import Kernel
+from logkernel.vocabulary import Record
 
 HERE = Path(__file__).parent
 KAFKA = HERE / "kafka-4.3.1"
@@ -99,3 +106,54 @@ def test_a_rotten_batch_does_not_hide_those_behind_it(capsys, monkeypatch, tmp_p
     assert [row["baseOffset"] for row in rows if row["kind"] == "batch" and not row["isvalid"]] == [6]
     assert [row["offset"] for row in rows if row["kind"] == "error"] == [6]
     assert [row["offset"] for row in rows if row["kind"] == "record"][-1] == 36
+
+
+TOPICS = {"group": "__consumer_offsets", "transaction": "__transaction_state", "share": "__share_group_state"}
+
+
+def test_every_kind_of_coordinator_record_is_decoded_as_kafka_decodes_it():
+    kernel, kinds = Kernel(), set()
+    for line in (HERE / "records.jsonl").read_text().splitlines():
+        row = json.loads(line)
+        decoder = kernel.decoder(TOPICS[row["family"]])
+        record = Record(bytes.fromhex(row["keyHex"]), bytes.fromhex(row["valueHex"]))
+        assert json.dumps(decoder.decode(record)) == json.dumps([row["key"], row["value"]])
+        kinds.add((row["family"], row["key"]["type"], row["value"]["version"]))
+    assert len(kinds) == 34
+
+
+def test_bytes_that_mean_nothing_are_corrupt_and_nothing_worse():
+    chance, kernel = random.Random(9), Kernel()
+    for line in (HERE / "records.jsonl").read_text().splitlines():
+        row = json.loads(line)
+        decoder = kernel.decoder(TOPICS[row["family"]])
+        key, value = bytes.fromhex(row["keyHex"]), bytearray.fromhex(row["valueHex"])
+        for _ in range(20):
+            rotten = bytearray(value[: chance.randint(0, len(value))])
+            if rotten:
+                rotten[chance.randrange(len(rotten))] = chance.randrange(256)
+            with contextlib.suppress(CorruptMessage):
+                decoder.decode(Record(key, bytes(rotten)))
+
+
+def test_a_strangers_topic_is_decoded_by_its_plugin():
+    class Plugin:
+        @hookimpl
+        def logkernel_decoder(self, topic):
+            return self if topic == "__delays" else None
+
+        def decode(self, record):
+            return record.key.decode(), len(record.value)
+
+    kernel = Kernel(plugins=[Plugin()])
+    assert kernel.decoder("__delays").decode(Record(b"k", b"four")) == ("k", 4)
+    assert kernel.decoder("orders") is None
+
+
+def test_our_metadata_log_is_decoded(tmp_path, capsys):
+    with logkernel.open(tmp_path / "data") as log:
+        log.create_topic("orders", partitions=2)
+    path = tmp_path / "data" / "__logkernel_metadata-0" / f"{SEGMENT}.log"
+    rows = [json.loads(line) for line in dumped(capsys, "--json", "--decode", str(path)).splitlines()]
+    keys = [row["key"] for row in rows if row["kind"] == "record"]
+    assert {"type": "topic", "data": {"key": "orders"}} in keys
