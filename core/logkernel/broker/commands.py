@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
+
+from attrs import asdict
 
 from logkernel.broker.control_socket import Reply
 from logkernel.errors import InvalidRequest, LogkernelError, UnknownTopicOrPartition
@@ -86,35 +88,44 @@ def status(broker: Broker, arguments: Mapping[str, Any], done: Done) -> None:
     )  # fmt: skip
 
 
+def compact(broker: Broker, arguments: Mapping[str, Any], done: Done) -> None:
+    """Compact a topic now; answers when every partition is through."""
+    topic = _topic(broker, arguments)
+    cleaner = getattr(broker, "cleaner", None)
+    if cleaner is None:
+        raise InvalidRequest("this broker rewrites no logs")
+    cleaner.compact(topic, lambda results: done(results if isinstance(results, BaseException) else _rows(results)))
+
+
 def expire(broker: Broker, arguments: Mapping[str, Any], done: Done) -> None:
     """Apply a topic's retention now."""
-    replicas = _replicas(broker, arguments)
-    before = [_size(replica) for replica in replicas]
-    for replica in replicas:
-        broker.upkeep.clean_replica(replica)
-    done(
-        [
-            {
-                "topic": replica.name.topic,
-                "partition": replica.name.partition,
-                "before": size,
-                "after": _size(replica),
-                "log_start_offset": replica.log.start_offset,
-            }
-            for replica, size in zip(replicas, before, strict=True)
-        ]
-    )
+    topic = _topic(broker, arguments)
+    cleaner = getattr(broker, "cleaner", None)
+    if cleaner is not None:
+        done(_rows(cleaner.apply_retention(topic)))
+        return
+    rows = []
+    for name, replica in sorted(broker.replicas.items()):
+        if name[0] == topic:
+            before = _size(replica)
+            broker.upkeep.clean_replica(replica)
+            row = {"topic": topic, "partition": name[1], "before": before, "after": _size(replica)}
+            rows.append({**row, "log_start_offset": replica.log.start_offset})
+    done(rows)
 
 
-def _replicas(broker: Broker, arguments: Mapping[str, Any]) -> list[Replica]:
+def _rows(results: Sequence[Any]) -> list[dict[str, Any]]:
+    """Of what cleanup did to each partition: topic, partition, policy, before, after, log_start_offset."""
+    return [asdict(result) for result in results]
+
+
+def _topic(broker: Broker, arguments: Mapping[str, Any]) -> str:
     topic = arguments.get("topic")
     if not isinstance(topic, str):
         raise InvalidRequest("topic is missing")
-    known = broker.cluster.topics.get(topic)
-    if known is None:
+    if topic not in broker.cluster.topics:
         raise UnknownTopicOrPartition(topic)
-    found = (broker.replicas.get((topic, index)) for index in range(len(known.partitions)))
-    return [replica for replica in found if replica is not None]
+    return topic
 
 
 def _size(replica: Replica) -> dict[str, int]:
@@ -127,4 +138,4 @@ def _size(replica: Replica) -> dict[str, int]:
     }
 
 
-COMMANDS: Mapping[str, Command] = {"status": status, "topic.expire": expire}
+COMMANDS: Mapping[str, Command] = {"status": status, "topic.compact": compact, "topic.expire": expire}
