@@ -261,3 +261,18 @@ def test_faults_come_at_the_named_operation():
             file.sync()
     with pytest.raises(OSError):
         file.read(0, 1)
+
+
+def test_a_mapped_file_has_blocks_for_every_page(tmp_path):
+    """A store into a hole ends the process where the disk is full (SIGBUS)."""
+    path = str(tmp_path / "f")
+    mapping = RealDisk().map(path, 1 << 16)
+    assert os.stat(path).st_blocks * 512 >= 1 << 16
+    mapping.resize(1 << 18)
+    assert os.stat(path).st_blocks * 512 >= 1 << 18
+    struct.pack_into(">q", mapping.buffer, (1 << 18) - 8, 7)
+    mapping.close()
+    (tmp_path / "sparse").touch()
+    os.truncate(tmp_path / "sparse", 1 << 16)
+    RealDisk().map(str(tmp_path / "sparse"), 1 << 16).close()
+    assert os.stat(tmp_path / "sparse").st_blocks * 512 >= 1 << 16

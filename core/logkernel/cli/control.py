@@ -71,6 +71,9 @@ def _say(results: list[dict[str, Any]], as_json: bool) -> None:
         for row in results:
             put_json(row)
         return
+    if not results:
+        click.echo("there was nothing to do")
+        return
     columns = ("partition", *(f"{name} {when}" for name in SIZES for when in ("before", "after")), "log start")
     rows = [
         (

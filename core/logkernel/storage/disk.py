@@ -66,7 +66,8 @@ class Mapping(Protocol):
 class Disk(Protocol):
     def open(self, path: str, *, create: bool = False, write: bool = True) -> File: ...
     def map(self, path: str, size: int) -> Mapping:
-        """Map `size` bytes for reading and writing; the file is made or extended where it is shorter."""
+        """Map `size` bytes for reading and writing; the file is made or extended where it is shorter, and has blocks
+        for all of them: a store into a hole would end the process where the disk is full."""
 
     def exists(self, path: str) -> bool: ...
     def size(self, path: str) -> int: ...
@@ -184,19 +185,37 @@ def _fallocate(fd: int, offset: int, size: int) -> None:
     _c_fallocate(fd, _FALLOC_FL_KEEP_SIZE, offset, size)
 
 
+def _allocate(fd: int, size: int) -> None:
+    """Blocks for the first `size` bytes; the file grows where it is shorter."""
+    try:
+        os.posix_fallocate(fd, 0, size)
+    except OSError as error:
+        if error.errno not in (errno.EOPNOTSUPP, errno.EINVAL, errno.ENODEV):
+            raise
+        if os.fstat(fd).st_size < size:  # a file system that cannot promise blocks
+            os.ftruncate(fd, size)
+
+
 class RealMapping:
-    __slots__ = ("buffer",)
+    __slots__ = ("_path", "buffer")
 
     def __init__(self, path: str, size: int) -> None:
         fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         try:
-            if os.fstat(fd).st_size < size:
-                os.ftruncate(fd, size)
+            known = os.fstat(fd)
+            if known.st_size < size or known.st_blocks * 512 < size:
+                _allocate(fd, size)
             self.buffer = mmap.mmap(fd, size)
         finally:
             os.close(fd)
+        self._path = path
 
     def resize(self, size: int) -> None:
+        fd = os.open(self._path, os.O_RDWR | os.O_CLOEXEC)
+        try:
+            _allocate(fd, size)
+        finally:
+            os.close(fd)
         self.buffer.resize(size)
 
     def sync(self) -> None:

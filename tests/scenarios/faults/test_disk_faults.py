@@ -319,3 +319,22 @@ def test_rot_found_by_the_checker_is_placed(new_machine):
     assert finding.position == 300_072  # where the second batch begins
     assert finding.remedy
     assert machine.disk.operations == before
+
+
+@pytest.mark.parametrize("kind", ["index", "timeindex"])
+def test_a_disk_without_room_for_an_index_entry_refuses_the_records_too(kind, machine):
+    """Else a store into the mapped file would find no block, and the system would end the process."""
+    machine.boot()
+    machine.topic(index_interval_bytes=100)
+    kept = [b"a" * 200]
+    assert machine.produce(kept) == [0]
+    machine.disk.fault = failing("truncate", f".{kind}", errno.ENOSPC)
+    assert machine.produce([b"b" * 200]) == [STORAGE_ERROR]
+    assert machine.values() == kept
+    machine.disk.fault = None
+    kept += [b"%d" % number * 200 for number in range(30)]
+    assert {machine.produce([value])[0] for value in kept[1:]} == {0}
+    assert machine.values() == kept
+    machine.kill()
+    machine.boot()
+    assert machine.values() == kept
