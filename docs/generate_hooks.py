@@ -20,6 +20,7 @@ PROVIDES = {
     "logkernel_transport": "Transport",
     "logkernel_coordination": "Coordination",
     "logkernel_service": "Service",
+    "logkernel_decoder": "RecordDecoder",
 }
 """Each providing hook and the contract of what it hands out."""
 

@@ -364,6 +364,18 @@ class Extension(Protocol):
         ...
 
 
+@runtime_checkable
+class RecordDecoder(Protocol):
+    """Says what the records of one topic mean, for tools. A service's plugin gives one for its state topic."""
+
+    def decode(self, record: Record) -> tuple[Any, Any]:
+        """(key, value) as JSON values; None for a null.
+
+        Raises `CorruptMessage` for bytes that do not mean anything, which a tool reports and passes over.
+        """
+        ...
+
+
 # ---------------------------------------------------------------- transport
 
 

@@ -25,6 +25,7 @@ from logkernel.contracts import (
     Coordination,
     ElectionStrategy,
     Partitioner,
+    RecordDecoder,
     Service,
     ServiceDeclaration,
     Settings,
@@ -78,6 +79,13 @@ def logkernel_service(name: str, settings: Settings, cluster: ClusterView) -> Se
 def logkernel_services() -> Iterable[ServiceDeclaration]:
     """The services that this plugin provides. Called at every start: import nothing heavy for it."""
     return ()
+
+
+@hookspec(firstresult=True)
+def logkernel_decoder(topic: str) -> RecordDecoder | None:
+    """What says, for `logkernel dump`, what the records of the internal topic `topic` mean.
+
+    Asked where no broker runs and no service exists: the topic's name is all there is."""
 
 
 @hookspec

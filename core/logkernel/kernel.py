@@ -22,6 +22,7 @@ from logkernel.contracts import (
     Coordination,
     ElectionStrategy,
     Partitioner,
+    RecordDecoder,
     Service,
     ServiceDeclaration,
     Settings,
@@ -152,6 +153,11 @@ class Kernel:
         found: Service = self._need(
             "service", name, self.hook.logkernel_service(name=name, settings=settings, cluster=cluster)
         )
+        return found
+
+    def decoder(self, topic: str) -> RecordDecoder | None:
+        """What says what the records of `topic` mean; None where no plugin knows the topic."""
+        found: RecordDecoder | None = self.hook.logkernel_decoder(topic=topic)
         return found
 
     def settings(self) -> list[tuple[str, str, str, str]]:

@@ -133,6 +133,27 @@ def test_a_lock_is_held_by_one(place):
     disk.lock(f"{root}/.lock")()
 
 
+def test_a_share_keeps_lockers_out_and_makes_nothing(place):
+    disk, root = place
+    disk.share(f"{root}/.lock")()
+    assert disk.listdir(root) == []
+    disk.lock(f"{root}/.lock")()
+    release = disk.share(f"{root}/.lock")
+    with pytest.raises(DataDirectoryLocked):
+        disk.lock(f"{root}/.lock")
+    release()
+    release = disk.lock(f"{root}/.lock")
+    with pytest.raises(DataDirectoryLocked):
+        disk.share(f"{root}/.lock")
+    release()
+
+
+def test_a_folder_is_known_from_a_file(place):
+    disk, root = place
+    disk.create(f"{root}/f")
+    assert [disk.is_dir(path) for path in (root, f"{root}/f", f"{root}/none")] == [True, False, False]
+
+
 def test_a_lock_holds_against_another_process(tmp_path):
     release = RealDisk().lock(str(tmp_path / ".lock"))
     child = os.fork()
@@ -247,3 +268,18 @@ def test_faults_come_at_the_named_operation():
             file.sync()
     with pytest.raises(OSError):
         file.read(0, 1)
+
+
+def test_a_mapped_file_has_blocks_for_every_page(tmp_path):
+    """A store into a hole ends the process where the disk is full (SIGBUS)."""
+    path = str(tmp_path / "f")
+    mapping = RealDisk().map(path, 1 << 16)
+    assert os.stat(path).st_blocks * 512 >= 1 << 16
+    mapping.resize(1 << 18)
+    assert os.stat(path).st_blocks * 512 >= 1 << 18
+    struct.pack_into(">q", mapping.buffer, (1 << 18) - 8, 7)
+    mapping.close()
+    (tmp_path / "sparse").touch()
+    os.truncate(tmp_path / "sparse", 1 << 16)
+    RealDisk().map(str(tmp_path / "sparse"), 1 << 16).close()
+    assert os.stat(tmp_path / "sparse").st_blocks * 512 >= 1 << 16

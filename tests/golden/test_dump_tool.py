@@ -97,6 +97,26 @@ def test_the_dump_tool_reads_the_producer_state(folder: Path, dump: Any) -> None
     assert f"lastOffset: {4 * COUNT - 1}" in text
 
 
+def test_our_own_dump_prints_the_same_lines(folder: Path, dump: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    """Of every kind of file, in every codec."""
+    from logkernel.cli import main
+
+    capsys.readouterr()
+    paths = [sorted(folder.glob(f"*.{kind}"))[-1] for kind in ("index", "timeindex", "snapshot")]
+    for path in (*sorted(folder.glob("*.log")), *paths):
+        theirs = dump("--print-data-log", "--files", str(path))
+        assert main(["dump", "--print-data-log", str(path)]) == 0
+        ours = capsys.readouterr().out.splitlines()
+        noise = ("Non-consecutive offsets", "  -1 is followed by")  # of a segment that does not begin at 0, on stderr
+        assert ours == [line for line in theirs.splitlines() if not line.startswith(noise)], path
+
+
+def test_the_checker_finds_nothing_wrong(folder: Path) -> None:
+    from logkernel.cli import main
+
+    assert main(["check", str(folder.parent)]) == 0
+
+
 def test_a_fresh_kafka_adopts_the_partition(
     folder: Path, apache_kafka: ModuleType, tmp_path: Path, topic: str
 ) -> None:

@@ -9,6 +9,7 @@ from logkernel.contracts import Answer, RequestContext
 from logkernel.errors import (
     FencedLeaderEpoch,
     KafkaError,
+    KafkaStorageError,
     UnknownLeaderEpoch,
     UnknownTopicId,
     UnsupportedCompressionType,
@@ -93,8 +94,8 @@ class _Fetch:
                 found = data.records
                 rows = replica.aborted_within(asked.fetch_offset, found) if isinstance(found, FileSlice) else []
                 data.aborted_transactions = [AbortedTransaction(row.producer_id, row.first_offset) for row in rows]
-        except KafkaError as error:
-            data.error_code = error.code
+        except (KafkaError, OSError) as error:
+            data.error_code = error.code if isinstance(error, KafkaError) else KafkaStorageError.code
             data.records = None
             data.high_watermark = data.last_stable_offset = data.log_start_offset = -1
         return data

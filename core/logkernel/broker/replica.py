@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import logging
 from typing import TYPE_CHECKING, Any, Protocol
 from uuid import UUID
@@ -13,6 +14,7 @@ from logkernel.partition.leader import Leader
 from logkernel.record.batch import parse_header, stamp
 from logkernel.record.control import EndTxnMarker, encode_marker
 from logkernel.record.validate import WritePolicy, check_produce
+from logkernel.storage.directory import PASSING
 from logkernel.storage.flush import Flush
 from logkernel.storage.log import Log
 from logkernel.vocabulary import AbortedTxn, FileSlice, TopicPartition
@@ -21,6 +23,10 @@ if TYPE_CHECKING:
     from logkernel.broker.broker import Broker
 
 log = logging.getLogger("logkernel.replica")
+
+HANDLES = (errno.EMFILE, errno.ENFILE)
+"""No sync fails with these: files could not be opened for it. A sync that failed is never tried again."""
+PUT_OFF_MS = 1000
 
 
 class Ticket(Protocol):
@@ -154,7 +160,7 @@ class Replica:
             if decided.aborted is not None:
                 self.log.note_aborted(decided.aborted)
         except (OSError, KafkaError) as error:
-            refused = self._broker.storage_failed(self, error) if isinstance(error, OSError) else error
+            refused = self._refusal(error) if isinstance(error, OSError) else error
             self.carry_out(self.leader.on_append_failed(ticket, refused))
             return
         ticket.appended(batches[0].base_offset)
@@ -164,6 +170,17 @@ class Replica:
             self._flush_timer = self._broker.timers.at(
                 self._broker.clock.mono_ms() + self.settings.flush_ms, self._flush_due
             )
+
+    def _refusal(self, error: OSError) -> KafkaError:
+        """Without room or file handles the write is refused and the log is as before; other errors end its service."""
+        if error.errno not in PASSING:
+            return self._broker.storage_failed(self, error)
+        log.error("write refused: partition=%s error=%s", self.name, error)
+        return KafkaStorageError(f"{self.name}: {error}")
+
+    def went_offline(self, error: KafkaError) -> None:
+        """The directory is offline: tell who waits."""
+        self._answer(self.leader.on_offline(error))
 
     # ------------------------------------------------------------ effects
 
@@ -196,6 +213,11 @@ class Replica:
 
     def _flushed(self, flush: Flush, error: BaseException | None) -> None:
         self._flushing = False
+        if isinstance(error, OSError) and error.errno in HANDLES:
+            log.error("flush put off: partition=%s error=%s", self.name, error)
+            self.log.flush_refused()
+            self._broker.timers.at(self._broker.clock.mono_ms() + PUT_OFF_MS, self._flush_again_later)
+            return
         if error is not None:
             self._broker.storage_failed(self, error if isinstance(error, OSError) else OSError(str(error)))
             return
@@ -209,6 +231,10 @@ class Replica:
         """A segment was closed: sync it off the request's path, so that recovery need not read it again."""
         if self._flush_timer is None:
             self._flush_timer = self._broker.timers.at(self._broker.clock.mono_ms(), self._flush_due)
+
+    def _flush_again_later(self) -> None:
+        if self.log.failure is None:
+            self.flush()
 
     def _flush_due(self) -> None:
         self._flush_timer = None

@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from logkernel.broker.broker import flush_here
+from logkernel.broker.control_socket import ControlServer, Reply
 from logkernel.contracts import Listener
 
 if TYPE_CHECKING:
@@ -39,6 +40,7 @@ class Server:
         self._handle: asyncio.TimerHandle | None = None
         self._flusher: Executor | None = None
         self._flushes: set[asyncio.Future[None]] = set()
+        self._control: ControlServer | None = None
 
     async def start(self, listeners: list[tuple[str, str, int]], transport: str = "tcp") -> None:
         """Listen on each (name, host, port); port 0 picks a free one."""
@@ -49,9 +51,23 @@ class Server:
             listener = await half.listen(name, host, port, self.broker, self.broker.config)
             self.listeners.append(listener)
             self.broker.cluster.listening(name, listener.port, listener.host)
+        await self._listen_for_commands()
         self._step()
         addresses = tuple(f"{listener.host}:{listener.port}" for listener in self.listeners)
         self.broker.kernel.hook.logkernel_broker_started(node_id=self.broker.node_id, addresses=addresses)
+
+    async def _listen_for_commands(self) -> None:
+        """In every folder on disk that is online; who owns it may command this broker."""
+        folders = self.broker.storage.folders()
+        if folders:
+
+            def handle(command: str, arguments: dict[str, Any], reply: Reply) -> None:
+                from logkernel.broker.commands import handle as carry_out
+
+                carry_out(self.broker, command, arguments, reply)
+
+            self._control = ControlServer(folders, handle)
+            await self._control.start()
 
     def _flush_on_thread(self, work: Callable[[], None], done: Callable[[BaseException | None], None]) -> None:
         """Sync without stalling the loop; what is appended meanwhile shares the next flush."""
@@ -88,6 +104,8 @@ class Server:
             self._arm(deadline)
 
     async def close(self) -> None:
+        if self._control is not None:
+            await self._control.close()
         for listener in self.listeners:
             await listener.close()
         self.listeners.clear()

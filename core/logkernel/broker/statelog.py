@@ -22,7 +22,8 @@ from logkernel.storage.directory import STATE_TOPIC
 from logkernel.storage.disk import Disk
 from logkernel.storage.ledger import NoProducers
 from logkernel.storage.log import Log
-from logkernel.storage.names import FUTURE_DIR, partition_of
+from logkernel.storage.names import FUTURE_DIR, LOG, offset_of, partition_of
+from logkernel.storage.recovery import rot
 from logkernel.vocabulary import Record
 
 READ_BYTES = 1 << 20
@@ -41,15 +42,21 @@ def _no_codec(codec_id: int) -> Codec:
 
 
 class DiskStateLog:
-    """`contracts.StateLog` over a log of its own."""
+    """`contracts.StateLog` over a log of its own.
 
-    def __init__(self, disk: Disk, path: str) -> None:
+    Every change was synced before it was answered: a crash tears what comes last (`torn_is_well`), and that alone.
+    Damage elsewhere is rot, and cutting the log there would forget topics, so it raises `CorruptMessage`.
+    """
+
+    def __init__(self, disk: Disk, path: str, *, torn_is_well: bool = True) -> None:
         self._disk = disk
         self._path = path
         self._failure: OSError | None = None
         generations = state_generations(disk, path)
         self._generation = generations[-1] if generations else 0
         self._remove_leftovers(generations[:-1])
+        if generations:
+            self._check(self._folder(self._generation), torn_is_well)
         self._log = self._open(self._generation)
 
     def _open(self, generation: int, folder: str | None = None) -> Log:
@@ -64,15 +71,33 @@ class DiskStateLog:
         for generation in generations:
             self._disk.remove_tree(self._folder(generation))
 
+    def _check(self, folder: str, torn_is_well: bool) -> None:
+        for name in sorted(self._disk.listdir(folder)):
+            if offset_of(name, LOG) is None:
+                continue
+            found = rot(self._disk, f"{folder}/{name}", torn_is_well=torn_is_well)
+            if found is not None:
+                raise CorruptMessage(
+                    f"{folder}/{name}, byte {found[0]}: {found[1]}; the cluster's metadata is damaged. Take the folder"
+                    f" from a copy, or let `logkernel repair` cut it there: topics made or changed later are lost"
+                )
+
     def _folder(self, generation: int) -> str:
         return f"{self._path}/{STATE_TOPIC}-{generation}"
 
     def append(self, records: Sequence[Record], *, sync: bool) -> int:
         if self._failure is not None:
             raise KafkaStorageError(f"the metadata log takes no more since a failure: {self._failure}")
-        self._write(self._log, records)
+        try:
+            self._write(self._log, records)
+        except OSError as error:
+            raise KafkaStorageError(f"the metadata log cannot be written: {error}") from error
         if sync:
-            self._log.flush()
+            try:
+                self._log.flush()
+            except OSError as error:
+                self._log.fail(error)  # whether the change is durable is not known: nothing may follow it
+                raise KafkaStorageError(f"the metadata log cannot be synced, restart the broker: {error}") from error
         return self._log.end_offset
 
     def _write(self, log: Log, records: Sequence[Record]) -> None:

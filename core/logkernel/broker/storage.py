@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import random
+from functools import partial
 from typing import TYPE_CHECKING
 from uuid import UUID
 
@@ -34,7 +35,8 @@ DEFAULT_FOLDER = "./data"
 class Storage:
     """All data directories of one broker."""
 
-    def __init__(self, config: BrokerConfig, *, in_memory: bool = False) -> None:
+    def __init__(self, config: BrokerConfig, *, in_memory: bool = False, disk: Disk | None = None) -> None:
+        """`disk` stands in for the operating system's (a simulation)."""
         self._config = config
         self._in_memory = in_memory
         self._ledgers: dict[TopicPartition, ProducerStates] = {}
@@ -45,7 +47,7 @@ class Storage:
         self.paths: list[str] = ["/memory"] if in_memory else [str(path) for path in config.get("log.dirs") or ()]
         if not self.paths:
             self.paths = [DEFAULT_FOLDER]
-        self._disk = self._make_disk()
+        self._disk = disk or self._make_disk()
 
     def _make_disk(self) -> Disk:
         if self._in_memory:
@@ -64,6 +66,10 @@ class Storage:
     @property
     def cluster_id(self) -> str:
         return self.directories.cluster_id
+
+    def folders(self) -> list[str]:
+        """The data directories that are online, where there is a disk."""
+        return [] if self._in_memory else [directory.path for directory in self.directories.online()]
 
     @property
     def coordination_name(self) -> str:
@@ -88,7 +94,8 @@ class Storage:
 
     def open_state_log(self) -> StateLog:
         """The log that the coordination keeps the cluster's metadata in."""
-        return DiskStateLog(self._disk, self._state_folder)
+        clean = all(directory.clean for directory in self.directories.online())
+        return DiskStateLog(self._disk, self._state_folder, torn_is_well=not clean)
 
     def load(self, broker: Broker) -> None:
         """Open every log, recover what needs it, and lead what the metadata assigns to this broker."""
@@ -148,7 +155,11 @@ class Storage:
             return found if found.failure is None else None
         if name in self.directories.unreadable or self.directories.offline():
             return None
-        return self.directories.create(name, topic_id, wall_ms)
+        try:
+            return self.directories.create(name, topic_id, wall_ms)
+        except KafkaStorageError as error:
+            log.error("log not made, the partition is offline until a restart: partition=%s error=%s", name, error)
+            return None
 
     def _lead(
         self,
@@ -204,18 +215,26 @@ class Storage:
         return (topic, partition) in self._offline
 
     def fail_directory_of(self, broker: Broker, replica: Replica, error: OSError) -> None:
+        """The directory goes offline with every partition in it; whoever waits for one of them is told."""
         directory = self.directories.directory_of(replica.name)
         directory.fail(error)
         self.directory_failed(broker, directory)
 
     def directory_failed(self, broker: Broker, directory: DataDirectory) -> None:
-        """Its partitions are led here no more; moves from it and to it are given up."""
+        """Moves from it and to it are given up."""
         for name, move in list(broker.moving.items()):
             if directory in (move.future.target, move.future.source_directory):
                 broker.moves.cancel(name, f"{directory.path} is offline")
-        for name in directory.logs:
-            if broker.replicas.pop(name, None) is not None:
-                self._offline.add(name)
+        self.drop_offline(broker)
+
+    def drop_offline(self, broker: Broker) -> None:
+        """Serve no more what lies in a directory that went offline, by whatever came to notice."""
+        for directory in self.directories.offline():
+            for name in directory.logs:
+                gone = broker.replicas.pop(name, None)
+                if gone is not None:
+                    self._offline.add(name)
+                    broker.soon(partial(gone.went_offline, KafkaStorageError(f"{directory.path}: {directory.failure}")))
 
     def path_of(self, directory: DataDirectory) -> str:
         """A directory's absolute path, as tools are told it."""
@@ -225,12 +244,15 @@ class Storage:
 
     def checkpoint_recovery_points(self, broker: Broker) -> None:
         self.directories.write_recovery_points()
+        self.drop_offline(broker)
 
     def checkpoint_log_starts(self, broker: Broker) -> None:
         self.directories.write_log_starts()
+        self.drop_offline(broker)
 
     def checkpoint_watermarks(self, broker: Broker) -> None:
         self.directories.write_high_watermarks(self._watermarks(broker))
+        self.drop_offline(broker)
 
     def _watermarks(self, broker: Broker) -> dict[TopicPartition, int]:
         return {TopicPartition(*name): replica.leader.high_watermark for name, replica in broker.replicas.items()}

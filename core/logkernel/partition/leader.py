@@ -7,6 +7,7 @@
     on_appended       -                                           persist?, answer or park, wake
     on_flushed        -                                           answer what waited for the disk, wake
     on_append_failed  -                                           answer(error)
+    on_offline        -                                           answer(error) to all that wait, wake
     on_expired        deadlines of parked answers                 answer(REQUEST_TIMED_OUT)
 
 Invariants: `log_start <= last_stable_offset <= high_watermark <= log_end`; the watermark never falls; answers to
@@ -184,6 +185,14 @@ class Leader:
         if end >= self.log_end:
             self.unflushed = 0
         self._advance(effects)
+        return effects
+
+    def on_offline(self, error: KafkaError) -> Effects:
+        """The log is gone: who waits is told, as nothing more will become durable here."""
+        effects = Effects()
+        while self._parked:
+            effects.answer.append((self._parked.popleft()[1], _refused(error)))
+        effects.wake = True
         return effects
 
     def on_expired(self, mono_ms: int) -> Effects:

@@ -87,11 +87,27 @@ def decode_message(
     message = _message(buf, facts)
     if facts.codec_id == 0:
         return [message]
-    if message.value is None:
+    return _inner(_plain(message, facts, codec_for, limit_bytes), facts, verify_crc)
+
+
+def message_crcs(buf: Buffer, facts: BatchFacts, codec_for: CodecFor) -> list[tuple[int, bool]]:
+    """(stored CRC, is it right) of each message that `decode_message` gives. Raises as it does."""
+    if facts.codec_id:
+        buf = _plain(_message(buf, facts), facts, codec_for, None)
+    found = []
+    for inner in batches(buf) if facts.codec_id else (facts,):
+        (stored,) = _U32.unpack_from(buf, inner.position + _CRC_OFFSET)
+        covered = memoryview(buf)[inner.position + MAGIC_OFFSET : inner.position + inner.size]
+        found.append((stored, crc32(covered) == stored))
+    return found
+
+
+def _plain(wrapper: Record, facts: BatchFacts, codec_for: CodecFor, limit_bytes: int | None) -> bytes:
+    """The message set that a wrapper holds."""
+    if wrapper.value is None:
         raise InvalidRecord("a compressed legacy message has no value")
-    limit = decompressed_limit(len(message.value)) if limit_bytes is None else limit_bytes
-    plain = codec_for(facts.codec_id).decompress_legacy(message.value, limit)
-    return _inner(plain, facts, verify_crc)
+    limit = decompressed_limit(len(wrapper.value)) if limit_bytes is None else limit_bytes
+    return codec_for(facts.codec_id).decompress_legacy(wrapper.value, limit)
 
 
 def _inner(plain: bytes, wrapper: BatchFacts, verify_crc: bool) -> list[Record]:

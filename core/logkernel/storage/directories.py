@@ -11,7 +11,7 @@ from uuid import UUID
 from logkernel.config.topic import TopicSettings
 from logkernel.errors import ConfigError, KafkaStorageError, LogkernelError
 from logkernel.light import value
-from logkernel.storage.directory import DataDirectory
+from logkernel.storage.directory import PASSING, DataDirectory
 from logkernel.storage.disk import Disk
 from logkernel.storage.ledger import ProducerLedger
 from logkernel.storage.log import Log
@@ -160,6 +160,8 @@ class LogDirectories:
                 directory, name, wall_ms, directory.clean, directory.recovery_points.get(name, 0), directory.log_starts
             )
         except OSError as error:
+            if error.errno in PASSING:
+                raise  # not the disk's fault: make room, raise the limit of file handles, and start again
             directory.fail(error)
         except LogkernelError as error:
             log.error("%s/%s cannot be opened: %s", directory.path, name, error)
@@ -207,6 +209,8 @@ class LogDirectories:
             try:
                 made = self._log(directory, name, wall_ms, clean=False, topic_id=topic_id)
             except OSError as error:
+                if error.errno in PASSING:
+                    raise KafkaStorageError(f"{name}: {error}") from error
                 directory.fail(error)
                 continue
             self.logs[name] = directory.logs[name] = made
@@ -284,7 +288,10 @@ class LogDirectories:
             try:
                 action(directory)
             except OSError as error:
-                directory.fail(error)
+                if error.errno in PASSING:
+                    log.error("checkpoint not written, the one before stays in force: %s", error)
+                else:
+                    directory.fail(error)
 
     # ------------------------------------------------------------ the end
 

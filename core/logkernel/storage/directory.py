@@ -13,6 +13,7 @@ A directory that fails goes offline with its logs, alone.
 
 from __future__ import annotations
 
+import errno
 import logging
 import uuid
 from collections.abc import Callable, Mapping
@@ -41,6 +42,10 @@ from logkernel.storage.names import DELETE_DIR, FUTURE_DIR, MOVED_DIR, partition
 from logkernel.vocabulary import TopicPartition
 
 log = logging.getLogger("logkernel.storage")
+
+PASSING = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE))
+"""Errors of the moment: there is no room, there are no file handles. Nothing on the disk is wrong, and what was refused
+left nothing behind; all other errors take a directory offline."""
 
 LOCK = ".lock"
 STATE_TOPIC = "__logkernel_metadata"

@@ -66,7 +66,8 @@ class Mapping(Protocol):
 class Disk(Protocol):
     def open(self, path: str, *, create: bool = False, write: bool = True) -> File: ...
     def map(self, path: str, size: int) -> Mapping:
-        """Map `size` bytes for reading and writing; the file is made or extended where it is shorter."""
+        """Map `size` bytes for reading and writing; the file is made or extended where it is shorter, and has blocks
+        for all of them: a store into a hole would end the process where the disk is full."""
 
     def exists(self, path: str) -> bool: ...
     def size(self, path: str) -> int: ...
@@ -98,8 +99,13 @@ class Disk(Protocol):
     def write_atomic(self, path: str, data: bytes) -> None:
         """Replace a file: after a crash it holds the old content or the new one, durable on return."""
 
+    def is_dir(self, path: str) -> bool: ...
     def lock(self, path: str) -> Callable[[], None]:
         """Take an exclusive lock until the function that is returned is called. Raises `DataDirectoryLocked`."""
+
+    def share(self, path: str) -> Callable[[], None]:
+        """Keep others from `lock` until the function that is returned is called, and write nothing: where there is
+        no lock file, nothing is kept. Raises `DataDirectoryLocked`."""
 
 
 class RealFile:
@@ -182,19 +188,37 @@ def _fallocate(fd: int, offset: int, size: int) -> None:
     _c_fallocate(fd, _FALLOC_FL_KEEP_SIZE, offset, size)
 
 
+def _allocate(fd: int, size: int) -> None:
+    """Blocks for the first `size` bytes; the file grows where it is shorter."""
+    try:
+        os.posix_fallocate(fd, 0, size)
+    except OSError as error:
+        if error.errno not in (errno.EOPNOTSUPP, errno.EINVAL, errno.ENODEV):
+            raise
+        if os.fstat(fd).st_size < size:  # a file system that cannot promise blocks
+            os.ftruncate(fd, size)
+
+
 class RealMapping:
-    __slots__ = ("buffer",)
+    __slots__ = ("_path", "buffer")
 
     def __init__(self, path: str, size: int) -> None:
         fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         try:
-            if os.fstat(fd).st_size < size:
-                os.ftruncate(fd, size)
+            known = os.fstat(fd)
+            if known.st_size < size or known.st_blocks * 512 < size:
+                _allocate(fd, size)
             self.buffer = mmap.mmap(fd, size)
         finally:
             os.close(fd)
+        self._path = path
 
     def resize(self, size: int) -> None:
+        fd = os.open(self._path, os.O_RDWR | os.O_CLOEXEC)
+        try:
+            _allocate(fd, size)
+        finally:
+            os.close(fd)
         self.buffer.resize(size)
 
     def sync(self) -> None:
@@ -291,21 +315,29 @@ class RealDisk:
         os.rename(temporary, path)
         self.sync_dir(os.path.dirname(path) or ".")
 
+    def is_dir(self, path: str) -> bool:
+        return os.path.isdir(path)
+
     def lock(self, path: str) -> Callable[[], None]:
         return _lock(os.path.realpath(path))
+
+    def share(self, path: str) -> Callable[[], None]:
+        return _lock(os.path.realpath(path), shared=True)
 
 
 _locked_here: set[str] = set()
 """fcntl locks do not keep a process from itself."""
 
 
-def _lock(path: str) -> Callable[[], None]:
+def _lock(path: str, *, shared: bool = False) -> Callable[[], None]:
     refusal = f"{os.path.dirname(path)} is in use: another broker holds its lock file {path}"
     if path in _locked_here:
         raise DataDirectoryLocked(refusal)
-    fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    if shared and not os.path.exists(path):
+        return lambda: None
+    fd = os.open(path, (os.O_RDONLY if shared else os.O_RDWR | os.O_CREAT) | os.O_CLOEXEC, 0o644)
     try:
-        fcntl.lockf(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.lockf(fd, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
     except OSError as error:
         os.close(fd)
         if error.errno in (errno.EACCES, errno.EAGAIN):

@@ -7,8 +7,8 @@ An offset entry names the last offset of a batch and where the batch starts; a t
 timestamp so far and the last offset of the batch that held it. Offsets are relative to the segment's
 base. Entries only grow, so a binary search finds the greatest one at or below what is asked.
 
-The file of the active segment is mapped and sparsely preallocated, from the first entry on, in steps
-up to `segment.index.bytes`; sealing cuts it to its entries. A mapped store costs no system call.
+The file of the active segment is mapped and preallocated, from the first entry on, in steps up to
+`segment.index.bytes`; sealing cuts it to its entries. A mapped store costs no system call, and has its block.
 """
 
 from __future__ import annotations
@@ -75,12 +75,21 @@ class _Index:
         self.ENTRY.pack_into(mapping.buffer, at * self.ENTRY.size, first, second)
         self.count = at + 1
 
-    def _grow(self, mapping: Mapping) -> None:
-        step = max(self._room * STEP_FACTOR, FIRST_STEP_BYTES // self.ENTRY.size)
+    def _grow(self, mapping: Mapping, wanted: int = 0) -> None:
+        step = max(self._room * STEP_FACTOR, FIRST_STEP_BYTES // self.ENTRY.size, wanted)
         entries = max(self.count + 1, min(step, self.limit))
         mapping.resize(entries * self.ENTRY.size)
         self._room = entries
         self._sealed = False
+
+    def reserve(self, entries: int) -> None:
+        """Have room for so many more, before the records that they stand for are written. Raises `OSError`."""
+        mapping = self._mapping
+        if mapping is None:
+            self._sealed = False
+            mapping = self._map()
+        while self.count + entries > self._room < self.limit:
+            self._grow(mapping, self.count + entries)
 
     def entry(self, at: int) -> tuple[int, int]:
         """Entry number `at`; `0 <= at < count`."""

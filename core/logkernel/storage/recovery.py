@@ -26,7 +26,8 @@ from logkernel.record.batch import (
     parse_header,
 )
 from logkernel.record.crc import crc32c
-from logkernel.storage.disk import File
+from logkernel.record.validate import check_stored
+from logkernel.storage.disk import Disk, File
 from logkernel.storage.epochs import LeaderEpochCache
 from logkernel.storage.ledger import ProducerLedger
 from logkernel.storage.segment import MAX_RELATIVE, Segment
@@ -115,6 +116,32 @@ class ProducerReplay:
             self._replay(position, header, None)
 
 
+def rot(disk: Disk, path: str, *, torn_is_well: bool) -> tuple[int, str] | None:
+    """(position, what) of the first batch in a segment that is not whole and right, read only.
+
+    With `torn_is_well` what a crash may tear is passed over: bytes at the end behind which no whole batch lies.
+    """
+    file = disk.open(path, write=False)
+    data, position, fault = file.read(0, file.size), 0, None
+    while position < len(data):
+        try:
+            facts = check_stored(data, position)
+        except KafkaError as error:
+            fault = position, str(error)
+            break
+        position += facts.size
+    if fault is None or not torn_is_well:
+        return fault
+    for at in range(position + 1, len(data) - HEADER_BYTES):
+        if data[at + MAGIC_OFFSET] == 2:
+            try:
+                check_stored(data, at)
+            except KafkaError:
+                continue
+            return fault
+    return None
+
+
 def recover_segment(
     segment: Segment,
     index_interval_bytes: int,
@@ -195,8 +222,6 @@ def _check(
 
 def _check_legacy(window: _Window, position: int, size: int) -> tuple[int, int, int, str]:
     """(whole bytes, last offset, timestamp, what is wrong) of a message of magic 0 or 1."""
-    from logkernel.record.validate import check_stored
-
     if size - position < LEGACY_MIN_BYTES:
         return 0, 0, 0, f"{size - position} bytes are no batch"
     at = position - window.start

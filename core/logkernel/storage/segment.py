@@ -130,6 +130,9 @@ class Segment:
         if end > self._reserved:
             self._reserved = end + RESERVE_STEP_BYTES
             file.reserve(self._reserved)
+        if self._since_entry + len(data) - batches[-1].size > index_interval_bytes:  # an entry will come
+            self.index.reserve(len(batches))
+            self.times.reserve(len(batches))
         try:
             file.append(data)
         except OSError:

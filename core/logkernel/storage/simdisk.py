@@ -140,6 +140,10 @@ class SimulatedDisk:
         """The last operations, for a failing test to print."""
         self._faults: dict[int, int | None] = {}
         self._broken: int | None = None
+        self.fault: Callable[[str, str], int | None] | None = None
+        """Asked of every operation (kind, path) and of every "open"; fails it with the errno that it gives."""
+        self.unreadable: set[str] = set()
+        """Paths whose content cannot be read: EIO."""
         self._off = False
         self._root = _Dir()
         self._locks: set[str] = set()
@@ -163,6 +167,7 @@ class SimulatedDisk:
         del self.trace[:-200]
         if self._broken is not None:
             raise OSError(self._broken, os.strerror(self._broken), path)
+        self.ask(kind, path)
         if self.operations in self._faults:
             error = self._faults[self.operations]
             if error is None:
@@ -171,9 +176,15 @@ class SimulatedDisk:
             self._broken = self._faults.get(-self.operations)
             raise OSError(error, os.strerror(error), path)
 
+    def ask(self, kind: str, path: str) -> None:
+        error = None if self.fault is None else self.fault(kind, path)
+        if error is not None:
+            raise OSError(error, os.strerror(error), path)
+
     def check_read(self, path: str) -> None:
-        if self._broken is not None:
-            raise OSError(self._broken, os.strerror(self._broken), path)
+        error = errno.EIO if path in self.unreadable else self._broken
+        if error is not None:
+            raise OSError(error, os.strerror(error), path)
 
     def crash(self) -> SimulatedDisk:
         """The disk as the next boot finds it; this one is dead."""
@@ -274,9 +285,11 @@ class SimulatedDisk:
     # ------------------------------------------------------------ the interface
 
     def open(self, path: str, *, create: bool = False, write: bool = True) -> SimulatedFile:
+        self.ask("open", path)
         return SimulatedFile(self, path, self._make(path) if create else self._inode(path))
 
     def map(self, path: str, size: int) -> SimulatedMapping:
+        self.ask("open", path)
         inode = self._make(path)
         if len(inode.data) < size:
             self.step("truncate", path)
@@ -357,6 +370,7 @@ class SimulatedDisk:
 
     def sync_dir(self, path: str) -> None:
         directory = self._dir(path)
+        self.ask("open", path)
         self.step("sync_dir", path)
         directory.durable = dict(directory.names)
         directory.pending.clear()
@@ -366,6 +380,7 @@ class SimulatedDisk:
         return bytes(self._inode(path).data)
 
     def write(self, path: str, data: bytes) -> None:
+        self.ask("open", path)
         inode = self._make(path)
         self.step("write", path)
         inode.data[:] = data
@@ -383,12 +398,18 @@ class SimulatedDisk:
         self.rename(temporary, path)
         self.sync_dir(path.rpartition("/")[0])
 
+    def is_dir(self, path: str) -> bool:
+        return not path.strip("/") or (self.exists(path) and isinstance(self._node(path), _Dir))
+
     def lock(self, path: str) -> Callable[[], None]:
         if path in self._locks:
             raise DataDirectoryLocked(f"{path.rpartition('/')[0]} is in use: another broker holds its lock file {path}")
         self._make(path)
         self._locks.add(path)
         return lambda: self._locks.discard(path)
+
+    def share(self, path: str) -> Callable[[], None]:
+        return self.lock(path) if self.exists(path) else lambda: None
 
 
 class MemoryDisk(SimulatedDisk):

@@ -10,7 +10,12 @@ from uuid import UUID
 from logkernel.config.topic import TopicSettings
 from logkernel.errors import CorruptMessage, KafkaStorageError, OffsetOutOfRange
 from logkernel.storage import snapshot
-from logkernel.storage.checkpoints import PARTITION_METADATA, format_partition_metadata, parse_partition_metadata
+from logkernel.storage.checkpoints import (
+    PARTITION_METADATA,
+    CorruptCheckpoint,
+    format_partition_metadata,
+    parse_partition_metadata,
+)
 from logkernel.storage.disk import Disk
 from logkernel.storage.flush import Flush
 from logkernel.storage.ledger import ProducerLedger
@@ -90,7 +95,7 @@ class LogUpkeep:
         """Names in the folder may not be durable."""
         if self._new_folder:
             disk.mkdir(self.folder)
-        self.topic_id = self._note_topic(topic_id)
+        self.topic_id = self._note_topic(topic_id, clean)
         loader = Loader(disk, self.folder, settings, recovery_point, log_start, clean, wall_ms, producers)
         self._segments = loader.load()
         self._bases = [segment.base for segment in self._segments]
@@ -108,12 +113,16 @@ class LogUpkeep:
             self._new_names = False
         self._active.release()
 
-    def _note_topic(self, topic_id: UUID | None) -> UUID | None:
+    def _note_topic(self, topic_id: UUID | None, clean: bool) -> UUID | None:
         path = f"{self.folder}/{PARTITION_METADATA}"
         if not self._new_folder and self._disk.exists(path):
             data = self._disk.read(path)
-            if data or topic_id is None:  # an empty file is one that a crash left behind
-                return parse_partition_metadata(data, path) if data else None
+            try:
+                return parse_partition_metadata(data, path)
+            except CorruptCheckpoint:
+                if data and clean:
+                    raise
+                self._disk.remove(path)  # a crash left it behind, empty or torn: the metadata log knows the id
         if topic_id is not None:
             self._disk.write(path, format_partition_metadata(topic_id))
             self._new_folder = True
@@ -129,6 +138,8 @@ class LogUpkeep:
         old.seal()
         if self.recovery_point >= self.end_offset:
             old.sync()  # once there is a new segment, recovery will not look at this one: its indexes must be durable
+        if old.size:
+            self._snapshot(self.end_offset)  # before anything changes here: a full disk may refuse it
         new = self._add_segment(base, wall_ms)
         if old.size == 0:
             self._segments.remove(old)
@@ -136,7 +147,6 @@ class LogUpkeep:
             self._discard([old], wall_ms)
         else:
             old.next_offset = self.end_offset
-            self._snapshot(self.end_offset)
             if self._on_roll is not None:
                 self._on_roll(old.base, old.size)
         self._active = new
@@ -201,6 +211,10 @@ class LogUpkeep:
             self._new_folder = self._new_names = True
             raise
         self.end_flush(flush, wall_ms)
+
+    def flush_refused(self) -> None:
+        """A flush could not even begin its work: the next one has to do all of it."""
+        self._new_folder = self._new_names = True
 
     # ------------------------------------------------------------ truncate, drop
 

@@ -107,7 +107,8 @@ class World:
 
     def restart(self) -> None:
         self.dirs.close()
-        self.durable = self.log.end_offset
+        if self.dirs.online():  # else the close failed, and promised nothing
+            self.durable = self.log.end_offset
         self.boot(self.dirs._disk)
 
     def check(self) -> None:

@@ -1,4 +1,4 @@
-"""The command line: `logkernel serve`."""
+"""`logkernel serve`: its start-up is measured, so nothing here may import the libraries of the other commands."""
 
 from __future__ import annotations
 
@@ -9,21 +9,17 @@ from collections.abc import Sequence
 from pathlib import Path
 
 DEFAULT_LISTEN = "127.0.0.1:9092"
+SUMMARY = "run a broker that Kafka clients talk to"
 
 
 def _parser() -> argparse.ArgumentParser:
-    from logkernel import __version__
-
-    parser = argparse.ArgumentParser(prog="logkernel", description="The commit log as a Python microkernel.")
-    parser.add_argument("--version", action="version", version=f"logkernel {__version__}")
-    commands = parser.add_subparsers(dest="command", required=True)
-    serve = commands.add_parser("serve", help="run a broker that Kafka clients talk to")
-    serve.add_argument("--data", metavar="DIR", help="data folder (log.dirs); default ./data")
-    serve.add_argument(
+    parser = argparse.ArgumentParser(prog="logkernel serve", description=SUMMARY)
+    parser.add_argument("--data", metavar="DIR", help="data folder (log.dirs); default ./data")
+    parser.add_argument(
         "--listen", metavar="HOST:PORT", help=f"listeners; port 0 picks a free one; default {DEFAULT_LISTEN}"
     )
-    serve.add_argument("--config", metavar="FILE", help="logkernel YAML or a Kafka server.properties")
-    serve.add_argument(
+    parser.add_argument("--config", metavar="FILE", help="logkernel YAML or a Kafka server.properties")
+    parser.add_argument(
         "--set",
         metavar="NAME=VALUE",
         action="append",
@@ -31,7 +27,7 @@ def _parser() -> argparse.ArgumentParser:
         dest="settings",
         help="any setting, by its Kafka name",
     )
-    serve.add_argument("--log-level", default="INFO", choices=["DEBUG", "INFO", "WARNING", "ERROR"])
+    parser.add_argument("--log-level", default="INFO", choices=["DEBUG", "INFO", "WARNING", "ERROR"])
     return parser
 
 
@@ -47,7 +43,7 @@ class _LogFormatter(logging.Formatter):
         return line
 
 
-def main(argv: Sequence[str] | None = None) -> int:
+def serve(argv: Sequence[str]) -> int:
     """Exit codes: 0 ended cleanly, 1 unexpected failure, 2 refused (bad settings, locked directory)."""
     arguments = _parser().parse_args(argv)
     handler = logging.StreamHandler(sys.stderr)
@@ -88,22 +84,22 @@ def _raise_file_limit() -> None:
 
 
 def _run_broker(arguments: argparse.Namespace) -> int:
-    from logkernel.broker import serve
     from logkernel.broker.build import build
+    from logkernel.broker.serve import Server, new_event_loop, run
 
     _raise_file_limit()
     broker = build(arguments.config, _overrides(arguments))
     listeners = broker.cluster.configured_listeners()
 
-    def ready(server: serve.Server) -> None:
+    def ready(server: Server) -> None:
         addresses = ",".join(f"{listener.host}:{listener.port}" for listener in server.listeners)
         folders = ",".join(str(Path(path).absolute()) for path in broker.storage.paths)
         print(f"logkernel listening on {addresses} data={folders}", flush=True)
 
-    loop = serve.new_event_loop()
+    loop = new_event_loop()
     try:
         broker.start()
-        loop.run_until_complete(serve.run(broker, listeners, ready))
+        loop.run_until_complete(run(broker, listeners, ready))
     finally:
         broker.close()
         loop.close()

@@ -1,0 +1,141 @@
+"""What the control socket can be asked. Each command runs in the broker's thread and answers once, now or later."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from attrs import asdict
+
+from logkernel.broker.control_socket import Reply
+from logkernel.errors import InvalidRequest, LogkernelError, UnknownTopicOrPartition
+
+if TYPE_CHECKING:
+    from logkernel.broker.broker import Broker
+    from logkernel.broker.replica import Replica
+
+log = logging.getLogger("logkernel.control")
+
+Done = Callable[[Any], None]
+"""Takes a command's result, or the exception that says why there is none."""
+Command = Callable[["Broker", Mapping[str, Any], Done], None]
+
+
+def handle(broker: Broker, command: str, arguments: Mapping[str, Any], reply: Reply) -> None:
+    """Carry out `command`; whatever goes wrong is an answer."""
+
+    def done(outcome: Any) -> None:
+        reply(_failure(outcome) if isinstance(outcome, BaseException) else {"ok": True, "result": outcome})
+
+    known = COMMANDS.get(command)
+    if known is None:
+        done(InvalidRequest(f"no command {command!r}; there are {', '.join(COMMANDS)}"))
+        return
+    try:
+        known(broker, arguments, done)
+    except Exception as error:
+        if not isinstance(error, (LogkernelError, OSError)):
+            log.exception("command failed: command=%s", command)
+        done(error)
+    broker.settle()
+
+
+def _failure(error: BaseException) -> dict[str, Any]:
+    return {"ok": False, "error": type(error).__name__, "message": str(error)}
+
+
+# ---------------------------------------------------------------- the commands
+
+
+def status(broker: Broker, arguments: Mapping[str, Any], done: Done) -> None:
+    """Who this is, its directories, and what is wrong."""
+    from importlib.metadata import version
+
+    storage = broker.storage
+    unreadable = storage.directories.unreadable
+    done(
+        {
+            "version": version("logkernel"),
+            "pid": os.getpid(),
+            "nodeId": broker.node_id,
+            "clusterId": broker.cluster_id,
+            "topics": len(broker.cluster.topics),
+            "partitions": len(broker.replicas),
+            "directories": [
+                {
+                    "path": directory.path,
+                    "online": directory.failure is None,
+                    "failure": None if directory.failure is None else str(directory.failure),
+                    "partitions": len(directory.logs),
+                }
+                for directory in storage.directories.directories
+            ],
+            "offline": sorted(
+                f"{topic}-{index}"
+                for topic, known in broker.cluster.topics.items()
+                for index in range(len(known.partitions))
+                if storage.is_offline(topic, index)
+            ),
+            "unreadable": {str(name): str(error) for name, error in sorted(unreadable.items())},
+            "cut": [
+                {"partition": str(name), "path": damage.path, "position": damage.position,
+                 "lostBytes": damage.lost_bytes, "reason": damage.reason}
+                for name, each in sorted(storage.directories.logs.items()) for damage in each.damages
+            ],
+        }
+    )  # fmt: skip
+
+
+def compact(broker: Broker, arguments: Mapping[str, Any], done: Done) -> None:
+    """Compact a topic now; answers when every partition is through."""
+    topic = _topic(broker, arguments)
+    cleaner = getattr(broker, "cleaner", None)
+    if cleaner is None:
+        raise InvalidRequest("this broker rewrites no logs")
+    cleaner.compact(topic, lambda results: done(results if isinstance(results, BaseException) else _rows(results)))
+
+
+def expire(broker: Broker, arguments: Mapping[str, Any], done: Done) -> None:
+    """Apply a topic's retention now."""
+    topic = _topic(broker, arguments)
+    cleaner = getattr(broker, "cleaner", None)
+    if cleaner is not None:
+        done(_rows(cleaner.apply_retention(topic)))
+        return
+    rows = []
+    for name, replica in sorted(broker.replicas.items()):
+        if name[0] == topic:
+            before = _size(replica)
+            broker.upkeep.clean_replica(replica)
+            row = {"topic": topic, "partition": name[1], "before": before, "after": _size(replica)}
+            rows.append({**row, "log_start_offset": replica.log.start_offset})
+    done(rows)
+
+
+def _rows(results: Sequence[Any]) -> list[dict[str, Any]]:
+    """Of what cleanup did to each partition: topic, partition, policy, before, after, log_start_offset."""
+    return [asdict(result) for result in results]
+
+
+def _topic(broker: Broker, arguments: Mapping[str, Any]) -> str:
+    topic = arguments.get("topic")
+    if not isinstance(topic, str):
+        raise InvalidRequest("topic is missing")
+    if topic not in broker.cluster.topics:
+        raise UnknownTopicOrPartition(topic)
+    return topic
+
+
+def _size(replica: Replica) -> dict[str, int]:
+    """Segments, bytes and records; of a compacted log each offset counts as one."""
+    facts, start = replica.log.facts(), replica.log.start_offset
+    return {
+        "segments": len(facts),
+        "bytes": sum(each.size_bytes for each in facts),
+        "records": sum(each.next_offset - max(start, each.base_offset) for each in facts),
+    }
+
+
+COMMANDS: Mapping[str, Command] = {"status": status, "topic.compact": compact, "topic.expire": expire}

@@ -1,0 +1,178 @@
+"""The control socket: how the command line talks to the broker that runs in a data folder.
+
+A UNIX socket `control.sock` in every data folder, of mode 0600: who owns the folder commands the broker, nobody else,
+and nobody over a network. One JSON object a line, each way:
+
+    {"v": 1, "id": 7, "command": "topic.expire", "arguments": {"topic": "orders"}}
+    {"v": 1, "id": 7, "ok": true, "result": {…}}
+    {"v": 1, "id": 7, "ok": false, "error": "UnknownTopicOrPartition", "message": "orders"}
+
+Answers carry the id of their request and may come in another order. A line is at most 64 KiB; whoever sends a longer
+one, or bytes that are no such object, is told so and cut off.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import logging
+import os
+import socket
+import stat
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, cast
+
+NAME = "control.sock"
+VERSION = 1
+MAX_LINE_BYTES = 1 << 16
+MAX_PATH_BYTES = 107
+"""`sockaddr_un` holds 108, the last one a zero."""
+
+log = logging.getLogger("logkernel.control")
+
+Reply = Callable[[dict[str, Any]], None]
+Handle = Callable[[str, dict[str, Any], Reply], None]
+"""Takes command and arguments; answers once, now or later, with `ok` and what belongs to it."""
+
+
+@contextmanager
+def address(folder: str) -> Iterator[str]:
+    """A path of the socket in `folder` that fits a socket's address, however long the folder's own path is.
+
+    Raises `OSError`.
+    """
+    path = f"{folder}/{NAME}"
+    if len(os.fsencode(path)) <= MAX_PATH_BYTES:
+        yield path
+        return
+    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        yield f"/proc/self/fd/{fd}/{NAME}"
+    finally:
+        os.close(fd)
+
+
+def _bind(folder: str) -> socket.socket:
+    """A bound socket that only the owner may connect to. The folder's lock is held: a socket there is a dead one."""
+    with address(folder) as path:
+        with contextlib.suppress(FileNotFoundError):
+            if not stat.S_ISSOCK(os.lstat(path).st_mode):
+                raise FileExistsError(f"{folder}/{NAME} is no socket")
+            os.unlink(path)
+        made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            made.bind(path)
+            os.chmod(path, 0o600)  # before listening: until then a connect is refused
+        except OSError:
+            made.close()
+            raise
+    return made
+
+
+class ControlServer:
+    """Listens in each of `folders`. A folder in which no socket can be made is logged and left out."""
+
+    def __init__(self, folders: list[str], handle: Handle) -> None:
+        self._folders = folders
+        self._handle = handle
+        self._servers: list[tuple[str, asyncio.AbstractServer]] = []
+        self._open: set[asyncio.Transport] = set()
+
+    async def start(self) -> None:
+        loop = asyncio.get_running_loop()
+        for folder in self._folders:
+            try:
+                made = _bind(folder)
+                server = await loop.create_unix_server(lambda: _Connection(self._handle, self._open), sock=made)
+            except OSError as error:
+                log.warning("no control socket: folder=%s error=%s", folder, error)
+            else:
+                self._servers.append((folder, server))
+
+    async def close(self) -> None:
+        for folder, server in self._servers:
+            server.close()
+            with contextlib.suppress(OSError), address(folder) as path:
+                os.unlink(path)
+        self._servers.clear()
+        for transport in list(self._open):
+            transport.close()
+
+
+class _Connection(asyncio.Protocol):
+    """Cuts bytes into lines, lines into commands."""
+
+    def __init__(self, handle: Handle, open_: set[asyncio.Transport]) -> None:
+        self._handle = handle
+        self._all = open_
+        self._buffer = bytearray()
+        self._transport: asyncio.Transport
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)
+        self._all.add(self._transport)
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self._all.discard(self._transport)
+
+    def data_received(self, data: bytes) -> None:
+        self._buffer += data
+        while not self._transport.is_closing():
+            line, newline, rest = self._buffer.partition(b"\n")
+            if len(line) > MAX_LINE_BYTES:
+                self._refuse(None, "InvalidRequest", f"a line has at most {MAX_LINE_BYTES} bytes")
+                return
+            if not newline:
+                return
+            self._buffer = rest
+            self._line(bytes(line))
+
+    def _line(self, line: bytes) -> None:
+        try:
+            request = json.loads(line)
+            if not isinstance(request, dict):
+                raise ValueError("no object")
+            version, number = request["v"], request.get("id")
+            command, arguments = request["command"], request.get("arguments", {})
+            if not isinstance(command, str) or not isinstance(arguments, dict):
+                raise ValueError("command is a string, arguments an object")
+        except (ValueError, KeyError, RecursionError) as error:
+            self._refuse(None, "InvalidRequest", f"no command: {error}")
+            return
+        if version != VERSION:
+            self._refuse(number, "UnsupportedVersion", f"version {version!r} is not {VERSION}")
+            return
+        self._handle(command, arguments, lambda answer: self._reply(number, answer))
+
+    def _refuse(self, number: Any, error: str, message: str) -> None:
+        self._reply(number, {"ok": False, "error": error, "message": message})
+        self._transport.close()
+
+    def _reply(self, number: Any, answer: dict[str, Any]) -> None:
+        if not self._transport.is_closing():
+            row = {"v": VERSION, "id": number, **answer}
+            self._transport.write(json.dumps(row, separators=(",", ":"), default=str).encode() + b"\n")
+
+
+class NoBroker(OSError):
+    """No broker answers in a folder."""
+
+
+def ask(folder: str, command: str, arguments: dict[str, Any]) -> dict[str, Any]:
+    """Send one command and wait for its answer. Raises `NoBroker`, `OSError`."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as channel:
+        try:
+            with address(folder) as path:
+                channel.connect(path)
+        except (FileNotFoundError, ConnectionRefusedError, NotADirectoryError):
+            raise NoBroker(f"no broker runs in {folder} (nothing answers at {folder}/{NAME})") from None
+        row = {"v": VERSION, "id": 1, "command": command, "arguments": arguments}
+        channel.sendall(json.dumps(row).encode() + b"\n")
+        with channel.makefile("rb") as lines:
+            line = lines.readline()
+    if not line.endswith(b"\n"):
+        raise ConnectionError(f"the broker in {folder} went away before it answered; it may have done what was asked")
+    answer: dict[str, Any] = json.loads(line)
+    return answer

@@ -1,0 +1,90 @@
+"""Commands to a running broker, through the control socket in its data folder."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+from logkernel.broker.control_socket import ask
+from logkernel.cli.output import json_option, put_json, put_table
+
+_data = click.option(
+    "--data", metavar="DIR", default="./data", show_default=True, help="A data folder of the running broker."
+)
+SIZES = ("segments", "bytes", "records")
+
+
+def _result(folder: str, command: str, **arguments: Any) -> Any:
+    """The result; a refusal is said on stderr and ends the command with exit code 1."""
+    answer = ask(os.path.abspath(folder), command, arguments)
+    if not answer.get("ok"):
+        print(f"logkernel: {answer.get('error')}: {answer.get('message')}", file=sys.stderr)
+        raise click.exceptions.Exit(1)
+    return answer["result"]
+
+
+@click.command
+@_data
+@json_option
+def status(data: str, as_json: bool) -> int:
+    """Ask the broker that runs on a data folder how it is. Exit code 1 where a folder or partition is not served."""
+    found = _result(data, "status")
+    ill = found["offline"] or found["unreadable"] or not all(row["online"] for row in found["directories"])
+    if as_json:
+        put_json(found)
+        return int(bool(ill))
+    click.echo(
+        f"logkernel {found['version']}, node {found['nodeId']} of cluster {found['clusterId']}, pid {found['pid']}"
+    )
+    click.echo(f"{found['topics']} topics, {found['partitions']} partitions led here")
+    rows = [
+        (row["path"], "online" if row["online"] else "OFFLINE", row["partitions"], row["failure"])
+        for row in found["directories"]
+    ]
+    put_table(("directory", "state", "partitions", "why"), rows)
+    for name in found["offline"]:
+        click.echo(f"{click.style('offline', fg='red')}: {name} {found['unreadable'].get(name, '')}")
+    for row in found["cut"]:
+        click.echo(f"cut by recovery: {row['partition']}: {row['path']}, byte {row['position']},"
+                   f" {row['lostBytes']} bytes: {row['reason']}")  # fmt: skip
+    return int(bool(ill))
+
+
+def _topic_command(name: str, command: str, text: str) -> Any:
+    @click.command(name, help=text)
+    @click.argument("topic")
+    @_data
+    @json_option
+    def run(topic: str, data: str, as_json: bool) -> None:
+        _say(_result(data, command, topic=topic), as_json)
+
+    made: Callable[..., Any] = run
+    return made
+
+
+def _say(results: list[dict[str, Any]], as_json: bool) -> None:
+    if as_json:
+        for row in results:
+            put_json(row)
+        return
+    if not results:
+        click.echo("there was nothing to do")
+        return
+    columns = ("partition", *(f"{name} {when}" for name in SIZES for when in ("before", "after")), "log start")
+    rows = [
+        (
+            f"{row['topic']}-{row['partition']}",
+            *(row[when][name] for name in SIZES for when in ("before", "after")),
+            row["log_start_offset"],
+        )
+        for row in results
+    ]
+    put_table(columns, rows)
+
+
+expire = _topic_command("expire", "topic.expire", "Apply TOPIC's retention now; waits, and says what was done.")
+compact = _topic_command("compact", "topic.compact", "Compact TOPIC now; waits, and says what was done.")

@@ -1,0 +1,89 @@
+"""`logkernel dump`: what the files of a data folder hold, in the columns of Kafka's dump tool."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from logkernel.cli.output import json_option, put_json
+from logkernel.errors import LogkernelError
+
+if TYPE_CHECKING:
+    from logkernel.contracts import RecordDecoder
+    from logkernel.kernel import Kernel
+
+OFFSETS, TRANSACTIONS, SHARES = "__consumer_offsets", "__transaction_state", "__share_group_state"
+
+
+def _topic_option(flag: str, topic: str) -> Callable[[Any], Any]:
+    text = f"Decode the records as those of {topic}."
+    return click.option(flag, "topic", flag_value=topic, help=text)
+
+
+@click.command
+@click.argument("files", nargs=-1, required=True, type=click.Path(exists=True))
+@click.option("--deep-iteration", "deep", is_flag=True, help="Records too, not only batches.")
+@click.option("--print-data-log", "payload", is_flag=True, help="Records with keys and values.")
+@_topic_option("--offsets-decoder", OFFSETS)
+@_topic_option("--transaction-log-decoder", TRANSACTIONS)
+@_topic_option("--share-group-state-decoder", SHARES)
+@click.option("--decoder", "topic", metavar="TOPIC", help="Decode the records as those of an internal topic.")
+@click.option("--decode", is_flag=True, help="Decode the records of every topic that a plugin knows.")
+@click.option("--max-bytes", type=click.IntRange(1), default=2**63 - 1, show_default=False, help="Stop after so many.")
+@json_option
+def dump(
+    files: tuple[str, ...], deep: bool, payload: bool, topic: str | None, decode: bool, max_bytes: int, as_json: bool
+) -> int:
+    """Print what FILES hold: segments, indexes, producer snapshots, checkpoints, ids; of a folder, all of its files.
+
+    Exit code 1 where a file cannot be read to its end.
+    """
+    from logkernel.inspect.columns import lines
+    from logkernel.inspect.rows import UnknownFile, rows_of
+    from logkernel.kernel import Kernel
+    from logkernel.storage.disk import RealDisk
+
+    kernel, disk, bad = Kernel(), RealDisk(), False
+    if topic is not None and kernel.decoder(topic) is None:
+        raise click.UsageError(f"no plugin decodes the records of {topic!r}")
+    decoded = decode or topic is not None
+    for path in _files(files):
+        decoder = _decoder(kernel, topic, decode, path)
+        options = {"records": deep or payload or decoded, "payload": payload or decoded, "decoder": decoder}
+        if as_json:
+            put_json({"kind": "file", "name": path})
+        else:
+            print(f"Dumping {path}")
+        try:
+            for row in rows_of(disk, path, kernel.codec_for, max_bytes=max_bytes, **options):
+                bad = bad or row["kind"] in ("trailing", "error")
+                if as_json:
+                    put_json(row)
+                else:
+                    print(lines(row))
+        except UnknownFile:
+            print(f"Ignoring unknown file {path}", file=sys.stderr)
+        except LogkernelError as error:
+            bad = True
+            print(f"logkernel: {path}: {error}" if path not in str(error) else f"logkernel: {error}", file=sys.stderr)
+    return int(bad)
+
+
+def _files(paths: tuple[str, ...]) -> Iterator[str]:
+    for path in paths:
+        if os.path.isdir(path):
+            names = sorted(os.listdir(path))
+            yield from (found for name in names if os.path.isfile(found := os.path.join(path, name)))
+        else:
+            yield path
+
+
+def _decoder(kernel: Kernel, topic: str | None, decode: bool, path: str) -> RecordDecoder | None:
+    """The one that was asked for by topic, or with `--decode` that of the topic whose folder the file is in."""
+    if topic is None and decode:
+        topic = os.path.basename(os.path.dirname(os.path.abspath(path))).rpartition("-")[0]
+    return kernel.decoder(topic) if topic else None

@@ -1,0 +1,59 @@
+"""How every command speaks: JSON lines with `--json`, else tables; colours and progress bars on a terminal alone.
+
+Data goes to stdout, progress and complaints to stderr. `NO_COLOR` and `TERM=dumb` are honoured (by rich).
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import IO, Any, TypeVar
+
+import click
+
+F = TypeVar("F", bound=Callable[..., Any])
+Progress = Callable[[int, str], None]
+"""Told how many units were done since the last call, and what is at hand."""
+
+
+def json_option(command: F) -> F:
+    """`--json`: JSON lines instead of text; every command has it."""
+    return click.option("--json", "as_json", is_flag=True, help="JSON lines instead of text.")(command)
+
+
+def put_json(row: Any, stream: IO[str] | None = None) -> None:
+    print(json.dumps(row, ensure_ascii=False, separators=(",", ":")), file=stream or sys.stdout)
+
+
+def put_table(columns: Sequence[str], rows: Sequence[Sequence[Any]], title: str | None = None) -> None:
+    """A table as wide as the terminal; where there is none, as wide as its cells."""
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(title=title, box=None, pad_edge=False, header_style="bold", title_justify="left")
+    for column in columns:
+        numbers = rows and all(isinstance(row[columns.index(column)], int) for row in rows)
+        table.add_column(column, justify="right" if numbers else "left", overflow="fold")
+    for row in rows:
+        table.add_row(*("" if cell is None else str(cell) for cell in row))
+    console = Console(markup=False, highlight=False)
+    if not console.is_terminal:
+        console.width = 10_000
+    console.print(table, soft_wrap=not console.is_terminal)
+
+
+@contextmanager
+def progress(what: str, total: int, *, quiet: bool = False) -> Iterator[Progress]:
+    """A progress bar of bytes on stderr; none where stderr is no terminal."""
+    if quiet or not sys.stderr.isatty():
+        yield lambda done, name: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
+
+    parts = (TextColumn(what), BarColumn(), DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn())
+    with Progress(*parts, TextColumn("{task.fields[name]}"), console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(what, total=total, name="")
+        yield lambda done, name: bar.update(task, advance=done, name=name)

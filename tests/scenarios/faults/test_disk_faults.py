@@ -1,0 +1,340 @@
+"""Every row of docs/disk-faults.md: a broker over a disk that fails in one way, and what its clients then see."""
+
+from __future__ import annotations
+
+import errno
+
+import pytest
+
+from logkernel.errors import CorruptMessage, KafkaStorageError
+from logkernel.storage.simdisk import SimulatedDisk
+
+STORAGE_ERROR = KafkaStorageError.code
+LOGS = "/a,/b"
+
+
+def failing(kind: str, part: str, error: int):
+    """A fault of one kind of operation on paths with `part` in them."""
+    return lambda what, path: error if what == kind and part in path else None
+
+
+def two_folders(new_machine, *settings: str):
+    """A broker over two directories, with a partition in each."""
+    machine = new_machine(1, *settings, folders=LOGS)
+    machine.boot()
+    machine.topic("t", 2)
+    assert {machine.produce([b"%d" % n], partition=n)[0] for n in (0, 1)} == {0}
+    return machine
+
+
+def folder_of(machine, partition: int) -> str:
+    return machine.broker.storage.directories.directory_of(("t", partition)).path
+
+
+def online(machine) -> list[str]:
+    return [directory.path for directory in machine.broker.storage.directories.online()]
+
+
+@pytest.mark.parametrize("error", [errno.EIO, errno.EROFS])
+def test_a_write_error_takes_its_directory_offline_and_no_other(error, new_machine):
+    machine = two_folders(new_machine)
+    bad = folder_of(machine, 0)
+    machine.disk.fault = failing("append", f"{bad}/t-0/", error)
+    assert machine.produce([b"x"]) == [STORAGE_ERROR]
+    machine.disk.fault = None
+    assert machine.produce([b"x"]) == [STORAGE_ERROR], "nothing is tried again before a restart"
+    assert machine.produce([b"y"], partition=1) == [0]
+    assert online(machine) == [folder_of(machine, 1)]
+    machine.kill()
+    machine.boot()
+    assert (machine.values(partition=0), machine.values(partition=1)) == ([b"0"], [b"1", b"y"])
+
+
+def test_a_sync_error_ends_the_service_of_the_log_and_answers_who_waits(new_machine):
+    machine = new_machine()
+    machine.boot()
+    machine.topic(flush_messages=2)
+    assert machine.produce([b"a"]) == [0]
+    machine.flush_later = True
+    waiting = machine.produce([b"b"])
+    assert waiting == []
+    machine.disk.fault = failing("sync", "/t-0/", errno.EIO)
+    machine.run_flushes()
+    assert waiting == [STORAGE_ERROR]
+    machine.disk.fault = None
+    synced = [line for line in machine.disk.trace if " sync " in line and "/t-0/" in line]
+    machine.pass_ms(120_000)
+    machine.run_flushes()
+    assert [line for line in machine.disk.trace if " sync " in line and "/t-0/" in line] == synced
+    assert machine.produce([b"c"]) == [STORAGE_ERROR]
+    machine.broker.close()
+    assert not machine.disk.exists("/data/.kafka_cleanshutdown"), "the next start must check the log"
+
+
+@pytest.mark.parametrize("error", [errno.ENOSPC, errno.EDQUOT])
+def test_a_full_disk_refuses_writes_serves_reads_and_goes_on_when_there_is_room(error, machine):
+    machine.boot()
+    machine.topic()
+    assert machine.produce([b"a"]) == [0]
+    machine.disk.fault = failing("append", "/t-0/", error)
+    assert machine.produce([b"b"]) == [STORAGE_ERROR]
+    assert machine.produce([b"c"]) == [STORAGE_ERROR]
+    assert machine.values() == [b"a"]
+    machine.disk.fault = None
+    assert machine.produce([b"d"]) == [0]
+    assert machine.values() == [b"a", b"d"]
+    machine.kill()
+    machine.boot()
+    assert machine.values() == [b"a", b"d"]
+
+
+@pytest.mark.parametrize("kind", ["create", "write", "truncate"])
+def test_a_disk_that_fills_up_while_a_segment_is_closed(kind, machine):
+    """Whatever step is refused, the next write finds a log that can go on."""
+    machine.boot()
+    machine.topic(segment_bytes=1 << 20)
+    values = [b"%d" % n * 300_000 for n in range(3)]
+    for value in values:
+        assert machine.produce([value]) == [0]
+    machine.disk.fault = failing(kind, "/t-0/", errno.ENOSPC)
+    refused = machine.produce([b"x" * 300_000])
+    assert refused in ([STORAGE_ERROR], [0])
+    machine.disk.fault = None
+    kept = [*values, *([b"x" * 300_000] if refused == [0] else [])]
+    for n in range(4, 9):
+        kept.append(b"%d" % n * 300_000)
+        assert machine.produce(kept[-1:]) == [0]
+    assert machine.values() == kept
+    machine.kill()
+    machine.boot()
+    assert machine.values() == kept
+
+
+def test_a_full_disk_keeps_the_checkpoints_that_there_are(machine):
+    machine.boot()
+    machine.topic()
+    machine.produce([b"a"])
+    machine.pass_ms(70_000)
+    before = machine.disk.read("/data/replication-offset-checkpoint")
+    machine.produce([b"b"])
+    machine.disk.fault = failing("write", "-checkpoint", errno.ENOSPC)
+    machine.pass_ms(70_000)
+    assert machine.disk.read("/data/replication-offset-checkpoint") == before
+    machine.disk.fault = None
+    assert machine.produce([b"c"]) == [0]
+    machine.pass_ms(70_000)
+    assert machine.disk.read("/data/replication-offset-checkpoint") != before
+
+
+def test_a_checkpoint_that_cannot_be_written_takes_its_directory_offline(new_machine):
+    machine = two_folders(new_machine)
+    bad = folder_of(machine, 0)
+    machine.disk.fault = failing("sync", f"{bad}/replication-offset-checkpoint", errno.EIO)
+    machine.pass_ms(10_000)
+    machine.disk.fault = None
+    assert machine.produce([b"x"]) == [STORAGE_ERROR]
+    assert machine.produce([b"y"], partition=1) == [0]
+
+
+def test_a_read_error_refuses_the_read_and_leaves_the_rest_alone(new_machine):
+    machine = two_folders(new_machine)
+    path = f"{folder_of(machine, 0)}/t-0/00000000000000000000.log"
+    machine.disk.unreadable.add(path)
+    with pytest.raises(OSError):
+        machine.values(partition=0)
+    assert machine.produce([b"y"], partition=1) == [0]
+    assert machine.values(partition=1) == [b"1", b"y"]
+    machine.disk.unreadable.clear()
+    assert machine.values(partition=0) == [b"0"]
+
+
+def test_rot_found_by_recovery_is_placed_and_the_rest_is_served(new_machine):
+    machine = two_folders(new_machine)
+    for number in range(20):
+        machine.produce([b"v%d" % number], partition=0)
+    machine.kill()
+    path = f"{folder_of(machine, 0)}/t-0/00000000000000000000.log"
+    machine.disk._inode(path).data[200] ^= 1
+    machine.boot()
+    (damage,) = machine.broker.storage.directories.logs["t", 0].damages
+    assert damage.path == path
+    assert damage.position <= 200
+    assert "checksum" in damage.reason
+    assert machine.values(partition=0) == [b"0", b"v0", b"v1"][: len(machine.values(partition=0))]
+    assert machine.values(partition=1) == [b"1"]
+
+
+def test_a_log_that_cannot_be_opened_is_offline_and_the_rest_is_served(new_machine):
+    machine = two_folders(new_machine)
+    path = f"{folder_of(machine, 0)}/t-0/partition.metadata"
+    machine.broker.close()
+    machine.disk.write(path, b"version: 0\ntopic_id: rotten")
+    machine.boot()
+    assert machine.produce([b"x"]) == [STORAGE_ERROR]
+    assert machine.produce([b"y"], partition=1) == [0]
+    assert list(map(str, machine.broker.storage.directories.unreadable)) == ["t-0"]
+
+
+def test_a_directory_that_vanishes_is_noticed_at_the_next_checkpoint(new_machine):
+    machine = two_folders(new_machine)
+    bad = folder_of(machine, 0)
+    machine.disk.remove_tree(bad)
+    machine.pass_ms(5_000)
+    assert machine.produce([b"x"]) == [STORAGE_ERROR]
+    assert machine.produce([b"y"], partition=1) == [0]
+    assert online(machine) == [folder_of(machine, 1)]
+
+
+def no_handles(what: str, path: str) -> int | None:
+    return errno.EMFILE if what == "open" else None
+
+
+def test_too_few_file_handles_refuse_what_needs_one_and_cost_nothing(machine):
+    machine.boot()
+    machine.topic(segment_bytes=1 << 20, flush_messages=2)
+    kept = [b"%d" % n * 300_000 for n in range(3)]
+    for value in kept:
+        machine.produce([value])
+    machine.disk.fault = no_handles
+    told = [machine.produce([b"x%d" % n * 150_000]) for n in range(4)]
+    assert [STORAGE_ERROR] in told or [] in told
+    machine.topic("new")
+    assert machine.produce([b"a"], topic="new") == [STORAGE_ERROR]
+    machine.disk.fault = None
+    machine.pass_ms(2_000)
+    kept += [b"x%d" % n * 150_000 for n in range(4) if told[n] == [0]]
+    assert all(answer for answer in told), "who waited for a flush that was put off has its answer"
+    assert machine.produce([b"end"]) in ([0], [])
+    machine.pass_ms(2_000)
+    assert machine.values() == [*kept, b"end"]
+    machine.broker.close()
+    machine.boot()
+    assert machine.values() == [*kept, b"end"]
+    assert machine.produce([b"a"], topic="new") == [0]
+
+
+def test_too_few_file_handles_at_the_start_refuse_to_start(machine):
+    machine.boot()
+    machine.topic("t", 5)
+    machine.kill()
+    machine.disk.fault = lambda what, path: errno.EMFILE if what == "open" and "/t-3" in path else None
+    with pytest.raises(OSError, match="Too many open files"):
+        machine.boot()
+    machine.disk.fault = None
+    machine.kill()
+    machine.boot()
+    assert machine.values(partition=3) == []
+
+
+def test_metadata_that_cannot_be_synced_is_refused_from_then_on(machine):
+    machine.boot()
+    machine.topic("before")
+    machine.disk.fault = failing("sync", "__logkernel_metadata", errno.EIO)
+    with pytest.raises(KafkaStorageError, match="cannot be synced"):
+        machine.topic("doubtful")
+    machine.disk.fault = None
+    with pytest.raises(KafkaStorageError):
+        machine.topic("after")
+    assert machine.produce([b"a"], topic="before") == [0]
+    machine.crash()
+    machine.boot()
+    assert "before" in machine.broker.cluster.topics
+    assert "after" not in machine.broker.cluster.topics
+
+
+def test_metadata_that_finds_no_room_is_refused_and_goes_on_later(machine):
+    machine.boot()
+    machine.disk.fault = failing("append", "__logkernel_metadata", errno.ENOSPC)
+    with pytest.raises(KafkaStorageError, match="No space left"):
+        machine.topic("refused")
+    machine.disk.fault = None
+    machine.topic("taken")
+    machine.crash()
+    machine.boot()
+    assert sorted(machine.broker.cluster.topics) == ["taken"]
+
+
+def test_rot_in_the_metadata_log_refuses_to_start_and_a_torn_end_does_not(new_machine):
+    machine = new_machine(3)
+    machine.boot()
+    for number in range(5):
+        machine.topic(f"topic-{number}")
+    machine.kill()
+    path = "/data/__logkernel_metadata-0/00000000000000000000.log"
+    whole = bytes(machine.disk.read(path))
+    machine.disk.write(path, whole[:150] + bytes([whole[150] ^ 1]) + whole[151:])
+    with pytest.raises(CorruptMessage, match=r"byte \d+: .*damaged"):
+        machine.boot()
+    machine.kill()
+    machine.disk.write(path, whole[:-10])
+    machine.boot()
+    assert "topic-3" in machine.broker.cluster.topics
+    machine.broker.close()
+    machine.disk.write(path, whole[:-10])
+    with pytest.raises(CorruptMessage, match="damaged"):
+        machine.boot()
+
+
+def test_checkpoints_that_cannot_be_read_count_as_empty(machine):
+    machine.boot()
+    machine.topic()
+    machine.produce([b"a"])
+    machine.broker.close()
+    for name in ("recovery-point", "replication", "log-start"):
+        machine.disk.write(f"/data/{name}-offset-checkpoint", b"\0\0\0rot")
+    machine.boot()
+    assert machine.values() == [b"a"]
+
+
+def test_a_dead_device_is_an_error_for_clients_and_no_end_of_the_broker(new_machine):
+    for seed in range(20):
+        machine = new_machine(seed)
+        machine.boot()
+        machine.topic(flush_messages=3)
+        machine.disk.fail_at(machine.disk.operations + machine.random.randint(1, 12), errno.EIO, forever=True)
+        told = [machine.produce([b"%d" % number]) for number in range(30)]
+        machine.pass_ms(60_000)
+        assert told[-1] == [STORAGE_ERROR], seed
+        assert isinstance(machine.disk, SimulatedDisk)
+
+
+def test_rot_found_by_the_checker_is_placed(new_machine):
+    """In a sealed segment, below the recovery point, where no broker looks."""
+    from logkernel.inspect.findings import Report
+    from logkernel.inspect.folder import check_directory
+
+    machine = new_machine()
+    machine.boot()
+    machine.topic(segment_bytes=1 << 20)
+    for number in range(8):
+        machine.produce([b"%d" % number * 300_000])
+    machine.broker.close()
+    path = "/data/t-0/00000000000000000000.log"
+    machine.disk._inode(path).data[400_000] ^= 1
+    before = machine.disk.operations
+    report = Report()
+    check_directory(machine.disk, "/data", machine.broker.kernel.codec_for, report)
+    (finding,) = report.findings
+    assert (finding.severity, finding.path) == ("error", path)
+    assert finding.position == 300_072  # where the second batch begins
+    assert finding.remedy
+    assert machine.disk.operations == before
+
+
+@pytest.mark.parametrize("kind", ["index", "timeindex"])
+def test_a_disk_without_room_for_an_index_entry_refuses_the_records_too(kind, machine):
+    """Else a store into the mapped file would find no block, and the system would end the process."""
+    machine.boot()
+    machine.topic(index_interval_bytes=100)
+    kept = [b"a" * 200]
+    assert machine.produce(kept) == [0]
+    machine.disk.fault = failing("truncate", f".{kind}", errno.ENOSPC)
+    assert machine.produce([b"b" * 200]) == [STORAGE_ERROR]
+    assert machine.values() == kept
+    machine.disk.fault = None
+    kept += [b"%d" % number * 200 for number in range(30)]
+    assert {machine.produce([value])[0] for value in kept[1:]} == {0}
+    assert machine.values() == kept
+    machine.kill()
+    machine.boot()
+    assert machine.values() == kept
