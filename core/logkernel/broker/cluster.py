@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
+from logkernel.contracts import Assignor
+
 if TYPE_CHECKING:
     from logkernel.broker.broker import Broker
     from logkernel.controller.image import Topic
@@ -50,6 +52,9 @@ class Cluster:
     def feature_level(self, name: str) -> int:
         found = self._broker.features().get(name)
         return 0 if found is None else found[2]
+
+    def assignor(self, name: str) -> Assignor:
+        return self._broker.kernel.assignor(name)
 
     def topic_id(self, topic: str) -> UUID | None:
         found = self.topics.get(topic)
