@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from logkernel.contracts import ClusterView, Decision
+from logkernel.contracts import Assignor, ClusterView, Decision
 from logkernel.requests.groups import JoinGroupResponse, SyncGroupResponse
 from logkernel.vocabulary import Record
 
@@ -35,9 +35,17 @@ def sync_key(group_id: str) -> Key:
 class Shard:
     """The parts of the machine share this: groups, timers, the two clocks' readings, and the decision in the making."""
 
-    __slots__ = ("cluster", "groups", "ids", "mono_ms", "out", "settings", "timers", "wall_ms")
+    __slots__ = ("assignors", "cluster", "groups", "ids", "mono_ms", "out", "settings", "timers", "wall_ms")
 
-    def __init__(self, settings: GroupSettings, cluster: ClusterView, ids: Callable[[], str]) -> None:
+    def __init__(
+        self,
+        settings: GroupSettings,
+        cluster: ClusterView,
+        ids: Callable[[], str],
+        assignors: Mapping[str, Assignor],
+    ) -> None:
+        self.assignors = assignors
+        """By name, the first for groups whose members name none."""
         self.settings = settings
         self.cluster = cluster
         self.ids = ids

@@ -14,7 +14,9 @@ from uuid import UUID
 import pytest
 from attrs import define, field
 
-from logkernel.contracts import Decision, RequestContext
+from logkernel.contracts import Assignor, Decision, RequestContext
+from logkernel.plugins.assignors.range import RangeAssignor
+from logkernel.plugins.assignors.uniform import UniformAssignor
 from logkernel.plugins.services.groups import logkernel_service
 from logkernel.plugins.services.groups.state import State
 from logkernel.requests.groups import (
@@ -34,7 +36,9 @@ from logkernel.requests.groups import (
 )
 from logkernel.vocabulary import NO_ID, Record
 
-NEWEST = frozenset({"member_id_required", "static_members", "skip_assignment", "group_not_found"})
+NEWEST = frozenset(
+    {"member_id_required", "static_members", "skip_assignment", "group_not_found", "client_member_id", "member_epochs"}
+)
 OLD = frozenset({"static_members"})
 START_WALL_MS = 1_700_000_000_000
 
@@ -45,6 +49,17 @@ class Topics:
 
     partitions: dict[str, int]
     ids: dict[str, UUID] = field(factory=dict)
+    group_version: int = 1
+    assignors: dict[str, Assignor] = field(factory=lambda: {"uniform": UniformAssignor(), "range": RangeAssignor()})
+
+    def topic_names(self) -> list[str]:
+        return sorted(self.partitions)
+
+    def assignor(self, name: str) -> Assignor:
+        return self.assignors[name]
+
+    def feature_level(self, name: str) -> int:
+        return self.group_version if name == "group.version" else 0
 
     def partition_count(self, topic: str) -> int | None:
         return self.partitions.get(topic)
@@ -163,6 +178,10 @@ class World:
             self._check_group(group)
             kept = fresh.groups.get(group_id)
             assert group.offsets == (kept.offsets if kept else {})
+            if group.consumer is not None or (kept is not None and kept.consumer is not None):
+                assert kept is not None
+                check_consumer_group(self, group, kept)
+                continue
             if kept is not None and group.state in (State.EMPTY, State.STABLE):
                 assert durable(group) == durable(kept)
         assert set(fresh.groups) <= set(self.machine.groups)
@@ -270,6 +289,35 @@ class World:
         assert [self.answers.pop(ticket).error_code for ticket in tickets] == [0] * members
         assert self.state == "Stable"
         return ids, generation
+
+
+def check_consumer_group(world: World, group: Any, kept: Any) -> None:
+    """What KIP-848 demands of a group at all times, and that all of it is what the log folds to."""
+    now, then = group.consumer, kept.consumer
+    assert now is not None
+    assert then is not None
+    assert group.state is State.EMPTY, "a group is of one protocol"
+    assert not group.members
+    for name in ("epoch", "metadata_hash", "assignment_epoch", "members", "targets", "regexes", "static", "owners"):
+        assert getattr(now, name) == getattr(then, name), name
+    assert now.assignment_epoch <= now.epoch
+    assert now.static == {m.facts.instance_id: m.member_id for m in now.members.values() if m.facts.instance_id}
+    held = [part for member in now.members.values() for part in (*member.assigned, *member.revoking)]
+    assert len(held) == len(set(held)), "a partition has two owners"
+    assert set(now.owners) == set(held)
+    assert set(now.targets) <= set(now.members)
+    targets = [part for parts in now.targets.values() for part in parts]
+    assert len(targets) == len(set(targets))
+    timers = world.machine._shard.timers
+    for member in now.members.values():
+        assert ("session", group.group_id, member.member_id) in timers
+        assert member.epoch <= now.assignment_epoch
+        revokes = member.state.name == "UNREVOKED_PARTITIONS" and not member.is_classic and member.epoch >= 0
+        assert (("revoke", group.group_id, member.member_id) in timers) == revokes
+    for key in timers._due:
+        if key[0] in ("session", "revoke", "rejoin", "resync") and key[1] == group.group_id:
+            assert key[2] in now.members, f"{key} outlives its member"
+    assert set(now.regexes) == now.regexes_of(now.members.values())
 
 
 def durable(group: Any) -> Any:

@@ -11,7 +11,10 @@ import pytest
 from logkernel import contracts, hookspecs
 from logkernel.contracts import RequestContext
 from logkernel.errors import BY_CODE
+from logkernel.plugins.assignors.range import RangeAssignor
+from logkernel.plugins.assignors.uniform import UniformAssignor
 from logkernel.plugins.services import groups
+from logkernel.requests import consumer_groups
 from logkernel.requests import groups as requests
 from logkernel.requests.groups import (
     DeleteGroupsRequest,
@@ -40,6 +43,9 @@ class OneBroker:
         return None
 
     topic_id = topic_name = partition_count
+
+    def assignor(self, name: str) -> Any:
+        return {"uniform": UniformAssignor(), "range": RangeAssignor()}[name]
 
 
 def service(cluster: Any = None) -> contracts.Service:
@@ -131,7 +137,7 @@ def test_every_request_can_be_refused_with_every_code() -> None:
     ours = service()
     for name in groups.DECLARATION.requests:
         for code in BY_CODE:
-            ours.refusal(getattr(requests, name)(), code)
+            ours.refusal((getattr(requests, name, None) or getattr(consumer_groups, name))(), code)
     with pytest.raises(TypeError):
         ours.refusal(object(), 1)
 
