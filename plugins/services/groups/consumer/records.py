@@ -265,20 +265,27 @@ def decode_target_epoch(value: bytes) -> tuple[int, int]:
 
 
 def decode_target(value: bytes) -> frozenset[Part]:
-    return frozenset(_Flexible(value, "target value").parts(NO_EPOCHS))
+    reader = _Flexible(value, "target value")
+    found = reader.parts(NO_EPOCHS)
+    reader.tags()
+    return frozenset(found)
 
 
 def decode_current(value: bytes) -> CurrentFacts:
     """Where the record (of Kafka before 4.3) has no epochs of assignments, the member's own stands for them."""
     reader = _Flexible(value, "current value")
     epoch, previous, state = reader.i32(), reader.i32(), reader.i8()
-    return CurrentFacts(epoch, previous, state, reader.parts(epoch), reader.parts(epoch))
+    found = CurrentFacts(epoch, previous, state, reader.parts(epoch), reader.parts(epoch))
+    reader.tags()
+    return found
 
 
 def decode_regex(value: bytes) -> ResolvedRegex:
     reader = _Flexible(value, "regex value")
     topics = tuple(reader.string() for _ in range(reader.count()))
-    return ResolvedRegex(topics, reader.i64(), reader.i64())
+    found = ResolvedRegex(topics, reader.i64(), reader.i64())
+    reader.tags()
+    return found
 
 
 class _Flexible(Reader):
