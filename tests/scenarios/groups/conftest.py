@@ -19,6 +19,8 @@ from logkernel.plugins.assignors.range import RangeAssignor
 from logkernel.plugins.assignors.uniform import UniformAssignor
 from logkernel.plugins.services.groups import logkernel_service
 from logkernel.plugins.services.groups.state import State
+from logkernel.requests.consumer_groups import ConsumerGroupHeartbeatRequest
+from logkernel.requests.consumer_groups import TopicPartitions as HeldPartitions
 from logkernel.requests.groups import (
     HeartbeatRequest,
     JoinGroupRequest,
@@ -175,13 +177,13 @@ class World:
         for record in self.log:
             fresh.replay(record)
         for group_id, group in self.machine.groups.items():
-            self._check_group(group)
             kept = fresh.groups.get(group_id)
             assert group.offsets == (kept.offsets if kept else {})
             if group.consumer is not None or (kept is not None and kept.consumer is not None):
                 assert kept is not None
                 check_consumer_group(self, group, kept)
                 continue
+            self._check_group(group)
             if kept is not None and group.state in (State.EMPTY, State.STABLE):
                 assert durable(group) == durable(kept)
         assert set(fresh.groups) <= set(self.machine.groups)
@@ -213,7 +215,7 @@ class World:
 
     @property
     def state(self) -> str:
-        return self.group.state.value if self.group else "Dead"
+        return self.group.state_name if self.group else "Dead"
 
     # ------------------------------------------------------------ what clients say
 
@@ -250,6 +252,56 @@ class World:
     def leave(self, member_id: str = "", instance: str | None = None) -> int:
         request = LeaveGroupRequest(self.group_id, members=[MemberIdentity(member_id, instance)])
         return int(self.ask(request).members[0].error_code)
+
+    # ------------------------------------------------------------ what members of the new protocol say
+
+    def hb(
+        self,
+        member_id: str,
+        epoch: int,
+        *topics: str,
+        held: list[tuple[str, int]] | None = None,
+        regex: str | None = None,
+        instance: str | None = None,
+        assignor: str | None = None,
+        rebalance_ms: int = -1,
+    ) -> Any:
+        """A ConsumerGroupHeartbeat's answer; who comes (epoch 0) says all that it must. `held`: (topic, partition)s."""
+        if epoch == 0:
+            held, rebalance_ms = held or [], 60_000 if rebalance_ms < 0 else rebalance_ms
+        names = list(topics) if topics or (epoch == 0 and regex is None) else None
+        rows = None
+        if held is not None:
+            numbers: dict[str, list[int]] = {}
+            for topic, partition in held:
+                numbers.setdefault(topic, []).append(partition)
+            rows = [HeldPartitions(self.topics.ids[topic], found) for topic, found in numbers.items()]
+        request = ConsumerGroupHeartbeatRequest(
+            self.group_id, member_id, epoch, instance, None, rebalance_ms, names, regex, assignor, rows
+        )
+        return self.ask(request)
+
+    def told(self, answer: Any) -> list[tuple[str, int]] | None:
+        """The (topic, partition)s of an answer, None where it has no assignment."""
+        assert answer.error_code == 0, answer.error_message
+        if answer.assignment is None:
+            return None
+        return [
+            (str(self.topics.topic_name(row.topic_id)), partition)
+            for row in answer.assignment.topic_partitions
+            for partition in row.partitions
+        ]
+
+    def add_topic(self, name: str, partitions: int) -> None:
+        """A topic that comes, or grows."""
+        self.topics.partitions[name] = partitions
+        self.topics.ids.setdefault(name, UUID(int=1_000 + len(self.topics.ids)))
+        self.run(self.machine.on_topics_changed([name], self.wall_ms, self.mono_ms))
+
+    def drop_topic(self, name: str) -> None:
+        del self.topics.partitions[name]
+        del self.topics.ids[name]
+        self.run(self.machine.on_topics_deleted([name], self.wall_ms, self.mono_ms))
 
     def commit(
         self,
