@@ -1,4 +1,4 @@
-"""Consumer groups by the protocol of KIP-848, with librdkafka and the Java client, and on the way from the classic one."""
+"""Consumer groups by the protocol of KIP-848, with librdkafka and Java, and on the way from the classic one."""
 
 from __future__ import annotations
 

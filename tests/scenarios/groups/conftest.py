@@ -86,6 +86,10 @@ class World:
         self.log: list[Record] = []
         self.mono_ms = 0
         self.wall_ms = START_WALL_MS
+        self.check_every = 1
+        """Only every so many events what is durable is compared with what the log folds to."""
+        self._events = 0
+        self._topics_made = 0
         self.fail_next = 0
         """Error code with which the next append fails."""
         self.answers: dict[int, Any] = {}
@@ -173,6 +177,9 @@ class World:
     # ------------------------------------------------------------ invariants
 
     def check(self) -> None:
+        self._events += 1
+        if self._events % self.check_every:
+            return
         fresh = self.service.machine(0, self._next_id)
         for record in self.log:
             fresh.replay(record)
@@ -282,21 +289,26 @@ class World:
         return self.ask(request)
 
     def told(self, answer: Any) -> list[tuple[str, int]] | None:
-        """The (topic, partition)s of an answer, None where it has no assignment."""
+        """The (topic, partition)s of an answer, of topics that exist; None where it has no assignment."""
         assert answer.error_code == 0, answer.error_message
         if answer.assignment is None:
             return None
         return [
-            (str(self.topics.topic_name(row.topic_id)), partition)
+            (name, partition)
             for row in answer.assignment.topic_partitions
+            if (name := self.topics.topic_name(row.topic_id)) is not None
             for partition in row.partitions
         ]
 
     def add_topic(self, name: str, partitions: int) -> None:
         """A topic that comes, or grows."""
         self.topics.partitions[name] = partitions
-        self.topics.ids.setdefault(name, UUID(int=1_000 + len(self.topics.ids)))
+        self.topics.ids.setdefault(name, UUID(int=self._next_topic()))
         self.run(self.machine.on_topics_changed([name], self.wall_ms, self.mono_ms))
+
+    def _next_topic(self) -> int:
+        self._topics_made += 1
+        return 1_000 + self._topics_made
 
     def drop_topic(self, name: str) -> None:
         del self.topics.partitions[name]

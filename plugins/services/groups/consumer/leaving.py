@@ -32,7 +32,7 @@ def on_loaded(shard: Shard, group_id: str, group: ConsumerGroup) -> None:
     """Sessions begin anew, and so does the time for what was to be revoked."""
     for member in group.members.values():
         arm(shard, group_id, member)
-        if not member.is_classic and member.state is MemberState.UNREVOKED_PARTITIONS:
+        if not member.is_classic and member.revoking:
             shard.after(revoke_key(group_id, member.member_id), member.facts.rebalance_timeout_ms)
 
 

@@ -66,7 +66,11 @@ def _regexes(
     if not group.regexes and not updated.facts.regex:
         return group.regexes
     wanted = group.regexes_of(group.with_member(updated).values())
-    due = {name for name in wanted if name not in group.regexes or regex.is_old(shard, group.regexes[name])}
+    due = {
+        name
+        for name in wanted
+        if group.stale or name not in group.regexes or regex.is_old(shard, group.regexes[name])
+    }
     if not due and wanted == group.regexes.keys():
         return group.regexes
     found = regex.refreshed(shard, group, due)
@@ -108,7 +112,10 @@ def keep_target(
 
 
 def topics_changed(shard: Shard, group_id: str, group: ConsumerGroup) -> None:
-    """Topics came, grew or went: expressions are looked at again; the group's epoch grows with the next heartbeat."""
+    """Topics came, grew or went: expressions are looked at again; the group's epoch grows with the next heartbeat.
+
+    Should the records be lost, that heartbeat looks again, as a group that is loaded is stale.
+    """
     group.stale = True
     wanted = group.regexes_of(group.members.values())
     if wanted:
