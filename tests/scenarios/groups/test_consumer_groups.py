@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from uuid import UUID
 
 import pytest
 
@@ -298,13 +299,22 @@ def test_expressions_follow_the_topics(world: Any) -> None:
 
 
 def test_expressions_are_looked_at_again_in_time(world: Any) -> None:
-    world.hb("m1", 0, regex="o.*")
-    world.topics.partitions["over"] = 1  # nobody told the machine
-    for _ in range(20):
-        world.after(30_000)
-        world.hb("m1", 1)
-    world.topics.ids["over"] = world.topics.ids["other"].__class__(int=99)
-    assert "over" in world.group.consumer.regexes["o.*"].topics
+    """Though nobody told the machine of a topic: after a load, and by the refresh interval."""
+    epoch = world.hb("m1", 0, regex="o.*").member_epoch
+    found = []
+    for name, pause_ms in (("over", 30_000), ("out", 30_000)):
+        world.topics.partitions[name] = 1
+        world.topics.ids[name] = UUID(int=500 + len(found))
+        if not found:
+            world.crash()
+        waited_ms = 0
+        while name not in world.group.consumer.regexes["o.*"].topics:
+            assert waited_ms <= 600_000
+            world.after(pause_ms)
+            waited_ms += pause_ms
+            epoch = world.hb("m1", epoch).member_epoch
+        found.append(waited_ms)
+    assert found == [30_000, 600_000]
 
 
 def test_an_expression_is_forgotten_with_its_last_member(world: Any) -> None:
