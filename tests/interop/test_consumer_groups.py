@@ -57,10 +57,11 @@ def described(bootstrap: str, group: str) -> Any:
 
 @pytest.fixture(scope="module")
 def quick(start_module_broker: Any) -> Any:
-    """A broker whose members beat often, so that a rebalance takes no long time."""
-    return start_module_broker(
-        "--set", "group.consumer.min.heartbeat.interval.ms=300", "--set", "group.consumer.heartbeat.interval.ms=300"
-    )
+    """A broker whose members beat often and have short sessions, so that a rebalance takes no long time."""
+    settings = {"min.heartbeat.interval.ms": 300, "heartbeat.interval.ms": 300}
+    settings |= {"min.session.timeout.ms": 6_000, "session.timeout.ms": 6_000}
+    words = [word for name, value in settings.items() for word in ("--set", f"group.consumer.{name}={value}")]
+    return start_module_broker(*words)
 
 
 def test_two_members_share_and_one_takes_over(quick: Any, topic: str, make_topic: Any) -> None:
@@ -130,3 +131,12 @@ def test_a_live_group_goes_to_the_new_protocol_and_back(quick: Any, topic: str, 
         assert kind == ("CLASSIC" if start == 160 else "CONSUMER")
     for consumer in members:
         consumer.close()
+
+
+@pytest.mark.parametrize("by_pattern", [False, True])
+def test_java_members_share(java: Any, quick: Any, topic: str, make_topic: Any, by_pattern: bool) -> None:
+    """Static members: the first closes, and its partitions stay with its name until its session ends."""
+    make_topic(quick.bootstrap, topic, PARTITIONS)
+    rows = java.run("members", quick.bootstrap, topic, topic, f"{topic[:-2]}.*" if by_pattern else "")
+    assert rows[:3] == [["shares", "[4]"], ["shares", "[2, 2]"], ["described", "Consumer Stable uniform 2"]]
+    assert rows[3:] == [["shares", "[4]"]]
