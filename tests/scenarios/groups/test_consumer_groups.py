@@ -52,42 +52,42 @@ def settle(world: Any, *members: str) -> dict[str, tuple[int, list[tuple[str, in
 def test_one_member_from_join_to_leave(world: Any) -> None:
     answer = world.hb("m1", 0, "orders")
     assert (answer.error_code, answer.member_id, answer.member_epoch, answer.heartbeat_interval_ms) == (
-        0, "m1", 1, 5_000,
+        0, "m1", 2, 5_000,
     )
     assert world.told(answer) == ALL
     assert world.state == "Stable"
-    assert world.told(world.hb("m1", 1, held=ALL)) is None
+    assert world.told(world.hb("m1", 2, held=ALL)) is None
     size = len(world.log)
-    assert world.told(world.hb("m1", 1)) is None
+    assert world.told(world.hb("m1", 2)) is None
     assert len(world.log) == size, "a heartbeat that changes nothing is not kept"
     assert world.hb("m1", -1).member_epoch == -1
     assert world.state == "Empty"
-    assert world.group.consumer.epoch == 2
+    assert world.group.consumer.epoch == 3
 
 
 def test_partitions_move_when_they_are_given_up_and_not_before(world: Any) -> None:
     world.hb("m1", 0, "orders")
     second = world.hb("m2", 0, "orders")
-    assert (second.member_epoch, world.told(second)) == (1, []), "the next assignment is a second away"
+    assert (second.member_epoch, world.told(second)) == (2, []), "the next assignment is a second away"
     assert world.state == "Assigning"
     world.after(1_000)
-    second = world.hb("m2", 1, held=[])
-    assert (second.member_epoch, world.told(second)) == (2, None)
+    second = world.hb("m2", 2, held=[])
+    assert (second.member_epoch, world.told(second)) == (3, None)
     assert world.state == "Reconciling"
-    first = world.hb("m1", 1)
-    assert (first.member_epoch, world.told(first)) == (1, parts(0, 1))
-    assert world.told(world.hb("m2", 2)) is None, "still held"
-    assert world.told(world.hb("m1", 1, held=ALL)) is None
-    assert world.told(world.hb("m2", 2)) is None, "still held"
-    first = world.hb("m1", 1, held=parts(0, 1))
-    assert (first.member_epoch, world.told(first)) == (2, None)
-    assert world.told(world.hb("m2", 2)) == parts(2, 3)
+    first = world.hb("m1", 2)
+    assert (first.member_epoch, world.told(first)) == (2, parts(0, 1))
+    assert world.told(world.hb("m2", 3)) is None, "still held"
+    assert world.told(world.hb("m1", 2, held=ALL)) is None
+    assert world.told(world.hb("m2", 3)) is None, "still held"
+    first = world.hb("m1", 2, held=parts(0, 1))
+    assert (first.member_epoch, world.told(first)) == (3, None)
+    assert world.told(world.hb("m2", 3)) == parts(2, 3)
     assert world.state == "Stable"
     row = describe(world)
-    assert (row.group_state, row.group_epoch, row.assignment_epoch, row.assignor_name) == ("Stable", 2, 2, "uniform")
+    assert (row.group_state, row.group_epoch, row.assignment_epoch, row.assignor_name) == ("Stable", 3, 3, "uniform")
     assert [(m.member_id, m.member_epoch, m.member_type, m.client_host) for m in row.members] == [
-        ("m1", 2, 1, "/10.0.0.1"),
-        ("m2", 2, 1, "/10.0.0.1"),
+        ("m1", 3, 1, "/10.0.0.1"),
+        ("m2", 3, 1, "/10.0.0.1"),
     ]
     assert [m.assignment for m in row.members] == [m.target_assignment for m in row.members]
     assert row.authorized_operations == 3400
@@ -97,15 +97,15 @@ def test_one_that_does_not_give_up_in_time_is_fenced(world: Any) -> None:
     world.hb("m1", 0, "orders", rebalance_ms=20_000)
     world.hb("m2", 0, "orders")
     world.after(1_000)
-    world.hb("m2", 1)
-    world.hb("m1", 1)
+    world.hb("m2", 2)
+    world.hb("m1", 2)
     for _ in range(19):
         world.after(1_000)
-        assert world.hb("m1", 1, held=ALL).error_code == 0
-        world.hb("m2", 2)
+        assert world.hb("m1", 2, held=ALL).error_code == 0
+        world.hb("m2", 3)
     world.after(1_000)
-    assert world.hb("m1", 1, held=ALL).error_code == UNKNOWN_MEMBER
-    assert world.told(world.hb("m2", 2)) == ALL
+    assert world.hb("m1", 2, held=ALL).error_code == UNKNOWN_MEMBER
+    assert world.told(world.hb("m2", 3)) == ALL
 
 
 def test_a_silent_member_is_fenced(world: Any) -> None:
@@ -113,7 +113,7 @@ def test_a_silent_member_is_fenced(world: Any) -> None:
     for _ in range(9):
         world.after(5_000)
         answer = world.hb("m1", known["m1"][0])
-    assert (answer.member_epoch, sorted(world.told(answer) or ())) == (3, ALL)
+    assert (answer.member_epoch, sorted(world.told(answer) or ())) == (4, ALL)
     assert world.hb("m2", known["m2"][0]).error_code == UNKNOWN_MEMBER
 
 
@@ -125,35 +125,35 @@ def test_two_that_expire_in_one_turn_leave_one_epoch_behind(world: Any) -> None:
     assert world.group.consumer.epoch == epoch + 1
 
 
-@pytest.mark.parametrize("epoch", [0, 1, 2, 3, 7])
+@pytest.mark.parametrize("epoch", [0, 2, 3, 4, 7])
 def test_epochs_that_are_believed(world: Any, epoch: int) -> None:
     """The member's own; the one before, from one that holds no more than it may; 0, from one that begins anew."""
     known = settle(world, "m1", "m2")
-    assert known["m1"][0] == 2
+    assert known["m1"][0] == 3
     previous = world.group.consumer.members["m1"].previous_epoch
     answer = world.hb("m1", epoch, "orders", held=[] if epoch == 0 else known["m1"][1])
-    if epoch in (0, 2, previous):
-        assert (answer.error_code, answer.member_epoch) == (0, 2)
+    if epoch in (0, 3, previous):
+        assert (answer.error_code, answer.member_epoch) == (0, 3)
     else:
         assert answer.error_code == FENCED_EPOCH
     assert world.hb("m1", previous - 1 or 9, held=known["m1"][1]).error_code == FENCED_EPOCH
-    assert world.hb("m1", previous, held=ALL).error_code == (0 if previous == 2 else FENCED_EPOCH)
+    assert world.hb("m1", previous, held=ALL).error_code == (0 if previous == 3 else FENCED_EPOCH)
 
 
 def test_a_lost_answer_does_no_harm(world: Any) -> None:
     world.hb("m1", 0, "orders")
     world.after(1_000)
     world.add_topic("more", 2)
-    lost = world.hb("m1", 1, "orders", "more", held=ALL)
-    assert lost.member_epoch == 2
-    again = world.hb("m1", 1, "orders", "more", held=ALL, rebalance_ms=60_000)
-    assert (again.member_epoch, world.told(again)) == (2, [*ALL, ("more", 0), ("more", 1)])
+    lost = world.hb("m1", 2, "orders", "more", held=ALL)
+    assert lost.member_epoch == 3
+    again = world.hb("m1", 2, "orders", "more", held=ALL, rebalance_ms=60_000)
+    assert (again.member_epoch, world.told(again)) == (3, [*ALL, ("more", 0), ("more", 1)])
 
 
 def test_what_is_not_read_any_more_is_given_up_before_the_next_assignment(world: Any) -> None:
     world.hb("m1", 0, "orders", "other")
     world.hb("m2", 0, "orders", "other")
-    answer = world.hb("m1", 1, "orders", held=[*ALL, ("other", 0), ("other", 1)])
+    answer = world.hb("m1", 2, "orders", held=[*ALL, ("other", 0), ("other", 1)])
     assert world.told(answer) == ALL
     assert world.state == "Assigning"
 
@@ -162,16 +162,16 @@ def test_topics_come_grow_and_go(world: Any) -> None:
     assert world.told(world.hb("m1", 0, "later")) == []
     world.after(1_000)
     world.add_topic("later", 2)
-    assert world.told(world.hb("m1", 1)) == [("later", 0), ("later", 1)]
+    assert world.told(world.hb("m1", 2)) == [("later", 0), ("later", 1)]
     world.after(1_000)
     world.add_topic("later", 3)
-    assert world.told(world.hb("m1", 2)) == [("later", number) for number in range(3)]
-    world.commit(7, "m1", 3, topic="later")
+    assert world.told(world.hb("m1", 3)) == [("later", number) for number in range(3)]
+    world.commit(7, "m1", 4, topic="later")
     world.after(1_000)
     world.drop_topic("later")
-    assert world.told(world.hb("m1", 3)) == []
-    assert world.told(world.hb("m1", 3, held=[])) is None
-    assert world.group.consumer.members["m1"].epoch == 4
+    assert world.told(world.hb("m1", 4)) == []
+    assert world.told(world.hb("m1", 4, held=[])) is None
+    assert world.group.consumer.members["m1"].epoch == 5
     assert "later" not in world.group.offsets
 
 
@@ -179,7 +179,7 @@ def test_a_topic_that_is_not_subscribed_to_changes_nothing(world: Any) -> None:
     world.hb("m1", 0, "orders")
     size = len(world.log)
     world.add_topic("elsewhere", 9)
-    world.hb("m1", 1)
+    world.hb("m1", 2)
     assert len(world.log) == size
 
 
@@ -236,7 +236,7 @@ def test_unknown_members_and_too_many(make_world: Any) -> None:
     world.hb("m1", 0, "orders")
     assert world.hb("m2", 0, "orders").error_code == MAX_SIZE
     assert world.hb("m1", 0, "orders").error_code == 0
-    assert world.hb("m1", 1).error_code == 0
+    assert world.hb("m1", 2).error_code == 0
     assert world.hb("m2", -1).error_code == UNKNOWN_MEMBER
 
 
@@ -251,16 +251,16 @@ def test_members_choose_the_assignor_by_vote(world: Any) -> None:
 def test_a_static_member_comes_back_to_what_it_had(world: Any) -> None:
     world.hb("m1", 0, "orders", instance="i1")
     assert world.hb("m9", 0, "orders", instance="i1").error_code == UNRELEASED_INSTANCE
-    assert world.hb("m9", 1, instance="i1").error_code == FENCED_INSTANCE
-    assert world.hb("m1", 1, instance="i7").error_code == UNKNOWN_MEMBER
+    assert world.hb("m9", 2, instance="i1").error_code == FENCED_INSTANCE
+    assert world.hb("m1", 2, instance="i7").error_code == UNKNOWN_MEMBER
     left = world.hb("m1", -2, instance="i1")
     assert (left.error_code, left.member_epoch) == (0, -2)
     world.after(44_000)
     back = world.hb("m2", 0, "orders", instance="i1")
-    assert (back.member_epoch, world.told(back)) == (1, ALL)
+    assert (back.member_epoch, world.told(back)) == (2, ALL)
     assert list(world.group.consumer.members) == ["m2"]
-    assert world.group.consumer.epoch == 1, "nobody else notices"
-    assert world.hb("m1", 1, instance="i1").error_code == FENCED_INSTANCE
+    assert world.group.consumer.epoch == 2, "nobody else notices"
+    assert world.hb("m1", 2, instance="i1").error_code == FENCED_INSTANCE
     world.hb("m2", -1, instance="i1")
     assert world.state == "Empty"
 
@@ -287,14 +287,14 @@ def test_expressions_follow_the_topics(world: Any) -> None:
     world.after(1_000)
     world.add_topic("ogre", 1)
     world.add_topic("oyster", 1)
-    assert world.told(world.hb("m1", 1)) == [("other", 0), ("other", 1), ("oyster", 0)]
+    assert world.told(world.hb("m1", 2)) == [("other", 0), ("other", 1), ("oyster", 0)]
     world.after(1_000)
     world.drop_topic("other")
-    assert world.told(world.hb("m1", 2)) == [("oyster", 0)]
+    assert world.told(world.hb("m1", 3)) == [("oyster", 0)]
     assert world.group.reads("oyster")
     assert not world.group.reads("ogre")
     world.after(1_000)
-    world.hb("m1", 2, "orders", regex="", held=[("oyster", 0)])
+    world.hb("m1", 3, "orders", regex="", held=[("oyster", 0)])
     assert world.group.consumer.regexes == {}
 
 
@@ -333,41 +333,41 @@ def test_commits_are_guarded_by_the_epoch(world: Any) -> None:
     assert world.commit(5) == 0, "nobody is in"
     world.hb("m1", 0, "orders")
     assert world.commit(6) == UNKNOWN_MEMBER
-    assert world.commit(6, "m9", 1) == UNKNOWN_MEMBER
-    assert world.commit(6, "m1", 2) == STALE_EPOCH
-    assert world.commit(6, "m1", 1) == 0
-    assert world.commit(7, "m1", 1, capabilities=frozenset()) == UNSUPPORTED_VERSION
+    assert world.commit(6, "m9", 2) == UNKNOWN_MEMBER
+    assert world.commit(6, "m1", 3) == STALE_EPOCH
+    assert world.commit(6, "m1", 2) == 0
+    assert world.commit(7, "m1", 2, capabilities=frozenset()) == UNSUPPORTED_VERSION
     assert world.fetch() == 6
 
 
 def test_a_commit_under_way_while_the_epoch_grows_holds_for_what_was_held(world: Any) -> None:
     known = settle(world, "m1", "m2")
     mine, others = known["m1"][1][0][1], known["m2"][1][0][1]
-    assert known["m1"][0] == 2
-    assert world.commit(5, "m1", 1, partition=mine) == 0, "it has had it since epoch 1"
-    assert world.commit(5, "m1", 1, partition=others) == STALE_EPOCH
-    assert world.commit(5, "m2", 1, partition=others) == STALE_EPOCH, "it got it in epoch 2"
+    assert known["m1"][0] == 3
+    assert world.commit(5, "m1", 2, partition=mine) == 0, "it has had it since epoch 2"
+    assert world.commit(5, "m1", 2, partition=others) == STALE_EPOCH
+    assert world.commit(5, "m2", 2, partition=others) == STALE_EPOCH, "it got it in epoch 3"
 
 
 def test_fetches_name_a_member_or_nobody(world: Any) -> None:
     world.hb("m1", 0, "orders")
-    world.commit(6, "m1", 1)
+    world.commit(6, "m1", 2)
 
     def code(member_id: str | None, epoch: int) -> int:
         asked = OffsetFetchRequest(groups=[OffsetFetchRequestGroup("g", None, member_id, epoch)])
         return int(world.ask(asked).groups[0].error_code)
 
-    assert [code(None, -1), code("m1", 1), code("m1", 2), code("m9", 1)] == [0, 0, STALE_EPOCH, UNKNOWN_MEMBER]
+    assert [code(None, -1), code("m1", 2), code("m1", 3), code("m9", 2)] == [0, 0, STALE_EPOCH, UNKNOWN_MEMBER]
 
 
 def test_offsets_of_a_subscribed_topic_stay(make_world: Any) -> None:
     world = make_world({"offsets.retention.minutes": 1, "offsets.retention.check.interval.ms": 20_000})
     world.hb("m1", 0, "orders")
-    world.commit(6, "m1", 1)
-    world.commit(6, "m1", 1, topic="other")
+    world.commit(6, "m1", 2)
+    world.commit(6, "m1", 2, topic="other")
     for _ in range(4):
         world.after(25_000)
-        world.hb("m1", 1)
+        world.hb("m1", 2)
     assert world.group.offsets.keys() == {"orders"}
     row = OffsetDeleteRequestTopic("orders", [OffsetDeleteRequestPartition(0)])
     assert world.ask(OffsetDeleteRequest("g", [row])).topics[0].partitions[0].error_code == 86
@@ -403,16 +403,16 @@ def test_a_crash_is_not_noticed(world: Any) -> None:
     world.hb("m1", 0, "orders")
     world.hb("m2", 0, "orders")
     world.after(1_000)
-    world.hb("m2", 1)
-    world.hb("m1", 1)
+    world.hb("m2", 2)
+    world.hb("m1", 2)
     world.crash()
     assert world.state == "Reconciling"
-    first = world.hb("m1", 1, held=parts(0, 1))
-    assert first.member_epoch == 2
-    assert world.told(world.hb("m2", 2)) == parts(2, 3)
+    first = world.hb("m1", 2, held=parts(0, 1))
+    assert first.member_epoch == 3
+    assert world.told(world.hb("m2", 3)) == parts(2, 3)
     size = len(world.log)
     world.crash()
-    world.hb("m1", 2)
+    world.hb("m1", 3)
     assert len(world.log) == size
     world.after(45_000)
     assert world.state == "Empty"
@@ -425,4 +425,4 @@ def test_a_failed_append_changes_nothing(world: Any) -> None:
     assert list(world.group.consumer.members) == ["m1"]
     world.fail_next = 6
     assert world.hb("m1", -1).error_code == 16
-    assert world.hb("m1", 1).error_code == 0
+    assert world.hb("m1", 2).error_code == 0

@@ -3,7 +3,7 @@
 The coordinator assigns for them too, and their generation is their member epoch. Whatever they have to do, they learn
 by REBALANCE_IN_PROGRESS, upon which they join again:
 
-    Heartbeat   they are behind the group, have partitions to give up, or what they wait for is free
+    Heartbeat   they are behind the assignment, have partitions to give up, or what they wait for is free
     JoinGroup   says what they hold and subscribe to, and answers at once with their epoch
     SyncGroup   answers with what they may read; their own assignors are never asked
 """
@@ -36,7 +36,7 @@ from logkernel.requests.groups import (
 from ..shard import Shard
 from ..state import CONSUMER, Group
 from . import heartbeat, leaving, migrate, traces, wire
-from .progress import advance
+from .progress import advance, may_assign
 from .records import ClassicFacts, MemberFacts, Part
 from .state import LEFT_FOR_A_WHILE, ConsumerGroup, Member, MemberState
 
@@ -56,14 +56,14 @@ def on_join(
     try:
         join(shard, group, request, context, ticket)
     except CorruptMessage as error:
-        _refuse_join(shard, request, ticket, InconsistentGroupProtocol(str(error)))
+        _refuse_join(shard, ticket, InconsistentGroupProtocol(str(error)))
     except KafkaError as error:
-        _refuse_join(shard, request, ticket, error)
+        _refuse_join(shard, ticket, error)
 
 
-def _refuse_join(shard: Shard, request: JoinGroupRequest, ticket: int, error: KafkaError) -> None:
-    shard.out = Decision()
-    shard.reply(ticket, JoinGroupResponse(error_code=error.code, member_id=request.member_id))
+def _refuse_join(shard: Shard, ticket: int, error: KafkaError) -> None:
+    shard.out = Decision()  # whatever was appended by then
+    shard.reply(ticket, JoinGroupResponse(error_code=error.code))
 
 
 def join(
@@ -108,7 +108,8 @@ def _settle_join(
     replaced = [] if before is None or before.is_classic else [before.member_id]
     left = group.with_member(after)
     if replaced and all(member.is_classic for member in left.values()) and shard.settings.consumer.downgrades:
-        migrate.downgrade(shard, group_id, group, left)
+        settled = all(member.is_reconciled_to(group.epoch) for member in left.values())
+        migrate.downgrade(shard, group_id, group, left, settled=settled)
         return
     traces.arm(shard, group_id, after)
     shard.after(traces.resync_key(group_id, after.member_id), after.facts.rebalance_timeout_ms)
@@ -142,9 +143,9 @@ def on_sync(shard: Shard, group: ConsumerGroup, request: SyncGroupRequest, ticke
         name = member.classic.protocols[0][0]
         if request.protocol_type not in (None, CONSUMER) or request.protocol_name not in (None, name):
             raise InconsistentGroupProtocol("Not the protocol that the JoinGroup was answered with.")
-        if group.epoch > member.epoch and member.state is not MemberState.UNREVOKED_PARTITIONS:
+        if is_behind(shard, group, member) and member.state is not MemberState.UNREVOKED_PARTITIONS:
             expect_rejoin(shard, request.group_id, member)
-            raise RebalanceInProgress("The group has a new epoch.")
+            raise RebalanceInProgress("There is a new assignment.")
     except KafkaError as error:
         shard.reply(ticket, SyncGroupResponse(error_code=error.code))
         return
@@ -167,13 +168,21 @@ def beat(shard: Shard, group: ConsumerGroup, request: HeartbeatRequest) -> int:
     traces.arm(shard, request.group_id, member)
     waits = member.state is MemberState.UNRELEASED_PARTITIONS
     if (
-        member.epoch < group.epoch
+        is_behind(shard, group, member)
         or member.state is MemberState.UNREVOKED_PARTITIONS
         or (waits and not group.waits_for_others(member))
     ):
         expect_rejoin(shard, request.group_id, member)
         return RebalanceInProgress.code
     return 0
+
+
+def is_behind(shard: Shard, group: ConsumerGroup, member: Member) -> bool:
+    """Whether there is an assignment that it has not reached, or none but classic members could bring one about."""
+    if member.epoch < group.assignment_epoch:
+        return True
+    due = group.epoch > group.assignment_epoch and may_assign(shard, group)
+    return due and all(other.is_classic for other in group.members.values())
 
 
 def expect_rejoin(shard: Shard, group_id: str, member: Member) -> None:
@@ -186,6 +195,8 @@ def expect_rejoin(shard: Shard, group_id: str, member: Member) -> None:
 def _speaker(group: ConsumerGroup, member_id: str, instance_id: str | None, generation: int) -> Member:
     """The classic member that speaks. Raises what fences it."""
     member = _named(group, member_id, instance_id)
+    if not member.is_classic or member.epoch == LEFT_FOR_A_WHILE:
+        raise UnknownMemberId(f"Member {member_id} is not a classic member of this group.")
     if generation != member.epoch:
         raise IllegalGeneration(f"Generation {generation} is not the member epoch {member.epoch}.")
     return member
@@ -196,8 +207,8 @@ def _named(group: ConsumerGroup, member_id: str, instance_id: str | None) -> Mem
         member: Member | None = heartbeat.static_member(group, instance_id, member_id)
     else:
         member = group.members.get(member_id)
-    if member is None or not member.is_classic or member.epoch == LEFT_FOR_A_WHILE:
-        raise UnknownMemberId(f"Member {member_id} is not a classic member of this group.")
+    if member is None:
+        raise UnknownMemberId(f"Member {member_id} is not a member of this group.")
     return member
 
 
@@ -205,7 +216,7 @@ def _named(group: ConsumerGroup, member_id: str, instance_id: str | None) -> Mem
 
 
 def on_leave(shard: Shard, group: ConsumerGroup, request: LeaveGroupRequest, ticket: int) -> None:
-    """Classic members alone: consumers leave by their own heartbeat."""
+    """Members of either protocol: operators remove them by this too."""
     rows: list[MemberResponse] = []
     gone: dict[str, None] = {}
     for leaver in request.members:

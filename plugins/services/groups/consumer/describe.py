@@ -29,6 +29,8 @@ def on_describe(shard: Shard, request: ConsumerGroupDescribeRequest, context: Re
     rows = [describe(shard, group_id) for group_id in request.group_ids]
     if request.include_authorized_operations:
         for row in rows:
+            if row.error_code:
+                continue
             row.authorized_operations = ALL_OPERATIONS
     shard.answer(ticket, ConsumerGroupDescribeResponse(groups=rows))
 
@@ -63,7 +65,7 @@ def _row(shard: Shard, group: ConsumerGroup, member: Member) -> Row:
         client_host=facts.client_host,
         subscribed_topic_names=list(facts.topics),
         subscribed_topic_regex=facts.regex or "",
-        assignment=_assignment(shard, member.assigned),
+        assignment=_assignment(shard, (*member.assigned, *member.revoking)),
         target_assignment=_assignment(shard, group.targets.get(member.member_id, ())),
         member_type=CLASSIC if member.is_classic else CONSUMER,
     )

@@ -41,7 +41,7 @@ from . import leaving, migrate, traces
 from .progress import advance
 from .records import MemberFacts, Part
 from .regex import compiled
-from .state import LEFT_FOR_A_WHILE, LEFT_FOR_GOOD, ConsumerGroup, Member
+from .state import FIRST_EPOCH, LEFT_FOR_A_WHILE, LEFT_FOR_GOOD, ConsumerGroup, Member
 
 Request = ConsumerGroupHeartbeatRequest
 FEATURE = "group.version"
@@ -111,7 +111,7 @@ def beat(shard: Shard, request: Request, context: RequestContext) -> ConsumerGro
     found = owner.consumer if owner is not None else None
     if found is None and not comes:
         raise GroupIdNotFound(f"Consumer group {request.group_id} not found.")
-    group = found if found is not None else ConsumerGroup() if owner is None else migrate.upgrade(shard, owner)
+    group = found or (ConsumerGroup(epoch=FIRST_EPOCH) if owner is None else migrate.upgrade(shard, owner))
     check_room(shard, group, request.member_id, request.instance_id)
     member = who(shard, group, request)
     facts = facts_of(member, request, context)

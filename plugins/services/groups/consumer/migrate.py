@@ -3,7 +3,8 @@
     classic  ──► consumer   when the first consumer of the new protocol joins: members keep their ids, their assignments
                             become the target, the generation becomes the epochs; who waits is told to join again
     consumer ──► classic    when the last consumer of the new protocol is gone: the target becomes the assignments, the
-                            epoch becomes the generation, and a round begins at once
+                            epoch becomes the generation, and a round begins at once, unless a static
+                            member merely came back by the other protocol and all have what they shall have
 
 All of it is one batch of records, so that the log never holds half a group of each. The round that follows a
 downgrade is soft; so that it comes after a crash too, the record carries no time of its state (see
@@ -23,7 +24,7 @@ from ..state import Member as ClassicMember
 from ..timers import Key
 from . import records, traces, wire
 from .records import ClassicFacts, MemberFacts, Part
-from .state import ConsumerGroup, Member
+from .state import FIRST_EPOCH, ConsumerGroup, Member
 
 
 def unsettled_key(group_id: str) -> Key:
@@ -40,7 +41,7 @@ def upgrade(shard: Shard, owner: Group) -> ConsumerGroup:
     if owner.state is State.EMPTY:
         if owner.recorded:
             shard.append(group_key(owner.group_id), None)
-        return ConsumerGroup()
+        return ConsumerGroup(epoch=FIRST_EPOCH)
     if not settings.upgrades or owner.protocol_type != CONSUMER or len(owner.members) > settings.max_size:
         raise GroupIdNotFound(f"Group {owner.group_id} is not a consumer group.")
     try:
@@ -126,22 +127,26 @@ def ends_as_classic(shard: Shard, group: ConsumerGroup, gone: Collection[str]) -
     )
 
 
-def downgrade(shard: Shard, group_id: str, group: ConsumerGroup, left: Mapping[str, Member]) -> None:
-    """The group goes on as a classic one with these members, and begins a round."""
+def downgrade(
+    shard: Shard, group_id: str, group: ConsumerGroup, left: Mapping[str, Member], *, settled: bool = False
+) -> None:
+    """The group goes on as a classic one with these members, and begins a round unless they have what they shall."""
     traces.erase(shard, group_id, group)
     for member_id in left.keys() - group.members.keys():  # a static member under its new id
         traces.bury(shard, group_id, member_id)
     protocol = _common_protocol(left)
     rows = tuple(_as_classic(shard, group, member, protocol) for member in left.values())
     leader = next(iter(left))
-    kept = GroupMetadata(CONSUMER, group.epoch, protocol, leader, NO_TIME, rows)
+    time_ms = shard.wall_ms if settled else NO_TIME
+    kept = GroupMetadata(CONSUMER, group.epoch, protocol, leader, time_ms, rows)
     owner = shard.group(group_id)
     for member in left.values():
         owner.returning[member.member_id] = _whole(member)
         traces.disarm(shard, group_id, member.member_id)
         traces.arm(shard, group_id, member)
     shard.append_group(owner, kept)
-    shard.after(unsettled_key(group_id), 0)
+    if not settled:
+        shard.after(unsettled_key(group_id), 0)
 
 
 def _common_protocol(members: Mapping[str, Member]) -> str:

@@ -31,6 +31,8 @@ from attrs import define, evolve, field, frozen
 
 from .records import ClassicFacts, CurrentFacts, MemberFacts, Part, ResolvedRegex
 
+FIRST_EPOCH: Final = 1
+"""Of a new group, before its first member makes it grow, as in Kafka."""
 LEFT_FOR_GOOD: Final = -1
 LEFT_FOR_A_WHILE: Final = -2
 """Member epochs by which one says that it goes; a static member that means to come back says the latter."""
@@ -160,10 +162,6 @@ class ConsumerGroup:
 
     def regexes_of(self, members: Iterable[Member]) -> set[str]:
         return {member.facts.regex for member in members if member.facts.regex}
-
-    @property
-    def classic_count(self) -> int:
-        return sum(member.is_classic for member in self.members.values())
 
     def knows_classic(self, protocol: str) -> bool:
         """Whether every classic member knows a protocol."""
