@@ -244,6 +244,10 @@ class History:
         code = self.world.commit(self.next_offset, client.member_id, epoch)
         if code == 0:
             self.acknowledged = self.next_offset
+            group = self.world.group.consumer
+            if group is not None:
+                holder = group.owners.get((self.world.topics.ids["orders"], 0))
+                assert holder == client.member_id, "one committed who does not hold the partition"
         assert self.world.fetch() == (self.next_offset if code == 0 else before)
 
     def check(self) -> None:
