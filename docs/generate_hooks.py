@@ -17,6 +17,7 @@ PROVIDES = {
     "logkernel_codec": "Codec",
     "logkernel_election": "ElectionStrategy",
     "logkernel_cleanup": "CleanupPolicy",
+    "logkernel_assignor": "Assignor",
     "logkernel_transport": "Transport",
     "logkernel_coordination": "Coordination",
     "logkernel_service": "Service",

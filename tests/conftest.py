@@ -128,6 +128,21 @@ def start_broker(tmp_path: Path) -> Iterator[StartBroker]:
         broker.end()
 
 
+@pytest.fixture(scope="module")
+def start_module_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StartBroker]:
+    """As `start_broker`, for all tests of a module."""
+    started: list[Broker] = []
+
+    def start(*arguments: str, data: Path | None = None) -> Broker:
+        folder = tmp_path_factory.mktemp("broker")
+        started.append(Broker(data or folder / "data", folder / "stderr.log", arguments))
+        return started[-1].start()
+
+    yield start
+    for broker in reversed(started):
+        broker.end()
+
+
 @pytest.fixture
 def broker(start_broker: StartBroker) -> Broker:
     """A fresh broker for one test."""

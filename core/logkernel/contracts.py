@@ -6,8 +6,9 @@ that it returns is then called directly. Whatever state an object needs lives in
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Protocol, runtime_checkable
+from uuid import UUID
 
 from attrs import field
 
@@ -119,6 +120,43 @@ class CleanupPolicy(Protocol):
     """From facts to a plan; it touches nothing."""
 
     def plan(self, log: LogFacts) -> Sequence[DropBefore]: ...
+
+
+# ---------------------------------------------------------------- assignor
+
+
+@value
+class Subscriber:
+    """A member of a consumer group, as an assignor sees it."""
+
+    topics: frozenset[UUID]
+    """Ids of the existing topics that it subscribes to."""
+    assigned: frozenset[tuple[UUID, int]]
+    """(topic id, partition) that it was assigned last time; some may be gone, or not be subscribed to any more."""
+    instance_id: str | None = None
+    rack_id: str | None = None
+
+
+@value
+class GroupFacts:
+    """What an assignor may know of a group."""
+
+    members: Mapping[str, Subscriber]
+    """By member id, sorted; never empty."""
+    partitions: Mapping[UUID, int]
+    """Topic id → number of partitions, of every topic that somebody subscribes to."""
+
+
+@runtime_checkable
+class Assignor(Protocol):
+    """Decides who of a consumer group reads what (KIP-848). Pure: the same facts, the same assignment."""
+
+    name: str
+
+    def assign(self, group: GroupFacts) -> Mapping[str, Iterable[tuple[UUID, int]]]:
+        """Member id → its (topic id, partition)s; who is left out gets none. Each partition goes to one member, who
+        subscribes to its topic; what breaks that is refused. Moving little is a virtue: each move is a pause."""
+        ...
 
 
 # ---------------------------------------------------------------- coordination
@@ -308,6 +346,10 @@ class ClusterView(Protocol):
 
     def feature_level(self, name: str) -> int:
         """The finalized level of a feature, e.g. "transaction.version" (KIP-584); 0 where it is off."""
+        ...
+
+    def assignor(self, name: str) -> Assignor:
+        """The assignor that a plugin provides by that name. Raises `PluginError`."""
         ...
 
     def topic_setting(self, topic: str, name: str) -> Any:

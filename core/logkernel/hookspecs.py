@@ -19,6 +19,7 @@ from typing import Any
 import pluggy
 
 from logkernel.contracts import (
+    Assignor,
     CleanupPolicy,
     ClusterView,
     Codec,
@@ -58,6 +59,11 @@ def logkernel_election(name: str) -> ElectionStrategy | None:
 @hookspec(firstresult=True)
 def logkernel_cleanup(name: str) -> CleanupPolicy | None:
     """The cleanup policy called `name`; `cleanup.policy=compact,delete` asks for two."""
+
+
+@hookspec(firstresult=True)
+def logkernel_assignor(name: str) -> Assignor | None:
+    """The assignor called `name`, which `group.consumer.assignors` may list and members may ask for."""
 
 
 @hookspec(firstresult=True)

@@ -16,6 +16,7 @@ import pluggy
 
 from logkernel import hookspecs
 from logkernel.contracts import (
+    Assignor,
     CleanupPolicy,
     ClusterView,
     Codec,
@@ -129,6 +130,10 @@ class Kernel:
 
     def cleanup(self, name: str) -> CleanupPolicy:
         found: CleanupPolicy = self._need("cleanup policy", name, self.hook.logkernel_cleanup(name=name))
+        return found
+
+    def assignor(self, name: str) -> Assignor:
+        found: Assignor = self._need("assignor", name, self.hook.logkernel_assignor(name=name))
         return found
 
     def transport(self, name: str) -> Transport:

@@ -7,6 +7,7 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Base64;
 import java.util.Collection;
+import java.util.Collections;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -20,6 +21,7 @@ import org.apache.kafka.clients.admin.NewTopic;
 import org.apache.kafka.clients.admin.OffsetSpec;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
+import org.apache.kafka.clients.consumer.SubscriptionPattern;
 import org.apache.kafka.clients.producer.KafkaProducer;
 import org.apache.kafka.clients.producer.ProducerRecord;
 import org.apache.kafka.clients.producer.RecordMetadata;
@@ -39,6 +41,7 @@ public final class Interop {
             case "produce" -> produce(args[1], args[2], args[3]);
             case "consume" -> consume(args[1], args[2], Integer.parseInt(args[3]), Long.parseLong(args[4]));
             case "group" -> group(args[1], args[2], args[3], Integer.parseInt(args[4]));
+            case "members" -> members(args[1], args[2], args[3], args[4]);
             case "admin" -> admin(args[1], args[2]);
             default -> throw new IllegalArgumentException(args[0]);
         }
@@ -143,6 +146,54 @@ public final class Interop {
             drain(consumer, count);
             consumer.commitSync();
         }
+    }
+
+    /** Two members of a group: what each has when alone, together, and when the first is gone; `pattern` is RE2's. */
+    private static void members(String bootstrap, String topic, String name, String pattern) throws Exception {
+        Properties settings = settings(bootstrap);
+        settings.put("group.id", name);
+        settings.put("group.protocol", "consumer");
+        settings.put("auto.offset.reset", "earliest");
+        settings.put("client.rack", "r1");
+        List<KafkaConsumer<byte[], byte[]>> open = new ArrayList<>();
+        for (int number = 0; number < 2; number++) {
+            settings.put("group.instance.id", "i" + number);
+            KafkaConsumer<byte[], byte[]> consumer = consumer(settings);
+            if (pattern.isEmpty()) {
+                consumer.subscribe(List.of(topic));
+            } else {
+                consumer.subscribe(new SubscriptionPattern(pattern));
+            }
+            open.add(consumer);
+            pollUntilShared(open);
+        }
+        try (Admin admin = Admin.create(settings(bootstrap))) {
+            var group = admin.describeConsumerGroups(List.of(name)).all().get().get(name);
+            System.out.println("[\"described\", \"" + group.type() + " " + group.groupState() + " " + group.partitionAssignor()
+                + " " + group.members().size() + "\"]");
+            for (var consumer : open) {
+                consumer.commitSync();
+            }
+        }
+        open.remove(0).close();
+        pollUntilShared(open);
+        open.remove(0).close();
+    }
+
+    private static void pollUntilShared(List<KafkaConsumer<byte[], byte[]>> open) {
+        long end = System.nanoTime() + LIMIT_NANOS;
+        List<Integer> shares = List.of();
+        int steady = 0;
+        while (System.nanoTime() < end && steady < 3) {
+            shares = new ArrayList<>();
+            for (var consumer : open) {
+                consumer.poll(Duration.ofMillis(100));
+                shares.add(consumer.assignment().size());
+            }
+            Collections.sort(shares);
+            steady = shares.get(0) > 0 && shares.stream().mapToInt(share -> share).sum() == 4 ? steady + 1 : 0;
+        }
+        System.out.println("[\"shares\", \"" + shares + "\"]");
     }
 
     private static void admin(String bootstrap, String topic) throws Exception {

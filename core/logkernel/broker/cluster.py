@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from logkernel.config.groups import group_value
+from logkernel.contracts import Assignor
 
 if TYPE_CHECKING:
     from logkernel.broker.broker import Broker
@@ -62,6 +63,9 @@ class Cluster:
     def feature_level(self, name: str) -> int:
         found = self._broker.features().get(name)
         return 0 if found is None else found[2]
+
+    def assignor(self, name: str) -> Assignor:
+        return self._broker.kernel.assignor(name)
 
     def topic_id(self, topic: str) -> UUID | None:
         found = self.topics.get(topic)

@@ -101,6 +101,7 @@ _CHOOSERS = {
     "cleanup policy": ("cleanup.policy", "log.cleanup.policy"),
     "election": ("election",),
     "partitioner": ("partitioner",),
+    "assignor": ("group.consumer.assignors",),
 }
 """Kind of plugin → the settings by which one is chosen. A client's request chooses among installed plugins only."""
 

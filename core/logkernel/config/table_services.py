@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from logkernel.config.definitions import Setting
 from logkernel.config.table_topic import POSITIVE
-from logkernel.config.values import BOOLEAN, INT, LONG, SHORT, OneOf, Validator
+from logkernel.config.values import BOOLEAN, INT, LIST, LONG, SHORT, STRING, Between, Each, OneOf, Validator
+
+AT_LEAST_0 = Between(0)
+REFRESH = Between(10_000)
 
 
 class _Codec(OneOf):
@@ -32,6 +35,54 @@ ROWS: tuple[Setting, ...] = (
         "How long an empty group waits for more members before its first rebalance.",
     ),
     _row("group.max.size", INT, "2147483647", POSITIVE, "Members that a group may have."),
+    # consumer groups by the protocol of KIP-848
+    _row(
+        "group.consumer.assignors", LIST, "uniform,range", Each(OneOf("uniform", "range"), empty=False),
+        "Assignors that members may ask for; the first is for groups whose members ask for none.",
+    ),
+    _row(
+        "group.consumer.assignment.interval.ms", INT, "1000", AT_LEAST_0,
+        "Shortest time between two assignments of a group.",
+    ),
+    _row(
+        "group.consumer.min.assignment.interval.ms", INT, "0", AT_LEAST_0,
+        "Lower bound of group.consumer.assignment.interval.ms.",
+    ),
+    _row(
+        "group.consumer.max.assignment.interval.ms", INT, "15000", AT_LEAST_0,
+        "Upper bound of group.consumer.assignment.interval.ms.",
+    ),
+    _row("group.consumer.session.timeout.ms", INT, "45000", POSITIVE, "How long a member may be silent."),
+    _row(
+        "group.consumer.min.session.timeout.ms", INT, "45000", POSITIVE,
+        "Lower bound of group.consumer.session.timeout.ms.",
+    ),
+    _row(
+        "group.consumer.max.session.timeout.ms", INT, "60000", POSITIVE,
+        "Upper bound of group.consumer.session.timeout.ms.",
+    ),
+    _row(
+        "group.consumer.heartbeat.interval.ms", INT, "5000", POSITIVE,
+        "How often members are told to send heartbeats; below the session timeout.",
+    ),
+    _row(
+        "group.consumer.min.heartbeat.interval.ms", INT, "5000", POSITIVE,
+        "Lower bound of group.consumer.heartbeat.interval.ms.",
+    ),
+    _row(
+        "group.consumer.max.heartbeat.interval.ms", INT, "15000", POSITIVE,
+        "Upper bound of group.consumer.heartbeat.interval.ms.",
+    ),
+    _row("group.consumer.max.size", INT, "2147483647", POSITIVE, "Members that a group of the new protocol may have."),
+    _row(
+        "group.consumer.migration.policy", STRING, "bidirectional",
+        OneOf("bidirectional", "upgrade", "downgrade", "disabled"),
+        "Which way live groups may move between the classic and the new protocol.",
+    ),
+    _row(
+        "group.consumer.regex.refresh.interval.ms", INT, "600000", REFRESH,
+        "How often subscriptions by regular expression are looked at though no topic changed.",
+    ),
     # offsets
     _row("offset.metadata.max.bytes", INT, "4096", None, "Longest text that a commit may carry beside its offset."),
     _row("offsets.commit.timeout.ms", INT, "5000", POSITIVE, "How long a commit waits for its replicas."),

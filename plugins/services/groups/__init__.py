@@ -1,9 +1,9 @@
-"""Classic consumer groups with durable offsets, as a service.
+"""Consumer groups of both protocols with durable offsets, as a service.
 
 The parts, from the bytes up:
 
     records       the bytes of __consumer_offsets
-    state         one group: its states, their transitions, its members
+    state         one classic group: its states, their transitions, its members
     timers        deadlines as data
     shard         all groups of one partition of __consumer_offsets, and the event under way
     rebalance     from "a member came or went" to "the next generation is known"
@@ -12,16 +12,17 @@ The parts, from the bytes up:
     offsets       OffsetCommit, OffsetFetch, OffsetDelete and what ages offsets away
     transactions  TxnOffsetCommit, and offsets that wait for their transaction's end
     listing       DescribeGroups, ListGroups, DeleteGroups
+    consumer      groups by the protocol of KIP-848, and members of one protocol in groups of the other
     machine       `contracts.ServiceMachine`: dispatch, replay, timers
     service       `contracts.Service`: shards, splitting and joining of requests, FindCoordinator
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any, Final
+from collections.abc import Iterable
+from typing import Final
 
-from logkernel.contracts import Service, ServiceDeclaration, ServiceTopic
+from logkernel.contracts import ClusterView, Service, ServiceDeclaration, ServiceTopic, Settings
 from logkernel.hookspecs import hookimpl
 
 DECLARATION: Final = ServiceDeclaration(
@@ -39,12 +40,15 @@ DECLARATION: Final = ServiceDeclaration(
         "ListGroupsRequest",
         "DeleteGroupsRequest",
         "TxnOffsetCommitRequest",
+        "ConsumerGroupHeartbeatRequest",
+        "ConsumerGroupDescribeRequest",
     ),
     topic=ServiceTopic(
         name="__consumer_offsets",
         partitions_setting="offsets.topic.num.partitions",
         config={"cleanup.policy": "compact", "compression.type": "producer", "segment.bytes": "104857600"},
     ),
+    features={"group.version": (0, 1, 1)},
 )
 
 
@@ -54,7 +58,7 @@ def logkernel_services() -> Iterable[ServiceDeclaration]:
 
 
 @hookimpl
-def logkernel_service(name: str, settings: Mapping[str, Any], cluster: Any) -> Service | None:
+def logkernel_service(name: str, settings: Settings, cluster: ClusterView) -> Service | None:
     if name != "groups":
         return None
     from .service import GroupsService

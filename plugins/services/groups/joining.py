@@ -24,6 +24,7 @@ from logkernel.errors import (
 from logkernel.requests.groups import JoinGroupRequest, JoinGroupResponse
 
 from . import rebalance
+from .consumer import classic, traces
 from .records import fits
 from .shard import Shard, session_key
 from .state import Group, Member, State
@@ -39,11 +40,17 @@ def on_join(shard: Shard, request: JoinGroupRequest, context: RequestContext, ti
     if code:
         refuse(shard, request, ticket, code)
         return
-    known = request.group_id in shard.groups
-    if not known and request.member_id:
+    owner = shard.groups.get(request.group_id)
+    members = classic.takes_joins(owner)
+    if members is not None:
+        classic.on_join(shard, members, request, context, ticket)
+        return
+    if owner is None and request.member_id:
         refuse(shard, request, ticket, UnknownMemberId.code)
         return
     group = shard.group(request.group_id)
+    if group.consumer is not None:  # nobody is in: it goes on as a classic group
+        traces.erase(shard, group.group_id, group.consumer)
     join(shard, group, request, context, ticket)
     shard.tidy(group)
 

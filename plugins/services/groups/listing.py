@@ -19,11 +19,11 @@ from logkernel.requests.groups import (
     ListGroupsResponse,
 )
 
+from .consumer import traces
 from .records import group_key, offset_key
 from .shard import Shard
-from .state import Group, Member, State
+from .state import CONSUMER, Group, Member, State
 
-GROUP_TYPE: Final = "classic"
 ALL_OPERATIONS: Final = 1 << 3 | 1 << 6 | 1 << 8 | 1 << 10 | 1 << 11
 """Read, Delete, Describe, DescribeConfigs, AlterConfigs: what can be done to a group, all of it allowed."""
 
@@ -38,10 +38,11 @@ def on_describe(shard: Shard, request: DescribeGroupsRequest, context: RequestCo
 
 def describe(group: Group | None, group_id: str, context: RequestContext) -> DescribedGroup:
     """Metadata and assignments are told of a Stable group alone: in between they belong to no generation."""
-    if group is None:
+    if group is None or group.consumer is not None:
         row = DescribedGroup(group_id=group_id, group_state=State.DEAD.value)
         if "group_not_found" in context.capabilities:
-            row.error_code, row.error_message = GroupIdNotFound.code, f"Group {group_id} not found."
+            why = "not found" if group is None else "is not a classic group"
+            row.error_code, row.error_message = GroupIdNotFound.code, f"Group {group_id} {why}."
         return row
     stable = group.state is State.STABLE
     return DescribedGroup(
@@ -68,14 +69,16 @@ def on_list(shard: Shard, request: ListGroupsRequest, context: RequestContext, t
     """No filter lets all pass. Names of states and types are compared without regard to case, as Kafka does."""
     states = {name.lower() for name in request.states_filter}
     types = {name.lower() for name in request.types_filter}
-    rows: list[ListedGroup] = []
-    if not types or GROUP_TYPE in types:
-        rows = [
-            ListedGroup(group.group_id, group.protocol_type or "", group.state.value, GROUP_TYPE)
-            for group in shard.groups.values()
-            if not states or group.state.value.lower() in states
-        ]
+    rows = [
+        ListedGroup(group.group_id, _protocol_type(group), group.state_name, group.kind)
+        for group in shard.groups.values()
+        if (not types or group.kind in types) and (not states or group.state_name.lower() in states)
+    ]
     shard.answer(ticket, ListGroupsResponse(groups=rows))
+
+
+def _protocol_type(group: Group) -> str:
+    return group.protocol_type or "" if group.consumer is None else CONSUMER
 
 
 def on_delete_groups(shard: Shard, request: DeleteGroupsRequest, context: RequestContext, ticket: int) -> None:
@@ -88,10 +91,12 @@ def delete(shard: Shard, group_id: str) -> int:
     group = shard.groups.get(group_id)
     if group is None:
         return GroupIdNotFound.code
-    if group.state is not State.EMPTY:
+    if not group.is_empty:
         return NonEmptyGroup.code
     for topic, partition in group.places():
         shard.append(offset_key(group_id, topic, partition), None)
+    if group.consumer is not None:
+        traces.erase(shard, group_id, group.consumer)
     if group.recorded:
         shard.append(group_key(group_id), None)
     return 0

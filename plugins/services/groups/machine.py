@@ -5,16 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, Final
 
-from logkernel.contracts import ClusterView, Decision, RequestContext
+from logkernel.contracts import Assignor, ClusterView, Decision, RequestContext
+from logkernel.requests import consumer_groups as consumer_requests
 from logkernel.requests import groups as requests
 from logkernel.requests.transactions import TxnOffsetCommitRequest
 from logkernel.vocabulary import Record
 
 from . import joining, listing, members, offsets, rebalance, transactions
-from .records import CommittedOffset, GroupKey, OffsetKey, decode_group, decode_key, decode_offset
+from .consumer import describe, heartbeat, leaving, migrate, progress
+from .consumer import records as consumer_records
+from .consumer import replay as consumer_replay
+from .records import NO_TIME, CommittedOffset, GroupKey, OffsetKey, decode_group, decode_key, decode_offset
 from .settings import GroupSettings
 from .shard import RETENTION, Shard, sync_key
-from .state import Group
+from .state import Group, State
 from .timers import Key
 
 Handler = Callable[[Shard, Any, RequestContext, int], None]
@@ -31,6 +35,8 @@ HANDLERS: Final[Mapping[type, Handler]] = {
     requests.DescribeGroupsRequest: listing.on_describe,
     requests.ListGroupsRequest: listing.on_list,
     requests.DeleteGroupsRequest: listing.on_delete_groups,
+    consumer_requests.ConsumerGroupHeartbeatRequest: heartbeat.on_heartbeat,
+    consumer_requests.ConsumerGroupDescribeRequest: describe.on_describe,
 }
 
 
@@ -43,8 +49,15 @@ class GroupsMachine:
 
     __slots__ = ("_shard",)
 
-    def __init__(self, settings: GroupSettings, cluster: ClusterView, ids: Callable[[], str], number: int = 0) -> None:
-        self._shard = Shard(settings, cluster, ids, number)
+    def __init__(
+        self,
+        settings: GroupSettings,
+        cluster: ClusterView,
+        ids: Callable[[], str],
+        assignors: Mapping[str, Assignor],
+        number: int = 0,
+    ) -> None:
+        self._shard = Shard(settings, cluster, ids, assignors, number)
 
     @property
     def groups(self) -> Mapping[str, Group]:
@@ -70,12 +83,20 @@ class GroupsMachine:
 
     def on_topics_changed(self, topics: Collection[str], wall_ms: int, mono_ms: int) -> Decision:
         """Members of classic groups watch their topics themselves."""
-        return Decision()
+        self._shard.begin(wall_ms, mono_ms)
+        self._look_at_topics()
+        return self._shard.finish()
+
+    def _look_at_topics(self) -> None:
+        for group_id, group in self._shard.groups.items():
+            if group.consumer is not None:
+                progress.topics_changed(self._shard, group_id, group.consumer)
 
     def on_topics_deleted(self, topics: Collection[str], wall_ms: int, mono_ms: int) -> Decision:
         """Offsets of deleted topics get their tombstones."""
         self._shard.begin(wall_ms, mono_ms)
         offsets.forget_topics(self._shard, topics)
+        self._look_at_topics()
         return self._shard.finish()
 
     def replay(self, record: Record) -> None:
@@ -88,6 +109,8 @@ class GroupsMachine:
             offsets.replay(self._shard, key.group_id, key.topic, key.partition, entry)
         elif isinstance(key, GroupKey):
             self._replay_group(key.group_id, record.value)
+        elif (consumer_key := consumer_records.decode_key(record.key)) is not None:
+            consumer_replay.replay(self._shard, consumer_key, record.value)
 
     def replay_pending(self, record: Record, producer_id: int, producer_epoch: int) -> None:
         """An offset that holds once its producer's transaction is committed. Raises `CorruptMessage`."""
@@ -117,9 +140,12 @@ class GroupsMachine:
         shard = self._shard
         shard.begin(wall_ms, mono_ms)
         for group in shard.groups.values():
+            if group.consumer is not None:
+                leaving.on_loaded(shard, group.group_id, group.consumer)
             for member in group.members.values():
                 shard.alive(group, member)
-            if len(group.members) > shard.settings.max_size:
+            unsettled = group.state is State.STABLE and group.state_ms == NO_TIME
+            if unsettled or len(group.members) > shard.settings.max_size:
                 rebalance.prepare(shard, group)
         return shard.finish()
 
@@ -128,14 +154,26 @@ class GroupsMachine:
         shard = self._shard
         shard.begin(wall_ms, mono_ms)
         sweep = False
+        late: dict[str, list[str]] = {}
         while (key := shard.timers.pop(mono_ms)) is not None:
             if key == RETENTION:
                 sweep = True  # once a turn, and after all else
+            elif self._is_of_consumer(key):
+                late.setdefault(key[1], []).append(key[2])
             else:
                 self._expire(key)
+        for group_id, members_ in late.items():
+            owner = shard.groups[group_id]
+            if owner.consumer is not None:
+                leaving.on_timers(shard, group_id, owner.consumer, dict.fromkeys(members_))
         if sweep:
             offsets.sweep(shard)
         return shard.finish()
+
+    def _is_of_consumer(self, key: Key) -> bool:
+        """Whether a timer is of a member of a group by the new protocol."""
+        group = self._shard.groups.get(key[1])
+        return group is not None and group.consumer is not None and len(key) > 2
 
     def _expire(self, key: Key) -> None:
         group = self._shard.groups.get(key[1])
@@ -145,8 +183,10 @@ class GroupsMachine:
             members.on_session_timer(self._shard, group, key[2])
         elif key[0] == "join":
             rebalance.on_join_timer(self._shard, group)
-        else:
+        elif key[0] == "sync":
             rebalance.on_sync_timer(self._shard, group)
+        elif key == migrate.unsettled_key(group.group_id) and group.state is State.STABLE:
+            rebalance.prepare(self._shard, group)
 
     def next_deadline(self) -> int | None:
         return self._shard.timers.next_ms()

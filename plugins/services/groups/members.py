@@ -22,6 +22,7 @@ from logkernel.requests.groups import (
 )
 
 from . import rebalance
+from .consumer import classic
 from .shard import Shard, session_key, sync_key
 from .state import Group, Member, State
 
@@ -30,6 +31,9 @@ from .state import Group, Member, State
 
 def on_sync(shard: Shard, request: SyncGroupRequest, context: RequestContext, ticket: int) -> None:
     group = shard.groups.get(request.group_id)
+    if group is not None and group.consumer is not None:
+        classic.on_sync(shard, group.consumer, request, ticket)
+        return
     code = sync_fault_of(group, request)
     if code or group is None:
         shard.reply(ticket, SyncGroupResponse(error_code=code))
@@ -93,6 +97,8 @@ def heartbeat(shard: Shard, request: HeartbeatRequest) -> int:
     group = shard.groups.get(request.group_id)
     if group is None:
         return UnknownMemberId.code
+    if group.consumer is not None:
+        return classic.beat(shard, group.consumer, request)
     code = group.fault_of(request.member_id, request.group_instance_id)
     if code:
         return code
@@ -110,6 +116,9 @@ def on_leave(shard: Shard, request: LeaveGroupRequest, context: RequestContext, 
         shard.reply(ticket, LeaveGroupResponse(error_code=InvalidGroupId.code))
         return
     group = shard.groups.get(request.group_id)
+    if group is not None and group.consumer is not None:
+        classic.on_leave(shard, group.consumer, request, ticket)
+        return
     size = len(group.members) if group else 0
     rows = [
         MemberResponse(

@@ -47,6 +47,7 @@ from logkernel.requests.groups import (
 from logkernel.vocabulary import NO_ID
 
 from . import transactions
+from .consumer import commits, traces
 from .records import NO_TIME, CommittedOffset, encode_offset, group_key, is_metadata_too_large, offset_key
 from .shard import RETENTION, Shard
 from .state import CONSUMER, Group, State
@@ -73,7 +74,10 @@ def on_commit(shard: Shard, request: OffsetCommitRequest, context: RequestContex
             name = shard.cluster.topic_name(topic.topic_id)
         count = shard.cluster.partition_count(name) if name is not None and not fault else None
         rows = [
-            OffsetCommitResponsePartition(row.partition_index, fault or commit(shard, request, name, count, row))
+            OffsetCommitResponsePartition(
+                row.partition_index,
+                fault or fault_of_row(shard, group, request, name, row) or commit(shard, request, name, count, row),
+            )
             for row in topic.partitions
         ]
         topics.append(OffsetCommitResponseTopic(topic.name or name or "", rows, topic.topic_id))
@@ -83,6 +87,8 @@ def on_commit(shard: Shard, request: OffsetCommitRequest, context: RequestContex
 def commit_fault_of(group: Group | None, request: OffsetCommitRequest, context: RequestContext) -> int:
     """The error code for all partitions, else 0."""
     generation = request.generation_id_or_member_epoch
+    if group is not None and group.consumer is not None:
+        return commits.fault_of(group.consumer, request.member_id, request.group_instance_id, generation, context)
     if group is None:
         if generation < 0:
             return 0
@@ -97,6 +103,20 @@ def commit_fault_of(group: Group | None, request: OffsetCommitRequest, context: 
     if generation != group.generation:
         return IllegalGeneration.code
     return RebalanceInProgress.code if group.state is State.COMPLETING else 0
+
+
+def fault_of_row(
+    shard: Shard,
+    group: Group | None,
+    request: OffsetCommitRequest,
+    topic: str | None,
+    row: OffsetCommitRequestPartition,
+) -> int:
+    """The error code for one partition, which a consumer group's member must have held in its epoch; else 0."""
+    if group is None or group.consumer is None or topic is None:
+        return 0
+    epoch, topic_id = request.generation_id_or_member_epoch, shard.cluster.topic_id(topic)
+    return commits.fault_of_partition(group.consumer, request.member_id, epoch, topic_id, row.partition_index)
 
 
 def commit(
@@ -135,6 +155,10 @@ def on_fetch(shard: Shard, request: OffsetFetchRequest, context: RequestContext,
 
 def fetch(shard: Shard, asked: OffsetFetchRequestGroup, by_id: bool, stable: bool) -> OffsetFetchResponseGroup:
     group = shard.groups.get(asked.group_id)
+    if group is not None and group.consumer is not None:
+        code = commits.fetch_fault_of(group.consumer, asked.member_id, asked.member_epoch)
+        if code:
+            return OffsetFetchResponseGroup(asked.group_id, error_code=code)
     kept = group.offsets if group is not None else {}
     topics: list[OffsetFetchResponseTopics] = []
     if asked.topics is None:
@@ -205,6 +229,8 @@ def delete_fault_of(group: Group | None, group_id: str) -> int:
         return InvalidGroupId.code
     if group is None:
         return GroupIdNotFound.code
+    if group.consumer is not None:
+        return 0
     return 0 if group.state is State.EMPTY or group.protocol_type == CONSUMER else NonEmptyGroup.code
 
 
@@ -265,6 +291,9 @@ def _sweep_group(shard: Shard, group: Group, room: int) -> int:
         else:
             shard.append(offset_key(group.group_id, topic, partition), None)
             written += 1
+    if not left and written < room and group.consumer is not None and group.is_empty:
+        traces.erase(shard, group.group_id, group.consumer)
+        written += 1
     if not left and written < room and group.state is State.EMPTY and group.recorded and not group.pending:
         shard.append(group_key(group.group_id), None)
         written += 1
@@ -272,7 +301,7 @@ def _sweep_group(shard: Shard, group: Group, room: int) -> int:
 
 
 def expired(shard: Shard, group: Group, topic: str, entry: CommittedOffset) -> bool:
-    if group.protocol_type is None:
+    if group.protocol_type is None or group.consumer is not None:
         since_ms = entry.commit_ms
     elif group.state is State.EMPTY:
         since_ms = group.state_ms if group.state_ms != NO_TIME else entry.commit_ms

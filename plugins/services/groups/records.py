@@ -184,7 +184,7 @@ def _compact_string(text: str) -> bytes:
 
 def decode_key(key: bytes) -> OffsetKey | GroupKey | None:
     """What a record is about; None for kinds that are not ours. Raises `CorruptMessage`."""
-    reader = _Reader(key)
+    reader = Reader(key)
     version = reader.i16()
     if version in (0, OFFSET_KEY):
         return OffsetKey(reader.string(), reader.string(), reader.i32())
@@ -202,7 +202,7 @@ def decode_offset(value: bytes) -> CommittedOffset:
                 return CommittedOffset(offset, leader_epoch, "", commit_ms)
             if value[_USUAL.size :].startswith(_TOPIC_ID_TAG):
                 return CommittedOffset(offset, leader_epoch, "", commit_ms, NO_TIME, value[-16:])
-    reader = _Reader(value)
+    reader = Reader(value)
     version = reader.version("offset value")
     offset = reader.i64()
     leader_epoch = reader.i32() if version >= 3 else -1
@@ -217,7 +217,7 @@ def decode_offset(value: bytes) -> CommittedOffset:
 
 def decode_group(value: bytes) -> GroupMetadata:
     """Raises `CorruptMessage` for bytes that are no group value of versions 0 to 4."""
-    reader = _Reader(value)
+    reader = Reader(value)
     version = reader.version("group value")
     found = GroupMetadata(
         protocol_type=reader.string(),
@@ -231,7 +231,7 @@ def decode_group(value: bytes) -> GroupMetadata:
     return found
 
 
-def _members(reader: _Reader, version: int) -> Iterator[MemberMetadata]:
+def _members(reader: Reader, version: int) -> Iterator[MemberMetadata]:
     for _ in range(reader.count()):
         member_id = reader.string()
         instance_id = reader.nullable_string() if version >= 3 else None
@@ -252,7 +252,7 @@ def _members(reader: _Reader, version: int) -> Iterator[MemberMetadata]:
         reader.tags()
 
 
-class _Reader:
+class Reader:
     """Reads forward through one key or value; whatever would pass its end is `CorruptMessage`."""
 
     __slots__ = ("_at", "_data", "_flexible")

@@ -29,6 +29,13 @@ from logkernel.errors import (
     UnknownServerError,
     UnknownTopicOrPartition,
 )
+from logkernel.requests.consumer_groups import (
+    ConsumerGroupDescribeRequest,
+    ConsumerGroupDescribeResponse,
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+)
+from logkernel.requests.consumer_groups import DescribedGroup as DescribedConsumerGroup
 from logkernel.requests.groups import (
     Coordinator,
     DeletableGroupResult,
@@ -89,9 +96,10 @@ class GroupsService:
     def __init__(self, settings: GroupSettings, cluster: ClusterView) -> None:
         self._settings = settings
         self._cluster = cluster
+        self._assignors = {name: cluster.assignor(name) for name in settings.consumer.assignors}
 
     def machine(self, shard: int, ids: Callable[[], str]) -> GroupsMachine:
-        return GroupsMachine(self._settings, self._cluster, ids, shard)
+        return GroupsMachine(self._settings, self._cluster, ids, self._assignors, shard)
 
     # ------------------------------------------------------------ split and join
 
@@ -110,6 +118,8 @@ class GroupsService:
                 return [(shard_of(name, shards), evolve(request, groups=[name])) for name in request.groups]
             case DeleteGroupsRequest():
                 return [(shard_of(name, shards), DeleteGroupsRequest([name])) for name in request.groups_names]
+            case ConsumerGroupDescribeRequest():
+                return [(shard_of(name, shards), evolve(request, group_ids=[name])) for name in request.group_ids]
         return [(shard_of(request.group_id, shards), request)] if fits(request.group_id) else ()
 
     def join(self, request: Any, responses: Sequence[Any], context: RequestContext) -> Any:
@@ -125,6 +135,8 @@ class GroupsService:
                 return DescribeGroupsResponse([row for response in responses for row in response.groups])
             case DeleteGroupsRequest():
                 return DeleteGroupsResponse(results=[row for response in responses for row in response.results])
+            case ConsumerGroupDescribeRequest():
+                return ConsumerGroupDescribeResponse(groups=[row for found in responses for row in found.groups])
         return responses[0] if responses else self.refusal(request, InvalidGroupId.code)
 
     def _find_coordinators(self, request: FindCoordinatorRequest, context: RequestContext) -> FindCoordinatorResponse:
@@ -163,6 +175,8 @@ class GroupsService:
                 return OffsetDeleteResponse(error_code=told)
             case TxnOffsetCommitRequest():
                 return transactions.refusal(request, told)
+            case ConsumerGroupHeartbeatRequest():
+                return ConsumerGroupHeartbeatResponse(error_code=told)
         return _refuse_many(request, told)
 
 
@@ -185,6 +199,9 @@ def _refuse_many(request: Any, code: int) -> Any:
             return DescribeGroupsResponse([DescribedGroup(code, name) for name in request.groups])
         case DeleteGroupsRequest():
             return DeleteGroupsResponse(results=[DeletableGroupResult(name, code) for name in request.groups_names])
+        case ConsumerGroupDescribeRequest():
+            groups = [DescribedConsumerGroup(code, group_id=name) for name in request.group_ids]
+            return ConsumerGroupDescribeResponse(groups=groups)
         case ListGroupsRequest():
             return ListGroupsResponse(code)
         case FindCoordinatorRequest():

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from attrs import fields, frozen
+from attrs import field, fields, frozen
 
+from logkernel.contracts import Settings
 from logkernel.errors import ConfigError
+
+from .consumer.settings import ConsumerSettings
 
 NAMES: Final[Mapping[str, str]] = {
     "min_session_timeout_ms": "group.min.session.timeout.ms",
@@ -29,20 +32,21 @@ class GroupSettings:
     offset_metadata_max_bytes: int = 4_096
     retention_minutes: int = 10_080
     retention_check_interval_ms: int = 600_000
+    consumer: ConsumerSettings = field(factory=ConsumerSettings)
 
     @property
     def retention_ms(self) -> int:
         return self.retention_minutes * 60_000
 
     @classmethod
-    def read(cls, settings: Mapping[str, Any]) -> GroupSettings:
+    def read(cls, settings: Settings) -> GroupSettings:
         """From settings by Kafka's names; raises `ConfigError` for what is no whole number >= 0."""
         found: dict[str, int] = {}
-        for attribute in fields(cls):
-            name = NAMES[attribute.name]
-            value = settings.get(name, attribute.default)
-            found[attribute.name] = attribute.default if value is None else _whole(name, value)
-        return cls(**found)
+        defaults = {attribute.name: attribute.default for attribute in fields(cls)}
+        for attribute, name in NAMES.items():
+            value = settings.get(name, defaults[attribute])
+            found[attribute] = defaults[attribute] if value is None else _whole(name, value)
+        return cls(**found, consumer=ConsumerSettings.read(settings))
 
 
 def _whole(name: str, value: Any) -> int:

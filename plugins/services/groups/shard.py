@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from attrs import define, field
 
-from logkernel.contracts import ClusterView, Decision
+from logkernel.contracts import Assignor, ClusterView, Decision
 from logkernel.requests.groups import JoinGroupResponse, SyncGroupResponse
 from logkernel.vocabulary import Record
 
@@ -50,6 +50,7 @@ class Shard:
 
     __slots__ = (
         "asked",
+        "assignors",
         "cluster",
         "groups",
         "ids",
@@ -63,9 +64,18 @@ class Shard:
         "wall_ms",
     )
 
-    def __init__(self, settings: GroupSettings, cluster: ClusterView, ids: Callable[[], str], number: int) -> None:
+    def __init__(
+        self,
+        settings: GroupSettings,
+        cluster: ClusterView,
+        ids: Callable[[], str],
+        assignors: Mapping[str, Assignor],
+        number: int,
+    ) -> None:
         self.number = number
         """Which partition this is."""
+        self.assignors = assignors
+        """By name, the first for groups whose members name none."""
         self.transactions: dict[int, Transaction] = {}
         """Open transactions with pending offsets, by producer id."""
         self.asked: dict[int, Asked] = {}

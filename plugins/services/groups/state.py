@@ -28,6 +28,7 @@ from attrs import define, field
 
 from logkernel.errors import FencedInstanceId, UnknownMemberId
 
+from .consumer.state import ConsumerGroup
 from .records import CommittedOffset, GroupMetadata, MemberMetadata
 
 CONSUMER: Final = "consumer"
@@ -59,7 +60,8 @@ TRANSITIONS: Final[Mapping[tuple[State, Event], State]] = {
     (State.COMPLETING, Event.KEPT_MEMBERS): State.STABLE,  # the leader's assignment
     (State.PREPARING, Event.KEPT_NOBODY): State.EMPTY,  # the last member is gone
     (State.STABLE, Event.KEPT_MEMBERS): State.STABLE,  # a static member came back; or while loading
-    (State.EMPTY, Event.KEPT_MEMBERS): State.STABLE,  # while loading
+    (State.COMPLETING, Event.KEPT_NOBODY): State.EMPTY,  # it goes on by the new protocol
+    (State.EMPTY, Event.KEPT_MEMBERS): State.STABLE,  # while loading, or coming from the new protocol
     (State.STABLE, Event.KEPT_NOBODY): State.EMPTY,  # while loading
     (State.EMPTY, Event.KEPT_NOBODY): State.EMPTY,  # a tombstone; or while loading
     (State.EMPTY, Event.FORGOTTEN): State.DEAD,
@@ -125,6 +127,8 @@ class Group:
     """Topic → partition → offset; no topic without partitions."""
     uncommitted: dict[int, dict[tuple[str, int], CommittedOffset]] = field(factory=dict)
     """Producer id → (topic, partition) → offset that holds once the producer's transaction commits; none is empty."""
+    consumer: ConsumerGroup | None = None
+    """What the group is by the protocol of KIP-848; while it is set, nothing classic is in here but offsets."""
 
     # soft
     static: dict[str, str] = field(factory=dict)
@@ -162,8 +166,21 @@ class Group:
 
     @property
     def is_unused(self) -> bool:
-        kept = self.members or self.pending or self.offsets or self.uncommitted or self.recorded
-        return self.state is State.EMPTY and not kept
+        kept = self.members or self.pending or self.offsets or self.uncommitted or self.recorded or self.returning
+        return self.state is State.EMPTY and not kept and self.consumer is None
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nobody is in, by either protocol."""
+        return self.state is State.EMPTY and (self.consumer is None or not self.consumer.members)
+
+    @property
+    def kind(self) -> str:
+        return "classic" if self.consumer is None else "consumer"
+
+    @property
+    def state_name(self) -> str:
+        return self.state.value if self.consumer is None else self.consumer.state.value
 
     def next_generation(self) -> int:
         return self.generation + 1 if self.generation < MAX_GENERATION else 1
@@ -273,6 +290,8 @@ class Group:
 
     def reads(self, topic: str) -> bool:
         """Whether members may be reading `topic`; consumers whose subscription cannot be read may read all."""
+        if self.consumer is not None:
+            return self.consumer.reads(topic)
         if self.subscribed is None:
             return self.protocol_type == CONSUMER
         return topic in self.subscribed

@@ -33,6 +33,7 @@ from logkernel.errors import (
     OffsetMetadataTooLarge,
     ProducerFenced,
     RequestTimedOut,
+    StaleMemberEpoch,
     TransactionAbortable,
     UnknownServerError,
     UnknownTopicOrPartition,
@@ -49,6 +50,7 @@ from logkernel.requests.transactions import (
     TxnOffsetCommitResponseTopic,
 )
 
+from .consumer import commits
 from .records import CommittedOffset, OffsetKey, encode_offset, is_metadata_too_large, offset_key
 from .shard import Shard, Transaction
 from .state import Group, State
@@ -64,6 +66,8 @@ AS_PRODUCERS_KNOW: Final[Mapping[int, int]] = {
     RequestTimedOut.code: CoordinatorNotAvailable.code,
 }
 """What a transaction's coordinator answers → what a producer is told."""
+AS_COMMITTERS_KNOW: Final[Mapping[int, int]] = {StaleMemberEpoch.code: IllegalGeneration.code}
+"""What a group of KIP-848 says to a member's commit → what a producer is told."""
 
 
 @define
@@ -127,11 +131,17 @@ def _code_of(response: AddPartitionsToTxnResponse) -> int:
 
 def write(shard: Shard, request: TxnOffsetCommitRequest, ticket: int) -> None:
     """Append what may be committed, pending."""
-    fault = fault_of(shard.groups.get(request.group_id), request)
+    group = shard.groups.get(request.group_id)
+    fault = fault_of(group, request)
     topics: list[TxnOffsetCommitResponseTopic] = []
     for topic in request.topics:
         rows = [
-            TxnOffsetCommitResponsePartition(row.partition_index, fault or _append(shard, request, topic.name, row))
+            TxnOffsetCommitResponsePartition(
+                row.partition_index,
+                fault
+                or _fault_of_partition(shard, group, request, topic.name, row.partition_index)
+                or _append(shard, request, topic.name, row),
+            )
             for row in topic.partitions
         ]
         topics.append(TxnOffsetCommitResponseTopic(topic.name, rows))
@@ -161,12 +171,32 @@ def fault_of(group: Group | None, request: TxnOffsetCommitRequest) -> int:
     generation = request.generation_id
     if group is None:
         return IllegalGeneration.code if generation >= 0 else 0
+    if group.consumer is not None:
+        code = commits.fault_of(
+            group.consumer,
+            request.member_id,
+            request.group_instance_id,
+            generation,
+            RequestContext(),
+            transactional=True,
+        )
+        return AS_COMMITTERS_KNOW.get(code, code)
     if generation < 0 and group.state is State.EMPTY:
         return 0
     if generation < 0 and not request.member_id and request.group_instance_id is None:
         return 0
     code = group.fault_of(request.member_id, request.group_instance_id)
     return code or (IllegalGeneration.code if generation != group.generation else 0)
+
+
+def _fault_of_partition(
+    shard: Shard, group: Group | None, request: TxnOffsetCommitRequest, topic: str, partition: int
+) -> int:
+    if group is None or group.consumer is None:
+        return 0
+    topic_id = shard.cluster.topic_id(topic)
+    code = commits.fault_of_partition(group.consumer, request.member_id, request.generation_id, topic_id, partition)
+    return AS_COMMITTERS_KNOW.get(code, code)
 
 
 def refusal(request: TxnOffsetCommitRequest, code: int) -> TxnOffsetCommitResponse:

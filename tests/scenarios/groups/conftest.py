@@ -14,9 +14,13 @@ from uuid import UUID
 import pytest
 from attrs import define, field
 
-from logkernel.contracts import Decision, RequestContext
+from logkernel.contracts import Assignor, Decision, RequestContext
+from logkernel.plugins.assignors.range import RangeAssignor
+from logkernel.plugins.assignors.uniform import UniformAssignor
 from logkernel.plugins.services.groups import logkernel_service
 from logkernel.plugins.services.groups.state import State
+from logkernel.requests.consumer_groups import ConsumerGroupHeartbeatRequest
+from logkernel.requests.consumer_groups import TopicPartitions as HeldPartitions
 from logkernel.requests.groups import (
     HeartbeatRequest,
     JoinGroupRequest,
@@ -40,7 +44,9 @@ from logkernel.requests.transactions import (
 )
 from logkernel.vocabulary import NO_ID, Record
 
-NEWEST = frozenset({"member_id_required", "static_members", "skip_assignment", "group_not_found"})
+NEWEST = frozenset(
+    {"member_id_required", "static_members", "skip_assignment", "group_not_found", "client_member_id", "member_epochs"}
+)
 OLD = frozenset({"static_members"})
 START_WALL_MS = 1_700_000_000_000
 
@@ -51,6 +57,17 @@ class Topics:
 
     partitions: dict[str, int]
     ids: dict[str, UUID] = field(factory=dict)
+    group_version: int = 1
+    assignors: dict[str, Assignor] = field(factory=lambda: {"uniform": UniformAssignor(), "range": RangeAssignor()})
+
+    def topic_names(self) -> list[str]:
+        return sorted(self.partitions)
+
+    def assignor(self, name: str) -> Assignor:
+        return self.assignors[name]
+
+    def feature_level(self, name: str) -> int:
+        return self.group_version if name == "group.version" else 0
 
     def partition_count(self, topic: str) -> int | None:
         return self.partitions.get(topic)
@@ -81,6 +98,10 @@ class World:
         """(token, request) that the machine asks others."""
         self.mono_ms = 0
         self.wall_ms = START_WALL_MS
+        self.check_every = 1
+        """Only every so many events what is durable is compared with what the log folds to."""
+        self._events = 0
+        self._topics_made = 0
         self.fail_next = 0
         """Error code with which the next append fails."""
         self.answers: dict[int, Any] = {}
@@ -198,15 +219,22 @@ class World:
     # ------------------------------------------------------------ invariants
 
     def check(self) -> None:
+        self._events += 1
+        if self._events % self.check_every:
+            return
         fresh = self.service.machine(0, self._next_id)
         for place in range(len(self.log)):
             self.feed(fresh, place)
         assert fresh._shard.transactions == self.machine._shard.transactions
         for group_id, group in self.machine.groups.items():
-            self._check_group(group)
             kept = fresh.groups.get(group_id)
             assert group.offsets == (kept.offsets if kept else {})
             assert group.uncommitted == (kept.uncommitted if kept else {})
+            if group.consumer is not None or (kept is not None and kept.consumer is not None):
+                assert kept is not None
+                check_consumer_group(self, group, kept)
+                continue
+            self._check_group(group)
             if kept is not None and group.state in (State.EMPTY, State.STABLE):
                 assert durable(group) == durable(kept)
         assert set(fresh.groups) <= set(self.machine.groups)
@@ -238,7 +266,7 @@ class World:
 
     @property
     def state(self) -> str:
-        return self.group.state.value if self.group else "Dead"
+        return self.group.state_name if self.group else "Dead"
 
     # ------------------------------------------------------------ what clients say
 
@@ -275,6 +303,61 @@ class World:
     def leave(self, member_id: str = "", instance: str | None = None) -> int:
         request = LeaveGroupRequest(self.group_id, members=[MemberIdentity(member_id, instance)])
         return int(self.ask(request).members[0].error_code)
+
+    # ------------------------------------------------------------ what members of the new protocol say
+
+    def hb(
+        self,
+        member_id: str,
+        epoch: int,
+        *topics: str,
+        held: list[tuple[str, int]] | None = None,
+        regex: str | None = None,
+        instance: str | None = None,
+        assignor: str | None = None,
+        rebalance_ms: int = -1,
+    ) -> Any:
+        """A ConsumerGroupHeartbeat's answer; who comes (epoch 0) says all that it must. `held`: (topic, partition)s."""
+        if epoch == 0:
+            held, rebalance_ms = held or [], 60_000 if rebalance_ms < 0 else rebalance_ms
+        names = list(topics) if topics or (epoch == 0 and regex is None) else None
+        rows = None
+        if held is not None:
+            numbers: dict[str, list[int]] = {}
+            for topic, partition in held:
+                numbers.setdefault(topic, []).append(partition)
+            rows = [HeldPartitions(self.topics.ids[topic], found) for topic, found in numbers.items()]
+        request = ConsumerGroupHeartbeatRequest(
+            self.group_id, member_id, epoch, instance, None, rebalance_ms, names, regex, assignor, rows
+        )
+        return self.ask(request)
+
+    def told(self, answer: Any) -> list[tuple[str, int]] | None:
+        """The (topic, partition)s of an answer, of topics that exist; None where it has no assignment."""
+        assert answer.error_code == 0, answer.error_message
+        if answer.assignment is None:
+            return None
+        return [
+            (name, partition)
+            for row in answer.assignment.topic_partitions
+            if (name := self.topics.topic_name(row.topic_id)) is not None
+            for partition in row.partitions
+        ]
+
+    def add_topic(self, name: str, partitions: int) -> None:
+        """A topic that comes, or grows."""
+        self.topics.partitions[name] = partitions
+        self.topics.ids.setdefault(name, UUID(int=self._next_topic()))
+        self.run(self.machine.on_topics_changed([name], self.wall_ms, self.mono_ms))
+
+    def _next_topic(self) -> int:
+        self._topics_made += 1
+        return 1_000 + self._topics_made
+
+    def drop_topic(self, name: str) -> None:
+        del self.topics.partitions[name]
+        del self.topics.ids[name]
+        self.run(self.machine.on_topics_deleted([name], self.wall_ms, self.mono_ms))
 
     def commit(
         self,
@@ -314,6 +397,35 @@ class World:
         assert [self.answers.pop(ticket).error_code for ticket in tickets] == [0] * members
         assert self.state == "Stable"
         return ids, generation
+
+
+def check_consumer_group(world: World, group: Any, kept: Any) -> None:
+    """What KIP-848 demands of a group at all times, and that all of it is what the log folds to."""
+    now, then = group.consumer, kept.consumer
+    assert now is not None
+    assert then is not None
+    assert group.state is State.EMPTY, "a group is of one protocol"
+    assert not group.members
+    for name in ("epoch", "metadata_hash", "assignment_epoch", "members", "targets", "regexes", "static", "owners"):
+        assert getattr(now, name) == getattr(then, name), name
+    assert now.assignment_epoch <= now.epoch
+    assert now.static == {m.facts.instance_id: m.member_id for m in now.members.values() if m.facts.instance_id}
+    held = [part for member in now.members.values() for part in (*member.assigned, *member.revoking)]
+    assert len(held) == len(set(held)), "a partition has two owners"
+    assert set(now.owners) == set(held)
+    assert set(now.targets) <= set(now.members)
+    targets = [part for parts in now.targets.values() for part in parts]
+    assert len(targets) == len(set(targets))
+    timers = world.machine._shard.timers
+    for member in now.members.values():
+        assert ("session", group.group_id, member.member_id) in timers
+        assert member.epoch <= now.assignment_epoch
+        revokes = member.state.name == "UNREVOKED_PARTITIONS" and not member.is_classic and member.epoch >= 0
+        assert (("revoke", group.group_id, member.member_id) in timers) == revokes
+    for key in timers._due:
+        if key[0] in ("session", "revoke", "rejoin", "resync") and key[1] == group.group_id:
+            assert key[2] in now.members, f"{key} outlives its member"
+    assert set(now.regexes) == now.regexes_of(now.members.values())
 
 
 def durable(group: Any) -> Any:

@@ -274,7 +274,7 @@ def test_offsets_of_others_than_consumers_are_deleted_when_they_are_gone(world: 
 
 
 def test_records_of_other_kinds_are_passed_over(world: Any) -> None:
-    world.machine.replay(Record(b"\0\3\0\1g", b"\0\0\0\0\0\1"))
+    world.machine.replay(Record(b"\0\x0b\0\1g", b"\0\0\0\0\0\1"))
     world.machine.replay(Record(None, b"?"))
     world.machine.replay(Record(b"\0\2\0\1g", None))
     assert world.machine.groups == {}

@@ -11,9 +11,11 @@ import pytest
 from logkernel import contracts, hookspecs
 from logkernel.contracts import RequestContext
 from logkernel.errors import BY_CODE
+from logkernel.plugins.assignors.range import RangeAssignor
+from logkernel.plugins.assignors.uniform import UniformAssignor
 from logkernel.plugins.services import groups
+from logkernel.requests import consumer_groups, transactions
 from logkernel.requests import groups as requests
-from logkernel.requests import transactions
 from logkernel.requests.groups import (
     DeleteGroupsRequest,
     DescribeGroupsRequest,
@@ -41,6 +43,9 @@ class OneBroker:
         return None
 
     topic_id = topic_name = partition_count
+
+    def assignor(self, name: str) -> Any:
+        return {"uniform": UniformAssignor(), "range": RangeAssignor()}[name]
 
 
 def service(cluster: Any = None) -> contracts.Service:
@@ -132,7 +137,7 @@ def test_every_request_can_be_refused_with_every_code() -> None:
     ours = service()
     for name in groups.DECLARATION.requests:
         for code in BY_CODE:
-            family = requests if hasattr(requests, name) else transactions
+            family = next(f for f in (requests, transactions, consumer_groups) if hasattr(f, name))
             ours.refusal(getattr(family, name)(), code)
     with pytest.raises(TypeError):
         ours.refusal(object(), 1)

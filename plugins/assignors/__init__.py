@@ -1,0 +1,1 @@
+"""Assignors of consumer groups whose coordinator assigns (KIP-848), one a module."""

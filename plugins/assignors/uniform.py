@@ -1,0 +1,92 @@
+"""Every member has as many partitions as the others, give or take one, and keeps what it has as far as that allows.
+
+Where members subscribe to different topics, that cannot always be: then a partition moves as long as its owner has at
+least two more than another who subscribes to its topic.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from uuid import UUID
+
+from logkernel.contracts import Assignor, GroupFacts
+from logkernel.hookspecs import hookimpl
+
+Part = tuple[UUID, int]
+Parts = dict[str, list[Part]]
+
+
+class UniformAssignor:
+    name: str = "uniform"
+
+    def assign(self, group: GroupFacts) -> Mapping[str, Iterable[Part]]:
+        kept, free = _as_before(group)
+        if len({member.topics for member in group.members.values()}) == 1:
+            _level(kept, free)
+        else:
+            _spread(group, kept, free)
+        return kept
+
+
+def _as_before(group: GroupFacts) -> tuple[Parts, list[Part]]:
+    """What each may keep, and what nobody has."""
+    taken: set[Part] = set()
+    kept: Parts = {}
+    for name, member in group.members.items():
+        kept[name] = sorted(
+            part
+            for part in member.assigned - taken
+            if part[0] in member.topics and part[1] < group.partitions.get(part[0], 0)
+        )
+        taken.update(kept[name])
+    topics = sorted(group.partitions.items())
+    free = [(topic_id, number) for topic_id, count in topics for number in range(count)]
+    return kept, [part for part in free if part not in taken]
+
+
+def _level(kept: Parts, free: list[Part]) -> None:
+    """All subscribe to the same: whoever has most gets the odd ones, so that he need not give one up."""
+    share, more = divmod(sum(map(len, kept.values())) + len(free), len(kept))
+    ordered = sorted(kept, key=lambda name: (-len(kept[name]), name))
+    quotas = {name: share + (number < more) for number, name in enumerate(ordered)}
+    for name, quota in quotas.items():
+        free += kept[name][quota:]
+        del kept[name][quota:]
+    given = iter(free)
+    for name, quota in quotas.items():
+        kept[name] += [next(given) for _ in range(quota - len(kept[name]))]
+
+
+def _spread(group: GroupFacts, kept: Parts, free: list[Part]) -> None:
+    """Each free partition to the subscriber who has least, then moves as long as one makes it more even."""
+    readers = {
+        topic_id: [name for name, member in group.members.items() if topic_id in member.topics]
+        for topic_id in group.partitions
+    }
+    for part in sorted(free, key=lambda part: (len(readers[part[0]]), part)):
+        if readers[part[0]]:
+            kept[_least(kept, readers[part[0]])].append(part)
+    moved = True
+    while moved:  # it ends: each move makes the sum of the squares of all counts smaller
+        moved = False
+        for name in sorted(kept, key=lambda name: (-len(kept[name]), name)):
+            for part in list(kept[name]):
+                other = _least(kept, readers[part[0]])
+                if len(kept[name]) - len(kept[other]) > 1:
+                    kept[name].remove(part)
+                    kept[other].append(part)
+                    moved = True
+
+
+def _least(kept: Parts, names: Iterable[str]) -> str:
+    return min(names, key=lambda name: (len(kept[name]), name))
+
+
+@hookimpl
+def logkernel_assignor(name: str) -> Assignor | None:
+    return UniformAssignor() if name == "uniform" else None
+
+
+@hookimpl
+def logkernel_names() -> Iterable[tuple[str, str]]:
+    return [("assignor", "uniform")]

@@ -1,0 +1,240 @@
+"""Members that speak the classic protocol in a consumer group: for as long as its members are upgraded one by one.
+
+The coordinator assigns for them too, and their generation is their member epoch. Whatever they have to do, they learn
+by REBALANCE_IN_PROGRESS, upon which they join again:
+
+    Heartbeat   they are behind the assignment, have partitions to give up, or what they wait for is free
+    JoinGroup   says what they hold and subscribe to, and answers at once with their epoch
+    SyncGroup   answers with what they may read; their own assignors are never asked
+"""
+
+from __future__ import annotations
+
+from logkernel.contracts import Decision, RequestContext
+from logkernel.errors import (
+    CorruptMessage,
+    FencedInstanceId,
+    IllegalGeneration,
+    InconsistentGroupProtocol,
+    KafkaError,
+    MemberIdRequired,
+    RebalanceInProgress,
+    UnknownMemberId,
+)
+from logkernel.requests.groups import (
+    HeartbeatRequest,
+    JoinGroupRequest,
+    JoinGroupResponse,
+    LeaveGroupRequest,
+    LeaveGroupResponse,
+    MemberIdentity,
+    MemberResponse,
+    SyncGroupRequest,
+    SyncGroupResponse,
+)
+
+from ..shard import Shard
+from ..state import CONSUMER, Group
+from . import heartbeat, leaving, migrate, traces, wire
+from .progress import advance, may_assign
+from .records import ClassicFacts, MemberFacts, Part
+from .state import LEFT_FOR_A_WHILE, ConsumerGroup, Member, MemberState
+
+
+def takes_joins(owner: Group | None) -> ConsumerGroup | None:
+    """The consumer group that a JoinGroup concerns; an empty one is free to become classic."""
+    found = owner.consumer if owner is not None else None
+    return found if found is not None and found.members else None
+
+
+# ---------------------------------------------------------------- JoinGroup
+
+
+def on_join(
+    shard: Shard, group: ConsumerGroup, request: JoinGroupRequest, context: RequestContext, ticket: int
+) -> None:
+    try:
+        join(shard, group, request, context, ticket)
+    except CorruptMessage as error:
+        _refuse_join(shard, ticket, InconsistentGroupProtocol(str(error)))
+    except KafkaError as error:
+        _refuse_join(shard, ticket, error)
+
+
+def _refuse_join(shard: Shard, ticket: int, error: KafkaError) -> None:
+    shard.out = Decision()  # whatever was appended by then
+    shard.reply(ticket, JoinGroupResponse(error_code=error.code))
+
+
+def join(
+    shard: Shard, group: ConsumerGroup, request: JoinGroupRequest, context: RequestContext, ticket: int
+) -> None:
+    heartbeat.check_room(shard, group, request.member_id, request.group_instance_id)
+    protocols = tuple((row.name, bytes(row.metadata)) for row in request.protocols)
+    if request.protocol_type != CONSUMER or not any(group.knows_classic(name) for name, _ in protocols):
+        raise InconsistentGroupProtocol("Not a protocol that every member knows.")
+    subscription = wire.decode_subscription(protocols[0][1])
+    if not request.member_id and request.group_instance_id is None and "member_id_required" in context.capabilities:
+        given = f"{context.client_id or ''}-{shard.ids()}"
+        shard.reply(ticket, JoinGroupResponse(error_code=MemberIdRequired.code, member_id=given))
+        return
+    before = group.static_member(request.group_instance_id)
+    member = _who(shard, group, request, context)
+    host = context.client_host
+    facts = MemberFacts(
+        member.facts.instance_id if request.group_instance_id is None else request.group_instance_id,
+        subscription.rack_id if subscription.rack_id is not None else member.facts.rack_id,
+        context.client_id or "",
+        host if not host or host.startswith("/") else f"/{host}",
+        tuple(sorted(set(subscription.topics))),
+        None,
+        request.rebalance_timeout_ms if request.rebalance_timeout_ms >= 0 else request.session_timeout_ms,
+        member.facts.assignor,
+        ClassicFacts(request.session_timeout_ms, protocols),
+    )
+    after = advance(shard, request.group_id, group, member, facts, _held(shard, subscription))
+    _settle_join(shard, group, request.group_id, before, after)
+    answer = JoinGroupResponse(
+        generation_id=after.epoch, protocol_type=CONSUMER, protocol_name=protocols[0][0], member_id=after.member_id
+    )
+    shard.answer(ticket, answer)
+
+
+def _settle_join(
+    shard: Shard, group: ConsumerGroup, group_id: str, before: Member | None, after: Member
+) -> None:
+    """Its timers; and the end of the consumer group, where its last consumer came back as a classic member."""
+    traces.disarm(shard, group_id, after.member_id)
+    replaced = [] if before is None or before.is_classic else [before.member_id]
+    left = group.with_member(after)
+    if replaced and all(member.is_classic for member in left.values()) and shard.settings.consumer.downgrades:
+        settled = all(member.is_reconciled_to(group.epoch) for member in left.values())
+        migrate.downgrade(shard, group_id, group, left, settled=settled)
+        return
+    traces.arm(shard, group_id, after)
+    shard.after(traces.resync_key(group_id, after.member_id), after.facts.rebalance_timeout_ms)
+
+
+def _who(shard: Shard, group: ConsumerGroup, request: JoinGroupRequest, context: RequestContext) -> Member:
+    instance_id, member_id = request.group_instance_id, request.member_id
+    if instance_id is None:
+        member_id = member_id or f"{context.client_id or ''}-{shard.ids()}"
+        return group.members.get(member_id) or Member(member_id)
+    if member_id:
+        return heartbeat.static_member(group, instance_id, member_id)
+    member_id = f"{instance_id}-{shard.ids()}"
+    before = group.static_member(instance_id)
+    if before is None:
+        return Member(member_id)
+    return heartbeat.returned(shard, request.group_id, group, before, member_id)
+
+
+def _held(shard: Shard, subscription: wire.Subscription) -> frozenset[Part]:
+    rows = ((shard.cluster.topic_id(topic), partition) for topic, partition in subscription.owned)
+    return frozenset((topic_id, partition) for topic_id, partition in rows if topic_id is not None)
+
+
+# ---------------------------------------------------------------- SyncGroup, Heartbeat
+
+
+def on_sync(shard: Shard, group: ConsumerGroup, request: SyncGroupRequest, ticket: int) -> None:
+    try:
+        member = _speaker(group, request.member_id, request.group_instance_id, request.generation_id)
+        name = member.classic.protocols[0][0]
+        if request.protocol_type not in (None, CONSUMER) or request.protocol_name not in (None, name):
+            raise InconsistentGroupProtocol("Not the protocol that the JoinGroup was answered with.")
+        if is_behind(shard, group, member) and member.state is not MemberState.UNREVOKED_PARTITIONS:
+            expect_rejoin(shard, request.group_id, member)
+            raise RebalanceInProgress("There is a new assignment.")
+    except KafkaError as error:
+        shard.reply(ticket, SyncGroupResponse(error_code=error.code))
+        return
+    shard.timers.cancel(traces.resync_key(request.group_id, member.member_id))
+    traces.arm(shard, request.group_id, member)
+    answer = SyncGroupResponse(
+        assignment=migrate.assignment_bytes(shard, member, member.assigned),
+        protocol_type=request.protocol_type,
+        protocol_name=request.protocol_name,
+    )
+    shard.answer(ticket, answer)
+
+
+def beat(shard: Shard, group: ConsumerGroup, request: HeartbeatRequest) -> int:
+    """The error code."""
+    try:
+        member = _speaker(group, request.member_id, request.group_instance_id, request.generation_id)
+    except KafkaError as error:
+        return error.code
+    traces.arm(shard, request.group_id, member)
+    waits = member.state is MemberState.UNRELEASED_PARTITIONS
+    if (
+        is_behind(shard, group, member)
+        or member.state is MemberState.UNREVOKED_PARTITIONS
+        or (waits and not group.waits_for_others(member))
+    ):
+        expect_rejoin(shard, request.group_id, member)
+        return RebalanceInProgress.code
+    return 0
+
+
+def is_behind(shard: Shard, group: ConsumerGroup, member: Member) -> bool:
+    """Whether there is an assignment that it has not reached, or none but classic members could bring one about."""
+    if member.epoch < group.assignment_epoch:
+        return True
+    due = group.epoch > group.assignment_epoch and may_assign(shard, group)
+    return due and all(other.is_classic for other in group.members.values())
+
+
+def expect_rejoin(shard: Shard, group_id: str, member: Member) -> None:
+    """From when it is first told to join again, it has its rebalance timeout to do so."""
+    key = traces.rejoin_key(group_id, member.member_id)
+    if key not in shard.timers:
+        shard.after(key, member.facts.rebalance_timeout_ms)
+
+
+def _speaker(group: ConsumerGroup, member_id: str, instance_id: str | None, generation: int) -> Member:
+    """The classic member that speaks. Raises what fences it."""
+    member = _named(group, member_id, instance_id)
+    if not member.is_classic or member.epoch == LEFT_FOR_A_WHILE:
+        raise UnknownMemberId(f"Member {member_id} is not a classic member of this group.")
+    if generation != member.epoch:
+        raise IllegalGeneration(f"Generation {generation} is not the member epoch {member.epoch}.")
+    return member
+
+
+def _named(group: ConsumerGroup, member_id: str, instance_id: str | None) -> Member:
+    if instance_id is not None:
+        member: Member | None = heartbeat.static_member(group, instance_id, member_id)
+    else:
+        member = group.members.get(member_id)
+    if member is None:
+        raise UnknownMemberId(f"Member {member_id} is not a member of this group.")
+    return member
+
+
+# ---------------------------------------------------------------- LeaveGroup
+
+
+def on_leave(shard: Shard, group: ConsumerGroup, request: LeaveGroupRequest, ticket: int) -> None:
+    """Members of either protocol: operators remove them by this too."""
+    rows: list[MemberResponse] = []
+    gone: dict[str, None] = {}
+    for leaver in request.members:
+        row = MemberResponse(member_id=leaver.member_id, group_instance_id=leaver.group_instance_id)
+        try:
+            member = _leaver(group, leaver)
+            if member.member_id in gone:
+                raise UnknownMemberId("It has left by the same request.")
+            gone[member.member_id] = None
+            row.member_id = member.member_id
+        except (UnknownMemberId, FencedInstanceId) as error:
+            row.error_code = error.code
+        rows.append(row)
+    if gone:
+        leaving.remove(shard, request.group_id, group, list(gone))
+    shard.answer(ticket, LeaveGroupResponse(members=rows))
+
+
+def _leaver(group: ConsumerGroup, leaver: MemberIdentity) -> Member:
+    """An operator names a static member by its instance alone."""
+    return _named(group, leaver.member_id, leaver.group_instance_id)

@@ -1,0 +1,81 @@
+"""ConsumerGroupDescribe: what operators ask for."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from uuid import UUID
+
+from logkernel.contracts import RequestContext
+from logkernel.errors import GroupIdNotFound, InvalidGroupId
+from logkernel.requests.consumer_groups import (
+    ConsumerGroupDescribeRequest,
+    ConsumerGroupDescribeResponse,
+    DescribedGroup,
+    MemberAssignment,
+    MemberAssignmentTopicPartitions,
+)
+from logkernel.requests.consumer_groups import Member as Row
+
+from ..listing import ALL_OPERATIONS
+from ..shard import Shard
+from . import target
+from .records import Part
+from .state import ConsumerGroup, Member
+
+CLASSIC, CONSUMER = 0, 1
+
+
+def on_describe(shard: Shard, request: ConsumerGroupDescribeRequest, context: RequestContext, ticket: int) -> None:
+    rows = [describe(shard, group_id) for group_id in request.group_ids]
+    if request.include_authorized_operations:
+        for row in rows:
+            if row.error_code:
+                continue
+            row.authorized_operations = ALL_OPERATIONS
+    shard.answer(ticket, ConsumerGroupDescribeResponse(groups=rows))
+
+
+def describe(shard: Shard, group_id: str) -> DescribedGroup:
+    if not group_id:
+        return DescribedGroup(InvalidGroupId.code, group_id=group_id)
+    owner = shard.groups.get(group_id)
+    if owner is None:
+        return DescribedGroup(GroupIdNotFound.code, f"Group {group_id} not found.", group_id)
+    group = owner.consumer
+    if group is None:
+        return DescribedGroup(GroupIdNotFound.code, f"Group {group_id} is not a consumer group.", group_id)
+    return DescribedGroup(
+        group_id=group_id,
+        group_state=group.state.value,
+        group_epoch=group.epoch,
+        assignment_epoch=group.assignment_epoch,
+        assignor_name=target.assignor_for(shard, group.members).name,
+        members=[_row(shard, group, member) for member in group.members.values()],
+    )
+
+
+def _row(shard: Shard, group: ConsumerGroup, member: Member) -> Row:
+    facts = member.facts
+    return Row(
+        member_id=member.member_id,
+        instance_id=facts.instance_id,
+        rack_id=facts.rack_id,
+        member_epoch=member.epoch,
+        client_id=facts.client_id,
+        client_host=facts.client_host,
+        subscribed_topic_names=list(facts.topics),
+        subscribed_topic_regex=facts.regex or "",
+        assignment=_assignment(shard, (*member.assigned, *member.revoking)),
+        target_assignment=_assignment(shard, group.targets.get(member.member_id, ())),
+        member_type=CLASSIC if member.is_classic else CONSUMER,
+    )
+
+
+def _assignment(shard: Shard, parts: Collection[Part]) -> MemberAssignment:
+    """Of topics that still exist."""
+    topics: dict[UUID, MemberAssignmentTopicPartitions] = {}
+    for topic_id, partition in sorted(parts):
+        name = shard.cluster.topic_name(topic_id)
+        if name is not None:
+            topics.setdefault(topic_id, MemberAssignmentTopicPartitions(topic_id, name)).partitions.append(partition)
+    return MemberAssignment(list(topics.values()))

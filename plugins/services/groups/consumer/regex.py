@@ -1,0 +1,68 @@
+"""Subscriptions by regular expression: RE2's syntax, matched against whole topic names, as Kafka does.
+
+RE2 needs time in proportion to its text whatever the expression, so clients may send any; its library is
+imported when the first one comes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Final
+
+from logkernel.errors import InvalidRegularExpression
+
+from ..shard import Shard
+from . import records
+from .records import ResolvedRegex
+from .state import ConsumerGroup
+
+MAX_MEMORY_BYTES: Final = 8 << 20
+
+
+def compiled(expression: str) -> Any:
+    """Raises `InvalidRegularExpression`."""
+    import re2
+
+    options = re2.Options()
+    options.log_errors = False
+    options.max_mem = MAX_MEMORY_BYTES
+    try:
+        return re2.compile(expression, options)
+    except (re2.error, UnicodeError) as error:
+        reason = error.args[0] if error.args else error
+        text = reason.decode(errors="replace") if isinstance(reason, bytes) else str(reason)
+        raise InvalidRegularExpression(
+            f"SubscribedTopicRegex `{expression}` is not a valid regular expression: {text}."
+        ) from None
+
+
+def resolve(shard: Shard, expression: str, version: int = 1) -> ResolvedRegex:
+    """The topics that there are now of that name. Raises `InvalidRegularExpression`."""
+    pattern = compiled(expression)
+    topics = tuple(name for name in shard.cluster.topic_names() if pattern.fullmatch(name))
+    return ResolvedRegex(topics, version, shard.wall_ms)
+
+
+def refreshed(shard: Shard, group: ConsumerGroup, expressions: Iterable[str]) -> dict[str, ResolvedRegex]:
+    """Expressions that find other topics than before, and those that were looked at too long ago."""
+    found: dict[str, ResolvedRegex] = {}
+    for expression in sorted(expressions):
+        before = group.regexes.get(expression)
+        now = resolve(shard, expression, before.version + 1 if before is not None else 1)
+        if before is None or now.topics != before.topics or is_old(shard, before):
+            found[expression] = now
+    return found
+
+
+def is_old(shard: Shard, resolved: ResolvedRegex) -> bool:
+    return shard.wall_ms - resolved.resolved_ms >= shard.settings.consumer.regex_refresh_interval_ms
+
+
+def keep(shard: Shard, group_id: str, found: dict[str, ResolvedRegex]) -> None:
+    for expression, resolved in found.items():
+        shard.append(records.key(records.REGEX, group_id, expression), records.encode_regex(resolved))
+
+
+def forget(shard: Shard, group_id: str, expressions: Iterable[str]) -> None:
+    for expression in sorted(expressions):
+        shard.append(records.key(records.REGEX, group_id, expression), None)

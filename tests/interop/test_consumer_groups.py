@@ -1,0 +1,142 @@
+"""Consumer groups by the protocol of KIP-848, with librdkafka and Java, and on the way from the classic one."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import pytest
+from confluent_kafka import Consumer, ConsumerGroupState, Producer
+from confluent_kafka.admin import AdminClient
+
+pytestmark = pytest.mark.interop
+PARTITIONS = 4
+WAIT_S = 60.0
+
+
+def fill(bootstrap: str, topic: str, count: int, start: int = 0) -> None:
+    producer = Producer({"bootstrap.servers": bootstrap})
+    for number in range(start, start + count):
+        producer.produce(topic, b"%d" % number, partition=number % PARTITIONS)
+    assert producer.flush(WAIT_S) == 0
+
+
+def member(bootstrap: str, group: str, topic: str, protocol: str = "consumer", **more: str) -> Consumer:
+    settings = {"bootstrap.servers": bootstrap, "group.id": group, "auto.offset.reset": "earliest"}
+    if protocol == "classic":
+        settings["session.timeout.ms"] = "10000"
+        settings["heartbeat.interval.ms"] = "500"
+    settings |= {"group.protocol": protocol} | {name.replace("_", "."): value for name, value in more.items()}
+    consumer = Consumer(settings)
+    consumer.subscribe([topic])
+    return consumer
+
+
+def poll_until(members: list[Consumer], done: Any) -> list[int]:
+    """Poll all members in turn until `done(values so far)`; returns the values."""
+    values: list[int] = []
+    deadline = time.monotonic() + WAIT_S
+    while not done(values):
+        assert time.monotonic() < deadline, f"{len(values)} values; assigned {[m.assignment() for m in members]}"
+        for consumer in members:
+            message = consumer.poll(0.05)
+            if message is not None:
+                assert message.error() is None, message.error()
+                values.append(int(message.value()))
+    return values
+
+
+def shares(members: list[Consumer]) -> list[int]:
+    return sorted(len(consumer.assignment()) for consumer in members)
+
+
+def described(bootstrap: str, group: str) -> Any:
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    return admin.describe_consumer_groups([group])[group].result(WAIT_S)
+
+
+@pytest.fixture(scope="module")
+def quick(start_module_broker: Any) -> Any:
+    """A broker whose members beat often and have short sessions, so that a rebalance takes no long time."""
+    settings = {"min.heartbeat.interval.ms": 300, "heartbeat.interval.ms": 300}
+    settings |= {"min.session.timeout.ms": 6_000, "session.timeout.ms": 6_000}
+    words = [word for name, value in settings.items() for word in ("--set", f"group.consumer.{name}={value}")]
+    return start_module_broker(*words)
+
+
+def test_two_members_share_and_one_takes_over(quick: Any, topic: str, make_topic: Any) -> None:
+    make_topic(quick.bootstrap, topic, PARTITIONS)
+    fill(quick.bootstrap, topic, 400)
+    members = [member(quick.bootstrap, topic, topic) for _ in range(2)]
+    values = poll_until(members, lambda values: len(set(values)) == 400 and shares(members) == [2, 2])
+    assert set(values) == set(range(400))
+    for consumer in members:
+        consumer.commit(asynchronous=False)
+    seen = described(quick.bootstrap, topic)
+    assert seen.state is ConsumerGroupState.STABLE
+    assert seen.type.name == "CONSUMER"
+    assert seen.partition_assignor == "uniform"
+    assert sorted(len(row.assignment.topic_partitions) for row in seen.members) == [2, 2]
+    members.pop().close()
+    fill(quick.bootstrap, topic, 400, start=400)
+    values = poll_until(members, lambda values: len(values) == 400)
+    assert sorted(values) == list(range(400, 800))
+    assert shares(members) == [PARTITIONS]
+    members.pop().close()
+
+
+def test_a_subscription_by_expression_finds_new_topics(quick: Any, topic: str, make_topic: Any) -> None:
+    make_topic(quick.bootstrap, f"{topic}-a", PARTITIONS)
+    fill(quick.bootstrap, f"{topic}-a", 40)
+    consumer = member(quick.bootstrap, topic, f"^{topic}-.*")
+    poll_until([consumer], lambda values: len(values) == 40)
+    make_topic(quick.bootstrap, f"{topic}-b", PARTITIONS)
+    fill(quick.bootstrap, f"{topic}-b", 40, start=100)
+    values = poll_until([consumer], lambda values: len(values) == 40)
+    assert sorted(values) == list(range(100, 140))
+    consumer.close()
+
+
+def test_a_static_member_comes_back_to_what_it_had(quick: Any, topic: str, make_topic: Any) -> None:
+    make_topic(quick.bootstrap, topic, PARTITIONS)
+    members = [member(quick.bootstrap, topic, topic, group_instance_id=f"i{number}") for number in range(2)]
+    poll_until(members, lambda values: shares(members) == [2, 2])
+    had = {part.partition for part in members[1].assignment()}
+    members[1].close()
+    members[1] = member(quick.bootstrap, topic, topic, group_instance_id="i1")
+    poll_until(members, lambda values: shares(members) == [2, 2])
+    assert {part.partition for part in members[1].assignment()} == had
+    for consumer in members:
+        consumer.close()
+
+
+def test_a_live_group_goes_to_the_new_protocol_and_back(quick: Any, topic: str, make_topic: Any) -> None:
+    """Members are replaced one by one; meanwhile every record is read, and offsets go on."""
+    make_topic(quick.bootstrap, topic, PARTITIONS)
+    members = [member(quick.bootstrap, topic, topic, "classic") for _ in range(2)]
+    poll_until(members, lambda values: shares(members) == [2, 2])
+    start = 0
+    for protocol in ("consumer", "consumer", "classic", "classic"):
+        members.append(member(quick.bootstrap, topic, topic, protocol))
+        poll_until(members, lambda values: shares(members) == [1, 1, 2])
+        members.pop(0).close()
+        poll_until(members, lambda values: shares(members) == [2, 2])
+        fill(quick.bootstrap, topic, 40, start=start)
+        values = poll_until(members, lambda values, start=start: set(range(start, start + 40)) <= set(values))
+        assert min(values) >= start, "read again what was committed"
+        for consumer in members:
+            consumer.commit(asynchronous=False)
+        start += 40
+        kind = described(quick.bootstrap, topic).type.name
+        assert kind == ("CLASSIC" if start == 160 else "CONSUMER")
+    for consumer in members:
+        consumer.close()
+
+
+@pytest.mark.parametrize("by_pattern", [False, True])
+def test_java_members_share(java: Any, quick: Any, topic: str, make_topic: Any, by_pattern: bool) -> None:
+    """Static members: the first closes, and its partitions stay with its name until its session ends."""
+    make_topic(quick.bootstrap, topic, PARTITIONS)
+    rows = java.run("members", quick.bootstrap, topic, topic, f"{topic[:-2]}.*" if by_pattern else "")
+    assert rows[:3] == [["shares", "[4]"], ["shares", "[2, 2]"], ["described", "Consumer Stable uniform 2"]]
+    assert rows[3:] == [["shares", "[4]"]]
