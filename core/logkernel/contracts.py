@@ -201,6 +201,9 @@ class ServiceDeclaration:
     topic: ServiceTopic | None = None
     features: Mapping[str, tuple[int, int, int]] = field(factory=dict)
     """Feature → (lowest level, highest, level of a new cluster), e.g. {"group.version": (0, 1, 1)} (KIP-584)."""
+    extends: tuple[str, ...] = ()
+    """Requests of another service to whose answer this one adds, e.g. its own kind of group to ListGroups: it is
+    asked as well, and its `Extension.extend` makes one response of both."""
 
 
 @message
@@ -230,6 +233,7 @@ class ServiceMachine(Protocol):
     """The state of one shard. Pure: no clock, socket, file or randomness inside.
 
     The host calls from one thread, and hands in the next event only after a decision's records were replayed.
+    Services may share a topic: each machine is then told of all its records, and passes over those not its own.
     """
 
     def on_request(
@@ -295,6 +299,11 @@ class ClusterView(Protocol):
         """A setting of an existing topic, typed."""
         ...
 
+    def group_setting(self, group_id: str, name: str) -> Any:
+        """A setting of a group (e.g. "share.auto.offset.reset"), typed: its own within the broker's bounds, else
+        the broker's."""
+        ...
+
     def offsets(self, topic: str, partition: int) -> tuple[int, int, int] | None:
         """(log start, last stable offset, high watermark) of a partition led here; None elsewhere."""
         ...
@@ -324,6 +333,15 @@ class Service(Protocol):
 
     def refusal(self, request: Any, code: int) -> Any:
         """The response that says that `request` failed with protocol error `code`."""
+        ...
+
+
+@runtime_checkable
+class Extension(Protocol):
+    """What a service has besides, if its declaration says that it `extends` requests of others."""
+
+    def extend(self, request: Any, response: Any, own: Any, context: RequestContext) -> Any:
+        """One response of the owner's `response` and `own`, which `Service.join` of this service gave."""
         ...
 
 

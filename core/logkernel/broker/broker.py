@@ -18,7 +18,7 @@ from logkernel.broker.admin import Admin
 from logkernel.broker.cluster import Cluster
 from logkernel.broker.fetch_sessions import FetchSessions
 from logkernel.broker.replica import Replica
-from logkernel.broker.services import LOAD_ALL_AFTER_MS, ServiceHost
+from logkernel.broker.services import LOAD_ALL_AFTER_MS, ServiceHost, extended
 from logkernel.broker.storage import Storage
 from logkernel.broker.timers import Clock, Timers
 from logkernel.broker.upkeep import Upkeep
@@ -98,6 +98,7 @@ class Broker:
         self.upkeep = Upkeep(self)
         self._handlers: dict[str, Handler] = {}
         self._services: dict[str, ServiceHost] = {}
+        self._extensions: dict[str, list[ServiceHost]] = {}
         self._hosts: list[ServiceHost] = []
         self._soon: deque[Callable[[], None]] = deque()
         self._settling = False
@@ -130,6 +131,8 @@ class Broker:
                     f" block one of them by plugins.block"
                 )
             self._services[request] = host
+        for request in host.declared.extends:
+            self._extensions.setdefault(request, []).append(host)
         self._hosts.append(host)
 
     def topics_deleted(self, topics: list[str]) -> None:
@@ -147,6 +150,14 @@ class Broker:
             topic = host.declared.topic
             if topic is not None and topic.name == name.topic:
                 host.replay_control(name.partition, facts, records)
+
+    def state_appended(self, source: ServiceHost, shard: int, base_offset: int, records: Sequence[Record]) -> None:
+        """Records that a service appended: others that keep their state in the same topic fold them as well."""
+        topic = source.declared.topic
+        for host in self._hosts:
+            other = host.declared.topic
+            if host is not source and other is not None and topic is not None and other.name == topic.name:
+                host.replay_foreign(shard, base_offset, records)
 
     def _load_services(self) -> None:
         for host in self._hosts:
@@ -195,6 +206,9 @@ class Broker:
     def _find_handler(self, name: str) -> Handler:
         host = self._services.get(name)
         if host is not None:
+            extensions = self._extensions.get(name)
+            if extensions is not None:
+                return lambda _, request, context, answer: extended(host, extensions, request, context, answer)
             return lambda _, request, context, answer: host.handle(request, context, answer)
         try:
             module, function = HANDLERS[name].split(":")

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
+from logkernel.config.groups import group_value
+
 if TYPE_CHECKING:
     from logkernel.broker.broker import Broker
     from logkernel.controller.image import Topic
@@ -36,6 +38,11 @@ class Cluster:
     def topic_setting(self, topic: str, name: str) -> Any:
         """Raises AttributeError for a setting that topics do not have."""
         return getattr(self._broker.admin.topic_settings(topic), name.replace(".", "_"))
+
+    def group_setting(self, group_id: str, name: str) -> Any:
+        """Raises KeyError for a setting that groups do not have."""
+        broker = self._broker
+        return group_value(broker.config, broker.admin.image.group_config(group_id), name)
 
     def offsets(self, topic: str, partition: int) -> tuple[int, int, int] | None:
         replica = self._broker.replicas.get((topic, partition))

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from logkernel.contracts import (
     Answer,
     Decision,
+    Extension,
     RequestContext,
     Service,
     ServiceDeclaration,
@@ -59,7 +60,10 @@ class _Commit:
         self._decision = decision
 
     def appended(self, base_offset: int) -> None:
-        self._shard.replay(enumerate(self._decision.records, base_offset), self._decision.producer)
+        shard, records = self._shard, self._decision.records
+        shard.replay(enumerate(records, base_offset), self._decision.producer)
+        if self._decision.producer is None:
+            shard.host.broker.state_appended(shard.host, shard.number, base_offset, records)
 
     def deliver(self, outcome: Outcome) -> None:
         if outcome.error_code:
@@ -310,6 +314,11 @@ class ServiceHost:
         if shard in self._shards:
             self._shards[shard].replay_control(facts, records)
 
+    def replay_foreign(self, shard: int, base_offset: int, records: Sequence[Record]) -> None:
+        """Another service appended to the log that this one shares. A shard that is not loaded will read it."""
+        if shard in self._shards:
+            self._shards[shard].replay(enumerate(records, base_offset), None)
+
     def refuse_shard(self, shard: int, code: int) -> None:
         self.refuse([ticket for ticket, entry in self._tickets.items() if entry[2] == shard], code)
 
@@ -341,3 +350,20 @@ class _Gather:
                 self._answer(self._host.service.join(self._request, self._responses, self._context))
 
         return take
+
+
+def extended(
+    owner: ServiceHost, extensions: Sequence[ServiceHost], request: Any, context: RequestContext, answer: Answer
+) -> None:
+    """Ask the owner, then each extension in turn; the last response is the answer."""
+    if not extensions:
+        owner.handle(request, context, answer)
+        return
+    *others, last = extensions
+
+    def owned(response: Any) -> None:
+        service = last.service
+        assert isinstance(service, Extension), f"service {last.declared.name} declares `extends` but has no `extend`"
+        last.handle(request, context, lambda own: answer(service.extend(request, response, own, context)))
+
+    extended(owner, others, request, context, owned)

@@ -48,6 +48,8 @@ class Definitions:
     topic: dict[str, Setting]
     defaults: dict[str, tuple[str, ...]] = Factory(dict)
     """Broker setting → the topic settings that it is the default of."""
+    group: dict[str, Setting] = Factory(dict)
+    """Settings that one group may have of its own (KIP-848, KIP-932)."""
 
     def __attrs_post_init__(self) -> None:
         for setting in self.topic.values():
@@ -77,19 +79,20 @@ class Definitions:
                 topic[name] = Setting(name, STRING, default, None, doc, scope=TOPIC, synonyms=(name,), plugin=True)
                 own = Setting(name, STRING, default, None, f"Default of the topic setting. {doc}", plugin=True)
             broker[name] = own
-        return Definitions(broker, topic)
+        return Definitions(broker, topic, group=self.group)
 
 
 @cache
 def tables() -> Definitions:
     """The core's settings, checked for names given twice."""
-    from logkernel.config import table_broker, table_log, table_services, table_topic
+    from logkernel.config import table_broker, table_log, table_services, table_share, table_topic
 
     broker: dict[str, Setting] = {}
-    for row in (*table_broker.ROWS, *table_log.ROWS, *table_services.ROWS):
+    for row in (*table_broker.ROWS, *table_log.ROWS, *table_services.ROWS, *table_share.ROWS):
         assert row.name not in broker, row.name
         broker[row.name] = row
-    return Definitions(broker, {row.name: row for row in table_topic.ROWS})
+    topic = {row.name: row for row in table_topic.ROWS}
+    return Definitions(broker, topic, group={row.name: row for row in table_share.GROUP_ROWS})
 
 
 _CHOOSERS = {

@@ -21,6 +21,7 @@ DYNAMIC_BROKER_CONFIG = 2
 DYNAMIC_DEFAULT_BROKER_CONFIG = 3
 STATIC_BROKER_CONFIG = 4
 DEFAULT_CONFIG = 5
+GROUP_CONFIG = 8
 
 
 @message
@@ -50,6 +51,23 @@ def describe_topic(
 ) -> list[Described]:
     overrides = election.paired(overrides)
     return [_topic(config, setting, overrides) for setting in _chosen(config.definitions.topic, keys)]
+
+
+def describe_group(
+    config: BrokerConfig, overrides: Mapping[str, str], keys: Iterable[str] | None = None
+) -> list[Described]:
+    return [_group(config, setting, overrides) for setting in _chosen(config.definitions.group, keys)]
+
+
+def _group(config: BrokerConfig, setting: Setting, overrides: Mapping[str, str]) -> Described:
+    places: list[Synonym] = []
+    if setting.name in overrides:
+        places.append(Synonym(setting.name, overrides[setting.name], GROUP_CONFIG))
+    places += _behind(config, setting.synonyms)
+    if not places and setting.default is not None:
+        places.append(Synonym(setting.name, setting.default, DEFAULT_CONFIG))
+    value, source = (places[0].value, places[0].source) if places else (None, DEFAULT_CONFIG)
+    return Described(setting.name, value, source, setting.type, setting.sensitive, False, setting.doc, places)
 
 
 def _chosen(settings: Mapping[str, Setting], keys: Iterable[str] | None) -> list[Setting]:

@@ -8,15 +8,17 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from logkernel.config import election
 from logkernel.config.broker import BrokerConfig
-from logkernel.config.describe import Described, describe_broker, describe_defaults, describe_topic
+from logkernel.config.definitions import Setting
+from logkernel.config.describe import Described, describe_broker, describe_defaults, describe_group, describe_topic
+from logkernel.config.groups import validate_group
 from logkernel.config.values import LIST
 from logkernel.contracts import MetadataChange
 from logkernel.controller.effects import Effects, Outcome
-from logkernel.controller.image import ClusterImage, broker_key, topic_key
+from logkernel.controller.image import ClusterImage, broker_key, group_key, topic_key
 from logkernel.errors import InvalidConfig, InvalidRequest, KafkaError, UnknownTopicOrPartition
 from logkernel.requests.configs import (
     AlterConfigsRequest,
@@ -36,7 +38,13 @@ from logkernel.requests.configs import (
 
 TOPIC = 2
 BROKER = 4
+GROUP = 32
 SET, DELETE, APPEND, SUBTRACT = range(4)
+_SETTINGS: Final[Mapping[int, Callable[[BrokerConfig], Mapping[str, Setting]]]] = {
+    TOPIC: lambda config: config.definitions.topic,
+    BROKER: lambda config: config.definitions.broker,
+    GROUP: lambda config: config.definitions.group,
+}
 MAX_VALUE_CHARACTERS = 32_767
 """A longer value is refused: what a request sends is kept for ever."""
 
@@ -63,9 +71,9 @@ def incremental_alter_configs(
     """Set (0), delete (1), append to a list (2), subtract from a list (3); what is not named stays."""
     def merge(resource: Any, old: Mapping[str, str]) -> dict[str, str]:
         new = dict(old)
-        topic = resource.resource_type == TOPIC
+        settings = _SETTINGS[resource.resource_type](config)
         for row in sorted(resource.configs, key=lambda row: row.config_operation != DELETE):
-            _one_operation(row, new, config, topic)
+            _one_operation(row, new, settings)
         for row in resource.configs:
             if row.config_operation == SET:
                 _drop_twin(new, row.name, resource.configs)
@@ -84,7 +92,7 @@ def _drop_twin(settings: dict[str, str], name: str, rows: Sequence[IncrementalAl
 
 
 def _one_operation(
-    row: IncrementalAlterConfigsAlterableConfig, new: dict[str, str], config: BrokerConfig, topic: bool
+    row: IncrementalAlterConfigsAlterableConfig, new: dict[str, str], settings: Mapping[str, Setting]
 ) -> None:
     if row.config_operation == DELETE:
         new.pop(row.name, None)
@@ -98,18 +106,15 @@ def _one_operation(
     if row.config_operation == SET:
         new[row.name] = row.value
     elif row.config_operation in (APPEND, SUBTRACT):
-        new[row.name] = _edited(row, new.get(row.name), config, topic)
+        new[row.name] = _edited(row, new.get(row.name), settings)
     else:
         raise InvalidRequest(
             f"{row.name}: operation {row.config_operation} is not one of 0 set, 1 delete, 2 append, 3 subtract"
         )
 
 
-def _edited(
-    row: IncrementalAlterConfigsAlterableConfig, old: str | None, config: BrokerConfig, topic: bool
-) -> str:
+def _edited(row: IncrementalAlterConfigsAlterableConfig, old: str | None, settings: Mapping[str, Setting]) -> str:
     """The list with elements added or taken away; one that isn't set starts from its default."""
-    settings = config.definitions.topic if topic else config.definitions.broker
     setting = settings.get(row.name)
     if setting is not None and setting.type != LIST:
         raise InvalidConfig(f"{row.name}={row.value}: only lists take append and subtract; set the value instead")
@@ -167,6 +172,8 @@ def _alter_one(
     if resource.resource_type == TOPIC:
         gone = {name for name in new if name not in config.definitions.topic and old.get(name) == new[name]}
         config.validate_topic({name: value for name, value in new.items() if name not in gone})
+    elif resource.resource_type == GROUP:
+        validate_group(config, new)
     else:
         _check_broker({name: value for name, value in new.items() if old.get(name) != value}, config)
     if not keep or new == old:
@@ -174,7 +181,7 @@ def _alter_one(
     out.changes.append(MetadataChange("config", key, new or None))
     if resource.resource_type == TOPIC:
         out.effects.topics_configured.append(resource.resource_name)
-    else:
+    elif resource.resource_type == BROKER:
         out.effects.brokers_configured.append(resource.resource_name)
 
 
@@ -215,7 +222,11 @@ def _key(kind: int, name: str, image: ClusterImage, node_id: int) -> str:
         if name not in ("", str(node_id)) and not (name.isdigit() and int(name) in image.nodes):
             raise InvalidRequest(f"there is no broker {name!r}; name {node_id}, or '' for all brokers")
         return broker_key(name)
-    raise InvalidRequest(f"resources of type {kind} have no settings here; use 2 (topic) or 4 (broker)")
+    if kind == GROUP:
+        if not name:
+            raise InvalidRequest("a group has a name; name the group whose settings are meant")
+        return group_key(name)
+    raise InvalidRequest(f"resources of type {kind} have no settings here; use 2 (topic), 4 (broker) or 32 (group)")
 
 
 # ---------------------------------------------------------------- describe
@@ -245,6 +256,8 @@ def _described(
     _key(resource.resource_type, name, image, node_id)
     if resource.resource_type == TOPIC:
         return describe_topic(config, image.topic_config(name), keys)
+    if resource.resource_type == GROUP:
+        return describe_group(config, image.group_config(name), keys)
     if name == "":
         return describe_defaults(config, keys)
     if name != str(node_id):

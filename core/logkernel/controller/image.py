@@ -6,7 +6,7 @@
 | broker | node id | {"listeners": {name: [host, port]}, "rack": text or null} |
 | topic | name | {"id": text, "internal": bool, "partitions": [row, …]} |
 | partition | "topic:index" | row, under the key "row" |
-| config | "topic:NAME", "broker:ID", "broker:" (all brokers) | {setting: text} |
+| config | "topic:NAME", "broker:ID", "broker:" (all brokers), "group:ID" | {setting: text} |
 | producer_ids | "" | {"next": int}: every id below was given away |
 | feature | name | {"level": int}: the finalized level; without it, the level of a new cluster |
 
@@ -73,6 +73,10 @@ def topic_key(topic: str) -> str:
     return f"topic:{topic}"
 
 
+def group_key(group_id: str) -> str:
+    return f"group:{group_id}"
+
+
 def broker_key(node_id: int | str) -> str:
     """The config key of one broker, or of all by ""."""
     return f"broker:{node_id}"
@@ -113,6 +117,10 @@ class ClusterImage:
     def topic_config(self, topic: str) -> Mapping[str, str]:
         """The topic's own settings."""
         return self.configs.get(topic_key(topic), {})
+
+    def group_config(self, group_id: str) -> Mapping[str, str]:
+        """The group's own settings."""
+        return self.configs.get(group_key(group_id), {})
 
     def broker_config(self, node_id: int | str) -> Mapping[str, str]:
         """The dynamic settings of a broker, or those of all brokers by ""."""
