@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -28,7 +28,7 @@ def classes(apache_kafka: ModuleType, tmp_path_factory: pytest.TempPathFactory) 
 
 
 @pytest.fixture
-def run(apache_kafka: ModuleType, classes: Path, start_broker: Any, topic: str, make_topic: Any) -> Iterator[Run]:
+def run(apache_kafka: ModuleType, classes: Path, start_broker: Any, topic: str, make_topic: Any) -> Run:
     """Runs one command of the program against a broker that allows short locks; the group is called as the topic."""
     broker = start_broker(*SHORT_LOCKS)
     make_topic(broker.bootstrap, topic)
@@ -39,7 +39,7 @@ def run(apache_kafka: ModuleType, classes: Path, start_broker: Any, topic: str, 
         assert done.returncode == 0, done.stdout + done.stderr[-4000:]
         return [tuple(json.loads(row)) for row in done.stdout.splitlines()]
 
-    yield call
+    return call
 
 
 def fresh(*offsets: int) -> str:

@@ -161,15 +161,21 @@ def decode_value(kind: int, data: bytes) -> Value:
     """Raises `CorruptMessage`."""
     reader = Reader(data)
     reader.version("a record of a share group")
+    if kind == Kind.TARGET:
+        epoch = reader.i32()
+        time = reader.tags().get(0)
+        return TargetValue(epoch, 0 if time is None else Reader(time).i64())
+    value = _body(kind, reader)
+    reader.tags()
+    return value
+
+
+def _body(kind: int, reader: Reader) -> Value:
     if kind == Kind.MEMBER:
         rack, client_id, host = reader.compact(), reader.compact() or "", reader.compact() or ""
         return MemberValue(rack, client_id, host, tuple(name or "" for name in reader.array(reader.compact)))
     if kind == Kind.GROUP:
         return GroupValue(reader.i32(), reader.i64())
-    if kind == Kind.TARGET:
-        epoch = reader.i32()
-        time = reader.tags().get(0)
-        return TargetValue(epoch, 0 if time is None else Reader(time).i64())
     if kind == Kind.TARGET_MEMBER:
         return TargetMemberValue(_read_places(reader))
     if kind == Kind.CURRENT:
