@@ -9,19 +9,19 @@ from __future__ import annotations
 
 import logging
 import uuid
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from logkernel.contracts import (
     Answer,
+    Codec,
     Decision,
     Extension,
     RequestContext,
     Service,
     ServiceDeclaration,
-    ServiceMachine,
     TransactionalMachine,
 )
 from logkernel.errors import KafkaError, UnknownServerError
@@ -79,42 +79,16 @@ class Shard:
         self.host = host
         self.number = number
         self._timer: Timer | None = None
-        self.machine: ServiceMachine
-        self.load()
+        self.machine = host.service.machine(number, member_suffix)
+        """A fresh one: see `load`."""
 
-    def load(self) -> None:
-        """Build the machine from the log alone."""
-        self.machine = self.host.service.machine(self.number, member_suffix)
-        replica = self.host.replica(self.number)
-        if replica is not None:
-            self._replay(replica)
-        clock = self.host.broker.clock
-        self.run(self.machine.on_loaded(clock.wall_ms(), clock.mono_ms()))
-
-    def _replay(self, replica: Replica) -> None:
-        offset = replica.log.start_offset
-        codec_for = self.host.broker.kernel.codec_for
-        while True:
-            found = replica.read(offset, LOAD_CHUNK_BYTES, READ_UNCOMMITTED, min_one=True)
-            if found is None:
-                return
-            data = found.read()
-            before = offset
-            for facts in batches(data):
-                if facts.magic < 2:  # a folder of an old Kafka
-                    from logkernel.record.legacy import decode_message
-
-                    records = decode_message(data, facts, codec_for)
-                else:
-                    records = decode_batch(data, facts, codec_for, verify_crc=True)
-                if facts.is_control:
-                    self.replay_control(facts, records)
-                else:
-                    producer = (facts.producer_id, facts.producer_epoch) if facts.is_transactional else None
-                    self.replay(((record.offset, record) for record in records if record.offset >= offset), producer)
-                offset = facts.last_offset + 1
-            if offset == before:
-                return
+    def replay_batch(self, facts: BatchFacts, records: Sequence[Record]) -> None:
+        """Fold a batch as the log has it."""
+        if facts.is_control:
+            self.replay_control(facts, records)
+        else:
+            producer = (facts.producer_id, facts.producer_epoch) if facts.is_transactional else None
+            self.replay(((record.offset, record) for record in records), producer)
 
     def replay(self, records: Iterable[tuple[int, Record]], producer: tuple[int, int] | None) -> None:
         """Fold (offset, record) of one batch."""
@@ -201,7 +175,8 @@ class Shard:
             self.number,
             outcome.error_code,
         )
-        self.load()
+        self.machine = self.host.service.machine(self.number, member_suffix)
+        load([self])
         self.host.refuse_shard(self.number, outcome.error_code)
 
     def _arm(self) -> None:
@@ -260,9 +235,16 @@ class ServiceHost:
         return replica
 
     def shard(self, number: int) -> Shard:
+        """The shard, loaded; with those of other services that keep their state in the same log, to read it once."""
         shard = self._shards.get(number)
         if shard is None:
-            shard = self._shards[number] = Shard(self, number)
+            found = [host.add_shard(number) for host in self.broker.sharing(self) if number not in host._shards]
+            shard = self._shards[number]
+            load(found)
+        return shard
+
+    def add_shard(self, number: int) -> Shard:
+        shard = self._shards[number] = Shard(self, number)
         return shard
 
     def load_all(self) -> None:
@@ -350,6 +332,43 @@ class _Gather:
                 self._answer(self._host.service.join(self._request, self._responses, self._context))
 
         return take
+
+
+def load(shards: Sequence[Shard]) -> None:
+    """Build the fresh machines of shards that share one log from that log alone."""
+    host, number = shards[0].host, shards[0].number
+    replica = host.replica(number)
+    if replica is not None:
+        for facts, records in _stored(replica, host.broker.kernel.codec_for):
+            for shard in shards:
+                shard.replay_batch(facts, records)
+    clock = host.broker.clock
+    for shard in shards:
+        shard.run(shard.machine.on_loaded(clock.wall_ms(), clock.mono_ms()))
+
+
+def _stored(
+    replica: Replica, codec_for: Callable[[int], Codec]
+) -> Iterator[tuple[BatchFacts, Sequence[Record]]]:
+    """Every batch of a log with its records; of the first, those from the log's start on."""
+    offset = replica.log.start_offset
+    while True:
+        found = replica.read(offset, LOAD_CHUNK_BYTES, READ_UNCOMMITTED, min_one=True)
+        if found is None:
+            return
+        data = found.read()
+        before = offset
+        for facts in batches(data):
+            if facts.magic < 2:  # a folder of an old Kafka
+                from logkernel.record.legacy import decode_message
+
+                records = decode_message(data, facts, codec_for)
+            else:
+                records = decode_batch(data, facts, codec_for, verify_crc=True)
+            yield facts, [record for record in records if record.offset >= offset]
+            offset = facts.last_offset + 1
+        if offset == before:
+            return
 
 
 def extended(

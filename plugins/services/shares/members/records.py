@@ -40,6 +40,7 @@ class Kind(IntEnum):
 OF_MEMBER = frozenset((Kind.MEMBER, Kind.TARGET_MEMBER, Kind.CURRENT))
 OTHER_GROUPS = frozenset((2, 3, 17))
 """Key types that say that a group of another kind has this id: classic, consumer, streams."""
+_KINDS = frozenset((*OTHER_GROUPS, *Kind))
 
 
 class Key(NamedTuple):
@@ -147,13 +148,13 @@ def _topics(topics: Mapping[UUID, tuple[str, tuple[int, ...]]]) -> bytes:
 
 def decode_key(data: bytes) -> Key | None:
     """What a record is about: ours, or (with its own key type) a group of another kind. Raises `CorruptMessage`."""
-    reader = Reader(data)
-    kind = reader.i16()
-    if kind in OTHER_GROUPS:
-        return Key(kind, reader.string())
-    if not Kind.MEMBER <= kind <= Kind.STATE:
+    kind = int.from_bytes(data[:2], "big")
+    if kind not in _KINDS:  # offset commits above all: nothing more is read of them
         return None
+    reader = Reader(data[2:])
     group_id = reader.string()
+    if kind in OTHER_GROUPS:
+        return Key(kind, group_id)
     return Key(kind, group_id, reader.string() if kind in OF_MEMBER else "")
 
 
