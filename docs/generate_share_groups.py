@@ -1,4 +1,4 @@
-"""Writes docs/share-groups.md, its diagrams from the tables of the machines: `python docs/generate_share_groups.py`."""
+"""Writes docs/share-groups.md, its diagrams from the machines' tables: `python docs/generate_share_groups.py`."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ TEXT = """\
 
 Written by `docs/generate_share_groups.py`; a test fails when it is stale.
 
-A share group (KIP-932) reads topics as queues: its members share partitions, each record goes to one of them at a time,
-and is taken off by being accepted. `KafkaShareConsumer` and librdkafka's share consumer work unchanged. A new group begins
-at the latest offset; let it begin elsewhere by a setting of the group:
+A share group (KIP-932) reads topics as queues: its members share partitions, each record goes to one of them at a
+time, and is taken off by being accepted. `KafkaShareConsumer` and librdkafka's share consumer work unchanged. A new
+group begins at the latest offset; let it begin elsewhere by a setting of the group:
 
     kafka-configs.sh --bootstrap-server localhost:9092 --alter --entity-type groups --entity-name jobs \\
       --add-config share.auto.offset.reset=earliest
@@ -50,10 +50,11 @@ flowchart LR
 
 {record}
 
-A delivery that ends as AVAILABLE ends as ARCHIVED instead once the record was delivered `share.delivery.count.limit` times.
-What is ACKNOWLEDGED or ARCHIVED at the front moves the start offset; at most `share.partition.max.record.locks` records
-lie between it and the last acquired one. A member's word is written to `__share_group_state` before it is answered. That a record was
-acquired is not written: after a crash its delivery count is what it was when it was last released, timed out or acknowledged.
+A delivery that ends as AVAILABLE ends as ARCHIVED instead once the record was delivered `share.delivery.count.limit`
+times. What is ACKNOWLEDGED or ARCHIVED at the front moves the start offset; at most `share.partition.max.record.locks`
+records lie between it and the last acquired one. A member's word is written to `__share_group_state` before it is
+answered. That a record was acquired is not written: after a crash its delivery count is what it was when it was last
+released, timed out or acknowledged.
 
 ## A group
 
