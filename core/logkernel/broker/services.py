@@ -248,8 +248,9 @@ class ServiceHost:
         return shard
 
     def load_all(self) -> None:
+        """Every shard that has a log; a service that answers no requests begins with an empty one."""
         for number in range(self.shard_count):
-            if self.replica(number) is not None:
+            if self.replica(number) is not None or not self.declared.requests:
                 self.shard(number)
 
     def handle(self, request: Any, context: RequestContext, answer: Answer) -> None:
