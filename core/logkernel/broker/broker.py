@@ -204,6 +204,12 @@ class Broker:
     def features_epoch(self) -> int:
         return self.admin.image.features_epoch
 
+    def disconnected(self, listener: str, connection_id: int) -> None:
+        if self._started:
+            for host in self._hosts:
+                host.disconnected(listener, connection_id)
+            self.settle()
+
     def submit(self, request: Any, context: RequestContext, answer: Answer) -> None:
         """Answer a versionless request, now or later, exactly once."""
         name = type(request).__name__

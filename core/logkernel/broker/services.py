@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from logkernel.contracts import (
     Answer,
     Codec,
+    ConnectionMachine,
     Decision,
     Extension,
     RequestContext,
@@ -291,6 +292,14 @@ class ServiceHost:
         clock = self.broker.clock
         for shard in list(self._shards.values()):
             shard.run(shard.machine.on_topics_changed(topics, clock.wall_ms(), clock.mono_ms()))
+
+    def disconnected(self, listener: str, connection_id: int) -> None:
+        clock = self.broker.clock
+        for shard in list(self._shards.values()):
+            machine = shard.machine
+            if not isinstance(machine, ConnectionMachine):
+                return  # nor are the service's others
+            shard.run(machine.on_disconnected(listener, connection_id, clock.wall_ms(), clock.mono_ms()))
 
     def replay_control(self, shard: int, facts: BatchFacts, records: Sequence[Record]) -> None:
         """A marker was appended to a shard's log, not by its machine. A shard that is not loaded will read it."""

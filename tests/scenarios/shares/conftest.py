@@ -48,6 +48,7 @@ from logkernel.requests.share_groups import (
 from logkernel.vocabulary import FileSlice, Record
 
 TYPES = {"gap": 0, "accept": 1, "release": 2, "reject": 3, "renew": 4}
+MEMBERS = ("a", "b", "c")
 SETTINGS = (
     "offsets.topic.num.partitions=1",
     "share.coordinator.state.topic.num.partitions=1",
@@ -133,13 +134,22 @@ class World:
 
     # ------------------------------------------------------------ asking
 
+    def disconnect(self, member: str) -> None:
+        """The member's connection is gone; each member has one of its own."""
+        self.broker.disconnected("", MEMBERS.index(member) + 1)
+        self.broker.step()
+
     def submit(self, request: Any, **context: Any) -> Waiting:
         waiting = Waiting()
 
         def take(response: Any) -> None:
             waiting.response = response
 
-        self.broker.submit(request, RequestContext(client_id="c", client_host="/127.0.0.1", **context), take)
+        member = getattr(request, "member_id", None)
+        number = MEMBERS.index(member) + 1 if member in MEMBERS else 0
+        self.broker.submit(
+            request, RequestContext(client_id="c", client_host="/127.0.0.1", connection_id=number, **context), take
+        )
         self.broker.step()
         return waiting
 

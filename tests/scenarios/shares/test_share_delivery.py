@@ -125,6 +125,18 @@ def test_a_session_ends_and_what_it_holds_is_free(world: Any) -> None:
     assert world.ack("a", "1 accept", epoch=2) == "!122"
 
 
+def test_a_connection_is_gone_and_what_it_held_is_free(world: Any) -> None:
+    world.produce(2)
+    assert world.fetch("a") == "0-1:1"
+    parked, waiting = world.fetching("a", wait_ms=5000), world.fetching("b", wait_ms=5000)
+    world.disconnect("c")
+    assert waiting.got is None
+    world.disconnect("a")
+    assert waiting.got == "0-1:2"
+    assert parked.got == ""
+    assert world.fetch("a") == "!122"
+
+
 def test_a_final_fetch(world: Any) -> None:
     world.join("a")
     world.produce(1)

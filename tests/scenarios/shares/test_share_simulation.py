@@ -107,6 +107,13 @@ class Model:
             assert self.world.ack(member, "", epoch=-1) == ""
             del self.world.epochs[member]
 
+    def disconnect(self) -> None:
+        member = self.chance.choice(MEMBERS)
+        self.look()
+        self.free(member)
+        self.world.disconnect(member)
+        self.world.epochs.pop(member, None)
+
     def wait(self) -> None:
         self.world.wait(self.chance.choice((50, 400, 1000)))
 
@@ -132,6 +139,7 @@ class Model:
     def step(self) -> None:
         steps = (
             (self.produce, 20), (self.fetch, 35), (self.word, 35), (self.wait, 12), (self.close, 4),
+            (self.disconnect, 3),
             (self.crash, 2), (self.alter, 1),
         )  # fmt: skip
         (chosen,) = self.chance.choices([step for step, _ in steps], [weight for _, weight in steps])

@@ -36,7 +36,7 @@ from ..state.records import Key
 from .acks import Acks
 from .fetching import MAX_WAIT_MS, Work, inner_fetch, loading, respond, take
 from .leader import Leader, Phase
-from .sessions import FINAL, INITIAL, Holder, Sessions
+from .sessions import FINAL, INITIAL, Connection, Holder, Sessions
 
 LOCK: Final = "lock"
 WAIT: Final = "wait"
@@ -70,12 +70,12 @@ class SharePartitionsMachine:
         match request:
             case ShareFetchRequest():
                 try:
-                    self._on_fetch(request, ticket)
+                    self._on_fetch(request, ticket, (context.listener, context.connection_id))
                 except KafkaError as error:
                     self._out.answers.append((ticket, ShareFetchResponse(0, error.code, str(error))))
             case ShareAcknowledgeRequest():
                 try:
-                    self._on_acknowledge(request, ticket)
+                    self._on_acknowledge(request, ticket, (context.listener, context.connection_id))
                 except KafkaError as error:
                     self._out.answers.append((ticket, ShareAcknowledgeResponse(0, error.code, str(error))))
             case ForgetShareRequest():
@@ -133,6 +133,13 @@ class SharePartitionsMachine:
                 self._stir(leader.key)
         return self._out
 
+    def on_disconnected(self, listener: str, connection_id: int, wall_ms: int, mono_ms: int) -> Decision:
+        """What the connection's members hold is available again at once."""
+        self._begin(wall_ms, mono_ms)
+        for holder in self._sessions.on_connection((listener, connection_id)):
+            self._close(holder)
+        return self._out
+
     def next_deadline(self) -> int | None:
         return self._timers.next_ms()
 
@@ -142,7 +149,7 @@ class SharePartitionsMachine:
 
     # ------------------------------------------------------------ ShareFetch
 
-    def _on_fetch(self, request: ShareFetchRequest, ticket: int) -> None:
+    def _on_fetch(self, request: ShareFetchRequest, ticket: int, connection: Connection) -> None:
         holder = _holder(request)
         worded = any(row.acknowledgement_batches for topic in request.topics for row in topic.partitions)
         wait_ms = min(max(request.max_wait_ms, 0), MAX_WAIT_MS)
@@ -151,14 +158,14 @@ class SharePartitionsMachine:
             if worded:
                 raise InvalidRequest("a new share session has nothing to acknowledge yet")
             self._close(holder)
-            gone = self._sessions.begin(holder, self._mono_ms)
+            gone = self._sessions.begin(holder, self._mono_ms, connection)
             if gone is not None:
                 self._release(gone)
             session = self._sessions.get(holder)
         elif request.share_session_epoch == FINAL:
             session = self._sessions.get(holder)
         else:
-            session = self._sessions.go_on(holder, request.share_session_epoch, self._mono_ms)
+            session = self._sessions.go_on(holder, request.share_session_epoch, self._mono_ms, connection)
         self._works[work.number] = work
         work.acks = Acks(lambda: self._acked(work))
         touched = self._take_acks(work.acks, holder, request)
@@ -268,14 +275,14 @@ class SharePartitionsMachine:
 
     # ------------------------------------------------------------ ShareAcknowledge
 
-    def _on_acknowledge(self, request: ShareAcknowledgeRequest, ticket: int) -> None:
+    def _on_acknowledge(self, request: ShareAcknowledgeRequest, ticket: int, connection: Connection) -> None:
         holder = _holder(request)
         if request.share_session_epoch == INITIAL:
             raise InvalidShareSessionEpoch("an acknowledgement cannot begin a share session")
         if request.share_session_epoch == FINAL:
             self._sessions.get(holder)
         else:
-            self._sessions.go_on(holder, request.share_session_epoch, self._mono_ms)
+            self._sessions.go_on(holder, request.share_session_epoch, self._mono_ms, connection)
 
         def done() -> None:
             self._out.answers.append((ticket, _acknowledged(acks, self._lock_ms(holder.group_id))))

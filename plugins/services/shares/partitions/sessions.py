@@ -6,7 +6,8 @@
     as expected            SHARE_SESSION_NOT_FOUND      goes on, one epoch further (after 2**31 - 1 comes 1)
     other                  SHARE_SESSION_NOT_FOUND      INVALID_SHARE_SESSION_EPOCH
 
-Where the limit is reached, a session that was idle for two minutes makes room, else SHARE_SESSION_LIMIT_REACHED.
+It also ends with its connection. Where the limit is reached, a session that was idle for two minutes makes room, else
+SHARE_SESSION_LIMIT_REACHED.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ INITIAL: Final = 0
 FINAL: Final = -1
 MAX_EPOCH: Final = 2**31 - 1
 IDLE_MS: Final = 120_000
+Connection = tuple[str, int]
+"""Listener and number."""
 
 
 class Holder(NamedTuple):
@@ -36,6 +39,8 @@ class Session:
     epoch: int = 1
     partitions: dict[tuple[UUID, int], None] = field(factory=dict)
     used_ms: int = 0
+    connection: Connection = ("", 0)
+    """It ends with the connection that it was last used on."""
 
     def rotated(self) -> list[tuple[UUID, int]]:
         """Beginning with another partition each time, so that none starves."""
@@ -52,7 +57,7 @@ class Sessions:
     def __len__(self) -> int:
         return len(self._sessions)
 
-    def begin(self, holder: Holder, now_ms: int) -> Holder | None:
+    def begin(self, holder: Holder, now_ms: int, connection: Connection = ("", 0)) -> Holder | None:
         """A new session; returns whose had to make room. Raises `ShareSessionLimitReached`."""
         gone = None
         if holder not in self._sessions and len(self._sessions) >= self._limit:
@@ -61,10 +66,10 @@ class Sessions:
                 raise ShareSessionLimitReached(f"there are {self._limit} share sessions already")
             gone = oldest
             del self._sessions[oldest]
-        self._sessions[holder] = Session(used_ms=now_ms)
+        self._sessions[holder] = Session(used_ms=now_ms, connection=connection)
         return gone
 
-    def go_on(self, holder: Holder, epoch: int, now_ms: int) -> Session:
+    def go_on(self, holder: Holder, epoch: int, now_ms: int, connection: Connection = ("", 0)) -> Session:
         """Raises `ShareSessionNotFound`, `InvalidShareSessionEpoch`."""
         session = self._sessions.get(holder)
         if session is None:
@@ -72,7 +77,7 @@ class Sessions:
         if epoch != session.epoch:
             raise InvalidShareSessionEpoch(f"the epoch of this share session is {session.epoch}, not {epoch}")
         session.epoch = 1 if epoch == MAX_EPOCH else epoch + 1
-        session.used_ms = now_ms
+        session.used_ms, session.connection = now_ms, connection
         return session
 
     def get(self, holder: Holder) -> Session:
@@ -84,6 +89,9 @@ class Sessions:
 
     def end(self, holder: Holder) -> Session | None:
         return self._sessions.pop(holder, None)
+
+    def on_connection(self, connection: Connection) -> list[Holder]:
+        return [holder for holder, session in self._sessions.items() if session.connection == connection]
 
     def of_group(self, group_id: str) -> list[Holder]:
         return [holder for holder in self._sessions if holder.group_id == group_id]
