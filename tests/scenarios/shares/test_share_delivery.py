@@ -219,6 +219,22 @@ def test_an_unknown_topic_and_partition(world: Any) -> None:
     assert "!100" in world.fetch("b")
 
 
+def test_a_group_without_readers_is_forgotten_and_found_again(world: Any) -> None:
+    world.join("a")
+    world.produce(3)
+    assert world.fetch("a") == "0-2:1"
+    assert world.ack("a", "1 accept", epoch=-1) == ""
+    assert not leaders(world)
+    assert world.fetch("a", epoch=0) == "0-0:2 2-2:2"
+
+
+def test_a_group_that_nobody_joined_leaves_no_trace(world: Any) -> None:
+    world.produce(3)
+    world.configure(**{"share.auto.offset.reset": "latest"})
+    assert world.fetch("x") == ""
+    assert world.broker.cluster.partition_count("__share_group_state") is None
+
+
 def leaders(world: Any) -> Any:
     host = next(host for host in world.broker._hosts if host.declared.name == "share-partitions")
     return host.shard(0).machine.leaders

@@ -120,7 +120,7 @@ class Leader:
         self.partition = SharePartition(self._start if fresh else row.start_offset, known, Limits())
         self.refresh_limits()
         self.phase = Phase.READY
-        if fresh:
+        if fresh and row.state_epoch > 0:  # a group that nobody joined leaves no trace
             self._write(self.partition.start, 0, ())
         self.pump()
 
@@ -134,6 +134,11 @@ class Leader:
         told, self._queued, self._writing = self._writing + self._queued, [], []
         for one in told:
             one(code)
+
+    @property
+    def is_idle(self) -> bool:
+        """Nothing would be lost if it were forgotten."""
+        return self.phase is Phase.READY and not self._writing and not self._queued and not self.partition.is_held
 
     # ------------------------------------------------------------ writing
 

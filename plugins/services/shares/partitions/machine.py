@@ -118,6 +118,7 @@ class SharePartitionsMachine:
         if leader.phase is Phase.FAILED:
             self._drop(leader)
         self._stir(leader.key)
+        self._retire(leader)
         return self._out
 
     def on_topics_changed(self, topics: Collection[str], wall_ms: int, mono_ms: int) -> Decision:
@@ -331,15 +332,21 @@ class SharePartitionsMachine:
         if self._sessions.end(holder) is not None:
             self._release(holder)
 
+    def _retire(self, leader: Leader) -> None:
+        """Nobody reads of this group any more: what is known of it lies in share-state."""
+        if leader.is_idle and not self._sessions.of_group(leader.key.group_id):
+            self._drop(leader)
+
     def _release(self, holder: Holder) -> None:
         for work in list(self._works.values()):
             if work.holder == holder and work.reading and work.request.share_session_epoch != FINAL:
                 self._read_enough(work)
-        for leader in list(self._leaders.values()):
-            if leader.key.group_id == holder.group_id and leader.partition.release(holder.member_id):
+        for leader in [one for one in self._leaders.values() if one.key.group_id == holder.group_id]:
+            if leader.partition.release(holder.member_id):
                 leader.pump()
                 self._watch_locks(leader)
                 self._stir(leader.key)
+            self._retire(leader)
 
     def _on_forget(self, request: ForgetShareRequest, ticket: int, context: RequestContext) -> None:
         if not context.internal:

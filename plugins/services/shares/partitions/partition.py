@@ -176,8 +176,10 @@ class SharePartition:
         """When the next lock times out."""
         return min((run.due_ms for run in self._runs if run.state is State.ACQUIRED and not run.settling), default=None)
 
-    def holds(self, member: str) -> bool:
-        return any(run.member == member for run in self._runs)
+    @property
+    def is_held(self) -> bool:
+        """A member holds a record, or something waits to be written."""
+        return bool(self._queued) or any(run.state is State.ACQUIRED for run in self._runs)
 
     # ------------------------------------------------------------ acquire
 
