@@ -90,3 +90,35 @@ def test_administration(run: Run) -> None:
         ("gone", "true"),
         ("unknown", "GroupIdNotFoundException"),
     ]
+
+
+def test_the_tools_for_share_groups(apache_kafka: ModuleType, start_broker: Any, topic: str, make_topic: Any) -> None:
+    """The console consumer, and what operators type: list, describe, reset and delete."""
+    broker = start_broker()
+    make_topic(broker.bootstrap, topic)
+
+    def tool(name: str, *arguments: str, stdin: str = "") -> str:
+        command = apache_kafka.java(name, "--bootstrap-server", broker.bootstrap, *arguments)
+        done = subprocess.run(command, input=stdin, capture_output=True, text=True, timeout=90)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    def groups(*arguments: str) -> str:
+        return tool("org.apache.kafka.tools.consumer.group.ShareGroupCommand", *arguments)
+
+    tool("org.apache.kafka.tools.ConsoleProducer", "--topic", topic, stdin="one\ntwo\nthree\n")
+    entity = ["--entity-type", "groups", "--entity-name", "jobs"]
+    tool("kafka.admin.ConfigCommand", *entity, "--alter", "--add-config", "share.auto.offset.reset=earliest")
+    assert "share.auto.offset.reset=earliest" in tool("kafka.admin.ConfigCommand", *entity, "--describe")
+    wanted = ["--topic", topic, "--group", "jobs", "--max-messages", "3"]
+    assert tool("org.apache.kafka.tools.consumer.ConsoleShareConsumer", *wanted).split() == ["one", "two", "three"]
+    assert groups("--list").split() == ["jobs"]
+    assert "Empty" in groups("--describe", "--group", "jobs", "--state")
+    (row,) = [line.split() for line in groups("--describe", "--group", "jobs").splitlines() if topic in line]
+    assert row[:5] == ["jobs", topic, "0", "3", "0"]
+    groups("--reset-offsets", "--group", "jobs", "--topic", topic, "--to-earliest", "--execute")
+    (row,) = [line.split() for line in groups("--describe", "--group", "jobs").splitlines() if topic in line]
+    assert row[:5] == ["jobs", topic, "0", "0", "3"]
+    groups("--delete-offsets", "--group", "jobs", "--topic", topic)
+    groups("--delete", "--group", "jobs")
+    assert groups("--list").split() == []
