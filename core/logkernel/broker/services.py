@@ -138,9 +138,13 @@ class Shard:
         machine, broker = self.machine, self.host.broker
 
         def heard(response: Any) -> None:
-            if self.machine is machine:
-                clock = broker.clock
+            if self.machine is not machine:
+                return
+            clock = broker.clock
+            try:
                 self.run(machine.on_response(token, response, clock.wall_ms(), clock.mono_ms()))
+            except Exception:  # it must not end the event of somebody else, in whose course it came
+                log.exception("service failed: service=%s answer=%s", self.host.declared.name, type(response).__name__)
 
         context = RequestContext(client_id=f"service-{self.host.declared.name}", internal=True)
         broker.soon(lambda: broker.submit(request, context, lambda response: broker.soon(lambda: heard(response))))

@@ -16,7 +16,7 @@ from uuid import UUID
 
 from attrs import define, field
 
-from logkernel.errors import OffsetOutOfRange
+from logkernel.errors import KafkaError, KafkaStorageError, OffsetOutOfRange
 from logkernel.requests import data
 from logkernel.requests.share_groups import (
     AcquiredRecords,
@@ -109,7 +109,12 @@ def take(work: Work, response: data.FetchResponse, leaders: dict[Key, Leader], n
             continue
         came = True
         if left > 0:
-            count = _acquire(work, key, leaders[key], row, offset, left, now_ms)
+            try:
+                count = _acquire(work, key, leaders[key], row, offset, left, now_ms)
+            except KafkaError as error:
+                work.row(key).error_code, work.row(key).error_message = error.code, str(error)
+                found = True
+                continue
             left -= count
             found = found or bool(count)
     return found, came
@@ -123,7 +128,11 @@ def _caught_up(leader: Leader, code: int, offset: int) -> bool:
 def _acquire(
     work: Work, key: Key, leader: Leader, fetched: data.PartitionData, offset: int, left: int, now_ms: int
 ) -> int:
-    batches = read(fetched.records, fetched.aborted_transactions or ())
+    """How many records. Raises `CorruptMessage`, `KafkaStorageError` where the log cannot be read."""
+    try:
+        batches = read(fetched.records, fetched.aborted_transactions or ())
+    except OSError as error:
+        raise KafkaStorageError(f"{leader.topic}-{key.partition}: {error}") from error
     request = work.request
     leader.refresh_limits()
     given = leader.partition.acquire(
