@@ -59,11 +59,11 @@ from logkernel.requests.groups import (
     SyncGroupRequest,
     SyncGroupResponse,
 )
+from logkernel.requests.sharding import shard_of
 
 from .machine import GroupsMachine
 from .records import fits
 from .settings import GroupSettings
-from .sharding import shard_of
 
 GROUP, TRANSACTION = 0, 1
 """Key types of FindCoordinator."""

@@ -24,7 +24,7 @@ from logkernel.plugins.services.groups.records import (
     group_key,
     offset_key,
 )
-from logkernel.plugins.services.groups.sharding import java_hash, shard_of
+from logkernel.requests.sharding import java_hash, shard_of
 
 GOLDEN = {
     "offset key": "0001000367c3a900066f726465727300000007",

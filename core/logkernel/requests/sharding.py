@@ -1,4 +1,5 @@
-"""Which partition of __consumer_offsets keeps a group: a fact that every Kafka broker and tool relies on."""
+"""Which partition of an internal topic keeps a group or a transactional id: a fact that every Kafka broker and
+tool relies on, and that services ask of one another's topics."""
 
 from __future__ import annotations
 
@@ -16,7 +17,8 @@ def java_hash(text: str) -> int:
 
 
 @lru_cache(maxsize=4096)
-def shard_of(group_id: str, shards: int) -> int:
-    """The shard of a group, in `range(shards)`; -2**31 has no positive twin in 32 bits and counts as 0."""
-    value = java_hash(group_id)
+def shard_of(name: str, shards: int) -> int:
+    """The shard of a group or transactional id, in `range(shards)`; -2**31 has no positive twin in 32 bits and
+    counts as 0."""
+    value = java_hash(name)
     return 0 if value == -(2**31) else abs(value) % shards
