@@ -23,6 +23,7 @@ from logkernel.contracts import (
     RequestContext,
     Service,
     ServiceDeclaration,
+    ServiceMachine,
     TransactionalMachine,
 )
 from logkernel.errors import KafkaError, UnknownServerError
@@ -80,8 +81,12 @@ class Shard:
         self.host = host
         self.number = number
         self._timer: Timer | None = None
-        self.machine = host.service.machine(number, member_suffix)
-        """A fresh one: see `load`."""
+        self.machine: ServiceMachine
+        self.renew()
+
+    def renew(self) -> None:
+        """Begin with a fresh machine, which `load` then brings up to the log's end."""
+        self.machine = self.host.service.machine(self.number, member_suffix)
 
     def replay_batch(self, facts: BatchFacts, records: Sequence[Record]) -> None:
         """Fold a batch as the log has it."""
@@ -180,7 +185,7 @@ class Shard:
             self.number,
             outcome.error_code,
         )
-        self.machine = self.host.service.machine(self.number, member_suffix)
+        self.renew()
         load([self])
         self.host.refuse_shard(self.number, outcome.error_code)
 

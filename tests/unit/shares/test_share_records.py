@@ -14,12 +14,12 @@ from uuid import UUID
 import pytest
 
 from logkernel.errors import CorruptMessage, InvalidRequest
-from logkernel.plugins.services.groups.sharding import shard_of
 from logkernel.plugins.services.shares.members import records as members
 from logkernel.plugins.services.shares.members.records import Kind
 from logkernel.plugins.services.shares.state import records as state
 from logkernel.plugins.services.shares.state.batches import Batch
 from logkernel.plugins.services.shares.state.service import shard_key
+from logkernel.requests.sharding import shard_of
 
 GOLDEN = {
     "snapshot key": "0000000367c3a9112233445566778899aabbccddeeff0000000003",

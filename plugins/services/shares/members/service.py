@@ -26,6 +26,7 @@ from logkernel.requests.groups import (
     ListGroupsRequest,
     ListGroupsResponse,
 )
+from logkernel.requests.sharding import shard_of
 from logkernel.requests.share_groups import (
     AlterShareGroupOffsetsRequest,
     AlterShareGroupOffsetsResponse,
@@ -41,7 +42,6 @@ from logkernel.requests.share_groups import (
     ShareGroupHeartbeatResponse,
 )
 
-from ...groups.sharding import shard_of
 from ..state.service import APPEND_FAULTS
 from ..wire import MAX_STRING_BYTES
 from .machine import ShareGroupsMachine

@@ -20,8 +20,8 @@ from logkernel.errors import (
     RequestTimedOut,
     UnsupportedVersion,
 )
+from logkernel.requests.sharding import shard_of
 
-from ...groups.sharding import shard_of
 from .machine import _FAMILY, ShareStateMachine
 from .records import Key
 
