@@ -16,7 +16,9 @@ from enum import Enum
 from typing import Final
 from uuid import UUID
 
-from attrs import define, field
+from attrs import field
+
+from logkernel.light import message
 
 from .records import (
     CurrentValue,
@@ -53,7 +55,7 @@ TRANSITIONS: Final = {
 NO_STATE: Final = StateValue({}, {}, {})
 
 
-@define
+@message
 class Group:
     """Durable state of a share group."""
 

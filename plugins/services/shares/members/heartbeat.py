@@ -11,9 +11,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from hashlib import blake2b
 from typing import Final
 from uuid import UUID
+from zlib import crc32
 
 from logkernel.contracts import RequestContext
 from logkernel.errors import (
@@ -130,7 +130,7 @@ def metadata_hash(turn: Turn) -> int:
     facts = [
         f"{name}:{cluster.topic_id(name)}:{cluster.partition_count(name)}" for name in turn.group.subscribed()
     ]
-    return int.from_bytes(blake2b("\n".join(facts).encode(), digest_size=8).digest(), "big", signed=True)
+    return crc32("\n".join(facts).encode())
 
 
 # ---------------------------------------------------------------- share state

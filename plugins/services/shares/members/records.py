@@ -20,7 +20,7 @@ from enum import IntEnum
 from typing import NamedTuple
 from uuid import UUID
 
-from attrs import frozen
+from logkernel.light import value
 
 from ..wire import I16, I32, I64, Reader, array, compact, string, uvarint
 
@@ -49,7 +49,7 @@ class Key(NamedTuple):
     member_id: str = ""
 
 
-@frozen
+@value
 class MemberValue:
     rack: str | None
     client_id: str
@@ -57,24 +57,24 @@ class MemberValue:
     topics: tuple[str, ...]
 
 
-@frozen
+@value
 class GroupValue:
     epoch: int
     metadata_hash: int = 0
 
 
-@frozen
+@value
 class TargetValue:
     epoch: int
     time_ms: int = 0
 
 
-@frozen
+@value
 class TargetMemberValue:
     places: Places
 
 
-@frozen
+@value
 class CurrentValue:
     epoch: int
     previous_epoch: int
@@ -83,7 +83,7 @@ class CurrentValue:
     """0 is stable: members of share groups know no other."""
 
 
-@frozen
+@value
 class StateValue:
     """Topic id → (name, partitions) whose share state is being made, is made; id → name whose is being deleted."""
 

@@ -42,7 +42,7 @@ from logkernel.requests.share_groups import (
     ShareGroupHeartbeatResponse,
 )
 
-from ..state.service import APPEND_FAULTS
+from ..faults import APPEND_FAULTS
 from ..wire import MAX_STRING_BYTES
 from .machine import ShareGroupsMachine
 

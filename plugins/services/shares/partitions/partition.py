@@ -26,9 +26,10 @@ from collections.abc import Callable, Iterable, Sequence
 from enum import IntEnum
 from typing import Final, NamedTuple
 
-from attrs import define, evolve
+from attrs import evolve
 
 from logkernel.errors import InvalidRecordState, InvalidRequest
+from logkernel.light import message
 
 
 class State(IntEnum):
@@ -70,7 +71,7 @@ BATCH_OPTIMIZED: Final = 0
 RECORD_LIMIT: Final = 1
 
 
-@define
+@message
 class Run:
     """Offsets `first` to `last`, both included, that are alike."""
 
@@ -118,7 +119,7 @@ class Stretch(NamedTuple):
     deliverable: bool = True
 
 
-@define
+@message
 class Limits:
     """What the group's settings say."""
 

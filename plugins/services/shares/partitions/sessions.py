@@ -15,9 +15,10 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 from uuid import UUID
 
-from attrs import define, field
+from attrs import field
 
 from logkernel.errors import InvalidShareSessionEpoch, ShareSessionLimitReached, ShareSessionNotFound
+from logkernel.light import message
 
 INITIAL: Final = 0
 FINAL: Final = -1
@@ -32,7 +33,7 @@ class Holder(NamedTuple):
     member_id: str
 
 
-@define
+@message
 class Session:
     """`partitions` are in the order in which they came; `epoch` is the one that the next request must have."""
 

@@ -17,10 +17,11 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from typing import Any, Final
 
-from attrs import evolve, frozen
+from attrs import evolve
 
 from logkernel.contracts import ClusterView, Decision, RequestContext
 from logkernel.errors import FencedLeaderEpoch, FencedStateEpoch, InvalidRequest, KafkaError, UnknownTopicOrPartition
+from logkernel.light import value
 from logkernel.requests import share_groups as requests
 from logkernel.requests.offsets import DeleteRecordsPartition, DeleteRecordsRequest, DeleteRecordsTopic
 from logkernel.vocabulary import Record
@@ -44,7 +45,7 @@ UNINITIALIZED: Final = -1
 TOPIC: Final = "__share_group_state"
 
 
-@frozen
+@value
 class Kept:
     """What the log says of a share-partition."""
 

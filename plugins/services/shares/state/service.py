@@ -4,35 +4,18 @@ from __future__ import annotations
 
 from base64 import urlsafe_b64encode
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Final
+from typing import Any
 from uuid import UUID
 
 from attrs import evolve
 
 from logkernel.contracts import ClusterView, RequestContext
-from logkernel.errors import (
-    CoordinatorNotAvailable,
-    KafkaStorageError,
-    NotCoordinator,
-    NotEnoughReplicas,
-    NotEnoughReplicasAfterAppend,
-    NotLeaderOrFollower,
-    RequestTimedOut,
-    UnsupportedVersion,
-)
+from logkernel.errors import UnsupportedVersion
 from logkernel.requests.sharding import shard_of
 
+from ..faults import APPEND_FAULTS
 from .machine import _FAMILY, ShareStateMachine
 from .records import Key
-
-APPEND_FAULTS: Final[Mapping[int, int]] = {
-    NotEnoughReplicas.code: CoordinatorNotAvailable.code,
-    NotEnoughReplicasAfterAppend.code: CoordinatorNotAvailable.code,
-    RequestTimedOut.code: CoordinatorNotAvailable.code,
-    NotLeaderOrFollower.code: NotCoordinator.code,
-    KafkaStorageError.code: NotCoordinator.code,
-}
-"""What went wrong with our log → what the one who asks is told."""
 
 
 def shard_key(key: Key) -> str:
