@@ -223,6 +223,7 @@ class RequestContext:
     client_id: str | None = None
     client_host: str = ""
     connection_id: int = 0
+    """Unique within its listener."""
     listener: str = ""
     software_name: str = ""
     software_version: str = ""
@@ -333,6 +334,15 @@ class TransactionalMachine(Protocol):
         ...
 
 
+@runtime_checkable
+class ConnectionMachine(Protocol):
+    """What a machine has besides, if it keeps something for as long as a client is connected."""
+
+    def on_disconnected(self, listener: str, connection_id: int, wall_ms: int, mono_ms: int) -> Decision:
+        """The connection (see `RequestContext`) is gone."""
+        ...
+
+
 class ClusterView(Protocol):
     """What a service may know of the cluster."""
 
@@ -438,6 +448,10 @@ class BrokerDoor(Protocol):
 
     def features_epoch(self) -> int:
         """Grows with every change of a finalized level."""
+        ...
+
+    def disconnected(self, listener: str, connection_id: int) -> None:
+        """A connection is gone; its client hears no answers any more."""
         ...
 
 

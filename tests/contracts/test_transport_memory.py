@@ -18,6 +18,7 @@ class Door:
 
     def __init__(self) -> None:
         self.parked: list[Answer] = []
+        self.gone: list[tuple[str, int]] = []
 
     def submit(self, request: Any, context: RequestContext, answer: Answer) -> None:
         if request == "later":
@@ -33,6 +34,9 @@ class Door:
 
     def features_epoch(self) -> int:
         return 3
+
+    def disconnected(self, listener: str, connection_id: int) -> None:
+        self.gone.append((listener, connection_id))
 
 
 def transport() -> Any:
@@ -74,3 +78,15 @@ def test_names_are_taken_refused_and_freed() -> None:
         transport().connect("h", 7, {})
     assert memory.logkernel_transport("tcp") is None
     assert list(memory.logkernel_names()) == [("transport", "memory"), ("coordination", "memory")]
+
+
+def test_the_door_hears_of_closed_channels() -> None:
+    door = Door()
+    listener = asyncio.run(transport().listen("INTERNAL", "here", 0, door, {}))
+    channel = transport().connect("here", listener.port, {})
+    channel.close()
+    channel.close()
+    ((name, number),) = door.gone
+    assert name == "INTERNAL"
+    assert number > 0
+    asyncio.run(listener.close())

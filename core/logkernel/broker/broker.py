@@ -136,6 +136,7 @@ class Broker:
         self._services: dict[str, ServiceHost] = {}
         self._extensions: dict[str, list[ServiceHost]] = {}
         self._hosts: list[ServiceHost] = []
+        self._sharing: dict[ServiceHost, list[ServiceHost]] = {}
         self._soon: deque[Callable[[], None]] = deque()
         self._settling = False
         self._target_codecs: dict[tuple[str, int], Codec] = {}
@@ -205,13 +206,22 @@ class Broker:
             if topic is not None and topic.name == name.topic:
                 host.replay_control(name.partition, producer_id, producer_epoch, records)
 
+    def sharing(self, host: ServiceHost) -> list[ServiceHost]:
+        """The services that keep their state in the same topic, `host` the first."""
+        found = self._sharing.get(host)
+        if found is None:
+            topic = host.declared.topic
+            others = [] if topic is None else [
+                one for one in self._hosts
+                if one is not host and one.declared.topic is not None and one.declared.topic.name == topic.name
+            ]  # fmt: skip
+            found = self._sharing[host] = [host, *others]
+        return found
+
     def state_appended(self, source: ServiceHost, shard: int, base_offset: int, records: Sequence[Record]) -> None:
         """Records that a service appended: others that keep their state in the same topic fold them as well."""
-        topic = source.declared.topic
-        for host in self._hosts:
-            other = host.declared.topic
-            if host is not source and other is not None and topic is not None and other.name == topic.name:
-                host.replay_foreign(shard, base_offset, records)
+        for host in self.sharing(source)[1:]:
+            host.replay_foreign(shard, base_offset, records)
 
     def _load_services(self) -> None:
         for host in self._hosts:
@@ -249,6 +259,12 @@ class Broker:
 
     def features_epoch(self) -> int:
         return self.admin.image.features_epoch
+
+    def disconnected(self, listener: str, connection_id: int) -> None:
+        if self._started:
+            for host in self._hosts:
+                host.disconnected(listener, connection_id)
+            self.settle()
 
     def submit(self, request: Any, context: RequestContext, answer: Answer) -> None:
         """Answer a versionless request, now or later, exactly once."""

@@ -10,13 +10,15 @@ from __future__ import annotations
 import logging
 import uuid
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from logkernel.contracts import (
     Answer,
+    Codec,
+    ConnectionMachine,
     Decision,
     Extension,
     RequestContext,
@@ -32,7 +34,7 @@ from logkernel.record.control import parse_marker
 from logkernel.record.decode import decode_batch
 from logkernel.record.encode import encode_batch
 from logkernel.record.validate import WritePolicy
-from logkernel.vocabulary import READ_UNCOMMITTED, Record, TopicPartition
+from logkernel.vocabulary import READ_UNCOMMITTED, BatchFacts, Record, TopicPartition
 
 if TYPE_CHECKING:
     from logkernel.broker.broker import Broker
@@ -87,43 +89,21 @@ class Shard:
         """Appends of this machine that were begun, and those of them that are committed; in the log's order."""
         self._held: deque[tuple[int, Decision]] = deque()
         """Decisions without records, each with the number of appends whose commit it waits for."""
-        self.load()
+        self.renew()
 
-    def load(self) -> None:
-        """Build the machine from the log alone."""
+    def renew(self) -> None:
+        """Begin with a fresh machine, which `load` then brings up to the log's end."""
         self.machine = self.host.service.machine(self.number, member_suffix)
         self._begun = self._done = 0
         self._held.clear()
-        replica = self.host.replica(self.number)
-        if replica is not None:
-            self._replay(replica)
-        clock = self.host.broker.clock
-        self.run(self.machine.on_loaded(clock.wall_ms(), clock.mono_ms()))
 
-    def _replay(self, replica: Replica) -> None:
-        offset = replica.log.start_offset
-        codec_for = self.host.broker.kernel.codec_for
-        while True:
-            found = replica.read(offset, LOAD_CHUNK_BYTES, READ_UNCOMMITTED, min_one=True)
-            if found is None:
-                return
-            data = found.read()
-            before = offset
-            for facts in batches(data):
-                if facts.magic < 2:  # a folder of an old Kafka
-                    from logkernel.record.legacy import decode_message
-
-                    records = decode_message(data, facts, codec_for)
-                else:
-                    records = decode_batch(data, facts, codec_for, verify_crc=True)
-                if facts.is_control:
-                    self.replay_control(facts.producer_id, facts.producer_epoch, records)
-                else:
-                    producer = (facts.producer_id, facts.producer_epoch) if facts.is_transactional else None
-                    self.replay(((record.offset, record) for record in records if record.offset >= offset), producer)
-                offset = facts.last_offset + 1
-            if offset == before:
-                return
+    def replay_batch(self, facts: BatchFacts, records: Sequence[Record]) -> None:
+        """Fold a batch as the log has it."""
+        if facts.is_control:
+            self.replay_control(facts.producer_id, facts.producer_epoch, records)
+        else:
+            producer = (facts.producer_id, facts.producer_epoch) if facts.is_transactional else None
+            self.replay(((record.offset, record) for record in records), producer)
 
     def replay(self, records: Iterable[tuple[int, Record]], producer: tuple[int, int] | None) -> None:
         """Fold (offset, record) of one batch."""
@@ -186,9 +166,13 @@ class Shard:
             self._make_log()
 
         def heard(response: Any) -> None:
-            if self.machine is machine:
-                clock = broker.clock
+            if self.machine is not machine:
+                return
+            clock = broker.clock
+            try:
                 self.run(machine.on_response(token, response, clock.wall_ms(), clock.mono_ms()))
+            except Exception:  # it must not end the event of somebody else, in whose course it came
+                log.exception("service failed: service=%s answer=%s", self.host.declared.name, type(response).__name__)
 
         context = RequestContext(client_id=f"service-{self.host.declared.name}", internal=True)
         broker.soon(lambda: broker.submit(request, context, lambda response: broker.soon(lambda: heard(response))))
@@ -234,7 +218,8 @@ class Shard:
             self.number,
             outcome.error_code,
         )
-        self.load()
+        self.renew()
+        load([self])
         self.host.refuse_shard(self.number, outcome.error_code)
 
     def _arm(self) -> None:
@@ -293,14 +278,22 @@ class ServiceHost:
         return replica
 
     def shard(self, number: int) -> Shard:
+        """The shard, loaded; with those of other services that keep their state in the same log, to read it once."""
         shard = self._shards.get(number)
         if shard is None:
-            shard = self._shards[number] = Shard(self, number)
+            found = [host.add_shard(number) for host in self.broker.sharing(self) if number not in host._shards]
+            shard = self._shards[number]
+            load(found)
+        return shard
+
+    def add_shard(self, number: int) -> Shard:
+        shard = self._shards[number] = Shard(self, number)
         return shard
 
     def load_all(self) -> None:
+        """Every shard that has a log; a service that answers no requests begins with an empty one."""
         for number in range(self.shard_count):
-            if self.replica(number) is not None:
+            if self.replica(number) is not None or not self.declared.requests:
                 self.shard(number)
 
     def handle(self, request: Any, context: RequestContext, answer: Answer) -> None:
@@ -341,6 +334,14 @@ class ServiceHost:
         clock = self.broker.clock
         for shard in list(self._shards.values()):
             shard.run(shard.machine.on_topics_changed(topics, clock.wall_ms(), clock.mono_ms()))
+
+    def disconnected(self, listener: str, connection_id: int) -> None:
+        clock = self.broker.clock
+        for shard in list(self._shards.values()):
+            machine = shard.machine
+            if not isinstance(machine, ConnectionMachine):
+                return  # nor are the service's others
+            shard.run(machine.on_disconnected(listener, connection_id, clock.wall_ms(), clock.mono_ms()))
 
     def replay_control(self, shard: int, producer_id: int, producer_epoch: int, records: Sequence[Record]) -> None:
         """A marker was appended to a shard's log, not by its machine. A shard that is not loaded will read it."""
@@ -383,6 +384,43 @@ class _Gather:
                 self._answer(self._host.service.join(self._request, self._responses, self._context))
 
         return take
+
+
+def load(shards: Sequence[Shard]) -> None:
+    """Build the fresh machines of shards that share one log from that log alone."""
+    host, number = shards[0].host, shards[0].number
+    replica = host.replica(number)
+    if replica is not None:
+        for facts, records in _stored(replica, host.broker.kernel.codec_for):
+            for shard in shards:
+                shard.replay_batch(facts, records)
+    clock = host.broker.clock
+    for shard in shards:
+        shard.run(shard.machine.on_loaded(clock.wall_ms(), clock.mono_ms()))
+
+
+def _stored(
+    replica: Replica, codec_for: Callable[[int], Codec]
+) -> Iterator[tuple[BatchFacts, Sequence[Record]]]:
+    """Every batch of a log with its records; of the first, those from the log's start on."""
+    offset = replica.log.start_offset
+    while True:
+        found = replica.read(offset, LOAD_CHUNK_BYTES, READ_UNCOMMITTED, min_one=True)
+        if found is None:
+            return
+        data = found.read()
+        before = offset
+        for facts in batches(data):
+            if facts.magic < 2:  # a folder of an old Kafka
+                from logkernel.record.legacy import decode_message
+
+                records = decode_message(data, facts, codec_for)
+            else:
+                records = decode_batch(data, facts, codec_for, verify_crc=True)
+            yield facts, [record for record in records if record.offset >= offset]
+            offset = facts.last_offset + 1
+        if offset == before:
+            return
 
 
 def extended(

@@ -6,8 +6,9 @@ from uuid import UUID
 
 from attrs import Factory
 
+from logkernel.contracts import Buffer
 from logkernel.light import message
-from logkernel.vocabulary import NO_ID
+from logkernel.vocabulary import NO_ID, FileSlice
 
 
 @message
@@ -161,7 +162,8 @@ class PartitionData:
     acknowledge_error_code: int = 0
     acknowledge_error_message: str | None = None
     current_leader: LeaderIdAndEpoch = Factory(LeaderIdAndEpoch)
-    records: bytes = b""
+    records: Buffer | FileSlice = b""
+    """Whole batches, perhaps still in their file."""
     acquired_records: list[AcquiredRecords] = Factory(list)
 
 
@@ -613,3 +615,18 @@ class DeleteShareGroupOffsetsResponse:
     error_code: int = 0
     error_message: str | None = None
     responses: list[DeleteShareGroupOffsetsResponseTopic] = Factory(list)
+
+
+@message
+class ForgetShareRequest:
+    """Asked by the broker's own services, never by a client: members of a share group are gone, or its offsets
+    were moved, so whatever share-partitions hold in memory for them is to be let go."""
+
+    group_id: str = ""
+    member_ids: list[str] | None = None
+    """None: all members, and the share-partitions themselves."""
+
+
+@message
+class ForgetShareResponse:
+    error_code: int = 0

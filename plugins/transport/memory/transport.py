@@ -72,6 +72,9 @@ class MemoryChannel:
             ) from None
 
     def close(self) -> None:
+        door = self._listener.door
+        if door is not None and not self._closed:
+            door.disconnected(self._listener.name, self._context.connection_id)
         self._closed = True
 
 

@@ -323,6 +323,7 @@ class ServerConnection:
         self.places.clear()
         self.output.clear()
         self.output_bytes = 0
+        self.door.disconnected(self._listener, self._id)
 
 
 def _read_small(part: Part) -> Part:

@@ -23,6 +23,7 @@ class FakeDoor:
     def __init__(self) -> None:
         self.replies: dict[str, Callable[[Any], Any]] = {}
         self.seen: list[tuple[Any, RequestContext]] = []
+        self.gone: list[tuple[str, int]] = []
         self.parked: list[Callable[[Any], None]] = []
         self.names = frozenset(row.request_name for row in ROWS)
         self.levels: dict[str, tuple[int, int, int]] = {}
@@ -43,6 +44,9 @@ class FakeDoor:
 
     def features_epoch(self) -> int:
         return 3
+
+    def disconnected(self, listener: str, connection_id: int) -> None:
+        self.gone.append((listener, connection_id))
 
 
 @pytest.fixture

@@ -154,6 +154,7 @@ def test_a_connection_cut_off_in_a_frame_is_forgotten(run: Any, door: Any, wire:
             await asyncio.sleep(0.001)
         door.parked[0](HeartbeatResponse())  # too late, and harmless
         assert listener.per_ip == {}
+        assert door.gone == [("PLAINTEXT", 1)]
         await listener.close()
 
     run(scenario())

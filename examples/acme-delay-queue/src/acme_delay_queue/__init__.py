@@ -1,0 +1,42 @@
+"""A delay queue as a logkernel service. It answers no requests: producers and consumers are plain Kafka clients."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Final
+
+from logkernel.contracts import Service, ServiceDeclaration, ServiceTopic
+from logkernel.hookspecs import hookimpl
+
+DECLARATION: Final = ServiceDeclaration(
+    name="acme-delay-queue",
+    requests=(),
+    topic=ServiceTopic("__acme_delay_queue", "acme.delay.partitions", {"cleanup.policy": "compact"}),
+)
+
+
+@hookimpl
+def logkernel_services() -> Iterable[ServiceDeclaration]:
+    return [DECLARATION]
+
+
+@hookimpl
+def logkernel_service(name: str, settings: Any, cluster: Any) -> Service | None:
+    if name != DECLARATION.name:
+        return None
+    from .machine import DelayQueue
+
+    return DelayQueue(settings.get("acme.delay.topic"), int(settings.get("acme.delay.partitions")), cluster)
+
+
+@hookimpl
+def logkernel_names() -> Iterable[tuple[str, str]]:
+    return [("service", DECLARATION.name)]
+
+
+@hookimpl
+def logkernel_settings() -> Iterable[tuple[str, str, str, str]]:
+    return [
+        ("acme.delay.topic", "broker", "delayed", "The topic that the delay queue watches."),
+        ("acme.delay.partitions", "broker", "1", "Partitions of the delay queue's own topic."),
+    ]

@@ -1,0 +1,130 @@
+"""One share group: what its records fold to. Only `fold` changes it.
+
+    state     when                      event                      to
+    Empty     no members                a member joins             Stable
+    Stable    at least one member       the last member goes       Empty
+    Empty     no members                the group is deleted       Dead
+
+A member's epoch follows the group's: the group's epoch grows when members, subscriptions or topics change; the target
+assignment is made for that epoch; a member takes it over at its next heartbeat, at once, as share-partitions are
+shared and nobody has to let go first.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Final
+from uuid import UUID
+
+from attrs import field
+
+from logkernel.light import message
+
+from .records import (
+    CurrentValue,
+    GroupValue,
+    Key,
+    Kind,
+    MemberValue,
+    Places,
+    StateValue,
+    TargetMemberValue,
+    TargetValue,
+    Value,
+)
+
+
+class State(Enum):
+    EMPTY = "Empty"
+    STABLE = "Stable"
+    DEAD = "Dead"
+
+
+class Event(Enum):
+    JOINED = "a member joins"
+    LAST_LEFT = "the last member goes"
+    DELETED = "the group is deleted"
+
+
+TRANSITIONS: Final = {
+    (State.EMPTY, Event.JOINED): State.STABLE,
+    (State.STABLE, Event.LAST_LEFT): State.EMPTY,
+    (State.EMPTY, Event.DELETED): State.DEAD,
+}
+
+NO_STATE: Final = StateValue({}, {}, {})
+
+
+@message
+class Group:
+    """Durable state of a share group."""
+
+    group_id: str
+    epoch: int = 0
+    metadata_hash: int = 0
+    recorded: bool = False
+    """There is a record of the group itself."""
+    assignment_epoch: int = 0
+    members: dict[str, MemberValue] = field(factory=dict)
+    targets: dict[str, Places] = field(factory=dict)
+    current: dict[str, CurrentValue] = field(factory=dict)
+    topics: StateValue = NO_STATE
+
+    @property
+    def state(self) -> State:
+        return State.STABLE if self.members else State.EMPTY
+
+    @property
+    def is_unused(self) -> bool:
+        """Nothing in the log speaks of it."""
+        return not (self.recorded or self.members or self.targets or self.current) and self.topics == NO_STATE
+
+    def copy(self) -> Group:
+        """What follows changes only one of the two."""
+        return Group(
+            self.group_id,
+            self.epoch,
+            self.metadata_hash,
+            self.recorded,
+            self.assignment_epoch,
+            dict(self.members),
+            dict(self.targets),
+            dict(self.current),
+            self.topics,
+        )
+
+    def subscribed(self) -> list[str]:
+        """Names of the topics that members read, sorted."""
+        return sorted({topic for member in self.members.values() for topic in member.topics})
+
+    def fold(self, key: Key, value: Value | None) -> None:
+        match key.kind, value:
+            case Kind.MEMBER, MemberValue():
+                self.members[key.member_id] = value
+            case Kind.MEMBER, None:
+                self.members.pop(key.member_id, None)
+            case Kind.GROUP, GroupValue():
+                self.epoch, self.metadata_hash, self.recorded = value.epoch, value.metadata_hash, True
+            case Kind.GROUP, None:
+                self.recorded = False
+            case Kind.TARGET, TargetValue():
+                self.assignment_epoch = value.epoch
+            case Kind.TARGET, None:
+                self.assignment_epoch = 0
+            case Kind.TARGET_MEMBER, TargetMemberValue():
+                self.targets[key.member_id] = value.places
+            case Kind.TARGET_MEMBER, None:
+                self.targets.pop(key.member_id, None)
+            case Kind.CURRENT, CurrentValue():
+                self.current[key.member_id] = value
+            case Kind.CURRENT, None:
+                self.current.pop(key.member_id, None)
+            case Kind.STATE, StateValue():
+                self.topics = value
+            case Kind.STATE, None:
+                self.topics = NO_STATE
+
+
+def places_of(topics: StateValue) -> dict[str, tuple[UUID, tuple[int, ...]]]:
+    """Name → (topic id, partitions) whose share state is made."""
+    return {name: (topic_id, partitions) for topic_id, (name, partitions) in topics.initialized.items()}

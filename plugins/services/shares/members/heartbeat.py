@@ -1,0 +1,289 @@
+"""ShareGroupHeartbeat, and members that are gone.
+
+    a heartbeat that ...                       leads to
+    joins, or brings a new subscription        a new group epoch
+    finds topics without share state           InitializeShareGroupState first, then the rest
+    finds the group epoch ahead                a new target assignment
+    finds its own epoch behind the target      the member takes its part of the target
+    says -1, or does not come in time          the member's tombstones, a new group epoch, ForgetShare
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+from uuid import UUID
+from zlib import crc32
+
+from logkernel.contracts import RequestContext
+from logkernel.errors import (
+    FencedMemberEpoch,
+    GroupIdNotFound,
+    GroupMaxSizeReached,
+    InvalidRequest,
+    KafkaError,
+    UnknownMemberId,
+)
+from logkernel.requests.share_groups import (
+    Assignment,
+    ForgetShareRequest,
+    InitializeShareGroupStateRequest,
+    InitializeShareGroupStateResponse,
+    InitializeStateData,
+    InitializeStateDataPartitionData,
+    ShareGroupHeartbeatRequest,
+    ShareGroupHeartbeatResponse,
+    TopicPartitions,
+)
+
+from .assignor import assign
+from .group import places_of
+from .records import CurrentValue, GroupValue, Kind, MemberValue, Places, StateValue, TargetMemberValue, TargetValue
+from .shard import Shard, Turn, session_key
+
+JOIN: Final = 0
+LEAVE: Final = -1
+UNINITIALIZED: Final = -1
+Topics = dict[UUID, tuple[str, tuple[int, ...]]]
+
+
+def on_heartbeat(
+    shard: Shard, request: ShareGroupHeartbeatRequest, context: RequestContext, ticket: int
+) -> None:
+    """Raises `KafkaError`."""
+    _check(request)
+    turn = _admit(shard, request)
+    group_id, member_id = request.group_id, request.member_id
+    if request.member_epoch == LEAVE:
+        remove(turn, member_id)
+        shard.answer(ticket, ShareGroupHeartbeatResponse(member_id=member_id, member_epoch=LEAVE))
+        return
+    shard.alive(group_id, member_id)
+    old = turn.group.members.get(member_id)
+    member = MemberValue(
+        request.rack_id if request.rack_id is not None or old is None else old.rack,
+        context.client_id or "",
+        context.client_host,
+        _topics(request, old),
+    )
+    changed = member != old
+    if changed:
+        turn.emit(Kind.MEMBER, member, member_id)
+    if changed or group_id in shard.stale:
+        shard.stale.discard(group_id)
+        seen = metadata_hash(turn)
+        if changed or seen != turn.group.metadata_hash:
+            turn.emit(Kind.GROUP, GroupValue(turn.group.epoch + 1, seen))
+
+    def conclude(later: Turn) -> None:
+        _conclude(later, request, ticket)
+
+    if not _initialize(turn, conclude):
+        conclude(turn)
+
+
+def _check(request: ShareGroupHeartbeatRequest) -> None:
+    if not request.group_id.strip():
+        raise InvalidRequest("GroupId can't be empty.")
+    if not request.member_id.strip():
+        raise InvalidRequest("MemberId can't be empty.")
+    if request.rack_id is not None and not request.rack_id.strip():
+        raise InvalidRequest("RackId can't be empty.")
+    if request.member_epoch < LEAVE:
+        raise InvalidRequest("MemberEpoch is invalid.")
+    if request.member_epoch == JOIN and not request.subscribed_topic_names:
+        raise InvalidRequest("SubscribedTopicNames must be set in first request.")
+
+
+def _admit(shard: Shard, request: ShareGroupHeartbeatRequest) -> Turn:
+    """The group's turn. Raises where the group, the member or its epoch is not right."""
+    group = shard.groups.get(request.group_id)
+    if request.group_id in shard.foreign and group is None:
+        raise GroupIdNotFound(f"Group {request.group_id} is not a share group.")
+    if request.member_epoch == JOIN:
+        known = group is not None and request.member_id in group.members
+        if group is not None and not known and len(group.members) >= shard.max_size:
+            raise GroupMaxSizeReached(f"The share group has reached its maximum capacity of {shard.max_size} members.")
+        return shard.turn(request.group_id)
+    if group is None:
+        raise GroupIdNotFound(f"Share group {request.group_id} not found.")
+    if request.member_id not in group.members:
+        raise UnknownMemberId(f"Member {request.member_id} is not a member of group {request.group_id}.")
+    current = group.current.get(request.member_id)
+    epochs = (current.epoch, current.previous_epoch) if current is not None else ()
+    if request.member_epoch > 0 and epochs and request.member_epoch not in epochs:
+        raise FencedMemberEpoch(
+            f"The share group member has epoch {epochs[0]}, not {request.member_epoch}; it must rejoin."
+        )
+    return shard.turn(request.group_id)
+
+
+def _topics(request: ShareGroupHeartbeatRequest, old: MemberValue | None) -> tuple[str, ...]:
+    if request.subscribed_topic_names is None:
+        return old.topics if old is not None else ()
+    return tuple(sorted(set(request.subscribed_topic_names)))
+
+
+def metadata_hash(turn: Turn) -> int:
+    """Of the ids and partitions of the subscribed topics. Ours: only its changes matter."""
+    cluster = turn.shard.cluster
+    facts = [
+        f"{name}:{cluster.topic_id(name)}:{cluster.partition_count(name)}" for name in turn.group.subscribed()
+    ]
+    return crc32("\n".join(facts).encode())
+
+
+# ---------------------------------------------------------------- share state
+
+
+def _missing(turn: Turn) -> Topics:
+    """What members subscribe to, and has no share state yet."""
+    cluster, known = turn.shard.cluster, turn.group.topics.initialized
+    found: Topics = {}
+    for name in turn.group.subscribed():
+        topic_id, partitions = cluster.topic_id(name), cluster.partition_count(name)
+        if topic_id is not None and partitions:
+            done = known.get(topic_id, (name, ()))[1]
+            rows = tuple(row for row in range(partitions) if row not in done)
+            if rows:
+                found[topic_id] = (name, rows)
+    return found
+
+
+def _initialize(turn: Turn, conclude: Callable[[Turn], None]) -> bool:
+    """Have share state made where it is missing; then `conclude` is called later, and True returned."""
+    shard, group = turn.shard, turn.group
+    waiting = shard.initializing.get(group.group_id)
+    if waiting is not None:
+        waiting.append(conclude)
+        return True
+    missing = _missing(turn)
+    if not missing or shard.retry_at.get(group.group_id, 0) > shard.mono_ms:
+        return False
+    topics = group.topics
+    turn.emit(Kind.STATE, StateValue({**topics.initializing, **missing}, topics.initialized, topics.deleting))
+    shard.initializing[group.group_id] = [conclude]
+    request = initialize_request(
+        group.group_id,
+        group.epoch,
+        {topic_id: dict.fromkeys(rows, UNINITIALIZED) for topic_id, (_, rows) in missing.items()},
+    )
+    shard.ask(request, lambda response: _initialized(shard, group.group_id, missing, response))
+    return True
+
+
+def initialize_request(
+    group_id: str, state_epoch: int, starts: dict[UUID, dict[int, int]]
+) -> InitializeShareGroupStateRequest:
+    """Of topic id → partition → start offset."""
+    return InitializeShareGroupStateRequest(
+        group_id,
+        [
+            InitializeStateData(
+                topic_id, [InitializeStateDataPartitionData(row, state_epoch, start) for row, start in rows.items()]
+            )
+            for topic_id, rows in starts.items()
+        ],
+    )
+
+
+def _initialized(shard: Shard, group_id: str, asked: Topics, response: InitializeShareGroupStateResponse) -> None:
+    turn = shard.turn(group_id)
+    made = {
+        (result.topic_id, row.partition)
+        for result in response.results
+        for row in result.partitions
+        if not row.error_code
+    }
+    done = {
+        topic_id: (name, tuple(row for row in rows if (topic_id, row) in made))
+        for topic_id, (name, rows) in asked.items()
+    }
+    if any(rows for _, rows in done.values()) and (turn.group.recorded or turn.group.members):
+        turn.emit(Kind.STATE, with_initialized(turn.group.topics, done))
+        turn.emit(Kind.GROUP, GroupValue(turn.group.epoch + 1, turn.group.metadata_hash))
+    if any(len(done[topic_id][1]) < len(rows) for topic_id, (_, rows) in asked.items()):
+        shard.retry_at[group_id] = shard.mono_ms + shard.retry_ms
+        shard.stale.add(group_id)
+    for conclude in shard.initializing.pop(group_id, ()):
+        conclude(turn)
+
+
+def with_initialized(topics: StateValue, done: Topics) -> StateValue:
+    """`topics`, once the share state of `done` is made."""
+    initializing, initialized = dict(topics.initializing), dict(topics.initialized)
+    for topic_id, (name, rows) in done.items():
+        old = initialized.get(topic_id, (name, ()))[1]
+        initialized[topic_id] = (name, tuple(sorted({*old, *rows})))
+        left = tuple(row for row in initializing.get(topic_id, (name, ()))[1] if row not in rows)
+        if left:
+            initializing[topic_id] = (name, left)
+        else:
+            initializing.pop(topic_id, None)
+    return StateValue(initializing, initialized, topics.deleting)
+
+
+# ---------------------------------------------------------------- assignment
+
+
+def _conclude(turn: Turn, request: ShareGroupHeartbeatRequest, ticket: int) -> None:
+    """The group is as it should be: assign, and tell the member."""
+    shard, group, member_id = turn.shard, turn.group, request.member_id
+    if member_id not in group.members:
+        shard.answer(ticket, refused(UnknownMemberId(f"Member {member_id} left meanwhile.")))
+        return
+    if group.epoch > group.assignment_epoch:
+        _assign(turn)
+    current, target = group.current.get(member_id), group.targets.get(member_id, {})
+    moved = current is None or current.epoch != group.assignment_epoch
+    if moved:
+        before = current.epoch if current is not None else 0
+        turn.emit(Kind.CURRENT, CurrentValue(group.assignment_epoch, before, target), member_id)
+    different = current is None or dict(current.places) != dict(target)
+    told = different or request.member_epoch == JOIN or request.subscribed_topic_names is not None
+    shard.answer(
+        ticket,
+        ShareGroupHeartbeatResponse(
+            member_id=member_id,
+            member_epoch=group.assignment_epoch,
+            heartbeat_interval_ms=int(shard.cluster.group_setting(group.group_id, "share.heartbeat.interval.ms")),
+            assignment=_assignment(target) if told else None,
+        ),
+    )
+
+
+def _assign(turn: Turn) -> None:
+    group = turn.group
+    subscriptions = {member_id: member.topics for member_id, member in group.members.items()}
+    for member_id, places in assign(subscriptions, places_of(group.topics)).items():
+        if group.targets.get(member_id) != places:
+            turn.emit(Kind.TARGET_MEMBER, TargetMemberValue(places), member_id)
+    turn.emit(Kind.TARGET, TargetValue(group.epoch, turn.shard.wall_ms))
+
+
+def _assignment(places: Places) -> Assignment:
+    return Assignment([TopicPartitions(topic_id, list(rows)) for topic_id, rows in places.items()])
+
+
+# ---------------------------------------------------------------- members that are gone
+
+
+def remove(turn: Turn, member_id: str) -> None:
+    """Tombstones; what the member holds is let go."""
+    group, shard = turn.group, turn.shard
+    shard.timers.cancel(session_key(group.group_id, member_id))
+    turn.emit(Kind.CURRENT, None, member_id)
+    turn.emit(Kind.TARGET_MEMBER, None, member_id)
+    turn.emit(Kind.MEMBER, None, member_id)
+    turn.emit(Kind.GROUP, GroupValue(group.epoch + 1, metadata_hash(turn)))
+    shard.ask(ForgetShareRequest(group.group_id, [member_id]))
+
+
+def on_session_timer(shard: Shard, group_id: str, member_id: str) -> None:
+    group = shard.groups.get(group_id)
+    if group is not None and member_id in group.members:
+        remove(shard.turn(group_id), member_id)
+
+
+def refused(error: KafkaError) -> ShareGroupHeartbeatResponse:
+    return ShareGroupHeartbeatResponse(error_code=error.code, error_message=str(error))

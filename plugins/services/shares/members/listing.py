@@ -1,0 +1,121 @@
+"""ShareGroupDescribe, and what share groups add to ListGroups and DeleteGroups."""
+
+from __future__ import annotations
+
+from logkernel.contracts import RequestContext
+from logkernel.errors import GroupIdNotFound, KafkaError
+from logkernel.requests.groups import (
+    DeletableGroupResult,
+    DeleteGroupsRequest,
+    DeleteGroupsResponse,
+    ListedGroup,
+    ListGroupsRequest,
+    ListGroupsResponse,
+)
+from logkernel.requests.share_groups import (
+    DeleteShareGroupStateResponse,
+    DescribedGroup,
+    ForgetShareRequest,
+    Member,
+    MemberAssignment,
+    MemberAssignmentTopicPartitions,
+    ShareGroupDescribeRequest,
+    ShareGroupDescribeResponse,
+)
+
+from .group import Group, State
+from .offsets import delete_request, empty
+from .records import Kind
+from .shard import Shard
+
+TYPE = "share"
+ALL_OPERATIONS = 1 << 3 | 1 << 6 | 1 << 8 | 1 << 10 | 1 << 11
+"""Read, Delete, Describe, DescribeConfigs, AlterConfigs: what can be done to a group, all of it allowed."""
+
+
+def on_describe(shard: Shard, request: ShareGroupDescribeRequest, context: RequestContext, ticket: int) -> None:
+    rows = [_described(shard, group_id) for group_id in request.group_ids]
+    if request.include_authorized_operations:
+        for row in rows:
+            row.authorized_operations = ALL_OPERATIONS
+    shard.answer(ticket, ShareGroupDescribeResponse(groups=rows))
+
+
+def _described(shard: Shard, group_id: str) -> DescribedGroup:
+    group = shard.groups.get(group_id)
+    if group is None:
+        return DescribedGroup(
+            GroupIdNotFound.code, f"Group {group_id} not found.", group_id, State.DEAD.value
+        )
+    return DescribedGroup(
+        group_id=group_id,
+        group_state=group.state.value,
+        group_epoch=group.epoch,
+        assignment_epoch=group.assignment_epoch,
+        assignor_name="simple",
+        members=[_member(shard, group, member_id) for member_id in group.members],
+    )
+
+
+def _member(shard: Shard, group: Group, member_id: str) -> Member:
+    member, current = group.members[member_id], group.current.get(member_id)
+    places = [] if current is None else [
+        MemberAssignmentTopicPartitions(topic_id, name, list(rows))
+        for topic_id, rows in current.places.items()
+        if (name := shard.cluster.topic_name(topic_id)) is not None
+    ]  # fmt: skip
+    return Member(
+        member_id=member_id,
+        rack_id=member.rack,
+        member_epoch=0 if current is None else current.epoch,
+        client_id=member.client_id,
+        client_host=member.client_host,
+        subscribed_topic_names=list(member.topics),
+        assignment=MemberAssignment(places),
+    )
+
+
+def on_list(shard: Shard, request: ListGroupsRequest, context: RequestContext, ticket: int) -> None:
+    """No filter lets all pass; names are compared without regard to case."""
+    states = {name.lower() for name in request.states_filter}
+    types = {name.lower() for name in request.types_filter}
+    rows = [
+        ListedGroup(group.group_id, TYPE, group.state.value, TYPE)
+        for group in shard.groups.values()
+        if (not types or TYPE in types) and (not states or group.state.value.lower() in states)
+    ]
+    shard.answer(ticket, ListGroupsResponse(groups=rows))
+
+
+def on_delete_groups(shard: Shard, request: DeleteGroupsRequest, context: RequestContext, ticket: int) -> None:
+    """A part has one group. Its share state goes first, so that a group made anew under its name inherits nothing."""
+    group_id = request.groups_names[0]
+    try:
+        group = empty(shard, group_id)
+    except KafkaError as error:
+        _told(shard, ticket, group_id, error.code)
+        return
+    known = {**group.topics.initializing, **group.topics.initialized}
+
+    def deleted(response: DeleteShareGroupStateResponse) -> None:
+        codes = [row.error_code for result in response.results for row in result.partitions if row.error_code]
+        code = codes[0] if codes else _bury(shard, group_id)
+        _told(shard, ticket, group_id, code)
+
+    shard.ask(ForgetShareRequest(group_id))
+    shard.ask(delete_request(group_id, {topic_id: rows for topic_id, (_, rows) in known.items()}), deleted)
+
+
+def _bury(shard: Shard, group_id: str) -> int:
+    try:
+        empty(shard, group_id)  # somebody may have joined meanwhile
+    except KafkaError as error:
+        return error.code
+    turn = shard.turn(group_id)
+    for kind in (Kind.STATE, Kind.TARGET, Kind.GROUP):
+        turn.emit(kind, None)
+    return 0
+
+
+def _told(shard: Shard, ticket: int, group_id: str, code: int) -> None:
+    shard.answer(ticket, DeleteGroupsResponse(results=[DeletableGroupResult(group_id, code)]))

@@ -1,0 +1,226 @@
+"""DescribeShareGroupOffsets, AlterShareGroupOffsets, DeleteShareGroupOffsets: what share-state keeps, for operators."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from uuid import UUID
+
+from logkernel.contracts import RequestContext
+from logkernel.errors import (
+    GroupIdNotFound,
+    InvalidRequest,
+    KafkaError,
+    NonEmptyGroup,
+    UnknownTopicOrPartition,
+)
+from logkernel.requests import share_groups as requests
+from logkernel.vocabulary import NO_ID
+
+from .group import Group, State
+from .heartbeat import initialize_request, with_initialized
+from .records import GroupValue, Kind, StateValue
+from .shard import Shard, Turn
+
+
+def existing(shard: Shard, group_id: str) -> Group:
+    """Raises `GroupIdNotFound`."""
+    group = shard.groups.get(group_id)
+    if group is None:
+        raise GroupIdNotFound(f"Group {group_id} not found.")
+    return group
+
+
+def empty(shard: Shard, group_id: str) -> Group:
+    """Raises `GroupIdNotFound`, `NonEmptyGroup`."""
+    group = existing(shard, group_id)
+    if group.state is not State.EMPTY:
+        raise NonEmptyGroup(f"Group {group_id} is not empty.")
+    return group
+
+
+# ---------------------------------------------------------------- describe
+
+
+def on_describe(
+    shard: Shard, request: requests.DescribeShareGroupOffsetsRequest, context: RequestContext, ticket: int
+) -> None:
+    """A part has one group."""
+    asked = request.groups[0]
+    group = existing(shard, asked.group_id)
+    known = {**group.topics.initializing, **group.topics.initialized}
+    wanted: list[tuple[str, UUID, list[int]]] = []
+    if asked.topics is None:
+        wanted = [(name, topic_id, list(rows)) for topic_id, (name, rows) in known.items()]
+    else:
+        for topic in asked.topics:
+            wanted.append((topic.topic_name, shard.cluster.topic_id(topic.topic_name) or NO_ID, topic.partitions))
+    read = [
+        requests.ReadStateSummaryData(
+            topic_id,
+            [requests.ReadStateSummaryDataPartitionData(row, -1) for row in rows if row in known[topic_id][1]],
+        )
+        for _, topic_id, rows in wanted
+        if topic_id in known
+    ]
+
+    def told(response: requests.ReadShareGroupStateSummaryResponse) -> None:
+        states = {(one.topic_id, row.partition): row for one in response.results for row in one.partitions}
+        topics = [
+            requests.DescribeShareGroupOffsetsResponseTopic(
+                name, topic_id, [_described(shard, group.group_id, name, topic_id, row, states) for row in rows]
+            )
+            for name, topic_id, rows in wanted
+        ]
+        answer = requests.DescribeShareGroupOffsetsResponseGroup(asked.group_id, topics)
+        shard.answer(ticket, requests.DescribeShareGroupOffsetsResponse(groups=[answer]))
+
+    if any(topic.partitions for topic in read):
+        shard.ask(requests.ReadShareGroupStateSummaryRequest(asked.group_id, read), told)
+    else:
+        told(requests.ReadShareGroupStateSummaryResponse())
+
+
+def _described(
+    shard: Shard,
+    group_id: str,
+    name: str,
+    topic_id: UUID,
+    partition: int,
+    states: Mapping[tuple[UUID, int], requests.ReadStateSummaryResultPartitionResult],
+) -> requests.DescribeShareGroupOffsetsResponsePartition:
+    row = requests.DescribeShareGroupOffsetsResponsePartition(partition, start_offset=-1)
+    if partition not in range(shard.cluster.partition_count(name) or 0):
+        row.error_code = UnknownTopicOrPartition.code
+        return row
+    state = states.get((topic_id, partition))
+    if state is None:
+        return row
+    row.start_offset, row.leader_epoch, row.error_code = state.start_offset, state.leader_epoch, state.error_code
+    offsets = shard.cluster.offsets(name, partition)
+    if offsets is not None and state.start_offset >= 0 and state.delivery_complete_count >= 0:
+        committed = shard.cluster.group_setting(group_id, "share.isolation.level") == "read_committed"
+        end = offsets[1] if committed else offsets[2]
+        row.lag = max(0, end - state.start_offset - state.delivery_complete_count)
+    return row
+
+
+# ---------------------------------------------------------------- alter
+
+
+def on_alter(
+    shard: Shard, request: requests.AlterShareGroupOffsetsRequest, context: RequestContext, ticket: int
+) -> None:
+    """The share state is made anew, in a new state epoch: whoever still writes in the old one is fenced."""
+    empty(shard, request.group_id)
+    turn = shard.turn(request.group_id)
+    answer = requests.AlterShareGroupOffsetsResponse()
+    rows: dict[tuple[UUID, int], requests.AlterShareGroupOffsetsResponsePartition] = {}
+    starts: dict[UUID, dict[int, int]] = {}
+    names: dict[UUID, str] = {}
+    for topic in request.topics:
+        topic_id = shard.cluster.topic_id(topic.topic_name)
+        told = requests.AlterShareGroupOffsetsResponseTopic(topic.topic_name, topic_id or NO_ID)
+        answer.responses.append(told)
+        for asked in topic.partitions:
+            row = requests.AlterShareGroupOffsetsResponsePartition(asked.partition_index)
+            told.partitions.append(row)
+            if topic_id is None or asked.partition_index not in range(
+                shard.cluster.partition_count(topic.topic_name) or 0
+            ):
+                _refuse(row, UnknownTopicOrPartition(f"{topic.topic_name}-{asked.partition_index} does not exist."))
+            elif asked.start_offset < 0:
+                _refuse(row, InvalidRequest(f"{asked.start_offset} is no offset."))
+            else:
+                starts.setdefault(topic_id, {})[asked.partition_index] = asked.start_offset
+                rows[topic_id, asked.partition_index] = row
+                names[topic_id] = topic.topic_name
+    if not starts:
+        shard.answer(ticket, answer)
+        return
+    turn.emit(Kind.GROUP, GroupValue(turn.group.epoch + 1, turn.group.metadata_hash))
+
+    def made(response: requests.InitializeShareGroupStateResponse) -> None:
+        done: dict[UUID, tuple[str, tuple[int, ...]]] = {}
+        for result in response.results:
+            for one in result.partitions:
+                row = rows[result.topic_id, one.partition]
+                row.error_code, row.error_message = one.error_code, one.error_message
+                if not one.error_code:
+                    name, before = done.get(result.topic_id, (names[result.topic_id], ()))
+                    done[result.topic_id] = (name, (*before, one.partition))
+        later = shard.turn(request.group_id)
+        if done:
+            later.emit(Kind.STATE, with_initialized(later.group.topics, done))
+        shard.answer(ticket, answer)
+
+    shard.ask(requests.ForgetShareRequest(request.group_id))
+    shard.ask(initialize_request(request.group_id, turn.group.epoch, starts), made)
+
+
+def _refuse(row: requests.AlterShareGroupOffsetsResponsePartition, error: KafkaError) -> None:
+    row.error_code, row.error_message = error.code, str(error)
+
+
+# ---------------------------------------------------------------- delete
+
+
+def on_delete(
+    shard: Shard, request: requests.DeleteShareGroupOffsetsRequest, context: RequestContext, ticket: int
+) -> None:
+    group = empty(shard, request.group_id)
+    known = {**group.topics.initializing, **group.topics.initialized}
+    answer = requests.DeleteShareGroupOffsetsResponse()
+    rows: dict[UUID, requests.DeleteShareGroupOffsetsResponseTopic] = {}
+    for topic in request.topics:
+        topic_id = shard.cluster.topic_id(topic.topic_name)
+        row = requests.DeleteShareGroupOffsetsResponseTopic(topic.topic_name, topic_id or NO_ID)
+        answer.responses.append(row)
+        if topic_id is None:
+            row.error_code = UnknownTopicOrPartition.code
+            row.error_message = "This server does not host this topic."
+        elif topic_id not in known:
+            row.error_code = UnknownTopicOrPartition.code
+            row.error_message = "There is no offset information to delete."
+        else:
+            rows[topic_id] = row
+    if not rows:
+        shard.answer(ticket, answer)
+        return
+
+    def deleted(response: requests.DeleteShareGroupStateResponse) -> None:
+        gone = set(rows)
+        for result in response.results:
+            for one in result.partitions:
+                if one.error_code:
+                    gone.discard(result.topic_id)
+                    rows[result.topic_id].error_code = one.error_code
+                    rows[result.topic_id].error_message = one.error_message
+        without(shard.turn(request.group_id), gone)
+        shard.answer(ticket, answer)
+
+    shard.ask(requests.ForgetShareRequest(request.group_id))
+    shard.ask(delete_request(request.group_id, {topic_id: known[topic_id][1] for topic_id in rows}), deleted)
+
+
+def delete_request(group_id: str, places: Mapping[UUID, tuple[int, ...]]) -> requests.DeleteShareGroupStateRequest:
+    return requests.DeleteShareGroupStateRequest(
+        group_id,
+        [
+            requests.DeleteStateData(topic_id, [requests.DeleteStateDataPartitionData(row) for row in rows])
+            for topic_id, rows in places.items()
+        ],
+    )
+
+
+def without(turn: Turn, gone: set[UUID]) -> None:
+    """The group knows nothing of these topics any more."""
+    topics = turn.group.topics
+    if gone & {*topics.initializing, *topics.initialized, *topics.deleting}:
+        turn.emit(
+            Kind.STATE,
+            StateValue(
+                {topic_id: row for topic_id, row in topics.initializing.items() if topic_id not in gone},
+                {topic_id: row for topic_id, row in topics.initialized.items() if topic_id not in gone},
+                {topic_id: row for topic_id, row in topics.deleting.items() if topic_id not in gone},
+            ),
+        )
