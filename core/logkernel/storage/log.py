@@ -48,12 +48,13 @@ class Log(LogUpkeep):
         on_roll: RollObserver | None = None,
         topic_id: UUID | None = None,
         jitter: float = 0.0,
+        clean_offset: int | None = None,
     ) -> Log:
         """Open the log in `directory`/`topic`-`partition`, recovering it unless `clean`, or make it.
 
         `recovery_point` and `log_start` are what the directory's checkpoints say; `topic_id` is noted in a
         new folder, and read from an old one; `jitter` in [0, 1) is the part of `segment.jitter.ms` that
-        `segment.ms` is shortened by.
+        `segment.ms` is shortened by; `clean_offset` is what the cleaner's checkpoint says.
         """
         return cls(
             disk,
@@ -69,6 +70,7 @@ class Log(LogUpkeep):
             on_roll=on_roll,
             topic_id=topic_id,
             jitter=jitter,
+            clean_offset=clean_offset,
         )
 
     # ------------------------------------------------------------ append
@@ -113,7 +115,10 @@ class Log(LogUpkeep):
         else:
             waited = wall_ms - active.created_ms
         settings = self.settings
-        return waited > settings.segment_ms - int(self._jitter * min(settings.segment_jitter_ms, settings.segment_ms))
+        limit = settings.segment_ms
+        if "compact" in settings.cleanup_policy:
+            limit = min(limit, settings.max_compaction_lag_ms)  # what must be compacted by then must be closed by then
+        return waited > limit - int(self._jitter * min(settings.segment_jitter_ms, limit))
 
     def note_aborted(self, row: AbortedTxn) -> None:
         """An abort marker, appended just now, ended `row`."""

@@ -43,6 +43,7 @@ class Segment:
         "_table_from",
         "base",
         "created_ms",
+        "extra",
         "first_ms",
         "index",
         "largest_ms",
@@ -56,11 +57,14 @@ class Segment:
         "txns",
     )
 
-    def __init__(self, disk: Disk, folder: str, base: int, created_ms: int, index_bytes: int) -> None:
-        """An empty segment; `create` makes its files."""
+    def __init__(
+        self, disk: Disk, folder: str, base: int, created_ms: int, index_bytes: int, extra: str = ""
+    ) -> None:
+        """An empty segment; `create` makes its files. `extra` ends their names: a step of a rewrite."""
         self._disk = disk
         self._folder = folder
         self.base = base
+        self.extra = extra
         self.created_ms = created_ms
         self.log_path = self.path(LOG)
         self.index = OffsetIndex(disk, self.path(INDEX), index_bytes)
@@ -86,7 +90,22 @@ class Segment:
         """The table answers for relative offsets from here on."""
 
     def path(self, suffix: str) -> str:
-        return f"{self._folder}/{offset_name(self.base, suffix)}"
+        return f"{self._folder}/{offset_name(self.base, suffix)}{self.extra}"
+
+    def rename(self, suffixes: Iterable[str], extra: str) -> None:
+        """Give the files with `suffixes` that there are the names that they have with another `extra`."""
+        for suffix in suffixes:
+            path = self.path(suffix)
+            if self._disk.exists(path):
+                self._disk.rename(path, f"{self._folder}/{offset_name(self.base, suffix)}{extra}")
+
+    def retitle(self, extra: str) -> None:
+        """The files have their names with `extra` now. Nothing may be open."""
+        self.extra = extra
+        self.log_path = self.path(LOG)
+        self.index.path = self.path(INDEX)
+        self.times.path = self.path(TIME_INDEX)
+        self.txns.path = self.path(TXN_INDEX)
 
     def create(self) -> None:
         """Make the log file, empty. Index files come with their first entry or with sealing: making files is what

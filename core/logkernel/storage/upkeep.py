@@ -7,8 +7,12 @@ from bisect import bisect_right
 from collections.abc import Callable
 from uuid import UUID
 
+from attrs import evolve
+
 from logkernel.config.topic import TopicSettings
-from logkernel.errors import CorruptMessage, KafkaStorageError, OffsetOutOfRange
+from logkernel.contracts import Rewrite
+from logkernel.errors import CorruptMessage, KafkaStorageError, LogkernelError, OffsetOutOfRange
+from logkernel.record.decode import CodecFor
 from logkernel.storage import snapshot
 from logkernel.storage.checkpoints import PARTITION_METADATA, format_partition_metadata, parse_partition_metadata
 from logkernel.storage.disk import Disk
@@ -16,8 +20,9 @@ from logkernel.storage.flush import Flush
 from logkernel.storage.ledger import ProducerLedger
 from logkernel.storage.loading import Loader, replay_range
 from logkernel.storage.names import DELETED, SNAPSHOT, doomed_name, offset_name, offset_of
+from logkernel.storage.rewriting import Rewriting, Throttle
 from logkernel.storage.segment import Segment
-from logkernel.vocabulary import SegmentFacts, TopicPartition
+from logkernel.vocabulary import NO_TIMESTAMP, ProducerEntry, SegmentFacts, TopicPartition
 
 RollObserver = Callable[[int, int], None]
 """Told (base offset, bytes) of a segment that was closed."""
@@ -37,7 +42,9 @@ class LogUpkeep:
         "_new_names",
         "_on_roll",
         "_recent",
+        "_rewriting",
         "_segments",
+        "clean_offset",
         "damages",
         "end_offset",
         "epochs",
@@ -67,6 +74,7 @@ class LogUpkeep:
         on_roll: RollObserver | None = None,
         topic_id: UUID | None = None,
         jitter: float = 0.0,
+        clean_offset: int | None = None,
     ) -> None:
         self.name = TopicPartition(topic, partition)
         self.folder = f"{directory}/{topic}-{partition}"
@@ -81,6 +89,9 @@ class LogUpkeep:
         self._jitter = jitter
         self._recent: list[Segment] = []
         """Sealed segments that are open for readers, the one read last at the end."""
+        self._rewriting: Rewriting | None = None
+        self.clean_offset = clean_offset
+        """How far the last rewrite came; None before the first."""
         self._dropped: list[tuple[int | None, list[str]]] = []
         """(since when, files) that `purge` removes; None: since the next purge."""
         self._new_folder = not disk.exists(self.folder)
@@ -201,6 +212,65 @@ class LogUpkeep:
             raise
         self.end_flush(flush, wall_ms)
 
+    # ------------------------------------------------------------ rewrite
+
+    @property
+    def disk(self) -> Disk:
+        return self._disk
+
+    def closed_segments(self) -> list[Segment]:
+        return self._segments[:-1]
+
+    def producer_entries(self) -> list[ProducerEntry]:
+        return self._ledger.entries()
+
+    @property
+    def rewriting(self) -> Rewriting | None:
+        """The rewrite that is under way."""
+        return self._rewriting if self._rewriting is not None and not self._rewriting.done else None
+
+    def begin_rewrite(
+        self,
+        plan: Rewrite,
+        codec_for: CodecFor,
+        wall_ms: int,
+        *,
+        buffer_bytes: int = 1 << 20,
+        throttle: Throttle | None = None,
+    ) -> Rewriting:
+        """Start a rewrite; whoever drives it calls `end_rewrite` in the end. One at a time."""
+        self._check()
+        if self.rewriting is not None:
+            raise LogkernelError(f"{self.name}: a rewrite is under way")
+        end = min(plan.end, self._bases[-1])
+        plan = evolve(plan, end=self._bases[bisect_right(self._bases, end) - 1] if end >= self._bases[0] else end)
+        self._rewriting = Rewriting(self, plan, codec_for, wall_ms, buffer_bytes=buffer_bytes, throttle=throttle)
+        return self._rewriting
+
+    def end_rewrite(self, rewriting: Rewriting) -> None:
+        """All groups are through: what lies below `rewriting.end` is clean."""
+        self.clean_offset = rewriting.end
+        self._rewriting = None
+
+    def replace_segments(self, old: list[Segment], new: Segment) -> None:
+        """`new` takes the place of `old`, which lie side by side; readers' slices stay valid."""
+        at = self._segments.index(old[0])
+        self._segments[at : at + len(old)] = [new]
+        self._bases[at : at + len(old)] = [new.base]
+        self._recent = [segment for segment in self._recent if segment not in old]
+        for segment in old:
+            segment.release()
+
+    def drop_later(self, paths: list[str], wall_ms: int | None) -> None:
+        """`purge` removes these files; their names are not durable yet."""
+        self._dropped.append((wall_ms, paths))
+        self._new_names = True
+
+    def _stop_rewriting(self, *, finish: bool = True) -> None:
+        if self._rewriting is not None:
+            self._rewriting.stop(finish=finish)
+            self._rewriting = None
+
     # ------------------------------------------------------------ truncate, drop
 
     def truncate_to(self, offset: int) -> None:
@@ -211,6 +281,7 @@ class LogUpkeep:
         self._check()
         if offset >= self.end_offset:
             return
+        self._stop_rewriting()
         if offset <= self._bases[0]:
             self.truncate_fully_and_start_at(offset)
             return
@@ -225,6 +296,8 @@ class LogUpkeep:
         self.end_offset = self._active.truncate_to(offset)
         self.start_offset = min(self.start_offset, self.end_offset)
         self.recovery_point = min(self.recovery_point, self.end_offset)
+        if self.clean_offset is not None:
+            self.clean_offset = min(self.clean_offset, self.end_offset)
         self.epochs.truncate_from_end(self.end_offset)
         self.epochs.save()
         self._reload_producers()
@@ -233,6 +306,8 @@ class LogUpkeep:
     def truncate_fully_and_start_at(self, offset: int, wall_ms: int = 0) -> None:
         """Throw every record away; the log starts and ends at `offset`. Durable on return."""
         self._check()
+        self._stop_rewriting()
+        self.clean_offset = None
         for segment in reversed(self._segments):
             self._remove(segment)
         self._segments, self._bases, self._recent = [], [], []
@@ -288,6 +363,9 @@ class LogUpkeep:
         if offset >= self.end_offset and self._active.size:
             self.roll(wall_ms or 0)
         count = self._floor(offset)
+        if count and self._rewriting is not None and self._rewriting.uses(self._segments[0]):
+            self._stop_rewriting()
+            count = self._floor(offset)
         gone = self._segments[:count]
         if not gone:
             return []
@@ -329,7 +407,10 @@ class LogUpkeep:
     def _facts(self, segment: Segment) -> SegmentFacts:
         active = segment is self._active
         end = self.end_offset if active else segment.next_offset
-        facts = SegmentFacts(segment.base, end, segment.size, segment.retention_ms(), active)
+        first_ms = segment.first_timestamp() if "compact" in self.settings.cleanup_policy else None
+        facts = SegmentFacts(
+            segment.base, end, segment.size, segment.retention_ms(), active, NO_TIMESTAMP if first_ms is None else first_ms
+        )
         if not active and segment not in self._recent:
             segment.release()
         return facts
@@ -339,6 +420,7 @@ class LogUpkeep:
     def close(self) -> None:
         """Sync everything, write the producers' state, cut files to what they hold. Readers' slices stay valid."""
         if self.failure is None:
+            self._stop_rewriting()
             loose = any(segment.loose for segment in self._segments)
             if loose or self._new_names or self._new_folder or self.epochs.dirty:
                 self._close_books()
@@ -359,6 +441,7 @@ class LogUpkeep:
 
     def abandon(self) -> None:
         """Let go of every descriptor and sync nothing."""
+        self._stop_rewriting(finish=False)
         for segment in self._segments:
             segment.release()
 
