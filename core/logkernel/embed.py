@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from logkernel.contracts import Partitioner, RequestContext
 from logkernel.errors import LogkernelError, error_for
 from logkernel.partition.effects import Outcome
-from logkernel.vocabulary import READ_UNCOMMITTED, Record, TopicPartition
+from logkernel.vocabulary import READ_UNCOMMITTED, CleanupResult, Record, TopicPartition
 
 if TYPE_CHECKING:
     import asyncio
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 Headers = Mapping[str, bytes | None] | Sequence[tuple[str, bytes | None]]
 NEVER_MS = 2**62
+WAIT_S = 0.05
 
 
 class RecordMetadata(NamedTuple):
@@ -225,14 +226,45 @@ class EmbeddedLog:
         return self._run(lambda: self._read_some(TopicPartition(topic, partition), offset, max_bytes))
 
     def _read_some(self, name: TopicPartition, offset: int, max_bytes: int) -> list[Record]:
+        from logkernel.record.batch import batches
         from logkernel.record.decode import decode_all
 
         self._broker.step()
-        found = self._broker.replica(name).read(offset, max_bytes, READ_UNCOMMITTED, min_one=True)
-        if found is None:
-            return []
-        records = decode_all(found.read(), self._broker.kernel.codec_for, skip_control=True)
-        return [record for record in records if record.offset >= offset]
+        while (found := self._broker.replica(name).read(offset, max_bytes, READ_UNCOMMITTED, min_one=True)) is not None:
+            data = found.read()
+            records = decode_all(data, self._broker.kernel.codec_for, skip_control=True)
+            records = [record for record in records if record.offset >= offset]
+            if records:
+                return records
+            before = offset  # markers, or what compaction left empty
+            for facts in batches(data):
+                offset = facts.last_offset + 1
+            if offset == before:
+                break
+        return []
+
+    def compact(self, topic: str) -> list[CleanupResult]:
+        """Compact a topic now, as its cleanup policies say, up to what is not decided yet; returns what was done to
+        each partition. The active segments are closed first. Raises `UnknownTopicOrPartition`, `CorruptMessage`, which
+        names the place of rotten bytes, `OSError`."""
+        told: Future[list[CleanupResult]] = Future()
+
+        def tell(outcome: list[CleanupResult] | BaseException) -> None:
+            if isinstance(outcome, BaseException):
+                told.set_exception(outcome)
+            else:
+                told.set_result(outcome)
+
+        self._run(lambda: self._broker.cleaner.compact(topic, tell))
+        while not told.done() and self._listening is None:
+            self._broker.cleaner.workers.news.wait(WAIT_S)
+            self.step()
+        return told.result()
+
+    def apply_retention(self, topic: str) -> list[CleanupResult]:
+        """Drop what the topic's cleanup policies want dropped, now; returns what was done to each partition of which
+        something went. Raises `UnknownTopicOrPartition`, `KafkaStorageError`."""
+        return self._run(lambda: self._broker.cleaner.apply_retention(topic))
 
     def request(self, request: Any) -> Any:
         """Answer a versionless request of `logkernel.requests`, e.g. a `DescribeConfigsRequest`."""

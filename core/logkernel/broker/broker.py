@@ -15,6 +15,7 @@ from importlib import import_module
 from typing import Any
 
 from logkernel.broker.admin import Admin
+from logkernel.broker.cleaner import Cleaner
 from logkernel.broker.cluster import Cluster
 from logkernel.broker.fetch_sessions import FetchSessions
 from logkernel.broker.replica import Replica
@@ -96,6 +97,7 @@ class Broker:
         self.cluster = Cluster(self)
         self.admin = Admin(self)
         self.upkeep = Upkeep(self)
+        self.cleaner = Cleaner(self)
         self._handlers: dict[str, Handler] = {}
         self._services: dict[str, ServiceHost] = {}
         self._hosts: list[ServiceHost] = []
@@ -118,6 +120,7 @@ class Broker:
             self._host(ServiceHost(self, declaration))
         self.timers.at(self.clock.mono_ms() + LOAD_ALL_AFTER_MS, self._load_services)
         self.upkeep.start()
+        self.cleaner.start()
         self._started = True
 
     def _host(self, host: ServiceHost) -> None:
@@ -159,6 +162,7 @@ class Broker:
             return
         self._started = False
         self.kernel.hook.logkernel_broker_stopping(node_id=self.node_id)
+        self.cleaner.stop()
         self.admin.close()
         self.storage.close(self)
 
@@ -205,6 +209,7 @@ class Broker:
 
     def step(self) -> int | None:
         """Run what is due; returns the next deadline (monotonic ms) or None."""
+        self.cleaner.workers.hear()
         self.timers.run(self.clock.mono_ms())
         self.settle()
         return self.timers.next_deadline()

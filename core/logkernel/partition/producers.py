@@ -68,6 +68,8 @@ class ProducerStates:
         if not facts.is_control:
             self.note(facts)
             return None
+        if facts.count == 0:
+            return None  # a cleaner emptied it: its transaction is long over
         ended = self.note_marker(facts)
         if control is None:
             return None

@@ -56,7 +56,7 @@ if _compiled is not None:
     encode_records = _compiled.encode_records
     columns = _compiled.columns
     murmur2 = _compiled.murmur2
-    OffsetMap = _compiled.OffsetMap
+    OffsetMap = _compiled.OffsetMap  # type: ignore[misc]
     copy_records = _compiled.copy_records
     survey_records = _compiled.survey_records
 else:

@@ -1,4 +1,4 @@
-"""What compaction does to a batch's records, in plain Python; `_codec` holds the same compiled, running without the GIL.
+"""What compaction does to a batch's records, in plain Python; `_codec` holds the same compiled, without the GIL.
 
 The layout of a record is drawn in `pure`. All functions raise `InvalidRecord` for records that break it.
 """
@@ -21,6 +21,7 @@ from logkernel.record.pure import (
     varint_bytes,
 )
 from logkernel.vocabulary import NO_TIMESTAMP
+
 
 def survey_records(
     buf: Buffer,
@@ -135,7 +136,8 @@ class OffsetMap:
         native, each record.
         """
         told = self._versions(versions, count)
-        for index, (_, place, key, _, _, _, _) in enumerate(each_record(record_bytes(buf, start, end, count), count, 0)):
+        parsed = each_record(record_bytes(buf, start, end, count), count, 0)
+        for index, (_, place, key, _, _, _, _) in enumerate(parsed):
             offset = base_offset + place
             if key is None or offset < from_offset:
                 continue
@@ -164,7 +166,8 @@ class OffsetMap:
         `before_offset` or later; 0 for null keys."""
         told = self._versions(versions, count)
         mask = bytearray(count)
-        for index, (_, place, key, _, _, _, _) in enumerate(each_record(record_bytes(buf, start, end, count), count, 0)):
+        parsed = each_record(record_bytes(buf, start, end, count), count, 0)
+        for index, (_, place, key, _, _, _, _) in enumerate(parsed):
             offset = base_offset + place
             if offset >= before_offset:
                 mask[index] = 1

@@ -217,6 +217,9 @@ class LogDirectories:
         each, directory = self.logs[name], self.directory_of(name)
         each.recovery_point = min(each.recovery_point, offset)
         directory.write_recovery_points()
+        if each.clean_offset is not None and each.clean_offset > offset:
+            each.clean_offset = offset
+            directory.write_clean_offsets()
         each.truncate_to(offset)
         if each.end_offset < offset:
             directory.write_recovery_points()

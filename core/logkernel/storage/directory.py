@@ -54,8 +54,8 @@ NO_TOPICS = frozenset(("__cluster_metadata", STATE_TOPIC))
 class DataDirectory:
     """Made by `DataDirectory.open`; holds the lock until `close` or `abandon`."""
 
-    __slots__ = ("_disk", "_release", "broker_epoch", "clean", "clean_offsets", "failure", "high_watermarks", "log_starts",
-                 "logs", "meta", "path", "recovery_points")  # fmt: skip
+    __slots__ = ("_disk", "_release", "broker_epoch", "clean", "clean_offsets", "failure", "high_watermarks",
+                 "log_starts", "logs", "meta", "path", "recovery_points")  # fmt: skip
 
     def __init__(self, disk: Disk, path: str) -> None:
         self._disk = disk
@@ -182,7 +182,9 @@ class DataDirectory:
         self._write(HIGH_WATERMARKS, {name: watermarks[name] for name in self.logs if name in watermarks})
 
     def write_clean_offsets(self) -> None:
-        self._write(CLEAN_OFFSETS, {n: each.clean_offset for n, each in self.logs.items() if each.clean_offset is not None})
+        """Of the logs that were rewritten once."""
+        found = {name: each.clean_offset for name, each in self.logs.items()}
+        self._write(CLEAN_OFFSETS, {name: offset for name, offset in found.items() if offset is not None})
 
     def _write(self, name: str, offsets: Mapping[TopicPartition, int]) -> None:
         self.check()

@@ -120,7 +120,8 @@ class Loader:
         end = base
         for facts in headers(file, 0, file.size, LONG_CHUNK_BYTES):
             end = facts.last_offset + 1
-        old = [at for each in self.names if (at := offset_of(each, LOG)) is not None and base <= at < max(end, base + 1)]
+        bases = [at for each in self.names if (at := offset_of(each, LOG)) is not None]
+        old = [at for at in bases if base <= at < max(end, base + 1)]
         for suffixes in (SEGMENT_SUFFIXES[1:], SEGMENT_SUFFIXES[:1]):
             gone = [offset_name(at, suffix) for at in old for suffix in suffixes]
             for each in gone:

@@ -1,4 +1,4 @@
-"""One partition's log: what is written and read all day. `upkeep` holds the rest of its life.
+"""One partition's log: what is written and read all day. `upkeep` and `rewrites` hold the rest of its life.
 
 Invariants: `start_offset <= end_offset`, `recovery_point <= end_offset`, all below `recovery_point` is synced; the last
 segment is the active one and the only one that is written. One thread drives a log; only `Flush.run`, and the
@@ -17,16 +17,17 @@ from logkernel.errors import CorruptMessage, OffsetOutOfRange, RecordListTooLarg
 from logkernel.storage import timestamps
 from logkernel.storage.disk import Disk
 from logkernel.storage.ledger import ProducerLedger
+from logkernel.storage.rewrites import LogRewrites
 from logkernel.storage.segment import MAX_RELATIVE, Segment
 from logkernel.storage.timestamps import CodecFor
-from logkernel.storage.upkeep import LogUpkeep, RollObserver
+from logkernel.storage.upkeep import RollObserver
 from logkernel.vocabulary import AbortedTxn, BatchFacts, FileSlice, LogPosition, SegmentFacts, TimestampAndOffset
 
 OPEN_OLD_SEGMENTS = 4
 """Sealed segments whose descriptors stay open for readers."""
 
 
-class Log(LogUpkeep):
+class Log(LogRewrites):
     """Made by `Log.open`."""
 
     __slots__ = ()
@@ -200,18 +201,6 @@ class Log(LogUpkeep):
         self._check()
         return timestamps.latest(self._segments, self.start_offset, codec_for)
 
-    def aborted_in(self, start: int, end: int) -> list[AbortedTxn]:
-        """Aborted transactions of which a reader of `start <= offset < end` may meet records."""
-        self._check()
-        found = []
-        for segment in self._segments[self._floor(start) :]:
-            for row in segment.txns.rows():
-                if row.last_offset >= start and row.first_offset < end:
-                    found.append(row)
-                if row.last_stable_offset >= end:
-                    return found
-        return found
-
     # ------------------------------------------------------------ facts
 
     def facts(self) -> tuple[SegmentFacts, ...]:
@@ -223,6 +212,14 @@ class Log(LogUpkeep):
     def size_bytes(self) -> int:
         """Bytes of all records."""
         return sum(segment.size for segment in self._segments)
+
+    @property
+    def segment_count(self) -> int:
+        return len(self._segments)
+
+    @property
+    def active_is_empty(self) -> bool:
+        return not self._active.size
 
     @property
     def first_base_offset(self) -> int:

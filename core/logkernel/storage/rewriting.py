@@ -34,7 +34,7 @@ from logkernel.storage.segment import MAX_RELATIVE, Segment
 from logkernel.vocabulary import BatchFacts
 
 if TYPE_CHECKING:
-    from logkernel.storage.upkeep import LogUpkeep
+    from logkernel.storage.rewrites import LogRewrites
 
 LEAST_CHUNK_BYTES = 1 << 16
 INDEX_SUFFIXES = tuple(suffix for suffix in SEGMENT_SUFFIXES if suffix != LOG)
@@ -53,7 +53,7 @@ class Rewriting:
 
     def __init__(
         self,
-        log: LogUpkeep,
+        log: LogRewrites,
         plan: Rewrite,
         codec_for: CodecFor,
         wall_ms: int,
@@ -91,14 +91,19 @@ class Rewriting:
         return self.phase == DONE
 
     @property
+    def stopped(self) -> bool:
+        return self._stopped
+
+    @property
     def records(self) -> tuple[int, int]:
         """Records read and records left, of the segments that were rewritten."""
         tally = self._filter.tally if self._filter is not None else None
         return (tally.records_in, tally.records_out) if tally is not None else (0, 0)
 
     @property
-    def rewritten_from(self) -> int:
-        return self._segments[0].base if self._segments else self.plan.end
+    def spans(self) -> int:
+        """Offsets of those segments."""
+        return sum(each.next_offset - each.base for each in self._segments if each.base < self.end)
 
     # ------------------------------------------------------------ in turns
 
@@ -393,7 +398,7 @@ def _read_whole(file: File, position: int, size: int, chunk_bytes: int) -> bytes
     return chunk
 
 
-def _remove(log: LogUpkeep, path: str) -> None:
+def _remove(log: LogRewrites, path: str) -> None:
     if log.disk.exists(path):
         log.disk.remove(path)
 

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import uuid
 from bisect import bisect_right
 from collections.abc import Callable
 from uuid import UUID
 
-from attrs import evolve
-
 from logkernel.config.topic import TopicSettings
-from logkernel.contracts import Rewrite
-from logkernel.errors import CorruptMessage, KafkaStorageError, LogkernelError, OffsetOutOfRange
-from logkernel.record.decode import CodecFor
+from logkernel.errors import CorruptMessage, KafkaStorageError, OffsetOutOfRange
 from logkernel.storage import snapshot
 from logkernel.storage.checkpoints import PARTITION_METADATA, format_partition_metadata, parse_partition_metadata
 from logkernel.storage.disk import Disk
@@ -20,9 +17,9 @@ from logkernel.storage.flush import Flush
 from logkernel.storage.ledger import ProducerLedger
 from logkernel.storage.loading import Loader, replay_range
 from logkernel.storage.names import DELETED, SNAPSHOT, doomed_name, offset_name, offset_of
-from logkernel.storage.rewriting import Rewriting, Throttle
+from logkernel.storage.rewriting import Rewriting
 from logkernel.storage.segment import Segment
-from logkernel.vocabulary import NO_TIMESTAMP, ProducerEntry, SegmentFacts, TopicPartition
+from logkernel.vocabulary import NO_TIMESTAMP, SegmentFacts, TopicPartition
 
 RollObserver = Callable[[int, int], None]
 """Told (base offset, bytes) of a segment that was closed."""
@@ -212,60 +209,6 @@ class LogUpkeep:
             raise
         self.end_flush(flush, wall_ms)
 
-    # ------------------------------------------------------------ rewrite
-
-    @property
-    def disk(self) -> Disk:
-        return self._disk
-
-    def closed_segments(self) -> list[Segment]:
-        return self._segments[:-1]
-
-    def producer_entries(self) -> list[ProducerEntry]:
-        return self._ledger.entries()
-
-    @property
-    def rewriting(self) -> Rewriting | None:
-        """The rewrite that is under way."""
-        return self._rewriting if self._rewriting is not None and not self._rewriting.done else None
-
-    def begin_rewrite(
-        self,
-        plan: Rewrite,
-        codec_for: CodecFor,
-        wall_ms: int,
-        *,
-        buffer_bytes: int = 1 << 20,
-        throttle: Throttle | None = None,
-    ) -> Rewriting:
-        """Start a rewrite; whoever drives it calls `end_rewrite` in the end. One at a time."""
-        self._check()
-        if self.rewriting is not None:
-            raise LogkernelError(f"{self.name}: a rewrite is under way")
-        end = min(plan.end, self._bases[-1])
-        plan = evolve(plan, end=self._bases[bisect_right(self._bases, end) - 1] if end >= self._bases[0] else end)
-        self._rewriting = Rewriting(self, plan, codec_for, wall_ms, buffer_bytes=buffer_bytes, throttle=throttle)
-        return self._rewriting
-
-    def end_rewrite(self, rewriting: Rewriting) -> None:
-        """All groups are through: what lies below `rewriting.end` is clean."""
-        self.clean_offset = rewriting.end
-        self._rewriting = None
-
-    def replace_segments(self, old: list[Segment], new: Segment) -> None:
-        """`new` takes the place of `old`, which lie side by side; readers' slices stay valid."""
-        at = self._segments.index(old[0])
-        self._segments[at : at + len(old)] = [new]
-        self._bases[at : at + len(old)] = [new.base]
-        self._recent = [segment for segment in self._recent if segment not in old]
-        for segment in old:
-            segment.release()
-
-    def drop_later(self, paths: list[str], wall_ms: int | None) -> None:
-        """`purge` removes these files; their names are not durable yet."""
-        self._dropped.append((wall_ms, paths))
-        self._new_names = True
-
     def _stop_rewriting(self, *, finish: bool = True) -> None:
         if self._rewriting is not None:
             self._rewriting.stop(finish=finish)
@@ -397,20 +340,24 @@ class LogUpkeep:
                 waiting.append((since, paths))
                 continue
             for path in paths:
-                self._disk.remove(path)
+                self._remove_dropped(path)
             removed += len(paths)
         self._dropped = waiting
         return removed
+
+    def _remove_dropped(self, path: str) -> None:
+        """A segment that is rewritten twice within the delay has two files of one name: the first is gone already."""
+        with contextlib.suppress(FileNotFoundError):
+            self._disk.remove(path)
 
     # ------------------------------------------------------------ facts
 
     def _facts(self, segment: Segment) -> SegmentFacts:
         active = segment is self._active
         end = self.end_offset if active else segment.next_offset
-        first_ms = segment.first_timestamp() if "compact" in self.settings.cleanup_policy else None
-        facts = SegmentFacts(
-            segment.base, end, segment.size, segment.retention_ms(), active, NO_TIMESTAMP if first_ms is None else first_ms
-        )
+        first_ms = segment.first_timestamp() if self.settings.cleanup_policy != ("delete",) else None
+        first_ms = NO_TIMESTAMP if first_ms is None else first_ms
+        facts = SegmentFacts(segment.base, end, segment.size, segment.retention_ms(), active, first_ms)
         if not active and segment not in self._recent:
             segment.release()
         return facts
@@ -426,7 +373,7 @@ class LogUpkeep:
                 self._close_books()
             for _, paths in self._dropped:
                 for path in paths:
-                    self._disk.remove(path)
+                    self._remove_dropped(path)
             self._dropped.clear()
         self.abandon()
 
