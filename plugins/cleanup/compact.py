@@ -7,12 +7,13 @@
 | `header` | the one with the highest version, of these the last (KIP-280) | all of the log |
 
 The version is the value of the last header named `compaction.strategy.header`: 8 bytes, a signed big-endian number;
-a record without it is below every version. The last two learn from all of the log, as an old record may win: the table must
-have room for every key.
+a record without it is below every version. The last two learn from all of the log, as an old record may win: the table
+must have room for every key.
 
 A log is due when the dirty part has more than `min.cleanable.dirty.ratio` of the bytes that can be cleaned, or when
 its first record waits for longer than `max.compaction.lag.ms`. The end is the first segment that is active, or holds
-what is not decided (last stable offset), or a record younger than `min.compaction.lag.ms`. Segments below the log's start are dropped.
+what is not decided (last stable offset), or a record younger than `min.compaction.lag.ms`. Segments below the log's
+start are dropped.
 """
 
 from __future__ import annotations

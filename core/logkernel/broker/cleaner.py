@@ -5,7 +5,7 @@ where there is nothing to do, the next look is after `log.cleaner.backoff.ms`. W
 
 | what | then |
 |---|---|
-| rotten bytes, a read or write error, a policy or rule that fails | logged with the place; not tried again by the clock |
+| rotten bytes, a read or write error, a policy or rule that fails | logged with the place; the clock leaves it alone |
 | the disk is full | what was written is given back; tried again later |
 | an error while names are swapped | the directory goes offline, as after every write that may be half done |
 
