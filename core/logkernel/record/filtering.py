@@ -4,7 +4,8 @@
 |---|---|
 | every record stays, no tombstone is new | itself, byte for byte |
 | some records stay | a batch of them, with the base and last offset, producer and sequence of the old one |
-| no record stays, but it is its producer's last, or the last of its segment group | an empty batch |
+| no record stays, but it is its producer's last, or the last below `bound` | an empty batch of that producer |
+| no record stays, but it is the last of its segment group | an empty batch of nobody: it shows where the segment ends |
 | no record stays | nothing |
 
 Transactions (KIP-98): data of aborted ones go at once. A marker stays until a pass has met no data of its
@@ -18,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from attrs import define, field, frozen
+from attrs import define, evolve, field, frozen
 
 from logkernel.contracts import Buffer, Codec, KeepRule
 from logkernel.record import codec as loops
@@ -162,10 +163,11 @@ class Tally:
 
 @define
 class BatchFilter:
-    """Judges the batches of a log in order; `end` is where the rewrite ends (see `contracts.Rewrite`)."""
+    """Judges the batches of a log in order; `end` is where the rule came to, `bound` where it should have come to."""
 
     rule: KeepRule
     end: int
+    bound: int
     wall_ms: int
     delete_retention_ms: int
     tombstones: bool
@@ -177,7 +179,7 @@ class BatchFilter:
     """Index rows of abort markers that stay; whoever writes the index takes them."""
 
     def filter(self, buf: Buffer, facts: BatchFacts, *, is_last: bool) -> bytes | None:
-        """What `facts`, at its position in `buf`, becomes; None for nothing. `is_last`: at least an empty batch stays.
+        """What `facts`, at its position in `buf`, becomes; None for nothing. `is_last` of its segment group.
 
         Raises `CorruptMessage` for rotten bytes.
         """
@@ -194,8 +196,10 @@ class BatchFilter:
         left = self._leave(buf, facts, mask, horizon)
         if left is None:
             last = self.producers.get(facts.producer_id) if facts.producer_id >= 0 else None
-            if is_last or (last is not None and last.is_in(facts)):
+            if facts.last_offset + 1 == self.bound or (last is not None and last.is_in(facts)):
                 left = encode_empty(facts)
+            elif is_last:
+                left = encode_empty(evolve(facts, attributes=0, producer_id=-1, producer_epoch=-1, base_sequence=-1))
             self.tally.changed = self.tally.changed or facts.count > 0 or left is None
         return left
 

@@ -188,7 +188,7 @@ class Rewriting:
         self._groups = list(reversed(self._grouped([each for each in self._segments if each.base < self.end])))
         settings = self._log.settings
         self._filter = BatchFilter(
-            plan.rule, self.end, self._wall_ms, settings.delete_retention_ms, plan.tombstones,
+            plan.rule, self.end, plan.end, self._wall_ms, settings.delete_retention_ms, plan.tombstones,
             Transactions(self._aborted), self._producers, self._codec_for,
         )  # fmt: skip
 
