@@ -19,8 +19,7 @@ import org.apache.kafka.storage.log.metrics.BrokerTopicStats;
 /**
  * Apache Kafka's own cleaner over a log folder: FOLDER OUT SEGMENT_BYTES DELETE_RETENTION_MS MAP_BYTES, then for each
  * round FIRST_DIRTY END NOW; FIRST_DIRTY -1 is where the round before came to. After each round the files are copied to
- * OUT/ROUND, and
- * the offset that was reached is printed.
+ * OUT/ROUND, and the offset that was reached is printed.
  */
 public class JudgeCleaner {
     public static void main(String[] args) throws Exception {

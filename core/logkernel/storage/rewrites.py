@@ -26,6 +26,9 @@ class LogRewrites(LogUpkeep):
     def closed_segments(self) -> list[Segment]:
         return self._segments[:-1]
 
+    def loose_segments(self) -> list[Segment]:
+        return [segment for segment in self._segments if segment.loose]
+
     def producer_entries(self) -> list[ProducerEntry]:
         return self._ledger.entries()
 

@@ -11,8 +11,8 @@ Reading and writing are for a worker thread ("away"), the log's own lists for th
 | FINISH | here | `.swap` → plain names, indexes first | the same |
 | DONE | | all groups are through | |
 
-Before COPY the folder is synced, so that no name of an earlier swap is still on its way: opening takes `.swap` files
-behind a `.cleaned` one for unfinished. At most one group is on disk twice. `stop` may come at any time from
+First the log is synced: nothing durable may give way to what a crash takes. Before COPY the folder is synced, so that no name of an earlier swap is still on its way: opening takes `.swap` files behind a `.cleaned` one for
+unfinished. At most one group is on disk twice. `stop` may come at any time from
 the log's thread: before COMMIT nothing happened, behind it the swap is finished on the spot.
 """
 
@@ -74,6 +74,7 @@ class Rewriting:
         self._throttle: Throttle = throttle or (lambda size: None)
         self._lock = threading.Lock()
         self._stopped = False
+        self._loose = log.loose_segments()
         self._segments = [segment for segment in log.closed_segments() if segment.base < plan.end]
         self._aborted = log.aborted_in(self._segments[0].base, plan.end) if self._segments else []
         self._producers = {
@@ -118,6 +119,7 @@ class Rewriting:
             return
         try:
             if self._groups is None:
+                self._sync()
                 self._learn()
             while self._next_group():
                 if self._copy():
@@ -125,8 +127,10 @@ class Rewriting:
                     return
             with self._lock:
                 self.phase = DONE
-        except BaseException:
+        except BaseException as error:
             self._discard()
+            if self._stopped and isinstance(error, OSError):  # its files went under it
+                raise RewriteStopped(f"{self._log.name}: the rewrite was stopped") from error
             raise
 
     @property
@@ -168,6 +172,12 @@ class Rewriting:
             raise RewriteStopped(f"{self._log.name}: the rewrite was stopped")
 
     # ------------------------------------------------------------ away
+
+    def _sync(self) -> None:
+        """Make the log durable, to its very end: neither may a durable record give way to one that a crash takes, nor
+        a producer's last durable batch to a later one."""
+        for segment in self._loose:
+            segment.sync()
 
     def _learn(self) -> None:
         """Show the rule what it learns from, and form the groups below where it came to."""

@@ -98,7 +98,7 @@ class LogUpkeep:
         if self._new_folder:
             disk.mkdir(self.folder)
         self.topic_id = self._note_topic(topic_id)
-        loader = Loader(disk, self.folder, settings, recovery_point, log_start, clean, wall_ms, producers)
+        loader = Loader(disk, self.folder, settings, recovery_point, log_start, clean, wall_ms, producers, clean_offset)
         self._segments = loader.load()
         self._bases = [segment.base for segment in self._segments]
         self._active = self._segments[-1]
