@@ -4,7 +4,7 @@ Reading and writing are for a worker thread ("away"), the log's own lists for th
 
 | phase | where | does | a crash behind it finds |
 |---|---|---|---|
-| COPY | away | writes `<base>.log.cleaned` and its indexes, syncs them | the old segments; `.cleaned` goes |
+| COPY | away | writes `<base>.log.cleaned` and its indexes, syncs them and their names | the old segments; `.cleaned` goes |
 | COMMIT | away | `.cleaned` → `.swap`: indexes, sync, then the log, sync | the new segment: opening finishes the swap |
 | REPLACE | here | the new segment takes the place of the old ones in the log | the same |
 | RETIRE | away | old files → `.deleted`, sync | the same |
@@ -280,6 +280,7 @@ class Rewriting:
         judge.aborted.clear()
         new.seal()
         new.sync()
+        log.disk.sync_dir(log.folder)  # `.log.cleaned` must be there before any `.swap`: it says what these are
         new.release()
         return True
 

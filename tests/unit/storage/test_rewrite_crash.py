@@ -271,6 +271,12 @@ def live(seed: int, new_ledger, store_type, lives: int = 4) -> int:
     return world.swapped
 
 
+@pytest.mark.parametrize("seed", [1461, 1800, 2130])
+def test_an_index_swap_without_its_log(seed, new_ledger, store_type):
+    """The name of `.log.cleaned` was lost, that of `.index.swap` was not: it became the index of the old log."""
+    live(seed, new_ledger, store_type)
+
+
 @pytest.mark.parametrize("block", range(8))
 def test_no_key_loses_its_last_value_in_crashes(block, new_ledger, store_type):
     swapped = sum(live(seed, new_ledger, store_type) for seed in range(block * 15, block * 15 + 15))
