@@ -1,4 +1,4 @@
-"""The contract of the loops that compaction runs, over plain Python and the compiled codec, and against a plain model."""
+"""The contract of the loops that compaction runs, over plain Python and the compiled codec, beside a model."""
 
 from __future__ import annotations
 

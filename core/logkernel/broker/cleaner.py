@@ -38,6 +38,7 @@ log = logging.getLogger("logkernel.cleaner")
 
 FULL_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 FULL_DISK_PAUSE_MS = 60_000
+PURGE_AT_ONCE = 64
 MAX_TABLE_BYTES = 2**31 - 1
 
 Results = Callable[[list[CleanupResult] | BaseException], None]
@@ -166,10 +167,22 @@ class Cleaner:
                 dropped = [self._drop(replica, name, step) for step in steps]
                 if any(dropped):
                     results.append(self._result(replica, name, before, size_of(replica)))
-            replica.log.purge(self._broker.clock.wall_ms())
+            self._purge(replica)
         except OSError as error:
             raise self._broker.storage_failed(replica, error) from error
         return results
+
+    def _purge(self, replica: Replica) -> None:
+        """Remove files whose delay is over, a few at a time: a request may wait behind them."""
+        if replica.log.purge(self._broker.clock.wall_ms(), PURGE_AT_ONCE) == PURGE_AT_ONCE:
+            self._broker.timers.at(self._broker.clock.mono_ms() + 1, lambda: self._purge_on(replica))
+
+    def _purge_on(self, replica: Replica) -> None:
+        if replica.log.failure is None and self._broker.replicas.get(replica.name) is replica:
+            try:
+                self._purge(replica)
+            except OSError as error:
+                self._broker.storage_failed(replica, error)
 
     def _drop(self, replica: Replica, policy: str, step: DropBefore) -> bool:
         wall_ms = self._broker.clock.wall_ms()

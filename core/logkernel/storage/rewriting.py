@@ -4,15 +4,16 @@ Reading and writing are for a worker thread ("away"), the log's own lists for th
 
 | phase | where | does | a crash behind it finds |
 |---|---|---|---|
-| COPY | away | writes `<base>.log.cleaned` and its indexes, syncs them and their names | the old segments; `.cleaned` goes |
+| COPY | away | writes `<base>.log.cleaned` and indexes, syncs them and their names | the old segments |
 | COMMIT | away | `.cleaned` → `.swap`: indexes, sync, then the log, sync | the new segment: opening finishes the swap |
 | REPLACE | here | the new segment takes the place of the old ones in the log | the same |
 | RETIRE | away | old files → `.deleted`, sync | the same |
 | FINISH | here | `.swap` → plain names, indexes first | the same |
 | DONE | | all groups are through | |
 
-First the log is synced: nothing durable may give way to what a crash takes. Before COPY the folder is synced, so that no name of an earlier swap is still on its way: opening takes `.swap` files behind a `.cleaned` one for
-unfinished. At most one group is on disk twice. `stop` may come at any time from
+First the log is synced: nothing durable may give way to what a crash takes. Before COPY the folder is synced, so that
+no name of an earlier swap is still on its way: opening takes `.swap` files behind a `.cleaned` one for unfinished.
+At most one group is on disk twice. `stop` may come at any time from
 the log's thread: before COMMIT nothing happened, behind it the swap is finished on the spot.
 """
 

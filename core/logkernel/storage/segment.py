@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 from array import array
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from logkernel.contracts import Buffer
 from logkernel.errors import CorruptMessage
@@ -236,6 +236,8 @@ class Segment:
             if self.times.count:
                 relative = self.times.entry(self.times.count - 1)[1]
                 self.largest_offset = self.base + relative
+                if self.sealed:  # sealing wrote the last entry
+                    return self.largest_ms, self.largest_offset
                 start = self.index.lookup(relative)
             for facts in self.scan(start):
                 if facts.max_timestamp_ms > self.largest_ms:
@@ -348,13 +350,16 @@ class Segment:
 
     # ------------------------------------------------------------ removal
 
-    def rename_deleted(self) -> list[str]:
-        """Mark the files for removal; returns their new paths. Slices that readers hold stay valid."""
+    def rename_deleted(self, names: Collection[str] | None = None) -> list[str]:
+        """Mark the files for removal; returns their new paths. Slices that readers hold stay valid.
+
+        `names` are those in the folder, where the caller has looked already.
+        """
         self.release()
         marked = []
         for suffix in SEGMENT_SUFFIXES:
             path = self.path(suffix)
-            if self._disk.exists(path):
+            if self._disk.exists(path) if names is None else f"{offset_name(self.base, suffix)}{self.extra}" in names:
                 self._disk.rename(path, path + DELETED)
                 marked.append(path + DELETED)
         return marked

@@ -21,6 +21,9 @@ from logkernel.storage.rewriting import Rewriting
 from logkernel.storage.segment import Segment
 from logkernel.vocabulary import NO_TIMESTAMP, SegmentFacts, TopicPartition
 
+FEW_SEGMENTS = 4
+"""Up to so many, asking for each file is cheaper than listing the folder."""
+
 RollObserver = Callable[[int, int], None]
 """Told (base offset, bytes) of a segment that was closed."""
 
@@ -319,18 +322,19 @@ class LogUpkeep:
 
     def _discard(self, segments: list[Segment], wall_ms: int | None) -> None:
         paths = []
+        names = set(self._disk.listdir(self.folder)) if len(segments) > FEW_SEGMENTS else None
         for segment in segments:
             if segment in self._recent:
                 self._recent.remove(segment)
-            paths += segment.rename_deleted()
+            paths += segment.rename_deleted(names)
             path = segment.path(SNAPSHOT)
-            if self._disk.exists(path):
+            if self._disk.exists(path) if names is None else offset_name(segment.base, SNAPSHOT) in names:
                 self._disk.rename(path, path + DELETED)
                 paths.append(path + DELETED)
         self._dropped.append((wall_ms, paths))
 
-    def purge(self, wall_ms: int) -> int:
-        """Remove the files of dropped segments after `file.delete.delay.ms`; returns how many."""
+    def purge(self, wall_ms: int, most: int | None = None) -> int:
+        """Remove the files of dropped segments after `file.delete.delay.ms`, at most `most`; returns how many."""
         self._check()
         removed = 0
         waiting: list[tuple[int | None, list[str]]] = []
@@ -339,9 +343,12 @@ class LogUpkeep:
             if wall_ms - since < self.settings.file_delete_delay_ms:
                 waiting.append((since, paths))
                 continue
-            for path in paths:
+            now = len(paths) if most is None else most - removed
+            for path in paths[:now]:
                 self._remove_dropped(path)
-            removed += len(paths)
+            removed += len(paths[:now])
+            if paths[now:]:
+                waiting.append((since, paths[now:]))
         self._dropped = waiting
         return removed
 

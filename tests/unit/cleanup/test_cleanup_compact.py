@@ -17,7 +17,9 @@ from logkernel.vocabulary import Record, SegmentFacts
 NOW = 1_000_000
 
 
-def log(sizes: str, *, clean: int | None = None, start: int = 0, stable: int = 10_000, ages: str = "", **more) -> LogFacts:
+def log(
+    sizes: str, *, clean: int | None = None, start: int = 0, stable: int = 10_000, ages: str = "", **more
+) -> LogFacts:
     """Ten offsets a segment, the last one active; `ages` in ms, of the first and last record of each."""
     parts = [int(size) for size in sizes.split()]
     old = [int(age) for age in ages.split()] or [500] * len(parts)

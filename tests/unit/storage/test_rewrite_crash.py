@@ -297,7 +297,7 @@ def test_a_power_cut_at_every_operation_of_one_workload(new_ledger, store_type):
         except PowerCut:
             point += 1
 
-        def judge(world=world, disk=disk):
+        def judge(world=world, disk=disk, point=point):
             again = disk.crash()
             again.fail_at(point % 7 + 1, None)  # and once more while it recovers
             try:
