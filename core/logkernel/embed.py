@@ -255,7 +255,7 @@ class EmbeddedLog:
             else:
                 told.set_result(outcome)
 
-        self._run(lambda: self._broker.cleaner.compact(topic, tell))
+        self._run(lambda: self._broker.compact(topic, tell))
         while not told.done() and self._listening is None:
             self._broker.cleaner.workers.news.wait(WAIT_S)
             self.step()
@@ -264,7 +264,7 @@ class EmbeddedLog:
     def apply_retention(self, topic: str) -> list[CleanupResult]:
         """Drop what the topic's cleanup policies want dropped, now; returns what was done to each partition of which
         something went. Raises `UnknownTopicOrPartition`, `KafkaStorageError`."""
-        return self._run(lambda: self._broker.cleaner.apply_retention(topic))
+        return self._run(lambda: self._broker.apply_retention(topic))
 
     def request(self, request: Any) -> Any:
         """Answer a versionless request of `logkernel.requests`, e.g. a `DescribeConfigsRequest`."""

@@ -37,7 +37,7 @@ from logkernel.errors import (
 )
 from logkernel.kernel import Kernel
 from logkernel.partition.parked import Parked
-from logkernel.vocabulary import BatchFacts, Record, TopicPartition
+from logkernel.vocabulary import BatchFacts, CleanupResult, Record, TopicPartition
 
 log = logging.getLogger("logkernel.broker")
 
@@ -206,6 +206,14 @@ class Broker:
             raise UnknownServerError(f"nothing here answers {name}") from None
         found: Handler = getattr(import_module(f"logkernel.broker.{module}"), function)
         return found
+
+    def compact(self, topic: str, done: Callable[[list[CleanupResult] | BaseException], None]) -> None:
+        """Compact a topic now, in the background; see `Cleaner.compact`. Raises `UnknownTopicOrPartition`."""
+        self.cleaner.compact(topic, done)
+
+    def apply_retention(self, topic: str) -> list[CleanupResult]:
+        """Drop what a topic's policies want dropped, now. Raises `UnknownTopicOrPartition`, `KafkaStorageError`."""
+        return self.cleaner.apply_retention(topic)
 
     def step(self) -> int | None:
         """Run what is due; returns the next deadline (monotonic ms) or None."""

@@ -38,7 +38,10 @@ log = logging.getLogger("logkernel.cleaner")
 
 FULL_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 FULL_DISK_PAUSE_MS = 60_000
+NEVER_REWRITES = ("delete",)
+"""The policy of most logs, which need not be asked."""
 PURGE_AT_ONCE = 64
+MAX_THREADS = 64
 MAX_TABLE_BYTES = 2**31 - 1
 
 Results = Callable[[list[CleanupResult] | BaseException], None]
@@ -80,8 +83,7 @@ class Cleaner:
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
         get = broker.config.get
-        self._threads = int(get("log.cleaner.threads"))
-        self.workers = Workers("logkernel-cleaner", max(1, self._threads))
+        self.workers = Workers("logkernel-cleaner", MAX_THREADS)
         self._throttle = Throttle(float(get("log.cleaner.io.max.bytes.per.second")))
         self._policies: dict[str, CleanupPolicy] = {}
         self._missing: set[str] = set()
@@ -90,15 +92,22 @@ class Cleaner:
         self.uncleanable: dict[TopicPartition, str] = {}
         """Partition → why it is not rewritten."""
 
+    @property
+    def _threads(self) -> int:
+        return min(int(self._broker.config.get("log.cleaner.threads")), MAX_THREADS)
+
     def start(self) -> None:
-        if self._broker.config.get("log.cleaner.enable") and self._threads:
+        if self._broker.config.get("log.cleaner.enable"):
             self._look_later()
 
     def stop(self) -> None:
         """Come to an end with every job, in time to close the logs."""
         self._throttle.stopping.set()
-        for job in self._jobs.values():
-            job.rewriting.stop()
+        for job in list(self._jobs.values()):
+            try:
+                job.rewriting.stop()
+            except OSError as error:
+                self._broker.storage_failed(job.replica, error)
         self.workers.close()
         self._jobs.clear()
 
@@ -238,7 +247,8 @@ class Cleaner:
         found: list[tuple[float, Replica, str, Rewrite]] = []
         for replica in list(self._broker.replicas.values()):
             if (
-                replica.name in self._jobs
+                replica.settings.cleanup_policy == NEVER_REWRITES
+                or replica.name in self._jobs
                 or replica.name in self.uncleanable
                 or self._paused_until_ms.get(replica.name, mono_ms) > mono_ms
             ):

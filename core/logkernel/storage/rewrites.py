@@ -58,11 +58,13 @@ class LogRewrites(LogUpkeep):
     def end_rewrite(self, rewriting: Rewriting) -> None:
         """All groups are through: what lies below `rewriting.end` is clean."""
         self.clean_offset = rewriting.end
+        self._new_names = True
         self._rewriting = None
 
     def abandon_rewrite(self, rewriting: Rewriting) -> None:
         """It failed; groups that were swapped before stay as they are."""
         if self._rewriting is rewriting:
+            self.drop_later(rewriting.garbage)
             self._rewriting = None
 
     def replace_segments(self, old: list[Segment], new: Segment) -> None:
@@ -74,9 +76,10 @@ class LogRewrites(LogUpkeep):
         for segment in old:
             segment.release()
 
-    def drop_later(self, paths: list[str], wall_ms: int | None) -> None:
-        """`purge` removes these files; their names are not durable yet."""
-        self._dropped.append((wall_ms, paths))
+    def drop_later(self, paths: list[str]) -> None:
+        """Files that a rewrite leaves behind when it is stopped: `purge` removes them."""
+        if paths:
+            self._dropped.append((None, paths))
         self._new_names = True
 
     def aborted_in(self, start: int, end: int) -> list[AbortedTxn]:

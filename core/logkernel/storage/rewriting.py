@@ -12,9 +12,9 @@ Reading and writing are for a worker thread ("away"), the log's own lists for th
 | DONE | | all groups are through | |
 
 First the log is synced: nothing durable may give way to what a crash takes. Before COPY the folder is synced, so that
-no name of an earlier swap is still on its way: opening takes `.swap` files behind a `.cleaned` one for unfinished.
-At most one group is on disk twice. `stop` may come at any time from
-the log's thread: before COMMIT nothing happened, behind it the swap is finished on the spot.
+no name of an earlier swap is still on its way: opening takes `.swap` files behind a `.cleaned` one for unfinished. At
+most one group is on disk twice, as old files go before the next group is copied. `stop` may come at any time from the
+log's thread: before COMMIT nothing happened, behind it the swap is finished on the spot.
 """
 
 from __future__ import annotations
@@ -87,6 +87,8 @@ class Rewriting:
         self._group: list[Segment] = []
         self._new: Segment | None = None
         self._retired: list[str] = []
+        self.garbage: list[str] = []
+        """Files of segments that were replaced; the worker removes them before it copies the next group."""
 
     @property
     def done(self) -> bool:
@@ -119,6 +121,7 @@ class Rewriting:
         if self.phase != COPY:
             return
         try:
+            self._remove_garbage()
             if self._groups is None:
                 self._sync()
                 self._learn()
@@ -164,6 +167,7 @@ class Rewriting:
                 if self.phase == FINISH:
                     self._finish()
             self.phase = DONE
+        self._log.drop_later(self.garbage)
 
     def uses(self, segment: Segment) -> bool:
         return not self.done and segment.base < self.plan.end
@@ -173,6 +177,13 @@ class Rewriting:
             raise RewriteStopped(f"{self._log.name}: the rewrite was stopped")
 
     # ------------------------------------------------------------ away
+
+    def _remove_garbage(self) -> None:
+        """Readers hold what they read; nobody else needs the files, and the next group needs the room."""
+        for path in self.garbage:
+            with contextlib.suppress(FileNotFoundError):
+                self._log.disk.remove(path)
+        self.garbage = []
 
     def _sync(self) -> None:
         """Make the log durable, to its very end: neither may a durable record give way to one that a crash takes, nor
@@ -364,7 +375,7 @@ class Rewriting:
         new.release()
         new.rename((*INDEX_SUFFIXES, LOG), "")
         new.retitle("")
-        self._log.drop_later(self._retired, self._wall_ms)
+        self.garbage = self._retired
         self._new, self._retired, self._group = None, [], []
         self.phase = COPY
 

@@ -11,7 +11,7 @@ import pytest
 
 import logkernel
 from logkernel.contracts import DropBefore, LogFacts, Rewrite
-from logkernel.errors import CorruptMessage, UnknownTopicOrPartition
+from logkernel.errors import CorruptMessage, InvalidRecord, UnknownTopicOrPartition
 from logkernel.hookspecs import hookimpl
 from logkernel.storage.disk import RealDisk, RealFile
 from logkernel.vocabulary import Record, TopicPartition
@@ -79,6 +79,32 @@ def test_offsets_and_gaps_stay_for_readers(opened):
     assert opened.start_offset("t") == 0
     assert [record.offset for record in opened.read("t", offset=7)] == list(range(100, 150))
     assert [record.offset for record in opened.read("t", offset=120)] == list(range(120, 150))
+
+
+def test_a_record_without_a_key_is_refused(opened):
+    with pytest.raises(InvalidRecord):
+        opened.append("t", b"v")
+    assert opened.end_offset("t") == 0
+
+
+def test_old_files_go_group_by_group(tmp_path, monkeypatch):
+    """At no time do more than one group's old and new files lie side by side."""
+    with logkernel.open(tmp_path, log_cleaner_enable=False) as log:
+        log.create_topic("t", 1, cleanup_policy="compact", segment_bytes=SEGMENT)
+        fill(log, rounds=6)
+        most = 0
+        plain = RealDisk.sync_dir
+
+        def sync_dir(self, path):
+            nonlocal most
+            most = max(most, sum(each.stat().st_size for each in (tmp_path / "t-0").glob("*.log*")))
+            plain(self, path)
+
+        before = sum(each.stat().st_size for each in (tmp_path / "t-0").glob("*.log"))
+        monkeypatch.setattr(RealDisk, "sync_dir", sync_dir)
+        log.compact("t")
+        assert most < before + 1.5 * SEGMENT
+        assert not [*(tmp_path / "t-0").glob("*.deleted")]
 
 
 def test_a_topic_that_is_not_there(opened):
