@@ -22,17 +22,15 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from attrs import define, field
-
 from logkernel.broker.workers import Workers
 from logkernel.contracts import CleanupPolicy, DropBefore, LogFacts, Rewrite
-from logkernel.errors import LogkernelError, PluginError
-from logkernel.storage.rewriting import RewriteStopped, Rewriting
+from logkernel.errors import LogkernelError, PluginError, RewriteStopped
 from logkernel.vocabulary import CleanupResult, LogSize, TopicPartition
 
 if TYPE_CHECKING:
     from logkernel.broker.broker import Broker
     from logkernel.broker.replica import Replica
+    from logkernel.storage.rewriting import Rewriting
 
 log = logging.getLogger("logkernel.cleaner")
 
@@ -67,16 +65,17 @@ class Throttle:
             self.stopping.wait(start_s - now_s)
 
 
-@define(eq=False)
 class _Job:
     """One rewrite under way."""
 
-    replica: Replica
-    policy: str
-    plan: Rewrite
-    rewriting: Rewriting
-    before: LogSize
-    done: list[Callable[[CleanupResult | None, BaseException | None], None]] = field(factory=list)
+    __slots__ = ("before", "done", "policy", "replica", "rewriting")
+
+    def __init__(self, replica: Replica, policy: str, rewriting: Rewriting, before: LogSize) -> None:
+        self.replica = replica
+        self.policy = policy
+        self.rewriting = rewriting
+        self.before = before
+        self.done: list[Callable[[CleanupResult | None, BaseException | None], None]] = []
 
 
 class Cleaner:
@@ -272,7 +271,7 @@ class Cleaner:
             buffer_bytes=int(get("log.cleaner.io.buffer.size")) // max(self._threads, 1),
             throttle=self._throttle,
         )
-        job = self._jobs[replica.name] = _Job(replica, policy, plan, rewriting, size_of(replica))
+        job = self._jobs[replica.name] = _Job(replica, policy, rewriting, size_of(replica))
         log.info("rewrite begins: partition=%s policy=%s end=%d reason=%s", replica.name, policy, plan.end, plan.reason)
         self._go_on(job)
         return job
@@ -385,14 +384,14 @@ class Cleaner:
         return None
 
 
-@define(eq=False)
 class _ByName:
     """One `compact` of a topic: a partition after the other."""
 
-    _cleaner: Cleaner
-    _left: list[Replica]
-    _done: Results
-    _results: list[CleanupResult] = field(factory=list)
+    def __init__(self, cleaner: Cleaner, left: list[Replica], done: Results) -> None:
+        self._cleaner = cleaner
+        self._left = left
+        self._done = done
+        self._results: list[CleanupResult] = []
 
     def go_on(self) -> None:
         try:

@@ -19,9 +19,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from attrs import define, evolve, field, frozen
+from attrs import evolve, field
 
 from logkernel.contracts import Buffer, Codec, KeepRule
+from logkernel.light import message, value
 from logkernel.record import codec as loops
 from logkernel.record.batch import CODEC_MASK, DELETE_HORIZON, join_batch
 from logkernel.record.control import ABORT, COMMIT, control_type
@@ -32,7 +33,7 @@ from logkernel.vocabulary import AbortedTxn, BatchFacts, Record
 NEVER = -(2**63)
 
 
-@define(slots=True)
+@message
 class View:
     """`contracts.BatchView`."""
 
@@ -138,7 +139,7 @@ def as_v2(buf: Buffer, facts: BatchFacts, codec_for: CodecFor) -> bytes:
     )
 
 
-@frozen
+@value
 class LastOfProducer:
     """Where a producer's state comes from: its newest batch of data, or else its newest marker."""
 
@@ -151,7 +152,7 @@ class LastOfProducer:
         return facts.is_control and facts.producer_epoch == self.epoch
 
 
-@define
+@message
 class Tally:
     """What went through a filter."""
 
@@ -161,7 +162,7 @@ class Tally:
     """Something was not copied as it was."""
 
 
-@define
+@message
 class BatchFilter:
     """Judges the batches of a log in order; `end` is where the rule came to, `bound` where it should have come to."""
 

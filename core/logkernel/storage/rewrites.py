@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-
-from attrs import evolve
+from typing import TYPE_CHECKING
 
 from logkernel.contracts import Rewrite
 from logkernel.errors import LogkernelError
 from logkernel.record.decode import CodecFor
 from logkernel.storage.disk import Disk
-from logkernel.storage.rewriting import Rewriting, Throttle
 from logkernel.storage.segment import Segment
 from logkernel.storage.upkeep import LogUpkeep
 from logkernel.vocabulary import AbortedTxn, ProducerEntry
+
+if TYPE_CHECKING:
+    from logkernel.storage.rewriting import Rewriting, Throttle
 
 
 class LogRewrites(LogUpkeep):
@@ -47,6 +48,10 @@ class LogRewrites(LogUpkeep):
         throttle: Throttle | None = None,
     ) -> Rewriting:
         """Start a rewrite; whoever drives it calls `end_rewrite` in the end. One at a time."""
+        from attrs import evolve
+
+        from logkernel.storage.rewriting import Rewriting
+
         self._check()
         if self.rewriting is not None:
             raise LogkernelError(f"{self.name}: a rewrite is under way")

@@ -25,7 +25,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from logkernel.contracts import Rewrite
-from logkernel.errors import CorruptMessage, InvalidConfig, KafkaError, LogkernelError, RecordListTooLarge
+from logkernel.errors import CorruptMessage, InvalidConfig, KafkaError, RecordListTooLarge, RewriteStopped
 from logkernel.record.batch import HEADER_BYTES, LENGTH_OFFSET, LOG_OVERHEAD, batches, parse_header
 from logkernel.record.decode import CodecFor, check_crc
 from logkernel.record.filtering import BatchFilter, LastOfProducer, Transactions, as_v2, marker_kind, view_of
@@ -43,10 +43,6 @@ COPY, COMMIT, REPLACE, RETIRE, FINISH, DONE = "COPY", "COMMIT", "REPLACE", "RETI
 
 Throttle = Callable[[int], None]
 """Told of bytes that were read or written; waits where they were too many."""
-
-
-class RewriteStopped(LogkernelError):
-    """The log was closed, cut or deleted, or somebody called `stop`."""
 
 
 class Rewriting:

@@ -6,6 +6,7 @@ import contextlib
 import uuid
 from bisect import bisect_right
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 from logkernel.config.topic import TopicSettings
@@ -17,9 +18,11 @@ from logkernel.storage.flush import Flush
 from logkernel.storage.ledger import ProducerLedger
 from logkernel.storage.loading import Loader, replay_range
 from logkernel.storage.names import DELETED, SNAPSHOT, doomed_name, offset_name, offset_of
-from logkernel.storage.rewriting import Rewriting
 from logkernel.storage.segment import Segment
 from logkernel.vocabulary import NO_TIMESTAMP, SegmentFacts, TopicPartition
+
+if TYPE_CHECKING:
+    from logkernel.storage.rewriting import Rewriting
 
 FEW_SEGMENTS = 4
 """Up to so many, asking for each file is cheaper than listing the folder."""

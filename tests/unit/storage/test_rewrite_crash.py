@@ -8,14 +8,14 @@ import pytest
 
 from logkernel.config.topic import TopicSettings
 from logkernel.contracts import DropBefore, LogFacts, Rewrite
-from logkernel.errors import KafkaStorageError
+from logkernel.errors import KafkaStorageError, RewriteStopped
 from logkernel.plugins.cleanup.compact import Compact
 from logkernel.record.batch import batches
 from logkernel.record.control import encode_marker
 from logkernel.record.encode import encode_batch
 from logkernel.storage.directories import LogDirectories, Needs
 from logkernel.storage.names import CLEANED, SWAP
-from logkernel.storage.rewriting import COPY, RewriteStopped
+from logkernel.storage.rewriting import COPY
 from logkernel.storage.simdisk import PowerCut, SimulatedDisk
 from logkernel.vocabulary import Record, TopicPartition
 
