@@ -33,6 +33,8 @@ class Workers:
             self._pool = ThreadPoolExecutor(self._threads, self._name)
 
         def tell(future: Future[Any]) -> None:
+            if future.cancelled():
+                return
             self._told.append((done, future.exception()))
             self.news.set()
             ring = self.ring

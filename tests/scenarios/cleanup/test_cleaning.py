@@ -176,7 +176,7 @@ def test_the_clock_compacts_the_dirtiest_first_and_remembers(tmp_path):
         checkpoint = tmp_path / "cleaner-offset-checkpoint"
         clean = lambda n: log._broker.replica(TopicPartition("t", n)).log.clean_offset or 0  # noqa: E731
         wait(log, lambda: min(clean(0), clean(1)) > 100, "the clock does not compact")
-        assert len(list(log.read("t", 0))) < 100
+        assert len(list(log.read("t", 0))) < 150  # 10 keys, and what is not clean yet
         assert checkpoint.read_text().splitlines()[0] == "0"
     with logkernel.open(tmp_path, log_cleaner_enable=False) as log:
         assert log._broker.replica(TopicPartition("t", 1)).log.clean_offset > 100
