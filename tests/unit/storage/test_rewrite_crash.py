@@ -385,7 +385,7 @@ def committed(seed: int, new_ledger, store_type) -> tuple[World, SimulatedDisk]:
 
 
 def test_finishing_a_swap_survives_power_cuts(new_ledger, store_type):
-    """Opening finishes a swap; cut off at each of its operations, with names lost in any order, it finishes it again."""
+    """Opening finishes a swap; cut off at any of its operations, names lost in any order, it finishes it again."""
     cuts = 0
     for seed in range(18):
         point = 1 + seed % 3
