@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import cleaning
 import clients
 import process
 from confluent_kafka.admin import AdminClient
@@ -164,5 +165,8 @@ def partitions(rig: Rig) -> Samples:
 
 
 MEASURES: dict[str, Callable[[Rig], Samples]] = {
-    found.__name__: found for found in (produce, consume, latency, start, restart, connections, partitions)
-}
+    found.__name__: found for found in (
+        produce, consume, latency, start, restart, connections, partitions, cleaning.compaction,
+        cleaning.compaction_beside, cleaning.retention,
+    )
+}  # fmt: skip

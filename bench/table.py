@@ -7,6 +7,12 @@ from dataclasses import dataclass, field
 
 # (start of a row's name, unit, ratio to reach or None, figure to reach or None)
 AIMS: tuple[tuple[str, str, float | None, float | None], ...] = (
+    ("compaction, none, resident", "MiB", None, None),
+    ("compaction, lz4, resident", "MiB", None, None),
+    ("compaction", "CPU-s", 1.0, None),
+    ("produce 1,000/s, beside", "", None, 2.0),
+    ("produce 1,000/s", "ms", None, None),
+    ("retention", "s", None, 1.0),
     ("throughput", "MB/s", 1.0, None),
     ("produce", "CPU-s/GB", 0.6, None),
     ("consume", "CPU-s/GB", 1.0, None),

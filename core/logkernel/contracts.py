@@ -105,6 +105,18 @@ class LogFacts:
     wall_ms: int
     settings: Any
     """The topic's `TopicSettings`."""
+    last_stable_offset: int = -1
+    """Below it every transaction is decided."""
+    clean_offset: int | None = None
+    """How far the last rewrite came (`cleaner-offset-checkpoint`), None before the first."""
+    table_bytes: int = 0
+    """Memory that a keep-rule may take for what it learns (`log.cleaner.dedupe.buffer.size`, shared by threads)."""
+    table_load_factor: float = 0.9
+    """How full a table in it may get (`log.cleaner.io.buffer.load.factor`)."""
+    seed: bytes = bytes(16)
+    """16 random bytes: a policy's only randomness."""
+    asked: bool = False
+    """Somebody asked for cleaning by name: what decides *when* to clean (a dirty ratio) does not count."""
 
 
 @value
@@ -115,11 +127,68 @@ class DropBefore:
     reason: str
 
 
+class BatchView(Protocol):
+    """A batch of data as a keep-rule sees it: v2, decompressed, never of an aborted transaction.
+
+    `section[start:end]` are its `count` records, encoded; the loops of `record.codec` take them as they are.
+    """
+
+    base_offset: int
+    last_offset: int
+    count: int
+    section: Buffer
+    start: int
+    end: int
+    base_timestamp_ms: int
+
+    def columns(self) -> Any:
+        """The records as `record.codec.Columns`: offsets, timestamps, keys, values and headers in Arrow's layout."""
+        ...
+
+    def records(self) -> list[Record]: ...
+
+
+@runtime_checkable
+class KeepRule(Protocol):
+    """Says which records survive a rewrite. Made for one rewrite, which one worker thread drives: it shares
+    no state with anything else. First `learn` sees every batch from `Rewrite.start` to `Rewrite.end`, in order; then
+    `keep` every batch from the log's start on. Time spent in here without the GIL delays nobody."""
+
+    def learn(self, batch: BatchView) -> int | None:
+        """Take note of a batch. Returns None, or the first offset that there was no room for: then the rewrite ends
+        before it and `keep` is asked with that end."""
+        ...
+
+    def keep(self, batch: BatchView, end: int) -> bytearray | None:
+        """A byte each record, not 0 where it stays; None: all stay. What lies at `end` or later must stay."""
+        ...
+
+
+@value
+class Rewrite:
+    """Rewrite the closed segments below `end`, so that only records that `rule` keeps are left.
+
+    Whatever the rule says: offsets and order stay; batches keep base and last offset, producer and sequence; data of
+    aborted transactions go, markers once their data are gone; an empty batch is left of a producer's last one.
+    """
+
+    start: int
+    """The rule learns from here on."""
+    end: int
+    """Base offset of a segment; what lies there or behind it is not touched, nor is what is not decided yet."""
+    rule: KeepRule
+    reason: str
+    priority: float = 0.0
+    """Of all logs of a broker the one with the highest is rewritten first."""
+    tombstones: bool = True
+    """A null value that the rule keeps goes once `delete.retention.ms` have passed since a rewrite first met it."""
+
+
 @runtime_checkable
 class CleanupPolicy(Protocol):
     """From facts to a plan; it touches nothing."""
 
-    def plan(self, log: LogFacts) -> Sequence[DropBefore]: ...
+    def plan(self, log: LogFacts) -> Sequence[DropBefore | Rewrite]: ...
 
 
 # ---------------------------------------------------------------- assignor

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from logkernel.contracts import Partitioner, RequestContext
 from logkernel.errors import ConfigError, LogkernelError, error_for
 from logkernel.partition.effects import Outcome
-from logkernel.vocabulary import READ_COMMITTED, READ_UNCOMMITTED, Record, TopicPartition
+from logkernel.vocabulary import READ_COMMITTED, READ_UNCOMMITTED, CleanupResult, Record, TopicPartition
 
 if TYPE_CHECKING:
     import asyncio
@@ -33,6 +33,7 @@ T = TypeVar("T")
 Headers = Mapping[str, bytes | None] | Sequence[tuple[str, bytes | None]]
 NEVER_MS = 2**62
 ISOLATION = {"read_uncommitted": READ_UNCOMMITTED, "read_committed": READ_COMMITTED}
+WAIT_S = 0.05
 
 
 class RecordMetadata(NamedTuple):
@@ -260,6 +261,29 @@ class EmbeddedLog:
             if wanted or end is None:
                 return wanted
             offset = end
+
+    def compact(self, topic: str) -> list[CleanupResult]:
+        """Compact a topic now, as its cleanup policies say, up to what is not decided yet; returns what was done to
+        each partition. The active segments are closed first. Raises `UnknownTopicOrPartition`, `CorruptMessage`, which
+        names the place of rotten bytes, `OSError`."""
+        told: Future[list[CleanupResult]] = Future()
+
+        def tell(outcome: list[CleanupResult] | BaseException) -> None:
+            if isinstance(outcome, BaseException):
+                told.set_exception(outcome)
+            else:
+                told.set_result(outcome)
+
+        self._run(lambda: self._broker.compact(topic, tell))
+        while not told.done() and self._listening is None:
+            self._broker.cleaner.workers.news.wait(WAIT_S)
+            self.step()
+        return told.result()
+
+    def apply_retention(self, topic: str) -> list[CleanupResult]:
+        """Drop what the topic's cleanup policies want dropped, now; returns what was done to each partition of which
+        something went. Raises `UnknownTopicOrPartition`, `KafkaStorageError`."""
+        return self._run(lambda: self._broker.apply_retention(topic))
 
     def request(self, request: Any) -> Any:
         """Answer a versionless request of `logkernel.requests`, e.g. a `DescribeConfigsRequest`."""

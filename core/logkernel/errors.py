@@ -21,6 +21,10 @@ class DataDirectoryLocked(LogkernelError):
     """Another process owns the data directory."""
 
 
+class RewriteStopped(LogkernelError):
+    """A log was closed, cut or deleted while it was rewritten."""
+
+
 class KafkaError(LogkernelError):
     """An error with a code that the Kafka protocol knows."""
 

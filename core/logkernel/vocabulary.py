@@ -171,3 +171,28 @@ class SegmentFacts:
     largest_timestamp_ms: int
     """Largest record timestamp, or the file's modification time where it holds none."""
     active: bool
+    first_timestamp_ms: int = NO_TIMESTAMP
+    """Largest timestamp of the first batch, where the log is compacted; -1 where there is none."""
+
+
+@value
+class LogSize:
+    """How much a log holds. `records` are counted where batches were read, elsewhere each offset counts as one."""
+
+    segments: int
+    bytes: int
+    records: int
+
+
+@value
+class CleanupResult:
+    """What a cleanup policy did to a partition."""
+
+    topic: str
+    partition: int
+    policy: str
+    before: LogSize
+    after: LogSize
+    log_start_offset: int
+    clean_offset: int | None = None
+    """How far a rewrite came; None where nothing was rewritten."""

@@ -16,6 +16,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from logkernel.broker.admin import Admin
+from logkernel.broker.cleaner import Cleaner
 from logkernel.broker.cluster import Cluster
 from logkernel.broker.fetch_sessions import FetchSessions
 from logkernel.broker.replica import Replica
@@ -37,13 +38,11 @@ from logkernel.errors import (
 )
 from logkernel.kernel import Kernel
 from logkernel.partition.parked import Parked
-from logkernel.vocabulary import Record, TopicPartition
-
-if TYPE_CHECKING:
-    from logkernel.broker.transactions import Verifications
+from logkernel.vocabulary import CleanupResult, Record, TopicPartition
 
 if TYPE_CHECKING:
     from logkernel.broker.moves import Move, Moves
+    from logkernel.broker.transactions import Verifications
 
 log = logging.getLogger("logkernel.broker")
 
@@ -132,6 +131,7 @@ class Broker:
         self.admin = Admin(self)
         self.upkeep = Upkeep(self)
         self._moves: Moves | None = None
+        self.cleaner = Cleaner(self)
         self._handlers: dict[str, Handler] = {}
         self._services: dict[str, ServiceHost] = {}
         self._extensions: dict[str, list[ServiceHost]] = {}
@@ -158,6 +158,7 @@ class Broker:
         self.upkeep.start()
         if self.storage.directories.interrupted:
             self.moves.resume()
+        self.cleaner.start()
         self._started = True
 
     def _host(self, host: ServiceHost) -> None:
@@ -236,6 +237,7 @@ class Broker:
         self.kernel.hook.logkernel_broker_stopping(node_id=self.node_id)
         if self._moves is not None:
             self._moves.close()
+        self.cleaner.stop()
         self.admin.close()
         self.storage.close(self)
 
@@ -316,8 +318,17 @@ class Broker:
 
         return Verifications(self)
 
+    def compact(self, topic: str, done: Callable[[list[CleanupResult] | BaseException], None]) -> None:
+        """Compact a topic now, in the background; see `Cleaner.compact`. Raises `UnknownTopicOrPartition`."""
+        self.cleaner.compact(topic, done)
+
+    def apply_retention(self, topic: str) -> list[CleanupResult]:
+        """Drop what a topic's policies want dropped, now. Raises `UnknownTopicOrPartition`, `KafkaStorageError`."""
+        return self.cleaner.apply_retention(topic)
+
     def step(self) -> int | None:
         """Run what is due; returns the next deadline (monotonic ms) or None."""
+        self.cleaner.workers.hear()
         self.timers.run(self.clock.mono_ms())
         self.settle()
         return self.timers.next_deadline()

@@ -11,10 +11,10 @@ from attrs import asdict
 
 from logkernel.broker.control_socket import Reply
 from logkernel.errors import InvalidRequest, LogkernelError, UnknownTopicOrPartition
+from logkernel.vocabulary import CleanupResult
 
 if TYPE_CHECKING:
     from logkernel.broker.broker import Broker
-    from logkernel.broker.replica import Replica
 
 log = logging.getLogger("logkernel.control")
 
@@ -91,30 +91,15 @@ def status(broker: Broker, arguments: Mapping[str, Any], done: Done) -> None:
 def compact(broker: Broker, arguments: Mapping[str, Any], done: Done) -> None:
     """Compact a topic now; answers when every partition is through."""
     topic = _topic(broker, arguments)
-    cleaner = getattr(broker, "cleaner", None)
-    if cleaner is None:
-        raise InvalidRequest("this broker rewrites no logs")
-    cleaner.compact(topic, lambda results: done(results if isinstance(results, BaseException) else _rows(results)))
+    broker.compact(topic, lambda results: done(results if isinstance(results, BaseException) else _rows(results)))
 
 
 def expire(broker: Broker, arguments: Mapping[str, Any], done: Done) -> None:
     """Apply a topic's retention now."""
-    topic = _topic(broker, arguments)
-    cleaner = getattr(broker, "cleaner", None)
-    if cleaner is not None:
-        done(_rows(cleaner.apply_retention(topic)))
-        return
-    rows = []
-    for name, replica in sorted(broker.replicas.items()):
-        if name[0] == topic:
-            before = _size(replica)
-            broker.upkeep.clean_replica(replica)
-            row = {"topic": topic, "partition": name[1], "before": before, "after": _size(replica)}
-            rows.append({**row, "log_start_offset": replica.log.start_offset})
-    done(rows)
+    done(_rows(broker.apply_retention(_topic(broker, arguments))))
 
 
-def _rows(results: Sequence[Any]) -> list[dict[str, Any]]:
+def _rows(results: Sequence[CleanupResult]) -> list[dict[str, Any]]:
     """Of what cleanup did to each partition: topic, partition, policy, before, after, log_start_offset."""
     return [asdict(result) for result in results]
 
@@ -126,16 +111,6 @@ def _topic(broker: Broker, arguments: Mapping[str, Any]) -> str:
     if topic not in broker.cluster.topics:
         raise UnknownTopicOrPartition(topic)
     return topic
-
-
-def _size(replica: Replica) -> dict[str, int]:
-    """Segments, bytes and records; of a compacted log each offset counts as one."""
-    facts, start = replica.log.facts(), replica.log.start_offset
-    return {
-        "segments": len(facts),
-        "bytes": sum(each.size_bytes for each in facts),
-        "records": sum(each.next_offset - max(start, each.base_offset) for each in facts),
-    }
 
 
 COMMANDS: Mapping[str, Command] = {"status": status, "topic.compact": compact, "topic.expire": expire}

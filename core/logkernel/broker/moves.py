@@ -168,12 +168,15 @@ class Moves:
             self._later(move, PAUSE_MS)
             return
         replica = broker.replica(future.name)
-        if replica.is_flushing:
+        if replica.is_flushing or replica.log.rewriting is not None:
             self._later(move, BUSY_MS)
             return
         while future.step(CHUNK_BYTES, wall_ms):
             pass
-        replica.move_to(broker.storage.directories.finish_move(future, replica.leader.producers, wall_ms))
+        clean_offset = replica.log.clean_offset
+        moved = broker.storage.directories.finish_move(future, replica.leader.producers, wall_ms)
+        moved.clean_offset = clean_offset
+        replica.move_to(moved)
         del self.active[future.name]
         move.over = True
         log.info(

@@ -46,6 +46,7 @@ class Server:
         """Listen on each (name, host, port); port 0 picks a free one."""
         self.broker.timers.on_earlier = self._arm
         self.broker.run_flush = self._flush_on_thread
+        self.broker.cleaner.workers.ring = lambda: self._loop.call_soon_threadsafe(self._step)
         half = self.broker.kernel.transport(transport)
         for name, host, port in listeners:
             listener = await half.listen(name, host, port, self.broker, self.broker.config)
@@ -110,6 +111,7 @@ class Server:
             await listener.close()
         self.listeners.clear()
         self.broker.run_flush = flush_here
+        self.broker.cleaner.workers.ring = None
         while self._flushes:
             await asyncio.wait(self._flushes)
             await asyncio.sleep(0)

@@ -118,10 +118,11 @@ class ProducerStates:
         if not facts.is_control:
             self.note(facts)
             return None
+        if facts.count == 0:
+            return None  # a cleaner emptied it: its transaction is long over
         marker = None
         if control is not None:
-            header = parse_header(control, 0)
-            marker = parse_marker(decode_batch(control, header, _no_codec)[0]) if header.count else None
+            marker = parse_marker(decode_batch(control, parse_header(control, 0), _no_codec)[0])
         aborted = None if marker is None else self.would_abort(facts, marker)
         self._close(facts, marker)
         return aborted

@@ -27,3 +27,43 @@ def encode_records(
     records: Sequence[Record], base_offset: int, base_timestamp_ms: int, preserve_offsets: bool
 ) -> tuple[bytes, int, int]: ...
 def murmur2(data: bytes) -> int: ...
+def survey_records(
+    buf: Buffer,
+    start: int,
+    end: int,
+    count: int,
+    base_offset: int,
+    base_timestamp_ms: int,
+    mask: bytearray,
+    tombstones_before: int,
+) -> tuple[int, int, int]: ...
+def copy_records(
+    buf: Buffer, start: int, end: int, count: int, base_timestamp_ms: int, mask: Buffer, new_base_timestamp_ms: int
+) -> bytes: ...
+
+class OffsetMap:
+    slots: int
+    capacity: int
+    size: int
+    def __init__(self, memory_bytes: int, load_factor: float, seed: bytes, versioned: bool = False) -> None: ...
+    def digest(self, key: bytes) -> bytes: ...
+    def add(
+        self,
+        buf: Buffer,
+        start: int,
+        end: int,
+        count: int,
+        base_offset: int,
+        from_offset: int,
+        versions: Buffer | None = None,
+    ) -> int: ...
+    def keep(
+        self,
+        buf: Buffer,
+        start: int,
+        end: int,
+        count: int,
+        base_offset: int,
+        before_offset: int,
+        versions: Buffer | None = None,
+    ) -> bytearray: ...

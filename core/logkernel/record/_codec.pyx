@@ -1,17 +1,19 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-"""The functions of `pure`, compiled: same arguments, same answers, same errors. The layout is drawn there.
+"""The functions of `pure` and `pure_compaction`, compiled: same arguments, same answers, same errors. The layout is
+drawn there.
 
 Nothing is read before it is bounded: a record's fields by the record's end, the record by the batch's.
 """
 
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
+from cpython.bytearray cimport PyByteArray_AS_STRING
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_Check, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from cpython.object cimport PyObject, PyTypeObject
 from cpython.ref cimport Py_INCREF
 from cpython.tuple cimport PyTuple_New, PyTuple_SET_ITEM
 from cpython.unicode cimport PyUnicode_DecodeUTF8
 from libc.stdint cimport INT64_MAX, INT64_MIN, int32_t, int64_t, uint8_t, uint32_t, uint64_t
-from libc.stdlib cimport free, realloc
+from libc.stdlib cimport calloc, free, realloc
 from libc.string cimport memcpy, memset
 
 from logkernel.record import pure as _pure
@@ -53,6 +55,8 @@ cdef struct Raw:
     const uint8_t *value
     const uint8_t *headers      # at their count
     const uint8_t *pairs        # behind their count
+    const uint8_t *attributes
+    const uint8_t *place        # the offset delta
     const uint8_t *end
 
 
@@ -146,10 +150,12 @@ cdef inline int read_record(const uint8_t **cursor, const uint8_t *end, Raw *raw
     if size < MIN_RECORD_BYTES - 1 or size > end - p:
         return BAD_LENGTH
     raw.end = end = p + size
+    raw.attributes = p
     p += 1
     code = read_varlong(&p, end, &raw.timestamp_delta)
     if code:
         return code
+    raw.place = p
     code = read_varint(&p, end, &raw.offset_delta)
     if code:
         return code
@@ -575,3 +581,442 @@ def murmur2(data):
     PyBuffer_Release(&view)
     mixed = (mixed ^ mixed >> 13) * <uint32_t> 0x5BD1E995
     return mixed ^ mixed >> 15
+
+
+# ---------------------------------------------------------------- compaction
+
+cdef extern from *:
+    """
+    #if defined(__GNUC__) || defined(__clang__)
+    #define lk_prefetch(p) __builtin_prefetch(p)
+    #else
+    #define lk_prefetch(p) ((void) (p))
+    #endif
+    """
+    void lk_prefetch(const void *p) noexcept nogil
+
+
+cdef int bound_mask(Py_buffer *mask, Py_ssize_t count) except -1:
+    if mask.len < count:
+        raise _pure.InvalidRecord(f"a mask of {mask.len} bytes does not cover {count} records")
+    return 0
+
+
+cdef struct Survey:
+    Py_ssize_t index
+    Py_ssize_t kept
+    Py_ssize_t nulls
+    int64_t largest
+
+
+cdef int survey(
+    const uint8_t *p, const uint8_t *stop, Py_ssize_t count, int64_t base_offset, int64_t base_timestamp,
+    uint8_t *mask, int64_t tombstones_before, Survey *found,
+) noexcept nogil:
+    cdef Raw raw
+    cdef Py_ssize_t index
+    cdef int64_t timestamp
+    cdef int code
+    for index in range(count):
+        found.index = index
+        code = read_record(&p, stop, &raw)
+        if not code:
+            code = absolute(base_timestamp, raw.timestamp_delta, &timestamp)
+        if code:
+            return code
+        if not mask[index]:
+            continue
+        if raw.value_size < 0:
+            if base_offset + raw.offset_delta < tombstones_before:
+                mask[index] = 0
+                continue
+            found.nulls += 1
+        found.kept += 1
+        if timestamp > found.largest:
+            found.largest = timestamp
+    return OK if p == stop else TRAILING
+
+
+def survey_records(
+    buf,
+    Py_ssize_t start,
+    Py_ssize_t end,
+    Py_ssize_t count,
+    int64_t base_offset,
+    int64_t base_timestamp_ms,
+    bytearray mask,
+    int64_t tombstones_before,
+):
+    cdef Py_buffer view, marks
+    cdef Survey found
+    cdef int code
+    cdef const uint8_t *first
+    found.index = found.kept = found.nulls = 0
+    found.largest = -1
+    PyObject_GetBuffer(buf, &view, PyBUF_SIMPLE)
+    try:
+        bound(&view, start, end, count)
+        PyObject_GetBuffer(mask, &marks, PyBUF_SIMPLE)
+        try:
+            bound_mask(&marks, count)
+            first = <const uint8_t *> view.buf
+            with nogil:
+                code = survey(
+                    first + start, first + end, count, base_offset, base_timestamp_ms,
+                    <uint8_t *> marks.buf, tombstones_before, &found,
+                )
+        finally:
+            PyBuffer_Release(&marks)
+    finally:
+        PyBuffer_Release(&view)
+    if code:
+        raise fault(found.index, code)
+    return found.kept, found.nulls, found.largest
+
+
+cdef int copy_kept(
+    const uint8_t *p, const uint8_t *stop, Py_ssize_t count, int64_t base, int64_t new_base,
+    const uint8_t *mask, uint8_t *out, Py_ssize_t *used, Py_ssize_t *at,
+) noexcept nogil:
+    # `out` has room for all records and, where they are told from another base, 14 bytes more each.
+    cdef Raw raw
+    cdef Py_ssize_t index, body, rest
+    cdef int64_t timestamp, elapsed
+    cdef uint64_t told
+    cdef uint8_t *q = out
+    cdef const uint8_t *began
+    cdef int code
+    for index in range(count):
+        at[0] = index
+        began = p
+        code = read_record(&p, stop, &raw)
+        if not code:
+            code = absolute(base, raw.timestamp_delta, &timestamp)
+        if code:
+            return code
+        if not mask[index]:
+            continue
+        if base == new_base:
+            memcpy(q, began, raw.end - began)
+            q += raw.end - began
+            continue
+        elapsed = <int64_t> (<uint64_t> timestamp - <uint64_t> new_base)
+        if ((timestamp ^ new_base) & (timestamp ^ elapsed)) < 0:
+            return BAD_TIMESTAMP
+        told = zigzag(elapsed)
+        rest = raw.end - raw.place
+        body = 1 + varint_size(told) + rest
+        q = put_varint(q, zigzag(body))
+        q[0] = raw.attributes[0]
+        q = put_varint(q + 1, told)
+        memcpy(q, raw.place, rest)
+        q += rest
+    used[0] = q - out
+    return OK if p == stop else TRAILING
+
+
+def copy_records(
+    buf,
+    Py_ssize_t start,
+    Py_ssize_t end,
+    Py_ssize_t count,
+    int64_t base_timestamp_ms,
+    mask,
+    int64_t new_base_timestamp_ms,
+):
+    cdef Py_buffer view, marks
+    cdef Out out = Out()
+    cdef Py_ssize_t used = 0, index = 0
+    cdef int code
+    cdef const uint8_t *first
+    PyObject_GetBuffer(buf, &view, PyBUF_SIMPLE)
+    try:
+        bound(&view, start, end, count)
+        PyObject_GetBuffer(mask, &marks, PyBUF_SIMPLE)
+        try:
+            bound_mask(&marks, count)
+            out.reserve(end - start + (0 if base_timestamp_ms == new_base_timestamp_ms else 14 * count))
+            first = <const uint8_t *> view.buf
+            with nogil:
+                code = copy_kept(
+                    first + start, first + end, count, base_timestamp_ms, new_base_timestamp_ms,
+                    <const uint8_t *> marks.buf, out.data, &used, &index,
+                )
+        finally:
+            PyBuffer_Release(&marks)
+    finally:
+        PyBuffer_Release(&view)
+    if code:
+        raise fault(index, code)
+    return PyBytes_FromStringAndSize(<const char *> out.data, used)
+
+
+# SipHash-2-4 with 128 bits: a keyed hash, so that nobody can make two keys that meet.
+
+cdef inline uint64_t rotate(uint64_t x, int by) noexcept nogil:
+    return x << by | x >> (64 - by)
+
+
+cdef inline void sip_round(uint64_t *v) noexcept nogil:
+    v[0] += v[1]
+    v[1] = rotate(v[1], 13) ^ v[0]
+    v[0] = rotate(v[0], 32)
+    v[2] += v[3]
+    v[3] = rotate(v[3], 16) ^ v[2]
+    v[0] += v[3]
+    v[3] = rotate(v[3], 21) ^ v[0]
+    v[2] += v[1]
+    v[1] = rotate(v[1], 17) ^ v[2]
+    v[2] = rotate(v[2], 32)
+
+
+cdef inline uint64_t little_long(const uint8_t *p) noexcept nogil:
+    return little_word(p) | <uint64_t> little_word(p + 4) << 32
+
+
+cdef inline void siphash(const uint8_t *p, Py_ssize_t size, const uint64_t *seed, uint64_t *digest) noexcept nogil:
+    cdef uint64_t v[4]
+    cdef uint64_t word
+    cdef Py_ssize_t left = size & 7
+    cdef const uint8_t *whole = p + size - left
+    cdef int i
+    v[0] = seed[0] ^ <uint64_t> 0x736F6D6570736575
+    v[1] = seed[1] ^ <uint64_t> 0x646F72616E646F6D ^ 0xEE
+    v[2] = seed[0] ^ <uint64_t> 0x6C7967656E657261
+    v[3] = seed[1] ^ <uint64_t> 0x7465646279746573
+    while p < whole:
+        word = little_long(p)
+        v[3] ^= word
+        sip_round(v)
+        sip_round(v)
+        v[0] ^= word
+        p += 8
+    word = <uint64_t> size << 56
+    for i in range(left):
+        word |= <uint64_t> p[i] << 8 * i
+    v[3] ^= word
+    sip_round(v)
+    sip_round(v)
+    v[0] ^= word
+    v[2] ^= 0xEE
+    for i in range(4):
+        sip_round(v)
+    digest[0] = v[0] ^ v[1] ^ v[2] ^ v[3]
+    v[1] ^= 0xDD
+    for i in range(4):
+        sip_round(v)
+    digest[1] = v[0] ^ v[1] ^ v[2] ^ v[3]
+
+
+cdef struct Found:
+    # A record of a stretch that is looked up together, so that the table's memory is fetched side by side.
+    uint64_t digest[2]
+    int64_t offset
+    Py_ssize_t slot
+    int32_t key_size
+
+
+cdef enum:
+    STRETCH = 16
+
+
+cdef class OffsetMap:
+    # Entries of `stride` words: digest, digest, offset + 1 (0: free), version in a versioned map.
+    cdef uint64_t *table
+    cdef uint64_t seed[2]
+    cdef Py_ssize_t stride
+    cdef readonly Py_ssize_t slots
+    cdef readonly Py_ssize_t capacity
+    cdef readonly Py_ssize_t size
+
+    def __cinit__(self, int64_t memory_bytes, double load_factor, bytes seed, bint versioned=False):
+        self.stride = 4 if versioned else 3
+        self.slots = max(0, memory_bytes) // (8 * self.stride)
+        self.capacity = min(<Py_ssize_t> (self.slots * load_factor), self.slots - 1)
+        if len(seed) != 16 or self.capacity < 1:
+            raise ValueError(f"no map of {memory_bytes} bytes, load factor {load_factor}, seed of {len(seed)} bytes")
+        self.seed[0] = little_long(<const uint8_t *> PyBytes_AS_STRING(seed))
+        self.seed[1] = little_long(<const uint8_t *> PyBytes_AS_STRING(seed) + 8)
+        self.table = <uint64_t *> calloc(self.slots, 8 * self.stride)
+        if self.table == NULL:
+            raise MemoryError
+
+    def __dealloc__(self):
+        free(self.table)
+
+    def digest(self, bytes key):
+        """The 16 bytes that a key is known by."""
+        cdef uint64_t digest[2]
+        siphash(<const uint8_t *> PyBytes_AS_STRING(key), PyBytes_GET_SIZE(key), self.seed, digest)
+        return digest[0].to_bytes(8, "little") + digest[1].to_bytes(8, "little")
+
+    cdef int stretch(
+        self, const uint8_t **p, const uint8_t *stop, Py_ssize_t count, int64_t base_offset, Found *found,
+        Py_ssize_t *broken,
+    ) noexcept nogil:
+        # Reads and hashes up to STRETCH records, and asks for the memory that their keys lead to.
+        cdef Raw raw
+        cdef Py_ssize_t i
+        cdef int code
+        for i in range(count):
+            code = read_record(p, stop, &raw)
+            if code:
+                broken[0] = i
+                return code
+            found[i].offset = base_offset + raw.offset_delta
+            found[i].key_size = raw.key_size
+            if raw.key_size >= 0:
+                siphash(raw.key, raw.key_size, self.seed, found[i].digest)
+                found[i].slot = found[i].digest[0] % <uint64_t> self.slots
+                lk_prefetch(self.table + found[i].slot * self.stride)
+        return OK
+
+    cdef inline uint64_t *probe(self, Found *found) noexcept nogil:
+        # The entry of a key, or the free one where it belongs; there is always a free one.
+        cdef Py_ssize_t slot = found.slot
+        cdef uint64_t *entry
+        while True:
+            entry = self.table + slot * self.stride
+            if entry[2] == 0 or entry[0] == found.digest[0] and entry[1] == found.digest[1]:
+                return entry
+            slot += 1
+            if slot == self.slots:
+                slot = 0
+
+    cdef inline bint is_beaten(self, const uint64_t *entry, int64_t offset, int64_t version) noexcept nogil:
+        # Does the record in `entry` win over one at `offset`?
+        if self.stride == 4 and <int64_t> entry[3] != version:
+            return <int64_t> entry[3] > version
+        return <int64_t> entry[2] - 1 > offset
+
+    cdef int learn(
+        self, const uint8_t *p, const uint8_t *stop, Py_ssize_t count, int64_t base_offset, int64_t from_offset,
+        const int64_t *versions, Py_ssize_t *done,
+    ) noexcept nogil:
+        cdef Found found[STRETCH]
+        cdef Py_ssize_t index = 0, i, some, broken = 0
+        cdef int64_t version = 0
+        cdef uint64_t *entry
+        cdef int code
+        while index < count:
+            some = min(<Py_ssize_t> STRETCH, count - index)
+            code = self.stretch(&p, stop, some, base_offset, found, &broken)
+            if code:
+                done[0] = index + broken
+                return code
+            for i in range(some):
+                if found[i].key_size < 0 or found[i].offset < from_offset:
+                    continue
+                if versions != NULL:
+                    version = versions[index + i]
+                entry = self.probe(&found[i])
+                if entry[2] == 0:
+                    if self.size >= self.capacity:
+                        done[0] = index + i
+                        return OK
+                    self.size += 1
+                    entry[0] = found[i].digest[0]
+                    entry[1] = found[i].digest[1]
+                elif self.is_beaten(entry, found[i].offset, version):
+                    continue
+                entry[2] = <uint64_t> (found[i].offset + 1)
+                if self.stride == 4:
+                    entry[3] = <uint64_t> version
+            index += some
+        done[0] = count
+        return OK if p == stop else TRAILING
+
+    cdef int judge(
+        self, const uint8_t *p, const uint8_t *stop, Py_ssize_t count, int64_t base_offset, int64_t before_offset,
+        const int64_t *versions, uint8_t *mask, Py_ssize_t *done,
+    ) noexcept nogil:
+        cdef Found found[STRETCH]
+        cdef Py_ssize_t index = 0, i, some, broken = 0
+        cdef int64_t version = 0
+        cdef uint64_t *entry
+        cdef int code
+        while index < count:
+            some = min(<Py_ssize_t> STRETCH, count - index)
+            code = self.stretch(&p, stop, some, base_offset, found, &broken)
+            if code:
+                done[0] = index + broken
+                return code
+            for i in range(some):
+                if found[i].offset >= before_offset:
+                    mask[index + i] = 1
+                elif found[i].key_size < 0:
+                    mask[index + i] = 0
+                else:
+                    if versions != NULL:
+                        version = versions[index + i]
+                    entry = self.probe(&found[i])
+                    mask[index + i] = entry[2] == 0 or not self.is_beaten(entry, found[i].offset, version)
+            index += some
+        return OK if p == stop else TRAILING
+
+    cdef int check_versions(self, object versions, Py_buffer *told, Py_ssize_t count) except -1:
+        if (versions is not None) != (self.stride == 4):
+            raise ValueError("versions go with a versioned map, and only with one")
+        if versions is not None and told.len != 8 * count:
+            raise ValueError(f"{told.len} bytes are no {count} versions")
+        return 0
+
+    def add(
+        self, buf, Py_ssize_t start, Py_ssize_t end, Py_ssize_t count, int64_t base_offset, int64_t from_offset,
+        versions=None,
+    ):
+        cdef Py_buffer view, told
+        cdef Py_ssize_t done = 0
+        cdef int code
+        cdef const uint8_t *first
+        cdef const int64_t *column
+        PyObject_GetBuffer(b"" if versions is None else versions, &told, PyBUF_SIMPLE)
+        try:
+            self.check_versions(versions, &told, count)
+            column = NULL if versions is None else <const int64_t *> told.buf
+            PyObject_GetBuffer(buf, &view, PyBUF_SIMPLE)
+            try:
+                bound(&view, start, end, count)
+                first = <const uint8_t *> view.buf
+                with nogil:
+                    code = self.learn(first + start, first + end, count, base_offset, from_offset, column, &done)
+            finally:
+                PyBuffer_Release(&view)
+        finally:
+            PyBuffer_Release(&told)
+        if code:
+            raise fault(min(done, max(count - 1, 0)), code)
+        return done
+
+    def keep(
+        self, buf, Py_ssize_t start, Py_ssize_t end, Py_ssize_t count, int64_t base_offset, int64_t before_offset,
+        versions=None,
+    ):
+        cdef Py_buffer view, told
+        cdef Py_ssize_t done = 0
+        cdef int code
+        cdef const uint8_t *first
+        cdef const int64_t *column
+        cdef bytearray mask
+        cdef uint8_t *marks
+        PyObject_GetBuffer(b"" if versions is None else versions, &told, PyBUF_SIMPLE)
+        try:
+            self.check_versions(versions, &told, count)
+            column = NULL if versions is None else <const int64_t *> told.buf
+            PyObject_GetBuffer(buf, &view, PyBUF_SIMPLE)
+            try:
+                bound(&view, start, end, count)
+                mask = bytearray(count)
+                marks = <uint8_t *> PyByteArray_AS_STRING(mask)
+                first = <const uint8_t *> view.buf
+                with nogil:
+                    code = self.judge(
+                        first + start, first + end, count, base_offset, before_offset, column, marks, &done
+                    )
+            finally:
+                PyBuffer_Release(&view)
+        finally:
+            PyBuffer_Release(&told)
+        if code:
+            raise fault(min(done, max(count - 1, 0)), code)
+        return mask

@@ -9,12 +9,26 @@ from __future__ import annotations
 import logging
 import os
 from types import ModuleType
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from logkernel.record import pure
 from logkernel.record.pure import Columns
 
-__all__ = ["COMPILED", "Columns", "columns", "decode_records", "encode_records", "murmur2", "walk"]
+if TYPE_CHECKING:
+    from logkernel.record.pure_compaction import OffsetMap, copy_records, survey_records
+
+__all__ = [
+    "COMPILED",
+    "Columns",
+    "OffsetMap",
+    "columns",
+    "copy_records",
+    "decode_records",
+    "encode_records",
+    "murmur2",
+    "survey_records",
+    "walk",
+]
 
 walk = pure.walk
 decode_records = pure.decode_records
@@ -42,7 +56,12 @@ if _compiled is not None:
     encode_records = _compiled.encode_records
     columns = _compiled.columns
     murmur2 = _compiled.murmur2
+    OffsetMap = _compiled.OffsetMap  # type: ignore[misc]
+    copy_records = _compiled.copy_records
+    survey_records = _compiled.survey_records
 else:
+    from logkernel.record.pure_compaction import OffsetMap, copy_records, survey_records
+
     logging.getLogger("logkernel.record").info(
         "the compiled record codec is not in use: records are checked, encoded and decoded in plain Python"
     )

@@ -51,8 +51,8 @@ FAULTS: Final = (
     TOO_LARGE,
 ) = range(len(FAULTS))
 
-_MAX_LONG: Final = 2**63 - 1
-_MIN_LONG: Final = -(2**63)
+MAX_LONG: Final = 2**63 - 1
+MIN_LONG: Final = -(2**63)
 
 
 class Columns(NamedTuple):
@@ -85,7 +85,7 @@ class _Broken(Exception):
     """Carries a fault code up to where the record's index is known."""
 
 
-def _varint(data: bytes, at: int, most: int = 5) -> tuple[int, int]:
+def read_varint(data: bytes, at: int, most: int = 5) -> tuple[int, int]:
     """(value, position behind it) of a zigzag varint of at most `most` bytes; IndexError where it is cut off."""
     raw = data[at]
     if raw < 0x80:
@@ -105,7 +105,7 @@ def _varint(data: bytes, at: int, most: int = 5) -> tuple[int, int]:
 
 
 def _blob(data: bytes, at: int, end: int) -> tuple[bytes | None, int]:
-    size, at = _varint(data, at)
+    size, at = read_varint(data, at)
     if size < 0:
         return None, at
     if size > end - at:
@@ -115,12 +115,12 @@ def _blob(data: bytes, at: int, end: int) -> tuple[bytes | None, int]:
 
 def _headers(data: bytes, at: int, end: int) -> Headers:
     """The headers from `at`, which must end at `end`."""
-    count, at = _varint(data, at)
+    count, at = read_varint(data, at)
     if count < 0 or count > (end - at) >> 1:
         raise _Broken(BAD_HEADERS)
     headers = []
     for _ in range(count):
-        size, at = _varint(data, at)
+        size, at = read_varint(data, at)
         if size < 0 or size > end - at:
             raise _Broken(BAD_HEADERS)
         name = data[at : at + size].decode("utf-8", "surrogateescape")
@@ -131,7 +131,7 @@ def _headers(data: bytes, at: int, end: int) -> Headers:
     return tuple(headers)
 
 
-def _section(buf: Buffer, start: int, end: int, count: int) -> bytes:
+def record_bytes(buf: Buffer, start: int, end: int, count: int) -> bytes:
     """The record section as bytes, after its count was held against its size."""
     if not 0 <= start <= end <= len(buf):
         raise InvalidRecord(f"records from {start} to {end} do not lie in {len(buf)} bytes")
@@ -144,32 +144,32 @@ _Parsed = tuple[int, int, bytes | None, bytes | None, Headers, int, int]
 """(timestamp, offset delta, key, value, headers, where the headers begin and end)."""
 
 
-def _records(data: bytes, count: int, base_timestamp_ms: int) -> Iterator[_Parsed]:
+def each_record(data: bytes, count: int, base_timestamp_ms: int) -> Iterator[_Parsed]:
     """Each record of a section. Numbers of one byte, most of them, are read in place: this loop is all the cost."""
     at = index = 0
     try:
         for index in range(count):  # noqa: B007  (the except clauses name it)
             size = data[at]
-            size, at = ((size >> 1) ^ -(size & 1), at + 1) if size < 0x80 else _varint(data, at)
+            size, at = ((size >> 1) ^ -(size & 1), at + 1) if size < 0x80 else read_varint(data, at)
             end = at + size
             if size < MIN_RECORD_BYTES - 1 or end > len(data):
                 raise _Broken(BAD_LENGTH)
             delta = data[at + 1]
-            delta, at = ((delta >> 1) ^ -(delta & 1), at + 2) if delta < 0x80 else _varint(data, at + 1, 10)
+            delta, at = ((delta >> 1) ^ -(delta & 1), at + 2) if delta < 0x80 else read_varint(data, at + 1, 10)
             place = data[at]
-            place, at = ((place >> 1) ^ -(place & 1), at + 1) if place < 0x80 else _varint(data, at)
+            place, at = ((place >> 1) ^ -(place & 1), at + 1) if place < 0x80 else read_varint(data, at)
             size = data[at]
-            size, at = ((size >> 1) ^ -(size & 1), at + 1) if size < 0x80 else _varint(data, at)
+            size, at = ((size >> 1) ^ -(size & 1), at + 1) if size < 0x80 else read_varint(data, at)
             key = None if size < 0 else data[at : at + size]
             at += size if size > 0 else 0
             size = data[at] if at < end else -1
-            size, at = ((size >> 1) ^ -(size & 1), at + 1) if -1 < size < 0x80 else _varint(data, at)
+            size, at = ((size >> 1) ^ -(size & 1), at + 1) if -1 < size < 0x80 else read_varint(data, at)
             value = None if size < 0 else data[at : at + size]
             at += size if size > 0 else 0
             if at >= end:
                 raise _Broken(BAD_END)
             timestamp = base_timestamp_ms + delta
-            if not _MIN_LONG <= timestamp <= _MAX_LONG:
+            if not MIN_LONG <= timestamp <= MAX_LONG:
                 raise _Broken(BAD_TIMESTAMP)
             headers = () if end - at == 1 and data[at] == 0 else _headers(data, at, end)
             yield timestamp, place, key, value, headers, at, end
@@ -188,9 +188,9 @@ def walk(buf: Buffer, start: int, end: int, count: int, base_timestamp_ms: int) 
     Returns (least timestamp, largest timestamp, index of the first null key or -1). Records without a
     timestamp (-1) do not count for the least; where none has one, both are -1.
     """
-    least, largest, null_key = _MAX_LONG, NO_TIMESTAMP, -1
-    data = _section(buf, start, end, count)
-    for index, (timestamp, place, key, _, _, _, _) in enumerate(_records(data, count, base_timestamp_ms)):
+    least, largest, null_key = MAX_LONG, NO_TIMESTAMP, -1
+    data = record_bytes(buf, start, end, count)
+    for index, (timestamp, place, key, _, _, _, _) in enumerate(each_record(data, count, base_timestamp_ms)):
         if place != index:
             raise fault(index, BAD_DELTA)
         if timestamp > largest:
@@ -199,7 +199,7 @@ def walk(buf: Buffer, start: int, end: int, count: int, base_timestamp_ms: int) 
             least = timestamp
         if key is None and null_key < 0:
             null_key = index
-    return (NO_TIMESTAMP if least == _MAX_LONG else least), largest, null_key
+    return (NO_TIMESTAMP if least == MAX_LONG else least), largest, null_key
 
 
 def decode_records(
@@ -215,7 +215,7 @@ def decode_records(
 
     `append_time_ms` replaces every timestamp (LogAppendTime). Gaps between offsets are kept.
     """
-    parsed = _records(_section(buf, start, end, count), count, base_timestamp_ms)
+    parsed = each_record(record_bytes(buf, start, end, count), count, base_timestamp_ms)
     if append_time_ms is not None:
         return [
             Record(key, value, headers, append_time_ms, base_offset + place)
@@ -237,10 +237,10 @@ def columns(
     append_time_ms: int | None = None,
 ) -> Columns:
     """The records in `buf[start:end]`, plain bytes, as columns; otherwise as `decode_records`."""
-    data = _section(buf, start, end, count)
+    data = record_bytes(buf, start, end, count)
     offsets, timestamps = array("q"), array("q")
     keys, values, header_ends, headers = _Blobs(count), _Blobs(count), array("i", (0,)), bytearray()
-    parsed = _records(data, count, base_timestamp_ms)
+    parsed = each_record(data, count, base_timestamp_ms)
     for index, (timestamp, place, key, value, _, headers_at, end_at) in enumerate(parsed):
         offsets.append(base_offset + place)
         timestamps.append(timestamp if append_time_ms is None else append_time_ms)
@@ -289,7 +289,7 @@ def decode_headers(data: bytes) -> Headers:
         raise fault(0, BAD_HEADERS) from None
 
 
-def _varint_bytes(value: int) -> bytes:
+def varint_bytes(value: int) -> bytes:
     raw = (value << 1) ^ (value >> 63)
     if raw < 0x80:
         return _SMALL[raw]
@@ -312,12 +312,12 @@ def _blob_bytes(blob: bytes | None) -> bytes:
         return b"\x01"
     if not isinstance(blob, bytes):
         blob = bytes(memoryview(blob))
-    return _varint_bytes(len(blob)) + blob
+    return varint_bytes(len(blob)) + blob
 
 
 def encode_headers(headers: Headers) -> bytes:
     """A record's headers, count first. Names keep bytes that are no UTF-8 as lone surrogates (PEP 383)."""
-    parts = [_varint_bytes(len(headers))]
+    parts = [varint_bytes(len(headers))]
     for name, value in headers:
         try:
             encoded = name.encode("utf-8", "surrogateescape")
@@ -346,13 +346,13 @@ def encode_records(
         if timestamp > largest:
             largest = timestamp
         elapsed = timestamp - base_timestamp_ms
-        if not _MIN_LONG <= elapsed <= _MAX_LONG:
+        if not MIN_LONG <= elapsed <= MAX_LONG:
             raise fault(index, BAD_TIMESTAMP)
         body = b"".join(
             (
                 b"\0",
-                _varint_bytes(elapsed),
-                _varint_bytes(delta),
+                varint_bytes(elapsed),
+                varint_bytes(delta),
                 _blob_bytes(record.key),
                 _blob_bytes(record.value),
                 encode_headers(record.headers) if record.headers else b"\0",
@@ -361,7 +361,7 @@ def encode_records(
         total += len(body)
         if total > 2**31 - 1 - 128:
             raise fault(index, TOO_LARGE)
-        parts += (_varint_bytes(len(body)), body)
+        parts += (varint_bytes(len(body)), body)
     return b"".join(parts), largest, delta
 
 

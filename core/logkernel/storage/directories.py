@@ -157,8 +157,9 @@ class LogDirectories:
             return None
         try:
             return self._log(
-                directory, name, wall_ms, directory.clean, directory.recovery_points.get(name, 0), directory.log_starts
-            )
+                directory, name, wall_ms, directory.clean, directory.recovery_points.get(name, 0), directory.log_starts,
+                clean_offset=directory.clean_offsets.get(name),
+            )  # fmt: skip
         except OSError as error:
             if error.errno in PASSING:
                 raise  # not the disk's fault: make room, raise the limit of file handles, and start again
@@ -177,6 +178,7 @@ class LogDirectories:
         recovery_point: int = 0,
         log_starts: Mapping[TopicPartition, int] | None = None,
         topic_id: UUID | None = None,
+        clean_offset: int | None = None,
     ) -> Log:
         needs = self._needs
         assert needs is not None, "load comes first"
@@ -195,6 +197,7 @@ class LogDirectories:
             on_roll=None if tell is None else lambda base, size: tell(name, base, size),
             topic_id=topic_id,
             jitter=needs.jitter(),
+            clean_offset=clean_offset,
         )
 
     def create(self, name: TopicPartition, topic_id: UUID | None, wall_ms: int) -> Log:
@@ -255,6 +258,9 @@ class LogDirectories:
         each, directory = self.logs[name], self.directory_of(name)
         each.recovery_point = min(each.recovery_point, offset)
         directory.write_recovery_points()
+        if each.clean_offset is not None and each.clean_offset > offset:
+            each.clean_offset = offset
+            directory.write_clean_offsets()
         each.truncate_to(offset)
         if each.end_offset < offset:
             directory.write_recovery_points()
@@ -279,6 +285,14 @@ class LogDirectories:
 
     def write_log_starts(self) -> None:
         self._everywhere(DataDirectory.write_log_starts)
+
+    def write_clean_offsets(self, name: TopicPartition) -> None:
+        """In the directory of one log."""
+        directory = self.directory_of(name)
+        try:
+            directory.write_clean_offsets()
+        except OSError as error:
+            directory.fail(error)
 
     def write_high_watermarks(self, watermarks: Mapping[TopicPartition, int]) -> None:
         self._everywhere(lambda directory: directory.write_high_watermarks(watermarks))

@@ -6,6 +6,7 @@
     recovery-point-offset-checkpoint   below it everything is synced
     log-start-offset-checkpoint        where logs start, if not at 0
     replication-offset-checkpoint      high watermarks
+    cleaner-offset-checkpoint          below it logs are compacted
     <topic>-<partition>/               logs
 
 A directory that fails goes offline with its logs, alone.
@@ -21,6 +22,7 @@ from uuid import UUID
 
 from logkernel.errors import ConfigError, KafkaStorageError
 from logkernel.storage.checkpoints import (
+    CLEAN_OFFSETS,
     CLEAN_SHUTDOWN,
     HIGH_WATERMARKS,
     LOG_STARTS,
@@ -57,8 +59,8 @@ NO_TOPICS = frozenset(("__cluster_metadata", STATE_TOPIC))
 class DataDirectory:
     """Made by `DataDirectory.open`; holds the lock until `close` or `abandon`."""
 
-    __slots__ = ("_disk", "_release", "broker_epoch", "clean", "failure", "futures", "high_watermarks", "log_starts",
-                 "logs", "meta", "path", "recovery_points")  # fmt: skip
+    __slots__ = ("_disk", "_release", "broker_epoch", "clean", "clean_offsets", "failure", "futures", "high_watermarks",
+                 "log_starts", "logs", "meta", "path", "recovery_points")  # fmt: skip
 
     def __init__(self, disk: Disk, path: str) -> None:
         self._disk = disk
@@ -75,9 +77,10 @@ class DataDirectory:
         self.futures: dict[TopicPartition, Log] = {}
         """Copies of logs of other directories that are to move here; see `moving`."""
         self.recovery_points: dict[TopicPartition, int] = {}
-        """As read at open; so are the next two."""
+        """As read at open; so are the next three."""
         self.log_starts: dict[TopicPartition, int] = {}
         self.high_watermarks: dict[TopicPartition, int] = {}
+        self.clean_offsets: dict[TopicPartition, int] = {}
 
     @classmethod
     def open(
@@ -103,6 +106,7 @@ class DataDirectory:
             self.recovery_points = self._offsets(RECOVERY_POINTS)
             self.log_starts = self._offsets(LOG_STARTS)
             self.high_watermarks = self._offsets(HIGH_WATERMARKS)
+            self.clean_offsets = self._offsets(CLEAN_OFFSETS)
             self._remove_doomed()
         except OSError as error:
             self.fail(error)
@@ -197,6 +201,11 @@ class DataDirectory:
     def write_high_watermarks(self, watermarks: Mapping[TopicPartition, int]) -> None:
         """`watermarks` may name partitions that lie elsewhere."""
         self._write(HIGH_WATERMARKS, {name: watermarks[name] for name in self.logs if name in watermarks})
+
+    def write_clean_offsets(self) -> None:
+        """Of the logs that were rewritten once."""
+        found = {name: each.clean_offset for name, each in self.logs.items()}
+        self._write(CLEAN_OFFSETS, {name: offset for name, offset in found.items() if offset is not None})
 
     def _write(self, name: str, offsets: Mapping[TopicPartition, int]) -> None:
         self.check()

@@ -27,7 +27,11 @@ class Flush:
     def run(self) -> None:
         """Sync. Raises `OSError`; then nothing may be taken for durable."""
         for segment in self._segments:
-            segment.sync()
+            try:
+                segment.sync()
+            except FileNotFoundError:
+                if not segment.dropped:  # while this ran: there is nothing left to make durable
+                    raise
         self._epochs.save()
         for path in self._files:
             self._disk.sync(path)

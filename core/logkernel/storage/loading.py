@@ -54,6 +54,7 @@ class Loader:
     clean: bool
     wall_ms: int
     ledger: ProducerLedger
+    clean_offset: int | None = None
     epochs: LeaderEpochCache = field(init=False)
     names: set[str] = field(init=False, factory=set)
     damages: list[Damage] = field(init=False, factory=list)
@@ -96,34 +97,45 @@ class Loader:
 
     def _clear_leftovers(self) -> None:
         unfinished = [base for name in self.names if (base := offset_of(name, LOG + CLEANED)) is not None]
-        swaps = sorted(base for name in self.names if (base := offset_of(name, LOG + SWAP)) is not None)
+        if unfinished:
+            loose = [name for name in self.names if name.endswith(SWAP) and int(name[:20]) >= min(unfinished)]
+            for name in loose:
+                self._unlink(name)
+            if loose:
+                self.disk.sync_dir(self.folder)  # before the file that says what they are goes
         for name in [name for name in self.names if name.endswith((DELETED, CLEANED, ".tmp"))]:
             self._unlink(name)
-        if unfinished:
-            for name in [name for name in self.names if name.endswith(SWAP)]:
-                if int(name[:20]) >= min(unfinished):
-                    self._unlink(name)
-            swaps = [base for base in swaps if base < min(unfinished)]
-        for base in swaps:
+        for base in sorted(base for name in self.names if (base := offset_of(name, LOG + SWAP)) is not None):
             self._finish_swap(base)
         for name in [name for name in self.names if name.endswith(SWAP)]:
             self._rename(name, name.removesuffix(SWAP))
 
     def _finish_swap(self, base: int) -> None:
-        """The rewritten segment at `base` replaces every segment that starts within its offsets."""
+        """The rewritten segment at `base` replaces every segment that starts within its offsets.
+
+        A crash may come here, too, and renames may be lost in any order: the old files are gone before the new ones
+        take their names, and the log takes its name last, as it is what says that the swap is to be finished.
+        """
         name = offset_name(base, LOG + SWAP)
         file = self.disk.open(f"{self.folder}/{name}", write=False)
         end = base
         for facts in headers(file, 0, file.size, LONG_CHUNK_BYTES):
             end = facts.last_offset + 1
-        for other in sorted(at for old in self.names if (at := offset_of(old, LOG)) is not None):
-            if base <= other < max(end, base + 1):
-                for suffix in SEGMENT_SUFFIXES:
-                    if offset_name(other, suffix) in self.names:
-                        self._unlink(offset_name(other, suffix))
-        for suffix in reversed(SEGMENT_SUFFIXES):  # the log last: until then the swap can be finished again
+        bases = [at for each in self.names if (at := offset_of(each, LOG)) is not None]
+        old = [at for at in bases if base <= at < max(end, base + 1)]
+        for suffixes in (SEGMENT_SUFFIXES[1:], SEGMENT_SUFFIXES[:1]):
+            gone = [offset_name(at, suffix) for at in old for suffix in suffixes]
+            for each in gone:
+                if each in self.names:
+                    self._unlink(each)
+            if gone:
+                self.disk.sync_dir(self.folder)
+        for suffix in SEGMENT_SUFFIXES[1:]:
             if offset_name(base, suffix + SWAP) in self.names:
                 self._rename(offset_name(base, suffix + SWAP), offset_name(base, suffix))
+        self.disk.sync_dir(self.folder)
+        self._rename(name, offset_name(base, LOG))
+        self.disk.sync_dir(self.folder)
 
     def _drop_below_start(self) -> None:
         """Segments that a removal left behind before it was durable: all of their offsets lie below the log start."""
@@ -230,8 +242,11 @@ class Loader:
         return segments
 
     def _is_hole(self, before: Segment, after: Segment) -> bool:
-        """Are offsets missing between two segments that were never synced? Compaction leaves such gaps on purpose."""
-        if before.next_offset == after.base or "compact" in self.settings.cleanup_policy:
+        """Are offsets missing between two segments that were never synced? Kafka's cleaner leaves such gaps, below the
+        offset that it came to; so where that is not known, or has not come so far, a gap is no loss."""
+        if before.next_offset == after.base:
+            return False
+        if "compact" in self.settings.cleanup_policy and (self.clean_offset is None or after.base <= self.clean_offset):
             return False
         return after.base > self.recovery_point
 

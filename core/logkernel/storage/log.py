@@ -1,4 +1,4 @@
-"""One partition's log: what is written and read all day. `upkeep` holds the rest of its life.
+"""One partition's log: what is written and read all day. `upkeep` and `rewrites` hold the rest of its life.
 
 Invariants: `start_offset <= end_offset`, `recovery_point <= end_offset`, all below `recovery_point` is synced; the last
 segment is the active one and the only one that is written. One thread drives a log; only `Flush.run`, and the
@@ -17,16 +17,17 @@ from logkernel.errors import CorruptMessage, OffsetOutOfRange, RecordListTooLarg
 from logkernel.storage import timestamps
 from logkernel.storage.disk import Disk
 from logkernel.storage.ledger import ProducerLedger
+from logkernel.storage.rewrites import LogRewrites
 from logkernel.storage.segment import MAX_RELATIVE, Segment
 from logkernel.storage.timestamps import CodecFor
-from logkernel.storage.upkeep import LogUpkeep, RollObserver
+from logkernel.storage.upkeep import RollObserver
 from logkernel.vocabulary import AbortedTxn, BatchFacts, FileSlice, LogPosition, SegmentFacts, TimestampAndOffset
 
 OPEN_OLD_SEGMENTS = 4
 """Sealed segments whose descriptors stay open for readers."""
 
 
-class Log(LogUpkeep):
+class Log(LogRewrites):
     """Made by `Log.open`."""
 
     __slots__ = ()
@@ -49,13 +50,14 @@ class Log(LogUpkeep):
         topic_id: UUID | None = None,
         jitter: float = 0.0,
         folder: str | None = None,
+        clean_offset: int | None = None,
     ) -> Log:
         """Open the log in `directory`/`topic`-`partition`, recovering it unless `clean`, or make it.
 
         `folder` is the name of its folder where that is another, e.g. while it is not the partition's log yet.
         `recovery_point` and `log_start` are what the directory's checkpoints say; `topic_id` is noted in a
         new folder, and read from an old one; `jitter` in [0, 1) is the part of `segment.jitter.ms` that
-        `segment.ms` is shortened by.
+        `segment.ms` is shortened by; `clean_offset` is what the cleaner's checkpoint says.
         """
         return cls(
             disk,
@@ -72,6 +74,7 @@ class Log(LogUpkeep):
             topic_id=topic_id,
             jitter=jitter,
             folder=folder,
+            clean_offset=clean_offset,
         )
 
     # ------------------------------------------------------------ append
@@ -116,7 +119,10 @@ class Log(LogUpkeep):
         else:
             waited = wall_ms - active.created_ms
         settings = self.settings
-        return waited > settings.segment_ms - int(self._jitter * min(settings.segment_jitter_ms, settings.segment_ms))
+        limit = settings.segment_ms
+        if "compact" in settings.cleanup_policy:
+            limit = min(limit, settings.max_compaction_lag_ms)  # what must be compacted by then must be closed by then
+        return waited > limit - int(self._jitter * min(settings.segment_jitter_ms, limit))
 
     def note_aborted(self, row: AbortedTxn) -> None:
         """An abort marker, appended just now, ended `row`."""
@@ -198,18 +204,6 @@ class Log(LogUpkeep):
         self._check()
         return timestamps.latest(self._segments, self.start_offset, codec_for)
 
-    def aborted_in(self, start: int, end: int) -> list[AbortedTxn]:
-        """Aborted transactions of which a reader of `start <= offset < end` may meet records."""
-        self._check()
-        found = []
-        for segment in self._segments[self._floor(start) :]:
-            for row in segment.txns.rows():
-                if row.last_offset >= start and row.first_offset < end:
-                    found.append(row)
-                if row.last_stable_offset >= end:
-                    return found
-        return found
-
     def aborted_within(self, start: int, found: FileSlice, end: int) -> list[AbortedTxn]:
         """Aborted transactions of which a reader of `found`, which `read` gave for `start`, may meet records below
         `end`: not all that were aborted since, however far behind the reader is."""
@@ -230,6 +224,14 @@ class Log(LogUpkeep):
     def size_bytes(self) -> int:
         """Bytes of all records."""
         return sum(segment.size for segment in self._segments)
+
+    @property
+    def segment_count(self) -> int:
+        return len(self._segments)
+
+    @property
+    def active_is_empty(self) -> bool:
+        return not self._active.size
 
     @property
     def first_base_offset(self) -> int:

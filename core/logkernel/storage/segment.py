@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 from array import array
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from logkernel.contracts import Buffer
 from logkernel.errors import CorruptMessage
@@ -43,6 +43,8 @@ class Segment:
         "_table_from",
         "base",
         "created_ms",
+        "dropped",
+        "extra",
         "first_ms",
         "index",
         "largest_ms",
@@ -56,11 +58,14 @@ class Segment:
         "txns",
     )
 
-    def __init__(self, disk: Disk, folder: str, base: int, created_ms: int, index_bytes: int) -> None:
-        """An empty segment; `create` makes its files."""
+    def __init__(
+        self, disk: Disk, folder: str, base: int, created_ms: int, index_bytes: int, extra: str = ""
+    ) -> None:
+        """An empty segment; `create` makes its files. `extra` ends their names: a step of a rewrite."""
         self._disk = disk
         self._folder = folder
         self.base = base
+        self.extra = extra
         self.created_ms = created_ms
         self.log_path = self.path(LOG)
         self.index = OffsetIndex(disk, self.path(INDEX), index_bytes)
@@ -76,6 +81,8 @@ class Segment:
         self.first_ms: int | None = None
         """Largest timestamp of the first batch, once known: `segment.ms` counts from it."""
         self.sealed = False
+        self.dropped = False
+        """Its files are renamed for removal; whoever still syncs them need not find them."""
         self.loose = True
         """Files of this segment may not be durable."""
         self._since_entry = 0
@@ -86,7 +93,22 @@ class Segment:
         """The table answers for relative offsets from here on."""
 
     def path(self, suffix: str) -> str:
-        return f"{self._folder}/{offset_name(self.base, suffix)}"
+        return f"{self._folder}/{offset_name(self.base, suffix)}{self.extra}"
+
+    def rename(self, suffixes: Iterable[str], extra: str) -> None:
+        """Give the files with `suffixes` that there are the names that they have with another `extra`."""
+        for suffix in suffixes:
+            path = self.path(suffix)
+            if self._disk.exists(path):
+                self._disk.rename(path, f"{self._folder}/{offset_name(self.base, suffix)}{extra}")
+
+    def retitle(self, extra: str) -> None:
+        """The files have their names with `extra` now. Nothing may be open."""
+        self.extra = extra
+        self.log_path = self.path(LOG)
+        self.index.path = self.path(INDEX)
+        self.times.path = self.path(TIME_INDEX)
+        self.txns.path = self.path(TXN_INDEX)
 
     def create(self) -> None:
         """Make the log file, empty. Index files come with their first entry or with sealing: making files is what
@@ -225,6 +247,8 @@ class Segment:
             if self.times.count:
                 relative = self.times.entry(self.times.count - 1)[1]
                 self.largest_offset = self.base + relative
+                if self.sealed:  # sealing wrote the last entry
+                    return self.largest_ms, self.largest_offset
                 start = self.index.lookup(relative)
             for facts in self.scan(start):
                 if facts.max_timestamp_ms > self.largest_ms:
@@ -337,13 +361,17 @@ class Segment:
 
     # ------------------------------------------------------------ removal
 
-    def rename_deleted(self) -> list[str]:
-        """Mark the files for removal; returns their new paths. Slices that readers hold stay valid."""
+    def rename_deleted(self, names: Collection[str] | None = None) -> list[str]:
+        """Mark the files for removal; returns their new paths. Slices that readers hold stay valid.
+
+        `names` are those in the folder, where the caller has looked already.
+        """
+        self.dropped = True
         self.release()
         marked = []
         for suffix in SEGMENT_SUFFIXES:
             path = self.path(suffix)
-            if self._disk.exists(path):
+            if self._disk.exists(path) if names is None else f"{offset_name(self.base, suffix)}{self.extra}" in names:
                 self._disk.rename(path, path + DELETED)
                 marked.append(path + DELETED)
         return marked

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import uuid
 from bisect import bisect_right
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 from logkernel.config.topic import TopicSettings
@@ -22,7 +24,13 @@ from logkernel.storage.ledger import ProducerLedger
 from logkernel.storage.loading import Loader, replay_range
 from logkernel.storage.names import DELETED, SNAPSHOT, doomed_name, offset_name, offset_of
 from logkernel.storage.segment import Segment
-from logkernel.vocabulary import ProducerEntry, SegmentFacts, TopicPartition
+from logkernel.vocabulary import NO_TIMESTAMP, ProducerEntry, SegmentFacts, TopicPartition
+
+if TYPE_CHECKING:
+    from logkernel.storage.rewriting import Rewriting
+
+FEW_SEGMENTS = 4
+"""Up to so many, asking for each file is cheaper than listing the folder."""
 
 RollObserver = Callable[[int, int], None]
 """Told (base offset, bytes) of a segment that was closed."""
@@ -42,7 +50,9 @@ class LogUpkeep:
         "_new_names",
         "_on_roll",
         "_recent",
+        "_rewriting",
         "_segments",
+        "clean_offset",
         "damages",
         "end_offset",
         "epochs",
@@ -73,6 +83,7 @@ class LogUpkeep:
         topic_id: UUID | None = None,
         jitter: float = 0.0,
         folder: str | None = None,
+        clean_offset: int | None = None,
     ) -> None:
         self.name = TopicPartition(topic, partition)
         self.folder = f"{directory}/{folder or f'{topic}-{partition}'}"
@@ -87,6 +98,9 @@ class LogUpkeep:
         self._jitter = jitter
         self._recent: list[Segment] = []
         """Sealed segments that are open for readers, the one read last at the end."""
+        self._rewriting: Rewriting | None = None
+        self.clean_offset = clean_offset
+        """How far the last rewrite came; None before the first."""
         self._dropped: list[tuple[int | None, list[str]]] = []
         """(since when, files) that `purge` removes; None: since the next purge."""
         self._new_folder = not disk.exists(self.folder)
@@ -96,7 +110,7 @@ class LogUpkeep:
         if self._new_folder:
             disk.mkdir(self.folder)
         self.topic_id = self._note_topic(topic_id, clean)
-        loader = Loader(disk, self.folder, settings, recovery_point, log_start, clean, wall_ms, producers)
+        loader = Loader(disk, self.folder, settings, recovery_point, log_start, clean, wall_ms, producers, clean_offset)
         self._segments = loader.load()
         self._bases = [segment.base for segment in self._segments]
         self._active = self._segments[-1]
@@ -216,6 +230,11 @@ class LogUpkeep:
         """A flush could not even begin its work: the next one has to do all of it."""
         self._new_folder = self._new_names = True
 
+    def _stop_rewriting(self, *, finish: bool = True) -> None:
+        if self._rewriting is not None:
+            self._rewriting.stop(finish=finish)
+            self._rewriting = None
+
     # ------------------------------------------------------------ truncate, drop
 
     def truncate_to(self, offset: int) -> None:
@@ -226,6 +245,7 @@ class LogUpkeep:
         self._check()
         if offset >= self.end_offset:
             return
+        self._stop_rewriting()
         if offset <= self._bases[0]:
             self.truncate_fully_and_start_at(offset)
             return
@@ -240,6 +260,8 @@ class LogUpkeep:
         self.end_offset = self._active.truncate_to(offset)
         self.start_offset = min(self.start_offset, self.end_offset)
         self.recovery_point = min(self.recovery_point, self.end_offset)
+        if self.clean_offset is not None:
+            self.clean_offset = min(self.clean_offset, self.end_offset)
         self.epochs.truncate_from_end(self.end_offset)
         self.epochs.save()
         self._reload_producers()
@@ -248,6 +270,8 @@ class LogUpkeep:
     def truncate_fully_and_start_at(self, offset: int, wall_ms: int = 0) -> None:
         """Throw every record away; the log starts and ends at `offset`. Durable on return."""
         self._check()
+        self._stop_rewriting()
+        self.clean_offset = None
         for segment in reversed(self._segments):
             self._remove(segment)
         self._segments, self._bases, self._recent = [], [], []
@@ -303,6 +327,9 @@ class LogUpkeep:
         if offset >= self.end_offset and self._active.size:
             self.roll(wall_ms or 0)
         count = self._floor(offset)
+        if count and self._rewriting is not None and self._rewriting.uses(self._segments[0]):
+            self._stop_rewriting()
+            count = self._floor(offset)
         gone = self._segments[:count]
         if not gone:
             return []
@@ -313,18 +340,19 @@ class LogUpkeep:
 
     def _discard(self, segments: list[Segment], wall_ms: int | None) -> None:
         paths = []
+        names = set(self._disk.listdir(self.folder)) if len(segments) > FEW_SEGMENTS else None
         for segment in segments:
             if segment in self._recent:
                 self._recent.remove(segment)
-            paths += segment.rename_deleted()
+            paths += segment.rename_deleted(names)
             path = segment.path(SNAPSHOT)
-            if self._disk.exists(path):
+            if self._disk.exists(path) if names is None else offset_name(segment.base, SNAPSHOT) in names:
                 self._disk.rename(path, path + DELETED)
                 paths.append(path + DELETED)
         self._dropped.append((wall_ms, paths))
 
-    def purge(self, wall_ms: int) -> int:
-        """Remove the files of dropped segments after `file.delete.delay.ms`; returns how many."""
+    def purge(self, wall_ms: int, most: int | None = None) -> int:
+        """Remove the files of dropped segments after `file.delete.delay.ms`, at most `most`; returns how many."""
         self._check()
         removed = 0
         waiting: list[tuple[int | None, list[str]]] = []
@@ -333,18 +361,28 @@ class LogUpkeep:
             if wall_ms - since < self.settings.file_delete_delay_ms:
                 waiting.append((since, paths))
                 continue
-            for path in paths:
-                self._disk.remove(path)
-            removed += len(paths)
+            now = len(paths) if most is None else most - removed
+            for path in paths[:now]:
+                self._remove_dropped(path)
+            removed += len(paths[:now])
+            if paths[now:]:
+                waiting.append((since, paths[now:]))
         self._dropped = waiting
         return removed
+
+    def _remove_dropped(self, path: str) -> None:
+        """A segment that is rewritten twice within the delay has two files of one name: the first is gone already."""
+        with contextlib.suppress(FileNotFoundError):
+            self._disk.remove(path)
 
     # ------------------------------------------------------------ facts
 
     def _facts(self, segment: Segment) -> SegmentFacts:
         active = segment is self._active
         end = self.end_offset if active else segment.next_offset
-        facts = SegmentFacts(segment.base, end, segment.size, segment.retention_ms(), active)
+        first_ms = segment.first_timestamp() if self.settings.cleanup_policy != ("delete",) else None
+        first_ms = NO_TIMESTAMP if first_ms is None else first_ms
+        facts = SegmentFacts(segment.base, end, segment.size, segment.retention_ms(), active, first_ms)
         if not active and segment not in self._recent:
             segment.release()
         return facts
@@ -354,12 +392,13 @@ class LogUpkeep:
     def close(self) -> None:
         """Sync everything, write the producers' state, cut files to what they hold. Readers' slices stay valid."""
         if self.failure is None:
+            self._stop_rewriting()
             loose = any(segment.loose for segment in self._segments)
             if loose or self._new_names or self._new_folder or self.epochs.dirty:
                 self._close_books()
             for _, paths in self._dropped:
                 for path in paths:
-                    self._disk.remove(path)
+                    self._remove_dropped(path)
             self._dropped.clear()
         self.abandon()
 
@@ -374,6 +413,7 @@ class LogUpkeep:
 
     def abandon(self) -> None:
         """Let go of every descriptor and sync nothing."""
+        self._stop_rewriting(finish=False)
         for segment in self._segments:
             segment.release()
 

@@ -1,6 +1,7 @@
 """Producer states: what a snapshot keeps, and when an idle producer is forgotten."""
 
 import pytest
+from attrs import evolve
 
 from logkernel.errors import OutOfOrderSequenceNumber
 from logkernel.partition.producers import ProducerStates
@@ -40,3 +41,12 @@ def test_idle_producers_expire_but_not_in_a_transaction():
     assert states.duplicate_of(batch(77, 0)) is None, "an unknown producer may start anywhere (KIP-360)"
     states.note(batch(0, 100, timestamp=1_000, transactional=True))
     assert states.expire(10**9, 100) == 0
+
+
+def test_a_marker_that_a_cleaner_emptied_says_nothing():
+    states = ProducerStates()
+    facts = batch(0, 100, transactional=True)
+    states.note(facts)
+    emptied = evolve(facts, attributes=0x30, base_offset=110, last_offset=110, count=0)
+    assert states.replay(emptied, b"") is None
+    assert states.first_unstable_offset == 100, "a later transaction of the producer stays open"

@@ -39,6 +39,8 @@ class Ledger:
 
     def replay(self, facts: BatchFacts, control: bytes | None) -> AbortedTxn | None:
         self.replayed += 1
+        if control is not None and facts.count == 0:
+            return None  # emptied by a cleaner
         entry = self.producers.setdefault(facts.producer_id, ProducerEntry(facts.producer_id, facts.producer_epoch))
         entry.producer_epoch = facts.producer_epoch
         entry.last_timestamp_ms = facts.max_timestamp_ms

@@ -201,6 +201,18 @@ def test_drop_before_deletes_after_the_delay(store):
         log.drop_before(21, 0)
 
 
+def test_a_flush_under_way_passes_over_what_was_dropped_meanwhile(store):
+    """Else the directory went offline for a file that nobody needs any more."""
+    log = store.open()
+    for _ in range(20):
+        store.append(log, size=900)
+    flush = log.begin_flush()
+    log.drop_before(12, 0)
+    flush.run()
+    log.end_flush(flush)
+    assert log.recovery_point == log.end_offset == 20
+
+
 def test_drop_before_the_end_drops_the_active_segment_too(store):
     log = store.open()
     store.append(log, 5)

@@ -1,0 +1,426 @@
+"""Carries out what cleanup policies plan: drops at once, rewrites piece by piece, the long pieces on worker threads.
+
+The log with the highest priority (for `compact`, the dirtiest) comes first, `log.cleaner.threads` of them side by side;
+where there is nothing to do, the next look is after `log.cleaner.backoff.ms`. What goes wrong stays with its log:
+
+| what | then |
+|---|---|
+| rotten bytes, a read or write error, a policy or rule that fails | logged with the place; the clock leaves it alone |
+| the disk is full | what was written is given back; tried again later |
+| an error while names are swapped | the directory goes offline, as after every write that may be half done |
+
+The log itself is served on in the first two. Asking by name tries it again, and so does a restart.
+"""
+
+from __future__ import annotations
+
+import errno
+import logging
+import os
+import threading
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from logkernel.broker.workers import Workers
+from logkernel.contracts import CleanupPolicy, DropBefore, LogFacts, Rewrite
+from logkernel.errors import LogkernelError, PluginError, RewriteStopped
+from logkernel.vocabulary import CleanupResult, LogSize, TopicPartition
+
+if TYPE_CHECKING:
+    from logkernel.broker.broker import Broker
+    from logkernel.broker.replica import Replica
+    from logkernel.storage.rewriting import Rewriting
+
+log = logging.getLogger("logkernel.cleaner")
+
+FULL_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+FULL_DISK_PAUSE_MS = 60_000
+NEVER_REWRITES = ("delete",)
+"""The policy of most logs, which need not be asked."""
+PURGE_AT_ONCE = 64
+MAX_THREADS = 64
+MAX_TABLE_BYTES = 2**31 - 1
+
+Results = Callable[[list[CleanupResult] | BaseException], None]
+
+
+class Throttle:
+    """Keeps all cleaners together below so many bytes a second; waits in the worker that asks."""
+
+    def __init__(self, bytes_per_s: float) -> None:
+        self.bytes_per_s = bytes_per_s
+        self._free_at_s = 0.0
+        self._lock = threading.Lock()
+        self.stopping = threading.Event()
+
+    def __call__(self, size: int) -> None:
+        if self.bytes_per_s >= 1e15:
+            return
+        with self._lock:
+            now_s = time.monotonic()
+            start_s = max(now_s, self._free_at_s)
+            self._free_at_s = start_s + size / max(self.bytes_per_s, 1.0)
+        if start_s > now_s:
+            self.stopping.wait(start_s - now_s)
+
+
+class _Job:
+    """One rewrite under way."""
+
+    __slots__ = ("before", "done", "policy", "replica", "rewriting")
+
+    def __init__(self, replica: Replica, policy: str, rewriting: Rewriting, before: LogSize) -> None:
+        self.replica = replica
+        self.policy = policy
+        self.rewriting = rewriting
+        self.before = before
+        self.done: list[Callable[[CleanupResult | None, BaseException | None], None]] = []
+
+
+class Cleaner:
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+        get = broker.config.get
+        self.workers = Workers("logkernel-cleaner", MAX_THREADS)
+        self._throttle = Throttle(float(get("log.cleaner.io.max.bytes.per.second")))
+        self._policies: dict[str, CleanupPolicy] = {}
+        self._missing: set[str] = set()
+        self._jobs: dict[TopicPartition, _Job] = {}
+        self._paused_until_ms: dict[TopicPartition, int] = {}
+        self.uncleanable: dict[TopicPartition, str] = {}
+        """Partition → why it is not rewritten."""
+
+    @property
+    def _threads(self) -> int:
+        return min(int(self._broker.config.get("log.cleaner.threads")), MAX_THREADS)
+
+    def start(self) -> None:
+        if self._broker.config.get("log.cleaner.enable"):
+            self._look_later()
+
+    def stop(self) -> None:
+        """Come to an end with every job, in time to close the logs."""
+        self._throttle.stopping.set()
+        for job in list(self._jobs.values()):
+            try:
+                job.rewriting.stop()
+            except OSError as error:
+                self._broker.storage_failed(job.replica, error)
+        self.workers.close()
+        self._jobs.clear()
+
+    # ------------------------------------------------------------ asking policies
+
+    def policy(self, name: str) -> CleanupPolicy | None:
+        """The policy's object, kept; None with one warning where no plugin provides it."""
+        if name not in self._policies:
+            try:
+                self._policies[name] = self._broker.kernel.cleanup(name)
+            except PluginError as error:
+                if name not in self._missing:
+                    self._missing.add(name)
+                    log.warning("cleanup policy not available, nothing is cleaned: %s", error)
+                return None
+        return self._policies[name]
+
+    def _facts(self, replica: Replica, *, asked: bool = False) -> LogFacts:
+        get = self._broker.config.get
+        return LogFacts(
+            topic=replica.name.topic,
+            partition=replica.name.partition,
+            segments=tuple(replica.log.facts()),
+            log_start_offset=replica.log.start_offset,
+            high_watermark=replica.leader.high_watermark,
+            wall_ms=self._broker.clock.wall_ms(),
+            settings=replica.settings,
+            last_stable_offset=replica.leader.last_stable_offset(),
+            clean_offset=replica.log.clean_offset,
+            table_bytes=min(int(get("log.cleaner.dedupe.buffer.size")) // max(self._threads, 1), MAX_TABLE_BYTES),
+            table_load_factor=float(get("log.cleaner.io.buffer.load.factor")),
+            seed=os.urandom(16),
+            asked=asked,
+        )
+
+    def _plans(self, replica: Replica, *, asked: bool = False) -> list[tuple[str, DropBefore | Rewrite]]:
+        """(policy, step) of every policy of `cleanup.policy`, in its order."""
+        found: list[tuple[str, DropBefore | Rewrite]] = []
+        for name in replica.settings.cleanup_policy:
+            policy = self.policy(name)
+            if policy is not None:
+                found += [(name, step) for step in policy.plan(self._facts(replica, asked=asked))]
+        return found
+
+    # ------------------------------------------------------------ dropping
+
+    def drop_all(self) -> None:
+        """What the policies want dropped, of every log that is not being rewritten; files whose delay is over go."""
+        for replica in list(self._broker.replicas.values()):
+            if replica.log.rewriting is None:
+                try:
+                    self.drop(replica)
+                except LogkernelError as error:
+                    log.error("cleanup policy failed: partition=%s error=%s", replica.name, error)
+
+    def drop(self, replica: Replica) -> list[CleanupResult]:
+        """Policies one after the other: each sees what the one before it has left."""
+        results = []
+        try:
+            for name in replica.settings.cleanup_policy:
+                policy = self.policy(name)
+                if policy is None:
+                    continue
+                before = size_of(replica)
+                steps = [step for step in policy.plan(self._facts(replica)) if isinstance(step, DropBefore)]
+                dropped = [self._drop(replica, name, step) for step in steps]
+                if any(dropped):
+                    results.append(self._result(replica, name, before, size_of(replica)))
+            self._purge(replica)
+        except OSError as error:
+            raise self._broker.storage_failed(replica, error) from error
+        return results
+
+    def _purge(self, replica: Replica) -> None:
+        """Remove files whose delay is over, a few at a time: a request may wait behind them."""
+        if replica.log.purge(self._broker.clock.wall_ms(), PURGE_AT_ONCE) == PURGE_AT_ONCE:
+            self._broker.timers.at(self._broker.clock.mono_ms() + 1, lambda: self._purge_on(replica))
+
+    def _purge_on(self, replica: Replica) -> None:
+        if replica.log.failure is None and self._broker.replicas.get(replica.name) is replica:
+            try:
+                self._purge(replica)
+            except OSError as error:
+                self._broker.storage_failed(replica, error)
+
+    def _drop(self, replica: Replica, policy: str, step: DropBefore) -> bool:
+        wall_ms = self._broker.clock.wall_ms()
+        offset = min(step.offset, replica.leader.high_watermark)
+        if offset >= replica.log.end_offset and not replica.log.active_is_empty:
+            replica.log.roll(wall_ms)
+        if offset > replica.log.start_offset:
+            replica.advance_log_start(offset)
+            self._broker.upkeep.checkpoint_log_starts()  # before the files go: a crash must not bring the offsets back
+        dropped = replica.log.drop_before(offset, wall_ms)
+        if dropped:
+            log.info(
+                "segments deleted: partition=%s count=%d log_start_offset=%d reason=%s",
+                replica.name, len(dropped), replica.log.start_offset, step.reason,
+            )  # fmt: skip
+            self._tell(replica, policy)
+        return bool(dropped)
+
+    def _tell(self, replica: Replica, policy: str) -> None:
+        self._broker.kernel.hook.logkernel_cleanup_done(
+            topic=replica.name.topic,
+            partition=replica.name.partition,
+            policy=policy,
+            log_start_offset=replica.log.start_offset,
+        )
+
+    def _result(
+        self, replica: Replica, policy: str, before: LogSize, after: LogSize, clean_offset: int | None = None
+    ) -> CleanupResult:
+        return CleanupResult(*replica.name, policy, before, after, replica.log.start_offset, clean_offset)
+
+    # ------------------------------------------------------------ rewriting by the clock
+
+    def _look_later(self) -> None:
+        backoff_ms = max(1, int(self._broker.config.get("log.cleaner.backoff.ms")))
+        self._broker.timers.at(self._broker.clock.mono_ms() + backoff_ms, self._look)
+
+    def _look(self) -> None:
+        """Start as many rewrites as there are threads for; come again later."""
+        try:
+            self._throttle.bytes_per_s = float(self._broker.config.get("log.cleaner.io.max.bytes.per.second"))
+            self._start_dirtiest()
+        except Exception:
+            log.exception("looking for logs to clean failed")
+        finally:
+            self._look_later()
+
+    def _start_dirtiest(self) -> None:
+        free = self._threads - len(self._jobs)
+        if free <= 0:
+            return
+        mono_ms = self._broker.clock.mono_ms()
+        found: list[tuple[float, Replica, str, Rewrite]] = []
+        for replica in list(self._broker.replicas.values()):
+            if (
+                replica.settings.cleanup_policy == NEVER_REWRITES
+                or replica.name in self._jobs
+                or replica.name in self.uncleanable
+                or self._paused_until_ms.get(replica.name, mono_ms) > mono_ms
+            ):
+                continue
+            try:
+                plans = self._plans(replica)
+            except Exception as error:
+                self._give_up(replica, error)
+                continue
+            found += [(step.priority, replica, name, step) for name, step in plans if isinstance(step, Rewrite)]
+        found.sort(key=lambda row: -row[0])
+        for _, replica, name, plan in found[:free]:
+            self._begin(replica, name, plan)
+
+    def _begin(self, replica: Replica, policy: str, plan: Rewrite) -> _Job:
+        get = self._broker.config.get
+        rewriting = replica.log.begin_rewrite(
+            plan,
+            self._broker.kernel.codec_for,
+            self._broker.clock.wall_ms(),
+            buffer_bytes=int(get("log.cleaner.io.buffer.size")) // max(self._threads, 1),
+            throttle=self._throttle,
+        )
+        job = self._jobs[replica.name] = _Job(replica, policy, rewriting, size_of(replica))
+        log.info("rewrite begins: partition=%s policy=%s end=%d reason=%s", replica.name, policy, plan.end, plan.reason)
+        self._go_on(job)
+        return job
+
+    def _go_on(self, job: _Job) -> None:
+        self.workers.run(job.rewriting.work, lambda error: self._worked(job, error))
+
+    def _worked(self, job: _Job, error: BaseException | None) -> None:
+        """On the broker's thread: a piece of work is through."""
+        if error is None:
+            try:
+                job.rewriting.settle()
+            except OSError as failed:
+                error = failed
+        if error is not None:
+            self._failed(job, error)
+        elif not job.rewriting.done:
+            self._go_on(job)
+        elif job.rewriting.stopped:
+            self._failed(job, RewriteStopped(f"{job.replica.name}: the rewrite was stopped"))
+        else:
+            self._finished(job)
+
+    def _finished(self, job: _Job) -> None:
+        replica, rewriting = job.replica, job.rewriting
+        del self._jobs[replica.name]
+        replica.log.end_rewrite(rewriting)
+        self._broker.storage.directories.write_clean_offsets(replica.name)
+        self.uncleanable.pop(replica.name, None)
+        records_in, records_out = rewriting.records
+        after = size_of(replica)
+        rewritten = rewriting.spans
+        before = LogSize(job.before.segments, job.before.bytes, job.before.records - rewritten + records_in)
+        after = LogSize(after.segments, after.bytes, after.records - rewritten + records_out)
+        log.info(
+            "rewrite done: partition=%s policy=%s clean_offset=%d records=%d->%d bytes=%d->%d",
+            replica.name, job.policy, rewriting.end, records_in, records_out, before.bytes, after.bytes,
+        )  # fmt: skip
+        self._tell(replica, job.policy)
+        result = self._result(replica, job.policy, before, after, rewriting.end)
+        for done in job.done:
+            done(result, None)
+        if replica.log.failure is None:
+            try:
+                self.drop(replica)  # what had to wait for the rewrite
+            except LogkernelError as error:
+                log.error("cleanup policy failed: partition=%s error=%s", replica.name, error)
+        if self._broker.config.get("log.cleaner.enable"):
+            self._start_dirtiest()
+
+    def _failed(self, job: _Job, error: BaseException) -> None:
+        replica = job.replica
+        del self._jobs[replica.name]
+        swap_failed = job.rewriting.swap_failed
+        replica.log.abandon_rewrite(job.rewriting)
+        if isinstance(error, RewriteStopped):
+            log.info("%s", error)
+        elif isinstance(error, OSError) and swap_failed:
+            error = self._broker.storage_failed(replica, error)
+        elif isinstance(error, OSError) and error.errno in FULL_DISK:
+            self._paused_until_ms[replica.name] = self._broker.clock.mono_ms() + FULL_DISK_PAUSE_MS
+            log.warning("rewrite dropped, the disk is full: partition=%s error=%s", replica.name, error)
+        elif replica.log.failure is None:
+            self._give_up(replica, error)
+        for done in job.done:
+            done(None, error)
+
+    def _give_up(self, replica: Replica, error: BaseException) -> None:
+        self.uncleanable[replica.name] = str(error)
+        log.error("partition cannot be cleaned, it is served on: partition=%s error=%s", replica.name, error)
+
+    # ------------------------------------------------------------ by name
+
+    def compact(self, topic: str, done: Results) -> None:
+        """Rewrite every log of a topic by its policies; the active segments are closed first, so that they take part.
+
+        `done` is told once, on this thread: what was done to each partition, or what went wrong with the first.
+        """
+        _ByName(self, self._replicas(topic), done).go_on()
+
+    def apply_retention(self, topic: str) -> list[CleanupResult]:
+        """Drop what the topic's policies want dropped, now. Raises `KafkaStorageError`."""
+        results = []
+        for replica in self._replicas(topic):
+            results += self.drop(replica)
+        return results
+
+    def _replicas(self, topic: str) -> list[Replica]:
+        mine = [each for each in self._broker.replicas.values() if each.name.topic == topic]
+        found = sorted(mine, key=lambda each: each.name)
+        if not found:
+            raise self._broker.absence(topic, 0)(topic)
+        return found
+
+    def job_of(self, replica: Replica) -> _Job | None:
+        return self._jobs.get(replica.name)
+
+    def rewrite_asked(self, replica: Replica) -> _Job | None:
+        """Start what the policies plan when asked by name; None where there is nothing to rewrite."""
+        self.uncleanable.pop(replica.name, None)
+        self._throttle.bytes_per_s = float(self._broker.config.get("log.cleaner.io.max.bytes.per.second"))
+        try:
+            if not replica.log.active_is_empty:
+                replica.log.roll(self._broker.clock.wall_ms())
+        except OSError as error:
+            raise self._broker.storage_failed(replica, error) from error
+        for name, step in self._plans(replica, asked=True):
+            if isinstance(step, Rewrite):
+                return self._begin(replica, name, step)
+        return None
+
+
+class _ByName:
+    """One `compact` of a topic: a partition after the other."""
+
+    def __init__(self, cleaner: Cleaner, left: list[Replica], done: Results) -> None:
+        self._cleaner = cleaner
+        self._left = left
+        self._done = done
+        self._results: list[CleanupResult] = []
+
+    def go_on(self) -> None:
+        try:
+            while self._left:
+                under_way = self._cleaner.job_of(self._left[0])
+                if under_way is not None:  # by the clock: it goes first
+                    under_way.done.append(lambda result, error: self.go_on())
+                    return
+                job = self._cleaner.rewrite_asked(self._left.pop(0))
+                if job is not None:
+                    job.done.append(self._next)
+                    return
+        except (LogkernelError, OSError) as error:
+            self._done(error)
+        else:
+            self._done(self._results)
+
+    def _next(self, result: CleanupResult | None, error: BaseException | None) -> None:
+        if error is not None:
+            self._done(error)
+            return
+        assert result is not None
+        self._results.append(result)
+        self.go_on()
+
+
+def size_of(replica: Replica) -> LogSize:
+    """Each offset counts as a record."""
+    disk_log = replica.log
+    return LogSize(
+        disk_log.segment_count, disk_log.size_bytes, disk_log.end_offset - disk_log.first_base_offset
+    )

@@ -1,0 +1,427 @@
+"""A rewrite of closed segments, group by group (`contracts.Rewrite`): read, filter, write anew, swap.
+
+Reading and writing are for a worker thread ("away"), the log's own lists for the log's thread ("here"):
+
+| phase | where | does | a crash behind it finds |
+|---|---|---|---|
+| COPY | away | writes `<base>.log.cleaned` and indexes, syncs them and their names | the old segments |
+| COMMIT | away | `.cleaned` → `.swap`: indexes, sync, then the log, sync | the new segment: opening finishes the swap |
+| REPLACE | here | the new segment takes the place of the old ones in the log | the same |
+| RETIRE | away | old files → `.deleted`, sync | the same |
+| FINISH | here | `.swap` → plain names, indexes first | the same |
+| DONE | | all groups are through | |
+
+First the log is synced: nothing durable may give way to what a crash takes. Before COPY the folder is synced, so that
+no name of an earlier swap is still on its way: opening takes `.swap` files behind a `.cleaned` one for unfinished. At
+most one group is on disk twice, as old files go before the next group is copied. `stop` may come at any time from the
+log's thread: before COMMIT nothing happened, behind it the swap is finished on the spot.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from logkernel.contracts import Rewrite
+from logkernel.errors import CorruptMessage, InvalidConfig, KafkaError, RecordListTooLarge, RewriteStopped
+from logkernel.record.batch import HEADER_BYTES, LENGTH_OFFSET, LOG_OVERHEAD, batches, parse_header
+from logkernel.record.decode import CodecFor, check_crc
+from logkernel.record.filtering import BatchFilter, LastOfProducer, Transactions, as_v2, marker_kind, view_of
+from logkernel.storage.disk import File
+from logkernel.storage.names import CLEANED, DELETED, LOG, SEGMENT_SUFFIXES, SNAPSHOT, SWAP, offset_name
+from logkernel.storage.segment import MAX_RELATIVE, Segment
+from logkernel.vocabulary import BatchFacts
+
+if TYPE_CHECKING:
+    from logkernel.storage.rewrites import LogRewrites
+
+LEAST_CHUNK_BYTES = 1 << 16
+INDEX_SUFFIXES = tuple(suffix for suffix in SEGMENT_SUFFIXES if suffix != LOG)
+COPY, COMMIT, REPLACE, RETIRE, FINISH, DONE = "COPY", "COMMIT", "REPLACE", "RETIRE", "FINISH", "DONE"
+
+Throttle = Callable[[int], None]
+"""Told of bytes that were read or written; waits where they were too many."""
+
+
+class Rewriting:
+    """One rewrite of one log, made by `Log.begin_rewrite`. Call `work` and `settle` in turns until `done`."""
+
+    def __init__(
+        self,
+        log: LogRewrites,
+        plan: Rewrite,
+        codec_for: CodecFor,
+        wall_ms: int,
+        *,
+        buffer_bytes: int,
+        throttle: Throttle | None = None,
+    ) -> None:
+        self.plan = plan
+        self.phase = COPY
+        self.end = plan.end
+        """Where the rewrite ends: below `plan.end` where the rule had no room for more."""
+        self.swapped = 0
+        """Groups that were replaced."""
+        self._log = log
+        self._codec_for = codec_for
+        self._wall_ms = wall_ms
+        self._chunk_bytes = max(LEAST_CHUNK_BYTES, buffer_bytes)
+        self._throttle: Throttle = throttle or (lambda size: None)
+        self._lock = threading.Lock()
+        self._stopped = False
+        self._loose = log.loose_segments()
+        self._segments = [segment for segment in log.closed_segments() if segment.base < plan.end]
+        self._aborted = log.aborted_in(self._segments[0].base, plan.end) if self._segments else []
+        self._producers = {
+            entry.producer_id: LastOfProducer(entry.producer_epoch, entry.batches[-1][1] if entry.batches else None)
+            for entry in log.producer_entries()
+        }
+        self._groups: list[list[Segment]] | None = None
+        self._filter: BatchFilter | None = None
+        self._group: list[Segment] = []
+        self._new: Segment | None = None
+        self._retired: list[str] = []
+        self.garbage: list[str] = []
+        """Files of segments that were replaced; the worker removes them before it copies the next group."""
+
+    @property
+    def done(self) -> bool:
+        return self.phase == DONE
+
+    @property
+    def stopped(self) -> bool:
+        return self._stopped
+
+    @property
+    def records(self) -> tuple[int, int]:
+        """Records read and records left, of the segments that were rewritten."""
+        tally = self._filter.tally if self._filter is not None else None
+        return (tally.records_in, tally.records_out) if tally is not None else (0, 0)
+
+    @property
+    def spans(self) -> int:
+        """Offsets of those segments."""
+        return sum(each.next_offset - each.base for each in self._segments if each.base < self.end)
+
+    # ------------------------------------------------------------ in turns
+
+    def work(self) -> None:
+        """The next part that is for a worker. Raises `RewriteStopped`; `CorruptMessage`, which names the place, for
+        rotten bytes; `OSError`; then nothing of the group at hand has happened, unless it is in RETIRE."""
+        if self.phase == RETIRE:
+            with self._lock:
+                if self.phase == RETIRE:
+                    self._retire()
+        if self.phase != COPY:
+            return
+        try:
+            self._remove_garbage()
+            if self._groups is None:
+                self._sync()
+                self._learn()
+            while self._next_group():
+                if self._copy():
+                    self._commit()
+                    return
+            with self._lock:
+                self.phase = DONE
+        except BaseException as error:
+            self._discard()
+            if self._stopped and isinstance(error, OSError):  # its files went under it
+                raise RewriteStopped(f"{self._log.name}: the rewrite was stopped") from error
+            raise
+
+    @property
+    def swap_failed(self) -> bool:
+        """After an `OSError`: names may be half changed; only opening the log anew puts that right."""
+        return self.phase not in (COPY, DONE)
+
+    def settle(self) -> None:
+        """The next part that is for the log's thread. Raises `OSError`."""
+        if self.phase == REPLACE:
+            self._replace()
+        elif self.phase == FINISH:
+            self._finish()
+
+    def run(self) -> None:
+        """Everything, here and now."""
+        while not self.done:
+            self.work()
+            self.settle()
+
+    def stop(self, *, finish: bool = True) -> None:
+        """From the log's thread: come to an end. With `finish` a swap under way is finished."""
+        self._stopped = True
+        with self._lock:
+            if finish:
+                if self.phase == REPLACE:
+                    self._replace()
+                if self.phase == RETIRE:
+                    self._retire()
+                if self.phase == FINISH:
+                    self._finish()
+            self.phase = DONE
+        self._log.drop_later(self.garbage)
+
+    def uses(self, segment: Segment) -> bool:
+        return not self.done and segment.base < self.plan.end
+
+    def _check(self) -> None:
+        if self._stopped:
+            raise RewriteStopped(f"{self._log.name}: the rewrite was stopped")
+
+    # ------------------------------------------------------------ away
+
+    def _remove_garbage(self) -> None:
+        """Readers hold what they read; nobody else needs the files, and the next group needs the room."""
+        for path in self.garbage:
+            with contextlib.suppress(FileNotFoundError):
+                self._log.disk.remove(path)
+        self.garbage = []
+
+    def _sync(self) -> None:
+        """Make the log durable, to its very end: neither may a durable record give way to one that a crash takes, nor
+        a producer's last durable batch to a later one."""
+        for segment in self._loose:
+            segment.sync()
+
+    def _learn(self) -> None:
+        """Show the rule what it learns from, and form the groups below where it came to."""
+        plan = self.plan
+        dirty = [segment for segment in self._segments if segment.next_offset > plan.start]
+        base = dirty[0].base if dirty else plan.end
+        transactions = Transactions([row for row in self._aborted if row.last_offset >= base])
+        for segment in dirty:
+            full = self._learn_from(segment, transactions)
+            if full is not None:
+                self.end = full
+                break
+        if dirty and self.end <= plan.start:
+            raise InvalidConfig(
+                f"{self._log.name}: the table of keys has no room for the first record;"
+                " raise log.cleaner.dedupe.buffer.size"
+            )
+        self._groups = list(reversed(self._grouped([each for each in self._segments if each.base < self.end])))
+        settings = self._log.settings
+        self._filter = BatchFilter(
+            plan.rule, self.end, plan.end, self._wall_ms, settings.delete_retention_ms, plan.tombstones,
+            Transactions(self._aborted), self._producers, self._codec_for,
+        )  # fmt: skip
+
+    def _learn_from(self, segment: Segment, transactions: Transactions) -> int | None:
+        """The offset that the rule had no room for, if any."""
+        start, learn, codec_for = self.plan.start, self.plan.rule.learn, self._codec_for
+        for position, chunk, facts in self._batches(segment):
+            if facts.last_offset < start and not facts.is_transactional:
+                continue
+            try:
+                if facts.magic < 2:
+                    chunk = as_v2(chunk, facts, codec_for)
+                    facts = parse_header(chunk, 0)
+                else:
+                    check_crc(chunk, facts)
+                if facts.is_control:
+                    transactions.ended(facts, marker_kind(chunk, facts))
+                    continue
+                if transactions.is_aborted(facts) or not facts.count or facts.last_offset < start:
+                    continue
+                full = learn(view_of(chunk, facts, codec_for))
+            except KafkaError as error:
+                raise _rotten(segment, position, error) from error
+            if full is not None:
+                return full
+        return None
+
+    def _grouped(self, segments: Sequence[Segment]) -> list[list[Segment]]:
+        """Neighbours that fit one segment together, by what they hold now."""
+        settings = self._log.settings
+        groups: list[list[Segment]] = []
+        size = index = times = 0
+        for segment in segments:
+            size += segment.size
+            index += segment.index.count
+            times += segment.times.count
+            if (
+                not groups
+                or size > settings.segment_bytes
+                or index > segment.index.limit
+                or times > segment.times.limit
+                or segment.next_offset - groups[-1][0].base > MAX_RELATIVE
+            ):
+                groups.append([])
+                size, index, times = segment.size, segment.index.count, segment.times.count
+            groups[-1].append(segment)
+        return groups
+
+    def _next_group(self) -> bool:
+        self._check()
+        if not self._groups:
+            return False
+        self._group = self._groups.pop()
+        return True
+
+    def _copy(self) -> bool:
+        """Write the group anew; False where that changes nothing."""
+        log, first = self._log, self._group[0]
+        judge = self._filter
+        assert judge is not None
+        log.disk.sync_dir(log.folder)
+        for suffix in SEGMENT_SUFFIXES:
+            _remove(log, f"{log.folder}/{offset_name(first.base, suffix)}{CLEANED}")
+        new = Segment(log.disk, log.folder, first.base, first.created_ms, log.settings.segment_index_bytes, CLEANED)
+        new.create()
+        self._new = new
+        judge.tally.changed = len(self._group) > 1
+        writer = _Writer(new, log.settings.index_interval_bytes, self._chunk_bytes, self._throttle)
+        for segment in self._group:
+            self._copy_segment(segment, judge, writer, segment is self._group[-1])
+        writer.flush()
+        if not judge.tally.changed:
+            judge.aborted.clear()
+            self._discard()
+            return False
+        new.next_offset = self._group[-1].next_offset
+        for row in judge.aborted:
+            new.txns.append(row)
+        judge.aborted.clear()
+        new.seal()
+        new.sync()
+        log.disk.sync_dir(log.folder)  # `.log.cleaned` must be there before any `.swap`: it says what these are
+        new.release()
+        return True
+
+    def _copy_segment(self, segment: Segment, judge: BatchFilter, writer: _Writer, is_last: bool) -> None:
+        size = segment.size
+        for position, chunk, facts in self._batches(segment):
+            final = is_last and position + facts.size == size
+            try:
+                left = judge.filter(chunk, facts, is_last=final)
+            except KafkaError as error:
+                raise _rotten(segment, position, error) from error
+            if left is not None:
+                writer.put(left)
+
+    def _batches(self, segment: Segment) -> Iterator[tuple[int, bytes, BatchFacts]]:
+        """(position in the file, bytes that were read, facts at their position in these) of each batch."""
+        file = self._log.disk.open(segment.log_path, write=False)
+        position, size = 0, segment.size
+        while position < size:
+            self._check()
+            chunk = _read_whole(file, position, size, self._chunk_bytes)
+            self._throttle(len(chunk))
+            done = 0
+            try:
+                for facts in batches(chunk):
+                    done = facts.position + facts.size
+                    yield position + facts.position, chunk, facts
+            except CorruptMessage as error:
+                raise _rotten(segment, position + done, error) from error
+            if done == 0:
+                raise _rotten(segment, position, "no whole batch lies here")
+            position += done
+
+    def _commit(self) -> None:
+        """From here on the new segment is the one that counts, whatever happens."""
+        log, new = self._log, self._new
+        assert new is not None
+        with self._lock:
+            self._check()
+            self.phase = COMMIT
+            new.rename(INDEX_SUFFIXES, SWAP)
+            log.disk.sync_dir(log.folder)
+            new.rename((LOG,), SWAP)
+            log.disk.sync_dir(log.folder)
+            new.retitle(SWAP)
+            self.phase = REPLACE
+
+    def _retire(self) -> None:
+        log = self._log
+        for segment in self._group:
+            self._retired += segment.rename_deleted()
+            path = segment.path(SNAPSHOT)
+            if segment is not self._group[0] and log.disk.exists(path):
+                log.disk.rename(path, path + DELETED)
+                self._retired.append(path + DELETED)
+        log.disk.sync_dir(log.folder)
+        self.phase = FINISH
+
+    def _discard(self) -> None:
+        """Remove what was written of the group at hand; what cannot be removed goes when the log is opened."""
+        new = self._new
+        if new is not None and self.phase in (COPY, DONE):
+            self._new = None
+            new.release()
+            with contextlib.suppress(OSError):
+                for suffix in SEGMENT_SUFFIXES:
+                    _remove(self._log, f"{self._log.folder}/{offset_name(new.base, suffix)}{CLEANED}")
+
+    # ------------------------------------------------------------ here
+
+    def _replace(self) -> None:
+        assert self._new is not None
+        self._log.replace_segments(self._group, self._new)
+        self.swapped += 1
+        self.phase = RETIRE
+
+    def _finish(self) -> None:
+        new = self._new
+        assert new is not None
+        new.release()
+        new.rename((*INDEX_SUFFIXES, LOG), "")
+        new.retitle("")
+        self.garbage = self._retired
+        self._new, self._retired, self._group = None, [], []
+        self.phase = COPY
+
+
+class _Writer:
+    """Collects batches and appends them to a segment in large pieces."""
+
+    def __init__(self, segment: Segment, index_interval_bytes: int, chunk_bytes: int, throttle: Throttle) -> None:
+        self._segment = segment
+        self._interval = index_interval_bytes
+        self._chunk_bytes = chunk_bytes
+        self._throttle = throttle
+        self._parts: list[bytes] = []
+        self._facts: list[BatchFacts] = []
+        self._size = 0
+
+    def put(self, batch: bytes) -> None:
+        facts = parse_header(batch, 0)
+        facts.position = self._size
+        self._parts.append(batch)
+        self._facts.append(facts)
+        self._size += len(batch)
+        if self._size >= self._chunk_bytes:
+            self.flush()
+
+    def flush(self) -> None:
+        if not self._parts:
+            return
+        if self._segment.size + self._size > MAX_RELATIVE:
+            raise RecordListTooLarge(f"{self._segment.log_path}: the rewritten batches do not fit a segment")
+        self._segment.append(b"".join(self._parts), self._facts, self._interval)
+        self._throttle(self._size)
+        self._parts, self._facts, self._size = [], [], 0
+
+
+def _read_whole(file: File, position: int, size: int, chunk_bytes: int) -> bytes:
+    """A stretch that begins with a whole batch, if there is one."""
+    chunk = file.read(position, min(chunk_bytes, size - position))
+    if len(chunk) >= LOG_OVERHEAD:
+        whole = int.from_bytes(chunk[LENGTH_OFFSET:LOG_OVERHEAD], "big", signed=True) + LOG_OVERHEAD
+        if max(len(chunk), HEADER_BYTES) < whole <= size - position:
+            chunk = file.read(position, whole)
+    return chunk
+
+
+def _remove(log: LogRewrites, path: str) -> None:
+    if log.disk.exists(path):
+        log.disk.remove(path)
+
+
+def _rotten(segment: Segment, position: int, why: object) -> CorruptMessage:
+    """The error that names the place."""
+    return CorruptMessage(f"{segment.log_path}, byte {position}: {why}")

@@ -1,0 +1,184 @@
+"""Cleanup `compact`: of each key the record that wins stays; tombstones go `delete.retention.ms` after they were met.
+
+| `compaction.strategy` | of the records of one key wins | learns from |
+|---|---|---|
+| `offset` | the last | the dirty part: what came since the last rewrite |
+| `timestamp` | the one with the latest timestamp, of these the last | all of the log |
+| `header` | the one with the highest version, of these the last (KIP-280) | all of the log |
+
+The version is the value of the last header named `compaction.strategy.header`: 8 bytes, a signed big-endian number;
+a record without it is below every version. The last two learn from all of the log, as an old record may win: the table
+must have room for every key.
+
+A log is due when the dirty part has more than `min.cleanable.dirty.ratio` of the bytes that can be cleaned, or when
+its first record waits for longer than `max.compaction.lag.ms`. The end is the first segment that is active, or holds
+what is not decided (last stable offset), or a record younger than `min.compaction.lag.ms`. Segments below the log's
+start are dropped.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterable, Sequence
+
+from logkernel.config.topic import MAX_LONG, TopicSettings
+from logkernel.contracts import BatchView, CleanupPolicy, DropBefore, LogFacts, Rewrite
+from logkernel.errors import InvalidConfig
+from logkernel.hookspecs import hookimpl
+from logkernel.record import codec
+from logkernel.vocabulary import SegmentFacts
+
+STRATEGY = "compaction.strategy"
+HEADER = "compaction.strategy.header"
+STRATEGIES = ("offset", "timestamp", "header")
+ENTRY_BYTES, VERSIONED_ENTRY_BYTES = 24, 32
+LEAST_TABLE_BYTES = 1 << 12
+NO_VERSION = -(2**63)
+
+
+class Winners:
+    """`contracts.KeepRule`: a table of keys, filled once, then asked. The table is made at the first batch."""
+
+    def __init__(self, log: LogFacts, start: int, end: int, *, versioned: bool = False) -> None:
+        entry = VERSIONED_ENTRY_BYTES if versioned else ENTRY_BYTES
+        wanted = int((end - start + 2) * entry / log.table_load_factor) + LEAST_TABLE_BYTES
+        self._start = start
+        self._table_of = (min(log.table_bytes, wanted), log.table_load_factor, log.seed, versioned)
+        self._table: codec.OffsetMap | None = None
+
+    def versions(self, batch: BatchView) -> bytes | None:
+        """An int64 each record, native; None where only offsets count."""
+        return None
+
+    def learn(self, batch: BatchView) -> int | None:
+        if self._table is None:
+            self._table = codec.OffsetMap(*self._table_of)
+        done = self._table.add(
+            batch.section, batch.start, batch.end, batch.count, batch.base_offset, self._start, self.versions(batch)
+        )
+        return None if done == batch.count else batch.records()[done].offset
+
+    def keep(self, batch: BatchView, end: int) -> bytearray | None:
+        if self._table is None or batch.base_offset >= end:
+            return None
+        return self._table.keep(
+            batch.section, batch.start, batch.end, batch.count, batch.base_offset, end, self.versions(batch)
+        )
+
+
+class LatestWins(Winners):
+    def versions(self, batch: BatchView) -> bytes | None:
+        timestamps: bytes = batch.columns().timestamps
+        return timestamps
+
+
+class HighestVersionWins(Winners):
+    def __init__(self, log: LogFacts, start: int, end: int, header: str) -> None:
+        super().__init__(log, start, end, versioned=True)
+        self._header = header
+
+    def versions(self, batch: BatchView) -> bytes | None:
+        return array("q", [self._version(record.headers) for record in batch.records()]).tobytes()
+
+    def _version(self, headers: Sequence[tuple[str, bytes | None]]) -> int:
+        for name, value in reversed(headers):
+            if name == self._header:
+                whole = value is not None and len(value) == 8
+                return int.from_bytes(value or b"", "big", signed=True) if whole else NO_VERSION
+        return NO_VERSION
+
+
+class Compact:
+    """`contracts.CleanupPolicy`; stateless."""
+
+    def plan(self, log: LogFacts) -> Sequence[DropBefore | Rewrite]:
+        plans: list[DropBefore | Rewrite] = []
+        gone = [each for each in log.segments if not each.active and each.next_offset <= log.log_start_offset]
+        if gone:
+            plans.append(DropBefore(gone[-1].next_offset, f"below the log's start {log.log_start_offset}"))
+        rewrite = self._rewrite(log, log.segments[len(gone) :])
+        if rewrite is not None:
+            plans.append(rewrite)
+        return plans
+
+    def _rewrite(self, log: LogFacts, segments: Sequence[SegmentFacts]) -> Rewrite | None:
+        settings: TopicSettings = log.settings
+        dirty_from = first_dirty(log, segments)
+        ready = cleanable(log, segments, dirty_from)
+        dirty = [each for each in ready if each.next_offset > dirty_from]
+        dirty_bytes = sum(each.size_bytes for each in dirty)
+        if not dirty_bytes:
+            return None
+        ratio = dirty_bytes / sum(each.size_bytes for each in ready)
+        overdue = _is_overdue(log, dirty, settings.max_compaction_lag_ms)
+        if not (log.asked or overdue or ratio > settings.min_cleanable_dirty_ratio):
+            return None
+        reason = f"dirty ratio {ratio:.2f}" + (", max.compaction.lag.ms is over" if overdue else "")
+        end = ready[-1].next_offset
+        strategy = settings.plugin.get(STRATEGY, "offset") or "offset"
+        start = dirty_from if strategy == "offset" else ready[0].base_offset
+        return Rewrite(start, end, _rule(strategy, log, start, end, settings), reason, ratio)
+
+
+def first_dirty(log: LogFacts, segments: Sequence[SegmentFacts]) -> int:
+    """Where the last rewrite came to, or the log's start, if that offset is no longer one of the log."""
+    start = max(log.log_start_offset, segments[0].base_offset)
+    clean = log.clean_offset
+    return start if clean is None or not start <= clean <= segments[-1].next_offset else clean
+
+
+def cleanable(log: LogFacts, segments: Sequence[SegmentFacts], dirty_from: int) -> list[SegmentFacts]:
+    """The segments that a rewrite may touch, oldest first."""
+    lag_ms = log.settings.min_compaction_lag_ms
+    stable = min(log.last_stable_offset, log.high_watermark)
+    found: list[SegmentFacts] = []
+    for each in segments:
+        young = lag_ms > 0 and each.largest_timestamp_ms > log.wall_ms - lag_ms and each.next_offset > dirty_from
+        if each.active or each.next_offset > stable or young:
+            break
+        found.append(each)
+    return found
+
+
+def _is_overdue(log: LogFacts, dirty: Sequence[SegmentFacts], lag_ms: int) -> bool:
+    times = [each.first_timestamp_ms for each in dirty if each.first_timestamp_ms > 0]
+    return lag_ms < MAX_LONG and bool(times) and log.wall_ms - min(times) > lag_ms
+
+
+def _rule(strategy: str, log: LogFacts, start: int, end: int, settings: TopicSettings) -> Winners:
+    if strategy == "offset":
+        return Winners(log, start, end)
+    if strategy == "timestamp":
+        return LatestWins(log, start, end, versioned=True)
+    header = settings.plugin.get(HEADER, "")
+    if strategy != "header" or not header:
+        raise InvalidConfig(
+            f"{log.topic}: {STRATEGY}={strategy} with {HEADER}={header!r}: it is one of {', '.join(STRATEGIES)},"
+            f" and `header` needs the name of one"
+        )
+    return HighestVersionWins(log, start, end, header)
+
+
+@hookimpl
+def logkernel_cleanup(name: str) -> CleanupPolicy | None:
+    return Compact() if name == "compact" else None
+
+
+@hookimpl
+def logkernel_names() -> Iterable[tuple[str, str]]:
+    return [("cleanup policy", "compact")]
+
+
+@hookimpl
+def logkernel_settings() -> Iterable[tuple[str, str, str, str]]:
+    return [
+        (
+            STRATEGY, "topic", "offset",
+            "Which record of a key stays when a topic is compacted: the one with the last `offset`, with the latest"
+            " `timestamp`, or with the highest version in a `header` (KIP-280).",
+        ),
+        (
+            HEADER, "topic", "",
+            "Name of the header that holds the version, 8 bytes, where compaction.strategy is `header`.",
+        ),
+    ]  # fmt: skip

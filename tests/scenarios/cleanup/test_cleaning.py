@@ -1,0 +1,415 @@
+"""Cleaning an embedded log: by name and by the clock, with every fault that a cleaner may meet."""
+
+from __future__ import annotations
+
+import errno
+import logging
+import time
+from pathlib import Path
+
+import pytest
+
+import logkernel
+from logkernel.contracts import DropBefore, LogFacts, Rewrite
+from logkernel.errors import CorruptMessage, InvalidRecord, UnknownTopicOrPartition
+from logkernel.hookspecs import hookimpl
+from logkernel.storage.disk import RealDisk, RealFile
+from logkernel.vocabulary import Record, TopicPartition
+
+SEGMENT = 1 << 20
+NAME = TopicPartition("t", 0)
+
+
+def fill(log, rounds: int = 3, keys: int = 50, size: int = 20_000, topic: str = "t") -> int:
+    """Several segments of `keys` keys, round by round; returns the records written."""
+    before = log.end_offset(topic)
+    for round_ in range(rounds):
+        for key in range(keys):
+            log.append(topic, b"%d " % round_ + bytes(size), key=b"k%d" % key)
+    return log.end_offset(topic) - before
+
+
+def state(log, topic: str = "t") -> dict[bytes, bytes]:
+    found: dict[bytes, bytes] = {}
+    for record in log.read(topic):
+        found[record.key] = record.value
+    return {key: value for key, value in found.items() if value is not None}
+
+
+def wait(log, holds, what: str) -> None:
+    deadline = time.monotonic() + 20
+    while not holds():
+        assert time.monotonic() < deadline, what
+        log._broker.cleaner.workers.news.wait(0.01)
+        log.step()
+
+
+@pytest.fixture(params=["folder", "memory"])
+def opened(request, tmp_path):
+    with logkernel.open(tmp_path if request.param == "folder" else None, log_cleaner_enable=False) as log:
+        log.create_topic("t", 1, cleanup_policy="compact", segment_bytes=SEGMENT)
+        yield log
+
+
+def test_compact_by_name_says_what_it_did(opened):
+    count = fill(opened)
+    opened.append("t", None, key=b"k3")
+    wanted = state(opened)
+    (result,) = opened.compact("t")
+    assert state(opened) == wanted
+    left = [record.offset for record in opened.read("t")]
+    assert left == sorted(left)
+    assert len(left) == 50  # 49 values and a tombstone
+    assert (result.topic, result.partition, result.policy) == ("t", 0, "compact")
+    assert result.before.records == count + 1
+    assert result.after.records == 50
+    assert result.after.bytes < result.before.bytes / 2
+    assert result.clean_offset == opened.end_offset("t") == count + 1
+    assert opened.compact("t") == []  # nothing is dirty
+    opened.append("t", b"new", key=b"k1")
+    (again,) = opened.compact("t")
+    assert (again.before.records, again.after.records) == (51, 50)
+    assert again.after.segments < again.before.segments
+    assert state(opened)[b"k1"] == b"new"
+
+
+def test_offsets_and_gaps_stay_for_readers(opened):
+    fill(opened)
+    opened.compact("t")
+    assert opened.start_offset("t") == 0
+    assert [record.offset for record in opened.read("t", offset=7)] == list(range(100, 150))
+    assert [record.offset for record in opened.read("t", offset=120)] == list(range(120, 150))
+
+
+def test_a_record_without_a_key_is_refused(opened):
+    with pytest.raises(InvalidRecord):
+        opened.append("t", b"v")
+    assert opened.end_offset("t") == 0
+
+
+def test_old_files_go_group_by_group(tmp_path, monkeypatch):
+    """At no time do more than one group's old and new files lie side by side."""
+    with logkernel.open(tmp_path, log_cleaner_enable=False) as log:
+        log.create_topic("t", 1, cleanup_policy="compact", segment_bytes=SEGMENT)
+        fill(log, rounds=6)
+        most = 0
+        plain = RealDisk.sync_dir
+
+        def sync_dir(self, path):
+            nonlocal most
+            most = max(most, sum(each.stat().st_size for each in (tmp_path / "t-0").glob("*.log*")))
+            plain(self, path)
+
+        before = sum(each.stat().st_size for each in (tmp_path / "t-0").glob("*.log"))
+        monkeypatch.setattr(RealDisk, "sync_dir", sync_dir)
+        log.compact("t")
+        assert most < before + 1.5 * SEGMENT
+        assert not [*(tmp_path / "t-0").glob("*.deleted")]
+
+
+def test_a_topic_that_is_not_there(opened):
+    with pytest.raises(UnknownTopicOrPartition):
+        opened.compact("other")
+    with pytest.raises(UnknownTopicOrPartition):
+        opened.apply_retention("other")
+
+
+def test_a_reader_keeps_its_slice_over_a_rewrite(opened):
+    fill(opened)
+    slice_ = opened._broker.replica(NAME).log.read(0, 1 << 20)
+    before = slice_.read()
+    opened.compact("t")
+    assert slice_.read() == before
+
+
+def test_tombstones_go_after_their_time_and_not_before(tmp_path):
+    with logkernel.open(tmp_path, log_cleaner_enable=False) as log:
+        log.create_topic("t", 1, cleanup_policy="compact", segment_bytes=SEGMENT, delete_retention_ms=300_000)
+        clock = log._broker.clock
+        now_ms = clock.wall_ms()
+        clock.wall_ms = lambda: now_ms
+        fill(log, rounds=1)
+        log.append("t", None, key=b"k0")
+        log.compact("t")
+        tombstones = lambda: [record.offset for record in log.read("t") if record.value is None]  # noqa: E731
+        assert tombstones() == [50]
+        now_ms += 299_999
+        log.append("t", b"dirty", key=b"k1")
+        log.compact("t")
+        assert tombstones() == [50]
+        now_ms += 2
+        log.append("t", b"dirty", key=b"k1")
+        log.compact("t")
+        assert tombstones() == []
+        assert b"k0" not in state(log)
+
+
+def test_compact_and_delete_together(tmp_path):
+    with logkernel.open(tmp_path, log_cleaner_enable=False) as log:
+        log.create_topic("t", 1, cleanup_policy="compact,delete", segment_bytes=SEGMENT, retention_ms=1000)
+        log.append_many("t", [Record(b"old", b"x" * 1000, (), 1)] * 10)
+        log.compact("t")
+        assert log.start_offset("t") == 10  # the rewritten segment was too old, the empty one stays
+        log.append("t", b"new", key=b"new")
+        assert log.apply_retention("t") == []
+        assert state(log) == {b"new": b"new"}
+
+
+def test_retention_by_name_says_what_it_did(opened):
+    opened.create_topic("d", 1, segment_bytes=SEGMENT, retention_bytes=SEGMENT)
+    fill(opened, topic="d")
+    (result,) = opened.apply_retention("d")
+    assert result.policy == "delete"
+    assert result.before.records == 150
+    assert result.after.records == 150 - result.log_start_offset
+    assert result.after.segments == 2
+    assert opened.start_offset("d") == result.log_start_offset > 0
+    assert opened.apply_retention("d") == []
+
+
+def test_the_clock_compacts_the_dirtiest_first_and_remembers(tmp_path):
+    with logkernel.open(tmp_path, log_cleaner_backoff_ms=10) as log:
+        log.create_topic("t", 2, cleanup_policy="compact", segment_bytes=SEGMENT)
+        for partition in (0, 1):
+            for number in range(200):
+                log.append("t", bytes(20_000), key=b"%d" % (number % 10), partition=partition)
+        checkpoint = tmp_path / "cleaner-offset-checkpoint"
+        clean = lambda n: log._broker.replica(TopicPartition("t", n)).log.clean_offset or 0  # noqa: E731
+        wait(log, lambda: min(clean(0), clean(1)) > 100, "the clock does not compact")
+        assert len(list(log.read("t", 0))) < 150  # 10 keys, and what is not clean yet
+        assert checkpoint.read_text().splitlines()[0] == "0"
+    with logkernel.open(tmp_path, log_cleaner_enable=False) as log:
+        assert log._broker.replica(TopicPartition("t", 1)).log.clean_offset > 100
+
+
+def test_internal_topics_are_compacted(tmp_path):
+    with logkernel.open(tmp_path, log_cleaner_enable=False) as log:
+        log._broker.admin.create_internal("__consumer_offsets", 1, {"cleanup.policy": "compact"})
+        for number in range(100):
+            log.append("__consumer_offsets", b"%d" % number, key=b"group")
+        (result,) = log.compact("__consumer_offsets")
+        assert (result.before.records, result.after.records) == (100, 1)
+
+
+@pytest.mark.parametrize("strategy", ["timestamp", "header"])
+def test_topics_choose_how_records_win(opened, strategy):
+    config = {"compaction.strategy": strategy, "compaction.strategy.header": "v", "cleanup.policy": "compact"}
+    opened.create_topic("s", 1, config=config)
+    told = [(b"a", 5, b"wins"), (b"a", 3, b"late"), (b"b", 1, b"early"), (b"b", 1, b"last of equals")]
+    for key, number, value in told:
+        opened.append("s", value, key=key, timestamp_ms=number * 1000, headers={"v": number.to_bytes(8, "big")})
+    opened.compact("s")
+    assert state(opened, "s") == {b"a": b"wins", b"b": b"last of equals"}
+    opened.append("s", b"too old", key=b"a", timestamp_ms=4000, headers={"v": (4).to_bytes(8, "big")})
+    opened.compact("s")
+    assert state(opened, "s") == {b"a": b"wins", b"b": b"last of equals"}  # an old record beats a dirty one
+
+
+# ---------------------------------------------------------------- policies from outside
+
+
+class KeepsHeader:
+    """A stranger's rule: records stay that have a header."""
+
+    def learn(self, batch) -> int | None:
+        return None
+
+    def keep(self, batch, end) -> bytearray:
+        return bytearray(bool(record.headers) or record.offset >= end for record in batch.records())
+
+
+class Stranger:
+    def plan(self, log: LogFacts):
+        closed = [each for each in log.segments if not each.active]
+        if not closed or log.clean_offset == closed[-1].next_offset:
+            return []
+        return [Rewrite(closed[0].base_offset, closed[-1].next_offset, KeepsHeader(), "headers", tombstones=False)]
+
+
+class Plugin:
+    @hookimpl
+    def logkernel_cleanup(self, name):
+        return {"headers": Stranger(), "broken": Broken()}.get(name)
+
+    @hookimpl
+    def logkernel_names(self):
+        return [("cleanup policy", "headers"), ("cleanup policy", "broken")]
+
+
+class Broken:
+    def plan(self, log: LogFacts):
+        raise RuntimeError("a bug of its author")
+
+
+@pytest.fixture
+def with_plugin(tmp_path):
+    from logkernel.broker.broker import Broker
+    from logkernel.broker.storage import Storage
+    from logkernel.config.broker import BrokerConfig
+    from logkernel.embed import EmbeddedLog
+    from logkernel.kernel import Kernel
+
+    kernel = Kernel(plugins=[Plugin()])
+    given = [f"log.dirs={tmp_path}", "log.cleaner.backoff.ms=10"]
+    config = BrokerConfig.load(None, given, kernel.settings(), kernel.all_names())
+    with EmbeddedLog(Broker(config, kernel, Storage(config))) as log:
+        yield log
+
+
+def test_a_stranger_brings_his_own_policy(with_plugin):
+    log = with_plugin
+    log.create_topic("t", 1, cleanup_policy="headers")
+    for number in range(20):
+        log.append("t", None if number == 4 else b"v", headers={"h": b"1"} if number % 4 == 0 else {})
+    log.compact("t")
+    assert [record.offset for record in log.read("t")] == [0, 4, 8, 12, 16]
+    assert DropBefore  # the contract has both kinds of steps
+
+
+def test_a_broken_policy_costs_only_its_own_topic(with_plugin, caplog):
+    log = with_plugin
+    log.create_topic("bad", 1, cleanup_policy="broken")
+    log.create_topic("t", 1, cleanup_policy="compact", segment_bytes=SEGMENT)
+    log.append("bad", b"v")
+    fill(log)
+    wait(log, lambda: (log._broker.replica(NAME).log.clean_offset or 0) > 0, "the other topic is not compacted")
+    wait(log, lambda: TopicPartition("bad", 0) in log._broker.cleaner.uncleanable, "not marked")
+    assert "a bug of its author" in caplog.text
+    assert [record.value for record in log.read("bad")] == [b"v"]
+
+
+# ---------------------------------------------------------------- faults
+
+
+def flip(path: Path, position: int) -> None:
+    data = bytearray(path.read_bytes())
+    data[position] ^= 0x40
+    path.write_bytes(data)
+
+
+def test_bit_rot_is_named_and_the_rest_is_served(tmp_path, caplog):
+    with logkernel.open(tmp_path, log_cleaner_enable=False) as log:
+        log.create_topic("t", 1, cleanup_policy="compact", segment_bytes=SEGMENT)
+        fill(log)
+        rotten = tmp_path / "t-0" / f"{0:020d}.log"
+        flip(rotten, 20_150)
+        with pytest.raises(CorruptMessage) as caught:
+            log.compact("t")
+        assert str(rotten) in str(caught.value)
+        assert "byte 20" in str(caught.value)
+        assert "CRC" in str(caught.value)
+        assert NAME in log._broker.cleaner.uncleanable
+        assert "it is served on" in caplog.text
+        assert len([*log.read("t", offset=2)]) == 148
+        log.append("t", b"lives on", key=b"k")
+        assert not [*(tmp_path / "t-0").glob("*.cleaned")]
+        flip(rotten, 20_150)  # mended
+        assert log.compact("t")
+        assert NAME not in log._broker.cleaner.uncleanable
+
+
+def fail_appends(monkeypatch, number: int) -> None:
+    """Appends to files that a rewrite makes fail."""
+    plain = RealDisk.open
+
+    class Failing(RealFile):
+        def append(self, data):
+            raise OSError(number, "told to")
+
+    def opened(self, path, *, create=False, write=True):
+        file = plain(self, path, create=create, write=write)
+        if path.endswith(".cleaned"):
+            made = Failing(file.fileno(), file.size)
+            file._fd = -1
+            return made
+        return file
+
+    monkeypatch.setattr(RealDisk, "open", opened)
+
+
+@pytest.mark.parametrize(("number", "tried_again"), [(errno.ENOSPC, True), (errno.EIO, False)])
+def test_a_disk_that_is_full_or_failing_drops_the_rewrite(tmp_path, monkeypatch, caplog, number, tried_again):
+    with logkernel.open(tmp_path, log_cleaner_enable=False) as log:
+        log.create_topic("t", 1, cleanup_policy="compact", segment_bytes=SEGMENT)
+        fill(log)
+        wanted = state(log)
+        with monkeypatch.context() as patch:
+            fail_appends(patch, number)
+            with pytest.raises(OSError, match="told to"):
+                log.compact("t")
+        assert (NAME in log._broker.cleaner.uncleanable) is not tried_again
+        assert ("the disk is full" in caplog.text) is tried_again
+        assert state(log) == wanted
+        assert not [*(tmp_path / "t-0").glob("*.cleaned"), *(tmp_path / "t-0").glob("*.swap")]
+        log.append("t", b"lives on", key=b"k")
+        assert log.compact("t")
+
+
+def test_an_error_while_swapping_takes_the_directory_offline(tmp_path, monkeypatch):
+    with logkernel.open(tmp_path, log_cleaner_enable=False) as log:
+        log.create_topic("t", 1, cleanup_policy="compact", segment_bytes=SEGMENT)
+        fill(log)
+        wanted = state(log)
+        plain = RealDisk.rename
+
+        def rename(self, old, new):
+            if new.endswith(".log.swap"):
+                raise OSError(errno.EIO, "told to")
+            plain(self, old, new)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(RealDisk, "rename", rename)
+            with pytest.raises(logkernel.errors.KafkaStorageError):
+                log.compact("t")
+        with pytest.raises(logkernel.errors.KafkaStorageError):
+            log.append("t", b"v", key=b"k")
+    with logkernel.open(tmp_path, log_cleaner_enable=False) as log:
+        assert state(log) == wanted
+        assert log.compact("t")
+        assert state(log) == wanted
+
+
+def test_closing_in_the_middle_loses_nothing(tmp_path):
+    """A slow rewrite is cut short by `close`; no leftovers stay, and all is there."""
+    options = {"log_cleaner_backoff_ms": 1, "log_cleaner_io_max_bytes_per_second": 2e6}
+    with logkernel.open(tmp_path, **options) as log:
+        log.create_topic("t", 1, cleanup_policy="compact", segment_bytes=SEGMENT)
+        fill(log, rounds=6)
+        wanted = state(log)
+        wait(log, lambda: log._broker.replica(NAME).log.rewriting is not None, "nothing begins")
+        begun = time.monotonic()
+    assert time.monotonic() - begun < 5, "close waits for the throttle"
+    assert not [*(tmp_path / "t-0").glob("*.cleaned"), *(tmp_path / "t-0").glob("*.swap")]
+    with logkernel.open(tmp_path, log_cleaner_enable=False) as log:
+        assert state(log) == wanted
+
+
+def test_a_topic_is_deleted_while_it_is_rewritten(tmp_path, caplog):
+    options = {"log_cleaner_backoff_ms": 1, "log_cleaner_io_max_bytes_per_second": 2e6}
+    with logkernel.open(tmp_path, **options) as log:
+        log.create_topic("t", 1, cleanup_policy="compact", segment_bytes=SEGMENT)
+        fill(log, rounds=6)
+        wait(log, lambda: log._broker.replica(NAME).log.rewriting is not None, "nothing begins")
+        log.delete_topic("t")
+        log._broker.cleaner._throttle.stopping.set()
+        wait(log, lambda: not log._broker.cleaner._jobs, "the job does not end")
+        assert log.topics() == {}
+        assert not [record for record in caplog.records if record.levelno >= logging.ERROR]
+
+
+def test_a_throttled_rewrite_takes_its_time(tmp_path):
+    with logkernel.open(tmp_path, log_cleaner_enable=False, log_cleaner_io_max_bytes_per_second=8e6) as log:
+        log.create_topic("t", 1, cleanup_policy="compact", segment_bytes=SEGMENT)
+        fill(log)  # 3 MB, which are read twice
+        begun = time.monotonic()
+        log.compact("t")
+        assert time.monotonic() - begun > 0.3
+
+
+def test_compact_while_it_listens(tmp_path):
+    with logkernel.open(tmp_path, log_cleaner_enable=False) as log:
+        log.create_topic("t", 1, cleanup_policy="compact", segment_bytes=SEGMENT)
+        fill(log)
+        log.listen()
+        (result,) = log.compact("t")
+        assert result.after.records == 50
