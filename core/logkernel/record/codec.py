@@ -14,13 +14,14 @@ from typing import Final
 from logkernel.record import pure
 from logkernel.record.pure import Columns
 
-__all__ = ["COMPILED", "Columns", "columns", "decode_records", "encode_records", "murmur2", "walk"]
+__all__ = ["COMPILED", "BatchBuilder", "Columns", "columns", "decode_records", "encode_records", "murmur2", "walk"]
 
 walk = pure.walk
 decode_records = pure.decode_records
 encode_records = pure.encode_records
 columns = pure.columns
 murmur2 = pure.murmur2
+BatchBuilder = pure.BatchBuilder
 
 
 def _load() -> ModuleType | None:
@@ -42,6 +43,7 @@ if _compiled is not None:
     encode_records = _compiled.encode_records
     columns = _compiled.columns
     murmur2 = _compiled.murmur2
+    BatchBuilder = _compiled.BatchBuilder  # type: ignore[misc]
 else:
     logging.getLogger("logkernel.record").info(
         "the compiled record codec is not in use: records are checked, encoded and decoded in plain Python"
