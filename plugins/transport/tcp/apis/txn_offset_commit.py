@@ -6,4 +6,4 @@ from ..api import Api
 
 
 class TxnOffsetCommit(Api):
-    """Read and written by the generic codec."""
+    capabilities = (("transactions_v2", 5),)
