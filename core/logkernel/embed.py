@@ -28,7 +28,9 @@ if TYPE_CHECKING:
 
     from logkernel.broker.broker import Broker
     from logkernel.broker.serve import Server
+    from logkernel.client.embedded_driver import Host
     from logkernel.client.producer import Producer
+    from logkernel.kernel import Kernel
 
 T = TypeVar("T")
 Headers = Mapping[str, bytes | None] | Sequence[tuple[str, bytes | None]]
@@ -107,6 +109,16 @@ class EmbeddedLog:
 
     # ------------------------------------------------------------ clients
 
+    @property
+    def kernel(self) -> Kernel:
+        """The plugins of this log."""
+        return self._broker.kernel
+
+    @property
+    def host(self) -> Host:
+        """The kernel as a client in this process steps it."""
+        return _Host(self, self._broker)
+
     def producer(self, **settings: Any) -> Producer:
         """A producer into this log, without a socket or thread: whoever sends or waits steps the kernel.
 
@@ -119,7 +131,7 @@ class EmbeddedLog:
 
         values = load("producer", settings)
         kernel = self._broker.kernel
-        driver = EmbeddedDriver(make_sender(values, [("embedded", 0)], kernel), values, _Host(self, self._broker))
+        driver = EmbeddedDriver(make_sender(values, [("embedded", 0)], kernel), values, self.host)
         made = Producer(driver, kernel, values)
         self._producers = [known for known in self._producers if not known.closed] + [made]
         return made

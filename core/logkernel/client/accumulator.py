@@ -208,7 +208,9 @@ class Accumulator:
                 found.next_ms = due_ms
         return found
 
-    def drain(self, metadata: Metadata, node: int, now_ms: int, may_send: Callable[[Queue, Batch], bool]) -> list[Batch]:
+    def drain(
+        self, metadata: Metadata, node: int, now_ms: int, may_send: Callable[[Queue, Batch], bool]
+    ) -> list[Batch]:
         """One batch of each partition that `node` leads, as many as one request holds; they leave their queues."""
         queues = [queue for queue in self.active.values() if metadata.leader(queue.topic, queue.partition) == node]
         if not queues:

@@ -68,7 +68,7 @@ class Batch:
         self.reserved = reserved
         self.created_ms = created_ms
         self.builder: Any = loops.BatchBuilder(limit, HEADER_BYTES)
-        self.append = self.builder.append
+        self.append: Callable[[int, Any, Any, Any], int] = self.builder.append
         self.wire: bytearray = bytearray()
         """Header and records, once it is closed."""
         self.count = 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from logkernel.client.settings import load
 from logkernel.errors import ConfigError, KafkaError, NetworkException, RequestTimedOut, error_for
@@ -17,6 +17,9 @@ from logkernel.requests.topics import (
     DeleteTopicsRequest,
     DeleteTopicState,
 )
+
+if TYPE_CHECKING:
+    from logkernel.client.producer import Producer
 
 DEFAULT_PORT = 9092
 
@@ -79,7 +82,7 @@ class RemoteLog:
     """A cluster that is reached over a transport. Use as a context manager, or call `close`."""
 
     def __init__(self, servers: str, settings: Mapping[str, Any], transport: str = "tcp") -> None:
-        self._kernel = Kernel()
+        self.kernel = Kernel()
         self._transport = transport
         self._common = {"bootstrap_servers": servers, **settings}
         self._channel: Any = None
@@ -101,15 +104,15 @@ class RemoteLog:
             self._channel.close()
             self._channel = None
 
-    def producer(self, **settings: Any) -> Any:
-        """A `Producer`; keywords are Kafka's settings with `_` for `.`. Raises `ConfigError`."""
+    def producer(self, **settings: Any) -> Producer:
+        """A producer to this cluster; keywords are Kafka's settings with `_` for `.`. Raises `ConfigError`."""
         from logkernel.client.producer import Producer
         from logkernel.client.producer_base import make_sender
         from logkernel.client.thread_driver import ThreadDriver
 
         values = load("producer", {**self._common, **settings})
-        sender = make_sender(values, bootstrap_places(values), self._kernel)
-        made = Producer(ThreadDriver(sender, values, self._kernel, self._transport), self._kernel, values)
+        sender = make_sender(values, bootstrap_places(values), self.kernel)
+        made = Producer(ThreadDriver(sender, values, self.kernel, self._transport), self.kernel, values)
         self._producers = [known for known in self._producers if not known.closed] + [made]
         return made
 
@@ -151,7 +154,7 @@ class RemoteLog:
         raise AssertionError("unreachable")
 
     def _connect(self) -> Any:
-        transport = self._kernel.transport(self._transport)
+        transport = self.kernel.transport(self._transport)
         settings = {name.replace("_", "."): value for name, value in self._common.items()}
         last: Exception = NetworkException("no broker can be reached")
         for host, port in self._places:

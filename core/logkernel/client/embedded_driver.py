@@ -143,7 +143,7 @@ class EmbeddedDriver(Driver):
                     return True
                 self._waiters.append((ready, event.set))
             now_s = time.monotonic()
-            if deadline_s is not None and now_s >= deadline_s or self.closed:
+            if (deadline_s is not None and now_s >= deadline_s) or self.closed:
                 self.unwatch(event.set)
                 return ready()
             next_ms = self._next_ms

@@ -1,10 +1,10 @@
 """Which partition a record goes to, one `Plan` a topic.
 
-    the record names one                 there
-    a partitioner (setting, or topic's)  as it says
-    a key (unless partitioner.ignore.keys)   murmur2(key) % partitions
-    no key                               the sticky partition: left after batch.size bytes, and the next is drawn with
-                                         a weight that falls with the length of its queue (KIP-480, KIP-794)
+the record names one                 there
+a partitioner (setting, or topic's)  as it says
+a key (unless partitioner.ignore.keys)   murmur2(key) % partitions
+no key                               the sticky partition: left after batch.size bytes, and the next is drawn with
+                                     a weight that falls with the length of its queue (KIP-480, KIP-794)
 """
 
 from __future__ import annotations

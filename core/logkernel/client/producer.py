@@ -21,7 +21,7 @@ from typing import Any
 
 from logkernel.client import lifetime
 from logkernel.client.accumulator import Claim
-from logkernel.client.batches import Batch, Callback, RecordMetadata
+from logkernel.client.batches import Batch, Callback
 from logkernel.client.producer_base import (
     Headers,
     NeedTopic,
@@ -34,6 +34,7 @@ from logkernel.client.producer_base import (
 from logkernel.client.transactions import IN_TRANSACTION, GroupMetadata, Offsets, Operation
 from logkernel.errors import RequestTimedOut
 from logkernel.kernel import Kernel
+from logkernel.vocabulary import RecordMetadata
 
 time_ns = time.time_ns
 
@@ -135,14 +136,12 @@ class Producer(ProducerBase):
         """Put a record on its way. `on_delivery(metadata, error)` is called at its outcome, by the sending thread.
 
         Waits up to max.block.ms for the topic's metadata and for memory. Raises `RequestTimedOut` after that,
-        `MessageTooLarge`, `InvalidTopicException`, `InvalidPartitions`, `LogkernelError` for a producer that is closed or
-        not in a transaction, and TypeError for what is no bytes where no serializer is set. Such a record was not sent.
+        `MessageTooLarge`, `InvalidTopicException`, `InvalidPartitions`, `LogkernelError` for a closed producer or one
+        outside a transaction, and TypeError for what is no bytes where no serializer is set. Such a record was not sent.
         """
         plan = self._plans.get(topic) if self._plain else None
         if plan is not None and on_delivery is None:
             at_ms = time_ns() // 1_000_000 if timestamp_ms is None else timestamp_ms
-            if headers:
-                headers = pairs(headers)
             with self._lock:
                 if partition is not None:
                     queue = plan.explicit(partition)
@@ -152,7 +151,7 @@ class Producer(ProducerBase):
                     queue = plan.choose(key, value)
                 batch = queue.open
                 if batch is not None and not self._transactional:
-                    index = batch.append(at_ms, key, value, headers)
+                    index = batch.append(at_ms, key, value, pairs(headers) if headers else ())
                     if index >= 0:
                         return Delivery(batch, index, at_ms)
         return self._send(topic, value, key, headers, partition, timestamp_ms, on_delivery)
@@ -282,7 +281,7 @@ class Producer(ProducerBase):
             raise operation.error
 
     def init_transactions(self) -> None:
-        """Get this transactional.id for ourselves: an older producer of that name is fenced, its transaction aborted."""
+        """Take this transactional.id over: an older producer of that name is fenced, its transaction aborted."""
         self._await(self._operation(self._transactions.init))
 
     def begin_transaction(self) -> None:

@@ -15,8 +15,8 @@ from typing import Any
 
 from attrs import define
 
-from logkernel.client.accumulator import Claim, Queue
-from logkernel.client.batches import Batch, Callback, RecordMetadata
+from logkernel.client.accumulator import Accumulator, Claim, Queue
+from logkernel.client.batches import Batch, Callback
 from logkernel.client.core import ANY, Call
 from logkernel.client.drivers import mono_ms
 from logkernel.client.embedded_driver import held_interrupts
@@ -34,6 +34,7 @@ from logkernel.errors import (
 )
 from logkernel.kernel import Kernel
 from logkernel.requests.configs import DescribeConfigsRequest, DescribeConfigsResource
+from logkernel.vocabulary import RecordMetadata
 
 Headers = Mapping[str, bytes | None] | Sequence[tuple[str, bytes | None]]
 TOPIC_RESOURCE = 2
@@ -81,7 +82,7 @@ class ProducerBase:
         self._driver = driver
         self._sender: Sender = driver.sender
         self._lock = driver.lock
-        self._accumulator = self._sender.accumulator
+        self._accumulator: Accumulator = self._sender.accumulator
         self._accumulator.owner = driver
         self._metadata = self._sender.core.metadata
         self._transactions = self._sender.transactions
@@ -164,7 +165,7 @@ class ProducerBase:
         while True:
             queue = plan.choose(key, value) if partition is None else plan.explicit(partition)
             batch = queue.open
-            index = batch.append(*record) if batch is not None else -1
+            index: int = batch.append(*record) if batch is not None else -1
             if batch is not None and index >= 0:
                 if claim is not None:
                     accumulator.pool.release(claim.size)
@@ -199,7 +200,8 @@ class ProducerBase:
         accumulator = self._accumulator
         if size > accumulator.pool.total:
             raise MessageTooLarge(f"a record of about {size} bytes, more than buffer.memory={accumulator.pool.total}")
-        raise MessageTooLarge(f"a record of about {size} bytes, more than max.request.size={accumulator.max_request_bytes}")
+        limit = accumulator.max_request_bytes
+        raise MessageTooLarge(f"a record of about {size} bytes, more than max.request.size={limit}")
 
     def _check_open(self) -> None:
         if self._pid != os.getpid():
@@ -234,11 +236,9 @@ class ProducerBase:
     def _new_plan(self, info: TopicInfo, given: Any) -> Plan:
         random = self._sender.core.random
         old = self._plans.get(info.name)
-        if old is not None and old.partitioner is not None:
-            partitioner = old.partitioner
-        else:
-            seed = random.getrandbits(63)
-            partitioner = None if given is None else make_partitioner(given, self._driver.by_name, seed)
+        partitioner = None if old is None else old.partitioner
+        if partitioner is None and given is not None:
+            partitioner = make_partitioner(given, self._driver.by_name, random.getrandbits(63))
         return Plan(info, self._sender, self.settings, partitioner, random, mono_ms())
 
     def _ask_partitioner(self, topic: str) -> None:
@@ -267,8 +267,10 @@ class ProducerBase:
                 return True
             if not info.leaders:
                 return False
-            return self.settings["partitioner.class"] is not None or need.name in self._topic_partitioners or (
-                need.name not in self._asked
+            return (
+                self.settings["partitioner.class"] is not None
+                or need.name in self._topic_partitioners
+                or (need.name not in self._asked)
             )
 
         return ready
@@ -282,7 +284,8 @@ class ProducerBase:
             )
         info = self._metadata.topics.get(topic)
         why = f" ({error_for(info.error_code)!r})" if info is not None and info.error_code else ""
-        return RequestTimedOut(f"no metadata of topic {topic!r} within max.block.ms={self.settings['max.block.ms']}{why}")
+        limit_ms = self.settings["max.block.ms"]
+        return RequestTimedOut(f"no metadata of topic {topic!r} within max.block.ms={limit_ms}{why}")
 
     # ------------------------------------------------------------ transactions
 

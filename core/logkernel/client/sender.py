@@ -165,8 +165,9 @@ class Sender:
             batch.maybe_written = True
         for batch in [*late, *accumulator.expired(now_ms)]:
             if batch.state != DONE:
-                waited = f"{batch.count} records for {batch.topic}-{batch.partition}"
-                self._failed(batch, RequestTimedOut(f"{waited}: delivery.timeout.ms is over after {batch.attempts} tries"))
+                what = f"{batch.count} records for {batch.topic}-{batch.partition}"
+                why = f"delivery.timeout.ms is over after {batch.attempts} tries"
+                self._failed(batch, RequestTimedOut(f"{what}: {why}"))
 
     def _settle(self) -> None:
         """Renumber, or take a new epoch, where that is asked for and nothing is on the wire."""

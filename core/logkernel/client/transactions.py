@@ -402,10 +402,8 @@ class Transactions:
 
 def _added_error(response: Any) -> int:
     """The worst of the partitions' errors; a retriable one only where there is no other."""
-    codes = [
-        row.partition_error_code for topic in response.results_by_topic_v3_and_below for row in topic.results_by_partition
-    ]
-    return _worst(codes)
+    rows = (row for topic in response.results_by_topic_v3_and_below for row in topic.results_by_partition)
+    return _worst([row.partition_error_code for row in rows])
 
 
 def _offsets_error(response: Any) -> int:

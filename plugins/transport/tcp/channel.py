@@ -12,7 +12,7 @@ import asyncio
 import selectors
 import socket
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final, cast
 
 from logkernel.errors import NetworkException, RequestTimedOut
@@ -232,6 +232,8 @@ class AsyncTcpChannel(asyncio.BufferedProtocol):
         self._buffer = ReceiveBuffer(None)
         self._closed: Exception | None = None
         self._transport: asyncio.Transport | None = None
+        self.on_closed: Callable[[Exception], None] | None = None
+        """Told why, when the channel closes, be it idle or not."""
 
     @classmethod
     async def open(cls, host: str, port: int, settings: Mapping[str, Any]) -> AsyncTcpChannel:
@@ -331,3 +333,5 @@ class AsyncTcpChannel(asyncio.BufferedProtocol):
                 reply.set_exception(self._closed)
                 reply.exception()  # marked as seen: nobody need await a request that was dropped
         self._replies.clear()
+        if self.on_closed is not None:
+            self.on_closed(self._closed)
