@@ -49,6 +49,7 @@ class Batch:
         "epoch",
         "error",
         "faults",
+        "lost",
         "maybe_written",
         "owner",
         "partition",
@@ -56,6 +57,7 @@ class Batch:
         "reserved",
         "retry_ms",
         "sequence",
+        "serial",
         "state",
         "topic",
         "waiter",
@@ -83,6 +85,10 @@ class Batch:
         """Not before this time may it be sent again."""
         self.drained_ms = 0
         self.producer_id = self.epoch = self.sequence = -1
+        self.serial = 0
+        """How many batches of its partition got a sequence before it."""
+        self.lost = False
+        """An attempt got no answer: it may still be on its way to a broker."""
         self.maybe_written = False
         """An attempt ended without a word on whether the broker wrote it."""
         self.callbacks: list[tuple[int, int, Callback]] = []

@@ -260,7 +260,8 @@ class Sender:
                 continue
             row = rows.get((batch.topic, batch.partition))
             if error is not None:
-                batch.maybe_written = batch.maybe_written or isinstance(error, UNCERTAIN)
+                batch.lost = batch.lost or isinstance(error, NetworkException)
+                batch.maybe_written = batch.maybe_written or batch.lost
                 self._again_or_fail(queue, batch, error, now_ms)
             elif self._acks == 0:
                 self._done(queue, batch, -1, -1)
@@ -337,11 +338,11 @@ class Sender:
 
     def _out_of_order(self, sequences: Sequences, batch: Batch) -> bool:
         """Whether a batch that the broker found out of order is sent again."""
-        if sequences.unresolved:
-            return False
-        if not sequences.is_next(batch):
+        if not sequences.unresolved and not sequences.is_next(batch):
             return True
         if self.transactions.id is not None:
+            return False
+        if sequences.unresolved and any(other.lost for other in sequences.pending):
             return False
         sequences.reset = True
         return True

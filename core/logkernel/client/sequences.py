@@ -1,13 +1,17 @@
 """The sequence numbers of one partition under one idempotent producer (KIP-98, KIP-360). Pure.
 
 A batch gets its sequence when it is first sent and stays in `pending` until its outcome is certain. Up to
-five are on the wire at once; one that must be sent again goes alone, the oldest first.
+five are on the wire at once; one that must be sent again goes alone, the oldest first. So does the first of an
+epoch, until it is acknowledged: a broker that knows nothing of us takes any number for the first, and would
+take the second batch where the first one was refused.
 
     what happened                             what follows
     acknowledged, or a duplicate              last_acked moves on
     refused for good, certainly not written   `renumber`: those behind it close the gap, under the same epoch
     failed, perhaps written                   `unresolved`: no new batch until all pending ones have an outcome;
-                                              if the gap is still open then, the epoch grows
+                                              if the gap is still open then, the epoch grows. Those behind the gap
+                                              go on under the new epoch, save where an attempt was lost on its
+                                              way and may still arrive: they fail
     the broker lost our state                 `reset`: the epoch grows, pending ones are numbered from 0
 
 Numbers of pending batches change only while none of them is on the wire, so that every answer is about the
@@ -19,12 +23,26 @@ from __future__ import annotations
 from logkernel.client.batches import Batch
 
 WRAP = 0x7FFFFFFF
+WINDOW = 5
+"""A broker knows the last five batches of a producer; of an older one it could not tell that it has it. So the
+newest that is sent lies less than so many behind the oldest without an outcome, whatever came of those between."""
 
 
 class Sequences:
     """See the module. `wire` counts the partition's batches on the wire."""
 
-    __slots__ = ("epoch", "last_acked", "next", "pending", "producer_id", "renumber", "reset", "unresolved", "wire")
+    __slots__ = (
+        "_given",
+        "epoch",
+        "last_acked",
+        "next",
+        "pending",
+        "producer_id",
+        "renumber",
+        "reset",
+        "unresolved",
+        "wire",
+    )
 
     def __init__(self) -> None:
         self.producer_id = self.epoch = -1
@@ -32,6 +50,7 @@ class Sequences:
         self.last_acked = -1
         self.pending: list[Batch] = []
         self.wire = 0
+        self._given = 0
         self.unresolved = self.renumber = self.reset = False
 
     def may_send(self, batch: Batch, producer_id: int, epoch: int) -> bool:
@@ -41,6 +60,8 @@ class Sequences:
         if batch.sequence >= 0:
             return self.pending[0] is batch and self.wire == 0
         if self.unresolved:
+            return False
+        if self.pending and self._given - self.pending[0].serial >= (1 if self.last_acked < 0 else WINDOW):
             return False
         stale = (producer_id, epoch) != (self.producer_id, self.epoch)
         return not (stale and self.pending)
@@ -53,6 +74,8 @@ class Sequences:
             self._begin(producer_id, epoch)
         sequence = self.next
         self.next = (sequence + batch.count) & WRAP
+        batch.serial = self._given
+        self._given += 1
         self.pending.append(batch)
         return sequence
 
@@ -95,6 +118,8 @@ class Sequences:
         if batch in self.pending:
             at = self.pending.index(batch)
             self.pending[at : at + 1] = children
+            for child in children:
+                child.serial = batch.serial
 
     @property
     def needs_epoch(self) -> bool:
