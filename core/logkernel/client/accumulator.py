@@ -34,8 +34,9 @@ class Claim:
     """Somebody who waits for memory."""
 
     size: int
+    partition: int | None = None
+    """Where a partitioner wants the record: it is not asked again."""
     granted: bool = False
-    waiter: Any = None
 
 
 class Pool:

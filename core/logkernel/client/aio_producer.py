@@ -104,7 +104,14 @@ class AsyncProducer(ProducerBase):
         if plan is not None and on_delivery is None and not self._transactional:
             at_ms = time_ns() // 1_000_000 if timestamp_ms is None else timestamp_ms
             with self._lock:
-                queue = plan.choose(key, value) if partition is None else plan.explicit(partition)
+                if partition is None and plan.partitioner is not None:
+                    partition = plan.choose(key, value).partition  # asked once a record
+                if partition is not None:
+                    queue = plan.explicit(partition)
+                elif key is None:
+                    queue = plan.sticky
+                else:
+                    queue = plan.choose(key, value)
                 batch = queue.open
                 if batch is not None:
                     index = batch.append(at_ms, key, value, pairs(headers) if headers else ())

@@ -137,15 +137,17 @@ class Producer(ProducerBase):
 
         Waits up to max.block.ms for the topic's metadata and for memory. Raises `RequestTimedOut` after that,
         `MessageTooLarge`, `InvalidTopicException`, `InvalidPartitions`, `LogkernelError` for a closed producer or one
-        outside a transaction, and TypeError for what is no bytes where no serializer is set. Such a record was not sent.
+        outside a transaction, and TypeError for what is no bytes where no serializer is set: it was not sent then.
         """
         plan = self._plans.get(topic) if self._plain else None
         if plan is not None and on_delivery is None:
             at_ms = time_ns() // 1_000_000 if timestamp_ms is None else timestamp_ms
             with self._lock:
+                if partition is None and plan.partitioner is not None:
+                    partition = plan.choose(key, value).partition  # asked once a record
                 if partition is not None:
                     queue = plan.explicit(partition)
-                elif key is None and plan.partitioner is None:
+                elif key is None:
                     queue = plan.sticky
                 else:
                     queue = plan.choose(key, value)

@@ -162,6 +162,8 @@ class ProducerBase:
     ) -> tuple[Batch, int] | Claim:
         accumulator = self._accumulator
         _, key, value, headers = record
+        if partition is None and plan.partitioner is not None:
+            partition = plan.choose(key, value).partition if claim is None else claim.partition
         while True:
             queue = plan.choose(key, value) if partition is None else plan.explicit(partition)
             batch = queue.open
@@ -171,7 +173,7 @@ class ProducerBase:
                     accumulator.pool.release(claim.size)
                 break
             accumulator.close_open(queue)
-            if partition is None and plan.partitioner is None and _moved(plan, queue, key):
+            if partition is None and _moved(plan, queue, key):
                 continue
             size = accumulator.upper_bound(key, value, headers)
             if size > accumulator.max_request_bytes + 128 or size > accumulator.pool.total:
@@ -179,7 +181,9 @@ class ProducerBase:
             size = max(size, accumulator.batch_bytes)
             size = min(size, accumulator.pool.total)
             if claim is None and not accumulator.pool.take(size):
-                return accumulator.pool.claim(size)
+                waiting = accumulator.pool.claim(size)
+                waiting.partition = partition
+                return waiting
             if claim is not None and claim.size < size:
                 accumulator.pool.free -= size - claim.size
             batch = self._open(queue, size, record)

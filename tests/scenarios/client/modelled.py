@@ -55,6 +55,10 @@ class Faults:
     connect_fails: float = 0.0
     repeat_answer: float = 0.0
     longest_ms: int = 30
+    silent: bool = False
+    """Requests arrive, and nothing comes back; the connection stands."""
+    deaf: bool = False
+    """Connections are neither made nor refused."""
 
 
 @define
@@ -160,6 +164,8 @@ class World:
         self.now = 0
         self.sent: list[tuple[int, bytes, Batch, int]] = []
         """(partition, value, batch, place) of every record, in order."""
+        self.done: list[tuple[int, Any]] = []
+        """(time, action) of everything that the sender wanted done."""
         self._order = count()
         self._heap: list[tuple[int, int, Callable[[], None]]] = []
         self._connections: dict[int, int] = {}
@@ -187,6 +193,19 @@ class World:
         self.sent.append((partition, value, queue.open, index))
         return True
 
+    # ------------------------------------------------------------ what it did
+
+    def requests(self, kind: type) -> list[tuple[int, Any]]:
+        """(time, request) of each request of a kind."""
+        return [
+            (at, action.request)
+            for at, action in self.done
+            if isinstance(action, Transmit) and isinstance(action.request, kind)
+        ]
+
+    def actions(self, kind: type) -> list[tuple[int, Any]]:
+        return [(at, action) for at, action in self.done if isinstance(action, kind)]
+
     # ------------------------------------------------------------ the world
 
     def at(self, delay_ms: int, what: Callable[[], None]) -> None:
@@ -197,8 +216,11 @@ class World:
 
     def perform(self, action: Any) -> None:
         network = self.sender.core.network
+        self.done.append((self.now, action))
         delay = self.random.randint(0, self.faults.longest_ms)
         number = action.number
+        if isinstance(action, Connect) and self.faults.deaf:
+            return
         if isinstance(action, Connect):
             if self.chance(self.faults.connect_fails):
                 self.at(delay, lambda: network.on_lost(number, NetworkException("refused"), self.now))
@@ -230,6 +252,8 @@ class World:
         if self.chance(self.faults.lose_request):
             self._cut.add(number)
             self._drop(number)
+            return
+        if self.faults.silent:
             return
         response = self.cluster.answer(node, action.request)  # also where the client has gone: bytes were under way
         if self.chance(self.faults.lose_answer):
