@@ -1,4 +1,4 @@
-"""Writes docs/producer-settings.md from the table of `logkernel.client`: `python docs/generate_producer_settings.py`."""
+"""Writes docs/producer-settings.md: `python docs/generate_producer_settings.py`."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ HEAD = """\
 Written by `docs/generate_producer_settings.py`; a test fails when it is stale.
 
 `log.producer(linger_ms=20, compression_type="zstd")`: keywords are these names with `_` for `.`, of an embedded log
-(`logkernel.open`) and of a cluster (`logkernel.connect`, whose own keywords are the defaults of all its clients). Names, types, bounds
-and defaults are Apache Kafka's; where one differs, its line says so. A setting that is unknown, out of bounds or at odds with another is
-refused with a `ConfigError`.
+(`logkernel.open`) and of a cluster (`logkernel.connect`, whose own keywords are the defaults of all its clients).
+Names, types, bounds and defaults are Apache Kafka's; where one differs, its line says so. A setting that is unknown,
+out of bounds or at odds with another is refused with a `ConfigError`.
 """
 
 

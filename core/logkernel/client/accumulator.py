@@ -185,10 +185,15 @@ class Accumulator:
 
     # ------------------------------------------------------------ out
 
+    @property
+    def hurry(self) -> bool:
+        """Whether somebody waits: nothing lingers then."""
+        return bool(self.pool.waiting) or self.closing or self.flushing > 0
+
     def ready(self, metadata: Metadata, now_ms: int) -> Ready:
         """The nodes to which something can be sent now, and when to look again."""
         found = Ready()
-        hurry = bool(self.pool.waiting) or self.closing or self.flushing > 0
+        hurry = self.hurry
         for queue in self.active.values():
             leader = metadata.leader(queue.topic, queue.partition)
             if leader < 0:
@@ -210,9 +215,19 @@ class Accumulator:
         return found
 
     def drain(
-        self, metadata: Metadata, node: int, now_ms: int, may_send: Callable[[Queue, Batch], bool]
+        self,
+        metadata: Metadata,
+        node: int,
+        now_ms: int,
+        may_send: Callable[[Queue, Batch], bool],
+        *,
+        whole: bool = False,
     ) -> list[Batch]:
-        """One batch of each partition that `node` leads, as many as one request holds; they leave their queues."""
+        """One batch of each partition that `node` leads, as many as one request holds; they leave their queues.
+
+        With `whole`, those that still take records are left to fill, unless somebody is in a hurry.
+        """
+        whole = whole and not self.hurry
         queues = [queue for queue in self.active.values() if metadata.leader(queue.topic, queue.partition) == node]
         if not queues:
             return []
@@ -225,7 +240,7 @@ class Accumulator:
             batch = queue.batches[0]
             if (batch.attempts and batch.retry_ms > now_ms) or (self.one_at_a_time and queue.sequences.wire):
                 continue
-            if not may_send(queue, batch):
+            if (whole and batch is queue.open) or not may_send(queue, batch):
                 continue
             if batch is queue.open:
                 self.close_open(queue)

@@ -19,6 +19,7 @@ from logkernel.client.batches import Batch
 from logkernel.client.network import Action
 from logkernel.client.sender import Sender
 from logkernel.contracts import Partitioner
+from logkernel.errors import LogkernelError
 
 log = logging.getLogger("logkernel.client")
 
@@ -35,6 +36,10 @@ def wall_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
+def _nobody() -> None:
+    return None
+
+
 class Driver:
     """What the drivers share. `lock` guards the sender and everything below it."""
 
@@ -43,6 +48,8 @@ class Driver:
         self.settings = settings
         self.lock = threading.RLock()
         self.reporters: list[Any] = []
+        self.owner: Callable[[], Any] = _nobody
+        """The producer, weakly."""
         self.closed = False
         self.broken: Exception | None = None
         """Why the driver ended before it was told to."""
@@ -137,6 +144,14 @@ class Driver:
     hurries = False
     """Whether waiting for an outcome sends what lingers: where the waiter himself steps the kernel."""
 
+    def in_callback(self) -> bool:
+        """Whether the caller runs inside a turn, where to wait would be for ever."""
+        return False
+
+    def refuse_to_wait(self) -> None:
+        if self.in_callback():
+            raise LogkernelError("a callback must not wait for the producer that calls it")
+
     def about_to_wait(self, deadline_ms: int | None) -> None:
         """There is nothing more to do; the lock is held."""
 
@@ -151,6 +166,9 @@ class Driver:
         """This is the child of a fork: the parent's thread and sockets are not ours."""
         self.lock = threading.RLock()
         self.closed = True
+        owner = self.owner()
+        if owner is not None:
+            owner.forked()
 
     def by_name(self, name: str, seed: int) -> Partitioner:
         raise NotImplementedError

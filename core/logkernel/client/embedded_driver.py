@@ -23,6 +23,11 @@ from logkernel.errors import LogkernelError
 CAPABILITIES = frozenset({"topic_ids", "zstd", "transactions_v2", "group_not_found", "transaction_abortable"})
 
 
+_handler = getattr(signal.getsignal, "__wrapped__", signal.getsignal)
+_set_handler = getattr(signal.signal, "__wrapped__", signal.signal)
+"""Without the enums that the module wraps around them, which cost more than the work."""
+
+
 class Host(Protocol):
     """An open kernel, as a client in the process needs it."""
 
@@ -46,16 +51,16 @@ def held_interrupts() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    usual = signal.getsignal(signal.SIGINT)
+    usual = _handler(signal.SIGINT)
     if not callable(usual):
         yield
         return
     came: list[Any] = []
-    signal.signal(signal.SIGINT, lambda number, frame: came.append((number, frame)))
+    _set_handler(signal.SIGINT, lambda number, frame: came.append((number, frame)))
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, usual)
+        _set_handler(signal.SIGINT, usual)
         if came:
             usual(*came[0])
 
@@ -72,6 +77,8 @@ class EmbeddedDriver(Driver):
             client_id=settings["client.id"] or "embedded", software_name="logkernel", capabilities=CAPABILITIES
         )
         self._turning = False
+        self._turner = 0
+        """The thread whose turn it is."""
         self._timer: Any = None
         self._next_ms: int | None = None
 
@@ -88,6 +95,7 @@ class EmbeddedDriver(Driver):
         if self._turning:
             return
         self._turning = True
+        self._turner = threading.get_ident()
         try:
             with held_interrupts():
                 self._next_ms = self.turn()
@@ -135,6 +143,8 @@ class EmbeddedDriver(Driver):
 
     def wait(self, ready: Callable[[], bool], deadline_s: float | None) -> bool:
         """Step the kernel until `ready()` or the monotonic `deadline_s`; whether it came."""
+        if not ready():
+            self.refuse_to_wait()
         event = threading.Event()
         while True:
             self.wake()
@@ -153,12 +163,15 @@ class EmbeddedDriver(Driver):
             event.wait(left_s)
             self.unwatch(event.set)
 
+    def in_callback(self) -> bool:
+        return self._turning and self._turner == threading.get_ident()
+
     def wait_batch(self, batch: Any, deadline_s: float | None) -> bool:
         return batch.done or self.wait(lambda: bool(batch.done), deadline_s)
 
     def end(self, deadline_s: float | None) -> None:
-        """Send what is left until `deadline_s`."""
-        if self.closed:
+        """Send what is left until `deadline_s`. From a callback: the turn that is under way does."""
+        if self.closed or self.in_callback():
             return
         accumulator = self.sender.accumulator
         try:

@@ -29,7 +29,7 @@ class Window:
 
 RATES = (
     ("record-send", "records"),
-    ("byte", "bytes"),
+    ("byte", "batch-size"),
     ("record-retry", "retries"),
     ("record-error", "errors"),
     ("batch-split", "splits"),
@@ -91,17 +91,12 @@ class ProducerMetrics:
         self._add("queue-time", now_ms - batch.created_ms)
         self._add("compression", size / max(1, batch.builder.size))
         self._add("records", batch.count)
-        self._add("bytes", size)
-        self._add("per-request-records", batch.count)
         self._add_topic(batch.topic, "record-send-total", batch.count)
         self._add_topic(batch.topic, "byte-total", size)
 
-    def request_sent(self, size_bytes: int) -> None:
-        window = self._windows[-1]
+    def request_sent(self, size_bytes: int, records: int) -> None:
         self._add("requests", 1)
         self._add("request-size", size_bytes)
-        records = window.sums.get("per-request-records", 0.0)
-        window.sums["per-request-records"] = 0.0
         self._add("per-request", records)
 
     def request_done(self, node: Node | None) -> None:

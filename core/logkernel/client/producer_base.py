@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import threading
 import time
+import weakref
 from collections.abc import Callable, Mapping, Sequence
 from random import Random
 from typing import Any
@@ -80,6 +81,7 @@ class ProducerBase:
     def __init__(self, driver: Any, kernel: Kernel, settings: Mapping[str, Any]) -> None:
         self.settings = settings
         self._driver = driver
+        driver.owner = weakref.ref(self)
         self._sender: Sender = driver.sender
         self._lock = driver.lock
         self._accumulator: Accumulator = self._sender.accumulator
@@ -105,6 +107,11 @@ class ProducerBase:
         ]
         self._plain = self._key_serializer is None and self._value_serializer is None and not self._interceptors
         """Whether a record goes as it was given."""
+
+    def forked(self) -> None:
+        """In the child of a fork: nothing is sent from here, and no lock of the parent's is waited for."""
+        self._lock = self._driver.lock
+        self._plans.clear()
 
     # ------------------------------------------------------------ a record on its way
 

@@ -205,12 +205,14 @@ class Sender:
                     core.metadata.request_update()
                 self.node_drained_ms.setdefault(node, now_ms)
                 continue
+            whole = False
             while core.network.in_flight(node) < self._max_in_flight:
                 self.node_drained_ms[node] = now_ms
-                batches = accumulator.drain(core.metadata, node, now_ms, self._may_send)
+                batches = accumulator.drain(core.metadata, node, now_ms, self._may_send, whole=whole)
                 if not batches:
                     break
                 self._send_to(node, batches, now_ms)
+                whole = True
         return ready.next_ms
 
     def _may_send(self, queue: Queue, batch: Batch) -> bool:
@@ -224,7 +226,7 @@ class Sender:
     def _send_to(self, node: int, batches: list[Batch], now_ms: int) -> None:
         transactions, topics = self.transactions, self.core.metadata.topics
         rows: dict[str, TopicProduceData] = {}
-        size = 0
+        size = records = 0
         for batch in batches:
             queue = self.accumulator.queue(batch.topic, batch.partition)
             sequence, producer_id, epoch = -1, -1, -1
@@ -240,8 +242,9 @@ class Sender:
                 row = rows[batch.topic] = TopicProduceData(batch.topic, [], info.id if info is not None else NO_ID)
             row.partition_data.append(PartitionProduceData(batch.partition, batch.wire))
             size += len(batch.wire)
+            records += batch.count
             self.metrics.batch_sent(batch, now_ms)
-        self.metrics.request_sent(size)
+        self.metrics.request_sent(size, records)
         request = ProduceRequest(transactions.id, self._acks, self._timeout_ms, list(rows.values()))
         withheld = V1 if transactions.id is not None and not transactions.v2 else NONE
         self.core.network.send(node, request, _Produced(self, node, batches), now_ms, withheld=withheld)

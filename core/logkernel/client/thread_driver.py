@@ -206,6 +206,9 @@ class ThreadDriver(Driver):
 
     def wait(self, ready: Any, deadline_s: float | None) -> bool:
         """Block until `ready()` or the monotonic `deadline_s`; whether it came."""
+        if ready():
+            return True
+        self.refuse_to_wait()
         event = threading.Event()
         wake = event.set
         with self.lock:
@@ -217,11 +220,15 @@ class ThreadDriver(Driver):
     def wait_batch(self, batch: Any, deadline_s: float | None) -> bool:
         if batch.done:
             return True
+        self.refuse_to_wait()
         event = threading.Event()
         if self.watch_batch(batch, event.set):
             return True
         self.wake()
         return self._wait_for(event, deadline_s, lambda: batch.done, event.set)
+
+    def in_callback(self) -> bool:
+        return threading.current_thread() is self._thread
 
     def _wait_for(self, event: threading.Event, deadline_s: float | None, ready: Any, wake: Any) -> bool:
         while not event.is_set():
@@ -239,7 +246,7 @@ class ThreadDriver(Driver):
         """Let the thread send what is left until `deadline_s`, then end it. From the thread itself: at once."""
         self._ending = True
         self.wake()
-        if threading.current_thread() is self._thread:
+        if self.in_callback():
             return
         while self._thread.is_alive():
             left_s = 1.0 if deadline_s is None else deadline_s - time.monotonic()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import socket
+from itertools import pairwise
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -65,7 +66,9 @@ def test_the_first_connection_goes_to_a_bootstrap_server() -> None:
 
 @pytest.mark.setting("client.dns.lookup")
 def test_bootstrap_names_are_resolved_to_full_names(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(socket, "getaddrinfo", lambda *a, **k: [(0, 0, 0, "", ("1.1.1.1", 5)), (0, 0, 0, "", ("2.2.2.2", 5))])
+    monkeypatch.setattr(
+        socket, "getaddrinfo", lambda *a, **k: [(0, 0, 0, "", ("1.1.1.1", 5)), (0, 0, 0, "", ("2.2.2.2", 5))]
+    )
     monkeypatch.setattr(socket, "getnameinfo", lambda address, flags: (f"full-{address[0]}", "5"))
     lookup = "resolve_canonical_bootstrap_servers_only"
     assert bootstrap_places(values(bootstrap_servers="x:5")) == [("x", 5)]
@@ -86,7 +89,7 @@ def test_an_idle_connection_is_closed() -> None:
 
 
 def gaps(times: list[int]) -> list[int]:
-    return [later - earlier for earlier, later in zip(times, times[1:], strict=False)]
+    return [later - earlier for earlier, later in pairwise(times)]
 
 
 @pytest.mark.setting("reconnect.backoff.ms", "reconnect.backoff.max.ms")
@@ -255,7 +258,9 @@ def test_a_request_holds_no_more_than_asked() -> None:
     made.settle()
     for _, request in made.requests(ProduceRequest):
         assert sum(len(part.records) for topic in request.topic_data for part in topic.partition_data) <= 1000
-    seen = {part.index for _, request in made.requests(ProduceRequest)[:12] for part in request.topic_data[0].partition_data}
+    seen = {
+        part.index for _, request in made.requests(ProduceRequest)[:12] for part in request.topic_data[0].partition_data
+    }
     assert len(seen) == 6, "a partition starves"
 
 
@@ -297,7 +302,9 @@ def test_idempotent_batches_carry_a_producer_id() -> None:
 
 @pytest.mark.setting("retries", "retry.backoff.ms", "retry.backoff.max.ms")
 def test_a_refused_batch_is_tried_again_ever_more_rarely_and_so_often() -> None:
-    made = world(Faults(refuse=1.0, longest_ms=0), retries=6, retry_backoff_ms=50, retry_backoff_max_ms=400, linger_ms=0)
+    made = world(
+        Faults(refuse=1.0, longest_ms=0), retries=6, retry_backoff_ms=50, retry_backoff_max_ms=400, linger_ms=0
+    )
     made.send(0, b"v")
     made.settle()
     times = [at for at, _ in made.requests(ProduceRequest)]
@@ -344,9 +351,7 @@ def test_the_pool_is_as_large_as_asked_and_serves_waiters_in_order() -> None:
     assert pool.free == 50
 
 
-@pytest.mark.setting(
-    "compression.type", "compression.gzip.level", "compression.lz4.level", "compression.zstd.level"
-)
+@pytest.mark.setting("compression.type", "compression.gzip.level", "compression.lz4.level", "compression.zstd.level")
 def test_each_batch_is_compressed_as_asked() -> None:
     kernel = Kernel()
     asked: list[tuple[str, int | None]] = []
@@ -500,7 +505,10 @@ def test_a_record_larger_than_a_request_or_the_pool_is_refused() -> None:
 
     with logkernel.open() as log:
         log.create_topic("t")
-        with log.producer(max_request_size=1000) as producer, pytest.raises(MessageTooLarge, match=r"max\.request\.size"):
+        with (
+            log.producer(max_request_size=1000) as producer,
+            pytest.raises(MessageTooLarge, match=r"max\.request\.size"),
+        ):
             producer.send("t", bytes(2000))
         with log.producer(buffer_memory=1000) as producer, pytest.raises(MessageTooLarge, match=r"buffer\.memory"):
             producer.send("t", bytes(2000))
