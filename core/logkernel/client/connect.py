@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import weakref
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -86,7 +87,7 @@ class RemoteLog:
         self._transport = transport
         self._common = {"bootstrap_servers": servers, **settings}
         self._channel: Any = None
-        self._producers: list[Any] = []
+        self._producers: weakref.WeakSet[Producer] = weakref.WeakSet()
         self._places = bootstrap_places(load("producer", self._common))
 
     def __enter__(self) -> RemoteLog:
@@ -97,8 +98,7 @@ class RemoteLog:
 
     def close(self) -> None:
         """Close every producer made here, and the connection; may be called twice."""
-        producers, self._producers = self._producers, []
-        for producer in producers:
+        for producer in list(self._producers):
             producer.close()
         if self._channel is not None:
             self._channel.close()
@@ -113,7 +113,7 @@ class RemoteLog:
         values = load("producer", {**self._common, **settings})
         sender = make_sender(values, bootstrap_places(values), self.kernel)
         made = Producer(ThreadDriver(sender, values, self.kernel, self._transport), self.kernel, values)
-        self._producers = [known for known in self._producers if not known.closed] + [made]
+        self._producers.add(made)
         return made
 
     # ------------------------------------------------------------ topics

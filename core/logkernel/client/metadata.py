@@ -85,6 +85,8 @@ class Metadata:
         self._failing_since_ms: int | None = None
         self._attempts = 0
         self._asking = False
+        self._asked: frozenset[str] = frozenset()
+        """The topics of the request that is under way."""
         self.bootstrap()
 
     def bootstrap(self) -> None:
@@ -165,6 +167,7 @@ class Metadata:
         self._asking, self._wanted, self._asked_ms = True, False, now_ms
         if self._failing_since_ms is None:
             self._failing_since_ms = now_ms
+        self._asked = frozenset(self.topics)
         topics = [MetadataRequestTopic(name=name) for name in sorted(self.topics)]
         return MetadataRequest(topics=topics, allow_auto_topic_creation=self._create)
 
@@ -194,11 +197,10 @@ class Metadata:
         self.cluster_id = response.cluster_id
         again = [self._fold(row) for row in response.topics]
         missing = set(self.topics) - {row.name for row in response.topics}
-        if any(again) or missing:
-            self._wanted = True
-            self._attempts += 1
-        else:
-            self._attempts = 0
+        # A topic that was wanted after the request went out is asked for at once, any other after a wait.
+        waits = any(again) or bool(missing & self._asked)
+        self._wanted = self._wanted or waits or bool(missing)
+        self._attempts = self._attempts + 1 if waits else 0
 
     def _fold(self, row: MetadataResponseTopic) -> bool:
         """Take one topic over; whether it must be asked for again."""

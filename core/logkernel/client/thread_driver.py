@@ -171,6 +171,9 @@ class ThreadDriver(Driver):
             failure = error if isinstance(error, NetworkException) else NetworkException(str(error))
             self._events.append(lambda now_ms: network.on_lost(action.number, failure, now_ms))
         else:
+            if self.closed:
+                channel.close()
+                return
             self._events.append(lambda now_ms: self._connected(action.number, channel, now_ms))
         self.wake()
 

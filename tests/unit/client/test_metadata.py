@@ -88,6 +88,16 @@ def test_when_it_asks_again(response: MetadataResponse, again: bool) -> None:
     assert made.due(500) is again
 
 
+def test_a_topic_wanted_meanwhile_is_asked_for_at_once() -> None:
+    made = metadata()
+    made.want("t", 0)
+    made.ask(0)
+    made.want("new", 1)
+    made.on_response(answer(), 2)
+    assert made.due(2)
+    assert [topic.name for topic in made.ask(2).topics or ()] == ["new", "t"]
+
+
 def test_failures_are_spaced_out() -> None:
     made = metadata(retry_backoff_ms=100, retry_backoff_max_ms=400)
     made.ask(0)
