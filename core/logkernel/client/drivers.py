@@ -175,14 +175,7 @@ class Driver:
 
 
 def tell(batch: Batch) -> None:
-    """Wake who waits for a batch, and call what was asked to be called."""
-    waiters = batch.waiter
-    if waiters is not None:
-        batch.waiter = None
-        for wake in waiters:
-            wake()
-    if not batch.callbacks:
-        return
+    """Call what was asked to be called, then wake who waits: he finds the callbacks done."""
     callbacks, batch.callbacks = batch.callbacks, []
     for index, timestamp_ms, callback in callbacks:
         error = batch.error_of(index)
@@ -193,3 +186,8 @@ def tell(batch: Batch) -> None:
                 callback(None, error)
         except Exception:
             log.exception("a callback of send failed")
+    waiters = batch.waiter
+    if waiters is not None:
+        batch.waiter = None
+        for wake in waiters:
+            wake()

@@ -188,6 +188,8 @@ class AsyncEmbeddedDriver(EmbeddedDriver):
         """Send what is left until `deadline_s`."""
         await _finish(self, deadline_s)
         self.closed = True
+        if self._task is not None:
+            await self._task  # callbacks may still be under way in its thread
 
 
 async def _finish(driver: Any, deadline_s: float | None) -> None:

@@ -41,6 +41,25 @@ def test_what_expires_leaves_no_double_and_no_disorder(seed: int) -> None:
     assert 0 < acknowledged <= 300
 
 
+SLOW = Faults(0.05, 0.1, 0.03, 0.03, 0.0, 0.0, 150)
+"""Requests that were given up arrive all the same, after those that took their place."""
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_what_arrives_after_it_was_given_up_is_no_double(seed: int) -> None:
+    world = history(
+        seed,
+        SLOW,
+        batch_size=120,
+        linger_ms=3,
+        request_timeout_ms=200,
+        delivery_timeout_ms=450,
+        retry_backoff_ms=10,
+        reconnect_backoff_ms=5,
+    )
+    world.check(all_acknowledged=False)
+
+
 @pytest.mark.parametrize("seed", range(20))
 def test_batches_that_are_too_large_are_split_in_order(seed: int) -> None:
     world = World(
