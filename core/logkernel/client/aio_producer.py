@@ -4,13 +4,15 @@
         delivery = await producer.send("orders", b"value")     # once it lies in a batch
         print(await delivery)                                  # once it is acknowledged
 
-For one event loop, the one that it was made on; over an embedded kernel callbacks come by that loop as well.
+For one event loop, the one that it was made on; over an embedded kernel callbacks come from the thread that steps it.
+When the loop ends nobody can send any more: a producer that was not closed by then says what it still held.
 """
 
 from __future__ import annotations
 
 import contextlib
 import time
+import warnings
 from collections.abc import AsyncIterator, Callable, Generator
 from typing import Any
 
@@ -82,6 +84,11 @@ class AsyncProducer(ProducerBase):
     @property
     def closed(self) -> bool:
         return self._closed
+
+    def __del__(self) -> None:
+        if not getattr(self, "_closed", True) and self._accumulator.incomplete:
+            held = sum(batch.builder.count for batch in self._accumulator.incomplete)
+            warnings.warn(f"a producer was not closed; {held} records were not sent", ResourceWarning, stacklevel=2)
 
     async def __aenter__(self) -> AsyncProducer:
         return self

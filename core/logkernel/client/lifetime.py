@@ -21,7 +21,8 @@ def register(driver: Any) -> None:
     if not _hooked:
         _hooked = True
         atexit.register(_at_exit)
-        os.register_at_fork(after_in_child=_in_child)
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=_in_child)
     _live[id(driver)] = driver
 
 

@@ -7,12 +7,12 @@ Nothing is read before it is bounded: a record's fields by the record's end, the
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytearray cimport PyByteArray_FromStringAndSize
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_Check, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
+from cpython.mem cimport PyMem_Free, PyMem_Realloc
 from cpython.object cimport PyObject, PyTypeObject
 from cpython.ref cimport Py_INCREF
 from cpython.tuple cimport PyTuple_New, PyTuple_SET_ITEM
 from cpython.unicode cimport PyUnicode_DecodeUTF8
 from libc.stdint cimport INT64_MAX, INT64_MIN, int32_t, int64_t, uint8_t, uint32_t, uint64_t
-from libc.stdlib cimport free, realloc
 from libc.string cimport memcpy, memset
 
 from logkernel.record import pure as _pure
@@ -442,17 +442,21 @@ cdef class Out:
     cdef uint8_t *data
     cdef Py_ssize_t used
     cdef Py_ssize_t room
+    cdef Py_ssize_t most    # where this is known, no more is taken in advance; 0 is not known
 
     def __dealloc__(self):
-        free(self.data)
+        PyMem_Free(self.data)
 
     cdef int reserve(self, Py_ssize_t more) except -1:
         cdef Py_ssize_t room = self.used + more
         cdef uint8_t *data
         if room <= self.room:
             return 0
-        room = max(room, 2 * self.room, 4096)
-        data = <uint8_t *> realloc(self.data, room)
+        if self.most:
+            room = max(room, min(max(2 * self.room, 4096), self.most))
+        else:
+            room = max(room, 2 * self.room, 4096)
+        data = <uint8_t *> PyMem_Realloc(self.data, room)
         if data == NULL:
             raise MemoryError
         self.data = data
@@ -553,6 +557,7 @@ cdef class BatchBuilder:
 
     def __init__(self, Py_ssize_t limit, Py_ssize_t head):
         self.out = Out()
+        self.out.most = limit
         self.head = head
         self.limit = limit
         self.count = 0
