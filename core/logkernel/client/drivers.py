@@ -69,8 +69,7 @@ class Driver:
                 deadline_ms = self.sender.step(wall_ms(), mono_ms())
                 actions, network.actions = network.actions, []
                 finished, wakes = self._take_finished()
-                idle = not actions and not finished
-                if idle and not self._events:
+                if not actions:
                     self.about_to_wait(deadline_ms)
             for action in actions:
                 self.perform(action)
@@ -79,7 +78,7 @@ class Driver:
             for wake in wakes:
                 wake()
             self._report()
-            if idle and not self._events:
+            if not actions and not self._events:
                 return deadline_ms
 
     def _take_finished(self) -> tuple[list[Batch], list[Wake]]:
@@ -153,7 +152,7 @@ class Driver:
             raise LogkernelError("a callback must not wait for the producer that calls it")
 
     def about_to_wait(self, deadline_ms: int | None) -> None:
-        """There is nothing more to do; the lock is held."""
+        """There is nothing more to do than to tell; the lock is held. From now on `wake` must be heard."""
 
     def perform(self, action: Action) -> None:
         raise NotImplementedError

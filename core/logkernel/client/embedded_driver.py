@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import signal
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -20,12 +21,12 @@ from logkernel.client.sender import Sender
 from logkernel.contracts import BrokerDoor, RequestContext
 from logkernel.errors import LogkernelError
 
+SIGINT = int(signal.SIGINT)
 CAPABILITIES = frozenset({"topic_ids", "zstd", "transactions_v2", "group_not_found", "transaction_abortable"})
 
 
-_handler = getattr(signal.getsignal, "__wrapped__", signal.getsignal)
-_set_handler = getattr(signal.signal, "__wrapped__", signal.signal)
-"""Without the enums that the module wraps around them, which cost more than the work."""
+_raw: Any = sys.modules.get("_signal", signal)
+"""`signal` without the enums that it wraps around everything, which cost more than the work."""
 
 
 class Host(Protocol):
@@ -51,16 +52,16 @@ def held_interrupts() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    usual = _handler(signal.SIGINT)
+    usual = _raw.getsignal(SIGINT)
     if not callable(usual):
         yield
         return
     came: list[Any] = []
-    _set_handler(signal.SIGINT, lambda number, frame: came.append((number, frame)))
+    _raw.signal(SIGINT, lambda number, frame: came.append((number, frame)))
     try:
         yield
     finally:
-        _set_handler(signal.SIGINT, usual)
+        _raw.signal(SIGINT, usual)
         if came:
             usual(*came[0])
 
@@ -77,6 +78,8 @@ class EmbeddedDriver(Driver):
             client_id=settings["client.id"] or "embedded", software_name="logkernel", capabilities=CAPABILITIES
         )
         self._turning = False
+        self._more = False
+        """A callback of the turn under way gave it more to do."""
         self._turner = 0
         """The thread whose turn it is."""
         self._timer: Any = None
@@ -88,7 +91,9 @@ class EmbeddedDriver(Driver):
     # ------------------------------------------------------------ turns
 
     def wake(self) -> None:
-        if not self.closed and not self._turning:
+        if self.in_callback():
+            self._more = True
+        elif not self.closed:
             self._host.run(self._turn)
 
     def _turn(self) -> None:
@@ -98,7 +103,10 @@ class EmbeddedDriver(Driver):
         self._turner = threading.get_ident()
         try:
             with held_interrupts():
-                self._next_ms = self.turn()
+                self._more = True
+                while self._more:
+                    self._more = False
+                    self._next_ms = self.turn()
         finally:
             self._turning = False
         if self._timer is not None:

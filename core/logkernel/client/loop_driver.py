@@ -34,7 +34,6 @@ class LoopDriver(Driver):
         self._connects: dict[int, asyncio.Task[None]] = {}
         self._soon: asyncio.Handle | None = None
         self._timer: asyncio.TimerHandle | None = None
-        self._turning = False
 
     def by_name(self, name: str, seed: int) -> Any:
         return self._kernel.partitioner(name, self.settings, seed)
@@ -45,7 +44,7 @@ class LoopDriver(Driver):
     # ------------------------------------------------------------ turns
 
     def wake(self) -> None:
-        if self._soon is None and not self._turning and not self.closed:
+        if self._soon is None and not self.closed:
             self._soon = self._loop.call_soon(self._turn)
 
     def _turn(self) -> None:
@@ -55,11 +54,7 @@ class LoopDriver(Driver):
             self._timer = None
         if self.closed:
             return
-        self._turning = True
-        try:
-            next_ms = self.turn()
-        finally:
-            self._turning = False
+        next_ms = self.turn()
         if next_ms is not None:
             self._timer = self._loop.call_later(max(0, next_ms - mono_ms()) / 1000, self._turn)
 
