@@ -1,6 +1,6 @@
 """Writes docs/hooks.md from `logkernel.hookspecs` and `logkernel.contracts`; a test keeps the page fresh.
 
-    python docs/generate_hooks.py
+python docs/generate_hooks.py
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ from logkernel import contracts, hookspecs
 PAGE = Path(__file__).resolve().parent / "hooks.md"
 PROVIDES = {
     "logkernel_partitioner": "Partitioner",
+    "logkernel_interceptor": "Interceptor",
+    "logkernel_metrics_reporter": "MetricsReporter",
     "logkernel_codec": "Codec",
     "logkernel_election": "ElectionStrategy",
     "logkernel_cleanup": "CleanupPolicy",

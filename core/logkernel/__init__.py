@@ -3,7 +3,8 @@
 Embed it like SQLite, serve it like Kafka, query it like a table.
 
     open(path)          a log in this process, durable; without a path, in memory
-    aio.open(path)      the same for asyncio
+    connect(servers)    a log behind a running cluster, this one's or Apache Kafka's
+    aio                 the same two for asyncio
     hookspecs           every hook a plugin may implement
     contracts           the objects that plugins hand out
     errors              Kafka's error codes as exceptions
@@ -14,6 +15,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from logkernel.client.connect import RemoteLog as RemoteLog
+    from logkernel.client.connect import connect as connect
+    from logkernel.client.producer import Producer as Producer
     from logkernel.embed import EmbeddedLog as EmbeddedLog
     from logkernel.embed import open as open
     from logkernel.hookspecs import hookimpl as hookimpl
@@ -24,12 +28,15 @@ __version__ = "0.1.0"
 
 _LAZY = {
     "open": "logkernel.embed",
+    "connect": "logkernel.client.connect",
+    "RemoteLog": "logkernel.client.connect",
+    "Producer": "logkernel.client.producer",
     "EmbeddedLog": "logkernel.embed",
     "Record": "logkernel.vocabulary",
     "TopicPartition": "logkernel.vocabulary",
     "hookimpl": "logkernel.hookspecs",
 }
-__all__ = ["EmbeddedLog", "Record", "TopicPartition", "hookimpl", "open"]
+__all__ = ["EmbeddedLog", "Producer", "Record", "RemoteLog", "TopicPartition", "connect", "hookimpl", "open"]
 
 
 def __getattr__(name: str) -> Any:

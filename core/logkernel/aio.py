@@ -1,4 +1,4 @@
-"""The asyncio twin of the embedded log.
+"""The asyncio twins of the embedded log and of a connection to a cluster.
 
     async with await aio.open("data") as log:
         await log.append("orders", b"value")
@@ -12,12 +12,16 @@ behalf in the log's own thread, as for the synchronous twin.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from logkernel import embed
-from logkernel.vocabulary import Record
+from logkernel.vocabulary import Record, RecordMetadata
+
+if TYPE_CHECKING:
+    from logkernel.client.aio_producer import AsyncProducer
+    from logkernel.client.connect import RemoteLog
 
 T = TypeVar("T")
 
@@ -28,6 +32,7 @@ class AsyncLog:
     def __init__(self, log: embed.EmbeddedLog) -> None:
         self._log = log
         self._turn = asyncio.Lock()
+        self._producers: list[AsyncProducer] = []
 
     async def __aenter__(self) -> AsyncLog:
         return self
@@ -40,7 +45,24 @@ class AsyncLog:
             return await asyncio.to_thread(work, *args, **kwargs)
 
     async def close(self) -> None:
+        producers, self._producers = self._producers, []
+        for producer in producers:
+            await producer.close()
         await self._call(self._log.close)
+
+    def producer(self, **settings: Any) -> AsyncProducer:
+        """A producer into this log; the kernel is stepped in a worker thread. Raises `ConfigError`."""
+        from logkernel.client.aio_producer import AsyncProducer
+        from logkernel.client.loop_driver import AsyncEmbeddedDriver
+        from logkernel.client.producer_base import make_sender
+        from logkernel.client.settings import load
+
+        values = load("producer", settings)
+        kernel, host = self._log.kernel, self._log.host
+        sender = make_sender(values, [("embedded", 0)], kernel)
+        made = AsyncProducer(AsyncEmbeddedDriver(sender, values, host, self._call), kernel, values)
+        self._producers = [known for known in self._producers if not known.closed] + [made]
+        return made
 
     async def listen(self, address: str = "127.0.0.1:0") -> str:
         return await self._call(self._log.listen, address)
@@ -60,12 +82,12 @@ class AsyncLog:
     async def end_offset(self, topic: str, partition: int = 0) -> int:
         return await self._call(self._log.end_offset, topic, partition)
 
-    async def append(self, topic: str, value: bytes | None, **details: Any) -> embed.RecordMetadata:
+    async def append(self, topic: str, value: bytes | None, **details: Any) -> RecordMetadata:
         return await self._call(self._log.append, topic, value, **details)
 
     async def append_many(
         self, topic: str, records: Iterable[Record], *, partition: int | None = None
-    ) -> list[embed.RecordMetadata]:
+    ) -> list[RecordMetadata]:
         return await self._call(self._log.append_many, topic, records, partition=partition)
 
     async def read(
@@ -92,3 +114,61 @@ class AsyncLog:
 async def open(path: str | Path | None = None, **settings: Any) -> AsyncLog:
     """As `logkernel.open`, awaited."""
     return AsyncLog(await asyncio.to_thread(embed.open, path, **settings))
+
+
+class AsyncRemoteLog:
+    """A cluster that is reached over a transport; the twin of `RemoteLog`."""
+
+    def __init__(self, remote: RemoteLog, servers: str, settings: Mapping[str, Any]) -> None:
+        self._remote = remote
+        self._common = {"bootstrap_servers": servers, **settings}
+        self._turn = asyncio.Lock()
+        self._producers: list[AsyncProducer] = []
+
+    async def __aenter__(self) -> AsyncRemoteLog:
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Close every producer made here, and the connection."""
+        producers, self._producers = self._producers, []
+        for producer in producers:
+            await producer.close()
+        await self._call(self._remote.close)
+
+    async def _call(self, work: Callable[..., T], *args: Any, **kwargs: Any) -> T:
+        async with self._turn:
+            return await asyncio.to_thread(work, *args, **kwargs)
+
+    def producer(self, **settings: Any) -> AsyncProducer:
+        """A producer on the running loop; keywords are Kafka's settings with `_` for `.`. Raises `ConfigError`."""
+        from logkernel.client.aio_producer import AsyncProducer
+        from logkernel.client.connect import bootstrap_places
+        from logkernel.client.loop_driver import LoopDriver
+        from logkernel.client.producer_base import make_sender
+        from logkernel.client.settings import load
+
+        values = load("producer", {**self._common, **settings})
+        kernel = self._remote.kernel
+        sender = make_sender(values, bootstrap_places(values), kernel)
+        made = AsyncProducer(LoopDriver(sender, values, kernel, "tcp"), kernel, values)
+        self._producers = [known for known in self._producers if not known.closed] + [made]
+        return made
+
+    async def create_topic(self, name: str, partitions: int = -1, **settings: Any) -> None:
+        await self._call(self._remote.create_topic, name, partitions, **settings)
+
+    async def delete_topic(self, name: str) -> None:
+        await self._call(self._remote.delete_topic, name)
+
+    async def topics(self) -> dict[str, int]:
+        return await self._call(self._remote.topics)
+
+
+def connect(servers: str = "127.0.0.1:9092", **settings: Any) -> AsyncRemoteLog:
+    """As `logkernel.connect`; nothing is connected before it is needed."""
+    from logkernel.client.connect import RemoteLog
+
+    return AsyncRemoteLog(RemoteLog(servers, settings), servers, settings)

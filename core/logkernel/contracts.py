@@ -40,6 +40,31 @@ class Partitioner(Protocol):
         ...
 
 
+# ---------------------------------------------------------------- clients
+
+
+class Interceptor(Protocol):
+    """Sees a producer's records on their way. It may raise: that is logged, and the record goes on."""
+
+    def on_send(self, record: Any) -> Any:
+        """A `ProducerRecord` before keys and values are serialized; the one that is returned is sent."""
+        ...
+
+    def on_acknowledgement(self, metadata: Any, error: Exception | None) -> None:
+        """`RecordMetadata` or an error, before the callbacks of `send`; in whatever thread steps the producer."""
+        ...
+
+    def close(self) -> None: ...
+
+
+class MetricsReporter(Protocol):
+    """Is told a client's metrics at the end of each sample window, and once more at its close."""
+
+    def report(self, metrics: Mapping[str, Any]) -> None: ...
+
+    def close(self) -> None: ...
+
+
 # ---------------------------------------------------------------- codec
 
 
@@ -539,5 +564,9 @@ class Transport(Protocol):
     async def listen(self, name: str, host: str, port: int, door: BrokerDoor, settings: Any) -> Listener: ...
 
     def connect(self, host: str, port: int, settings: Mapping[str, Any]) -> Any:
-        """A blocking channel: `call(request) -> response`, `send(request) -> Future`, `close()`."""
+        """A blocking channel: `call(request) -> response`, `send(request, withheld=frozenset()) -> Future`, `close()`.
+
+        `features` are the peer's finalized feature levels; `withheld` names capabilities that a request must
+        not make use of.
+        """
         ...

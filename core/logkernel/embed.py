@@ -16,33 +16,34 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from logkernel.contracts import Partitioner, RequestContext
 from logkernel.errors import ConfigError, LogkernelError, error_for
 from logkernel.partition.effects import Outcome
-from logkernel.vocabulary import READ_COMMITTED, READ_UNCOMMITTED, CleanupResult, Record, TopicPartition
+from logkernel.vocabulary import (
+    READ_COMMITTED,
+    READ_UNCOMMITTED,
+    CleanupResult,
+    Record,
+    RecordMetadata,
+    TopicPartition,
+)
 
 if TYPE_CHECKING:
     import asyncio
 
     from logkernel.broker.broker import Broker
     from logkernel.broker.serve import Server
+    from logkernel.client.embedded_driver import Host
+    from logkernel.client.producer import Producer
+    from logkernel.kernel import Kernel
 
 T = TypeVar("T")
 Headers = Mapping[str, bytes | None] | Sequence[tuple[str, bytes | None]]
 NEVER_MS = 2**62
 ISOLATION = {"read_uncommitted": READ_UNCOMMITTED, "read_committed": READ_COMMITTED}
 WAIT_S = 0.05
-
-
-class RecordMetadata(NamedTuple):
-    """Where a record was written."""
-
-    topic: str
-    partition: int
-    offset: int
-    timestamp_ms: int
 
 
 class _Ticket:
@@ -68,6 +69,7 @@ class EmbeddedLog:
         self._mutex = threading.RLock()
         self._partitioners: dict[str, Partitioner] = {}
         self._listening: _Listening | None = None
+        self._producers: list[Producer] = []
         self._closed = False
         broker.start()
 
@@ -83,6 +85,9 @@ class EmbeddedLog:
         """Stop listening, flush, close; may be called twice."""
         if self._closed:
             return
+        producers, self._producers = self._producers, []
+        for producer in producers:
+            producer.close()
         if self._listening is not None:
             self._listening.stop()
             self._listening = None
@@ -110,6 +115,35 @@ class EmbeddedLog:
             if self._closed:
                 raise LogkernelError("this log is closed; open it again")
             return work()
+
+    # ------------------------------------------------------------ clients
+
+    @property
+    def kernel(self) -> Kernel:
+        """The plugins of this log."""
+        return self._broker.kernel
+
+    @property
+    def host(self) -> Host:
+        """The kernel as a client in this process steps it."""
+        return _Host(self, self._broker)
+
+    def producer(self, **settings: Any) -> Producer:
+        """A producer into this log, without a socket or thread: whoever sends or waits steps the kernel.
+
+        Keywords are Kafka's producer settings with `_` for `.`. Raises `ConfigError`.
+        """
+        from logkernel.client.embedded_driver import EmbeddedDriver
+        from logkernel.client.producer import Producer
+        from logkernel.client.producer_base import make_sender
+        from logkernel.client.settings import load
+
+        values = load("producer", settings)
+        kernel = self._broker.kernel
+        driver = EmbeddedDriver(make_sender(values, [("embedded", 0)], kernel), values, self.host)
+        made = Producer(driver, kernel, values)
+        self._producers = [known for known in self._producers if not known.closed] + [made]
+        return made
 
     # ------------------------------------------------------------ topics
 
@@ -295,6 +329,24 @@ class EmbeddedLog:
         if not future.done():
             raise LogkernelError(f"{type(request).__name__} waits for an event; use a served broker for it")
         return future.result()
+
+
+class _Host:
+    """The kernel as a client in the process sees it (`client.embedded_driver.Host`)."""
+
+    def __init__(self, log: EmbeddedLog, broker: Broker) -> None:
+        self._log = log
+        self._broker = broker
+        self.door = broker
+
+    def run(self, work: Callable[[], T]) -> T:
+        return self._log._run(work)
+
+    def at(self, mono_ms: int, work: Callable[[], None]) -> Any:
+        return self._broker.timers.at(mono_ms, work)
+
+    def partitioner(self, name: str, seed: int) -> Partitioner:
+        return self._broker.kernel.partitioner(name, {}, seed)
 
 
 class _Listening:

@@ -25,6 +25,8 @@ from logkernel.contracts import (
     Codec,
     Coordination,
     ElectionStrategy,
+    Interceptor,
+    MetricsReporter,
     Partitioner,
     RecordDecoder,
     Service,
@@ -44,6 +46,16 @@ hookimpl = pluggy.HookimplMarker("logkernel")
 @hookspec(firstresult=True)
 def logkernel_partitioner(name: str, settings: Mapping[str, Any], seed: int) -> Partitioner | None:
     """The partitioner called `name`, a new object for each topic; `seed` is its only randomness."""
+
+
+@hookspec(firstresult=True)
+def logkernel_interceptor(name: str, settings: Mapping[str, Any]) -> Interceptor | None:
+    """The interceptor called `name`, a new object for each client; `settings` are the client's."""
+
+
+@hookspec(firstresult=True)
+def logkernel_metrics_reporter(name: str, settings: Mapping[str, Any]) -> MetricsReporter | None:
+    """The reporter of a client's metrics called `name`, a new object for each client."""
 
 
 @hookspec(firstresult=True)

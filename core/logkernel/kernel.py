@@ -22,6 +22,8 @@ from logkernel.contracts import (
     Codec,
     Coordination,
     ElectionStrategy,
+    Interceptor,
+    MetricsReporter,
     Partitioner,
     RecordDecoder,
     Service,
@@ -104,6 +106,18 @@ class Kernel:
     def partitioner(self, name: str, settings: Mapping[str, Any], seed: int) -> Partitioner:
         found: Partitioner = self._need(
             "partitioner", name, self.hook.logkernel_partitioner(name=name, settings=settings, seed=seed)
+        )
+        return found
+
+    def interceptor(self, name: str, settings: Mapping[str, Any]) -> Interceptor:
+        found: Interceptor = self._need(
+            "interceptor", name, self.hook.logkernel_interceptor(name=name, settings=settings)
+        )
+        return found
+
+    def metrics_reporter(self, name: str, settings: Mapping[str, Any]) -> MetricsReporter:
+        found: MetricsReporter = self._need(
+            "metrics reporter", name, self.hook.logkernel_metrics_reporter(name=name, settings=settings)
         )
         return found
 

@@ -34,6 +34,15 @@ class TopicPartition(NamedTuple):
         return f"{self.topic}-{self.partition}"
 
 
+class RecordMetadata(NamedTuple):
+    """Where a record was written. `offset` is -1 where the broker did not say (acks=0, a duplicate)."""
+
+    topic: str
+    partition: int
+    offset: int
+    timestamp_ms: int
+
+
 class LogPosition(NamedTuple):
     """An offset with the place of its batch on disk: `segment` is the segment's base offset."""
 

@@ -294,3 +294,42 @@ def test_the_environment_asks_for_python(monkeypatch: pytest.MonkeyPatch) -> Non
     finally:
         monkeypatch.undo()
         importlib.reload(codec)
+
+
+@given(made=records)
+@settings(deadline=None)
+def test_a_builder_writes_what_encode_records_writes(loops: Any, made: list[Record]) -> None:
+    builder = loops.BatchBuilder(1 << 20, 61)
+    for index, record in enumerate(made):
+        assert builder.append(record.timestamp_ms, record.key, record.value, record.headers) == index
+    expected, largest, _ = loops.encode_records(made, 0, made[0].timestamp_ms, False)
+    assert (builder.count, builder.max_timestamp_ms, builder.base_timestamp_ms) == (
+        len(made),
+        largest,
+        made[0].timestamp_ms,
+    )
+    size = builder.size
+    found = builder.finish()
+    assert isinstance(found, bytearray)
+    assert found == bytes(61) + expected
+    assert len(found) == size
+
+
+def test_a_builder_keeps_its_limit_but_for_the_first(loops: Any) -> None:
+    builder = loops.BatchBuilder(100, 61)
+    assert builder.append(5, None, bytes(200), ()) == 0
+    before = builder.size
+    assert builder.append(5, None, b"", ()) == -1
+    assert (builder.size, builder.count) == (before, 1)
+    exact = loops.BatchBuilder(61 + 2 * 8, 61)
+    assert [exact.append(0, None, b"v", ()) for _ in range(3)] == [0, 1, -1]
+    with pytest.raises(TypeError):
+        exact.append(0, "text", b"", ())
+
+
+def test_a_builder_refuses_times_too_far_apart(loops: Any) -> None:
+    builder = loops.BatchBuilder(1000, 61)
+    builder.append(-(2**62), None, b"", ())
+    with pytest.raises(InvalidRecord):
+        builder.append(2**63 - 1, None, b"", ())
+    assert builder.count == 1

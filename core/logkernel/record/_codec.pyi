@@ -1,7 +1,7 @@
 from collections.abc import Sequence
 
 from logkernel.contracts import Buffer
-from logkernel.record.pure import Columns
+from logkernel.record.pure import Columns, Headers
 from logkernel.vocabulary import Record
 
 def walk(buf: Buffer, start: int, end: int, count: int, base_timestamp_ms: int) -> tuple[int, int, int]: ...
@@ -26,6 +26,15 @@ def columns(
 def encode_records(
     records: Sequence[Record], base_offset: int, base_timestamp_ms: int, preserve_offsets: bool
 ) -> tuple[bytes, int, int]: ...
+class BatchBuilder:
+    count: int
+    size: int
+    base_timestamp_ms: int
+    max_timestamp_ms: int
+    def __init__(self, limit: int, head: int) -> None: ...
+    def append(self, timestamp: int, key: bytes | None, value: bytes | None, headers: Headers) -> int: ...
+    def finish(self) -> bytearray: ...
+
 def murmur2(data: bytes) -> int: ...
 def survey_records(
     buf: Buffer,

@@ -6,8 +6,9 @@ Nothing is read before it is bounded: a record's fields by the record's end, the
 """
 
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
-from cpython.bytearray cimport PyByteArray_AS_STRING
+from cpython.bytearray cimport PyByteArray_AS_STRING, PyByteArray_FromStringAndSize
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_Check, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
+from cpython.mem cimport PyMem_Free, PyMem_Realloc
 from cpython.object cimport PyObject, PyTypeObject
 from cpython.ref cimport Py_INCREF
 from cpython.tuple cimport PyTuple_New, PyTuple_SET_ITEM
@@ -447,17 +448,21 @@ cdef class Out:
     cdef uint8_t *data
     cdef Py_ssize_t used
     cdef Py_ssize_t room
+    cdef Py_ssize_t most    # where this is known, no more is taken in advance; 0 is not known
 
     def __dealloc__(self):
-        free(self.data)
+        PyMem_Free(self.data)
 
     cdef int reserve(self, Py_ssize_t more) except -1:
         cdef Py_ssize_t room = self.used + more
         cdef uint8_t *data
         if room <= self.room:
             return 0
-        room = max(room, 2 * self.room, 4096)
-        data = <uint8_t *> realloc(self.data, room)
+        if self.most:
+            room = max(room, min(max(2 * self.room, 4096), self.most))
+        else:
+            room = max(room, 2 * self.room, 4096)
+        data = <uint8_t *> PyMem_Realloc(self.data, room)
         if data == NULL:
             raise MemoryError
         self.data = data
@@ -547,6 +552,69 @@ def encode_records(records, int64_t base_offset, int64_t base_timestamp_ms, bint
         out.used = p + PyBytes_GET_SIZE(headers) - out.data
         index += 1
     return PyBytes_FromStringAndSize(<const char *> out.data, out.used), largest, delta
+
+
+cdef class BatchBuilder:
+    # See `pure.BatchBuilder`.
+    cdef Out out
+    cdef Py_ssize_t head, limit
+    cdef readonly Py_ssize_t count
+    cdef readonly int64_t base_timestamp_ms, max_timestamp_ms
+
+    def __init__(self, Py_ssize_t limit, Py_ssize_t head):
+        self.out = Out()
+        self.out.most = limit
+        self.head = head
+        self.limit = limit
+        self.count = 0
+        self.base_timestamp_ms = self.max_timestamp_ms = -1
+        self.out.reserve(head)
+        memset(self.out.data, 0, head)
+        self.out.used = head
+
+    @property
+    def size(self):
+        return self.out.used
+
+    def append(self, int64_t timestamp, key, value, headers):
+        cdef Out out = self.out
+        cdef int64_t elapsed = 0
+        cdef Py_ssize_t body, whole, index = self.count
+        cdef bytes key_bytes = as_bytes(key), value_bytes = as_bytes(value), header_bytes = b"\0"
+        cdef uint8_t *p
+        if index:
+            elapsed = <int64_t> (<uint64_t> timestamp - <uint64_t> self.base_timestamp_ms)
+            if ((timestamp ^ self.base_timestamp_ms) & (timestamp ^ elapsed)) < 0:
+                raise fault(index, BAD_TIMESTAMP)
+        if headers:
+            header_bytes = encode_headers(headers)
+        body = 1 + varint_size(zigzag(elapsed)) + varint_size(zigzag(index))
+        body += blob_size(key_bytes) + blob_size(value_bytes) + PyBytes_GET_SIZE(header_bytes)
+        whole = body + varint_size(zigzag(body))
+        if index and out.used + whole > self.limit:
+            return -1
+        if body > 0x7FFFFFFF - 128 - out.used:
+            raise fault(index, TOO_LARGE)
+        out.reserve(whole)
+        p = put_varint(out.data + out.used, zigzag(body))
+        p[0] = 0
+        p = put_varint(p + 1, zigzag(elapsed))
+        p = put_varint(p, zigzag(index))
+        p = put_blob(p, key_bytes)
+        p = put_blob(p, value_bytes)
+        memcpy(p, PyBytes_AS_STRING(header_bytes), PyBytes_GET_SIZE(header_bytes))
+        out.used += whole
+        if index == 0:
+            self.base_timestamp_ms = timestamp
+        if timestamp > self.max_timestamp_ms:
+            self.max_timestamp_ms = timestamp
+        self.count = index + 1
+        return index
+
+    def finish(self):
+        cdef Out out = self.out
+        self.out = Out()
+        return PyByteArray_FromStringAndSize(<const char *> out.data, out.used)
 
 
 # ---------------------------------------------------------------- hash

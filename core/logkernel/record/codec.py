@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "COMPILED",
+    "BatchBuilder",
     "Columns",
     "OffsetMap",
     "columns",
@@ -35,6 +36,7 @@ decode_records = pure.decode_records
 encode_records = pure.encode_records
 columns = pure.columns
 murmur2 = pure.murmur2
+BatchBuilder = pure.BatchBuilder
 
 
 def _load() -> ModuleType | None:
@@ -59,6 +61,7 @@ if _compiled is not None:
     OffsetMap = _compiled.OffsetMap  # type: ignore[misc]
     copy_records = _compiled.copy_records
     survey_records = _compiled.survey_records
+    BatchBuilder = _compiled.BatchBuilder  # type: ignore[misc]
 else:
     from logkernel.record.pure_compaction import OffsetMap, copy_records, survey_records
 

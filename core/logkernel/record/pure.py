@@ -365,6 +365,58 @@ def encode_records(
     return b"".join(parts), largest, delta
 
 
+class BatchBuilder:
+    """Records of one batch, encoded as they come, behind `head` zero bytes for the batch's header.
+
+    No more than `limit` bytes in all, save that the first record always fits.
+    """
+
+    __slots__ = ("_head", "_limit", "_parts", "base_timestamp_ms", "count", "max_timestamp_ms", "size")
+
+    def __init__(self, limit: int, head: int) -> None:
+        self._head = head
+        self._limit = limit
+        self._parts: list[bytes] = []
+        self.size = head
+        self.count = 0
+        self.base_timestamp_ms = self.max_timestamp_ms = NO_TIMESTAMP
+
+    def append(self, timestamp: int, key: bytes | None, value: bytes | None, headers: Headers) -> int:
+        """The record's place in the batch; -1, and nothing is changed, where it does not fit."""
+        index = self.count
+        elapsed = timestamp - self.base_timestamp_ms if index else 0
+        if not MIN_LONG <= elapsed <= MAX_LONG:
+            raise fault(index, BAD_TIMESTAMP)
+        body = b"".join(
+            (
+                b"\0",
+                varint_bytes(elapsed),
+                varint_bytes(index),
+                _blob_bytes(key),
+                _blob_bytes(value),
+                encode_headers(headers) if headers else b"\0",
+            )
+        )
+        length = varint_bytes(len(body))
+        whole = len(length) + len(body)
+        if index and self.size + whole > self._limit:
+            return -1
+        if self.size + len(body) > 2**31 - 1 - 128:
+            raise fault(index, TOO_LARGE)
+        self._parts += (length, body)
+        self.size += whole
+        if not index:
+            self.base_timestamp_ms = timestamp
+        self.max_timestamp_ms = max(self.max_timestamp_ms, timestamp)
+        self.count = index + 1
+        return index
+
+    def finish(self) -> bytearray:
+        """The head's zeros and the record section; the builder is of no more use."""
+        parts, self._parts = self._parts, []
+        return bytearray(self._head) + b"".join(parts)
+
+
 def murmur2(data: bytes) -> int:
     """Murmur2 of `data` with the seed that Kafka's clients use, as an unsigned 32-bit number."""
     size = len(data)

@@ -12,7 +12,7 @@ What a version changes beyond its fields crosses as a name in `RequestContext.ca
 |---|---|---|
 | `topic_ids` | Produce, Fetch, OffsetCommit, OffsetFetch, DeleteTopics, Metadata | may name topics by id (the first four: by id alone) and knows UNKNOWN_TOPIC_ID |
 | `zstd` | Produce, Fetch | knows zstd; without it UNSUPPORTED_COMPRESSION_TYPE is the answer |
-| `transactions_v2` | Produce, AddPartitionsToTxn, EndTxn | adds partitions to its transaction by producing to them, and goes on with a new epoch after each end |
+| `transactions_v2` | Produce, AddPartitionsToTxn, EndTxn, TxnOffsetCommit | adds partitions and groups to its transaction by writing to them, and goes on with a new epoch after each end |
 | `max_timestamp`, `earliest_local`, `latest_tiered`, `earliest_pending_upload` | ListOffsets | knows the special timestamp -3, -4, -5, -6 |
 | `member_id_required` | JoinGroup | can be told its member id first, with MEMBER_ID_REQUIRED |
 | `static_members` | JoinGroup, SyncGroup, Heartbeat, LeaveGroup, OffsetCommit | may have a `group_instance_id` and knows FENCED_INSTANCE_ID |

@@ -52,8 +52,17 @@ class MemoryChannel:
         self._timeout_ms = int(settings.get("request.timeout.ms", _DEFAULT_TIMEOUT_MS))
         self._closed = False
 
-    def send(self, request: Any) -> Future[Any]:
-        """Hand the request in now; the future has the response. Raises NetworkException once either side closed."""
+    @property
+    def features(self) -> dict[str, int]:
+        """Finalized feature → level."""
+        door = self._listener.door
+        return {} if door is None else {name: row[2] for name, row in door.features().items()}
+
+    def send(self, request: Any, withheld: frozenset[str] = frozenset()) -> Future[Any]:
+        """Hand the request in now; the future has the response. Raises NetworkException once either side closed.
+
+        No capability is claimed, so there is none to withhold.
+        """
         door = self._listener.door
         if self._closed or door is None:
             address = f"{self._listener.host}:{self._listener.port}"

@@ -12,7 +12,7 @@ import asyncio
 import selectors
 import socket
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final, cast
 
 from logkernel.errors import NetworkException, RequestTimedOut
@@ -32,6 +32,15 @@ def _client_id(settings: Mapping[str, Any]) -> str:
 
 def _seconds(settings: Mapping[str, Any], name: str, default_ms: int) -> float:
     return float(settings.get(name, default_ms)) / 1000
+
+
+def _tune(peer: socket.socket, settings: Mapping[str, Any]) -> None:
+    """No delay of small requests; buffers as asked for, -1 the system's own."""
+    peer.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    for name, option in (("send.buffer.bytes", socket.SO_SNDBUF), ("receive.buffer.bytes", socket.SO_RCVBUF)):
+        size = int(settings.get(name, -1))
+        if size >= 0:
+            peer.setsockopt(socket.SOL_SOCKET, option, size)
 
 
 class Reply:
@@ -77,7 +86,7 @@ class TcpChannel:
             self._socket = socket.create_connection((host, port), timeout=setup_s)
         except OSError as error:
             raise NetworkException(f"cannot connect to {self.address}: {error}") from error
-        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        _tune(self._socket, settings)
         self._socket.setblocking(False)
         self._selector = selectors.DefaultSelector()
         self._selector.register(self._socket, selectors.EVENT_READ)
@@ -101,14 +110,38 @@ class TcpChannel:
         """The socket's descriptor, to wait on several channels at once; -1 when closed."""
         return self._socket.fileno()
 
+    @property
+    def features(self) -> dict[str, int]:
+        """Finalized feature → level, as the broker told it."""
+        return self.machine.features
+
+    @property
+    def wants_write(self) -> bool:
+        """Whether bytes wait for room in the socket: `poll` when it is writable."""
+        return self._closed is None and bool(self.machine.output)
+
+    @property
+    def failure(self) -> Exception | None:
+        """Why the channel is closed; None while it is open."""
+        return self._closed
+
+    def disown(self) -> None:
+        """After a fork, in the child: close the descriptors, and leave the connection to the parent."""
+        self._closed = self._closed or NetworkException(f"connection to {self.address}: it is the parent's")
+        self._selector.close()
+        self._socket.close()
+
     def call(self, request: Any, timeout_s: float | None = None) -> Any:
         """Send and wait for the response."""
         return self.send(request).result(timeout_s)
 
-    def send(self, request: Any) -> Reply:
-        """Send without waiting for the response; as many as wanted may be under way."""
+    def send(self, request: Any, withheld: frozenset[str] = frozenset()) -> Reply:
+        """Send without waiting for the response; as many as wanted may be under way.
+
+        `withheld`: capabilities (see `requests`) that must not be used, though both sides know them.
+        """
         self._check_open()
-        ticket = self.machine.send(request)
+        ticket = self.machine.send(request, withheld)
         reply = Reply(self, ticket)
         if ticket is not None:
             self._replies[ticket] = reply
@@ -199,6 +232,8 @@ class AsyncTcpChannel(asyncio.BufferedProtocol):
         self._buffer = ReceiveBuffer(None)
         self._closed: Exception | None = None
         self._transport: asyncio.Transport | None = None
+        self.on_closed: Callable[[Exception], None] | None = None
+        """Told why, when the channel closes, be it idle or not."""
 
     @classmethod
     async def open(cls, host: str, port: int, settings: Mapping[str, Any]) -> AsyncTcpChannel:
@@ -210,6 +245,7 @@ class AsyncTcpChannel(asyncio.BufferedProtocol):
             async with asyncio.timeout(setup_s):
                 await channel._loop.create_connection(lambda: channel, host, port)
                 await channel._ready
+                _tune(cast(asyncio.Transport, channel._transport).get_extra_info("socket"), settings)
         except TimeoutError as error:
             channel.close()
             raise RequestTimedOut(f"{address} did not answer within {setup_s:g} s") from error
@@ -227,11 +263,19 @@ class AsyncTcpChannel(asyncio.BufferedProtocol):
         except TimeoutError as error:
             raise RequestTimedOut(f"{self.address} did not answer within {limit_s:g} s") from error
 
-    def send(self, request: Any) -> asyncio.Future[Any]:
-        """Send without waiting; the future gets the response. A cancelled one's response is dropped."""
+    @property
+    def features(self) -> dict[str, int]:
+        """Finalized feature → level, as the broker told it."""
+        return self.machine.features
+
+    def send(self, request: Any, withheld: frozenset[str] = frozenset()) -> asyncio.Future[Any]:
+        """Send without waiting; the future gets the response. A cancelled one's response is dropped.
+
+        `withheld`: as in `TcpChannel.send`.
+        """
         if self._closed is not None:
             raise self._closed
-        ticket = self.machine.send(request)
+        ticket = self.machine.send(request, withheld)
         reply: asyncio.Future[Any] = self._loop.create_future()
         if ticket is None:
             reply.set_result(None)
@@ -289,3 +333,5 @@ class AsyncTcpChannel(asyncio.BufferedProtocol):
                 reply.set_exception(self._closed)
                 reply.exception()  # marked as seen: nobody need await a request that was dropped
         self._replies.clear()
+        if self.on_closed is not None:
+            self.on_closed(self._closed)

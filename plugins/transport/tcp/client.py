@@ -56,23 +56,31 @@ class ClientConnection:
         """(correlation id, API, version) of the requests without a response."""
         self._ask_versions(registry.BY_KEY[registry.API_VERSIONS_KEY].max_version)
 
-    def send(self, request: Any) -> int | None:
+    def send(self, request: Any, withheld: frozenset[str] = frozenset()) -> int | None:
         """Put `request` into the output. Returns its ticket, or None where there will be no response (acks=0).
 
-        Raises `UnsupportedVersion` where no common version can carry it.
+        No version is used that has a capability of `withheld`. Raises `UnsupportedVersion` where no common
+        version can carry the request.
         """
         api = registry.load(registry.BY_REQUEST[type(request).__name__].key)
-        ticket = self._write(api, self.version_for(api, request), request)
+        ticket = self._write(api, self.version_for(api, request, withheld), request)
         if api.key == PRODUCE and request.acks == 0:
             self._waiting.pop()
             return None
         return ticket
 
-    def version_for(self, api: Api, request: Any) -> int:
+    @property
+    def features(self) -> dict[str, int]:
+        """Finalized feature → level, as the peer told it."""
+        return {row.name: row.max_version_level for row in self.peer.finalized_features}
+
+    def version_for(self, api: Api, request: Any, withheld: frozenset[str] = frozenset()) -> int:
         row = api.row
         low, high = self._versions.get(row.key, (0, -1))
         lowest = FIRST_SERVED_PRODUCE if row.key == PRODUCE else row.min_version
         chosen = min(high, row.max_version, api.ceiling(request))
+        if withheld:
+            chosen = min([chosen, *(first - 1 for name, first in api.capabilities if name in withheld)])
         if chosen < max(low, lowest):
             theirs = f"{low} to {high}" if high >= 0 else "no version"
             raise UnsupportedVersion(f"{row.name}: the broker serves {theirs}, this request needs {lowest} or later")

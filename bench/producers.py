@@ -1,0 +1,211 @@
+"""Measure client producers beside one another against one broker: records a CPU-second of the client's process.
+
+python bench/producers.py                           ours, kafka-python, aiokafka, confluent-kafka, embedded
+python bench/producers.py --runs 5 --records 500000 --partitions 6
+python bench/producers.py --kafka                   against Apache Kafka instead of our broker
+
+Every client: acks=all, idempotent, linger 5 ms, else its own defaults (batch.size: 16 KiB, confluent-kafka 1 MB), and
+in a row of its own confluent-kafka with batch.size=16384. `embedded` is client and broker in one process: its CPU is
+that of both, and stands beside the sum of client and broker of the others in the last column.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import process
+from apache_kafka import KafkaServer
+from clients import create_topic, payloads
+from ours import LogkernelServer
+
+WAIT_S = 120.0
+Work = Callable[[list[bytes], int], None]
+
+
+def ours(bootstrap: str, topic: str) -> Work:
+    import logkernel
+
+    producer = logkernel.connect(bootstrap).producer()
+    producer.send(topic, b"warm").result(WAIT_S)
+
+    def work(values: list[bytes], count: int) -> None:
+        for number in range(count):
+            producer.send(topic, values[number % len(values)])
+        producer.flush(WAIT_S)
+
+    return work
+
+
+def embedded(folder: str, topic: str) -> Work:
+    import logkernel
+
+    log = logkernel.open(folder)
+    log.create_topic(topic, partitions=1)
+    producer = log.producer()
+    producer.send(topic, b"warm").result(WAIT_S)
+
+    def work(values: list[bytes], count: int) -> None:
+        for number in range(count):
+            producer.send(topic, values[number % len(values)])
+        producer.flush(WAIT_S)
+
+    return work
+
+
+def kafka_python(bootstrap: str, topic: str) -> Work:
+    from kafka import KafkaProducer
+
+    producer = KafkaProducer(bootstrap_servers=bootstrap, acks="all", enable_idempotence=True, linger_ms=5)
+    producer.send(topic, b"warm").get(WAIT_S)
+
+    def work(values: list[bytes], count: int) -> None:
+        for number in range(count):
+            producer.send(topic, values[number % len(values)])
+        producer.flush(WAIT_S)
+
+    return work
+
+
+def aiokafka(bootstrap: str, topic: str) -> Work:
+    from aiokafka import AIOKafkaProducer
+
+    loop = asyncio.new_event_loop()
+
+    async def start() -> Any:
+        made = AIOKafkaProducer(bootstrap_servers=bootstrap, acks="all", enable_idempotence=True, linger_ms=5)
+        await made.start()
+        await made.send_and_wait(topic, b"warm")
+        return made
+
+    producer = loop.run_until_complete(start())
+
+    async def send(values: list[bytes], count: int) -> None:
+        for number in range(count):
+            await producer.send(topic, values[number % len(values)])
+        await producer.flush()
+
+    return lambda values, count: loop.run_until_complete(send(values, count))
+
+
+def confluent(bootstrap: str, topic: str, **more: Any) -> Work:
+    from confluent_kafka import Producer
+
+    failed: list[Any] = []
+    producer = Producer(
+        {
+            "bootstrap.servers": bootstrap,
+            "enable.idempotence": True,
+            "on_delivery": lambda error, _: error is not None and failed.append(error),
+            **more,
+        }
+    )
+    producer.produce(topic, b"warm")
+    producer.flush(WAIT_S)
+
+    def work(values: list[bytes], count: int) -> None:
+        for number in range(count):
+            while True:
+                try:
+                    producer.produce(topic, values[number % len(values)])
+                    break
+                except BufferError:
+                    producer.poll(0.05)
+            if number % 1000 == 0:
+                producer.poll(0)
+        if producer.flush(WAIT_S) or failed:
+            raise RuntimeError(f"not all was delivered: {failed[:1]}")
+
+    return work
+
+
+CLIENTS: dict[str, Callable[[str, str], Work]] = {
+    "ours": ours,
+    "kafka-python": kafka_python,
+    "aiokafka": aiokafka,
+    "confluent": confluent,
+    "confluent 16K": lambda bootstrap, topic: confluent(bootstrap, topic, **{"batch.size": 16384}),
+    "embedded": embedded,
+}
+SHARE = {"kafka-python": 10}
+"""Clients that get only a part of the records, so that a run does not take for ever."""
+
+
+def child(name: str, place: str, topic: str, size: int, count: int) -> None:
+    """Runs in a process of its own; prints CPU and wall seconds."""
+    values = payloads(size)
+    work = CLIENTS[name](place, topic)
+    begun, before = time.perf_counter(), resource.getrusage(resource.RUSAGE_SELF)
+    work(values, count)
+    spent = resource.getrusage(resource.RUSAGE_SELF)
+    cpu_s = spent.ru_utime + spent.ru_stime - before.ru_utime - before.ru_stime
+    print(json.dumps({"cpu_s": cpu_s, "wall_s": time.perf_counter() - begun}), flush=True)
+
+
+def measure(name: str, server: Any, topic: str, size: int, count: int, folder: Path) -> tuple[float, float]:
+    """(records a CPU-second of the client, and of client and broker together)."""
+    place = str(folder / f"embedded-{topic}") if name == "embedded" else server.bootstrap
+    command = [sys.executable, __file__, "--child", name, place, topic, str(size), str(count)]
+    before = process.cpu_s(server.pid)
+    done = subprocess.run(command, check=True, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+    broker_s = 0.0 if name == "embedded" else process.cpu_s(server.pid) - before
+    client_s = json.loads(done.stdout.splitlines()[-1])["cpu_s"]
+    return count / client_s, count / (client_s + broker_s)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--records", type=int, default=200_000)
+    parser.add_argument("--partitions", type=int, default=1)
+    parser.add_argument("--sizes", default="100,1000")
+    parser.add_argument("--only", default=",".join(CLIENTS))
+    parser.add_argument("--kafka", action="store_true")
+    parser.add_argument("--child", nargs=5)
+    options = parser.parse_args()
+    if options.child:
+        name, place, topic, size, count = options.child
+        child(name, place, topic, int(size), int(count))
+        return 0
+    with tempfile.TemporaryDirectory(prefix="logkernel-bench-") as folder:
+        server = (KafkaServer if options.kafka else LogkernelServer)(Path(folder) / "broker", {})
+        server.prepare()
+        server.start()
+        try:
+            run(options, server, Path(folder))
+        finally:
+            server.stop()
+    return 0
+
+
+def run(options: argparse.Namespace, server: Any, folder: Path) -> None:
+    names = options.only.split(",")
+    found: dict[tuple[str, int], list[tuple[float, float]]] = {}
+    for turn in range(options.runs):
+        for size in map(int, options.sizes.split(",")):
+            for name in names:
+                topic = f"p{turn}-{size}-{names.index(name)}"
+                create_topic(server.bootstrap, topic, options.partitions)
+                count = options.records // SHARE.get(name, 1)
+                found.setdefault((name, size), []).append(measure(name, server, topic, size, count, folder))
+    print(f"{server.name}, {options.partitions} partitions, medians of {options.runs}; thousand records a CPU-second")
+    print(f"{'client':16}{'size':>6}{'client':>10}{'with broker':>13}{'ours / it':>11}")
+    for (name, size), rows in found.items():
+        client, both = (statistics.median(column) / 1000 for column in zip(*rows, strict=True))
+        mine = found.get(("ours", size))
+        ratio = statistics.median(row[0] for row in mine) / 1000 / client if mine and name != "embedded" else 0
+        print(f"{name:16}{size:>6}{client:>10.1f}{both:>13.1f}{f'{ratio:.2f}' if ratio else '':>11}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

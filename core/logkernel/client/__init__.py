@@ -1,0 +1,17 @@
+"""Our own client: pure machines, and drivers that carry them over threads, asyncio or no wire at all.
+
+settings      names, defaults and bounds of every setting
+backoff       exponential waits with jitter
+network       machine: connections, requests in flight, timeouts
+metadata      machine: brokers, topics, leaders, and when to ask again
+core          machine: the two together, and calls that are tried until they succeed; every client's base
+batches       one batch of a producer, from its first record to its outcome
+accumulator   machine: queues of batches by partition in a bounded pool
+sequences     machine: idempotent sequences of a partition
+transactions  machine: producer ids and transactions
+sender        machine: from ready batches to produce requests and back
+partitioning  which partition a record goes to
+metrics       rates, averages, counts
+drivers       who steps the machines: a thread, an event loop, the caller
+producer      what users see;  aio_producer its asyncio twin;  connect the remote log
+"""

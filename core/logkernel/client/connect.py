@@ -1,0 +1,170 @@
+"""A log somewhere else: `logkernel.connect("host:9092")`, with the methods of an embedded one."""
+
+from __future__ import annotations
+
+import socket
+import weakref
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from logkernel.client.settings import load
+from logkernel.errors import ConfigError, KafkaError, NetworkException, RequestTimedOut, error_for
+from logkernel.kernel import Kernel
+from logkernel.requests.cluster import MetadataRequest
+from logkernel.requests.topics import (
+    CreatableTopic,
+    CreatableTopicConfig,
+    CreateTopicsRequest,
+    DeleteTopicsRequest,
+    DeleteTopicState,
+)
+
+if TYPE_CHECKING:
+    from logkernel.client.producer import Producer
+
+DEFAULT_PORT = 9092
+
+
+def bootstrap_places(settings: Mapping[str, Any]) -> list[tuple[str, int]]:
+    """(host, port) of `bootstrap.servers`, resolved to full names where client.dns.lookup says so."""
+    places: list[tuple[str, int]] = []
+    for text in settings["bootstrap.servers"]:
+        host, colon, port = text.rpartition(":")
+        if not colon:
+            host, port = text, str(DEFAULT_PORT)
+        host = host.strip("[]")
+        if not host or not port.isdigit() or not 0 < int(port) < 65536:
+            raise ConfigError(f"bootstrap.servers: {text!r} is no host:port")
+        places.append((host, int(port)))
+    if not places:
+        raise ConfigError("bootstrap.servers names no broker")
+    if settings["client.dns.lookup"] == "resolve_canonical_bootstrap_servers_only":
+        places = [(name, port) for host, port in places for name in _canonical(host, port)]
+    return list(dict.fromkeys(places))
+
+
+def _canonical(host: str, port: int) -> list[str]:
+    """The full names of all addresses of `host`; itself where none is found."""
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    except OSError:
+        return [host]
+    return list(dict.fromkeys(socket.getnameinfo(address, socket.NI_NUMERICSERV)[0] for *_, address in found))
+
+
+def text_of(value: Any) -> str:
+    """A setting's value as a topic's config holds it."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return ",".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value)
+
+
+def create_request(
+    name: str, partitions: int, replication_factor: int, config: Mapping[str, str] | None, settings: Mapping[str, Any]
+) -> CreateTopicsRequest:
+    wanted = {key.replace("_", "."): text_of(value) for key, value in settings.items()}
+    wanted.update({key: text_of(value) for key, value in (config or {}).items()})
+    rows = [CreatableTopicConfig(key, value) for key, value in wanted.items()]
+    return CreateTopicsRequest([CreatableTopic(name, partitions, replication_factor, [], rows)])
+
+
+def delete_request(name: str) -> DeleteTopicsRequest:
+    return DeleteTopicsRequest(topic_names=[name], timeout_ms=60_000, topics=[DeleteTopicState(name)])
+
+
+def raise_for(rows: Any) -> None:
+    """Raise the error of the first row that has one."""
+    for row in rows:
+        if row.error_code:
+            raise error_for(row.error_code, row.error_message or str(row.name))
+
+
+class RemoteLog:
+    """A cluster that is reached over a transport. Use as a context manager, or call `close`."""
+
+    def __init__(self, servers: str, settings: Mapping[str, Any], transport: str = "tcp") -> None:
+        self.kernel = Kernel()
+        self._transport = transport
+        self._common = {"bootstrap_servers": servers, **settings}
+        self._channel: Any = None
+        self._producers: weakref.WeakSet[Producer] = weakref.WeakSet()
+        self._places = bootstrap_places(load("producer", self._common))
+
+    def __enter__(self) -> RemoteLog:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close every producer made here, and the connection; may be called twice."""
+        for producer in list(self._producers):
+            producer.close()
+        if self._channel is not None:
+            self._channel.close()
+            self._channel = None
+
+    def producer(self, **settings: Any) -> Producer:
+        """A producer to this cluster; keywords are Kafka's settings with `_` for `.`. Raises `ConfigError`."""
+        from logkernel.client.producer import Producer
+        from logkernel.client.producer_base import make_sender
+        from logkernel.client.thread_driver import ThreadDriver
+
+        values = load("producer", {**self._common, **settings})
+        sender = make_sender(values, bootstrap_places(values), self.kernel)
+        made = Producer(ThreadDriver(sender, values, self.kernel, self._transport), self.kernel, values)
+        self._producers.add(made)
+        return made
+
+    # ------------------------------------------------------------ topics
+
+    def create_topic(
+        self,
+        name: str,
+        partitions: int = -1,
+        *,
+        replication_factor: int = -1,
+        config: Mapping[str, str] | None = None,
+        **settings: Any,
+    ) -> None:
+        """As `EmbeddedLog.create_topic`. Raises `TopicAlreadyExists`, `InvalidTopicException`, `InvalidConfig` …"""
+        response = self.request(create_request(name, partitions, replication_factor, config, settings))
+        raise_for(response.topics)
+
+    def delete_topic(self, name: str) -> None:
+        """Delete a topic with its records. Raises `UnknownTopicOrPartition`."""
+        raise_for(self.request(delete_request(name)).responses)
+
+    def topics(self) -> dict[str, int]:
+        """Topic name → number of partitions, internal topics left out."""
+        rows = self.request(MetadataRequest(topics=None, allow_auto_topic_creation=False)).topics
+        return {row.name: len(row.partitions) for row in sorted(rows, key=lambda row: row.name) if not row.is_internal}
+
+    def request(self, request: Any) -> Any:
+        """The answer of some broker to a versionless request; a broken connection is made anew, once."""
+        for attempt in range(2):
+            if self._channel is None:
+                self._channel = self._connect()
+            try:
+                return self._channel.call(request)
+            except NetworkException:
+                self._channel = None
+                if attempt:
+                    raise
+        raise AssertionError("unreachable")
+
+    def _connect(self) -> Any:
+        transport = self.kernel.transport(self._transport)
+        settings = {name.replace("_", "."): value for name, value in self._common.items()}
+        last: Exception = NetworkException("no broker can be reached")
+        for host, port in self._places:
+            try:
+                return transport.connect(host, port, settings)
+            except (KafkaError, RequestTimedOut, OSError) as error:
+                last = error
+        raise last
+
+
+def connect(servers: str = "127.0.0.1:9092", **settings: Any) -> RemoteLog:
+    """A log behind a running cluster. `servers` is bootstrap.servers; keywords are settings for all its clients."""
+    return RemoteLog(servers, settings)

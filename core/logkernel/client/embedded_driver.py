@@ -1,0 +1,198 @@
+"""The caller steps a sender against an embedded kernel: no socket, no thread, no copy of a batch.
+
+A turn runs when a batch is full, lingers no more (by the kernel's timers, which any call of the log runs), or
+somebody waits for an outcome. While it runs, SIGINT is held back: a KeyboardInterrupt between two steps
+would lose what they share.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Protocol
+
+from logkernel.client.drivers import Driver, mono_ms, tell
+from logkernel.client.network import Action, Connect, Transmit
+from logkernel.client.sender import Sender
+from logkernel.contracts import BrokerDoor, RequestContext
+from logkernel.errors import LogkernelError
+
+SIGINT = int(signal.SIGINT)
+CAPABILITIES = frozenset({"topic_ids", "zstd", "transactions_v2", "group_not_found", "transaction_abortable"})
+
+
+_raw: Any = sys.modules.get("_signal", signal)
+"""`signal` without the enums that it wraps around everything, which cost more than the work."""
+
+
+class Host(Protocol):
+    """An open kernel, as a client in the process needs it."""
+
+    @property
+    def door(self) -> BrokerDoor: ...
+
+    def run(self, work: Callable[[], Any]) -> Any:
+        """Do `work` where the kernel may be stepped. Raises `LogkernelError` once it is closed."""
+        ...
+
+    def at(self, mono_ms: int, work: Callable[[], None]) -> Any:
+        """Do `work` then; gives a timer with `cancel()`. Only inside `run`."""
+        ...
+
+    def partitioner(self, name: str, seed: int) -> Any: ...
+
+
+@contextlib.contextmanager
+def held_interrupts() -> Iterator[None]:
+    """SIGINT waits until the end, in the main thread; elsewhere Python delivers none."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    usual = _raw.getsignal(SIGINT)
+    if not callable(usual):
+        yield
+        return
+    came: list[Any] = []
+    _raw.signal(SIGINT, lambda number, frame: came.append((number, frame)))
+    try:
+        yield
+    finally:
+        _raw.signal(SIGINT, usual)
+        if came:
+            usual(*came[0])
+
+
+class EmbeddedDriver(Driver):
+    """See the module."""
+
+    hurries = True
+
+    def __init__(self, sender: Sender, settings: Mapping[str, Any], host: Host) -> None:
+        super().__init__(sender, settings)
+        self._host = host
+        self._context = RequestContext(
+            client_id=settings["client.id"] or "embedded", software_name="logkernel", capabilities=CAPABILITIES
+        )
+        self._turning = False
+        self._more = False
+        """A callback of the turn under way gave it more to do."""
+        self._turner = 0
+        """The thread whose turn it is."""
+        self._timer: Any = None
+        self._next_ms: int | None = None
+
+    def by_name(self, name: str, seed: int) -> Any:
+        return self._host.partitioner(name, seed)
+
+    # ------------------------------------------------------------ turns
+
+    def wake(self) -> None:
+        if self.in_callback():
+            self._more = True
+        elif not self.closed:
+            self._host.run(self._turn)
+
+    def _turn(self) -> None:
+        if self._turning:
+            return
+        self._turning = True
+        self._turner = threading.get_ident()
+        try:
+            with held_interrupts():
+                self._more = True
+                while self._more:
+                    self._more = False
+                    self._next_ms = self.turn()
+        finally:
+            self._turning = False
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if self._next_ms is not None:
+            self._timer = self._host.at(self._next_ms, self._due)
+
+    def _due(self) -> None:
+        self._timer = None
+        if not self.closed:
+            self._turn()
+
+    def perform(self, action: Action) -> None:
+        network = self.sender.core.network
+        if isinstance(action, Connect):
+            number = action.number
+            features = {name: row[2] for name, row in self._host.door.features().items()}
+            self._events.append(lambda now_ms: network.on_connected(number, features, now_ms))
+        elif isinstance(action, Transmit):
+            self._submit(action)
+
+    def _submit(self, action: Transmit) -> None:
+        network, number, ticket = self.sender.core.network, action.number, action.ticket
+
+        def answer(response: Any) -> None:
+            self._events.append(lambda now_ms: network.on_response(number, ticket, response, now_ms))
+            self._turn()  # does nothing while a turn is under way: that one goes on
+
+        context = self._context
+        if action.withheld:
+            context = RequestContext(
+                client_id=context.client_id, software_name="logkernel", capabilities=CAPABILITIES - action.withheld
+            )
+        try:
+            self._host.door.submit(action.request, context, answer)
+        except Exception as error:
+            refused = error
+            self._events.append(lambda now_ms: network.on_refused(number, ticket, refused, now_ms))
+
+    # ------------------------------------------------------------ waiting and ending
+
+    def wait(self, ready: Callable[[], bool], deadline_s: float | None) -> bool:
+        """Step the kernel until `ready()` or the monotonic `deadline_s`; whether it came."""
+        if not ready():
+            self.refuse_to_wait()
+        event = threading.Event()
+        while True:
+            self.wake()
+            with self.lock:
+                if ready():
+                    return True
+                self._waiters.append((ready, event.set))
+            now_s = time.monotonic()
+            if (deadline_s is not None and now_s >= deadline_s) or self.closed:
+                self.unwatch(event.set)
+                return ready()
+            next_ms = self._next_ms
+            left_s = 0.05 if next_ms is None else max(0.0, min(0.05, (next_ms - mono_ms()) / 1000))
+            if deadline_s is not None:
+                left_s = min(left_s, deadline_s - now_s)
+            event.wait(left_s)
+            self.unwatch(event.set)
+
+    def in_callback(self) -> bool:
+        return self._turning and self._turner == threading.get_ident()
+
+    def wait_batch(self, batch: Any, deadline_s: float | None) -> bool:
+        return batch.done or self.wait(lambda: bool(batch.done), deadline_s)
+
+    def end(self, deadline_s: float | None) -> None:
+        """Send what is left until `deadline_s`. From a callback: the turn that is under way does."""
+        if self.closed or self.in_callback():
+            return
+        accumulator = self.sender.accumulator
+        try:
+            self.wait(lambda: not accumulator.incomplete, deadline_s)
+        finally:
+            self.closed = True
+            with self.lock:
+                self.sender.abandon(LogkernelError("the producer was closed before this was acknowledged"))
+                finished, wakes = self._take_finished()
+            for batch in finished:
+                tell(batch)
+            for wake in wakes:
+                wake()
+
+    def end_soon(self) -> None:
+        """What lingers is sent by the kernel's timers, or when the log is closed."""

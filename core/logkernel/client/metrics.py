@@ -1,0 +1,156 @@
+"""A producer's metrics under Kafka's names: totals, and rates and averages over the last sample windows. Pure.
+
+Nothing is counted per record: a batch knows how many it holds.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from attrs import define, field
+
+if TYPE_CHECKING:
+    from logkernel.client.accumulator import Accumulator
+    from logkernel.client.batches import Batch
+    from logkernel.client.network import Network, Node
+
+
+@define
+class Window:
+    """What happened in one sample window. Averages are a sum and a count."""
+
+    start_ms: int
+    sums: dict[str, float] = field(factory=dict)
+    counts: dict[str, int] = field(factory=dict)
+    largest: dict[str, float] = field(factory=dict)
+
+
+RATES = (
+    ("record-send", "records"),
+    ("byte", "batch-size"),
+    ("record-retry", "retries"),
+    ("record-error", "errors"),
+    ("batch-split", "splits"),
+    ("request", "requests"),
+)
+AVERAGES = (
+    ("batch-size", "batch-size", True),
+    ("record-queue-time", "queue-time", True),
+    ("request-latency", "latency", True),
+    ("records-per-request", "per-request", False),
+    ("request-size", "request-size", True),
+    ("compression-rate", "compression", False),
+)
+"""(metric, what is summed, whether the maximum is told too)."""
+
+
+class ProducerMetrics:
+    """Fed by the sender; `snapshot` is what users see."""
+
+    def __init__(self, settings: Mapping[str, Any]) -> None:
+        self._length_ms: int = settings["metrics.sample.window.ms"]
+        self._by_topic: bool = settings["metrics.recording.level"] != "INFO"
+        self._windows: deque[Window] = deque(maxlen=settings["metrics.num.samples"])
+        self._totals: dict[str, float] = {}
+        self._topics: dict[str, dict[str, float]] = {}
+        self.closed_windows = 0
+        """Windows that came to an end: reporters are told after each."""
+        self._windows.append(Window(0))
+        self._begun = False
+
+    def roll(self, now_ms: int) -> int:
+        """Begin a new window where the last one is over; returns when that will be again."""
+        last = self._windows[-1]
+        if not self._begun:
+            self._begun, last.start_ms = True, now_ms
+        if now_ms - last.start_ms >= self._length_ms:
+            self._windows.append(Window(now_ms))
+            self.closed_windows += 1
+        return self._windows[-1].start_ms + self._length_ms
+
+    # ------------------------------------------------------------ what happened
+
+    def _add(self, name: str, amount: float) -> None:
+        window = self._windows[-1]
+        window.sums[name] = window.sums.get(name, 0.0) + amount
+        window.counts[name] = window.counts.get(name, 0) + 1
+        if amount > window.largest.get(name, float("-inf")):
+            window.largest[name] = amount
+        self._totals[name] = self._totals.get(name, 0.0) + amount
+
+    def _add_topic(self, topic: str, name: str, amount: float) -> None:
+        if self._by_topic:
+            totals = self._topics.setdefault(topic, {})
+            totals[name] = totals.get(name, 0.0) + amount
+
+    def batch_sent(self, batch: Batch, now_ms: int) -> None:
+        size = len(batch.wire)
+        self._add("batch-size", size)
+        self._add("queue-time", now_ms - batch.created_ms)
+        self._add("compression", size / max(1, batch.builder.size))
+        self._add("records", batch.count)
+        self._add_topic(batch.topic, "record-send-total", batch.count)
+        self._add_topic(batch.topic, "byte-total", size)
+
+    def request_sent(self, size_bytes: int, records: int) -> None:
+        self._add("requests", 1)
+        self._add("request-size", size_bytes)
+        self._add("per-request", records)
+
+    def request_done(self, node: Node | None) -> None:
+        if node is not None:
+            self._add("latency", node.latency_ms)
+
+    def batch_retried(self, batch: Batch) -> None:
+        self._add("retries", batch.count)
+        self._add_topic(batch.topic, "record-retry-total", batch.count)
+
+    def batch_failed(self, batch: Batch) -> None:
+        self._add("errors", batch.count)
+        self._add_topic(batch.topic, "record-error-total", batch.count)
+
+    def batch_split(self) -> None:
+        self._add("splits", 1)
+
+    def waited(self, wait_ms: float) -> None:
+        """A sender of records waited for memory."""
+        self._add("wait", wait_ms)
+
+    def exhausted(self) -> None:
+        """A wait for memory ended without any."""
+        self._add("exhausted", 1)
+
+    # ------------------------------------------------------------ what is told
+
+    def snapshot(self, accumulator: Accumulator, network: Network, metadata_age_ms: int, now_ms: int) -> dict[str, Any]:
+        """Metric name → number; with metrics.recording.level DEBUG, "topics" → topic → name → number."""
+        found: dict[str, Any] = {}
+        span_s = max(1, now_ms - self._windows[0].start_ms) / 1000
+        for name, source in RATES:
+            total = sum(window.sums.get(source, 0.0) for window in self._windows)
+            found[f"{name}-rate"] = total / span_s
+            found[f"{name}-total"] = self._totals.get(source, 0.0)
+        for name, source, with_max in AVERAGES:
+            count = sum(window.counts.get(source, 0) for window in self._windows)
+            total = sum(window.sums.get(source, 0.0) for window in self._windows)
+            found[f"{name}-avg"] = total / count if count else 0.0
+            if with_max:
+                found[f"{name}-max"] = max((window.largest.get(source, 0.0) for window in self._windows), default=0.0)
+        wait_ms = sum(window.sums.get("wait", 0.0) for window in self._windows)
+        found["bufferpool-wait-ratio"] = min(1.0, wait_ms / 1000 / span_s)
+        found["bufferpool-wait-time-ns-total"] = self._totals.get("wait", 0.0) * 1_000_000
+        found["buffer-exhausted-total"] = self._totals.get("exhausted", 0.0)
+        found["buffer-total-bytes"] = accumulator.pool.total
+        found["buffer-available-bytes"] = accumulator.pool.free
+        found["waiting-threads"] = len(accumulator.pool.waiting)
+        found["requests-in-flight"] = sum(len(node.in_flight) for node in network.nodes.values())
+        found["connection-count"] = sum(1 for node in network.nodes.values() if node.number >= 0)
+        found["connection-creation-total"] = network.connections_made
+        found["connection-close-total"] = network.connections_closed
+        found["response-total"] = network.responses
+        found["metadata-age"] = metadata_age_ms / 1000
+        if self._by_topic:
+            found["topics"] = {topic: dict(totals) for topic, totals in self._topics.items()}
+        return found
