@@ -144,6 +144,11 @@ class Segment:
 
     # ------------------------------------------------------------ write
 
+    def preallocate(self, size: int) -> None:
+        """Take the blocks for `size` bytes of records at once, where the file system can; the length stays."""
+        self._reserved = max(size, self._reserved)
+        self.file.reserve(self._reserved)
+
     def append(self, data: Buffer, batches: Sequence[BatchFacts], index_interval_bytes: int) -> None:
         """Append batches, whose positions are relative to `data`. After an `OSError` the segment is as before."""
         file = self._file or self.file

@@ -125,6 +125,8 @@ class LogUpkeep:
             if loader.changed:
                 disk.sync_dir(self.folder)
             self._new_names = False
+        if settings.preallocate and not self._active.size:
+            self._active.preallocate(settings.segment_bytes)
         self._active.release()
 
     def _note_topic(self, topic_id: UUID | None, clean: bool) -> UUID | None:
@@ -168,6 +170,8 @@ class LogUpkeep:
     def _add_segment(self, base: int, wall_ms: int) -> Segment:
         segment = Segment(self._disk, self.folder, base, wall_ms, self.settings.segment_index_bytes)
         segment.create()
+        if self.settings.preallocate:
+            segment.preallocate(self.settings.segment_bytes)
         self._new_names = True
         self._segments.append(segment)
         self._bases.append(base)

@@ -7,9 +7,14 @@ import random
 
 import pytest
 
+from logkernel.config.topic import TopicSettings
 from logkernel.errors import CorruptMessage, KafkaStorageError, OffsetOutOfRange
 from logkernel.record.batch import batches
-from logkernel.vocabulary import AbortedTxn, LogPosition
+from logkernel.record.encode import encode_batch
+from logkernel.storage.disk import RealDisk
+from logkernel.storage.ledger import NoProducers
+from logkernel.storage.log import Log
+from logkernel.vocabulary import AbortedTxn, LogPosition, Record
 
 
 def test_what_is_appended_is_read_over_many_segments(store):
@@ -179,6 +184,22 @@ def test_a_slice_outlives_close_drop_and_delete(store):
     store.open(clean=True).delete()
     assert tail.read()
     assert "t-0" not in store.disk.listdir(store.root)
+
+
+def test_preallocate_takes_the_blocks_of_a_segment_and_gives_the_rest_back(tmp_path):
+    disk, folder = RealDisk(), str(tmp_path)
+    settings = TopicSettings(segment_bytes=4 << 20, preallocate=True)
+    log = Log.open(disk, folder, "t", 0, settings, producers=NoProducers())
+    path = tmp_path / "t-0" / f"{0:020d}.log"
+    data = encode_batch([Record(value=b"x" * 100, timestamp_ms=1)])
+    log.append(bytearray(data), list(batches(data)), 0)
+    taken = path.stat()
+    assert taken.st_size == len(data), "readers see no zero tail"
+    if taken.st_blocks * 512 < 4 << 20:
+        pytest.skip("this file system cannot reserve blocks")
+    log.roll(0)
+    assert path.stat().st_blocks * 512 < 1 << 20
+    log.close()
 
 
 def test_drop_before_deletes_after_the_delay(store):
