@@ -3,10 +3,9 @@
 So no built-in has a way in that a stranger has not: neither an import of the core, nor a name.
 """
 
-import shutil
+import importlib.util
 import subprocess
 import sys
-import tomllib
 from pathlib import Path
 
 import pytest
@@ -15,26 +14,23 @@ ROOT = Path(__file__).resolve().parents[3]
 
 
 @pytest.fixture(scope="module")
-def built_ins():
-    """Entry point → module, as pyproject.toml declares them."""
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    return project["entry-points"]["logkernel"]
+def copies():
+    """`tests/outside_copies.py`, which the tox environment `outside` runs the other tests by."""
+    spec = importlib.util.spec_from_file_location("outside_copies", ROOT / "tests" / "outside_copies.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="module")
+def built_ins(copies):
+    return copies.built_ins()
 
 
 @pytest.fixture
-def outside(tmp_path, built_ins):
+def outside(tmp_path, copies):
     """A folder for sys.path with a distribution `acme-copies` that holds a copy of every plugin."""
-    site = tmp_path / "site"
-    ignored = shutil.ignore_patterns("__pycache__")
-    shutil.copytree(ROOT / "plugins", site / "acme_copies", ignore=ignored)
-    info = site / "acme_copies-1.0.dist-info"
-    info.mkdir()
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: acme-copies\nVersion: 1.0\n")
-    lines = [
-        f"acme-{name} = {module.replace('logkernel.plugins', 'acme_copies')}" for name, module in built_ins.items()
-    ]
-    (info / "entry_points.txt").write_text("\n".join(["[logkernel]", *lines]) + "\n")
-    return site
+    return copies.make(tmp_path / "site", hide=False, prefix="acme-")
 
 
 def blocking(folder, built_ins, *, allow="acme-copies"):

@@ -196,7 +196,7 @@ def test_a_stalled_broker_costs_no_more_than_the_pool_and_a_fifth(start_broker: 
     memory = 8 << 20
     with logkernel.connect(broker.bootstrap) as log:
         log.create_topic("t", partitions=4)
-        producer = log.producer(buffer_memory=memory, max_block_ms=300)
+        producer = log.producer(buffer_memory=memory, max_block_ms=2000)
         assert isinstance(producer.send("t", b"warm").result(20), RecordMetadata)
         os.kill(broker.pid, signal.SIGSTOP)
         try:

@@ -1,0 +1,47 @@
+"""Makes a folder for PYTHONPATH in which every built-in plugin lives in an outside distribution, and none in logkernel's own.
+
+    python tests/outside_copies.py FOLDER && PYTHONPATH=FOLDER python -m pytest tests/scenarios tests/interop
+
+`acme-copies` holds a copy of each plugin under the built-in's name; a distribution `logkernel` without entry points stands
+before the installed one and hides its own.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import tomllib
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+def built_ins() -> dict[str, str]:
+    """Entry point → module, as pyproject.toml declares them."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    found: dict[str, str] = project["entry-points"]["logkernel"]
+    return found
+
+
+def make(site: Path, *, hide: bool, prefix: str = "") -> Path:
+    """The folder; `hide` hides the built-ins, `prefix` goes before the names of the copies' entry points."""
+    shutil.copytree(ROOT / "plugins", site / "acme_copies", ignore=shutil.ignore_patterns("__pycache__"))
+    lines = [
+        f"{prefix}{name} = {module.replace('logkernel.plugins', 'acme_copies')}" for name, module in built_ins().items()
+    ]
+    _distribution(site, "acme-copies", "\n".join(["[logkernel]", *lines]) + "\n")
+    if hide:
+        _distribution(site, "logkernel", "")
+    return site
+
+
+def _distribution(site: Path, name: str, entry_points: str) -> None:
+    info = site / f"{name.replace('-', '_')}-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text(entry_points)
+
+
+if __name__ == "__main__":
+    shutil.rmtree(sys.argv[1], ignore_errors=True)
+    make(Path(sys.argv[1]), hide=True)
