@@ -1,9 +1,9 @@
-"""Makes a folder for PYTHONPATH in which every built-in plugin lives in an outside distribution, and none in logkernel's own.
+"""Makes a folder for PYTHONPATH in which every built-in plugin lives in an outside distribution, none in our own.
 
     python tests/outside_copies.py FOLDER && PYTHONPATH=FOLDER python -m pytest tests/scenarios tests/interop
 
-`acme-copies` holds a copy of each plugin under the built-in's name; a distribution `logkernel` without entry points stands
-before the installed one and hides its own.
+`acme-copies` holds a copy of each plugin under the built-in's name; a distribution `logkernel` without entry points
+stands before the installed one and hides its own.
 """
 
 from __future__ import annotations
