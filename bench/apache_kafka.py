@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -64,13 +64,15 @@ def fetch(folder: Path = JARS, artifacts: Sequence[tuple[str, str, str]] = ARTIF
     if folder.is_dir():
         return folder
     CACHE.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=CACHE) as scratch:
+    with (CACHE / "lock").open("w") as lock, tempfile.TemporaryDirectory(dir=CACHE) as scratch:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # tests run in several processes
+        if folder.is_dir():
+            return folder
         (Path(scratch) / "pom.xml").write_text(_pom(artifacts))
         jars = Path(scratch) / "jars"
         goal = ["mvn", "-q", "-B", "dependency:copy-dependencies", f"-DoutputDirectory={jars}"]
         subprocess.run(goal, cwd=scratch, check=True, stdin=subprocess.DEVNULL)
-        if not folder.is_dir():
-            shutil.move(jars, folder)
+        jars.rename(folder)
     return folder
 
 
@@ -78,7 +80,9 @@ def logging_options(level: str) -> list[str]:
     """JVM options that send log lines of `level` and above to stderr."""
     path = CACHE / f"log4j2-{level.lower()}.properties"
     if not path.exists():
-        path.write_text(LOGGING.format(level=level))
+        made = path.with_suffix(f".{os.getpid()}")
+        made.write_text(LOGGING.format(level=level))
+        made.rename(path)
     return [f"-Dlog4j2.configurationFile={path}"]
 
 
