@@ -20,7 +20,7 @@ def printed(apache_kafka: ModuleType, bootstrap: str, group: str, isolation: str
     command = apache_kafka.java(
         "org.apache.kafka.tools.consumer.ConsoleConsumer",
         *("--bootstrap-server", bootstrap, "--topic", "__consumer_offsets", "--from-beginning"),
-        *("--formatter", FORMATTER, "--isolation-level", isolation, "--timeout-ms", "6000"),
+        *("--formatter", FORMATTER, "--isolation-level", isolation, "--timeout-ms", "15000"),
     )
     done = subprocess.run(command, capture_output=True, text=True, timeout=90)
     reader, text, rows = json.JSONDecoder(), done.stdout.strip(), []

@@ -60,10 +60,10 @@ def read(
 
 
 @pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4", "zstd"])
-def test_records_arrive(bootstrap: str, topic: str, codec: str) -> None:
+def test_records_arrive(bootstrap: str, topic: str, codec: str, eventually: Any) -> None:
     with logkernel.connect(bootstrap) as log:
         log.create_topic(topic, partitions=3)
-        assert log.topics()[topic] == 3
+        eventually(lambda: log.topics().get(topic) == 3, what="Kafka tells of its topic")
         with log.producer(compression_type=codec, batch_size=2000) as producer:
             deliveries = [producer.send(topic, b"v%d" % number, key=b"k%d" % number) for number in range(1000)]
             producer.flush(30)
