@@ -14,7 +14,9 @@ from pathlib import Path
 
 import cleaning
 import clients
+import groups
 import process
+import transacting
 from confluent_kafka.admin import AdminClient
 from server import Server, ask_api_versions
 
@@ -167,6 +169,7 @@ def partitions(rig: Rig) -> Samples:
 MEASURES: dict[str, Callable[[Rig], Samples]] = {
     found.__name__: found for found in (
         produce, consume, latency, start, restart, connections, partitions, cleaning.compaction,
-        cleaning.compaction_beside, cleaning.retention,
+        cleaning.compaction_beside, cleaning.retention, groups.rebalance, groups.commits, groups.offsets_start,
+        transacting.transactions, transacting.isolation,
     )
 }  # fmt: skip

@@ -70,6 +70,10 @@ def makers(with_kafka: bool) -> dict[str, Callable[[Path, dict[str, str]], Serve
 
 
 WARM_ROUNDS = 12
+LOADED = {"produce", "consume", "latency"}
+"""Measures of the shared brokers under load, which are warmed for them."""
+WARMED = {"rebalance", "commits", "transactions", "isolation"}
+"""Measures of the shared brokers that warm up by themselves."""
 
 
 def warm(rig: Rig) -> None:
@@ -106,7 +110,8 @@ def measure_all(folder: Path, chosen: list[str], options: argparse.Namespace) ->
     """Run the chosen measures round by round, each round over every broker, and print the table."""
     rigs: dict[str, Rig] = {}
     table = Table([OURS, PREAD, KAFKA] if not options.no_kafka else [OURS, PREAD])
-    steady = {"produce", "consume", "latency"} & set(chosen)
+    loaded = LOADED & set(chosen)
+    steady = loaded | WARMED & set(chosen)
     try:
         for name, make in makers(not options.no_kafka).items():
             shared = make(folder / name.replace(" ", "-"), {})
@@ -114,6 +119,7 @@ def measure_all(folder: Path, chosen: list[str], options: argparse.Namespace) ->
             if steady:
                 shared.prepare()
                 shared.start()
+            if loaded:
                 warm(rigs[name])
         for measure in sorted(chosen, key=lambda name: name not in steady):
             if measure not in steady:

@@ -14,6 +14,16 @@ AIMS: tuple[tuple[str, str, float | None, float | None], ...] = (
     ("produce 1,000/s", "ms", None, None),
     ("retention", "s", None, 1.0),
     ("throughput", "MB/s", 1.0, None),
+    ("a second", "/s", 1.0, None),
+    ("commits", "us", None, None),
+    ("transactions", "CPU-ms", None, None),
+    ("read_committed / read_uncommitted", "", None, 1.1),
+    ("read_", "CPU-s/GB", None, None),
+    ("rebalance of 10, classic, join", "ms", 1.0, None),
+    ("rebalance of 10, consumer, join", "ms", 1.0, None),
+    ("rebalance", "CPU-ms", None, None),
+    ("resident, offsets", "MiB", None, None),
+    ("start, 1,000,000", "s", None, 2.0),
     ("produce", "CPU-s/GB", 0.6, None),
     ("consume", "CPU-s/GB", 1.0, None),
     ("latency", "ms", 1.0, None),
@@ -24,10 +34,11 @@ AIMS: tuple[tuple[str, str, float | None, float | None], ...] = (
     ("1,000 partitions", "s", None, 2.0),
 )
 
+MORE_IS_BETTER = ("throughput", "a second")
+
 
 def _aim(name: str) -> tuple[str, float | None, float | None]:
-    if name.endswith("throughput"):
-        name = "throughput"
+    name = next((ending for ending in MORE_IS_BETTER if name.endswith(ending)), name)
     for start, unit, ratio, figure in AIMS:
         if name.startswith(start):
             return unit, ratio, figure
@@ -63,7 +74,7 @@ class Table:
         """What the row aims at, and whether it got there."""
         aims, reached = [], []
         if ratio_aim is not None:
-            least = row.endswith("throughput")
+            least = row.endswith(MORE_IS_BETTER)
             aims.append(f"{'>=' if least else '<='} {ratio_aim:g}x")
             if ratio is not None:
                 reached.append(ratio >= ratio_aim if least else ratio <= ratio_aim)
