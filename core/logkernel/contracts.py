@@ -429,6 +429,15 @@ class TransactionalMachine(Protocol):
 
 
 @runtime_checkable
+class BulkMachine(Protocol):
+    """What a machine has besides, if it folds many records faster than one by one; a start reads whole logs."""
+
+    def replay_many(self, records: Sequence[Record]) -> None:
+        """Exactly what `ServiceMachine.replay` of each in turn would come to."""
+        ...
+
+
+@runtime_checkable
 class ConnectionMachine(Protocol):
     """What a machine has besides, if it keeps something for as long as a client is connected."""
 

@@ -7,6 +7,8 @@ answers leave at commit; where the append fails, the machine is rebuilt from the
 
 from __future__ import annotations
 
+import contextlib
+import gc
 import logging
 import uuid
 from collections import deque
@@ -17,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from logkernel.contracts import (
     Answer,
+    BulkMachine,
     Codec,
     ConnectionMachine,
     Decision,
@@ -44,6 +47,8 @@ if TYPE_CHECKING:
 log = logging.getLogger("logkernel.services")
 
 LOAD_CHUNK_BYTES = 4 << 20
+LOAD_RECORDS = 10_000
+"""About so many are folded at once."""
 LOAD_ALL_AFTER_MS = 5_000
 """Shards that no request has touched are loaded this long after start, for their timers' sake."""
 INTERNAL = WritePolicy(max_message_bytes=2**31 - 1, from_client=False)
@@ -65,9 +70,11 @@ class _Commit:
 
     def appended(self, base_offset: int) -> None:
         shard, records = self._shard, self._decision.records
-        shard.replay(enumerate(records, base_offset), self._decision.producer)
+        for offset, record in enumerate(records, base_offset):
+            record.offset = offset
+        shard.replay(records, self._decision.producer)
         if self._decision.producer is None:
-            shard.host.broker.state_appended(shard.host, shard.number, base_offset, records)
+            shard.host.broker.state_appended(shard.host, shard.number, records)
 
     def deliver(self, outcome: Outcome) -> None:
         if outcome.error_code:
@@ -102,20 +109,24 @@ class Shard:
         if facts.is_control:
             self.replay_control(facts.producer_id, facts.producer_epoch, records)
         else:
-            producer = (facts.producer_id, facts.producer_epoch) if facts.is_transactional else None
-            self.replay(((record.offset, record) for record in records), producer)
+            self.replay(records, (facts.producer_id, facts.producer_epoch) if facts.is_transactional else None)
 
-    def replay(self, records: Iterable[tuple[int, Record]], producer: tuple[int, int] | None) -> None:
-        """Fold (offset, record) of one batch."""
+    def replay(self, records: Sequence[Record], producer: tuple[int, int] | None) -> None:
+        """Fold records that lie in the log, all of one producer's transaction or of none."""
         machine = self.machine
         if producer is None:
-            for offset, record in records:
-                record.offset = offset
+            for record in records:
                 machine.replay(record)
         elif isinstance(machine, TransactionalMachine):
-            for offset, record in records:
-                record.offset = offset
+            for record in records:
                 machine.replay_pending(record, *producer)
+
+    def replay_many(self, records: Sequence[Record]) -> None:
+        """Fold records of no transaction, as they follow in the log."""
+        if isinstance(self.machine, BulkMachine):
+            self.machine.replay_many(records)
+        else:
+            self.replay(records, None)
 
     def replay_control(self, producer_id: int, producer_epoch: int, records: Sequence[Record]) -> None:
         """Fold a control batch: how a transaction that wrote here ended."""
@@ -348,10 +359,10 @@ class ServiceHost:
         if shard in self._shards:
             self._shards[shard].replay_control(producer_id, producer_epoch, records)
 
-    def replay_foreign(self, shard: int, base_offset: int, records: Sequence[Record]) -> None:
+    def replay_foreign(self, shard: int, records: Sequence[Record]) -> None:
         """Another service appended to the log that this one shares. A shard that is not loaded will read it."""
         if shard in self._shards:
-            self._shards[shard].replay(enumerate(records, base_offset), None)
+            self._shards[shard].replay(records, None)
 
     def refuse_shard(self, shard: int, code: int) -> None:
         self.refuse([ticket for ticket, entry in self._tickets.items() if entry[2] == shard], code)
@@ -391,12 +402,40 @@ def load(shards: Sequence[Shard]) -> None:
     host, number = shards[0].host, shards[0].number
     replica = host.replica(number)
     if replica is not None:
-        for facts, records in _stored(replica, host.broker.kernel.codec_for):
-            for shard in shards:
-                shard.replay_batch(facts, records)
+        with _no_collector():
+            _replay_log(shards, _stored(replica, host.broker.kernel.codec_for))
     clock = host.broker.clock
     for shard in shards:
         shard.run(shard.machine.on_loaded(clock.wall_ms(), clock.mono_ms()))
+
+
+def _replay_log(shards: Sequence[Shard], stored: Iterator[tuple[BatchFacts, Sequence[Record]]]) -> None:
+    """What belongs to no transaction is folded many records at once: commits are small batches."""
+    plain: list[Record] = []
+    for facts, records in stored:
+        if not facts.is_control and not facts.is_transactional:
+            plain += records
+            if len(plain) < LOAD_RECORDS:
+                continue
+        for shard in shards:
+            shard.replay_many(plain)
+            if facts.is_control or facts.is_transactional:
+                shard.replay_batch(facts, records)
+        plain.clear()
+    for shard in shards:
+        shard.replay_many(plain)
+
+
+@contextlib.contextmanager
+def _no_collector() -> Iterator[None]:
+    """Loading makes much and drops little: Python would look through all of it again and again, in vain."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
 
 
 def _stored(
@@ -417,7 +456,9 @@ def _stored(
                 records = decode_message(data, facts, codec_for)
             else:
                 records = decode_batch(data, facts, codec_for, verify_crc=True)
-            yield facts, [record for record in records if record.offset >= offset]
+            if facts.base_offset < offset:
+                records = [record for record in records if record.offset >= offset]
+            yield facts, records
             offset = facts.last_offset + 1
         if offset == before:
             return

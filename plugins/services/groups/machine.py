@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Final
 
 from logkernel.contracts import Assignor, ClusterView, Decision, RequestContext
@@ -11,7 +11,7 @@ from logkernel.requests import groups as requests
 from logkernel.requests.transactions import TxnOffsetCommitRequest
 from logkernel.vocabulary import Record
 
-from . import joining, listing, members, offsets, rebalance, transactions
+from . import joining, listing, loading, members, offsets, rebalance, transactions
 from .consumer import describe, heartbeat, leaving, migrate, progress
 from .consumer import records as consumer_records
 from .consumer import replay as consumer_replay
@@ -111,6 +111,10 @@ class GroupsMachine:
             self._replay_group(key.group_id, record.value)
         elif (consumer_key := consumer_records.decode_key(record.key)) is not None:
             consumer_replay.replay(self._shard, consumer_key, record.value)
+
+    def replay_many(self, records: Sequence[Record]) -> None:
+        """As `replay` does with one after the other."""
+        loading.fold(self._shard, records, self.replay)
 
     def replay_pending(self, record: Record, producer_id: int, producer_epoch: int) -> None:
         """An offset that holds once its producer's transaction is committed. Raises `CorruptMessage`."""

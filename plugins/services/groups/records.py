@@ -44,13 +44,13 @@ _OFFSET_HEAD = Struct(">hqi")
 _EXPIRING_HEAD = Struct(">hq")
 _TWO_TIMES = Struct(">qq")
 _TIMEOUTS = Struct(">ii")
-_TOPIC_ID_TAG = b"\x01\x00\x10"
+TOPIC_ID_TAG = b"\x01\x00\x10"
 """One tag, number 0, 16 bytes."""
 _FLEXIBLE_VERSION = _I16.pack(FLEXIBLE)
 _USUAL = Struct(">hqiBq")
 """An offset value of version 4 without metadata, up to its tags."""
 _BARE_BYTES = _USUAL.size + 1
-_USUAL_BYTES = _USUAL.size + len(_TOPIC_ID_TAG) + 16
+USUAL_BYTES = _USUAL.size + len(TOPIC_ID_TAG) + 16
 
 
 class OffsetKey(NamedTuple):
@@ -128,7 +128,7 @@ def encode_offset(entry: CommittedOffset) -> bytes:
         head = _EXPIRING_HEAD.pack(1, entry.offset)
         return head + _string(entry.metadata) + _TWO_TIMES.pack(entry.commit_ms, entry.expire_ms)
     head = _OFFSET_HEAD.pack(FLEXIBLE, entry.offset, entry.leader_epoch)
-    tags = _TOPIC_ID_TAG + entry.topic_id if entry.topic_id else b"\x00"
+    tags = TOPIC_ID_TAG + entry.topic_id if entry.topic_id else b"\x00"
     return head + _compact_string(entry.metadata) + _I64.pack(entry.commit_ms) + tags
 
 
@@ -195,12 +195,12 @@ def decode_key(key: bytes) -> OffsetKey | GroupKey | None:
 
 def decode_offset(value: bytes) -> CommittedOffset:
     """Raises `CorruptMessage` for bytes that are no offset value of versions 0 to 4."""
-    if value[:2] == _FLEXIBLE_VERSION and len(value) in (_BARE_BYTES, _USUAL_BYTES):  # nearly all that a start reads
+    if value[:2] == _FLEXIBLE_VERSION and len(value) in (_BARE_BYTES, USUAL_BYTES):  # nearly all that a start reads
         _, offset, leader_epoch, size, commit_ms = _USUAL.unpack_from(value)
         if size == 1:
             if value[_USUAL.size :] == b"\x00":
                 return CommittedOffset(offset, leader_epoch, "", commit_ms)
-            if value[_USUAL.size :].startswith(_TOPIC_ID_TAG):
+            if value[_USUAL.size :].startswith(TOPIC_ID_TAG):
                 return CommittedOffset(offset, leader_epoch, "", commit_ms, NO_TIME, value[-16:])
     reader = Reader(value)
     version = reader.version("offset value")

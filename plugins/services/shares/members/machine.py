@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Final
 
 from logkernel.contracts import ClusterView, Decision, RequestContext
@@ -13,7 +13,7 @@ from logkernel.vocabulary import Record
 
 from . import heartbeat, listing, offsets
 from .group import Group
-from .records import OTHER_GROUPS, decode_key, decode_value
+from .records import KINDS, OTHER_GROUPS, decode_key, decode_value
 from .shard import Shard
 
 Handler = Callable[[Shard, Any, RequestContext, int], None]
@@ -77,6 +77,12 @@ class ShareGroupsMachine:
         group.fold(key, None if record.value is None else decode_value(key.kind, record.value))
         if group.is_unused:
             del shard.groups[key.group_id]
+
+    def replay_many(self, records: Sequence[Record]) -> None:
+        """As `replay` does with one after the other; offset commits, most of a log, are not so much as looked into."""
+        for record in records:
+            if record.key is not None and record.key[:2] in KINDS:
+                self.replay(record)
 
     def on_loaded(self, wall_ms: int, mono_ms: int) -> Decision:
         """Sessions begin anew; topics may have changed meanwhile."""

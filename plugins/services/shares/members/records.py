@@ -40,7 +40,8 @@ class Kind(IntEnum):
 OF_MEMBER = frozenset((Kind.MEMBER, Kind.TARGET_MEMBER, Kind.CURRENT))
 OTHER_GROUPS = frozenset((2, 3, 17))
 """Key types that say that a group of another kind has this id: classic, consumer, streams."""
-_KINDS = frozenset((*OTHER_GROUPS, *Kind))
+KINDS = frozenset(kind.to_bytes(2, "big") for kind in (*OTHER_GROUPS, *Kind))
+"""How keys begin whose records concern us."""
 
 
 class Key(NamedTuple):
@@ -148,9 +149,9 @@ def _topics(topics: Mapping[UUID, tuple[str, tuple[int, ...]]]) -> bytes:
 
 def decode_key(data: bytes) -> Key | None:
     """What a record is about: ours, or (with its own key type) a group of another kind. Raises `CorruptMessage`."""
-    kind = int.from_bytes(data[:2], "big")
-    if kind not in _KINDS:  # offset commits above all: nothing more is read of them
+    if data[:2] not in KINDS:  # offset commits above all: nothing more is read of them
         return None
+    kind = int.from_bytes(data[:2], "big")
     reader = Reader(data[2:])
     group_id = reader.string()
     if kind in OTHER_GROUPS:
