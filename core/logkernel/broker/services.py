@@ -434,6 +434,9 @@ def _no_collector() -> Iterator[None]:
     try:
         yield
     finally:
+        if gc.get_freeze_count() == 0:  # else they are somebody's who means to keep them so
+            gc.freeze()  # with what follows: all that is new counts as old, and is not looked through at once
+            gc.unfreeze()
         if enabled:
             gc.enable()
 

@@ -16,16 +16,17 @@ from logkernel.vocabulary import Record
 from .records import (
     FLEXIBLE,
     NO_TIME,
+    OFFSET_KEY,
     TOPIC_ID_TAG,
     USUAL_BYTES,
     CommittedOffset,
-    OffsetKey,
-    decode_key,
-    offset_key,
 )
 from .shard import Shard
 
 _PARTITION = Struct(">i")
+_KEY_HEAD = Struct(">hh")
+"""Version, length of the group's id."""
+_TEXT_SIZE = Struct(">h")
 _VALUE = Struct(">hqiBq3s16s")
 """A usual offset value, its topic's id included."""
 _NO_METADATA: Final = 1
@@ -34,27 +35,45 @@ _NO_METADATA: Final = 1
 def fold(shard: Shard, records: Sequence[Record], replay: Callable[[Record], None]) -> None:
     """`replay` folds one record of any kind. Raises what it raises."""
     places: dict[bytes, dict[int, CommittedOffset]] = {}
+    texts: dict[bytes, str] = {}
+    ids: dict[bytes, bytes] = {}
+    read_value, read_partition = _VALUE.unpack, _PARTITION.unpack_from
     for record in records:
         key, value = record.key, record.value
         if key is not None and value is not None and len(value) == USUAL_BYTES:
-            version, offset, leader_epoch, size, commit_ms, tag, topic_id = _VALUE.unpack(value)
+            version, offset, leader_epoch, size, commit_ms, tag, topic_id = read_value(value)
             if version == FLEXIBLE and size == _NO_METADATA and tag == TOPIC_ID_TAG:
-                kept = places.get(key[:-4])
+                place = key[:-4]
+                kept = places.get(place)
                 if kept is None:
-                    kept = _place(shard, key)
+                    kept = _place(shard, place, texts)
                 if kept is not None:
-                    places[key[:-4]] = kept
-                    kept[_PARTITION.unpack(key[-4:])[0]] = CommittedOffset(
-                        offset, leader_epoch, "", commit_ms, NO_TIME, topic_id, record.offset
+                    places[place] = kept
+                    kept[read_partition(key, len(place))[0]] = CommittedOffset(
+                        offset, leader_epoch, "", commit_ms, NO_TIME, ids.setdefault(topic_id, topic_id), record.offset
                     )
                     continue
         replay(record)
         places.clear()  # it may have taken groups or topics away
 
 
-def _place(shard: Shard, key: bytes) -> dict[int, CommittedOffset] | None:
-    """Where a key's offsets are kept, whatever its partition; None for a key that is not of the usual form."""
-    found = decode_key(key)
-    if not isinstance(found, OffsetKey) or offset_key(*found) != key:
+def _place(shard: Shard, key: bytes, texts: dict[bytes, str]) -> dict[int, CommittedOffset] | None:
+    """Where offsets belong whose keys begin so, whatever the partition; None where `key` is not all of that.
+
+    `texts` has topics that were met: names that many groups read are kept once.
+    """
+    if len(key) < _KEY_HEAD.size:
         return None
-    return shard.group(found.group_id).offsets.setdefault(found.topic, {})
+    version, size = _KEY_HEAD.unpack_from(key)
+    end = _KEY_HEAD.size + size
+    if version != OFFSET_KEY or size < 0 or len(key) < end + _TEXT_SIZE.size:
+        return None
+    topic = key[end + _TEXT_SIZE.size :]
+    if _TEXT_SIZE.unpack_from(key, end)[0] != len(topic):
+        return None
+    try:
+        group_id = key[_KEY_HEAD.size : end].decode()
+        name = texts.get(topic) or texts.setdefault(topic, topic.decode())
+    except UnicodeDecodeError:
+        return None
+    return shard.group(group_id).offsets.setdefault(name, {})

@@ -121,8 +121,15 @@ class World:
         self.service = logkernel_service(name="groups", settings=self.settings, cluster=self.topics)
         self.machine = self.service.machine(0, self._next_id)
         self.sent.clear()
-        for place in range(len(self.log)):
-            self.feed(self.machine, place)
+        plain: list[Record] = []
+        for place, record in enumerate(self.log):
+            if place in self.markers or place in self.pending:
+                self.machine.replay_many(plain)
+                plain.clear()
+                self.feed(self.machine, place)
+            else:
+                plain.append(record)
+        self.machine.replay_many(plain)
         self.run(self.machine.on_loaded(self.wall_ms, self.mono_ms))
 
     def crash(self) -> None:
