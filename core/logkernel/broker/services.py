@@ -91,6 +91,7 @@ class Shard:
         self.number = number
         self._timer: Timer | None = None
         self.machine: ServiceMachine
+        self._bulk: BulkMachine | None
         self._begun = 0
         self._done = 0
         """Appends of this machine that were begun, and those of them that are committed; in the log's order."""
@@ -100,7 +101,8 @@ class Shard:
 
     def renew(self) -> None:
         """Begin with a fresh machine, which `load` then brings up to the log's end."""
-        self.machine = self.host.service.machine(self.number, member_suffix)
+        self.machine = machine = self.host.service.machine(self.number, member_suffix)
+        self._bulk = machine if isinstance(machine, BulkMachine) else None
         self._begun = self._done = 0
         self._held.clear()
 
@@ -115,18 +117,14 @@ class Shard:
         """Fold records that lie in the log, all of one producer's transaction or of none."""
         machine = self.machine
         if producer is None:
-            for record in records:
-                machine.replay(record)
+            if self._bulk is not None:
+                self._bulk.replay_many(records)
+            else:
+                for record in records:
+                    machine.replay(record)
         elif isinstance(machine, TransactionalMachine):
             for record in records:
                 machine.replay_pending(record, *producer)
-
-    def replay_many(self, records: Sequence[Record]) -> None:
-        """Fold records of no transaction, as they follow in the log."""
-        if isinstance(self.machine, BulkMachine):
-            self.machine.replay_many(records)
-        else:
-            self.replay(records, None)
 
     def replay_control(self, producer_id: int, producer_epoch: int, records: Sequence[Record]) -> None:
         """Fold a control batch: how a transaction that wrote here ended."""
@@ -418,12 +416,12 @@ def _replay_log(shards: Sequence[Shard], stored: Iterator[tuple[BatchFacts, Sequ
             if len(plain) < LOAD_RECORDS:
                 continue
         for shard in shards:
-            shard.replay_many(plain)
+            shard.replay(plain, None)
             if facts.is_control or facts.is_transactional:
                 shard.replay_batch(facts, records)
         plain.clear()
     for shard in shards:
-        shard.replay_many(plain)
+        shard.replay(plain, None)
 
 
 @contextlib.contextmanager
