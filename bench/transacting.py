@@ -31,7 +31,8 @@ def _transactor(
     values = clients.payloads(size)
 
     def step(index: int) -> Callable[[], None]:
-        producer = Producer({"bootstrap.servers": bootstrap, "transactional.id": f"{topic}-{index}"})
+        name = f"{topic}-{index}"
+        producer = Producer({"bootstrap.servers": bootstrap, "transactional.id": name, "log_level": 0})
         producer.init_transactions(60)
         count = itertools.count()
 

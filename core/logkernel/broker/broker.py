@@ -20,7 +20,7 @@ from logkernel.broker.cleaner import Cleaner
 from logkernel.broker.cluster import Cluster
 from logkernel.broker.fetch_sessions import FetchSessions
 from logkernel.broker.replica import Replica
-from logkernel.broker.services import LOAD_ALL_AFTER_MS, ServiceHost, extended
+from logkernel.broker.services import LOAD_ALL_AFTER_MS, LOAD_TURN_MS, ServiceHost, extended
 from logkernel.broker.storage import Storage
 from logkernel.broker.timers import Clock, Timers
 from logkernel.broker.upkeep import Upkeep
@@ -225,8 +225,13 @@ class Broker:
             host.replay_foreign(shard, records)
 
     def _load_services(self) -> None:
+        begun_ms = self.clock.mono_ms()
         for host in self._hosts:
-            host.load_all()
+            while host.load_next():
+                now_ms = self.clock.mono_ms()
+                if now_ms - begun_ms >= LOAD_TURN_MS:
+                    self.timers.at(now_ms + 1, self._load_services)
+                    return
 
     def close(self) -> None:
         """Flush and close everything; what was acknowledged is on disk when this returns."""

@@ -51,6 +51,8 @@ LOAD_RECORDS = 10_000
 """About so many are folded at once."""
 LOAD_ALL_AFTER_MS = 5_000
 """Shards that no request has touched are loaded this long after start, for their timers' sake."""
+LOAD_TURN_MS = 10
+"""After so long, requests come before the next such shard."""
 INTERNAL = WritePolicy(max_message_bytes=2**31 - 1, from_client=False)
 
 
@@ -299,11 +301,20 @@ class ServiceHost:
         shard = self._shards[number] = Shard(self, number)
         return shard
 
-    def load_all(self) -> None:
-        """Every shard that has a log; a service that answers no requests begins with an empty one."""
+    def load_next(self) -> bool:
+        """Load a shard that has a log and that nobody asked for so far; False where there is none.
+
+        A service that answers no requests begins with an empty log.
+        """
         for number in range(self.shard_count):
-            if self.replica(number) is not None or not self.declared.requests:
+            if number not in self._shards and (self.replica(number) is not None or not self.declared.requests):
                 self.shard(number)
+                return True
+        return False
+
+    def load_all(self) -> None:
+        while self.load_next():
+            pass
 
     def handle(self, request: Any, context: RequestContext, answer: Answer) -> None:
         parts = self.service.split(request, self.shard_count)
