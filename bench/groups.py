@@ -8,6 +8,7 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,7 +16,6 @@ import clients
 import process
 from confluent_kafka import (
     Consumer,
-    ConsumerGroupTopicPartitions,
     KafkaError,
     KafkaException,
     TopicCollection,
@@ -35,6 +35,7 @@ GROUPS, TOPICS = 10_000, 10
 START_PARTITIONS = OFFSETS // GROUPS // TOPICS
 BATCH_OFFSETS = 100
 """Offsets of one commit: a consumer of 100 partitions."""
+ASKERS = 10
 OFFSETS_TOPIC = "__consumer_offsets"
 NO_COORDINATOR_YET = (
     KafkaError.NOT_COORDINATOR,
@@ -317,26 +318,23 @@ def _with_offsets(rig: Rig, shards: int) -> Server:
     return server
 
 
-def _ask(admin: AdminClient, groups: Sequence[int]) -> None:
-    """Return when the last partition's offset of each group has been answered right; refusals are asked again."""
+def _ask(bootstrap: str, group: int) -> None:
+    """Return when the last partition's offset of a group has been answered right; the client asks until it is."""
     topic, partition = TOPICS - 1, START_PARTITIONS - 1
-    deadline, left = time.perf_counter() + clients.WAIT_S, list(groups)
-    while left:
-        if time.perf_counter() > deadline:
-            raise TimeoutError(f"no offsets of groups {left}")
-        asked = {}
-        for group in left:
-            wanted = ConsumerGroupTopicPartitions(f"group-{group}", [TopicPartition(f"bench-start-{topic}", partition)])
-            asked[group] = admin.list_consumer_group_offsets([wanted])[f"group-{group}"]
-        left = []
-        for group, future in asked.items():
-            try:
-                (row,) = future.result(60).topic_partitions
-            except KafkaException:
-                left.append(group)
-                continue
-            if row.offset != _offset_of(group, topic, partition):
-                raise RuntimeError(f"group-{group}: {row.offset}")
+    settings = {"bootstrap.servers": bootstrap, "group.id": f"group-{group}", **clients.FAST_RECONNECT}
+    consumer = Consumer(settings)
+    place = TopicPartition(f"bench-start-{topic}", partition)
+    deadline = time.perf_counter() + clients.WAIT_S
+    while True:
+        try:
+            (row,) = consumer.committed([place], timeout=clients.WAIT_S)
+            break
+        except KafkaException:
+            if time.perf_counter() > deadline:
+                raise
+    consumer.close()
+    if row.offset != _offset_of(group, topic, partition):
+        raise RuntimeError(f"group-{group}: {row.offset}")
 
 
 def offsets_start(rig: Rig) -> Samples:
@@ -351,10 +349,10 @@ def offsets_start(rig: Rig) -> Samples:
         begun = time.perf_counter()
         server.start()
         try:
-            admin = AdminClient({"bootstrap.servers": server.bootstrap, **clients.FAST_RECONNECT})
-            _ask(admin, [GROUPS - 1])
+            _ask(server.bootstrap, GROUPS - 1)
             first = time.perf_counter() - begun
-            _ask(admin, list(first_of.values()))
+            with ThreadPoolExecutor(ASKERS) as askers:
+                list(askers.map(lambda group: _ask(server.bootstrap, group), first_of.values()))
             where = f"offsets in {shards} partition{'s' if shards > 1 else ''}"
             found[f"start, {OFFSETS:,} {where}, first answer"] = first
             if shards > 1:

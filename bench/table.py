@@ -71,13 +71,13 @@ class Table:
     def _verdict(
         row: str, ours: float | None, ratio: float | None, ratio_aim: float | None, figure_aim: float | None
     ) -> str:
-        """What the row aims at, and whether it got there."""
+        """What the row aims at, and whether it got there, to a hundredth of a ratio."""
         aims, reached = [], []
         if ratio_aim is not None:
             least = row.endswith(MORE_IS_BETTER)
             aims.append(f"{'>=' if least else '<='} {ratio_aim:g}x")
             if ratio is not None:
-                reached.append(ratio >= ratio_aim if least else ratio <= ratio_aim)
+                reached.append(round(ratio, 2) >= ratio_aim if least else round(ratio, 2) <= ratio_aim)
         if figure_aim is not None:
             aims.append(f"<= {figure_aim:g}")
             if ours is not None:
