@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import shutil
 import threading
@@ -350,11 +351,12 @@ def offsets_start(rig: Rig) -> Samples:
         server.start()
         try:
             _ask(server.bootstrap, GROUPS - 1)
-            first = time.perf_counter() - begun
+            first, spent = time.perf_counter() - begun, process.cpu_s(server.pid)
             with ThreadPoolExecutor(ASKERS) as askers:
-                list(askers.map(lambda group: _ask(server.bootstrap, group), first_of.values()))
+                list(askers.map(functools.partial(_ask, server.bootstrap), first_of.values()))
             where = f"offsets in {shards} partition{'s' if shards > 1 else ''}"
             found[f"start, {OFFSETS:,} {where}, first answer"] = first
+            found[f"until then, {where}, broker CPU"] = spent
             if shards > 1:
                 found[f"start, {OFFSETS:,} {where}, all answered"] = time.perf_counter() - begun
             found[f"resident, {where}"] = process.resident_mib(server.pid)

@@ -23,6 +23,7 @@ AIMS: tuple[tuple[str, str, float | None, float | None], ...] = (
     ("rebalance of 10, consumer, join", "ms", 1.0, None),
     ("rebalance", "CPU-ms", None, None),
     ("resident, offsets", "MiB", None, None),
+    ("until then", "CPU-s", None, None),
     ("start, 1,000,000", "s", None, 2.0),
     ("produce", "CPU-s/GB", 0.6, None),
     ("consume", "CPU-s/GB", 1.0, None),
