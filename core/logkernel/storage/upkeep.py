@@ -122,6 +122,8 @@ class LogUpkeep:
         self.damages = loader.damages
         """What recovery cut off."""
         self.end_offset = self._active.next_offset
+        if clean_offset is not None and loader.damages:  # what is written behind the cut is not clean
+            self.clean_offset = min(clean_offset, self.end_offset)
         self.start_offset = max(log_start, self._bases[0])
         trusted = loader.clean and not loader.damages
         self.recovery_point = self.end_offset if trusted else min(recovery_point, self.end_offset)

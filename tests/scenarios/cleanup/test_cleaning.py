@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import logging
+import shutil
 import time
 from pathlib import Path
 
@@ -502,3 +503,26 @@ def test_a_topic_is_deleted_and_made_anew_while_a_flush_of_the_old_one_is_under_
         assert [record.value for record in log.read("t")] == [b"new"]
         assert not (tmp_path / "t-0" / "leader-epoch-checkpoint").exists(), "the old log's epochs"
         assert not [record for record in caplog.records if record.levelno >= logging.ERROR]
+
+
+def test_a_topic_made_anew_takes_over_no_checkpoint_of_the_deleted_one(tmp_path):
+    """A kill right after lost what the new topic had acknowledged: the old log's start lay above all of it."""
+    with logkernel.open(tmp_path / "a", log_cleaner_enable=False) as log:
+        broker = log._broker
+        log.create_topic("t", 1, cleanup_policy="compact,delete", segment_bytes=SEGMENT, retention_ms=1000)
+        log.append_many("t", [Record(b"k%d" % n, b"old", (), 1) for n in range(100)])
+        log.compact("t")
+        assert log.apply_retention("t") or log.start_offset("t") == 100
+        for write in (broker.upkeep.checkpoint_log_starts, broker.upkeep.checkpoint_recovery_points,
+                      broker.upkeep.checkpoint_watermarks):  # fmt: skip
+            write()
+        log.delete_topic("t")
+        log.create_topic("t", 1, cleanup_policy="compact", segment_bytes=SEGMENT)
+        for n in range(10):
+            log.append("t", b"%d" % n, key=b"k")
+        shutil.copytree(tmp_path / "a", tmp_path / "killed", ignore=shutil.ignore_patterns("*.sock"))
+    with logkernel.open(tmp_path / "killed", log_cleaner_enable=False) as log:
+        assert [record.value for record in log.read("t")] == [b"%d" % n for n in range(10)]
+        assert log._broker.replica(NAME).log.clean_offset is None
+        log.compact("t")
+        assert [record.value for record in log.read("t")] == [b"9"]
