@@ -526,3 +526,25 @@ def test_a_topic_made_anew_takes_over_no_checkpoint_of_the_deleted_one(tmp_path)
         assert log._broker.replica(NAME).log.clean_offset is None
         log.compact("t")
         assert [record.value for record in log.read("t")] == [b"9"]
+
+
+def test_the_log_start_is_on_the_disk_before_any_file_goes(tmp_path, monkeypatch):
+    """Else a crash brought offsets back that readers were told are gone, with holes where files were removed."""
+    said: list[bool] = []
+    plain = RealDisk.rename
+
+    def rename(self, old, new):
+        if new.endswith(".log.deleted"):
+            checkpoint = tmp_path / "log-start-offset-checkpoint"
+            said.append(checkpoint.exists() and "t 0 40" in checkpoint.read_text().splitlines())
+        plain(self, old, new)
+
+    with logkernel.open(tmp_path, log_retention_ms=1000, log_cleaner_enable=False) as log:
+        log.create_topic("t", 1)
+        for _ in range(40):
+            log.append_many("t", [Record(b"k", b"v", (), 1)])
+            log._broker.replica(NAME).log.roll(0)
+        monkeypatch.setattr(RealDisk, "rename", rename)
+        log.apply_retention("t")
+    assert said
+    assert all(said)
