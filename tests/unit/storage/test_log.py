@@ -270,6 +270,20 @@ def test_what_is_written_behind_a_cut_keeps_clear_of_names_that_wait(store, cut)
     assert {int(name[:20]) for name in plain_names(store)} == set(range(20, 26))
 
 
+def test_an_empty_segment_that_waits_gives_its_name_free_before_a_cut(store):
+    log = many_segments(store)
+    log.drop_before(50, 1000)
+    log.roll(0, base=70)  # the active segment, empty, waits behind the others
+    log.truncate_to(55)
+    for _ in range(10):
+        store.append(log)
+        log.roll(0)
+    log.rename_dropped()
+    log.purge(10**9)
+    assert [offset for offset, _ in store.records(log)] == list(range(50, 65))
+    assert {int(name[:20]) for name in plain_names(store)} == set(range(50, 66))
+
+
 def test_names_that_wait_are_gone_after_close(store):
     log = many_segments(store)
     log.drop_before(50, 1000)
