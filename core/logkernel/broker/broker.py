@@ -347,6 +347,10 @@ class Broker:
             raise self.absence(name.topic, name.partition)(str(name))
         return replica
 
+    def leads(self, replica: Replica) -> bool:
+        """False once its topic was deleted or its directory went offline."""
+        return self.replicas.get(replica.name) is replica
+
     def absence(self, topic: str, partition: int) -> type[KafkaError]:
         """Why a partition is not served here."""
         count = self.cluster.partition_count(topic)
@@ -365,8 +369,10 @@ class Broker:
         return [self.node_id] if self.storage.is_offline(topic, partition) and self.node_id in replicas else []
 
     def storage_failed(self, replica: Replica, error: OSError) -> KafkaStorageError:
-        """A write failed: its directory goes offline with its partitions, the others go on."""
-        self.storage.fail_directory_of(self, replica, error)
+        """A write failed: its directory goes offline with its partitions, the others go on. Not for a partition that
+        was deleted meanwhile: work on it that was under way misses its files."""
+        if self.leads(replica):
+            self.storage.fail_directory_of(self, replica, error)
         return KafkaStorageError(f"{replica.name}: {error}")
 
     def target_codec(self, settings: TopicSettings) -> Codec | None:

@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING
 from logkernel.broker.workers import Workers
 from logkernel.contracts import CleanupPolicy, DropBefore, LogFacts, Rewrite
 from logkernel.errors import LogkernelError, PluginError, RewriteStopped
+from logkernel.storage.upkeep import RENAMED_AT_ONCE
 from logkernel.vocabulary import CleanupResult, LogSize, TopicPartition
 
 if TYPE_CHECKING:
@@ -88,6 +89,8 @@ class Cleaner:
         self._missing: set[str] = set()
         self._jobs: dict[TopicPartition, _Job] = {}
         self._paused_until_ms: dict[TopicPartition, int] = {}
+        self._purging: set[TopicPartition] = set()
+        """Partitions for which a timer goes on with dropped files."""
         self.uncleanable: dict[TopicPartition, str] = {}
         """Partition → why it is not rewritten."""
 
@@ -181,12 +184,17 @@ class Cleaner:
         return results
 
     def _purge(self, replica: Replica) -> None:
-        """Remove files whose delay is over, a few at a time: a request may wait behind them."""
-        if replica.log.purge(self._broker.clock.wall_ms(), PURGE_AT_ONCE) == PURGE_AT_ONCE:
+        """Rename files of dropped segments, remove those whose delay is over, a few at a time: a request may wait
+        behind them."""
+        waiting = replica.log.rename_dropped(RENAMED_AT_ONCE)
+        removed = replica.log.purge(self._broker.clock.wall_ms(), PURGE_AT_ONCE)
+        if (waiting or removed == PURGE_AT_ONCE) and replica.name not in self._purging:
+            self._purging.add(replica.name)
             self._broker.timers.at(self._broker.clock.mono_ms() + 1, lambda: self._purge_on(replica))
 
     def _purge_on(self, replica: Replica) -> None:
-        if replica.log.failure is None and self._broker.replicas.get(replica.name) is replica:
+        self._purging.discard(replica.name)
+        if self._broker.leads(replica):
             try:
                 self._purge(replica)
             except OSError as error:
@@ -334,7 +342,7 @@ class Cleaner:
         elif isinstance(error, OSError) and error.errno in FULL_DISK:
             self._paused_until_ms[replica.name] = self._broker.clock.mono_ms() + FULL_DISK_PAUSE_MS
             log.warning("rewrite dropped, the disk is full: partition=%s error=%s", replica.name, error)
-        elif replica.log.failure is None:
+        elif self._broker.leads(replica):
             self._give_up(replica, error)
         for done in job.done:
             done(None, error)
@@ -342,6 +350,11 @@ class Cleaner:
     def _give_up(self, replica: Replica, error: BaseException) -> None:
         self.uncleanable[replica.name] = str(error)
         log.error("partition cannot be cleaned, it is served on: partition=%s error=%s", replica.name, error)
+
+    def forget(self, name: TopicPartition) -> None:
+        """The partition is deleted: what was wrong with it is nothing that another of its name has."""
+        self.uncleanable.pop(name, None)
+        self._paused_until_ms.pop(name, None)
 
     # ------------------------------------------------------------ by name
 
@@ -370,7 +383,10 @@ class Cleaner:
         return self._jobs.get(replica.name)
 
     def rewrite_asked(self, replica: Replica) -> _Job | None:
-        """Start what the policies plan when asked by name; None where there is nothing to rewrite."""
+        """Start what the policies plan when asked by name; None where there is nothing to rewrite. Raises as
+        `Broker.absence` says where the partition is gone."""
+        if not self._broker.leads(replica):
+            raise self._broker.absence(*replica.name)(str(replica.name))
         self.uncleanable.pop(replica.name, None)
         self._throttle.bytes_per_s = float(self._broker.config.get("log.cleaner.io.max.bytes.per.second"))
         try:

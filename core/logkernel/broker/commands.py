@@ -79,6 +79,7 @@ def status(broker: Broker, arguments: Mapping[str, Any], done: Done) -> None:
                 if storage.is_offline(topic, index)
             ),
             "unreadable": {str(name): str(error) for name, error in sorted(unreadable.items())},
+            "uncleanable": {str(name): why for name, why in sorted(broker.cleaner.uncleanable.items())},
             "cut": [
                 {"partition": str(name), "path": damage.path, "position": damage.position,
                  "lostBytes": damage.lost_bytes, "reason": damage.reason}

@@ -233,12 +233,12 @@ class Replica:
             self._flush_timer = self._broker.timers.at(self._broker.clock.mono_ms(), self._flush_due)
 
     def _flush_again_later(self) -> None:
-        if self.log.failure is None:
+        if self._broker.leads(self):
             self.flush()
 
     def _flush_due(self) -> None:
         self._flush_timer = None
-        if self.log.failure is None and self.log.unflushed_records:
+        if self._broker.leads(self) and self.log.unflushed_records:
             self.flush()
 
     @property

@@ -188,6 +188,7 @@ class Storage:
         for name in [name for name in self.directories.logs if name.topic == topic]:
             broker.replicas.pop(name, None)
             self._ledgers.pop(name, None)
+            broker.cleaner.forget(name)
             try:
                 self.directories.delete(name)
             except (OSError, KafkaStorageError) as error:

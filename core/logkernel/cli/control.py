@@ -48,6 +48,8 @@ def status(data: str, as_json: bool) -> int:
     put_table(("directory", "state", "partitions", "why"), rows)
     for name in found["offline"]:
         click.echo(f"{click.style('offline', fg='red')}: {name} {found['unreadable'].get(name, '')}")
+    for name, why in found["uncleanable"].items():
+        click.echo(f"served, but not compacted any more: {name}: {why}")
     for row in found["cut"]:
         click.echo(f"cut by recovery: {row['partition']}: {row['path']}, byte {row['position']},"
                    f" {row['lostBytes']} bytes: {row['reason']}")  # fmt: skip

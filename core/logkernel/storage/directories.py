@@ -151,6 +151,9 @@ class LogDirectories:
                     each.fail(directory.failure)
         if recovering:
             self.write_recovery_points()  # a log that was cut may now end below its old one
+            cut = (each.name for each in self.logs.values() if each.damages and each.clean_offset is not None)
+            for name in cut:
+                self.write_clean_offsets(name)
 
     def _open(self, directory: DataDirectory, name: TopicPartition, wall_ms: int) -> Log | None:
         if directory.failure is not None:
@@ -210,6 +213,7 @@ class LogDirectories:
             return self.logs[name]
         for directory in sorted(self.online(), key=lambda each: len(each.logs)):
             try:
+                directory.forget(name)  # durably, before there is anything that an old offset could be taken for
                 made = self._log(directory, name, wall_ms, clean=False, topic_id=topic_id)
             except OSError as error:
                 if error.errno in PASSING:

@@ -60,7 +60,7 @@ class DataDirectory:
     """Made by `DataDirectory.open`; holds the lock until `close` or `abandon`."""
 
     __slots__ = ("_disk", "_release", "broker_epoch", "clean", "clean_offsets", "failure", "futures", "high_watermarks",
-                 "log_starts", "logs", "meta", "path", "recovery_points")  # fmt: skip
+                 "log_starts", "logs", "meta", "noted", "path", "recovery_points")  # fmt: skip
 
     def __init__(self, disk: Disk, path: str) -> None:
         self._disk = disk
@@ -81,6 +81,8 @@ class DataDirectory:
         self.log_starts: dict[TopicPartition, int] = {}
         self.high_watermarks: dict[TopicPartition, int] = {}
         self.clean_offsets: dict[TopicPartition, int] = {}
+        self.noted: dict[str, frozenset[TopicPartition]] = {}
+        """Checkpoint file → the partitions that it names."""
 
     @classmethod
     def open(
@@ -144,10 +146,12 @@ class DataDirectory:
         if not self._disk.exists(path):
             return {}
         try:
-            return parse_offsets(self._disk.read(path), path)
+            found = parse_offsets(self._disk.read(path), path)
         except CorruptCheckpoint as error:
             log.warning("%s: the file is ignored, every offset in it counts as 0", error)
             return {}
+        self.noted[name] = frozenset(found)
+        return found
 
     def _remove_doomed(self) -> None:
         for folder in self._disk.listdir(self.path):
@@ -210,6 +214,17 @@ class DataDirectory:
     def _write(self, name: str, offsets: Mapping[TopicPartition, int]) -> None:
         self.check()
         self._disk.write_atomic(f"{self.path}/{name}", format_offsets(offsets))
+        self.noted[name] = frozenset(offsets)
+
+    def forget(self, name: TopicPartition) -> None:
+        """Let no checkpoint name a partition that was here: one of its name is made anew. Raises `OSError`."""
+        for file, write in (
+            (RECOVERY_POINTS, self.write_recovery_points),
+            (LOG_STARTS, self.write_log_starts),
+            (CLEAN_OFFSETS, self.write_clean_offsets),
+        ):
+            if name in self.noted.get(file, ()):
+                write()
 
     # ------------------------------------------------------------ the end
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 from array import array
 from bisect import bisect_left
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from logkernel.contracts import Buffer
 from logkernel.errors import CorruptMessage
@@ -82,7 +82,7 @@ class Segment:
         """Largest timestamp of the first batch, once known: `segment.ms` counts from it."""
         self.sealed = False
         self.dropped = False
-        """Its files are renamed for removal; whoever still syncs them need not find them."""
+        """Its files are renamed for removal, or will be; whoever still syncs them need not find them."""
         self.loose = True
         """Files of this segment may not be durable."""
         self._since_entry = 0
@@ -366,17 +366,18 @@ class Segment:
 
     # ------------------------------------------------------------ removal
 
-    def rename_deleted(self, names: Collection[str] | None = None) -> list[str]:
-        """Mark the files for removal; returns their new paths. Slices that readers hold stay valid.
-
-        `names` are those in the folder, where the caller has looked already.
-        """
+    def drop(self) -> None:
+        """It is no part of the log any more. Slices that readers hold stay valid."""
         self.dropped = True
         self.release()
+
+    def rename_deleted(self) -> list[str]:
+        """Mark the files for removal; returns their new paths."""
+        self.drop()
         marked = []
         for suffix in SEGMENT_SUFFIXES:
             path = self.path(suffix)
-            if self._disk.exists(path) if names is None else f"{offset_name(self.base, suffix)}{self.extra}" in names:
+            if self._disk.exists(path):
                 self._disk.rename(path, path + DELETED)
                 marked.append(path + DELETED)
         return marked

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import uuid
 from bisect import bisect_right
+from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 from uuid import UUID
@@ -22,15 +23,15 @@ from logkernel.storage.disk import Disk
 from logkernel.storage.flush import Flush
 from logkernel.storage.ledger import ProducerLedger
 from logkernel.storage.loading import Loader, replay_range
-from logkernel.storage.names import DELETED, SNAPSHOT, doomed_name, offset_name, offset_of
+from logkernel.storage.names import DELETED, SEGMENT_SUFFIXES, SNAPSHOT, doomed_name, offset_name, offset_of
 from logkernel.storage.segment import Segment
 from logkernel.vocabulary import NO_TIMESTAMP, ProducerEntry, SegmentFacts, TopicPartition
 
 if TYPE_CHECKING:
     from logkernel.storage.rewriting import Rewriting
 
-FEW_SEGMENTS = 4
-"""Up to so many, asking for each file is cheaper than listing the folder."""
+RENAMED_AT_ONCE = 16
+"""Of so many dropped segments the files are renamed in one go: some 64 names, a few milliseconds."""
 
 RollObserver = Callable[[int, int], None]
 """Told (base offset, bytes) of a segment that was closed."""
@@ -45,6 +46,7 @@ class LogUpkeep:
         "_disk",
         "_dropped",
         "_jitter",
+        "_leaving",
         "_ledger",
         "_new_folder",
         "_new_names",
@@ -103,6 +105,8 @@ class LogUpkeep:
         """How far the last rewrite came; None before the first."""
         self._dropped: list[tuple[int | None, list[str]]] = []
         """(since when, files) that `purge` removes; None: since the next purge."""
+        self._leaving: deque[tuple[int | None, Segment]] = deque()
+        """(since when, segment) that is no part of the log any more, but for the names of its files; oldest first."""
         self._new_folder = not disk.exists(self.folder)
         """The folder's own name, or its partition.metadata, may not be durable."""
         self._new_names = True
@@ -118,6 +122,8 @@ class LogUpkeep:
         self.damages = loader.damages
         """What recovery cut off."""
         self.end_offset = self._active.next_offset
+        if clean_offset is not None and loader.damages:  # what is written behind the cut is not clean
+            self.clean_offset = min(clean_offset, self.end_offset)
         self.start_offset = max(log_start, self._bases[0])
         trusted = loader.clean and not loader.damages
         self.recovery_point = self.end_offset if trusted else min(recovery_point, self.end_offset)
@@ -250,6 +256,7 @@ class LogUpkeep:
         if offset >= self.end_offset:
             return
         self._stop_rewriting()
+        self.rename_dropped()  # what is written behind the cut may come to have a name of theirs
         if offset <= self._bases[0]:
             self.truncate_fully_and_start_at(offset)
             return
@@ -275,6 +282,7 @@ class LogUpkeep:
         """Throw every record away; the log starts and ends at `offset`. Durable on return."""
         self._check()
         self._stop_rewriting()
+        self.rename_dropped()
         self.clean_offset = None
         for segment in reversed(self._segments):
             self._remove(segment)
@@ -323,8 +331,9 @@ class LogUpkeep:
     def drop_before(self, offset: int, wall_ms: int | None = None) -> list[SegmentFacts]:
         """Drop whole segments below `offset` and move the log start there; returns what was dropped.
 
-        The files are renamed now and removed by `purge`. The active segment goes too, if `offset` is the log
-        end. The directory's log starts should be written before, as renames may be lost in a crash.
+        The files are renamed now, those of many segments by `rename_dropped`, and removed by `purge`. The active
+        segment goes too, if `offset` is the log end. The directory's log starts should be written before: until a
+        file is renamed, durably, they are what keeps it from coming back.
         """
         self._check()
         self.advance_log_start(offset)
@@ -343,17 +352,30 @@ class LogUpkeep:
         return facts
 
     def _discard(self, segments: list[Segment], wall_ms: int | None) -> None:
-        paths = []
-        names = set(self._disk.listdir(self.folder)) if len(segments) > FEW_SEGMENTS else None
         for segment in segments:
             if segment in self._recent:
                 self._recent.remove(segment)
-            paths += segment.rename_deleted(names)
+            segment.drop()
+            self._leaving.append((wall_ms, segment))
+        self.rename_dropped(RENAMED_AT_ONCE)
+
+    def rename_dropped(self, most: int | None = None) -> int:
+        """Rename the files of dropped segments for removal, oldest first, of `most` at most; returns how many wait."""
+        self._check()
+        leaving = self._leaving
+        for _ in range(len(leaving) if most is None else min(most, len(leaving))):
+            since, segment = leaving[0]
+            paths = segment.rename_deleted()
             path = segment.path(SNAPSHOT)
-            if self._disk.exists(path) if names is None else offset_name(segment.base, SNAPSHOT) in names:
+            if self._disk.exists(path):
                 self._disk.rename(path, path + DELETED)
                 paths.append(path + DELETED)
-        self._dropped.append((wall_ms, paths))
+            leaving.popleft()
+            if self._dropped and self._dropped[-1][0] == since:
+                self._dropped[-1][1].extend(paths)
+            else:
+                self._dropped.append((since, paths))
+        return len(leaving)
 
     def purge(self, wall_ms: int, most: int | None = None) -> int:
         """Remove the files of dropped segments after `file.delete.delay.ms`, at most `most`; returns how many."""
@@ -404,6 +426,11 @@ class LogUpkeep:
                 for path in paths:
                     self._remove_dropped(path)
             self._dropped.clear()
+            for _, segment in self._leaving:
+                for path in map(segment.path, (*SEGMENT_SUFFIXES, SNAPSHOT)):
+                    if self._disk.exists(path):
+                        self._disk.remove(path)
+            self._leaving.clear()
         self.abandon()
 
     def _close_books(self) -> None:
@@ -440,6 +467,9 @@ class LogUpkeep:
     def delete(self, unique: UUID | None = None) -> None:
         """Remove the log: its folder gets a name that is no log's, then goes. Readers' slices stay valid."""
         self.abandon()
+        for segment in self._segments:
+            segment.drop()
+        self.epochs.dirty = False  # a flush that is under way must write nothing into a folder that is made anew
         parent = self.folder.rpartition("/")[0]
         doomed = f"{parent}/{doomed_name(*self.name, unique or uuid.uuid4())}"
         self._disk.rename(self.folder, doomed)

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import errno
+import time
 
 import pytest
 
+import logkernel
+from logkernel.broker.commands import handle
 from logkernel.errors import CorruptMessage, KafkaStorageError
 from logkernel.storage.simdisk import SimulatedDisk
 
@@ -338,3 +341,28 @@ def test_a_disk_without_room_for_an_index_entry_refuses_the_records_too(kind, ma
     machine.kill()
     machine.boot()
     assert machine.values() == kept
+
+
+def test_rot_found_by_the_cleaner_is_placed_and_the_log_is_served_on(tmp_path, caplog):
+    with logkernel.open(tmp_path, log_cleaner_enable=False) as log:
+        log.create_topic("t", 1, cleanup_policy="compact", segment_bytes=1 << 20)
+        for number in range(120):
+            log.append("t", b"%03d" % number + bytes(20_000), key=b"k%d" % (number % 7))
+    rotten = tmp_path / "t-0" / f"{0:020d}.log"
+    data = bytearray(rotten.read_bytes())
+    data[20_150] ^= 1
+    rotten.write_bytes(data)
+    with logkernel.open(tmp_path, log_cleaner_backoff_ms=1) as log:
+        told: list[dict] = []
+        deadline = time.monotonic() + 20
+        while not (told and told[-1]["result"]["uncleanable"]):
+            assert time.monotonic() < deadline
+            log._broker.cleaner.workers.news.wait(0.01)
+            log.step()
+            handle(log._broker, "status", {}, told.append)
+        why = told[-1]["result"]["uncleanable"]["t-0"]
+        assert f"{rotten}, byte 20" in why
+        assert why in caplog.text
+        assert told[-1]["result"]["offline"] == []
+        assert len([*log.read("t", offset=2)]) == 118
+        log.append("t", b"lives on", key=b"k")

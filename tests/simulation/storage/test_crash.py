@@ -93,6 +93,7 @@ class World:
         self.log.advance_log_start(offset)
         self.dirs.directories[0].write_log_starts()
         self.log.drop_before(offset, 0)
+        self.log.rename_dropped(self.random.randint(0, 3))
         self.log.purge(10)
 
     def truncate(self) -> None:

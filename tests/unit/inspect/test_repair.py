@@ -117,3 +117,23 @@ def test_a_directory_that_says_no_owner(folder, capsys):
     assert "--node-id" in capsys.readouterr().err
     assert main(["repair", "--yes", "--node-id", "1", str(folder)]) == 0
     assert values(folder) == list(range(60))
+
+
+def test_behind_a_cut_nothing_counts_as_compacted(tmp_path, capsys):
+    """The cleaner's checkpoint stayed above the end: what came next was never compacted with what had been there."""
+    folder = tmp_path / "data"
+    with logkernel.open(folder, log_cleaner_enable=False) as log:
+        log.create_topic("t", cleanup_policy="compact", segment_bytes=1 << 20)
+        for number in range(60):
+            log.append_many("t", [Record(b"k%d" % number, bytes(1000), timestamp_ms=1000 + number)])
+        log.compact("t")
+    rot(folder, f"{0:020d}.log", 40_000)
+    assert run(capsys, "repair", folder, "--yes")[0] == 0
+    assert run(capsys, "check", folder)[0] == 0
+    with logkernel.open(folder, log_cleaner_enable=False) as log:
+        end = log.end_offset("t")
+        assert 0 < end < 60
+        for _ in range(100):
+            log.append("t", b"new", key=b"k0")
+        log.compact("t")
+        assert [record.offset for record in log.read("t")] == [*range(1, end), end + 99]

@@ -14,6 +14,7 @@ from logkernel.record.encode import encode_batch
 from logkernel.storage.disk import RealDisk
 from logkernel.storage.ledger import NoProducers
 from logkernel.storage.log import Log
+from logkernel.storage.upkeep import RENAMED_AT_ONCE
 from logkernel.vocabulary import AbortedTxn, LogPosition, Record
 
 
@@ -220,6 +221,85 @@ def test_drop_before_deletes_after_the_delay(store):
         log.read(9, 100)
     with pytest.raises(OffsetOutOfRange):
         log.drop_before(21, 0)
+
+
+def many_segments(store, count: int = 60):
+    log = store.open()
+    for n in range(count):
+        store.append(log, epoch=n // 10)
+        log.roll(0)
+    return log
+
+
+def plain_names(store) -> list[str]:
+    return sorted(name for name in store.names() if name[:20].isdigit() and not name.endswith(".deleted"))
+
+
+def test_many_segments_leave_the_log_at_once_and_their_names_later(store):
+    """Renaming the files of 10,000 segments took a second and more, in one go."""
+    log = many_segments(store)
+    piece = log.read(3, 10**6)
+    assert len(log.drop_before(50, 1000)) == 50
+    assert (log.start_offset, log.first_base_offset, log.segment_count) == (50, 50, 11)
+    assert [offset for offset, _ in store.records(log)] == list(range(50, 60))
+    assert f"{RENAMED_AT_ONCE - 1:020d}.log.deleted" in store.names()
+    assert f"{RENAMED_AT_ONCE:020d}.log" in store.names()
+    waiting = 50 - RENAMED_AT_ONCE
+    while waiting:
+        waiting = max(0, waiting - 7)
+        assert log.rename_dropped(7) == waiting
+    assert log.rename_dropped(7) == 0
+    assert {int(name[:20]) for name in plain_names(store)} == set(range(50, 61))
+    assert log.purge(1000 + 59_999) == 0
+    assert log.purge(1000 + 60_000) > 150
+    assert not [name for name in store.names() if name.endswith(".deleted")]
+    assert piece.read()
+
+
+@pytest.mark.parametrize("cut", ["truncate_to", "truncate_fully_and_start_at"])
+def test_what_is_written_behind_a_cut_keeps_clear_of_names_that_wait(store, cut):
+    log = many_segments(store)
+    log.drop_before(50, 1000)
+    getattr(log, cut)(20)
+    assert (log.start_offset, log.end_offset) == (20, 20)
+    for _ in range(5):
+        store.append(log)
+        log.roll(0)
+    log.purge(10**9)
+    assert [offset for offset, _ in store.records(log)] == list(range(20, 25))
+    assert {int(name[:20]) for name in plain_names(store)} == set(range(20, 26))
+
+
+def test_an_empty_segment_that_waits_gives_its_name_free_before_a_cut(store):
+    log = many_segments(store)
+    log.drop_before(50, 1000)
+    log.roll(0, base=70)  # the active segment, empty, waits behind the others
+    log.truncate_to(55)
+    for _ in range(10):
+        store.append(log)
+        log.roll(0)
+    log.rename_dropped()
+    log.purge(10**9)
+    assert [offset for offset, _ in store.records(log)] == list(range(50, 65))
+    assert {int(name[:20]) for name in plain_names(store)} == set(range(50, 66))
+
+
+def test_names_that_wait_are_gone_after_close(store):
+    log = many_segments(store)
+    log.drop_before(50, 1000)
+    log.close()
+    assert {int(name[:20]) for name in store.names() if name[:20].isdigit()} == set(range(50, 61))
+    assert [offset for offset, _ in store.records(store.open(clean=True, log_start=50))] == list(range(50, 60))
+
+
+def test_names_that_a_crash_left_do_not_come_back(store):
+    log = many_segments(store)
+    log.flush()
+    log.drop_before(50, 1000)
+    log.abandon()
+    log = store.open(log_start=50)
+    assert [offset for offset, _ in store.records(log)] == list(range(50, 60))
+    assert {int(name[:20]) for name in store.names() if name[:20].isdigit()} == set(range(50, 61))
 
 
 def test_a_flush_under_way_passes_over_what_was_dropped_meanwhile(store):
