@@ -16,11 +16,11 @@ from logkernel.controller.image import ClusterImage, Partition, Topic
 from logkernel.controller.names import INTERNAL, check_name
 from logkernel.controller.producers import ProducerIds
 from logkernel.errors import InvalidRequest, KafkaError
-from logkernel.requests.producers import InitProducerIdRequest, InitProducerIdResponse
 from logkernel.vocabulary import TopicPartition
 
 if TYPE_CHECKING:
     from logkernel.broker.broker import Broker
+    from logkernel.requests.producers import InitProducerIdRequest
 
 log = logging.getLogger("logkernel.admin")
 
@@ -234,6 +234,8 @@ def create_partitions(broker: Broker, request: Any, context: RequestContext, ans
 
 def init_producer_id(broker: Broker, request: InitProducerIdRequest, context: RequestContext, answer: Answer) -> None:
     """A new id for an idempotent producer, where no transaction coordinator is hosted (`broker.FALLBACKS`)."""
+    from logkernel.requests.producers import InitProducerIdResponse
+
     response = InitProducerIdResponse(producer_id=-1, producer_epoch=-1)
     if request.transactional_id is not None:
         response.error_code = InvalidRequest.code

@@ -15,11 +15,14 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 from logkernel.errors import FetchSessionIdNotFound, FetchSessionTopicIdError, InvalidFetchSessionEpoch
-from logkernel.requests.data import FetchPartition, FetchRequest, PartitionData
 from logkernel.vocabulary import NO_ID
+
+if TYPE_CHECKING:
+    from logkernel.requests.data import FetchPartition, FetchRequest, PartitionData
 
 MAX_EPOCH = 0x7FFFFFFF
 EVICTION_AGE_MS = 120_000

@@ -23,7 +23,6 @@ from logkernel.storage.disk import Disk
 from logkernel.storage.ledger import NoProducers
 from logkernel.storage.log import Log
 from logkernel.storage.names import FUTURE_DIR, LOG, offset_of, partition_of
-from logkernel.storage.recovery import rot
 from logkernel.vocabulary import Record
 
 READ_BYTES = 1 << 20
@@ -72,6 +71,8 @@ class DiskStateLog:
             self._disk.remove_tree(self._folder(generation))
 
     def _check(self, folder: str, torn_is_well: bool) -> None:
+        from logkernel.storage.recovery import rot
+
         for name in sorted(self._disk.listdir(folder)):
             if offset_of(name, LOG) is None:
                 continue

@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 from attrs import field
 
@@ -35,9 +36,11 @@ from logkernel.storage.names import (
     offset_name,
     offset_of,
 )
-from logkernel.storage.recovery import Damage, recover_segment
 from logkernel.storage.scan import LONG_CHUNK_BYTES, headers
 from logkernel.storage.segment import Segment
+
+if TYPE_CHECKING:
+    from logkernel.storage.recovery import Damage
 
 log = logging.getLogger("logkernel.storage")
 
@@ -217,6 +220,8 @@ class Loader:
 
     def _check(self, segment: Segment) -> Damage | None:
         """Recover one segment, the ledger's state being that at its base."""
+        from logkernel.storage.recovery import recover_segment
+
         sealed = segment.sealed
         damage = recover_segment(segment, self.settings.index_interval_bytes, self.ledger, self.epochs)
         if damage is not None:
