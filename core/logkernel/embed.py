@@ -342,6 +342,9 @@ class _Host:
     def run(self, work: Callable[[], T]) -> T:
         return self._log._run(work)
 
+    def step(self) -> int | None:
+        return self._log.step()
+
     def at(self, mono_ms: int, work: Callable[[], None]) -> Any:
         return self._broker.timers.at(mono_ms, work)
 
