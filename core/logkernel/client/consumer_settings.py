@@ -21,7 +21,7 @@ BY_DURATION: Final = "by_duration:"
 
 def duration_ms(text: str) -> int:
     """Milliseconds of an ISO-8601 duration of days, hours, minutes, seconds. Raises ValueError."""
-    found = _DURATION.fullmatch(text)
+    found = _DURATION.fullmatch(text.upper())
     if found is None or not any(found.groups()):
         raise ValueError(f"{text!r} is no duration like P1DT2H3M4S")
     days, hours, minutes, seconds = (int(found[name] or 0) for name in "dhms")

@@ -174,7 +174,7 @@ class Fetcher:
         if self._reset == "none":
             return None
         if self._reset.startswith(BY_DURATION):
-            return max(0, wall_ms - duration_ms(self._reset.removeprefix(BY_DURATION).upper()))
+            return max(0, wall_ms - duration_ms(self._reset.removeprefix(BY_DURATION)))
         return EARLIEST_TIMESTAMP if self._reset == "earliest" else LATEST_TIMESTAMP
 
     def _ask(self, question: Question) -> None:

@@ -133,6 +133,9 @@ class Group:
         self.topics = frozenset(topics)
 
     def polled(self, now_ms: int) -> None:
+        """A poll began. Where only polls step the machine, it is here that one is seen to come too late."""
+        if self.polled_ms is not None:
+            self._check_late(now_ms)
         self.polled_ms = now_ms
 
     @property
@@ -162,9 +165,7 @@ class Group:
         if self.state in (FAILED, LEFT) or self.polled_ms is None:
             return None
         late_ms = self.polled_ms + self._max_poll_ms
-        if now_ms > late_ms:
-            if self.generation >= 0 or self.state in (JOINING, ASSIGNING, SYNCING):
-                self._too_slow()
+        if self._check_late(now_ms):
             return None
         if self.state == STABLE:
             self._look(now_ms)
@@ -196,6 +197,15 @@ class Group:
         if going:
             self.events.append(Event(REVOKE, sorted(going)))
         self.state = PREPARING if going else OUT
+
+    def _check_late(self, now_ms: int) -> bool:
+        """Whether the user did not poll for too long; the membership is over then."""
+        assert self.polled_ms is not None
+        if now_ms <= self.polled_ms + self._max_poll_ms or self.state in (FAILED, LEFT):
+            return False
+        if self.generation >= 0 or self.state in (JOINING, ASSIGNING, SYNCING):
+            self._too_slow()
+        return True
 
     def _too_slow(self) -> None:
         self._leave("the consumer did not poll within max.poll.interval.ms")

@@ -54,7 +54,7 @@ class ConsumerRecord(NamedTuple):
 class Chunk:
     """What one fetch brought for one partition; decoded batch by batch as it is taken."""
 
-    __slots__ = ("_aborted", "_batches", "_codec_for", "_data", "_verify", "bytes", "facts", "records")
+    __slots__ = ("_aborted", "_batches", "_codec_for", "_data", "_held", "_verify", "bytes", "facts", "records")
 
     def __init__(
         self,
@@ -72,6 +72,7 @@ class Chunk:
         self._codec_for = codec_for
         self._verify = verify_crc
         self._aborted = aborted
+        self._held: tuple[BatchFacts, bool] | None = None
         self._batches: Iterator[tuple[BatchFacts, bool]] | None = None
 
     def next_batch(self) -> tuple[BatchFacts, bool] | None:
@@ -86,14 +87,17 @@ class Chunk:
     def load(self, from_offset: int) -> bool:
         """Decode the next batch that is to be read; False at the end. Raises `CorruptMessage`, `InvalidRecord` …"""
         while not self.records:
-            found = self.next_batch()
+            found = self._held or self.next_batch()
             if found is None:
                 return False
+            self._held = found  # a batch that cannot be read is come to again
             facts, visible = found
             if visible and facts.last_offset >= from_offset:
                 rows = batch_records(self.data, facts, self._codec_for, verify_crc=self._verify)
                 self.records.extend(row for row in rows if row.offset >= from_offset)
+                self._held = None
                 return True
+            self._held = None
             if facts.last_offset >= from_offset:
                 return True
         return True

@@ -75,7 +75,7 @@ def deserializer(given: Any) -> Deserializer | None:
         if name not in PLAIN_BACK:
             raise ConfigError(f"no deserializer is called {given!r} (known: {', '.join(PLAIN_BACK)})")
         return _of_bytes(PLAIN_BACK[name])
-    made = given() if isinstance(given, type) else given
+    made = given() if isinstance(given, type) and hasattr(given, "deserialize") else given
     if hasattr(made, "deserialize"):
         deserialize: Deserializer = made.deserialize
         return deserialize
