@@ -147,7 +147,7 @@ class _Balance:
         self.takers = {topic: [member for member in order if topic in members[member].topics] for topic in counts}
         self.owner: dict[TopicPartition, str] = {}
         self.load = dict.fromkeys(order, 0)
-        self.alike = len({frozenset(member.topics) & counts.keys() for member in members.values()}) <= 1
+        self.alike = len({frozenset(member.topics).intersection(counts) for member in members.values()}) <= 1
         self._keep(counts, members, claims)
         self._give(counts)
         while self._shift():

@@ -344,7 +344,11 @@ class Group:
         if assignor is None:
             self._fail(LogkernelError(f"the group chose {name!r}, which this member did not offer"))
             return
-        shares = assignor.assign({topic: count for topic, count in self._counts.items() if count}, self._members)
+        try:
+            shares = assignor.assign({topic: count for topic, count in self._counts.items() if count}, self._members)
+        except Exception as error:  # a user's own assignor, or user data that no assignor wrote
+            self._fail(error)
+            return
         self._sync(
             [SyncGroupRequestAssignment(member, encode_assignment(share)) for member, share in sorted(shares.items())]
         )
