@@ -20,6 +20,7 @@ from logkernel import embed
 from logkernel.vocabulary import Record, RecordMetadata
 
 if TYPE_CHECKING:
+    from logkernel.client.aio_consumer import AsyncConsumer
     from logkernel.client.aio_producer import AsyncProducer
     from logkernel.client.connect import RemoteLog
 
@@ -32,7 +33,7 @@ class AsyncLog:
     def __init__(self, log: embed.EmbeddedLog) -> None:
         self._log = log
         self._turn = asyncio.Lock()
-        self._producers: list[AsyncProducer] = []
+        self._clients: list[AsyncProducer | AsyncConsumer] = []
 
     async def __aenter__(self) -> AsyncLog:
         return self
@@ -45,9 +46,9 @@ class AsyncLog:
             return await asyncio.to_thread(work, *args, **kwargs)
 
     async def close(self) -> None:
-        producers, self._producers = self._producers, []
-        for producer in producers:
-            await producer.close()
+        clients, self._clients = self._clients, []
+        for client in clients:
+            await client.close()
         await self._call(self._log.close)
 
     def producer(self, **settings: Any) -> AsyncProducer:
@@ -61,7 +62,22 @@ class AsyncLog:
         kernel, host = self._log.kernel, self._log.host
         sender = make_sender(values, [("embedded", 0)], kernel)
         made = AsyncProducer(AsyncEmbeddedDriver(sender, values, host, self._call), kernel, values)
-        self._producers = [known for known in self._producers if not known.closed] + [made]
+        self._clients = [known for known in self._clients if not known.closed] + [made]
+        return made
+
+    def consumer(self, *topics: str, group: str | None = None, **settings: Any) -> AsyncConsumer:
+        """A consumer of this log; the kernel is stepped in a worker thread. Raises `ConfigError`."""
+        from logkernel.client.aio_consumer import AsyncConsumer
+        from logkernel.client.consumer_base import consumer_settings, make_consumption
+        from logkernel.client.loop_driver import AsyncEmbeddedDriver
+
+        values = consumer_settings(topics, group, settings)
+        kernel, host = self._log.kernel, self._log.host
+        machine = make_consumption(values, [("embedded", 0)], kernel)
+        made = AsyncConsumer(AsyncEmbeddedDriver(machine, values, host, self._call), kernel, values)
+        self._clients = [known for known in self._clients if not known.closed] + [made]
+        if topics:
+            made.subscribe(topics)
         return made
 
     async def listen(self, address: str = "127.0.0.1:0") -> str:
@@ -123,7 +139,7 @@ class AsyncRemoteLog:
         self._remote = remote
         self._common = {"bootstrap_servers": servers, **settings}
         self._turn = asyncio.Lock()
-        self._producers: list[AsyncProducer] = []
+        self._clients: list[AsyncProducer | AsyncConsumer] = []
 
     async def __aenter__(self) -> AsyncRemoteLog:
         return self
@@ -132,10 +148,10 @@ class AsyncRemoteLog:
         await self.close()
 
     async def close(self) -> None:
-        """Close every producer made here, and the connection."""
-        producers, self._producers = self._producers, []
-        for producer in producers:
-            await producer.close()
+        """Close every producer and consumer made here, and the connection."""
+        clients, self._clients = self._clients, []
+        for client in clients:
+            await client.close()
         await self._call(self._remote.close)
 
     async def _call(self, work: Callable[..., T], *args: Any, **kwargs: Any) -> T:
@@ -154,7 +170,23 @@ class AsyncRemoteLog:
         kernel = self._remote.kernel
         sender = make_sender(values, bootstrap_places(values), kernel)
         made = AsyncProducer(LoopDriver(sender, values, kernel, "tcp"), kernel, values)
-        self._producers = [known for known in self._producers if not known.closed] + [made]
+        self._clients = [known for known in self._clients if not known.closed] + [made]
+        return made
+
+    def consumer(self, *topics: str, group: str | None = None, **settings: Any) -> AsyncConsumer:
+        """A consumer on the running loop; keywords are Kafka's settings with `_` for `.`. Raises `ConfigError`."""
+        from logkernel.client.aio_consumer import AsyncConsumer
+        from logkernel.client.connect import bootstrap_places
+        from logkernel.client.consumer_base import consumer_settings, make_consumption
+        from logkernel.client.loop_driver import LoopDriver
+
+        values = consumer_settings(topics, group, {**self._common, **settings})
+        kernel = self._remote.kernel
+        machine = make_consumption(values, bootstrap_places(values), kernel)
+        made = AsyncConsumer(LoopDriver(machine, values, kernel, "tcp"), kernel, values)
+        self._clients = [known for known in self._clients if not known.closed] + [made]
+        if topics:
+            made.subscribe(topics)
         return made
 
     async def create_topic(self, name: str, partitions: int = -1, **settings: Any) -> None:

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
     from logkernel.broker.broker import Broker
     from logkernel.broker.serve import Server
+    from logkernel.client.consumer import Consumer
     from logkernel.client.embedded_driver import Host
     from logkernel.client.producer import Producer
     from logkernel.kernel import Kernel
@@ -70,6 +71,7 @@ class EmbeddedLog:
         self._partitioners: dict[str, Partitioner] = {}
         self._listening: _Listening | None = None
         self._producers: list[Producer] = []
+        self._consumers: list[Consumer] = []
         self._closed = False
         broker.start()
 
@@ -85,9 +87,10 @@ class EmbeddedLog:
         """Stop listening, flush, close; may be called twice."""
         if self._closed:
             return
-        producers, self._producers = self._producers, []
-        for producer in producers:
-            producer.close()
+        clients: list[Consumer | Producer] = [*self._consumers, *self._producers]
+        self._consumers, self._producers = [], []
+        for client in clients:
+            client.close()
         if self._listening is not None:
             self._listening.stop()
             self._listening = None
@@ -143,6 +146,25 @@ class EmbeddedLog:
         driver = EmbeddedDriver(make_sender(values, [("embedded", 0)], kernel), values, self.host)
         made = Producer(driver, kernel, values)
         self._producers = [known for known in self._producers if not known.closed] + [made]
+        return made
+
+    def consumer(self, *topics: str, group: str | None = None, **settings: Any) -> Consumer:
+        """A consumer of this log, without a socket or thread, that reads batches from the page cache.
+
+        Keywords are Kafka's consumer settings with `_` for `.`; without a group it reads all partitions. Raises
+        `ConfigError`.
+        """
+        from logkernel.client.consumer import Consumer
+        from logkernel.client.consumer_base import consumer_settings, make_consumption
+        from logkernel.client.embedded_driver import EmbeddedDriver
+
+        values = consumer_settings(topics, group, settings)
+        kernel = self._broker.kernel
+        driver = EmbeddedDriver(make_consumption(values, [("embedded", 0)], kernel), values, self.host)
+        made = Consumer(driver, kernel, values)
+        self._consumers = [known for known in self._consumers if not known.closed] + [made]
+        if topics:
+            made.subscribe(topics)
         return made
 
     # ------------------------------------------------------------ topics
@@ -341,6 +363,9 @@ class _Host:
 
     def run(self, work: Callable[[], T]) -> T:
         return self._log._run(work)
+
+    def step(self) -> int | None:
+        return self._log.step()
 
     def at(self, mono_ms: int, work: Callable[[], None]) -> Any:
         return self._broker.timers.at(mono_ms, work)

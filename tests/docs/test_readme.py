@@ -60,6 +60,12 @@ def test_the_producer_example_runs(capsys: pytest.CaptureFixture[str]) -> None:
     assert "RecordMetadata(topic='orders'" in capsys.readouterr().out
 
 
+def test_the_consumer_example_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    example = re.findall(r"```python\n(.+?)```", README, re.DOTALL)[2]
+    exec(compile(example, "README.md", "exec"), {"logkernel": __import__("logkernel")})
+    assert "b'k' b'v' 0" in capsys.readouterr().out
+
+
 def test_the_map_of_the_house_is_complete() -> None:
     """docs/architecture.md names every room of the core and every kind of plugin."""
     text = (ROOT / "docs" / "architecture.md").read_text()

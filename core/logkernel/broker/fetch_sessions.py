@@ -79,8 +79,9 @@ class FetchSession:
             else:
                 known.request = wanted
         for topic in request.forgotten_topics_data:
+            name = "" if topic.topic_id != NO_ID else topic.topic
             for partition in topic.partitions:
-                self.partitions.pop((topic.topic, topic.topic_id, partition), None)
+                self.partitions.pop((name, topic.topic_id, partition), None)
 
     def served(self, keys: Iterable[Key]) -> None:
         """Partitions that gave records go last next time, so that none starves under `max_bytes`."""

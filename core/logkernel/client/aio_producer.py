@@ -68,7 +68,7 @@ class AsyncDelivery:
 
 async def _hurried(batch: Batch, deadline_s: float | None) -> bool:
     driver = batch.owner
-    accumulator = driver.sender.accumulator
+    accumulator = driver.machine.accumulator
     with driver.lock:
         accumulator.flushing += driver.hurries
     try:

@@ -20,6 +20,7 @@ from logkernel.requests.topics import (
 )
 
 if TYPE_CHECKING:
+    from logkernel.client.consumer import Consumer
     from logkernel.client.producer import Producer
 
 DEFAULT_PORT = 9092
@@ -87,7 +88,7 @@ class RemoteLog:
         self._transport = transport
         self._common = {"bootstrap_servers": servers, **settings}
         self._channel: Any = None
-        self._producers: weakref.WeakSet[Producer] = weakref.WeakSet()
+        self._clients: weakref.WeakSet[Producer | Consumer] = weakref.WeakSet()
         self._places = bootstrap_places(load("producer", self._common))
 
     def __enter__(self) -> RemoteLog:
@@ -97,9 +98,9 @@ class RemoteLog:
         self.close()
 
     def close(self) -> None:
-        """Close every producer made here, and the connection; may be called twice."""
-        for producer in list(self._producers):
-            producer.close()
+        """Close every producer and consumer made here, and the connection; may be called twice."""
+        for client in list(self._clients):
+            client.close()
         if self._channel is not None:
             self._channel.close()
             self._channel = None
@@ -113,7 +114,22 @@ class RemoteLog:
         values = load("producer", {**self._common, **settings})
         sender = make_sender(values, bootstrap_places(values), self.kernel)
         made = Producer(ThreadDriver(sender, values, self.kernel, self._transport), self.kernel, values)
-        self._producers.add(made)
+        self._clients.add(made)
+        return made
+
+    def consumer(self, *topics: str, group: str | None = None, **settings: Any) -> Consumer:
+        """A consumer of this cluster; keywords are Kafka's settings with `_` for `.`, without a group it reads all
+        partitions. Raises `ConfigError`."""
+        from logkernel.client.consumer import Consumer
+        from logkernel.client.consumer_base import consumer_settings, make_consumption
+        from logkernel.client.thread_driver import ThreadDriver
+
+        values = consumer_settings(topics, group, {**self._common, **settings})
+        machine = make_consumption(values, bootstrap_places(values), self.kernel)
+        made = Consumer(ThreadDriver(machine, values, self.kernel, self._transport), self.kernel, values)
+        self._clients.add(made)
+        if topics:
+            made.subscribe(topics)
         return made
 
     # ------------------------------------------------------------ topics

@@ -21,7 +21,7 @@ from attrs import define, field
 
 from logkernel.client.backoff import Backoff
 from logkernel.client.metadata import Metadata
-from logkernel.client.network import NONE, Network
+from logkernel.client.network import APART, NONE, Network
 from logkernel.errors import (
     CoordinatorNotAvailable,
     KafkaError,
@@ -56,6 +56,8 @@ class Call:
     done: Callable[[Any, Exception | None], None]
     verdict: Verdict = no_error
     withheld: frozenset[str] = NONE
+    timeout_ms: int | None = None
+    """How long one attempt may take, where request.timeout.ms does not say."""
     attempts: int = 0
     retry_ms: int = 0
     error: Exception | None = None
@@ -94,11 +96,21 @@ class Coordinator:
 class ClientCore:
     """See the module. A driver calls `step`, carries `network.actions` out, and reports events to `network`."""
 
-    def __init__(self, settings: Mapping[str, Any], bootstrap: list[tuple[str, int]], random: Random) -> None:
+    def __init__(
+        self,
+        settings: Mapping[str, Any],
+        bootstrap: list[tuple[str, int]],
+        random: Random,
+        *,
+        create: bool = True,
+        apart: bool = False,
+    ) -> None:
+        """`create`: topics may be made by asking for them. `apart`: coordinators get connections of their own."""
         self.settings = settings
         self.random = random
         self.network = Network(settings, random)
-        self.metadata = Metadata(settings, bootstrap, random)
+        self.metadata = Metadata(settings, bootstrap, random, create=create)
+        self._apart: dict[int, tuple[str, int]] | None = {} if apart else None
         self.closed = False
         self._calls: list[Call] = []
         self._coordinators: dict[tuple[str, str], Coordinator] = {}
@@ -117,7 +129,7 @@ class ClientCore:
     def _learn(self, now_ms: int) -> None:
         if self._learned != self.metadata.version:
             self._learned = self.metadata.version
-            self.network.learn(self.metadata.brokers, now_ms)
+            self.network.learn({**self.metadata.brokers, **(self._apart or {})}, now_ms)
 
     # ------------------------------------------------------------ metadata
 
@@ -188,7 +200,8 @@ class ClientCore:
             else:
                 node = self._node_for(call, now_ms)
                 if node is not None and self.network.ready(node, now_ms):
-                    left_ms = min(self.settings["request.timeout.ms"], call.deadline_ms - now_ms)
+                    limit_ms = self.settings["request.timeout.ms"] if call.timeout_ms is None else call.timeout_ms
+                    left_ms = min(limit_ms, call.deadline_ms - now_ms)
                     self.network.send(node, call.request, _Attempt(self, call), now_ms, left_ms, call.withheld)
                     continue
             self._calls.append(call)
@@ -242,7 +255,11 @@ class ClientCore:
             return
         row = response.coordinators[0]
         entry.node = row.node_id
-        if row.node_id not in self.metadata.brokers:
+        if self._apart is not None:
+            entry.node = APART + row.node_id
+            self._apart = {entry.node: (row.host, row.port)}
+            self.metadata.version += 1
+        elif row.node_id not in self.metadata.brokers:
             self.metadata.brokers[row.node_id] = (row.host, row.port)
             self.metadata.version += 1
 

@@ -1,9 +1,9 @@
-"""Who steps a sender: a thread over blocking channels, an event loop, or the caller over an embedded kernel.
+"""Who steps a client's machine: a thread over blocking channels, an event loop, or the caller over an embedded kernel.
 
-Every driver does the same turn: step the machine under the producer's lock, carry its actions out without the
+Every driver does the same turn: step the machine under the client's lock, carry its actions out without the
 lock, tell what was finished, hand the events that came back in. They differ in how they wait.
 
-Nobody holds the producer's lock while he steps an embedded kernel: the kernel's lock is always taken first.
+Nobody holds the client's lock while he steps an embedded kernel: the kernel's lock is always taken first.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Protocol
 
 from logkernel.client.batches import Batch
+from logkernel.client.core import ClientCore
 from logkernel.client.network import Action
-from logkernel.client.sender import Sender
 from logkernel.contracts import Partitioner
 from logkernel.errors import LogkernelError
 
@@ -40,16 +40,54 @@ def _nobody() -> None:
     return None
 
 
-class Driver:
-    """What the drivers share. `lock` guards the sender and everything below it."""
+class Machine(Protocol):
+    """What a driver steps: a producer's sender, a consumer."""
 
-    def __init__(self, sender: Sender, settings: Mapping[str, Any]) -> None:
-        self.sender = sender
+    name: str
+    """`producer` or `consumer`, for texts and threads."""
+    core: ClientCore
+
+    def step(self, wall_ms: int, now_ms: int) -> int | None:
+        """Do all that is due; returns when to come again."""
+        ...
+
+    @property
+    def busy(self) -> bool:
+        """Whether something is to be done before the driver may end."""
+        ...
+
+    def take_finished(self) -> list[Any]:
+        """What users are to be told of: batches, or functions to call."""
+        ...
+
+    def begin_end(self) -> None:
+        """Nothing new comes: do what is left, at once."""
+        ...
+
+    def abandon(self, error: Exception) -> None:
+        """What is left fails with this error."""
+        ...
+
+    @property
+    def windows(self) -> int:
+        """How many sample windows of the metrics are over."""
+        ...
+
+    def snapshot(self, now_ms: int) -> dict[str, Any]:
+        """The metrics."""
+        ...
+
+
+class Driver:
+    """What the drivers share. `lock` guards the machine and everything below it."""
+
+    def __init__(self, machine: Machine, settings: Mapping[str, Any]) -> None:
+        self.machine: Any = machine
         self.settings = settings
         self.lock = threading.RLock()
         self.reporters: list[Any] = []
         self.owner: Callable[[], Any] = _nobody
-        """The producer, weakly."""
+        """The producer or consumer, weakly."""
         self.closed = False
         self.broken: Exception | None = None
         """Why the driver ended before it was told to."""
@@ -61,32 +99,28 @@ class Driver:
 
     def turn(self) -> int | None:
         """Everything that can be done now; returns when to come again."""
-        network = self.sender.core.network
+        network = self.machine.core.network
         while True:
             with self.lock:
                 while self._events:
                     self._events.popleft()(mono_ms())
-                deadline_ms = self.sender.step(wall_ms(), mono_ms())
+                deadline_ms: int | None = self.machine.step(wall_ms(), mono_ms())
                 actions, network.actions = network.actions, []
                 finished, wakes = self._take_finished()
                 if not actions:
                     self.about_to_wait(deadline_ms)
             for action in actions:
                 self.perform(action)
-            for batch in finished:
-                tell(batch)
+            for found in finished:
+                tell(found)
             for wake in wakes:
                 wake()
             self._report()
             if not actions and not self._events:
                 return deadline_ms
 
-    def _take_finished(self) -> tuple[list[Batch], list[Wake]]:
-        accumulator = self.sender.accumulator
-        finished = accumulator.finished
-        if finished:
-            accumulator.finished = []
-        accumulator.pool.granted.clear()
+    def _take_finished(self) -> tuple[list[Any], list[Wake]]:
+        finished = self.machine.take_finished()
         wakes: list[Wake] = []
         if self._waiters:
             kept = []
@@ -99,7 +133,7 @@ class Driver:
         return finished, wakes
 
     def _report(self) -> None:
-        closed = self.sender.metrics.closed_windows
+        closed = self.machine.windows
         if closed == self._reported:
             return
         self._reported = closed
@@ -113,9 +147,8 @@ class Driver:
 
     def metrics(self) -> dict[str, Any]:
         with self.lock:
-            sender = self.sender
-            age_ms = mono_ms() - max(0, sender.core.metadata.answered_ms)
-            return sender.metrics.snapshot(sender.accumulator, sender.core.network, age_ms, mono_ms())
+            found: dict[str, Any] = self.machine.snapshot(mono_ms())
+            return found
 
     def watch(self, ready: Callable[[], bool], wake: Wake) -> bool:
         """Call `wake` once `ready()` holds after a turn; True where it holds already (the lock is held)."""
@@ -149,7 +182,7 @@ class Driver:
 
     def refuse_to_wait(self) -> None:
         if self.in_callback():
-            raise LogkernelError("a callback must not wait for the producer that calls it")
+            raise LogkernelError(f"a callback must not wait for the {self.machine.name} that calls it")
 
     def about_to_wait(self, deadline_ms: int | None) -> None:
         """There is nothing more to do than to tell; the lock is held. From now on `wake` must be heard."""
@@ -173,8 +206,19 @@ class Driver:
         raise NotImplementedError
 
 
-def tell(batch: Batch) -> None:
+def closed_early(machine: Machine) -> LogkernelError:
+    return LogkernelError(f"the {machine.name} was closed before this was acknowledged")
+
+
+def tell(found: Any) -> None:
     """Call what was asked to be called, then wake who waits: he finds the callbacks done."""
+    if not isinstance(found, Batch):
+        try:
+            found()
+        except Exception:
+            log.exception("a callback failed")
+        return
+    batch = found
     callbacks, batch.callbacks = batch.callbacks, []
     for index, timestamp_ms, callback in callbacks:
         error = batch.error_of(index)

@@ -1,4 +1,4 @@
-"""The caller steps a sender against an embedded kernel: no socket, no thread, no copy of a batch.
+"""The caller steps a client's machine against an embedded kernel: no socket, no thread, no copy of a batch.
 
 A turn runs when a batch is full, lingers no more (by the kernel's timers, which any call of the log runs), or
 somebody waits for an outcome. While it runs, SIGINT is held back: a KeyboardInterrupt between two steps
@@ -15,14 +15,23 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Protocol
 
-from logkernel.client.drivers import Driver, mono_ms, tell
+from logkernel.client.drivers import Driver, Machine, closed_early, mono_ms, tell
 from logkernel.client.network import Action, Connect, Transmit
-from logkernel.client.sender import Sender
 from logkernel.contracts import BrokerDoor, RequestContext
-from logkernel.errors import LogkernelError
 
 SIGINT = int(signal.SIGINT)
-CAPABILITIES = frozenset({"topic_ids", "zstd", "transactions_v2", "group_not_found", "transaction_abortable"})
+CAPABILITIES = frozenset(
+    {
+        "topic_ids",
+        "zstd",
+        "transactions_v2",
+        "group_not_found",
+        "transaction_abortable",
+        "member_id_required",
+        "static_members",
+        "skip_assignment",
+    }
+)
 
 
 _raw: Any = sys.modules.get("_signal", signal)
@@ -37,6 +46,10 @@ class Host(Protocol):
 
     def run(self, work: Callable[[], Any]) -> Any:
         """Do `work` where the kernel may be stepped. Raises `LogkernelError` once it is closed."""
+        ...
+
+    def step(self) -> int | None:
+        """Run what is due in the kernel; returns its next deadline (monotonic ms)."""
         ...
 
     def at(self, mono_ms: int, work: Callable[[], None]) -> Any:
@@ -71,8 +84,8 @@ class EmbeddedDriver(Driver):
 
     hurries = True
 
-    def __init__(self, sender: Sender, settings: Mapping[str, Any], host: Host) -> None:
-        super().__init__(sender, settings)
+    def __init__(self, machine: Machine, settings: Mapping[str, Any], host: Host) -> None:
+        super().__init__(machine, settings)
         self._host = host
         self._context = RequestContext(
             client_id=settings["client.id"] or "embedded", software_name="logkernel", capabilities=CAPABILITIES
@@ -121,7 +134,7 @@ class EmbeddedDriver(Driver):
             self._turn()
 
     def perform(self, action: Action) -> None:
-        network = self.sender.core.network
+        network = self.machine.core.network
         if isinstance(action, Connect):
             number = action.number
             features = {name: row[2] for name, row in self._host.door.features().items()}
@@ -130,7 +143,7 @@ class EmbeddedDriver(Driver):
             self._submit(action)
 
     def _submit(self, action: Transmit) -> None:
-        network, number, ticket = self.sender.core.network, action.number, action.ticket
+        network, number, ticket = self.machine.core.network, action.number, action.ticket
 
         def answer(response: Any) -> None:
             self._events.append(lambda now_ms: network.on_response(number, ticket, response, now_ms))
@@ -155,6 +168,7 @@ class EmbeddedDriver(Driver):
             self.refuse_to_wait()
         event = threading.Event()
         while True:
+            self._host.step()
             self.wake()
             with self.lock:
                 if ready():
@@ -181,13 +195,12 @@ class EmbeddedDriver(Driver):
         """Send what is left until `deadline_s`. From a callback: the turn that is under way does."""
         if self.closed or self.in_callback():
             return
-        accumulator = self.sender.accumulator
         try:
-            self.wait(lambda: not accumulator.incomplete, deadline_s)
+            self.wait(lambda: not self.machine.busy, deadline_s)
         finally:
             self.closed = True
             with self.lock:
-                self.sender.abandon(LogkernelError("the producer was closed before this was acknowledged"))
+                self.machine.abandon(closed_early(self.machine))
                 finished, wakes = self._take_finished()
             for batch in finished:
                 tell(batch)

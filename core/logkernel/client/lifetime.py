@@ -1,4 +1,4 @@
-"""What happens to producers that nobody closed: at the interpreter's exit, and in the child of a fork."""
+"""What happens to producers and consumers that nobody closed: at the interpreter's exit, and in the child of a fork."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def unregister(driver: Any) -> None:
 def _at_exit() -> None:
     deadline_s = time.monotonic() + EXIT_FLUSH_S
     for driver in list(_live.values()):
-        driver.sender.accumulator.closing = True
+        driver.machine.begin_end()
         with contextlib.suppress(Exception):
             driver.end(deadline_s)
     _live.clear()

@@ -1,4 +1,4 @@
-"""An event loop that steps a sender: over the channels of a transport, or an embedded kernel in a worker thread."""
+"""An event loop that steps a client: over the channels of a transport, or an embedded kernel in a worker thread."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import Any
 
-from logkernel.client.drivers import Driver, Wake, mono_ms, tell
+from logkernel.client.core import earliest
+from logkernel.client.drivers import Driver, Machine, Wake, closed_early, mono_ms, tell
 from logkernel.client.embedded_driver import EmbeddedDriver, Host
 from logkernel.client.network import Action, Close, Connect, Transmit
-from logkernel.client.sender import Sender
 from logkernel.client.thread_driver import CHANNEL_SETTINGS
-from logkernel.errors import LogkernelError, NetworkException
+from logkernel.errors import NetworkException
 from logkernel.kernel import Kernel
 
 
@@ -24,8 +24,8 @@ def _settle(future: asyncio.Future[None]) -> None:
 class LoopDriver(Driver):
     """Over a transport, on the running loop; used from that loop alone."""
 
-    def __init__(self, sender: Sender, settings: Mapping[str, Any], kernel: Kernel, transport: str) -> None:
-        super().__init__(sender, settings)
+    def __init__(self, machine: Machine, settings: Mapping[str, Any], kernel: Kernel, transport: str) -> None:
+        super().__init__(machine, settings)
         self._kernel = kernel
         self._transport: Any = kernel.transport(transport)
         self._channel_settings = {name: settings[name] for name in CHANNEL_SETTINGS}
@@ -79,7 +79,7 @@ class LoopDriver(Driver):
         channel = self._channels.get(action.number)
         if channel is None:
             return
-        network, number, ticket = self.sender.core.network, action.number, action.ticket
+        network, number, ticket = self.machine.core.network, action.number, action.ticket
         try:
             reply = channel.send(action.request, action.withheld)
         except NetworkException as error:
@@ -95,15 +95,15 @@ class LoopDriver(Driver):
         if isinstance(error, Exception):
             self._lost(number, error)
         elif not reply.cancelled():
-            response, network = reply.result(), self.sender.core.network
+            response, network = reply.result(), self.machine.core.network
             self._happened(lambda now_ms: network.on_response(number, ticket, response, now_ms))
 
     def _lost(self, number: int, error: Exception) -> None:
         self._channels.pop(number, None)
-        self._happened(lambda now_ms: self.sender.core.network.on_lost(number, error, now_ms))
+        self._happened(lambda now_ms: self.machine.core.network.on_lost(number, error, now_ms))
 
     async def _connect(self, action: Connect) -> None:
-        number, network = action.number, self.sender.core.network
+        number, network = action.number, self.machine.core.network
         settings = {**self._channel_settings, "socket.connection.setup.timeout.ms": action.timeout_ms}
         try:
             channel = await self._transport.connect_async(action.host, action.port, settings)
@@ -142,16 +142,17 @@ class AsyncEmbeddedDriver(EmbeddedDriver):
 
     def __init__(
         self,
-        sender: Sender,
+        machine: Machine,
         settings: Mapping[str, Any],
         host: Host,
         call: Callable[[Callable[[], Any]], Awaitable[Any]],
     ) -> None:
-        super().__init__(sender, settings, host)
+        super().__init__(machine, settings, host)
         self._loop = asyncio.get_running_loop()
         self._call = call
         self._task: asyncio.Task[None] | None = None
         self._again = False
+        self._later: asyncio.TimerHandle | None = None
 
     def waker(self, future: asyncio.Future[None]) -> Wake:
         def wake() -> None:
@@ -174,25 +175,31 @@ class AsyncEmbeddedDriver(EmbeddedDriver):
 
     def _turn(self) -> None:
         super()._turn()
-        next_ms = self._next_ms
+        # What the kernel has parked (a fetch that waits for records, a join) is answered by its own timers.
+        next_ms = earliest(self._next_ms, self._host.step())
         if next_ms is not None and not self.closed:
-            delay_s = max(0.0, (next_ms - mono_ms()) / 1000)
-            self._loop.call_soon_threadsafe(self._loop.call_later, delay_s, self.wake)
+            self._loop.call_soon_threadsafe(self._wake_later, max(0.0, (next_ms - mono_ms()) / 1000))
+
+    def _wake_later(self, delay_s: float) -> None:
+        if self._later is not None:
+            self._later.cancel()
+        self._later = None if self.closed else self._loop.call_later(delay_s, self.wake)
 
     async def end(self, deadline_s: float | None) -> None:  # type: ignore[override]
         """Send what is left until `deadline_s`."""
         await _finish(self, deadline_s)
         self.closed = True
+        if self._later is not None:
+            self._later.cancel()
         if self._task is not None:
             await self._task  # callbacks may still be under way in its thread
 
 
 async def _finish(driver: Any, deadline_s: float | None) -> None:
-    accumulator = driver.sender.accumulator
     if not driver.closed:
-        await wait_until(driver, lambda: not accumulator.incomplete, deadline_s)
+        await wait_until(driver, lambda: not driver.machine.busy, deadline_s)
     with driver.lock:
-        driver.sender.abandon(LogkernelError("the producer was closed before this was acknowledged"))
+        driver.machine.abandon(closed_early(driver.machine))
         finished, wakes = driver._take_finished()
     for batch in finished:
         tell(batch)

@@ -1,4 +1,4 @@
-"""A producer's metrics under Kafka's names: totals, and rates and averages over the last sample windows. Pure.
+"""A client's metrics under Kafka's names: totals, and rates and averages over the last sample windows. Pure.
 
 Nothing is counted per record: a batch knows how many it holds.
 """
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from logkernel.client.accumulator import Accumulator
     from logkernel.client.batches import Batch
     from logkernel.client.network import Network, Node
+    from logkernel.vocabulary import TopicPartition
 
 
 @define
@@ -35,6 +36,15 @@ RATES = (
     ("batch-split", "splits"),
     ("request", "requests"),
 )
+CONSUMER_RATES = (
+    ("records-consumed", "records"),
+    ("bytes-consumed", "bytes"),
+    ("fetch", "fetch"),
+    ("heartbeat", "heartbeat"),
+    ("commit", "commit"),
+    ("rebalance", "rebalance"),
+    ("failed-rebalance", "failed-rebalance"),
+)
 AVERAGES = (
     ("batch-size", "batch-size", True),
     ("record-queue-time", "queue-time", True),
@@ -46,8 +56,8 @@ AVERAGES = (
 """(metric, what is summed, whether the maximum is told too)."""
 
 
-class ProducerMetrics:
-    """Fed by the sender; `snapshot` is what users see."""
+class Windows:
+    """Totals and sample windows."""
 
     def __init__(self, settings: Mapping[str, Any]) -> None:
         self._length_ms: int = settings["metrics.sample.window.ms"]
@@ -70,8 +80,6 @@ class ProducerMetrics:
             self.closed_windows += 1
         return self._windows[-1].start_ms + self._length_ms
 
-    # ------------------------------------------------------------ what happened
-
     def _add(self, name: str, amount: float) -> None:
         window = self._windows[-1]
         window.sums[name] = window.sums.get(name, 0.0) + amount
@@ -79,6 +87,23 @@ class ProducerMetrics:
         if amount > window.largest.get(name, float("-inf")):
             window.largest[name] = amount
         self._totals[name] = self._totals.get(name, 0.0) + amount
+
+    def network(self, network: Network, metadata_age_ms: int) -> dict[str, Any]:
+        """What every client tells of its connections."""
+        return {
+            "requests-in-flight": sum(len(node.in_flight) for node in network.nodes.values()),
+            "connection-count": sum(1 for node in network.nodes.values() if node.number >= 0),
+            "connection-creation-total": network.connections_made,
+            "connection-close-total": network.connections_closed,
+            "response-total": network.responses,
+            "metadata-age": metadata_age_ms / 1000,
+        }
+
+
+class ProducerMetrics(Windows):
+    """Fed by the sender; `snapshot` is what users see."""
+
+    # ------------------------------------------------------------ what happened
 
     def _add_topic(self, topic: str, name: str, amount: float) -> None:
         if self._by_topic:
@@ -145,12 +170,40 @@ class ProducerMetrics:
         found["buffer-total-bytes"] = accumulator.pool.total
         found["buffer-available-bytes"] = accumulator.pool.free
         found["waiting-threads"] = len(accumulator.pool.waiting)
-        found["requests-in-flight"] = sum(len(node.in_flight) for node in network.nodes.values())
-        found["connection-count"] = sum(1 for node in network.nodes.values() if node.number >= 0)
-        found["connection-creation-total"] = network.connections_made
-        found["connection-close-total"] = network.connections_closed
-        found["response-total"] = network.responses
-        found["metadata-age"] = metadata_age_ms / 1000
+        found.update(self.network(network, metadata_age_ms))
         if self._by_topic:
             found["topics"] = {topic: dict(totals) for topic, totals in self._topics.items()}
+        return found
+
+
+class ConsumerMetrics(Windows):
+    """Fed by the consumer's machine."""
+
+    def taken(self, records: int) -> None:
+        """A poll returned so many."""
+        self._add("records", records)
+
+    def answered(self, size_bytes: int) -> None:
+        """A fetch brought so many bytes."""
+        self._add("bytes", size_bytes)
+
+    def count(self, name: str) -> None:
+        """One of heartbeat, commit, rebalance, failed-rebalance, fetch."""
+        self._add(name, 1)
+
+    def snapshot(
+        self, lags: Mapping[TopicPartition, int | None], network: Network, metadata_age_ms: int, now_ms: int
+    ) -> dict[str, Any]:
+        """Metric name → number; with metrics.recording.level DEBUG, "partitions" → "topic-0" → name → number."""
+        found: dict[str, Any] = {}
+        span_s = max(1, now_ms - self._windows[0].start_ms) / 1000
+        for name, source in CONSUMER_RATES:
+            found[f"{name}-rate"] = sum(window.sums.get(source, 0.0) for window in self._windows) / span_s
+            found[f"{name}-total"] = self._totals.get(source, 0.0)
+        known = [lag for lag in lags.values() if lag is not None]
+        found["records-lag-max"] = max(known, default=0)
+        found["assigned-partitions"] = len(lags)
+        found.update(self.network(network, metadata_age_ms))
+        if self._by_topic:
+            found["partitions"] = {f"{topic}-{index}": {"records-lag": lag} for (topic, index), lag in lags.items()}
         return found

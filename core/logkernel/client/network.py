@@ -27,6 +27,8 @@ from logkernel.errors import NetworkException
 
 DOWN, CONNECTING, UP = range(3)
 NONE: Final[frozenset[str]] = frozenset()
+APART: Final = 1 << 32
+"""Added to a coordinator's id: its own connection, which no parked fetch holds up."""
 
 
 class Token(Protocol):
@@ -170,7 +172,7 @@ class Network:
         """The node with the fewest requests in flight, one that is up before one that is not; None: none is usable."""
         best: tuple[int, int, int] | None = None
         for node in self.nodes.values():
-            if node.state == DOWN and now_ms < node.retry_ms:
+            if node.id >= APART or (node.state == DOWN and now_ms < node.retry_ms):
                 continue
             if node.state == UP and now_ms < node.throttled_ms:
                 continue

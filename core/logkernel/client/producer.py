@@ -92,7 +92,7 @@ class Delivery:
 def wait_batch(batch: Batch, deadline_s: float | None) -> bool:
     """Wait for an outcome; where the waiter steps the kernel himself, nothing lingers."""
     driver = batch.owner
-    accumulator = driver.sender.accumulator
+    accumulator = driver.machine.accumulator
     with driver.lock:
         accumulator.flushing += driver.hurries
     try:
@@ -321,5 +321,5 @@ class Producer(ProducerBase):
 def _forgotten(driver: Any) -> None:
     """A producer was dropped without a close: what it holds is sent all the same."""
     warnings.warn("a producer was not closed; what is pending is still sent", ResourceWarning, stacklevel=2)
-    driver.sender.accumulator.closing = True
+    driver.machine.accumulator.closing = True
     driver.end_soon()

@@ -82,7 +82,7 @@ class ProducerBase:
         self.settings = settings
         self._driver = driver
         driver.owner = weakref.ref(self)
-        self._sender: Sender = driver.sender
+        self._sender: Sender = driver.machine
         self._lock = driver.lock
         self._accumulator: Accumulator = self._sender.accumulator
         self._accumulator.owner = driver

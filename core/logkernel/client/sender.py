@@ -90,6 +90,8 @@ class _Produced:
 class Sender:
     """See the module."""
 
+    name = "producer"
+
     def __init__(
         self,
         settings: Mapping[str, Any],
@@ -370,3 +372,29 @@ class Sender:
         for batch in list(self.accumulator.incomplete):
             self.accumulator.finish(batch, -1, -1, error)
         self._flying.clear()
+        self.transactions.fail_for_good(LogkernelError("the producer was closed"))
+
+    # ------------------------------------------------------------ what a driver asks
+
+    @property
+    def busy(self) -> bool:
+        return bool(self.accumulator.incomplete)
+
+    def take_finished(self) -> list[Batch]:
+        accumulator = self.accumulator
+        finished = accumulator.finished
+        if finished:
+            accumulator.finished = []
+        accumulator.pool.granted.clear()
+        return finished
+
+    def begin_end(self) -> None:
+        self.accumulator.closing = True
+
+    @property
+    def windows(self) -> int:
+        return self.metrics.closed_windows
+
+    def snapshot(self, now_ms: int) -> dict[str, Any]:
+        age_ms = now_ms - max(0, self.core.metadata.answered_ms)
+        return self.metrics.snapshot(self.accumulator, self.core.network, age_ms, now_ms)

@@ -1,4 +1,4 @@
-"""Keys and values to bytes. Names are Kafka's: `string` stands for StringSerializer, and so on."""
+"""Keys and values to bytes and back. Names are Kafka's: `string` stands for StringSerializer, and so on."""
 
 from __future__ import annotations
 
@@ -49,3 +49,40 @@ def serializer(given: Any) -> Serializer | None:
 
 def _of_value(function: Callable[[Any], bytes]) -> Serializer:
     return lambda topic, value: None if value is None else function(value)
+
+
+PLAIN_BACK: Final[dict[str, Callable[[bytes], Any]]] = {
+    "bytes": bytes,
+    "string": lambda data: data.decode(),
+    "short": lambda data: _I16.unpack(data)[0],
+    "integer": lambda data: _I32.unpack(data)[0],
+    "long": lambda data: _I64.unpack(data)[0],
+    "float": lambda data: _F32.unpack(data)[0],
+    "double": lambda data: _F64.unpack(data)[0],
+    "uuid": lambda data: UUID(data.decode()),
+    "json": json.loads,
+}
+Deserializer = Callable[[str, bytes | None], Any]
+"""(topic, bytes) → object."""
+
+
+def deserializer(given: Any) -> Deserializer | None:
+    """As `serializer`, back: a name, a function of bytes, or a class or object with `deserialize(topic, data)`."""
+    if given is None:
+        return None
+    if isinstance(given, str):
+        name = given.rpartition(".")[2].removesuffix("Deserializer").lower().replace("bytearray", "bytes")
+        if name not in PLAIN_BACK:
+            raise ConfigError(f"no deserializer is called {given!r} (known: {', '.join(PLAIN_BACK)})")
+        return _of_bytes(PLAIN_BACK[name])
+    made = given() if isinstance(given, type) and hasattr(given, "deserialize") else given
+    if hasattr(made, "deserialize"):
+        deserialize: Deserializer = made.deserialize
+        return deserialize
+    if callable(made):
+        return _of_bytes(made)
+    raise ConfigError(f"{given!r} is no deserializer: neither a name, nor callable, nor with a method `deserialize`")
+
+
+def _of_bytes(function: Callable[[bytes], Any]) -> Deserializer:
+    return lambda topic, data: None if data is None else function(data)

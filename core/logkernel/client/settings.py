@@ -1,6 +1,6 @@
 """Settings of clients: Kafka's names, types, defaults and bounds; keywords have `_` for `.`.
 
-`PRODUCER` is the table of the producer; a consumer's will stand beside it and share `COMMON`. A value is
+`PRODUCER` is the table of the producer; the consumer's is in `consumer_settings` and shares `COMMON`. A value is
 typed (`linger_ms=5`) or text as a file gives it (`"5"`). Aliases of old are taken with a warning.
 """
 
@@ -64,78 +64,78 @@ class ClientSetting:
     """Case does not matter: the value is kept in lower case."""
 
 
-def _row(
+def row(
     name: str, kind: int, default: Any, validator: Validator | None, doc: str, *, lowered: bool = False
 ) -> ClientSetting:
     return ClientSetting(name, kind, default, validator, doc, lowered)
 
 
 COMMON: Final = (
-    _row(
+    row(
         "bootstrap.servers", LIST, (), Each(), "host:port of some brokers; the others are learned. Embedded: not used."
     ),
-    _row(
+    row(
         "client.dns.lookup",
         STRING,
         "use_all_dns_ips",
         OneOf("use_all_dns_ips", "resolve_canonical_bootstrap_servers_only"),
         "Try every address of a name in turn, or resolve the bootstrap names to their hosts' full names first.",
     ),
-    _row("client.id", STRING, "", None, "Name of this client in the broker's logs, quotas and metrics."),
-    _row(
+    row("client.id", STRING, "", None, "Name of this client in the broker's logs, quotas and metrics."),
+    row(
         "connections.max.idle.ms",
         LONG,
         540_000,
         Between(-1),
         "A connection without traffic for so long is closed; -1 never.",
     ),
-    _row("reconnect.backoff.ms", LONG, 50, Between(0), "First wait before a failed connection is tried again."),
-    _row(
+    row("reconnect.backoff.ms", LONG, 50, Between(0), "First wait before a failed connection is tried again."),
+    row(
         "reconnect.backoff.max.ms",
         LONG,
         1000,
         Between(0),
         "Largest such wait: it doubles with each failure in a row, and varies by a fifth.",
     ),
-    _row("retry.backoff.ms", LONG, 100, Between(0), "First wait before a failed request is sent again."),
-    _row(
+    row("retry.backoff.ms", LONG, 100, Between(0), "First wait before a failed request is sent again."),
+    row(
         "retry.backoff.max.ms",
         LONG,
         1000,
         Between(0),
         "Largest such wait: it doubles with each failure in a row, and varies by a fifth.",
     ),
-    _row(
+    row(
         "request.timeout.ms",
         INT,
         30_000,
         Between(0),
         "How long an answer is waited for; the connection is then closed and the request tried again.",
     ),
-    _row(
+    row(
         "socket.connection.setup.timeout.ms",
         LONG,
         10_000,
         Between(1),
         "How long a connection may take to be made.",
     ),
-    _row(
+    row(
         "socket.connection.setup.timeout.max.ms",
         LONG,
         30_000,
         Between(1),
         "Largest such time: it doubles with each failure in a row, and varies by a fifth.",
     ),
-    _row("send.buffer.bytes", INT, 131_072, Between(-1), "SO_SNDBUF of a connection; -1 the system's default."),
-    _row("receive.buffer.bytes", INT, 32_768, Between(-1), "SO_RCVBUF of a connection; -1 the system's default."),
-    _row(
+    row("send.buffer.bytes", INT, 131_072, Between(-1), "SO_SNDBUF of a connection; -1 the system's default."),
+    row("receive.buffer.bytes", INT, 32_768, Between(-1), "SO_RCVBUF of a connection; -1 the system's default."),
+    row(
         "metadata.max.age.ms",
         LONG,
         300_000,
         Between(0),
         "Metadata is asked for anew after so long, also without any sign of change.",
     ),
-    _row(
+    row(
         "metadata.recovery.strategy",
         STRING,
         "rebootstrap",
@@ -143,14 +143,14 @@ COMMON: Final = (
         "What to do when no known broker can be reached: begin again with bootstrap.servers, or nothing.",
         lowered=True,
     ),
-    _row(
+    row(
         "metadata.recovery.rebootstrap.trigger.ms",
         LONG,
         300_000,
         Between(0),
         "With rebootstrap: metadata that could not be fetched for so long is dropped.",
     ),
-    _row(
+    row(
         "metric.reporters",
         LIST,
         (),
@@ -158,16 +158,16 @@ COMMON: Final = (
         "Who is told the metrics at the end of each sample window: plugin names, classes or objects with"
         " `report(metrics)` and `close()`.",
     ),
-    _row("metrics.num.samples", INT, 2, Between(1), "Windows over which rates and averages are taken."),
-    _row("metrics.sample.window.ms", LONG, 30_000, Between(1), "Length of one such window."),
-    _row(
+    row("metrics.num.samples", INT, 2, Between(1), "Windows over which rates and averages are taken."),
+    row("metrics.sample.window.ms", LONG, 30_000, Between(1), "Length of one such window."),
+    row(
         "metrics.recording.level",
         STRING,
         "INFO",
         OneOf("INFO", "DEBUG", "TRACE"),
         "INFO keeps metrics of the client and its brokers, DEBUG and TRACE also of each topic.",
     ),
-    _row(
+    row(
         "security.protocol",
         STRING,
         "plaintext",
@@ -175,12 +175,12 @@ COMMON: Final = (
         "Only PLAINTEXT is spoken.",
         lowered=True,
     ),
-    _row("enable.metrics.push", BOOLEAN, False, Only(False), "Client telemetry (KIP-714) is not pushed. Kafka: true."),
+    row("enable.metrics.push", BOOLEAN, False, Only(False), "Client telemetry (KIP-714) is not pushed. Kafka: true."),
 )
 
 PRODUCER: Final = (
     *COMMON,
-    _row(
+    row(
         "key.serializer",
         CLASS,
         None,
@@ -188,63 +188,63 @@ PRODUCER: Final = (
         "Turns keys into bytes: a function, a class or object with `serialize(topic, value)`, or one of bytes,"
         " string, integer, long, double, json. Not set: keys are bytes.",
     ),
-    _row("value.serializer", CLASS, None, None, "As key.serializer, for values."),
-    _row(
+    row("value.serializer", CLASS, None, None, "As key.serializer, for values."),
+    row(
         "acks",
         STRING,
         "all",
         OneOf("all", "-1", "0", "1"),
         "Who must have a record before it counts as sent: nobody, the leader, all in-sync replicas.",
     ),
-    _row(
+    row(
         "buffer.memory",
         LONG,
         33_554_432,
         Between(0),
         "Bytes for records that are not acknowledged yet; a send beyond that waits up to max.block.ms.",
     ),
-    _row(
+    row(
         "max.block.ms",
         LONG,
         60_000,
         Between(0),
         "How long send, partitions_for and the transaction calls wait for memory, metadata, a coordinator.",
     ),
-    _row(
+    row(
         "compression.type",
         STRING,
         "none",
         None,
         "Codec of each batch: none, gzip, snappy, lz4, zstd, or one that a plugin provides.",
     ),
-    _row("compression.gzip.level", INT, -1, Either(-1, Between(1, 9)), "Level of gzip; -1 the library's own."),
-    _row("compression.lz4.level", INT, 9, Between(1, 17), "Level of lz4."),
-    _row("compression.zstd.level", INT, 3, Between(-131_072, 22), "Level of zstd."),
-    _row("batch.size", INT, 16_384, Between(0), "A batch is full at so many bytes; 0 gives a batch to every record."),
-    _row("linger.ms", LONG, 5, Between(0), "How long a batch that is not full waits for more records."),
-    _row(
+    row("compression.gzip.level", INT, -1, Either(-1, Between(1, 9)), "Level of gzip; -1 the library's own."),
+    row("compression.lz4.level", INT, 9, Between(1, 17), "Level of lz4."),
+    row("compression.zstd.level", INT, 3, Between(-131_072, 22), "Level of zstd."),
+    row("batch.size", INT, 16_384, Between(0), "A batch is full at so many bytes; 0 gives a batch to every record."),
+    row("linger.ms", LONG, 5, Between(0), "How long a batch that is not full waits for more records."),
+    row(
         "delivery.timeout.ms",
         INT,
         120_000,
         Between(0),
         "A record that is not acknowledged so long after send has failed; at least linger.ms + request.timeout.ms.",
     ),
-    _row("retries", INT, INT_MAX, Between(0, INT_MAX), "How often a batch is sent again within delivery.timeout.ms."),
-    _row(
+    row("retries", INT, INT_MAX, Between(0, INT_MAX), "How often a batch is sent again within delivery.timeout.ms."),
+    row(
         "max.request.size",
         INT,
         1_048_576,
         Between(0),
         "Largest record, and largest request unless one batch alone is larger.",
     ),
-    _row(
+    row(
         "max.in.flight.requests.per.connection",
         INT,
         5,
         Between(1),
         "Requests to one broker without an answer. Without idempotence, more than 1 may reorder records on a retry.",
     ),
-    _row(
+    row(
         "enable.idempotence",
         BOOLEAN,
         True,
@@ -252,16 +252,16 @@ PRODUCER: Final = (
         "Each record is written once and in order, whatever is sent again. Needs acks=all, retries, and at most 5"
         " requests in flight; where it was not asked for and one of these says otherwise, it is off.",
     ),
-    _row("transactional.id", STRING, None, NonEmpty(), "Name under which this producer's transactions are kept."),
-    _row("transaction.timeout.ms", INT, 60_000, Between(1), "The coordinator aborts a transaction after so long."),
-    _row(
+    row("transactional.id", STRING, None, NonEmpty(), "Name under which this producer's transactions are kept."),
+    row("transaction.timeout.ms", INT, 60_000, Between(1), "The coordinator aborts a transaction after so long."),
+    row(
         "transaction.two.phase.commit.enable",
         BOOLEAN,
         False,
         Only(False),
         "Two-phase commit by an outside coordinator (KIP-939) is not offered.",
     ),
-    _row(
+    row(
         "partitioner.class",
         CLASS,
         None,
@@ -270,28 +270,28 @@ PRODUCER: Final = (
         " or a function of these. Not set: the topic's own setting `partitioner` where it has one, else key hash or"
         " sticky.",
     ),
-    _row(
+    row(
         "partitioner.ignore.keys",
         BOOLEAN,
         False,
         None,
         "Records with a key go where those without one go. Only without a partitioner.",
     ),
-    _row(
+    row(
         "partitioner.adaptive.partitioning.enable",
         BOOLEAN,
         True,
         None,
         "Records without a key go more often to partitions with short queues (KIP-794). Only without a partitioner.",
     ),
-    _row(
+    row(
         "partitioner.availability.timeout.ms",
         LONG,
         0,
         Between(0),
         "A partition whose broker takes no request for so long gets no records without a key; 0 never.",
     ),
-    _row(
+    row(
         "interceptor.classes",
         LIST,
         (),
@@ -299,7 +299,7 @@ PRODUCER: Final = (
         "Who sees records before they are sent and when they are acknowledged: plugin names, classes or objects with"
         " `on_send(record)`, `on_acknowledgement(metadata, error)` and `close()`.",
     ),
-    _row(
+    row(
         "metadata.max.idle.ms",
         LONG,
         300_000,
@@ -323,31 +323,43 @@ NOT_HERE: Final[Mapping[str, str]] = {
 }
 """Kafka settings that are refused, and why."""
 
-_NOT_TEXT: Final = frozenset({"metric.reporters", "interceptor.classes"})
+_NOT_TEXT: Final = frozenset({"metric.reporters", "interceptor.classes", "partition.assignment.strategy"})
 """Lists whose elements may be classes and objects."""
 
 
 def load(kind: str, given: Mapping[str, Any]) -> dict[str, Any]:
     """All settings of a client by Kafka's names, typed. Raises `ConfigError` with the remedy."""
-    table = {setting.name: setting for setting in TABLES[kind]}
-    plain = _without_aliases({name.replace("_", "."): value for name, value in given.items()})
-    values = {setting.name: setting.default for setting in table.values()}
-    for name, value in plain.items():
-        setting = table.get(name)
-        if setting is None:
-            raise ConfigError(_unknown(kind, name, table))
-        values[name] = _typed(setting, value)
+    values, plain = load_table(kind, TABLES[kind], given, ALIASES, NOT_HERE)
     if kind == "producer":
         _agree(values, plain)
     return values
 
 
-def _without_aliases(given: dict[str, Any]) -> dict[str, Any]:
-    for old, new in ALIASES.items():
+def load_table(
+    kind: str,
+    rows: tuple[ClientSetting, ...],
+    given: Mapping[str, Any],
+    aliases: Mapping[str, str],
+    refused: Mapping[str, str],
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """(all settings of `rows`, those given without their aliases), both by Kafka's names."""
+    table = {setting.name: setting for setting in rows}
+    plain = _without_aliases({name.replace("_", "."): value for name, value in given.items()}, aliases)
+    values = {setting.name: setting.default for setting in table.values()}
+    for name, value in plain.items():
+        setting = table.get(name)
+        if setting is None:
+            raise ConfigError(_unknown(kind, name, table, refused))
+        values[name] = _typed(setting, value)
+    return values, plain
+
+
+def _without_aliases(given: dict[str, Any], aliases: Mapping[str, str]) -> dict[str, Any]:
+    for old, new in aliases.items():
         if old not in given:
             continue
         value = given.pop(old)
-        warnings.warn(f"{old} is deprecated; use {new}", DeprecationWarning, stacklevel=5)
+        warnings.warn(f"{old} is deprecated; use {new}", DeprecationWarning, stacklevel=6)
         if old == "block.on.buffer.full":
             if str(value).lower() not in ("true", "false"):
                 raise ConfigError(f"{old}={value!r} must be true or false; better use {new}")
@@ -358,9 +370,9 @@ def _without_aliases(given: dict[str, Any]) -> dict[str, Any]:
     return given
 
 
-def _unknown(kind: str, name: str, table: Mapping[str, ClientSetting]) -> str:
-    if name in NOT_HERE:
-        return f"{name} has no meaning here: {NOT_HERE[name]}"
+def _unknown(kind: str, name: str, table: Mapping[str, ClientSetting], refused: Mapping[str, str]) -> str:
+    if name in refused:
+        return f"{name} has no meaning here: {refused[name]}"
     if name.startswith(("ssl.", "sasl.")):
         return f"{name}: this client speaks PLAINTEXT only; leave it out"
     near = difflib.get_close_matches(name, table, 1)

@@ -1,4 +1,4 @@
-"""A thread that steps a sender over the blocking channels of a transport."""
+"""A thread that steps a client's machine over the blocking channels of a transport."""
 
 from __future__ import annotations
 
@@ -13,9 +13,8 @@ from typing import Any
 
 from attrs import define, field
 
-from logkernel.client.drivers import Driver, log, mono_ms
+from logkernel.client.drivers import Driver, Machine, closed_early, log, mono_ms, tell
 from logkernel.client.network import Action, Close, Connect, Transmit
-from logkernel.client.sender import Sender
 from logkernel.errors import LogkernelError, NetworkException, RequestTimedOut
 from logkernel.kernel import Kernel
 
@@ -36,8 +35,8 @@ class _Open:
 class ThreadDriver(Driver):
     """See the module. The thread is a daemon; `close` ends it."""
 
-    def __init__(self, sender: Sender, settings: Mapping[str, Any], kernel: Kernel, transport: str) -> None:
-        super().__init__(sender, settings)
+    def __init__(self, machine: Machine, settings: Mapping[str, Any], kernel: Kernel, transport: str) -> None:
+        super().__init__(machine, settings)
         self._kernel = kernel
         self._transport = kernel.transport(transport)
         self._channel_settings = {name: settings[name] for name in CHANNEL_SETTINGS}
@@ -51,7 +50,7 @@ class ThreadDriver(Driver):
         self._connecting: set[int] = set()
         self._sleeping = False
         self._ending = False
-        self._thread = threading.Thread(target=self._main, name="logkernel-producer", daemon=True)
+        self._thread = threading.Thread(target=self._main, name=f"logkernel-{machine.name}", daemon=True)
         self._thread.start()
 
     def by_name(self, name: str, seed: int) -> Any:
@@ -67,13 +66,13 @@ class ThreadDriver(Driver):
                     break
                 self._wait(deadline_ms)
         except BaseException as error:  # nobody must wait for a thread that is gone
-            log.exception("the producer's thread failed")
+            log.exception("the %s's thread failed", self.machine.name)
             self.broken = error if isinstance(error, Exception) else LogkernelError(repr(error))
         finally:
             self._end()
 
     def _over(self) -> bool:
-        return self._ending and not (self.sender.accumulator.incomplete and self.broken is None and not self.closed)
+        return self._ending and not (self.machine.busy and self.broken is None and not self.closed)
 
     def about_to_wait(self, deadline_ms: int | None) -> None:
         self._sleeping = True
@@ -98,7 +97,7 @@ class ThreadDriver(Driver):
 
     def _collect(self, opened: _Open) -> None:
         number, replies = opened.number, opened.replies
-        network = self.sender.core.network
+        network = self.machine.core.network
         while replies and replies[0][1].ticket is None:
             ticket, reply = replies.popleft()
             try:
@@ -122,7 +121,7 @@ class ThreadDriver(Driver):
         self._drop_closed()
         error = opened.channel.failure or NetworkException("the connection is gone")
         number = opened.number
-        self._events.append(lambda now_ms: self.sender.core.network.on_lost(number, error, now_ms))
+        self._events.append(lambda now_ms: self.machine.core.network.on_lost(number, error, now_ms))
 
     def _drop_closed(self) -> None:
         live = {id(opened) for opened in self._open.values()}
@@ -148,7 +147,7 @@ class ThreadDriver(Driver):
         opened = self._open.get(action.number)
         if opened is None:
             return  # it was lost meanwhile, which the machine is being told
-        network, number, ticket = self.sender.core.network, action.number, action.ticket
+        network, number, ticket = self.machine.core.network, action.number, action.ticket
         try:
             reply = opened.channel.send(action.request, action.withheld)
         except NetworkException:
@@ -163,7 +162,7 @@ class ThreadDriver(Driver):
 
     def _connect(self, action: Connect) -> None:
         """In a thread of its own: names are resolved and connections made by blocking calls."""
-        network = self.sender.core.network
+        network = self.machine.core.network
         settings = {**self._channel_settings, "socket.connection.setup.timeout.ms": action.timeout_ms}
         try:
             channel = self._transport.connect(action.host, action.port, settings)
@@ -185,7 +184,7 @@ class ThreadDriver(Driver):
             return
         opened = self._open[number] = _Open(number, channel)
         self._selector.register(channel.fileno(), selectors.EVENT_READ, opened)
-        self.sender.core.network.on_connected(number, channel.features, now_ms)
+        self.machine.core.network.on_connected(number, channel.features, now_ms)
 
     def _ending_now(self) -> bool:
         return self._ending and self.closed
@@ -269,17 +268,14 @@ class ThreadDriver(Driver):
     def _end(self) -> None:
         self.closed = True
         with self.lock:
-            self.sender.core.network.close_all(mono_ms())
-            self.sender.abandon(self.broken or LogkernelError("the producer was closed before this was acknowledged"))
-            self.sender.core.network.actions.clear()
-            self.sender.transactions.fail_for_good(LogkernelError("the producer was closed"))
+            self.machine.core.network.close_all(mono_ms())
+            self.machine.abandon(self.broken or closed_early(self.machine))
+            self.machine.core.network.actions.clear()
             finished, wakes = self._take_finished()
             wakes += [wake for _, wake in self._waiters]
             self._waiters = []
         for number in list(self._open):
             self._close(number)
-        from logkernel.client.drivers import tell
-
         for batch in finished:
             tell(batch)
         for wake in wakes:

@@ -12,7 +12,7 @@ A broker sends whole batches up to the last stable offset, with the transactions
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from logkernel.contracts import Buffer
 from logkernel.record.batch import batches
@@ -29,22 +29,36 @@ def read_batches(
 
     `aborted` are (producer id, first offset); none for a reader of what is not committed. Raises `CorruptMessage`.
     """
-    coming = deque(sorted((first, producer_id) for producer_id, first in aborted))
-    dropped: set[int] = set()
     records: list[Record] = []
     end = None
-    for facts in batches(buf):
+    for facts, visible in seen_batches(buf, codec_for, aborted):
         end = facts.last_offset + 1
+        if visible:
+            records += batch_records(buf, facts, codec_for)
+    return records, end
+
+
+def batch_records(buf: Buffer, facts: BatchFacts, codec_for: CodecFor, *, verify_crc: bool = True) -> list[Record]:
+    """The records of one data batch of any magic. Raises as `decode_batch`."""
+    read = decode_message if facts.magic < 2 else decode_batch
+    return read(buf, facts, codec_for, verify_crc=verify_crc)
+
+
+def seen_batches(
+    buf: Buffer, codec_for: CodecFor, aborted: Iterable[tuple[int, int]] = ()
+) -> Iterator[tuple[BatchFacts, bool]]:
+    """Every whole batch of `buf`, and whether its records are to be read; `aborted` as for `read_batches`."""
+    coming = deque(sorted((first, producer_id) for producer_id, first in aborted))
+    dropped: set[int] = set()
+    for facts in batches(buf):
         while coming and coming[0][0] <= facts.last_offset:
             dropped.add(coming.popleft()[1])
-        if facts.magic < 2:
-            records += decode_message(buf, facts, codec_for, verify_crc=True)
-        elif facts.is_control:
+        if facts.magic >= 2 and facts.is_control:
             if facts.producer_id in dropped and _is_abort(buf, facts, codec_for):
                 dropped.discard(facts.producer_id)
-        elif not (facts.is_transactional and facts.producer_id in dropped):
-            records += decode_batch(buf, facts, codec_for, verify_crc=True)
-    return records, end
+            yield facts, False
+        else:
+            yield facts, not (facts.is_transactional and facts.producer_id in dropped)
 
 
 def _is_abort(buf: Buffer, facts: BatchFacts, codec_for: CodecFor) -> bool:

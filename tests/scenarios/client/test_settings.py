@@ -1,4 +1,4 @@
-"""Every producer setting does something, and here or in the contract suite it is seen doing it.
+"""Every setting of a client does something, and here or in the contract suite it is seen doing it.
 
 A test names the settings whose effect it shows by `@pytest.mark.setting(...)`; the last tests hold the table
 of settings against these marks, and against the code that reads them.
@@ -19,6 +19,7 @@ from modelled import TOPIC, Faults, World
 from logkernel.client.accumulator import Accumulator
 from logkernel.client.batches import Batch
 from logkernel.client.connect import bootstrap_places
+from logkernel.client.consumer_settings import CONSUMER
 from logkernel.client.core import ClientCore
 from logkernel.client.metadata import Metadata
 from logkernel.client.metrics import ProducerMetrics
@@ -531,19 +532,21 @@ def marked() -> set[str]:
 
 
 def test_every_setting_is_shown_by_a_test() -> None:
-    names = {setting.name for setting in PRODUCER}
+    names = {setting.name for setting in (*PRODUCER, *CONSUMER)}
     assert names - marked() == set()
     assert marked() - names == set()
 
 
 def test_every_setting_is_read_by_code() -> None:
     text = "".join(
-        path.read_text() for path in (ROOT / "core/logkernel/client").glob("*.py") if path.name != "settings.py"
+        path.read_text()
+        for path in (ROOT / "core/logkernel/client").glob("*.py")
+        if path.name not in ("settings.py", "consumer_settings.py")
     )
-    refused = {"security.protocol", "enable.metrics.push", "transaction.two.phase.commit.enable"}
+    refused = {"security.protocol", "enable.metrics.push", "transaction.two.phase.commit.enable", "group.protocol"}
     levels = {f"compression.{name}.level" for name in ("gzip", "lz4", "zstd")}
     assert 'f"compression.{name}.level"' in text
-    for setting in PRODUCER:
+    for setting in (*PRODUCER, *CONSUMER):
         if setting.name not in refused | levels:
             assert f'"{setting.name}"' in text, f"{setting.name} is read by no code"
 

@@ -1,0 +1,104 @@
+"""The consumer for asyncio: the twin of `consumer`, used from the loop that made it.
+
+    async with log.consumer("orders", group="billing") as consumer:
+        async for record in consumer:
+            ...
+
+A listener's methods may be coroutines. Heartbeats and fetches are the loop's own callbacks, not the user's task.
+"""
+
+from __future__ import annotations
+
+import inspect
+import time
+import warnings
+from collections.abc import Iterable, Mapping
+from typing import TypeVar
+
+from logkernel.client.asking import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
+from logkernel.client.commits import Committed
+from logkernel.client.consumer_base import CLOSE_S, ConsumerBase, OffsetAndTime, Partition, Steps, Wait
+from logkernel.client.loop_driver import wait_until
+from logkernel.client.positions import ConsumerRecord
+from logkernel.client.transactions import Offsets
+from logkernel.vocabulary import TopicPartition
+
+T = TypeVar("T")
+
+
+class AsyncConsumer(ConsumerBase):
+    """See the module. Methods do and raise what those of `Consumer` do."""
+
+    async def _run(self, steps: Steps[T]) -> T:
+        try:
+            step = next(steps)
+            while True:
+                try:
+                    if isinstance(step, Wait):
+                        answer = await wait_until(self._driver, step.ready, step.deadline_s)
+                    else:
+                        answer = step.function(step.partitions)
+                        if inspect.isawaitable(answer):
+                            answer = await answer
+                except BaseException as error:
+                    step = steps.throw(error)
+                else:
+                    step = steps.send(answer)
+        except StopIteration as end:
+            found: T = end.value
+            return found
+
+    def __del__(self) -> None:
+        if not getattr(self, "_closed", True):
+            warnings.warn("a consumer was not closed; it did not leave its group", ResourceWarning, stacklevel=2)
+
+    async def __aenter__(self) -> AsyncConsumer:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def poll(self, timeout_s: float | None = 0.0, max_records: int | None = None) -> list[ConsumerRecord]:
+        return await self._run(self._poll(timeout_s, max_records))
+
+    def __aiter__(self) -> AsyncConsumer:
+        return self
+
+    async def __anext__(self) -> ConsumerRecord:
+        while not self._unread:
+            self._unread.extend(await self._run(self._poll(None)))
+        return self._unread.popleft()
+
+    async def commit(self, offsets: Offsets | None = None, timeout_s: float | None = None) -> None:
+        await self._run(self._commit(offsets, timeout_s))
+
+    async def committed(self, partitions: Iterable[Partition]) -> dict[TopicPartition, Committed]:
+        return await self._run(self._committed(partitions))
+
+    async def position(self, partition: Partition) -> int:
+        return await self._run(self._position(partition))
+
+    async def beginning_offsets(self, partitions: Iterable[Partition]) -> dict[TopicPartition, int]:
+        return await self._run(self._ends(partitions, EARLIEST_TIMESTAMP))
+
+    async def end_offsets(self, partitions: Iterable[Partition]) -> dict[TopicPartition, int]:
+        return await self._run(self._ends(partitions, LATEST_TIMESTAMP))
+
+    async def offsets_for_times(self, times: Mapping[Partition, int]) -> dict[TopicPartition, OffsetAndTime | None]:
+        return await self._run(self._by_time(times))
+
+    async def partitions_for(self, topic: str) -> list[int]:
+        return await self._run(self._partitions_for(topic))
+
+    async def close(self, timeout_s: float | None = None) -> None:
+        if self._closed:
+            return
+        deadline_s = time.monotonic() + (CLOSE_S if timeout_s is None else timeout_s)
+        try:
+            await self._run(self._before_close(deadline_s))
+        finally:
+            self._begin_close()
+            try:
+                await self._driver.end(deadline_s)
+            finally:
+                self._close_helpers()

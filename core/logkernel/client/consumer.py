@@ -1,0 +1,141 @@
+"""The consumer for threads: over TCP or an embedded kernel. One thread uses it at a time.
+
+    with log.consumer("orders", group="billing", auto_offset_reset="earliest") as consumer:
+        for record in consumer:         # waits for more at the end; ends with a `break`
+            ...
+
+Iteration and `poll` return records; with a group their offsets are committed by later polls and by `close`, where
+`enable.auto.commit` is not off. Over TCP a thread fetches ahead and sends heartbeats, whatever the user's loop
+does; embedded, whoever calls steps the kernel, and with it the group's coordinator.
+"""
+
+from __future__ import annotations
+
+import time
+import warnings
+import weakref
+from collections.abc import Iterable, Mapping
+from typing import Any, TypeVar
+
+from logkernel.client import lifetime
+from logkernel.client.asking import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
+from logkernel.client.commits import Committed
+from logkernel.client.consumer_base import CLOSE_S, ConsumerBase, OffsetAndTime, Partition, Steps, Wait
+from logkernel.client.positions import ConsumerRecord
+from logkernel.client.transactions import Offsets
+from logkernel.kernel import Kernel
+from logkernel.vocabulary import TopicPartition
+
+T = TypeVar("T")
+
+
+class Consumer(ConsumerBase):
+    """See the module. Made by `consumer()` of a log."""
+
+    def __init__(self, driver: Any, kernel: Kernel, settings: Mapping[str, Any]) -> None:
+        super().__init__(driver, kernel, settings)
+        lifetime.register(driver)
+        self._forgotten = weakref.finalize(self, _forgotten, driver)
+        self._forgotten.atexit = False
+
+    def _run(self, steps: Steps[T]) -> T:
+        try:
+            step = next(steps)
+            while True:
+                try:
+                    if isinstance(step, Wait):
+                        answer = self._driver.wait(step.ready, step.deadline_s)
+                    else:
+                        answer = step.function(step.partitions)
+                except BaseException as error:
+                    step = steps.throw(error)
+                else:
+                    step = steps.send(answer)
+        except StopIteration as end:
+            found: T = end.value
+            return found
+
+    def __enter__(self) -> Consumer:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # ------------------------------------------------------------ records
+
+    def poll(self, timeout_s: float | None = 0.0, max_records: int | None = None) -> list[ConsumerRecord]:
+        """The next records, at most `max.poll.records`; empty where none come within `timeout_s` (None: for ever).
+
+        Raises what a listener raises, `NoOffset`, `LogTruncated`, `OffsetOutOfRange`, `CorruptMessage` (of one
+        partition: a seek goes past it), `FencedInstanceId`, authorization errors, `LogkernelError` once closed.
+        """
+        return self._run(self._poll(timeout_s, max_records))
+
+    def __iter__(self) -> Consumer:
+        return self
+
+    def __next__(self) -> ConsumerRecord:
+        """The next record, whenever it comes. What was not handed out yet is not committed."""
+        while not self._unread:
+            self._unread.extend(self._run(self._poll(None)))
+        return self._unread.popleft()
+
+    # ------------------------------------------------------------ offsets
+
+    def commit(self, offsets: Offsets | None = None, timeout_s: float | None = None) -> None:
+        """Commit {(topic, partition): next offset}, or all that was handed out, and wait.
+
+        Raises `RebalanceInProgress`, `UnknownMemberId`, `IllegalGeneration` where the partitions go or went to
+        others, `RequestTimedOut` after `timeout_s` (default.api.timeout.ms), `LogkernelError` without a group.
+        """
+        self._run(self._commit(offsets, timeout_s))
+
+    def committed(self, partitions: Iterable[Partition]) -> dict[TopicPartition, Committed]:
+        """The group's committed offsets; partitions without one are left out."""
+        return self._run(self._committed(partitions))
+
+    def position(self, partition: Partition) -> int:
+        """The offset of the record that comes next."""
+        return self._run(self._position(partition))
+
+    def beginning_offsets(self, partitions: Iterable[Partition]) -> dict[TopicPartition, int]:
+        return self._run(self._ends(partitions, EARLIEST_TIMESTAMP))
+
+    def end_offsets(self, partitions: Iterable[Partition]) -> dict[TopicPartition, int]:
+        """One past the last record, as `isolation.level` sees it."""
+        return self._run(self._ends(partitions, LATEST_TIMESTAMP))
+
+    def offsets_for_times(self, times: Mapping[Partition, int]) -> dict[TopicPartition, OffsetAndTime | None]:
+        """The first record at or after each time (ms since 1970); None where there is none."""
+        return self._run(self._by_time(times))
+
+    def partitions_for(self, topic: str) -> list[int]:
+        """The topic's partitions. Raises `RequestTimedOut` where it is not known in time."""
+        return self._run(self._partitions_for(topic))
+
+    # ------------------------------------------------------------ the end
+
+    def close(self, timeout_s: float | None = None) -> None:
+        """Commit (where automatic), leave the group, end; for at most `timeout_s` (30). May be called twice."""
+        if self._closed:
+            return
+        deadline_s = time.monotonic() + (CLOSE_S if timeout_s is None else timeout_s)
+        try:
+            self._run(self._before_close(deadline_s))
+        finally:
+            self._begin_close()
+            self._forgotten.detach()
+            try:
+                self._driver.end(deadline_s)
+            finally:
+                lifetime.unregister(self._driver)
+                self._close_helpers()
+
+
+def _forgotten(driver: Any) -> None:
+    """A consumer was dropped without a close: it leaves its group."""
+    warnings.warn("a consumer was not closed; what it read last is not committed", ResourceWarning, stacklevel=2)
+    with driver.lock:
+        driver.machine.begin_end()
+    lifetime.unregister(driver)
+    driver.end_soon()

@@ -1,0 +1,175 @@
+"""Where a consumer stands in each of its partitions, and what was fetched ahead of it. Pure.
+
+    state        means                                             next
+    UNKNOWN      the group's committed offset is asked for         FETCHING; RESETTING where there is none
+    RESETTING    its leader is asked for an offset by time         FETCHING
+    FETCHING     records are fetched from `fetch_offset` on        RESETTING when out of range; VALIDATING
+    VALIDATING   a new leader is asked whether the log still has   FETCHING, perhaps from an earlier offset; an error
+                 what was read (KIP-320)                           where the log was cut and the user must decide
+    FAILED       an error waits for the next poll                  by a seek; FETCHING for what may pass
+
+A seek leads to FETCHING or RESETTING from everywhere. Each change of place has a new `version`: an answer to a
+question of an older one is not looked at.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from attrs import define, field
+
+from logkernel.contracts import Buffer
+from logkernel.errors import LogkernelError
+from logkernel.record.batch import batches
+from logkernel.record.decode import CodecFor
+from logkernel.record.isolation import batch_records, seen_batches
+from logkernel.vocabulary import BatchFacts, FileSlice, Record, TopicPartition
+
+UNKNOWN, RESETTING, FETCHING, VALIDATING, FAILED = range(5)
+
+
+class NoOffset(LogkernelError):
+    """A partition has no committed offset, or lost the one it had, and auto.offset.reset is none."""
+
+
+class LogTruncated(LogkernelError):
+    """The new leader's log ends before the position: records that were read are gone (KIP-320)."""
+
+
+class ConsumerRecord(NamedTuple):
+    """A record as a consumer hands it out. Key and value are as the deserializers made them."""
+
+    topic: str
+    partition: int
+    offset: int
+    timestamp_ms: int
+    key: Any
+    value: Any
+    headers: tuple[tuple[str, bytes | None], ...]
+    leader_epoch: int
+
+
+class Chunk:
+    """What one fetch brought for one partition; decoded batch by batch as it is taken."""
+
+    __slots__ = ("_aborted", "_batches", "_codec_for", "_data", "_held", "_verify", "bytes", "facts", "records")
+
+    def __init__(
+        self,
+        data: Buffer | FileSlice,
+        aborted: list[tuple[int, int]],
+        codec_for: CodecFor,
+        verify_crc: bool,
+    ) -> None:
+        self.bytes = data.size if isinstance(data, FileSlice) else len(data)
+        self.records: deque[Record] = deque()
+        """Decoded, not taken yet."""
+        self.facts: BatchFacts | None = None
+        """The batch that `records` come from."""
+        self._data = data
+        self._codec_for = codec_for
+        self._verify = verify_crc
+        self._aborted = aborted
+        self._held: tuple[BatchFacts, bool] | None = None
+        self._batches: Iterator[tuple[BatchFacts, bool]] | None = None
+
+    def next_batch(self) -> tuple[BatchFacts, bool] | None:
+        """The next whole batch and whether its records are to be read; None at the end."""
+        if self._batches is None:
+            self._batches = seen_batches(self.data, self._codec_for, self._aborted)
+        found = next(self._batches, None)
+        if found is not None:
+            self.facts = found[0]
+        return found
+
+    def load(self, from_offset: int) -> bool:
+        """Decode the next batch that is to be read; False at the end. Raises `CorruptMessage`, `InvalidRecord` …"""
+        while not self.records:
+            found = self._held or self.next_batch()
+            if found is None:
+                return False
+            self._held = found  # a batch that cannot be read is come to again
+            facts, visible = found
+            if visible and facts.last_offset >= from_offset:
+                rows = batch_records(self.data, facts, self._codec_for, verify_crc=self._verify)
+                self.records.extend(row for row in rows if row.offset >= from_offset)
+                self._held = None
+                return True
+            self._held = None
+            if facts.last_offset >= from_offset:
+                return True
+        return True
+
+    @property
+    def data(self) -> Buffer:
+        """The bytes; of a slice of a file they are read when they are first looked at."""
+        if isinstance(self._data, FileSlice):
+            self._data = self._data.read()
+        return self._data
+
+    def last_offset(self) -> int | None:
+        """The last offset of the whole batches; None where not one is whole. Raises `CorruptMessage`."""
+        last = None
+        for facts in batches(self.data):
+            last = facts.last_offset
+        return last
+
+
+@define(eq=False)
+class Part:
+    """One assigned partition."""
+
+    name: TopicPartition
+    state: int = UNKNOWN
+    position: int = -1
+    """The next offset that a poll returns; -1 where it is not known yet."""
+    epoch: int = -1
+    """The leader epoch of the record before `position`."""
+    fetch_offset: int = -1
+    checked_epoch: int = -1
+    """The leader's epoch under which the position was last found good."""
+    reset_ms: int | None = None
+    """RESETTING: the timestamp to ask for; None: as auto.offset.reset says."""
+    chunks: deque[Chunk] = field(factory=deque)
+    buffered_bytes: int = 0
+    paused: bool = False
+    version: int = 0
+    asking: bool = False
+    """UNKNOWN, RESETTING, VALIDATING: the question is under way."""
+    retry_ms: int = 0
+    high_watermark: int = -1
+    last_stable: int = -1
+    log_start: int = -1
+    closer: int = -1
+    """The replica that a leader named as closer to client.rack, until `closer_ms`."""
+    closer_ms: int = 0
+    error: Exception | None = None
+
+    def place(self, offset: int, epoch: int = -1) -> None:
+        """Go on from here."""
+        self.drop()
+        self.state, self.position, self.fetch_offset, self.epoch = FETCHING, offset, offset, epoch
+        self.checked_epoch = -1
+
+    def reset(self, timestamp_ms: int | None = None) -> None:
+        """Ask for a position."""
+        self.drop()
+        self.state, self.position, self.epoch, self.reset_ms = RESETTING, -1, -1, timestamp_ms
+
+    def fail(self, error: Exception) -> None:
+        self.drop()
+        self.state, self.error = FAILED, error
+
+    def drop(self) -> None:
+        """What was fetched ahead or is on its way is not wanted any more."""
+        self.version += 1
+        self.asking, self.error, self.retry_ms, self.closer = False, None, 0, -1
+        self.chunks.clear()
+        self.buffered_bytes = 0
+
+    def lag(self, committed_only: bool) -> int | None:
+        """Records between the position and the end that this reader can see; None where it is not known."""
+        end = self.last_stable if committed_only else self.high_watermark
+        return None if end < 0 or self.position < 0 else max(0, end - self.position)
