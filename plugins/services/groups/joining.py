@@ -40,6 +40,9 @@ def on_join(shard: Shard, request: JoinGroupRequest, context: RequestContext, ti
     if code:
         refuse(shard, request, ticket, code)
         return
+    if request.group_id in shard.foreign:
+        refuse(shard, request, ticket, InconsistentGroupProtocol.code)
+        return
     owner = shard.groups.get(request.group_id)
     members = classic.takes_joins(owner)
     if members is not None:

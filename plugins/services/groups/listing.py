@@ -97,6 +97,6 @@ def delete(shard: Shard, group_id: str) -> int:
         shard.append(offset_key(group_id, topic, partition), None)
     if group.consumer is not None:
         traces.erase(shard, group_id, group.consumer)
-    if group.recorded:
+    if group.recorded or group.consumer is None:
         shard.append(group_key(group_id), None)
     return 0

@@ -76,4 +76,6 @@ def _place(shard: Shard, key: bytes, texts: dict[bytes, str]) -> dict[int, Commi
         name = texts.get(topic) or texts.setdefault(topic, topic.decode())
     except UnicodeDecodeError:
         return None
-    return shard.group(group_id).offsets.setdefault(name, {})
+    group = shard.group(group_id)
+    group.is_known = True
+    return group.offsets.setdefault(name, {})

@@ -15,7 +15,16 @@ from . import joining, listing, loading, members, offsets, rebalance, transactio
 from .consumer import describe, heartbeat, leaving, migrate, progress
 from .consumer import records as consumer_records
 from .consumer import replay as consumer_replay
-from .records import NO_TIME, CommittedOffset, GroupKey, OffsetKey, decode_group, decode_key, decode_offset
+from .records import (
+    NO_TIME,
+    CommittedOffset,
+    GroupKey,
+    OffsetKey,
+    decode_group,
+    decode_key,
+    decode_offset,
+    share_group_of,
+)
 from .settings import GroupSettings
 from .shard import RETENTION, Shard, sync_key
 from .state import Group, State
@@ -100,7 +109,10 @@ class GroupsMachine:
         return self._shard.finish()
 
     def replay(self, record: Record) -> None:
-        """Records of kinds that are not ours are passed over. Raises `CorruptMessage` for ours that cannot be read."""
+        """Records of kinds that are not ours are passed over, save that share groups' ids are taken.
+
+        Raises `CorruptMessage` for ours that cannot be read.
+        """
         if record.key is None:
             return
         key = decode_key(record.key)
@@ -111,6 +123,9 @@ class GroupsMachine:
             self._replay_group(key.group_id, record.value)
         elif (consumer_key := consumer_records.decode_key(record.key)) is not None:
             consumer_replay.replay(self._shard, consumer_key, record.value)
+        elif (share_group := share_group_of(record.key)) is not None:
+            taken = self._shard.foreign
+            (taken.discard if record.value is None else taken.add)(share_group)
 
     def replay_many(self, records: Sequence[Record]) -> None:
         """As `replay` does with one after the other."""

@@ -62,7 +62,8 @@ MAX_TIME_MS = 2**63 - 1
 
 def on_commit(shard: Shard, request: OffsetCommitRequest, context: RequestContext, ticket: int) -> None:
     group = shard.groups.get(request.group_id)
-    fault = commit_fault_of(group, request, context)
+    taken = request.group_id in shard.foreign
+    fault = GroupIdNotFound.code if taken else commit_fault_of(group, request, context)
     if group is not None and not fault and group.state in (State.STABLE, State.PREPARING):
         member = group.members.get(request.member_id)
         if member is not None:
@@ -248,20 +249,21 @@ def delete(shard: Shard, group: Group, topic: str, partitions: int | None, parti
 
 
 def replay(shard: Shard, group_id: str, topic: str, partition: int, entry: CommittedOffset | None) -> None:
-    """What the log says of one offset; None is a tombstone."""
+    """What the log says of one offset; None is a tombstone. A group that loses its last one is there until a sweep."""
     if entry is not None:
-        shard.group(group_id).offsets.setdefault(topic, {})[partition] = entry
+        group = shard.group(group_id)
+        group.is_known = True
+        group.offsets.setdefault(topic, {})[partition] = entry
         return
-    group = shard.groups.get(group_id)
-    if group is None:
+    found = shard.groups.get(group_id)
+    if found is None:
         return
-    transactions.drop(group, topic, partition)
-    kept = group.offsets.get(topic)
+    transactions.drop(found, topic, partition)
+    kept = found.offsets.get(topic)
     if kept is not None:
         kept.pop(partition, None)
         if not kept:
-            del group.offsets[topic]
-    shard.tidy(group)
+            del found.offsets[topic]
 
 
 # ---------------------------------------------------------------- age
@@ -294,7 +296,7 @@ def _sweep_group(shard: Shard, group: Group, room: int) -> int:
     if not left and written < room and group.consumer is not None and group.is_empty:
         traces.erase(shard, group.group_id, group.consumer)
         written += 1
-    if not left and written < room and group.state is State.EMPTY and group.recorded and not group.pending:
+    if not left and written < room and group.is_forsaken:
         shard.append(group_key(group.group_id), None)
         written += 1
     return written

@@ -36,6 +36,8 @@ FLEXIBLE: Final = 4
 
 OFFSET_KEY: Final = 1
 GROUP_KEY: Final = 2
+SHARE_GROUP_KEY: Final = 11
+"""Says that a share group has this id."""
 
 _I16 = Struct(">h")
 _I32 = Struct(">i")
@@ -191,6 +193,12 @@ def decode_key(key: bytes) -> OffsetKey | GroupKey | None:
     if version == GROUP_KEY:
         return GroupKey(reader.string())
     return None
+
+
+def share_group_of(key: bytes) -> str | None:
+    """The share group whose own record this is the key of, else None."""
+    reader = Reader(key)
+    return reader.string() if reader.i16() == SHARE_GROUP_KEY else None
 
 
 def decode_offset(value: bytes) -> CommittedOffset:

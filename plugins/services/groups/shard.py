@@ -52,6 +52,7 @@ class Shard:
         "asked",
         "assignors",
         "cluster",
+        "foreign",
         "groups",
         "ids",
         "last_token",
@@ -85,6 +86,8 @@ class Shard:
         self.cluster = cluster
         self.ids = ids
         self.groups: dict[str, Group] = {}
+        self.foreign: set[str] = set()
+        """Ids that share groups have."""
         self.timers = Timers()
         self.wall_ms = 0
         self.mono_ms = 0

@@ -122,6 +122,8 @@ class Group:
     state_ms: int = -1
     recorded: bool = False
     """Whether the log holds a group record that is no tombstone."""
+    is_known: bool = False
+    """Offsets of it are in the log, or were: only a tombstone of its own ends it."""
     members: dict[str, Member] = field(factory=dict)
     offsets: dict[str, dict[int, CommittedOffset]] = field(factory=dict)
     """Topic → partition → offset; no topic without partitions."""
@@ -167,7 +169,13 @@ class Group:
     @property
     def is_unused(self) -> bool:
         kept = self.members or self.pending or self.offsets or self.uncommitted or self.recorded or self.returning
-        return self.state is State.EMPTY and not kept and self.consumer is None
+        return self.state is State.EMPTY and not (kept or self.is_known) and self.consumer is None
+
+    @property
+    def is_forsaken(self) -> bool:
+        """Whether nobody is in, nor on the way: a tombstone may end it. One of KIP-848 has tombstones of its own."""
+        waits = self.state is not State.EMPTY or self.pending or self.returning
+        return not waits and (self.recorded or self.consumer is None)
 
     @property
     def is_empty(self) -> bool:
@@ -351,7 +359,7 @@ class Group:
     def forget(self) -> None:
         """Replay: a tombstone; what remains are offsets, as of a group that nobody ever joined."""
         self.keep(GroupMetadata("", 0, None, None, -1, ()))
-        self.recorded = False
+        self.recorded = self.is_known = False
 
     def is_unstable(self, topic: str, partition: int) -> bool:
         """Whether a transaction that is not decided may change this offset."""

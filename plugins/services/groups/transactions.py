@@ -24,6 +24,7 @@ from logkernel.errors import (
     ClusterAuthorizationFailed,
     CoordinatorLoadInProgress,
     CoordinatorNotAvailable,
+    GroupIdNotFound,
     IllegalGeneration,
     InvalidGroupId,
     InvalidProducerEpoch,
@@ -132,7 +133,7 @@ def _code_of(response: AddPartitionsToTxnResponse) -> int:
 def write(shard: Shard, request: TxnOffsetCommitRequest, ticket: int) -> None:
     """Append what may be committed, pending."""
     group = shard.groups.get(request.group_id)
-    fault = fault_of(group, request)
+    fault = GroupIdNotFound.code if request.group_id in shard.foreign else fault_of(group, request)
     topics: list[TxnOffsetCommitResponseTopic] = []
     for topic in request.topics:
         rows = [
@@ -215,6 +216,7 @@ def refusal(request: TxnOffsetCommitRequest, code: int) -> TxnOffsetCommitRespon
 def replay(shard: Shard, key: OffsetKey, entry: CommittedOffset, producer_id: int, producer_epoch: int) -> None:
     """A pending offset lies in the log."""
     group = shard.group(key.group_id)
+    group.is_known = True
     group.uncommitted.setdefault(producer_id, {})[key.topic, key.partition] = entry
     transaction = shard.transactions.get(producer_id)
     if transaction is None:
@@ -237,7 +239,6 @@ def end(shard: Shard, producer_id: int, committed: bool) -> None:
             before = group.offsets.get(topic, {}).get(partition)
             if committed and (before is None or before.record_offset < entry.record_offset):
                 group.offsets.setdefault(topic, {})[partition] = entry
-        shard.tidy(group)
 
 
 def drop(group: Group, topic: str, partition: int) -> None:

@@ -6,7 +6,17 @@ from typing import Any
 
 import pytest
 
-from logkernel.requests.groups import DeleteGroupsRequest, DescribeGroupsRequest, ListGroupsRequest
+from logkernel.requests.consumer_groups import ConsumerGroupHeartbeatRequest
+from logkernel.requests.groups import (
+    DeleteGroupsRequest,
+    DescribeGroupsRequest,
+    JoinGroupRequest,
+    ListGroupsRequest,
+    OffsetDeleteRequest,
+    OffsetDeleteRequestPartition,
+    OffsetDeleteRequestTopic,
+)
+from logkernel.vocabulary import Record
 
 
 def describe(world: Any, name: str = "g", **more: Any) -> Any:
@@ -80,8 +90,46 @@ def test_delete(world: Any) -> None:
     assert world.machine.groups == {}
 
 
-def test_a_simple_group_is_deleted_by_its_offsets(world: Any) -> None:
+def test_a_simple_group_is_deleted_with_its_offsets(world: Any) -> None:
     world.commit(5)
     assert world.ask(DeleteGroupsRequest(["g", "g"])).results[0].error_code == 0
     assert world.group is None
-    assert len(world.log) == 2
+    assert [record.value for record in world.log[1:]] == [None, None]
+
+
+def test_a_group_whose_last_offset_is_deleted_is_there_until_a_sweep(make_world: Any) -> None:
+    """As in Kafka: DescribeGroups knows it, DeleteGroups ends it, and so does the next sweep."""
+
+    def bare() -> Any:
+        world = make_world({})
+        world.commit(5)
+        topics = [OffsetDeleteRequestTopic("orders", [OffsetDeleteRequestPartition(0)])]
+        assert world.ask(OffsetDeleteRequest("g", topics)).topics[0].partitions[0].error_code == 0
+        assert describe(world).group_state == "Empty"
+        return world
+
+    world = bare()
+    world.crash()
+    assert world.ask(DeleteGroupsRequest(["g"])).results[0].error_code == 0
+    assert world.ask(DeleteGroupsRequest(["g"])).results[0].error_code == 69
+    world = bare()
+    world.after(600_000)
+    assert world.group is None
+    world.crash()
+    assert world.machine.groups == {}
+
+
+def test_an_id_that_a_share_group_has_is_taken(world: Any) -> None:
+    """As Kafka answers; a tombstone frees it."""
+    share_group = b"\x00\x0b\x00\x01g"
+    join = JoinGroupRequest("g", 10_000, protocol_type="consumer")
+    beat = ConsumerGroupHeartbeatRequest(
+        "g", "m", 0, rebalance_timeout_ms=1_000, subscribed_topic_names=["orders"], topic_partitions=[]
+    )
+    world.machine.replay(Record(share_group, b"\x00\x00"))
+    assert world.ask(join).error_code == 23
+    assert world.ask(beat).error_code == 69
+    assert world.commit(1) == 69
+    assert world.group is None
+    world.machine.replay(Record(share_group, None))
+    assert world.commit(1) == 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from logkernel.requests.consumer_groups import ConsumerGroupHeartbeatRequest
 from logkernel.requests.groups import (
     DeleteGroupsRequest,
     FindCoordinatorRequest,
@@ -151,7 +152,6 @@ def test_a_group_and_its_members_last(world: Any) -> None:
 
 
 def test_offsets_are_altered_while_nobody_reads(world: Any) -> None:
-    assert world.alter(3) == 69
     epoch = world.join("a").member_epoch
     world.produce(1, batches=6)
     assert world.fetch("a") == "0-5:1"
@@ -164,6 +164,33 @@ def test_offsets_are_altered_while_nobody_reads(world: Any) -> None:
     world.epochs.clear()
     assert world.fetch("a") == "2-5:1"
     assert epoch > 0
+
+
+def test_a_group_that_is_not_there_is_told_where_to_begin(world: Any) -> None:
+    """As Kafka 4.3 has it: the group comes into being, Empty, and its first member begins there."""
+    world.produce(1, batches=6)
+    assert world.alter(4) == 0
+    assert listed(world) == [("g", "Empty", "share")]
+    assert world.offsets() == (4, 2)
+    world.crash()
+    world.join("a")
+    assert world.fetch("a") == "4-5:1"
+
+
+def test_an_id_belongs_to_one_kind_of_group(world: Any) -> None:
+    beat = ConsumerGroupHeartbeatRequest(
+        "g", "m", 0, rebalance_timeout_ms=1_000, subscribed_topic_names=["t"], topic_partitions=[]
+    )
+    world.join("a")
+    assert world.ask(beat).error_code == 69
+    world.beat("a", -1)
+    assert world.ask(beat).error_code == 69, "the share group is Empty, and there"
+    beat.group_id = world.group = "other"
+    assert world.ask(beat).error_code == 0
+    assert world.join("a").error_code == 69
+    assert world.alter(3) == 69
+    world.crash()
+    assert world.join("a").error_code == 69
 
 
 def test_a_leader_that_heard_nothing_of_it_is_fenced(world: Any) -> None:

@@ -111,6 +111,8 @@ def beat(shard: Shard, request: Request, context: RequestContext) -> ConsumerGro
     found = owner.consumer if owner is not None else None
     if found is None and not comes:
         raise GroupIdNotFound(f"Consumer group {request.group_id} not found.")
+    if request.group_id in shard.foreign:
+        raise GroupIdNotFound(f"Group {request.group_id} is not a consumer group.")
     group = found or (ConsumerGroup(epoch=FIRST_EPOCH) if owner is None else migrate.upgrade(shard, owner))
     check_room(shard, group, request.member_id, request.instance_id)
     member = who(shard, group, request)

@@ -39,7 +39,7 @@ def _forget(shard: Shard, key: ConsumerKey) -> None:
         return
     group = owner.consumer
     if key.kind == records.GROUP:
-        owner.consumer = None
+        owner.consumer, owner.is_known = None, False
         shard.tidy(owner)
     elif key.kind == records.PARTITIONS:
         group.has_old_metadata = False

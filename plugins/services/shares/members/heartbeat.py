@@ -98,7 +98,7 @@ def _check(request: ShareGroupHeartbeatRequest) -> None:
 def _admit(shard: Shard, request: ShareGroupHeartbeatRequest) -> Turn:
     """The group's turn. Raises where the group, the member or its epoch is not right."""
     group = shard.groups.get(request.group_id)
-    if request.group_id in shard.foreign and group is None:
+    if group is None and shard.is_foreign(request.group_id):
         raise GroupIdNotFound(f"Group {request.group_id} is not a share group.")
     if request.member_epoch == JOIN:
         known = group is not None and request.member_id in group.members

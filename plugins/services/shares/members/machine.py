@@ -67,7 +67,7 @@ class ShareGroupsMachine:
             return
         shard = self._shard
         if key.kind in OTHER_GROUPS:
-            (shard.foreign.discard if record.value is None else shard.foreign.add)(key.group_id)
+            (shard.foreign.discard if record.value is None else shard.foreign.add)((key.kind, key.group_id))
             return
         group = shard.groups.get(key.group_id)
         if group is None:

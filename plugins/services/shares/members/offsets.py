@@ -110,8 +110,12 @@ def _described(
 def on_alter(
     shard: Shard, request: requests.AlterShareGroupOffsetsRequest, context: RequestContext, ticket: int
 ) -> None:
-    """The share state is made anew, in a new state epoch: whoever still writes in the old one is fenced."""
-    empty(shard, request.group_id)
+    """The share state is made anew, in a new state epoch: whoever still writes in the old one is fenced.
+
+    A group that is not there comes into being, so that it can be told where to begin before anybody joins.
+    """
+    if request.group_id in shard.groups or shard.is_foreign(request.group_id):
+        empty(shard, request.group_id)
     turn = shard.turn(request.group_id)
     answer = requests.AlterShareGroupOffsetsResponse()
     rows: dict[tuple[UUID, int], requests.AlterShareGroupOffsetsResponsePartition] = {}

@@ -16,7 +16,7 @@ from logkernel.vocabulary import Record
 from ...groups.timers import Key as TimerKey
 from ...groups.timers import Timers
 from .group import Group
-from .records import Key, Kind, Value, encode_key, encode_value
+from .records import OTHER_GROUPS, Key, Kind, Value, encode_key, encode_value
 
 SESSION: Final = "session"
 Then = Callable[[Any], None]
@@ -31,8 +31,8 @@ class Shard:
         self.retry_ms = retry_ms
         self.cluster = cluster
         self.groups: dict[str, Group] = {}
-        self.foreign: set[str] = set()
-        """Ids that groups of other kinds have."""
+        self.foreign: set[tuple[int, str]] = set()
+        """(Key type, id) of groups of other kinds."""
         self.timers = Timers()
         self.stale: set[str] = set()
         """Groups whose topics may have changed since their metadata hash was taken."""
@@ -63,6 +63,10 @@ class Shard:
         then = self._waiting.pop(number, None)
         if then is not None:
             then(response)
+
+    def is_foreign(self, group_id: str) -> bool:
+        """Whether a group of another kind has this id."""
+        return any((kind, group_id) in self.foreign for kind in OTHER_GROUPS)
 
     def turn(self, group_id: str) -> Turn:
         return Turn(self, self.groups.get(group_id) or Group(group_id))
