@@ -23,6 +23,7 @@ from typing import Any, Final
 from attrs import define, frozen
 
 from logkernel.errors import CorruptMessage
+from logkernel.record.fields import FieldReader
 
 NEVER: Final = 1 << 15
 _TOKEN: Final = re.compile(r"\s*([\[\]{}]|\w+:|\w+\??|\?|/\d+(?:-\d+)?|@\d+)")
@@ -110,24 +111,22 @@ class Message:
         return _Reader(data, version, version >= self.flexible).struct(self.layout)
 
 
-class _Reader:
-    """Reads forward; whatever would pass the end is `CorruptMessage`."""
+class _Reader(FieldReader):
+    """Reads what a layout describes."""
 
-    __slots__ = ("_at", "_data", "_flexible", "_version")
+    __slots__ = ("_version",)
 
     def __init__(self, data: bytes, version: int, flexible: bool) -> None:
-        self._data = data
-        self._at = 0
+        super().__init__(data, flexible)
         self._version = version
-        self._flexible = flexible
 
     def struct(self, layout: Layout) -> dict[str, Any]:
         fields = [field for field in layout if field.first <= self._version <= field.last]
         found = {field.name: self._value(field) for field in fields if field.tag is None}
-        if self._flexible:
+        if self.flexible:
             tagged = {field.tag: field for field in fields if field.tag is not None}
-            for _ in range(self._uvarint()):
-                tag, size = self._uvarint(), self._uvarint()
+            for _ in range(self.uvarint()):
+                tag, size = self.uvarint(), self.uvarint()
                 end = self._at + size
                 if tag in tagged:
                     found[tagged[tag].name] = self._value(tagged[tag], in_tag=True)
@@ -136,7 +135,7 @@ class _Reader:
 
     def _value(self, field: Field, *, in_tag: bool = False) -> Any:
         if field.type == "struct":
-            if field.nullable and self._take(1)[0] in ((0,) if in_tag else (0xFF,)):
+            if field.nullable and self.take(1)[0] in ((0,) if in_tag else (0xFF,)):
                 return None  # Kafka marks a null struct by 0 in a tagged field, by -1 elsewhere
             assert isinstance(field.inner, tuple)
             return self.struct(field.inner)
@@ -149,8 +148,8 @@ class _Reader:
         if count < 0:
             self._allow_null(field.nullable)
             return None
-        if count > len(self._data) - self._at:
-            raise CorruptMessage(f"{count} elements in {len(self._data) - self._at} bytes")
+        if count > self.left:
+            raise CorruptMessage(f"{count} elements in {self.left} bytes")
         inner = field.inner
         read: Callable[[], Any] = (
             (lambda: self._plain(inner, False)) if isinstance(inner, str) else lambda: self.struct(inner or ())
@@ -160,14 +159,14 @@ class _Reader:
     def _plain(self, kind: str, nullable: bool) -> Any:
         number = _NUMBERS.get(kind)
         if number is not None:
-            return number.unpack(self._take(number.size))[0]
+            return number.unpack(self.take(number.size))[0]
         if kind == "uuid":
-            return base64.urlsafe_b64encode(self._take(16)).rstrip(b"=").decode()
+            return base64.urlsafe_b64encode(self.take(16)).rstrip(b"=").decode()
         size = self._length(2 if kind == "string" else 4)
         if size < 0:
             self._allow_null(nullable)
             return None
-        data = self._take(size)
+        data = self.take(size)
         if kind == "bytes":
             return base64.b64encode(data).decode()
         try:
@@ -180,24 +179,12 @@ class _Reader:
             raise CorruptMessage("null where a value must be")
 
     def _length(self, bytes_: int) -> int:
-        if self._flexible:
-            return self._uvarint() - 1
-        return int.from_bytes(self._take(bytes_), "big", signed=True)
-
-    def _uvarint(self) -> int:
-        value = 0
-        for shift in range(0, 35, 7):
-            byte = self._take(1)[0]
-            value |= (byte & 0x7F) << shift
-            if byte < 0x80:
-                return value
-        raise CorruptMessage("a varint of more than five bytes")
+        if self.flexible:
+            return self.uvarint() - 1
+        return int.from_bytes(self.take(bytes_), "big", signed=True)
 
     def _bounded(self, end: int) -> int:
         if end > len(self._data):
             raise CorruptMessage(f"{end} bytes wanted, of {len(self._data)}")
         return end
 
-    def _take(self, size: int) -> bytes:
-        start, self._at = self._at, self._bounded(self._at + size)
-        return self._data[start : self._at]

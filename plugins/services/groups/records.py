@@ -29,6 +29,7 @@ from typing import Final, NamedTuple
 from attrs import define, frozen
 
 from logkernel.errors import CorruptMessage, InvalidRequest
+from logkernel.record.fields import FieldReader
 
 MAX_STRING_BYTES: Final = 32_767
 NO_TIME: Final = -1
@@ -260,75 +261,13 @@ def _members(reader: Reader, version: int) -> Iterator[MemberMetadata]:
         reader.tags()
 
 
-class Reader:
-    """Reads forward through one key or value; whatever would pass its end is `CorruptMessage`."""
-
-    __slots__ = ("_at", "_data", "_flexible")
-
-    def __init__(self, data: bytes) -> None:
-        self._data = data
-        self._at = 0
-        self._flexible = False
-
-    def take(self, size: int) -> bytes:
-        end = self._at + size
-        if size < 0 or end > len(self._data):
-            raise CorruptMessage(f"__consumer_offsets: {size} bytes wanted at {self._at} of {len(self._data)}")
-        found = self._data[self._at : end]
-        self._at = end
-        return found
+class Reader(FieldReader):
+    __slots__ = ()
+    where = "__consumer_offsets"
 
     def version(self, what: str) -> int:
         found = self.i16()
         if not 0 <= found <= FLEXIBLE:
-            raise CorruptMessage(f"__consumer_offsets: {what} of version {found}, of which 0 to {FLEXIBLE} are known")
-        self._flexible = found == FLEXIBLE
+            raise self.fault(f"{what} of version {found}, of which 0 to {FLEXIBLE} are known")
+        self.flexible = found == FLEXIBLE
         return found
-
-    def i16(self) -> int:
-        return int(_I16.unpack(self.take(2))[0])
-
-    def i32(self) -> int:
-        return int(_I32.unpack(self.take(4))[0])
-
-    def i64(self) -> int:
-        return int(_I64.unpack(self.take(8))[0])
-
-    def uvarint(self) -> int:
-        value = 0
-        for shift in range(0, 35, 7):
-            byte = self.take(1)[0]
-            value |= (byte & 0x7F) << shift
-            if byte < 0x80:
-                return value
-        raise CorruptMessage("__consumer_offsets: a varint of more than five bytes")
-
-    def nullable_string(self) -> str | None:
-        size = self.uvarint() - 1 if self._flexible else self.i16()
-        if size == -1:
-            return None
-        try:
-            return self.take(size).decode()
-        except UnicodeDecodeError as error:
-            raise CorruptMessage(f"__consumer_offsets: a text that is not UTF-8: {error}") from None
-
-    def string(self) -> str:
-        found = self.nullable_string()
-        if found is None:
-            raise CorruptMessage("__consumer_offsets: null where a text must be")
-        return found
-
-    def bytes_(self) -> bytes:
-        return self.take(self.uvarint() - 1 if self._flexible else self.i32())
-
-    def count(self) -> int:
-        found = self.uvarint() - 1 if self._flexible else self.i32()
-        if not 0 <= found <= len(self._data) - self._at:  # a member takes more than a byte
-            raise CorruptMessage(f"__consumer_offsets: {found} members in {len(self._data) - self._at} bytes")
-        return found
-
-    def tags(self) -> dict[int, bytes]:
-        """Content by number; those that are not known are for the caller to pass over."""
-        if not self._flexible:
-            return {}
-        return {self.uvarint(): self.take(self.uvarint()) for _ in range(self.uvarint())}

@@ -23,6 +23,7 @@ from struct import Struct
 from typing import Final
 
 from logkernel.errors import CorruptMessage
+from logkernel.record.fields import FieldReader
 from logkernel.vocabulary import TopicPartition
 
 from .state import NO_PRODUCER, V2, State, Transaction
@@ -169,68 +170,13 @@ def _tagged(tags: dict[int, bytes], tag: int, layout: Struct, default: int) -> i
 
 
 def _partitions(reader: _Reader) -> Iterator[TopicPartition]:
-    for _ in range(reader.count()):
+    for _ in range(reader.count(nullable=True)):
         topic = reader.string()
-        for _ in range(reader.count()):
+        for _ in range(reader.count(nullable=True)):
             yield TopicPartition(topic, reader.i32())
         reader.tags()
 
 
-class _Reader:
-    """Reads forward through one key or value; whatever would pass its end is `CorruptMessage`."""
-
-    __slots__ = ("_at", "_data", "flexible")
-
-    def __init__(self, data: bytes) -> None:
-        self._data = data
-        self._at = 0
-        self.flexible = False
-
-    def take(self, size: int) -> bytes:
-        end = self._at + size
-        if size < 0 or end > len(self._data):
-            raise CorruptMessage(f"__transaction_state: {size} bytes wanted at {self._at} of {len(self._data)}")
-        found = self._data[self._at : end]
-        self._at = end
-        return found
-
-    def i8(self) -> int:
-        return self.take(1)[0]
-
-    def i16(self) -> int:
-        return int(_I16.unpack(self.take(2))[0])
-
-    def i32(self) -> int:
-        return int(_I32.unpack(self.take(4))[0])
-
-    def i64(self) -> int:
-        return int(_I64.unpack(self.take(8))[0])
-
-    def uvarint(self) -> int:
-        value = 0
-        for shift in range(0, 35, 7):
-            byte = self.i8()
-            value |= (byte & 0x7F) << shift
-            if byte < 0x80:
-                return value
-        raise CorruptMessage("__transaction_state: a varint of more than five bytes")
-
-    def string(self) -> str:
-        size = self.uvarint() - 1 if self.flexible else self.i16()
-        try:
-            return self.take(size).decode()
-        except UnicodeDecodeError as error:
-            raise CorruptMessage(f"__transaction_state: a text that is not UTF-8: {error}") from None
-
-    def count(self) -> int:
-        """Elements of an array, 0 for null; each takes more than a byte."""
-        found = self.uvarint() - 1 if self.flexible else self.i32()
-        if not -1 <= found <= len(self._data) - self._at:
-            raise CorruptMessage(f"__transaction_state: {found} elements in {len(self._data) - self._at} bytes")
-        return max(found, 0)
-
-    def tags(self) -> dict[int, bytes]:
-        """Tag → bytes; there are none below version 1."""
-        if not self.flexible:
-            return {}
-        return {self.uvarint(): self.take(self.uvarint()) for _ in range(self.uvarint())}
+class _Reader(FieldReader):
+    __slots__ = ()
+    where = "__transaction_state"

@@ -298,10 +298,7 @@ class _Flexible(Reader):
         version = self.i16()
         if version != 0:
             raise CorruptMessage(f"__consumer_offsets: {what} of version {version}, of which 0 alone is known")
-        self._flexible = True
-
-    def i8(self) -> int:
-        return int.from_bytes(self.take(1), "big", signed=True)
+        self.flexible = True
 
     def tag_0(self) -> bytes | None:
         """The value of tag 0; others are passed over."""
