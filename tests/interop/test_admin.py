@@ -26,7 +26,6 @@ DELIBERATE = {
     "default now": "KRaft keeps min.insync.replicas as a cluster default of its own",
     "default after": "KRaft keeps min.insync.replicas as a cluster default of its own",
     "group config": "settings of streams groups, and of assignment intervals, are not known here",
-    "group delete": "a group whose last offset was deleted is gone here; there an empty one stays",
 }
 """Steps that are answered otherwise here, and why."""
 

@@ -62,7 +62,10 @@ def test_accept_release_reject_and_the_delivery_count_limit(run: Run) -> None:
 
 def test_a_lock_that_times_out_gives_the_records_to_another(run: Run) -> None:
     rows = dict(run("expiry"))
-    assert rows == {"silent": fresh(0, 1, 2), "other": "0:2 1:2 2:2", "lock": "1000"}
+    others = [record.split(":") for record in rows.pop("other").split()]
+    assert rows == {"silent": fresh(0, 1, 2), "lock": "1000"}
+    assert [offset for offset, _ in others] == ["0", "1", "2"]
+    assert all(int(deliveries) >= 2 for _, deliveries in others), "more where the machine was slower than the lock"
 
 
 def test_a_lock_that_is_renewed_holds(run: Run) -> None:
