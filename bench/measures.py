@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import os
 import socket
 import statistics
 import time
@@ -65,6 +66,12 @@ def _touch_memory(folder: Path, total_bytes: int) -> None:
     path.unlink()
 
 
+def _quiet(folder: Path) -> None:
+    """Before what is short: warm memory, and nothing left to the disk by the broker before."""
+    _touch_memory(folder, 512_000_000)
+    os.sync()
+
+
 def _throughput(server: Server, label: str, total_bytes: int, act: Callable[[], float]) -> Samples:
     _touch_memory(server.folder, 2 * total_bytes)
     before = process.cpu_s(server.pid)
@@ -117,6 +124,7 @@ def latency(rig: Rig) -> Samples:
 def start(rig: Rig) -> Samples:
     """From exec to the first answer on an empty folder, and what it holds when left alone."""
     with rig.fresh() as server:
+        _quiet(server.folder)
         seconds = server.start()
         time.sleep(3)
         return {"start to first answer": seconds * 1000, "resident, idle": process.resident_mib(server.pid)}
@@ -156,6 +164,7 @@ def partitions(rig: Rig) -> Samples:
     with rig.fresh() as server:
         server.start()
         topic = _topic()
+        _quiet(server.folder)
         created = clients.create_topic(server.bootstrap, topic, number)
         server.stop()
         begun = time.perf_counter()
