@@ -438,6 +438,16 @@ class BulkMachine(Protocol):
 
 
 @runtime_checkable
+class ColumnarMachine(Protocol):
+    """What a machine has besides, if it can fold a whole batch without its records being made one by one."""
+
+    def replay_columns(self, columns: Any) -> bool:
+        """What `ServiceMachine.replay` of each record of a batch in turn would come to; `columns` are those records as
+        `record.codec.Columns`, of no transaction. False: nothing was folded, hand them in as records."""
+        ...
+
+
+@runtime_checkable
 class ConnectionMachine(Protocol):
     """What a machine has besides, if it keeps something for as long as a client is connected."""
 

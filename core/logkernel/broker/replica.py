@@ -13,7 +13,7 @@ from logkernel.partition.effects import Effects, Outcome
 from logkernel.partition.leader import Leader
 from logkernel.record.batch import parse_header, stamp
 from logkernel.record.control import EndTxnMarker, encode_marker
-from logkernel.record.validate import WritePolicy, check_produce
+from logkernel.record.validate import Checked, WritePolicy, check_produce
 from logkernel.storage.directory import PASSING
 from logkernel.storage.flush import Flush
 from logkernel.storage.log import Log
@@ -101,7 +101,6 @@ class Replica:
         ticket: Ticket,
         wall_ms: int,
         deadline_ms: int,
-        policy: WritePolicy | None = None,
         guard: int | None = None,
     ) -> None:
         """Validate, decide, append, answer. Raises nothing: every error is delivered to the ticket.
@@ -109,14 +108,21 @@ class Replica:
         `guard`: see `Leader.on_produce`.
         """
         try:
-            checked = check_produce(data, policy or self.policy, self._broker.kernel.codec_for, wall_ms)
-            if checked.batches and len(checked.data) > self.settings.segment_bytes:
-                raise RecordListTooLarge(
-                    f"{len(checked.data)} bytes do not fit a segment of segment.bytes={self.settings.segment_bytes}"
-                )
+            checked = check_produce(data, self.policy, self._broker.kernel.codec_for, wall_ms)
         except KafkaError as error:
             faults = getattr(error, "record_errors", ())
             ticket.deliver(Outcome(error.code, error_message=str(error) or None, record_errors=faults))
+            return
+        self.store(checked, acks, ticket, wall_ms, deadline_ms, guard)
+
+    def store(
+        self, checked: Checked, acks: int, ticket: Ticket, wall_ms: int, deadline_ms: int, guard: int | None = None
+    ) -> None:
+        """As `produce`, for what was checked, or made by the broker itself (`validate.own_batch`)."""
+        if len(checked.data) > self.settings.segment_bytes and checked.batches:
+            limit = self.settings.segment_bytes
+            message = f"{len(checked.data)} bytes do not fit a segment of segment.bytes={limit}"
+            ticket.deliver(Outcome(RecordListTooLarge.code, error_message=message))
             return
         effects = self.leader.on_produce(checked.batches, acks, ticket, guard)
         if effects.append is not None:

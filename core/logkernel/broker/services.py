@@ -7,20 +7,19 @@ answers leave at commit; where the append fails, the machine is rebuilt from the
 
 from __future__ import annotations
 
-import contextlib
-import gc
 import logging
 import uuid
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import cached_property
+from collections.abc import Callable, Iterable, Sequence
+from functools import cached_property, partial
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
+from logkernel.broker.loading import load
 from logkernel.contracts import (
     Answer,
     BulkMachine,
-    Codec,
+    ColumnarMachine,
     ConnectionMachine,
     Decision,
     Extension,
@@ -32,12 +31,10 @@ from logkernel.contracts import (
 )
 from logkernel.errors import KafkaError, UnknownServerError
 from logkernel.partition.effects import Outcome
-from logkernel.record.batch import batches
+from logkernel.record.codec import Columns
 from logkernel.record.control import parse_marker
-from logkernel.record.decode import decode_batch
-from logkernel.record.encode import encode_batch
-from logkernel.record.validate import WritePolicy
-from logkernel.vocabulary import READ_UNCOMMITTED, BatchFacts, Record, TopicPartition
+from logkernel.record.validate import own_batch
+from logkernel.vocabulary import BatchFacts, Record, TopicPartition
 
 if TYPE_CHECKING:
     from logkernel.broker.broker import Broker
@@ -46,14 +43,10 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("logkernel.services")
 
-LOAD_CHUNK_BYTES = 4 << 20
-LOAD_RECORDS = 10_000
-"""About so many are folded at once."""
 LOAD_ALL_AFTER_MS = 5_000
 """Shards that no request has touched are loaded this long after start, for their timers' sake."""
 LOAD_TURN_MS = 10
 """After so long, requests come before the next such shard."""
-INTERNAL = WritePolicy(max_message_bytes=2**31 - 1, from_client=False)
 
 
 def member_suffix() -> str:
@@ -94,6 +87,7 @@ class Shard:
         self._timer: Timer | None = None
         self.machine: ServiceMachine
         self._bulk: BulkMachine | None
+        self._columnar: ColumnarMachine | None
         self._begun = 0
         self._done = 0
         """Appends of this machine that were begun, and those of them that are committed; in the log's order."""
@@ -105,6 +99,7 @@ class Shard:
         """Begin with a fresh machine, which `load` then brings up to the log's end."""
         self.machine = machine = self.host.service.machine(self.number, member_suffix)
         self._bulk = machine if isinstance(machine, BulkMachine) else None
+        self._columnar = machine if isinstance(machine, ColumnarMachine) else None
         self._begun = self._done = 0
         self._held.clear()
 
@@ -127,6 +122,14 @@ class Shard:
         elif isinstance(machine, TransactionalMachine):
             for record in records:
                 machine.replay_pending(record, *producer)
+
+    @property
+    def reads_columns(self) -> bool:
+        return self._columnar is not None
+
+    def replay_columns(self, columns: Columns) -> bool:
+        """Fold a batch of no transaction; False where its records must come as such."""
+        return self._columnar is not None and self._columnar.replay_columns(columns)
 
     def replay_control(self, producer_id: int, producer_epoch: int, records: Sequence[Record]) -> None:
         """Fold a control batch: how a transaction that wrote here ended."""
@@ -207,19 +210,15 @@ class Shard:
         except KafkaError as error:
             commit.deliver(Outcome(error.code, error_message=str(error)))
             return
-        producer_id, epoch = decision.producer or (-1, -1)
-        data = bytearray(
-            encode_batch(
-                decision.records,
-                producer_id=producer_id,
-                producer_epoch=epoch,
-                transactional=decision.producer is not None,
-            )
-        )
         guard = None
-        if decision.producer is not None:  # its coordinator was asked by the machine itself
-            guard = replica.leader.on_verification(producer_id, epoch, -1, False, wall_ms)
-        replica.produce(data, -1, commit, wall_ms, clock.mono_ms() + self.host.commit_timeout_ms, INTERNAL, guard)
+        if decision.producer is None:
+            checked = own_batch(decision.records)
+        else:
+            checked = own_batch(decision.records, *decision.producer, transactional=True)
+            guard = replica.leader.on_verification(  # its coordinator was asked by the machine itself
+                *decision.producer, -1, False, wall_ms
+            )
+        replica.store(checked, -1, commit, wall_ms, clock.mono_ms() + self.host.commit_timeout_ms, guard)
 
     def failed(self, decision: Decision, outcome: Outcome) -> None:
         """Nothing of the decision holds: start again from the log, and refuse all who waited on this machine."""
@@ -321,15 +320,25 @@ class ServiceHost:
         if not parts:
             answer(self.service.join(request, (), context))
             return
+        if len(parts) == 1:
+            number, part = parts[0]
+            self._ask(number, part, context, partial(self._joined, request, context, answer))
+            return
         gather = _Gather(self, request, context, answer, len(parts))
         for index, (number, part) in enumerate(parts):
-            ticket = next(self._next)
-            self._tickets[ticket] = (part, gather.slot(index), number)
-            try:
-                self.shard(number).request(part, context, ticket)
-            except Exception:
-                log.exception("service failed: service=%s request=%s", self.declared.name, type(part).__name__)
-                self.refuse([ticket], UnknownServerError.code)
+            self._ask(number, part, context, gather.slot(index))
+
+    def _joined(self, request: Any, context: RequestContext, answer: Answer, response: Any) -> None:
+        answer(self.service.join(request, (response,), context))
+
+    def _ask(self, number: int, part: Any, context: RequestContext, take: Callable[[Any], None]) -> None:
+        ticket = next(self._next)
+        self._tickets[ticket] = (part, take, number)
+        try:
+            self.shard(number).request(part, context, ticket)
+        except Exception:
+            log.exception("service failed: service=%s request=%s", self.declared.name, type(part).__name__)
+            self.refuse([ticket], UnknownServerError.code)
 
     def deliver(self, answers: list[tuple[int, Any]]) -> None:
         for ticket, response in answers:
@@ -404,76 +413,6 @@ class _Gather:
                 self._answer(self._host.service.join(self._request, self._responses, self._context))
 
         return take
-
-
-def load(shards: Sequence[Shard]) -> None:
-    """Build the fresh machines of shards that share one log from that log alone."""
-    host, number = shards[0].host, shards[0].number
-    replica = host.replica(number)
-    if replica is not None:
-        with _no_collector():
-            _replay_log(shards, _stored(replica, host.broker.kernel.codec_for))
-    clock = host.broker.clock
-    for shard in shards:
-        shard.run(shard.machine.on_loaded(clock.wall_ms(), clock.mono_ms()))
-
-
-def _replay_log(shards: Sequence[Shard], stored: Iterator[tuple[BatchFacts, Sequence[Record]]]) -> None:
-    """What belongs to no transaction is folded many records at once: commits are small batches."""
-    plain: list[Record] = []
-    for facts, records in stored:
-        if not facts.is_control and not facts.is_transactional:
-            plain += records
-            if len(plain) < LOAD_RECORDS:
-                continue
-        for shard in shards:
-            shard.replay(plain, None)
-            if facts.is_control or facts.is_transactional:
-                shard.replay_batch(facts, records)
-        plain.clear()
-    for shard in shards:
-        shard.replay(plain, None)
-
-
-@contextlib.contextmanager
-def _no_collector() -> Iterator[None]:
-    """Loading makes much and drops little: Python would look through all of it again and again, in vain."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if gc.get_freeze_count() == 0:  # else they are somebody's who means to keep them so
-            gc.freeze()  # with what follows: all that is new counts as old, and is not looked through at once
-            gc.unfreeze()
-        if enabled:
-            gc.enable()
-
-
-def _stored(
-    replica: Replica, codec_for: Callable[[int], Codec]
-) -> Iterator[tuple[BatchFacts, Sequence[Record]]]:
-    """Every batch of a log with its records; of the first, those from the log's start on."""
-    offset = replica.log.start_offset
-    while True:
-        found = replica.read(offset, LOAD_CHUNK_BYTES, READ_UNCOMMITTED, min_one=True)
-        if found is None:
-            return
-        data = found.read()
-        before = offset
-        for facts in batches(data):
-            if facts.magic < 2:  # a folder of an old Kafka
-                from logkernel.record.legacy import decode_message
-
-                records = decode_message(data, facts, codec_for)
-            else:
-                records = decode_batch(data, facts, codec_for, verify_crc=True)
-            if facts.base_offset < offset:
-                records = [record for record in records if record.offset >= offset]
-            yield facts, records
-            offset = facts.last_offset + 1
-        if offset == before:
-            return
 
 
 def extended(

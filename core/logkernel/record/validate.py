@@ -7,7 +7,7 @@ producers act on them: `CorruptMessage` is retried, `InvalidRecord` is not.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from struct import Struct
 from typing import Final
 
@@ -30,6 +30,7 @@ from logkernel.record.batch import (
     LOG_APPEND_TIME,
     LOG_OVERHEAD,
     MAGIC_OFFSET,
+    TRANSACTIONAL,
     batches,
     computed_crc,
     join_batch,
@@ -131,6 +132,26 @@ def check_produce(
         raise _null_keys(section, start, end, facts)
     _check_timestamps(section, start, end, facts, policy, wall_ms, least, largest)
     return _finished(buf, facts, policy, section, start, end, wall_ms, largest)
+
+
+def own_batch(
+    records: Sequence[Record], producer_id: int = -1, producer_epoch: int = -1, *, transactional: bool = False
+) -> Checked:
+    """One batch of the broker's own `records`, which have their timestamps, as `check_produce` would give it:
+    what was encoded here need not be read again. Raises `InvalidRecord` for what a batch cannot hold."""
+    base_timestamp_ms = records[0].timestamp_ms
+    section, largest, delta = loops.encode_records(records, 0, base_timestamp_ms, False)
+    attributes = TRANSACTIONAL if transactional else 0
+    count = len(records)
+    data = bytearray(
+        join_batch(
+            0, -1, attributes, delta, base_timestamp_ms, largest, producer_id, producer_epoch, -1, count, section
+        )
+    )
+    facts = BatchFacts(
+        0, len(data), 0, delta, -1, 2, attributes, base_timestamp_ms, largest, producer_id, producer_epoch, -1, count
+    )
+    return Checked(data, [facts])
 
 
 # ---------------------------------------------------------------- header

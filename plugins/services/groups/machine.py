@@ -115,6 +115,7 @@ class GroupsMachine:
         """
         if record.key is None:
             return
+        self._shard.places.forget()  # it may take groups or topics away
         key = decode_key(record.key)
         if isinstance(key, OffsetKey):
             entry = _offset(record)
@@ -130,6 +131,10 @@ class GroupsMachine:
     def replay_many(self, records: Sequence[Record]) -> None:
         """As `replay` does with one after the other."""
         loading.fold(self._shard, records, self.replay)
+
+    def replay_columns(self, columns: Any) -> bool:
+        """As `replay` does with one record after the other, or False."""
+        return loading.fold_columns(self._shard, columns, self.replay)
 
     def replay_pending(self, record: Record, producer_id: int, producer_epoch: int) -> None:
         """An offset that holds once its producer's transaction is committed. Raises `CorruptMessage`."""

@@ -89,6 +89,19 @@ APPEND_FAULTS: Final[Mapping[int, int]] = {
     InvalidFetchSize.code: UnknownServerError.code,
 }
 """What went wrong with our log → what a client is told, so that it looks for the coordinator again or gives up."""
+OF_ONE_GROUP: Final = frozenset(
+    (
+        OffsetCommitRequest,
+        HeartbeatRequest,
+        JoinGroupRequest,
+        SyncGroupRequest,
+        LeaveGroupRequest,
+        OffsetDeleteRequest,
+        TxnOffsetCommitRequest,
+        ConsumerGroupHeartbeatRequest,
+    )
+)
+"""Requests that name one group: each is its own only part, and that one's response is the answer."""
 TOO_LARGE: Final = frozenset((MessageTooLarge.code, RecordListTooLarge.code))
 
 
@@ -105,6 +118,8 @@ class GroupsService:
 
     def split(self, request: Any, shards: int) -> Sequence[tuple[int, Any]]:
         """A part a group; ListGroups asks every shard. Groups whose id cannot be kept are left to `join`."""
+        if type(request) in OF_ONE_GROUP:
+            return ((shard_of(request.group_id, shards), request),) if fits(request.group_id) else ()
         match request:
             case FindCoordinatorRequest():
                 return ()
@@ -120,9 +135,11 @@ class GroupsService:
                 return [(shard_of(name, shards), DeleteGroupsRequest([name])) for name in request.groups_names]
             case ConsumerGroupDescribeRequest():
                 return [(shard_of(name, shards), evolve(request, group_ids=[name])) for name in request.group_ids]
-        return [(shard_of(request.group_id, shards), request)] if fits(request.group_id) else ()
+        raise TypeError(f"groups do not answer {type(request).__name__}")
 
     def join(self, request: Any, responses: Sequence[Any], context: RequestContext) -> Any:
+        if type(request) in OF_ONE_GROUP:
+            return responses[0] if responses else self.refusal(request, InvalidGroupId.code)
         match request:
             case FindCoordinatorRequest():
                 return self._find_coordinators(request, context)
@@ -137,7 +154,7 @@ class GroupsService:
                 return DeleteGroupsResponse(results=[row for response in responses for row in response.results])
             case ConsumerGroupDescribeRequest():
                 return ConsumerGroupDescribeResponse(groups=[row for found in responses for row in found.groups])
-        return responses[0] if responses else self.refusal(request, InvalidGroupId.code)
+        raise TypeError(f"groups do not answer {type(request).__name__}")
 
     def _find_coordinators(self, request: FindCoordinatorRequest, context: RequestContext) -> FindCoordinatorResponse:
         brokers = self._cluster.brokers(context.listener)

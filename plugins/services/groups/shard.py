@@ -11,7 +11,7 @@ from logkernel.contracts import Assignor, ClusterView, Decision
 from logkernel.requests.groups import JoinGroupResponse, SyncGroupResponse
 from logkernel.vocabulary import Record
 
-from .records import GroupMetadata, encode_group, group_key
+from .records import CommittedOffset, GroupMetadata, encode_group, group_key
 from .settings import GroupSettings
 from .state import Event, Group, Member
 from .timers import Key, Timers
@@ -45,6 +45,26 @@ class Transaction:
     groups: set[str] = field(factory=set)
 
 
+class Places:
+    """Where offsets are kept, found by their records' keys: commit after commit names the same topics of the same
+    groups. To be forgotten whenever a group, or the last offset of a topic in one, may have gone."""
+
+    __slots__ = ("ids", "of_key", "texts")
+
+    def __init__(self) -> None:
+        self.of_key: dict[bytes, dict[int, CommittedOffset]] = {}
+        """A key without its partition → partition → offset."""
+        self.texts: dict[bytes, str] = {}
+        self.ids: dict[bytes, bytes] = {}
+        """Names and ids of topics that were met: those that many groups read are kept once."""
+
+    def forget(self) -> None:
+        if self.of_key:
+            self.of_key.clear()
+            self.texts.clear()
+            self.ids.clear()
+
+
 class Shard:
     """The parts of the machine share this: groups, timers, the two clocks' readings, and the decision in the making."""
 
@@ -59,6 +79,7 @@ class Shard:
         "mono_ms",
         "number",
         "out",
+        "places",
         "settings",
         "timers",
         "transactions",
@@ -86,6 +107,7 @@ class Shard:
         self.cluster = cluster
         self.ids = ids
         self.groups: dict[str, Group] = {}
+        self.places = Places()
         self.foreign: set[str] = set()
         """Ids that share groups have."""
         self.timers = Timers()
@@ -99,8 +121,7 @@ class Shard:
     def finish(self) -> Decision:
         if (self.groups or self.out.records) and RETENTION not in self.timers:
             self.after(RETENTION, self.settings.retention_check_interval_ms)
-        out, self.out = self.out, Decision()
-        return out
+        return self.out
 
     # ------------------------------------------------------------ what the host is asked to do
 
@@ -137,6 +158,7 @@ class Shard:
         if group.is_unused and self.groups.get(group.group_id) is group:
             group.move(Event.FORGOTTEN)
             del self.groups[group.group_id]
+            self.places.forget()
             self.timers.cancel(join_key(group.group_id))
             self.timers.cancel(sync_key(group.group_id))
 

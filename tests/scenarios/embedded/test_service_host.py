@@ -53,7 +53,7 @@ def test_a_failed_append_is_answered_and_forgotten(monkeypatch):
             if topic == "__consumer_offsets":
                 monkeypatch.setattr(
                     type(replica),
-                    "produce",
+                    "store",
                     lambda self, data, acks, ticket, *_: ticket.deliver(Outcome(KafkaStorageError.code)),
                 )
         assert commit(log, 9) in (KafkaStorageError.code, CoordinatorNotAvailable.code, 16)

@@ -18,20 +18,20 @@ NOT_COORDINATOR = 16
 @pytest.fixture
 def failing(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
     """Appends to the topic fail from now on; "" mends it."""
-    whole = Replica.produce
+    whole = Replica.store
     broken = ""
 
-    def produce(self: Any, data: Any, acks: int, ticket: Any, *rest: Any) -> None:
+    def store(self: Any, checked: Any, acks: int, ticket: Any, *rest: Any) -> None:
         if self.name.topic == broken:
             ticket.deliver(Outcome(KafkaStorageError.code))
         else:
-            whole(self, data, acks, ticket, *rest)
+            whole(self, checked, acks, ticket, *rest)
 
     def choose(topic: str) -> None:
         nonlocal broken
         broken = topic
 
-    monkeypatch.setattr(Replica, "produce", produce)
+    monkeypatch.setattr(Replica, "store", store)
     return choose
 
 

@@ -31,6 +31,7 @@ from logkernel.record.validate import (
     WritePolicy,
     check_produce,
     check_stored,
+    own_batch,
 )
 from logkernel.vocabulary import Record
 
@@ -347,3 +348,21 @@ def test_noise_is_refused_with_a_protocol_error(
                 sealed(data)
     with pytest.raises(KafkaError):
         check_produce(data, WritePolicy(), codec_for, NOW, allow_legacy=True)
+
+
+# ---------------------------------------------------------------- the broker's own
+
+
+@pytest.mark.parametrize("producer", [(), (7, 3)])
+@pytest.mark.parametrize("count", [1, 10])
+def test_an_own_batch_is_what_would_pass(codec_for: CodecFor, producer: tuple[int, ...], count: int) -> None:
+    """Its facts and bytes are those that checking it would give."""
+    records = [Record(record.key, None if index % 2 else record.value, (), record.timestamp_ms - 3 * index)
+               for index, record in enumerate(RECORDS[:count])]  # fmt: skip
+    own = own_batch(records, *producer, transactional=bool(producer))
+    checked = check(bytes(own.data), codec_for, from_client=False)
+    assert bytes(checked.data) == bytes(own.data)
+    assert checked.batches == own.batches
+    own.data[0:8] = bytes(8)  # its offset is stamped into it
+    given = {"producer_id": 7, "producer_epoch": 3, "transactional": True} if producer else {}
+    assert bytes(own.data) == encode_batch(records, **given)

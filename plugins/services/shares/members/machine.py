@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Final
 
@@ -13,7 +14,7 @@ from logkernel.vocabulary import Record
 
 from . import heartbeat, listing, offsets
 from .group import Group
-from .records import KINDS, OTHER_GROUPS, decode_key, decode_value
+from .records import KINDS, OFFSET_KEY, OTHER_GROUPS, decode_key, decode_value
 from .shard import Shard
 
 Handler = Callable[[Shard, Any, RequestContext, int], None]
@@ -83,6 +84,14 @@ class ShareGroupsMachine:
         for record in records:
             if record.key is not None and record.key[:2] in KINDS:
                 self.replay(record)
+
+    def replay_columns(self, columns: Any) -> bool:
+        """True for a batch of nothing but offset commits with keys of one length: there is nothing in it for us."""
+        rows, keys = columns.rows, columns.keys
+        stride = len(keys) // rows
+        if stride < 2 or columns.key_ends != array("i", range(0, (rows + 1) * stride, stride)).tobytes():
+            return False
+        return not keys[::stride].strip(OFFSET_KEY[:1]) and not keys[1::stride].strip(OFFSET_KEY[1:])
 
     def on_loaded(self, wall_ms: int, mono_ms: int) -> Decision:
         """Sessions begin anew; topics may have changed meanwhile."""

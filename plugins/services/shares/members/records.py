@@ -40,6 +40,8 @@ class Kind(IntEnum):
 OF_MEMBER = frozenset((Kind.MEMBER, Kind.TARGET_MEMBER, Kind.CURRENT))
 OTHER_GROUPS = frozenset((2, 3, 17))
 """Key types that say that a group of another kind has this id: classic, consumer, streams."""
+OFFSET_KEY = b"\0\x01"
+"""How the keys of offset commits begin, which are most of a log."""
 KINDS = frozenset(kind.to_bytes(2, "big") for kind in (*OTHER_GROUPS, *Kind))
 """How keys begin whose records concern us."""
 

@@ -1,0 +1,116 @@
+"""Builds machines of services from the log that they share: the fold of all its records, as fast as it can be had."""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from logkernel.contracts import Codec
+from logkernel.record.batch import batches
+from logkernel.record.decode import check_crc, decode_batch, decode_columns
+from logkernel.vocabulary import READ_UNCOMMITTED, BatchFacts, Record
+
+if TYPE_CHECKING:
+    from logkernel.broker.replica import Replica
+    from logkernel.broker.services import Shard
+
+LOAD_CHUNK_BYTES = 4 << 20
+LOAD_RECORDS = 10_000
+"""About so many are folded at once."""
+COLUMNS_FROM_RECORDS = 8
+"""A smaller batch is not worth columns of its own."""
+
+
+def load(shards: Sequence[Shard]) -> None:
+    """Build the fresh machines of shards that share one log from that log alone."""
+    host, number = shards[0].host, shards[0].number
+    replica = host.replica(number)
+    if replica is not None:
+        with _no_collector():
+            _replay_log(shards, replica)
+    clock = host.broker.clock
+    for shard in shards:
+        shard.run(shard.machine.on_loaded(clock.wall_ms(), clock.mono_ms()))
+
+
+def _replay_log(shards: Sequence[Shard], replica: Replica) -> None:
+    """What belongs to no transaction is folded many records at once: a large batch by its columns, where a machine can
+    do that, and many small ones together, as most commits are."""
+    codec_for = shards[0].host.broker.kernel.codec_for
+    reads_columns = any(shard.reads_columns for shard in shards)
+    plain: list[Record] = []
+    for data, facts, start in _stored(replica):
+        special = facts.is_control or facts.is_transactional
+        columnar: list[Shard] = []
+        whole = not special and facts.magic == 2 and facts.base_offset >= start
+        if reads_columns and whole and facts.count >= COLUMNS_FROM_RECORDS:
+            _fold(shards, plain)
+            check_crc(data, facts)
+            columns = decode_columns(data, facts, codec_for)
+            columnar = [shard for shard in shards if shard.replay_columns(columns)]
+        if len(columnar) < len(shards):
+            records = _records(data, facts, start, codec_for)
+            if special:
+                _fold(shards, plain)
+                for shard in shards:
+                    shard.replay_batch(facts, records)
+            elif columnar:
+                _fold([shard for shard in shards if shard not in columnar], records)
+            else:
+                plain += records
+        if len(plain) >= LOAD_RECORDS:
+            _fold(shards, plain)
+    _fold(shards, plain)
+
+
+def _fold(shards: Sequence[Shard], records: list[Record]) -> None:
+    """Fold records of no transaction, and forget them."""
+    for shard in shards:
+        shard.replay(records, None)
+    records.clear()
+
+
+def _records(data: bytes, facts: BatchFacts, start: int, codec_for: Callable[[int], Codec]) -> list[Record]:
+    """The records of a batch from `start` on."""
+    if facts.magic < 2:  # a folder of an old Kafka
+        from logkernel.record.legacy import decode_message
+
+        records = decode_message(data, facts, codec_for)
+    else:
+        records = decode_batch(data, facts, codec_for, verify_crc=True)
+    if facts.base_offset < start:
+        records = [record for record in records if record.offset >= start]
+    return records
+
+
+@contextlib.contextmanager
+def _no_collector() -> Iterator[None]:
+    """Loading makes much and drops little: Python would look through all of it again and again, in vain."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if gc.get_freeze_count() == 0:  # else they are somebody's who means to keep them so
+            gc.freeze()  # with what follows: all that is new counts as old, and is not looked through at once
+            gc.unfreeze()
+        if enabled:
+            gc.enable()
+
+
+def _stored(replica: Replica) -> Iterator[tuple[bytes, BatchFacts, int]]:
+    """Every batch of a log, in the bytes that its facts speak of, and the log's start."""
+    start = offset = replica.log.start_offset
+    while True:
+        found = replica.read(offset, LOAD_CHUNK_BYTES, READ_UNCOMMITTED, min_one=True)
+        if found is None:
+            return
+        data = found.read()
+        before = offset
+        for facts in batches(data):
+            yield data, facts, start
+            offset = facts.last_offset + 1
+        if offset == before:
+            return
