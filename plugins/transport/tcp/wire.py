@@ -118,10 +118,19 @@ class Cursor:
         return value
 
     def nullable_string(self, flexible: bool) -> str | None:
-        size = self.uvarint() - 1 if flexible else self.i16()
+        if not flexible:
+            size = self.i16()
+        elif (size := self.data[self.pos] - 1) < 0x7F:  # nearly always
+            self.pos += 1
+        else:
+            size = self.uvarint() - 1
         if size == -1:
             return None
-        return str(self.take(size), "utf-8")
+        pos = self.pos
+        self.pos = stop = pos + size
+        if size < 0 or stop > self.end:
+            raise WireError(f"a length of {size} where {self.end - pos} bytes are left")
+        return str(self.data[pos:stop], "utf-8")
 
     def nullable_view(self, flexible: bool) -> memoryview | None:
         size = self.uvarint() - 1 if flexible else self.i32()

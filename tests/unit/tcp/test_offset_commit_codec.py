@@ -1,0 +1,91 @@
+"""OffsetCommit is read and written by hand: as the generic codec does it, at every version and every length."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from logkernel.plugins.transport.tcp import registry
+from logkernel.plugins.transport.tcp.api import Api
+from logkernel.plugins.transport.tcp.wire import DECODE_ERRORS
+from logkernel.requests import groups as g
+
+KEY = 8
+VERSIONS = range(2, 11)
+LENGTHS = (0, 1, 126, 127, 128, 300)
+
+
+def generic(version: int) -> Api:
+    """The codec that kio's schema alone gives."""
+    return Api(registry.BY_KEY[KEY])
+
+
+def text(chance: random.Random) -> str:
+    return chance.choice("aé😀") * chance.choice(LENGTHS)
+
+
+def some_request(chance: random.Random) -> g.OffsetCommitRequest:
+    topics = [
+        g.OffsetCommitRequestTopic(
+            text(chance),
+            [
+                g.OffsetCommitRequestPartition(
+                    chance.randrange(2**31),
+                    chance.randrange(-1, 2**63),
+                    chance.choice((None, text(chance))),
+                    chance.randrange(-1, 9),
+                )
+                for _ in range(chance.choice((0, 1, 3, 200)))
+            ],
+            UUID(int=chance.randrange(1, 2**128)),
+        )
+        for _ in range(chance.randrange(3))
+    ]
+    instance = chance.choice((None, text(chance)))
+    return g.OffsetCommitRequest(text(chance), chance.randrange(-1, 9), text(chance), 77, topics, instance)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_requests_are_read_as_the_generic_codec_reads_them(version: int) -> None:
+    chance = random.Random(version)
+    by_hand = registry.load(KEY).request_decoder(version)
+    for _ in range(30):
+        data = generic(version).request_encoder(version)(some_request(chance))
+        assert by_hand(memoryview(data)) == generic(version).request_decoder(version)(memoryview(data))
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_responses_are_written_as_the_generic_codec_writes_them(version: int) -> None:
+    chance = random.Random(version)
+    for _ in range(30):
+        topics = [
+            g.OffsetCommitResponseTopic(
+                text(chance),
+                [g.OffsetCommitResponsePartition(chance.randrange(99), chance.randrange(-1, 99)) for _ in range(3)],
+                UUID(int=chance.randrange(1, 2**128)),
+            )
+            for _ in range(chance.randrange(3))
+        ]
+        response = g.OffsetCommitResponse(topics, chance.randrange(99))
+        written = [bytes(b"".join(api.response_encoder(version)(response))) for api in both(version)]  # type: ignore[arg-type]
+        assert written[0] == written[1]
+
+
+def both(version: int) -> tuple[Any, Any]:
+    return registry.load(KEY), generic(version)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_what_is_cut_off_or_null_is_refused(version: int) -> None:
+    topics = [g.OffsetCommitRequestTopic("t" * 130, [g.OffsetCommitRequestPartition(1, 2, "m")], UUID(int=1))]
+    data = generic(version).request_encoder(version)(g.OffsetCommitRequest("g", 1, "m", -1, topics))
+    decode = registry.load(KEY).request_decoder(version)
+    for end in range(len(data)):
+        with pytest.raises(DECODE_ERRORS):
+            decode(memoryview(data)[:end])
+    null = b"\0" if version >= 8 else b"\xff\xff"
+    with pytest.raises(DECODE_ERRORS):
+        decode(memoryview(null + data[1:]))
