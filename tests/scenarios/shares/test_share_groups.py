@@ -11,6 +11,9 @@ from logkernel.requests.groups import (
     JoinGroupRequest,
     JoinGroupRequestProtocol,
     ListGroupsRequest,
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
     SyncGroupRequest,
 )
 from logkernel.requests.share_groups import (
@@ -256,3 +259,22 @@ def test_a_share_coordinator_is_found(world: Any) -> None:
     assert find("g:ESIzRFVmd4iZqrvM3e7_AA:3", capabilities=newest) == 0
     assert find("g:3", capabilities=newest) == 42
     assert find("g:ESIzRFVmd4iZqrvM3e7_AA:3") == 42
+
+
+def commit(world: Any) -> int:
+    topics = [OffsetCommitRequestTopic("t", [OffsetCommitRequestPartition(0, 5)])]
+    code: int = world.ask(OffsetCommitRequest("g", topics=topics)).topics[0].partitions[0].error_code
+    return code
+
+
+def test_an_id_that_is_known_by_committed_offsets_alone_is_not_taken(world: Any) -> None:
+    """As Kafka 4.3.1 has it, also after a restart, and until the group is deleted."""
+    assert commit(world) == 0
+    for _ in range(2):
+        answer = world.join("a")
+        assert (answer.error_code, answer.error_message) == (69, "Group g is not a share group.")
+        assert world.alter(3) == 69
+        world.crash()
+    assert world.ask(DeleteGroupsRequest(["g"])).results[0].error_code == 0
+    assert world.join("a").error_code == 0
+    assert commit(world) == 69, "now it is a share group"

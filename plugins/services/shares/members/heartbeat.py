@@ -22,8 +22,10 @@ from logkernel.errors import (
     GroupMaxSizeReached,
     InvalidRequest,
     KafkaError,
+    NonEmptyGroup,
     UnknownMemberId,
 )
+from logkernel.requests.groups import OffsetDeleteRequest, OffsetDeleteResponse
 from logkernel.requests.share_groups import (
     Assignment,
     ForgetShareRequest,
@@ -52,6 +54,40 @@ def on_heartbeat(
 ) -> None:
     """Raises `KafkaError`."""
     _check(request)
+    if request.member_epoch != JOIN:
+        _beat(shard, request, context, ticket)
+        return
+
+    def refuse(error: KafkaError) -> None:
+        shard.answer(ticket, refused(error))
+
+    when_free(shard, request.group_id, lambda: _beat(shard, request, context, ticket), refuse)
+
+
+def when_free(shard: Shard, group_id: str, then: Callable[[], None], refuse: Callable[[KafkaError], None]) -> None:
+    """Go on where the id is a share group's, or nobody's. A group that is known by nothing but committed offsets has no
+    record that says so: an OffsetDelete of nothing tells whether there is one. What `then` raises after that question
+    goes to `refuse`."""
+    if group_id in shard.groups or shard.is_foreign(group_id):
+        then()
+        return
+
+    def heard(response: OffsetDeleteResponse) -> None:
+        try:
+            if response.error_code in (0, NonEmptyGroup.code):
+                raise _taken(group_id)
+            then()
+        except KafkaError as error:
+            refuse(error)
+
+    shard.ask(OffsetDeleteRequest(group_id), heard)
+
+
+def _taken(group_id: str) -> GroupIdNotFound:
+    return GroupIdNotFound(f"Group {group_id} is not a share group.")
+
+
+def _beat(shard: Shard, request: ShareGroupHeartbeatRequest, context: RequestContext, ticket: int) -> None:
     turn = _admit(shard, request)
     group_id, member_id = request.group_id, request.member_id
     if request.member_epoch == LEAVE:
@@ -99,7 +135,7 @@ def _admit(shard: Shard, request: ShareGroupHeartbeatRequest) -> Turn:
     """The group's turn. Raises where the group, the member or its epoch is not right."""
     group = shard.groups.get(request.group_id)
     if group is None and shard.is_foreign(request.group_id):
-        raise GroupIdNotFound(f"Group {request.group_id} is not a share group.")
+        raise _taken(request.group_id)
     if request.member_epoch == JOIN:
         known = group is not None and request.member_id in group.members
         if group is not None and not known and len(group.members) >= shard.max_size:

@@ -17,7 +17,7 @@ from logkernel.requests import share_groups as requests
 from logkernel.vocabulary import NO_ID
 
 from .group import Group, State
-from .heartbeat import initialize_request, with_initialized
+from .heartbeat import initialize_request, when_free, with_initialized
 from .records import GroupValue, Kind, StateValue
 from .shard import Shard, Turn
 
@@ -114,6 +114,15 @@ def on_alter(
 
     A group that is not there comes into being, so that it can be told where to begin before anybody joins.
     """
+
+    def refuse(error: KafkaError) -> None:
+        refused = requests.AlterShareGroupOffsetsResponse(error_code=error.code, error_message=str(error))
+        shard.answer(ticket, refused)
+
+    when_free(shard, request.group_id, lambda: _alter(shard, request, ticket), refuse)
+
+
+def _alter(shard: Shard, request: requests.AlterShareGroupOffsetsRequest, ticket: int) -> None:
     if request.group_id in shard.groups or shard.is_foreign(request.group_id):
         empty(shard, request.group_id)
     turn = shard.turn(request.group_id)
