@@ -1,10 +1,12 @@
-"""Who may do what, and how much: rules, users and quotas are kept and described. Nothing here enforces them, and
-every change of them is logged with that warning. SASL and delegation tokens need a listener that authenticates."""
+"""Who may do what, and how much: rules, users and quotas are kept and described. Nothing here enforces them: the log
+says so of every change, and so does each answer on rules and users that is no error. (Not on quotas: Sarama takes any
+message there for a failure.) SASL and delegation tokens need a listener that authenticates."""
 
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, Final
 
 from logkernel.contracts import Answer, RequestContext
 from logkernel.controller import acls, credentials, quotas
@@ -38,41 +40,58 @@ if TYPE_CHECKING:
 log = logging.getLogger("logkernel.access")
 
 
-def _keep(broker: Broker, outcome: Outcome, what: str, effect: str, context: RequestContext) -> object:
-    """Carry out a change of what is not enforced, and say so."""
+ACLS: Final = "ACLs are kept, NOT enforced: this release refuses nobody anything"
+USERS: Final = "SCRAM users are kept, NOT enforced: no listener of this release asks who a client is"
+QUOTAS: Final = "client quotas are kept, NOT enforced: this release slows nobody down"
+
+
+def _keep(broker: Broker, outcome: Outcome, note: str, context: RequestContext) -> Any:
+    """Carry out a change of what is not enforced, and log it so."""
     if outcome.changes:
-        log.warning(
-            "%s kept, NOT enforced: %s; changes=%d client_id=%s host=%s",
-            what, effect, len(outcome.changes), context.client_id, context.client_host,
-        )  # fmt: skip
+        count, client, host = len(outcome.changes), context.client_id, context.client_host
+        log.warning("%s; changes=%d client_id=%s host=%s", note, count, client, host)
     return broker.admin.carry_out(outcome)
 
 
+def _noted(rows: Iterable[Any], note: str) -> None:
+    """Say it in those that succeeded: clients look at the message only where there is an error."""
+    for row in rows:
+        if not row.error_code:
+            row.error_message = note
+
+
 def describe_acls(broker: Broker, request: DescribeAclsRequest, context: RequestContext, answer: Answer) -> None:
-    answer(acls.describe_acls(request, broker.admin.image))
+    response = acls.describe_acls(request, broker.admin.image)
+    _noted([response], ACLS)
+    answer(response)
 
 
 def create_acls(broker: Broker, request: CreateAclsRequest, context: RequestContext, answer: Answer) -> None:
-    outcome = acls.create_acls(request, broker.admin.image)
-    answer(_keep(broker, outcome, "ACLs", "this release refuses nobody anything", context))
+    response = _keep(broker, acls.create_acls(request, broker.admin.image), ACLS, context)
+    _noted(response.results, ACLS)
+    answer(response)
 
 
 def delete_acls(broker: Broker, request: DeleteAclsRequest, context: RequestContext, answer: Answer) -> None:
-    outcome = acls.delete_acls(request, broker.admin.image)
-    answer(_keep(broker, outcome, "ACLs", "this release refuses nobody anything", context))
+    response = _keep(broker, acls.delete_acls(request, broker.admin.image), ACLS, context)
+    _noted(response.filter_results, ACLS)
+    answer(response)
 
 
 def describe_user_scram_credentials(
     broker: Broker, request: DescribeUserScramCredentialsRequest, context: RequestContext, answer: Answer
 ) -> None:
-    answer(credentials.describe(request, broker.admin.image))
+    response = credentials.describe(request, broker.admin.image)
+    _noted([response, *response.results], USERS)
+    answer(response)
 
 
 def alter_user_scram_credentials(
     broker: Broker, request: AlterUserScramCredentialsRequest, context: RequestContext, answer: Answer
 ) -> None:
-    outcome = credentials.alter(request, broker.admin.image)
-    answer(_keep(broker, outcome, "SCRAM users", "no listener of this release asks who a client is", context))
+    response = _keep(broker, credentials.alter(request, broker.admin.image), USERS, context)
+    _noted(response.results, USERS)
+    answer(response)
 
 
 def describe_client_quotas(
@@ -84,8 +103,7 @@ def describe_client_quotas(
 def alter_client_quotas(
     broker: Broker, request: AlterClientQuotasRequest, context: RequestContext, answer: Answer
 ) -> None:
-    outcome = quotas.alter(request, broker.admin.image)
-    answer(_keep(broker, outcome, "client quotas", "this release slows nobody down", context))
+    answer(_keep(broker, quotas.alter(request, broker.admin.image), QUOTAS, context))
 
 
 # ---------------------------------------------------------------- refused, as Kafka refuses them on PLAINTEXT

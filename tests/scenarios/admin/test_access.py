@@ -35,7 +35,7 @@ def test_rules_are_kept_and_found(start: Any, caplog: pytest.LogCaptureFixture) 
     rules = [rule("orders"), rule("ord", PREFIXED), rule("*"), rule("other"), rule("orders", operation=WRITE)]
     results = log.request(a.CreateAclsRequest([*rules, *rules])).results
     assert [row.error_code for row in results] == [0] * 10
-    assert [row.error_message for row in results] == [None] * 10
+    assert all("NOT enforced" in row.error_message for row in results)
     assert "NOT enforced" in caplog.text
     log = start()
     assert names(log) == ["*", "ord*", "orders", "other"]
@@ -239,3 +239,42 @@ def test_nobody_authenticates_here(start: Any) -> None:
         a.DescribeDelegationTokenRequest(),
     ):
         assert log.request(request).error_code == e.DelegationTokenRequestNotAllowed.code
+
+
+# ---------------------------------------------------------------- not enforced, and said so
+
+
+def test_answers_on_rules_and_users_say_that_nothing_is_enforced(start: Any) -> None:
+    log = start()
+    everything = {"resource_type_filter": 1, "pattern_type_filter": 1, "operation": 1, "permission_type": 1}
+    upsertion = a.ScramCredentialUpsertion("ann", 1, 4096, b"salt", salted(b"pencil", b"salt", 4096))
+    users = log.request(a.AlterUserScramCredentialsRequest([], [upsertion])).results
+    described = log.request(a.DescribeUserScramCredentialsRequest())
+    told = [
+        *log.request(a.CreateAclsRequest([rule("orders")])).results,
+        log.request(a.DescribeAclsRequest(**everything)),
+        *log.request(a.DeleteAclsRequest([a.DeleteAclsFilter(**everything)])).filter_results,
+        *users,
+        described,
+        *described.results,
+    ]
+    assert len(told) == 6
+    assert all(row.error_code == 0 and "NOT enforced" in row.error_message for row in told), told
+
+
+def test_refusals_keep_their_own_message(start: Any) -> None:
+    (row,) = start().request(a.CreateAclsRequest([rule("")])).results
+    assert row.error_code
+    assert "enforced" not in row.error_message
+
+
+def test_answers_on_quotas_say_nothing_as_sarama_takes_it_for_a_failure(
+    start: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    log = start()
+    entity = [a.AlterClientQuotasRequestEntryDataEntityData("user", "ann")]
+    entry = a.AlterClientQuotasRequestEntryData(entity, [a.OpData("producer_byte_rate", 1024.0)])
+    (row,) = log.request(a.AlterClientQuotasRequest([entry])).entries
+    described = log.request(a.DescribeClientQuotasRequest())
+    assert [(one.error_code, one.error_message) for one in (row, described)] == [(0, None)] * 2
+    assert "client quotas are kept, NOT enforced" in caplog.text
