@@ -64,7 +64,7 @@ def fold_columns(shard: Shard, columns: Any, replay: Callable[[Record], None]) -
         return False
     if columns.key_ends != _ends(rows, stride):
         return False
-    place = b""
+    place, at_ms = b"", NO_TIME
     kept: dict[int, CommittedOffset] | None = None
     ids = shard.places.ids
     keys = Struct(f">{stride - _PARTITION.size}si").iter_unpack(columns.keys)
@@ -78,8 +78,10 @@ def fold_columns(shard: Shard, columns: Any, replay: Callable[[Record], None]) -
             replay(Record(found + _PARTITION.pack(partition), values[at : at + USUAL_BYTES], offset=record_offset))
             place = b""  # it may be no more
         else:
+            if commit_ms != at_ms:  # the same for all of a commit, and then kept once
+                at_ms = commit_ms
             kept[partition] = CommittedOffset(
-                offset, leader_epoch, "", commit_ms, NO_TIME, ids.setdefault(topic_id, topic_id), record_offset
+                offset, leader_epoch, "", at_ms, NO_TIME, ids.setdefault(topic_id, topic_id), record_offset
             )
     return True
 
