@@ -13,9 +13,10 @@ from logkernel.plugins.cleanup.compact import Compact
 from logkernel.record.batch import batches
 from logkernel.record.control import encode_marker
 from logkernel.record.encode import encode_batch
+from logkernel.storage import recovery
 from logkernel.storage.directories import LogDirectories, Needs
-from logkernel.storage.names import CLEANED, SWAP
-from logkernel.storage.rewriting import COPY
+from logkernel.storage.names import CLEANED, SEGMENT_SUFFIXES, SWAP, TXN_INDEX, offset_name
+from logkernel.storage.rewriting import COPY, Rewriting
 from logkernel.storage.simdisk import PowerCut, SimulatedDisk
 from logkernel.vocabulary import Record, TopicPartition
 
@@ -116,7 +117,7 @@ class World:
     def checkpoint(self) -> None:
         self.dirs.directories[0].write_recovery_points()
 
-    def plan(self) -> list[DropBefore | Rewrite]:
+    def plan(self, table_bytes: int | None = None) -> list[DropBefore | Rewrite]:
         log = self.log
         opened = [e.current_txn_first_offset for e in self.ledger.entries() if e.current_txn_first_offset >= 0]
         return Compact().plan(
@@ -124,7 +125,7 @@ class World:
                 topic="t", partition=0, segments=log.facts(), log_start_offset=log.start_offset,
                 high_watermark=log.end_offset, wall_ms=self.wall_ms, settings=SETTINGS,
                 last_stable_offset=min(opened, default=log.end_offset), clean_offset=log.clean_offset,
-                table_bytes=self.random.choice((24 * 6, 1 << 14)), asked=True, seed=bytes(16),
+                table_bytes=table_bytes or self.random.choice((24 * 6, 1 << 14)), asked=True, seed=bytes(16),
             )
         )  # fmt: skip
 
@@ -152,6 +153,7 @@ class World:
             else:
                 rewriting.stop()
         self.log.purge(self.wall_ms)
+        self.dirs.sweeper.sweep(100)
 
     def drop(self) -> None:
         offset = self.random.randint(self.log.start_offset, self.log.end_offset)
@@ -403,3 +405,80 @@ def test_finishing_a_swap_survives_power_cuts(new_ledger, store_type):
             for _ in range(6):  # names are lost in another order each time
                 guarded(world, seed, lambda world=world, again=again: (world.boot(again.crash()), world.check()))
     assert cuts > 100
+
+
+def compacting(seed: int, new_ledger, store_type) -> tuple[World, SimulatedDisk, Rewriting]:
+    """A log of many small segments, all of it durable and known to be so, at the begin of a rewrite in several groups
+    that drops records of every kind."""
+    world = World(seed, new_ledger, store_type)
+    disk = SimulatedDisk(seed)
+    world.boot(disk)
+    for turn in range(24):
+        world.append()
+        if turn % 3 == 2:
+            world.mark()
+        if turn % 2:
+            world.log.roll(world.wall_ms)
+    world.mark()
+    world.log.roll(world.wall_ms)
+    world.flush()
+    world.checkpoint()
+    (plan,) = world.plan(1 << 14)
+    return world, disk, world.log.begin_rewrite(plan, no_codec, world.wall_ms, buffer_bytes=1)
+
+
+def segment_files(log) -> dict[int, dict[str, bytes]]:
+    """Base offset of each closed segment → what its files hold."""
+    names = log.disk.listdir(log.folder)
+    return {
+        segment.base: {
+            suffix: log.disk.read(f"{log.folder}/{name}")
+            for suffix in SEGMENT_SUFFIXES
+            if (name := offset_name(segment.base, suffix)) in names
+        }
+        for segment in log.closed_segments()
+    }
+
+
+def test_a_cut_at_every_operation_of_a_compaction_leaves_the_old_or_the_new_with_its_indexes(
+    new_ledger, store_type, monkeypatch
+):
+    """Whole segments, old or new, each with the indexes that were written with it: the log takes its new name last, so
+    no start has to make an index anew. What lies below the recovery point is not read again."""
+    checked: list[int] = []
+
+    def recover_segment(segment, *rest):
+        checked.append(segment.base)
+        return plain(segment, *rest)
+
+    plain = recovery.recover_segment
+    monkeypatch.setattr(recovery, "recover_segment", recover_segment)
+    world, disk, rewriting = compacting(7, new_ledger, store_type)
+    before, begun = segment_files(world.log), disk.operations
+    rewriting.run()
+    after, operations = segment_files(world.log), disk.operations - begun
+    assert rewriting.swapped > 3
+    assert len(after) < len(before) - 4
+    assert any(TXN_INDEX in files for files in after.values())
+    mixed = 0
+    for point in range(1, operations + 1):
+        world, disk, rewriting = compacting(7, new_ledger, store_type)
+        disk.fail_at(begun + point, None)
+        with pytest.raises(PowerCut):
+            rewriting.run()
+
+        def judge(world=world, disk=disk):
+            nonlocal mixed
+            checked.clear()
+            world.boot(disk.crash())
+            found = segment_files(world.log)
+            for base, files in found.items():
+                assert files in (before.get(base), after.get(base)), base
+            assert checked == [world.log.closed_segments()[-1].next_offset], "read again"
+            mixed += found not in (before, after)
+            world.check()
+            world.dirs.abandon()
+
+        for _ in range(3):  # names are lost in another order each time
+            guarded(world, point, judge)
+    assert mixed > operations
