@@ -910,7 +910,8 @@ cdef class OffsetMap:
             raise MemoryError
 
     def __dealloc__(self):
-        free(self.table)
+        with nogil:  # 128 MB take milliseconds to give back
+            free(self.table)
 
     def digest(self, bytes key):
         """The 16 bytes that a key is known by."""

@@ -24,11 +24,11 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from logkernel.contracts import Rewrite
+from logkernel.contracts import BatchView, KeepRule, Rewrite
 from logkernel.errors import CorruptMessage, InvalidConfig, KafkaError, RecordListTooLarge, RewriteStopped
 from logkernel.record.batch import HEADER_BYTES, LENGTH_OFFSET, LOG_OVERHEAD, batches, parse_header
 from logkernel.record.decode import CodecFor, check_crc
-from logkernel.record.filtering import BatchFilter, LastOfProducer, Transactions, as_v2, marker_kind, view_of
+from logkernel.record.filtering import BatchFilter, LastOfProducer, Tally, Transactions, as_v2, marker_kind, view_of
 from logkernel.storage.disk import File
 from logkernel.storage.names import CLEANED, DELETED, LOG, SEGMENT_SUFFIXES, SNAPSHOT, SWAP, offset_name
 from logkernel.storage.segment import MAX_RELATIVE, Segment
@@ -58,12 +58,14 @@ class Rewriting:
         buffer_bytes: int,
         throttle: Throttle | None = None,
     ) -> None:
-        self.plan = plan
         self.phase = COPY
         self.end = plan.end
         """Where the rewrite ends: below `plan.end` where the rule had no room for more."""
         self.swapped = 0
         """Groups that were replaced."""
+        self._start, self._bound, self._tombstones = plan.start, plan.end, plan.tombstones
+        self._rule: KeepRule | None = plan.rule
+        """None once all is through: what it learned may be large, and giving that back takes its time, too."""
         self._log = log
         self._codec_for = codec_for
         self._wall_ms = wall_ms
@@ -79,6 +81,7 @@ class Rewriting:
             for entry in log.producer_entries()
         }
         self._groups: list[list[Segment]] | None = None
+        self._tally = Tally()
         self._filter: BatchFilter | None = None
         self._group: list[Segment] = []
         self._new: Segment | None = None
@@ -97,8 +100,7 @@ class Rewriting:
     @property
     def records(self) -> tuple[int, int]:
         """Records read and records left, of the segments that were rewritten."""
-        tally = self._filter.tally if self._filter is not None else None
-        return (tally.records_in, tally.records_out) if tally is not None else (0, 0)
+        return self._tally.records_in, self._tally.records_out
 
     @property
     def spans(self) -> int:
@@ -125,9 +127,11 @@ class Rewriting:
                 if self._copy():
                     self._commit()
                     return
+            self._rule = self._filter = None
             with self._lock:
                 self.phase = DONE
         except BaseException as error:
+            self._rule = self._filter = None
             self._discard()
             if self._stopped and isinstance(error, OSError):  # its files went under it
                 raise RewriteStopped(f"{self._log.name}: the rewrite was stopped") from error
@@ -166,7 +170,7 @@ class Rewriting:
         self._log.drop_later(self.garbage)
 
     def uses(self, segment: Segment) -> bool:
-        return not self.done and segment.base < self.plan.end
+        return not self.done and segment.base < self._bound
 
     def _check(self) -> None:
         if self._stopped:
@@ -189,16 +193,17 @@ class Rewriting:
 
     def _learn(self) -> None:
         """Show the rule what it learns from, and form the groups below where it came to."""
-        plan = self.plan
-        dirty = [segment for segment in self._segments if segment.next_offset > plan.start]
-        base = dirty[0].base if dirty else plan.end
+        rule = self._rule
+        assert rule is not None
+        dirty = [segment for segment in self._segments if segment.next_offset > self._start]
+        base = dirty[0].base if dirty else self._bound
         transactions = Transactions([row for row in self._aborted if row.last_offset >= base])
         for segment in dirty:
-            full = self._learn_from(segment, transactions)
+            full = self._learn_from(segment, rule.learn, transactions)
             if full is not None:
                 self.end = full
                 break
-        if dirty and self.end <= plan.start:
+        if dirty and self.end <= self._start:
             raise InvalidConfig(
                 f"{self._log.name}: the table of keys has no room for the first record;"
                 " raise log.cleaner.dedupe.buffer.size"
@@ -206,13 +211,15 @@ class Rewriting:
         self._groups = list(reversed(self._grouped([each for each in self._segments if each.base < self.end])))
         settings = self._log.settings
         self._filter = BatchFilter(
-            plan.rule, self.end, plan.end, self._wall_ms, settings.delete_retention_ms, plan.tombstones,
-            Transactions(self._aborted), self._producers, self._codec_for,
+            rule, self.end, self._bound, self._wall_ms, settings.delete_retention_ms, self._tombstones,
+            Transactions(self._aborted), self._producers, self._codec_for, self._tally,
         )  # fmt: skip
 
-    def _learn_from(self, segment: Segment, transactions: Transactions) -> int | None:
+    def _learn_from(
+        self, segment: Segment, learn: Callable[[BatchView], int | None], transactions: Transactions
+    ) -> int | None:
         """The offset that the rule had no room for, if any."""
-        start, learn, codec_for = self.plan.start, self.plan.rule.learn, self._codec_for
+        start, codec_for = self._start, self._codec_for
         for position, chunk, facts in self._batches(segment):
             if facts.last_offset < start and not facts.is_transactional:
                 continue

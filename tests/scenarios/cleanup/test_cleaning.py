@@ -272,6 +272,22 @@ def test_a_stranger_brings_his_own_policy(with_plugin):
     assert DropBefore  # the contract has both kinds of steps
 
 
+def test_what_a_rule_learned_is_given_back_on_the_workers_thread(with_plugin, monkeypatch):
+    """128 MB of keys take milliseconds to free, and the loop did it."""
+    log, threads = with_plugin, []
+
+    class Learned:
+        def __del__(self):
+            threads.append(threading.get_ident())
+
+    monkeypatch.setattr(KeepsHeader, "learn", lambda self, batch: setattr(self, "learned", Learned()))
+    log.create_topic("t", 1, cleanup_policy="headers")
+    log.append("t", b"v", headers={"h": b"1"})
+    log.compact("t")
+    assert len(threads) == 1
+    assert threads != [threading.get_ident()]
+
+
 def test_a_broken_policy_costs_only_its_own_topic(with_plugin, caplog):
     log = with_plugin
     log.create_topic("bad", 1, cleanup_policy="broken")
