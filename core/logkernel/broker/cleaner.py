@@ -20,10 +20,11 @@ import logging
 import os
 import threading
 import time
+from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from logkernel.broker.dropping import Dropper, size_of
+from logkernel.broker.dropping import TURN_MS, Dropper, size_of
 from logkernel.broker.workers import Workers
 from logkernel.contracts import CleanupPolicy, DropBefore, LogFacts, Rewrite
 from logkernel.errors import KafkaStorageError, LogkernelError, PluginError, RewriteStopped
@@ -90,6 +91,9 @@ class Cleaner:
         self._missing: set[str] = set()
         self._jobs: dict[TopicPartition, _Job] = {}
         self._paused_until_ms: dict[TopicPartition, int] = {}
+        self._to_ask: deque[Replica] = deque()
+        self._dirty: list[tuple[float, Replica]] = []
+        """(priority, log) of those that were asked and need a rewrite."""
         self.dropper = Dropper(broker, self)
         self.uncleanable: dict[TopicPartition, str] = {}
         """Partition → why it is not rewritten."""
@@ -182,7 +186,7 @@ class Cleaner:
         self._broker.timers.at(self._broker.clock.mono_ms() + backoff_ms, self._look)
 
     def _look(self) -> None:
-        """Start as many rewrites as there are threads for; come again later."""
+        """By the clock; come again later."""
         try:
             self._throttle.bytes_per_s = float(self._broker.config.get("log.cleaner.io.max.bytes.per.second"))
             self._start_dirtiest()
@@ -192,28 +196,50 @@ class Cleaner:
             self._look_later()
 
     def _start_dirtiest(self) -> None:
-        free = self._threads - len(self._jobs)
-        if free <= 0:
-            return
+        """Ask every log, then start as many rewrites as there are threads for."""
+        if len(self._jobs) < self._threads and not self._to_ask:
+            self._to_ask.extend(self._broker.replicas.values())
+            self._ask_some()
+
+    def _ask_some(self) -> None:
+        """As many as one turn of the loop has time for."""
+        clock = self._broker.clock
+        begun_ms = clock.mono_ms()
+        while self._to_ask:
+            replica = self._to_ask.popleft()
+            found = self._rewrite_of(replica)
+            if found is not None:
+                self._dirty.append((found[1].priority, replica))
+            if self._to_ask and clock.mono_ms() - begun_ms >= TURN_MS:
+                self._broker.timers.at(clock.mono_ms() + 1, self._ask_some)
+                return
+        dirty = sorted(self._dirty, key=lambda row: -row[0])
+        self._dirty.clear()
+        for _, replica in dirty:
+            if len(self._jobs) >= self._threads:
+                break
+            found = self._rewrite_of(replica)  # anew: the first may be some turns old
+            if found is not None:
+                self._begin(replica, *found)
+
+    def _rewrite_of(self, replica: Replica) -> tuple[str, Rewrite] | None:
+        """(policy, plan) of the rewrite that a log needs most, where it is nobody's business yet."""
         mono_ms = self._broker.clock.mono_ms()
-        found: list[tuple[float, Replica, str, Rewrite]] = []
-        for replica in list(self._broker.replicas.values()):
-            if (
-                replica.settings.cleanup_policy == NEVER_REWRITES
-                or replica.name in self._jobs
-                or replica.name in self.uncleanable
-                or self._paused_until_ms.get(replica.name, mono_ms) > mono_ms
-            ):
-                continue
-            try:
-                plans = self._plans(replica)
-            except Exception as error:
-                self._give_up(replica, error)
-                continue
-            found += [(step.priority, replica, name, step) for name, step in plans if isinstance(step, Rewrite)]
-        found.sort(key=lambda row: -row[0])
-        for _, replica, name, plan in found[:free]:
-            self._begin(replica, name, plan)
+        if (
+            replica.settings.cleanup_policy == NEVER_REWRITES
+            or replica.name in self._jobs
+            or replica.name in self.uncleanable
+            or self._paused_until_ms.get(replica.name, mono_ms) > mono_ms
+            or not self._broker.leads(replica)
+        ):
+            return None
+        try:
+            plans = self._plans(replica)
+        except Exception as error:
+            self._give_up(replica, error)
+            return None
+        rewrites = [(name, step) for name, step in plans if isinstance(step, Rewrite)]
+        return max(rewrites, key=lambda row: row[1].priority, default=None)
 
     def _begin(self, replica: Replica, policy: str, plan: Rewrite) -> _Job:
         get = self._broker.config.get

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import logkernel
-from logkernel.broker import dropping
+from logkernel.broker import cleaner, dropping
 from logkernel.contracts import DropBefore, LogFacts, Rewrite
 from logkernel.errors import CorruptMessage, InvalidRecord, UnknownTopicOrPartition
 from logkernel.hookspecs import hookimpl
@@ -186,6 +186,37 @@ def test_the_clock_compacts_the_dirtiest_first_and_remembers(tmp_path):
         assert checkpoint.read_text().splitlines()[0] == "0"
     with logkernel.open(tmp_path, log_cleaner_enable=False) as log:
         assert log._broker.replica(TopicPartition("t", 1)).log.clean_offset > 100
+
+
+def test_the_clock_asks_so_many_logs_in_a_turn_and_the_dirtiest_of_all_comes_first(tmp_path, monkeypatch):
+    """A thousand compacted logs were asked in one go, every time that a rewrite ended."""
+    with logkernel.open(tmp_path, log_cleaner_enable=False) as log:
+        broker = log._broker
+        log.create_topic("t", 12, cleanup_policy="compact", segment_bytes=SEGMENT)
+        for partition in range(12):
+            log.append("t", b"v", key=b"k", partition=partition)
+            broker.replica(TopicPartition("t", partition)).log.roll(0)
+        log.compact("t")
+        log.append("t", bytes(3000), key=b"k", partition=9)
+        broker.replica(TopicPartition("t", 9)).log.roll(0)
+        asked: list[str] = []
+        plans = cleaner.Cleaner._plans
+
+        def noted(self, replica, **how):
+            asked.append(replica.name)
+            return plans(self, replica, **how)
+
+        monkeypatch.setattr(cleaner.Cleaner, "_plans", noted)
+        now = broker.clock.mono_ms()
+        monkeypatch.setattr(type(broker.clock), "mono_ms", lambda self: now)
+        monkeypatch.setattr(cleaner, "TURN_MS", 0)
+        broker.cleaner._start_dirtiest()
+        for turn in range(12):
+            assert len(asked) <= turn + 2
+            now += 1
+            broker.timers.run(now)
+        assert asked[-1] == ("t", 9)
+        wait(log, lambda: broker.replica(TopicPartition("t", 9)).log.clean_offset == 2, "not compacted")
 
 
 def test_internal_topics_are_compacted(tmp_path):
