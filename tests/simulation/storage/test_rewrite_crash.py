@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import random
+from functools import partial
 
 import pytest
 
 from logkernel.config.topic import TopicSettings
 from logkernel.contracts import DropBefore, LogFacts, Rewrite
 from logkernel.errors import KafkaStorageError, RewriteStopped
-from logkernel.plugins.cleanup.compact import Compact
+from logkernel.plugins.cleanup.compact import Compact, LastWins
 from logkernel.record.batch import batches
 from logkernel.record.control import encode_marker
 from logkernel.record.encode import encode_batch
@@ -388,12 +389,24 @@ def committed(seed: int, new_ledger, store_type) -> tuple[World, SimulatedDisk]:
 
 
 def test_finishing_a_swap_survives_power_cuts(new_ledger, store_type):
-    """Opening finishes a swap; cut off at any of its operations, names lost in any order, it finishes it again."""
+    """Opening finishes a swap; cut off at any of its operations, names lost in any order, it finishes it again, and the
+    segment keeps the indexes that came with it."""
     cuts = 0
+
+    def judge(world, crashed, swapped):
+        world.boot(crashed)
+        world.check()
+        assert segment_files(world.log)[0] == swapped
+
     for seed in range(18):
         point = 1 + seed % 3
         while True:
             world, disk = committed(seed, new_ledger, store_type)
+            swapped = {
+                suffix: disk.read(path)
+                for suffix in SEGMENT_SUFFIXES
+                if disk.exists(path := f"{world.log.folder}/{offset_name(0, suffix)}{SWAP}")
+            }
             again = disk.crash()
             again.fail_at(point, None)
             try:
@@ -403,7 +416,7 @@ def test_finishing_a_swap_survives_power_cuts(new_ledger, store_type):
                 cuts += 1
                 point += 3
             for _ in range(6):  # names are lost in another order each time
-                guarded(world, seed, lambda world=world, again=again: (world.boot(again.crash()), world.check()))
+                guarded(world, seed, partial(judge, world, again.crash(), swapped))
     assert cuts > 100
 
 
@@ -482,3 +495,38 @@ def test_a_cut_at_every_operation_of_a_compaction_leaves_the_old_or_the_new_with
         for _ in range(3):  # names are lost in another order each time
             guarded(world, point, judge)
     assert mixed > operations
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_a_rule_that_takes_runs_leaves_what_it_leaves_batch_by_batch(seed, new_ledger, store_type, monkeypatch):
+    """Byte for byte, in every file; tombstones, transactions and a map that is too small included."""
+
+    def rewritten(table_bytes: int) -> tuple[dict[int, dict[str, bytes]], tuple[int, int], int]:
+        world = World(seed, new_ledger, store_type)
+        world.boot(SimulatedDisk(seed))
+        for turn in range(40):
+            world.append()
+            if turn % 5 == 4:
+                world.mark()
+        world.mark()
+        world.log.roll(world.wall_ms)
+        for _ in range(3):  # later ones meet delete horizons, and drop tombstones
+            plan = next((step for step in world.plan(table_bytes) if isinstance(step, Rewrite)), None)
+            if plan is None:
+                break
+            rewriting = world.log.begin_rewrite(plan, no_codec, world.wall_ms, buffer_bytes=1)
+            rewriting.run()
+            world.log.end_rewrite(rewriting)
+            world.wall_ms += 40
+            world.append()
+            world.mark()
+            world.log.roll(world.wall_ms)
+        world.check()
+        return segment_files(world.log), rewriting.records, rewriting.end
+
+    for table_bytes in (24 * 9, 1 << 14):
+        by_runs = rewritten(table_bytes)
+        with monkeypatch.context() as patch:
+            patch.delattr(LastWins, "learn_run")
+            patch.delattr(LastWins, "keep_run")
+            assert rewritten(table_bytes) == by_runs
