@@ -13,6 +13,7 @@ from logkernel.errors import KafkaStorageError, RewriteStopped
 from logkernel.plugins.cleanup.compact import Compact, LastWins
 from logkernel.record.batch import batches
 from logkernel.record.control import encode_marker
+from logkernel.record.decode import decode_batch
 from logkernel.record.encode import encode_batch
 from logkernel.storage import recovery
 from logkernel.storage.directories import LogDirectories, Needs
@@ -205,8 +206,6 @@ class World:
                 assert facts.base_offset > last, "out of order"
                 last = facts.last_offset
                 if not facts.is_control and facts.count:
-                    from logkernel.record.decode import decode_batch
-
                     data = segment.file.read(facts.position, facts.size)
                     facts.position = 0
                     for record in decode_batch(data, facts, no_codec, verify_crc=True):
@@ -530,3 +529,60 @@ def test_a_rule_that_takes_runs_leaves_what_it_leaves_batch_by_batch(seed, new_l
             patch.delattr(LastWins, "learn_run")
             patch.delattr(LastWins, "keep_run")
             assert rewritten(table_bytes) == by_runs
+
+
+def read_on(world: World, offset: int, most: int) -> tuple[int, list[tuple[int, bytes, bytes | None]]]:
+    """(where to go on, (offset, key, value) of `most` batches from `offset` on), as a reader of committed data."""
+    found, log = [], world.log
+    aborted = world.aborted(log.end_offset)
+    opened = [e.current_txn_first_offset for e in world.ledger.entries() if e.current_txn_first_offset >= 0]
+    end = min(opened, default=log.end_offset)
+    for _ in range(most):
+        piece = log.read(offset, 1) if offset < end else None
+        if piece is None:
+            return max(offset, end), found
+        data = piece.read()
+        (facts,) = batches(data)
+        if not facts.is_control and facts.count:
+            rows = decode_batch(data, facts, no_codec)
+            found += [(r.offset, r.key, r.value) for r in rows if r.offset >= offset and r.offset not in aborted]
+        offset = facts.last_offset + 1
+    return offset, found
+
+
+@pytest.mark.parametrize("seed", range(15))
+def test_a_reader_that_reaches_the_head_in_time_ends_with_the_true_state(seed, new_ledger, store_type):
+    """It starts anywhere in the life of a compacted log and reads while that is written and compacted: as long as it
+    takes no longer than `delete.retention.ms`, it sees every tombstone, or never saw what the tombstone deletes."""
+    world = World(seed, new_ledger, store_type)
+    world.boot(SimulatedDisk(seed))
+    chance, readers = random.Random(seed), []
+    for step in range(150):
+        world.wall_ms += chance.randint(0, 3)
+        chance.choices([world.append, world.mark, world.flush], [6, 1, 1])[0]()
+        if step % 9 == 8:
+            world.mark()
+            world.log.roll(world.wall_ms)
+        if chance.random() < 0.15:
+            for plan in world.plan(1 << 14):
+                rewriting = world.log.begin_rewrite(plan, no_codec, world.wall_ms, buffer_bytes=1)
+                rewriting.run()
+                world.log.end_rewrite(rewriting)
+        if chance.random() < 0.3:
+            readers.append([world.wall_ms, 0, {}])
+        for reader in readers:
+            reader[1], rows = read_on(world, reader[1], chance.randint(0, 40))
+            reader[2].update({key: (offset, value) for offset, key, value in rows})
+        readers = [each for each in readers if world.wall_ms - each[0] < SETTINGS.delete_retention_ms]
+        if step % 9 == 8:  # nothing is undecided
+            true: dict[bytes, bytes | None] = {}
+            gone = world.aborted(world.log.end_offset)
+            for offset, (key, value, _) in sorted(world.written.items()):
+                if offset not in gone:
+                    true[key] = value
+            for reader in readers:
+                reader[1], rows = read_on(world, reader[1], 10_000)
+                reader[2].update({key: (offset, value) for offset, key, value in rows})
+                state = {key: value for key, (_, value) in reader[2].items() if value is not None}
+                assert state == {key: value for key, value in true.items() if value is not None}, (step, reader[0])
+    assert world.log.clean_offset > 100
