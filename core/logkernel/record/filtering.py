@@ -222,8 +222,9 @@ class BatchFilter:
 
     @property
     def barriers(self) -> bytes:
-        """Last offsets of batches that `filter` must see, as `small_batches` takes them."""
-        lasts = {each.offset for each in self.producers.values() if each.offset is not None} | {self.bound - 1}
+        """Last offsets of batches that `filter` must see, as `small_batches` takes them; the last batch of a segment
+        group is another."""
+        lasts = {each.offset for each in self.producers.values() if each.offset is not None}
         return array("q", sorted(lasts)).tobytes()
 
     def filter_run(self, run: Run, verdicts: bytearray) -> Iterator[tuple[Buffer, int, int]]:

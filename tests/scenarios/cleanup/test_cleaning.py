@@ -534,7 +534,15 @@ def test_retention_of_many_segments_holds_nobody_up(tmp_path, monkeypatch):
 
 def test_by_the_clock_no_file_goes_before_the_log_start_is_written_elsewhere(tmp_path):
     """The sync of the checkpoint is not the loop's, one serves all logs, and files wait for it."""
-    with logkernel.open(tmp_path, log_retention_ms=1000, log_cleaner_enable=False) as log:
+    never = dict.fromkeys(
+        (
+            "replica_high_watermark_checkpoint_interval_ms",
+            "log_flush_offset_checkpoint_interval_ms",
+            "log_flush_start_offset_checkpoint_interval_ms",
+        ),
+        10**9,
+    )
+    with logkernel.open(tmp_path, log_retention_ms=1000, log_cleaner_enable=False, **never) as log:
         broker = log._broker
         log.create_topic("t", 3)
         for partition in range(3):

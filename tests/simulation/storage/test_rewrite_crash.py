@@ -29,6 +29,20 @@ SETTINGS = TopicSettings(
 )  # fmt: skip
 
 
+@pytest.fixture
+def checked(monkeypatch) -> list[int]:
+    """Base offsets of the segments that recovery read anew."""
+    found: list[int] = []
+    plain = recovery.recover_segment
+
+    def recover_segment(segment, *rest):
+        found.append(segment.base)
+        return plain(segment, *rest)
+
+    monkeypatch.setattr(recovery, "recover_segment", recover_segment)
+    return found
+
+
 def no_codec(codec_id: int):
     raise AssertionError("nothing is compressed here")
 
@@ -380,6 +394,7 @@ def committed(seed: int, new_ledger, store_type) -> tuple[World, SimulatedDisk]:
         world.mark()
     world.log.roll(world.wall_ms)
     world.flush()
+    world.checkpoint()
     (plan,) = world.plan()
     rewriting = world.log.begin_rewrite(plan, no_codec, world.wall_ms)
     rewriting.work()
@@ -387,15 +402,17 @@ def committed(seed: int, new_ledger, store_type) -> tuple[World, SimulatedDisk]:
     return world, disk
 
 
-def test_finishing_a_swap_survives_power_cuts(new_ledger, store_type):
+def test_finishing_a_swap_survives_power_cuts(new_ledger, store_type, checked):
     """Opening finishes a swap; cut off at any of its operations, names lost in any order, it finishes it again, and the
     segment keeps the indexes that came with it."""
     cuts = 0
 
     def judge(world, crashed, swapped):
+        checked.clear()
         world.boot(crashed)
-        world.check()
+        assert checked == [world.log.closed_segments()[-1].next_offset], "read again"
         assert segment_files(world.log)[0] == swapped
+        world.check()
 
     for seed in range(18):
         point = 1 + seed % 3
@@ -453,18 +470,10 @@ def segment_files(log) -> dict[int, dict[str, bytes]]:
 
 
 def test_a_cut_at_every_operation_of_a_compaction_leaves_the_old_or_the_new_with_its_indexes(
-    new_ledger, store_type, monkeypatch
+    new_ledger, store_type, checked
 ):
     """Whole segments, old or new, each with the indexes that were written with it: the log takes its new name last, so
     no start has to make an index anew. What lies below the recovery point is not read again."""
-    checked: list[int] = []
-
-    def recover_segment(segment, *rest):
-        checked.append(segment.base)
-        return plain(segment, *rest)
-
-    plain = recovery.recover_segment
-    monkeypatch.setattr(recovery, "recover_segment", recover_segment)
     world, disk, rewriting = compacting(7, new_ledger, store_type)
     before, begun = segment_files(world.log), disk.operations
     rewriting.run()
@@ -556,8 +565,8 @@ def test_a_reader_that_reaches_the_head_in_time_ends_with_the_true_state(seed, n
     takes no longer than `delete.retention.ms`, it sees every tombstone, or never saw what the tombstone deletes."""
     world = World(seed, new_ledger, store_type)
     world.boot(SimulatedDisk(seed))
-    chance, readers = random.Random(seed), []
-    for step in range(150):
+    chance, readers, judged = random.Random(seed), [], 0
+    for step in range(300):
         world.wall_ms += chance.randint(0, 3)
         chance.choices([world.append, world.mark, world.flush], [6, 1, 1])[0]()
         if step % 9 == 8:
@@ -569,20 +578,24 @@ def test_a_reader_that_reaches_the_head_in_time_ends_with_the_true_state(seed, n
                 rewriting.run()
                 world.log.end_rewrite(rewriting)
         if chance.random() < 0.3:
-            readers.append([world.wall_ms, 0, {}])
+            readers.append([world.wall_ms, 0, {}, chance.choice((1, 2, 40))])
         for reader in readers:
-            reader[1], rows = read_on(world, reader[1], chance.randint(0, 40))
+            reader[1], rows = read_on(world, reader[1], chance.randint(0, reader[3]))
             reader[2].update({key: (offset, value) for offset, key, value in rows})
         readers = [each for each in readers if world.wall_ms - each[0] < SETTINGS.delete_retention_ms]
+        ripe = [each for each in readers if world.wall_ms - each[0] > SETTINGS.delete_retention_ms / 2]
         if step % 9 == 8:  # nothing is undecided
             true: dict[bytes, bytes | None] = {}
             gone = world.aborted(world.log.end_offset)
             for offset, (key, value, _) in sorted(world.written.items()):
                 if offset not in gone:
                     true[key] = value
-            for reader in readers:
+            for reader in ripe:
+                readers.remove(reader)
+                judged += 1
                 reader[1], rows = read_on(world, reader[1], 10_000)
                 reader[2].update({key: (offset, value) for offset, key, value in rows})
                 state = {key: value for key, (_, value) in reader[2].items() if value is not None}
                 assert state == {key: value for key, value in true.items() if value is not None}, (step, reader[0])
     assert world.log.clean_offset > 100
+    assert judged > 10
