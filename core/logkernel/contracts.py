@@ -189,6 +189,30 @@ class KeepRule(Protocol):
         ...
 
 
+class BatchRun(Protocol):
+    """Neighbouring small batches of a log, as they lie there: v2, whole and right, not compressed, never of a
+    transaction. `rows` says of each what `record.pure_compaction.ROW` tells: position in `data`, bytes, records, base
+    offset, last offset, base timestamp, largest timestamp. The records begin 61 bytes behind the position."""
+
+    data: Buffer
+    rows: bytes
+
+
+@runtime_checkable
+class RunRule(KeepRule, Protocol):
+    """A keep-rule that may have both of these, too: then batches of a few records, which cost more to hand over than to
+    judge, come many in one call. Any other rule sees them one by one."""
+
+    def learn_run(self, run: BatchRun) -> int:
+        """Take note of the first batches, in order; returns how many. The one behind them comes to `learn`."""
+        ...
+
+    def keep_run(self, run: BatchRun, end: int) -> bytearray:
+        """A byte a batch: 0 none of its records stays, 1 all stay and none has a null value, 2 ask `keep`. It may be
+        short: the batch behind the last verdict comes to `keep`."""
+        ...
+
+
 @value
 class Rewrite:
     """Rewrite the closed segments below `end`, so that only records that `rule` keeps are left.

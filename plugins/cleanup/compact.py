@@ -22,7 +22,7 @@ from array import array
 from collections.abc import Iterable, Sequence
 
 from logkernel.config.topic import MAX_LONG, TopicSettings
-from logkernel.contracts import BatchView, CleanupPolicy, DropBefore, LogFacts, Rewrite
+from logkernel.contracts import BatchRun, BatchView, CleanupPolicy, DropBefore, LogFacts, Rewrite
 from logkernel.errors import InvalidConfig
 from logkernel.hookspecs import hookimpl
 from logkernel.record import codec
@@ -50,10 +50,13 @@ class Winners:
         """An int64 each record, native; None where only offsets count."""
         return None
 
-    def learn(self, batch: BatchView) -> int | None:
+    def _keys(self) -> codec.OffsetMap:
         if self._table is None:
             self._table = codec.OffsetMap(*self._table_of)
-        done = self._table.add(
+        return self._table
+
+    def learn(self, batch: BatchView) -> int | None:
+        done = self._keys().add(
             batch.section, batch.start, batch.end, batch.count, batch.base_offset, self._start, self.versions(batch)
         )
         return None if done == batch.count else batch.records()[done].offset
@@ -64,6 +67,16 @@ class Winners:
         return self._table.keep(
             batch.section, batch.start, batch.end, batch.count, batch.base_offset, end, self.versions(batch)
         )
+
+
+class LastWins(Winners):
+    """`contracts.RunRule`."""
+
+    def learn_run(self, run: BatchRun) -> int:
+        return self._keys().add_batches(run.data, run.rows, self._start)
+
+    def keep_run(self, run: BatchRun, end: int) -> bytearray:
+        return bytearray() if self._table is None else self._table.keep_batches(run.data, run.rows, end)
 
 
 class LatestWins(Winners):
@@ -147,7 +160,7 @@ def _is_overdue(log: LogFacts, dirty: Sequence[SegmentFacts], lag_ms: int) -> bo
 
 def _rule(strategy: str, log: LogFacts, start: int, end: int, settings: TopicSettings) -> Winners:
     if strategy == "offset":
-        return Winners(log, start, end)
+        return LastWins(log, start, end)
     if strategy == "timestamp":
         return LatestWins(log, start, end, versioned=True)
     header = settings.plugin.get(HEADER, "")

@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 
 from logkernel.errors import InvalidRecord
 from logkernel.record import pure, pure_compaction
+from logkernel.record.batch import batches
+from logkernel.record.encode import encode_batch, encode_empty
 from logkernel.vocabulary import Record
 
 SEED = bytes(range(16))
@@ -196,3 +198,127 @@ def test_the_compiled_hash_is_siphash_of_128_bits() -> None:
     table = compiled().OffsetMap(1000, 0.9, SEED)
     assert table.digest(b"").hex() == "a3817f04ba25a8e66df67214c7550293"
     assert table.digest(b"\0").hex() == "da87c1d86b99af44347659119b22fc45"
+
+
+# ---------------------------------------------------------------- runs of small batches
+
+ROW = pure_compaction.ROW
+small = st.lists(records.map(lambda made: made[:3]), min_size=1, max_size=8)
+FAR = 1 << 20
+
+
+def run_of(made: list[list[Record]], **fields: Any) -> tuple[bytes, list[tuple[int, int, int]]]:
+    """(batches one behind the other from offset 5 on, (position, base, last offset) of each)."""
+    data, places, base = b"", [], 5
+    for each in made:
+        for index, record in enumerate(each):
+            record.offset = base + index
+        places.append((len(data), base, base + len(each) - 1))
+        data += encode_batch(each, base_offset=base, leader_epoch=0, **fields)
+        base += len(each)
+    return data, places
+
+
+@given(made=small, data=st.data(), start=st.integers(0, 30), end=st.integers(0, 40))
+@settings(deadline=None)
+def test_a_run_is_learned_and_judged_as_its_batches_one_by_one(
+    loops: Any, made: list[list[Record]], data: st.DataObject, start: int, end: int
+) -> None:
+    buf, places = run_of(made)
+    rows, behind = loops.small_batches(b"##" + buf, 2, 2 + len(buf), FAR, b"")
+    assert behind == 2 + len(buf)
+    found = [*ROW.iter_unpack(rows)]
+    assert [(row[0] - 2, row[3], row[4]) for row in found] == places
+    assert [row[2] for row in found] == [len(each) for each in made]
+    for row, facts in zip(found, batches(buf), strict=True):
+        assert (row[1], row[5], row[6]) == (facts.size, facts.base_timestamp_ms, facts.max_timestamp_ms)
+    memory = data.draw(st.sampled_from([24 * 5, 1 << 14]))
+    table, other = loops.OffsetMap(memory, 0.9, SEED), loops.OffsetMap(memory, 0.9, SEED)
+    sections = [(place + 61, place + facts.size) for (place, _, _), facts in zip(places, batches(buf), strict=True)]
+    each = [(buf, *span, len(one), base) for span, one, (_, base, _) in zip(sections, made, places, strict=True)]
+    done = table.add_batches(b"##" + buf, rows, start)
+    for index, what in enumerate(each):
+        if other.add(*what, start) < len(made[index]):
+            assert done == index
+            break
+    else:
+        assert done == len(made)
+    assert table.size == other.size
+    verdicts = table.keep_batches(b"##" + buf, rows, end)
+    masks = [other.keep(*what, end) for what in each]
+    for verdict, mask, one in zip(verdicts, masks, made, strict=True):
+        kept = [record for record, stays in zip(one, mask, strict=True) if stays]
+        plain = len(kept) == len(one) and all(record.value is not None for record in kept)
+        assert verdict == (1 if plain else 2 if kept else 0)
+
+
+@pytest.mark.parametrize(
+    ("fields", "most", "barriers"),
+    [
+        ({"transactional": True, "producer_id": 1, "producer_epoch": 0, "base_sequence": 0}, FAR, []),
+        ({"delete_horizon_ms": 5}, FAR, []),
+        ({}, 70, []),
+        ({}, FAR, [6]),
+        ({}, FAR, [-1, 0, 3, 6, 9, 2**62]),
+    ],
+)
+def test_what_is_not_for_a_run_ends_it(loops: Any, fields: dict[str, Any], most: int, barriers: list[int]) -> None:
+    first, _ = run_of([[Record(b"k", b"v", (), BASE_MS)]])
+    second = encode_batch([Record(b"k" * 9, b"v" * 9, (), BASE_MS)], base_offset=6, leader_epoch=0, **fields)
+    third = encode_batch([Record(b"k", b"v", (), BASE_MS)], base_offset=7, leader_epoch=0)
+    data = first + second + third
+    rows, behind = loops.small_batches(data, 0, len(data), max(most, len(first)), array("q", barriers).tobytes())
+    assert (len(rows), behind) == (ROW.size, len(first))
+    rows, behind = loops.small_batches(data, behind + len(second), len(data), FAR, b"")
+    assert (len(rows), behind) == (ROW.size, len(data))
+
+
+def test_markers_compressed_empty_and_old_batches_end_a_run(loops: Any) -> None:
+    from logkernel.kernel import Kernel
+    from logkernel.record.control import encode_marker
+
+    record = Record(b"k", b"v" * 50, (), BASE_MS)
+    others = [
+        encode_marker(1, 0, True, 1, BASE_MS, base_offset=5, leader_epoch=0),
+        encode_batch([record], base_offset=5, leader_epoch=0, codec=Kernel().codec("gzip")),
+        encode_empty(next(batches(encode_batch([record], base_offset=5, leader_epoch=0)))),
+        bytes(12) + b"\1" * 60,
+        b"",
+    ]
+    for other in others:
+        assert loops.small_batches(other, 0, len(other), FAR, b"") == (b"", 0)
+
+
+@given(made=small, data=st.data())
+@settings(deadline=None, max_examples=200)
+def test_damage_ends_a_run_for_both_at_the_same_batch(made: list[list[Record]], data: st.DataObject) -> None:
+    buf, _ = run_of(made)
+    rotten = bytearray(buf)
+    for _ in range(data.draw(st.integers(0, 2))):
+        rotten[data.draw(st.integers(0, len(rotten) - 1))] ^= data.draw(st.integers(1, 255))
+    rotten = rotten[: data.draw(st.integers(len(rotten) // 2, len(rotten)))]
+    wanted = pure_compaction.small_batches(rotten, 0, len(rotten), FAR, b"")
+    assert compiled().small_batches(rotten, 0, len(rotten), FAR, b"") == wanted
+    whole = pure_compaction.small_batches(buf, 0, len(buf), FAR, b"")[0]
+    rows = b"".join(whole[at : at + ROW.size] for at in range(0, len(whole), ROW.size)
+                    if sum(ROW.unpack_from(whole, at)[:2]) <= len(rotten))  # fmt: skip
+    outcomes = []
+    for module in (pure_compaction, compiled()):  # told that damaged records are whole
+        table = module.OffsetMap(1 << 14, 0.9, SEED)
+        assert table.add_batches(buf, whole, 0) == len(made)
+        verdicts = bytes(table.keep_batches(rotten, rows, 9))
+        outcomes.append((table.add_batches(rotten, rows, 0), verdicts))
+    assert outcomes[0] == outcomes[1]
+
+
+@pytest.mark.parametrize("row", [(0, 60, 1), (-1, 80, 1), (5, 100, 1), (2**62, 80, 1), (0, 80, 9), (0, 80, -1)])
+def test_rows_that_lie_are_refused(loops: Any, row: tuple[int, int, int]) -> None:
+    table = loops.OffsetMap(1 << 14, 0.9, SEED)
+    rows = ROW.pack(*row, 0, 0, 0, 0)
+    for call in (table.add_batches, table.keep_batches):
+        with pytest.raises(ValueError):
+            call(bytes(100), rows, 0)
+    with pytest.raises(ValueError):
+        loops.small_batches(bytes(10), 3, 11, FAR, b"")
+    with pytest.raises(ValueError):
+        loops.OffsetMap(1 << 14, 0.9, SEED, True).add_batches(b"", b"", 0)

@@ -14,23 +14,26 @@ The log itself is served on in the first two. Asking by name tries it again, and
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import logging
 import os
 import threading
 import time
+from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from logkernel.broker.dropping import TURN_MS, Dropper, size_of
 from logkernel.broker.workers import Workers
 from logkernel.contracts import CleanupPolicy, DropBefore, LogFacts, Rewrite
-from logkernel.errors import LogkernelError, PluginError, RewriteStopped
-from logkernel.storage.upkeep import RENAMED_AT_ONCE
+from logkernel.errors import KafkaStorageError, LogkernelError, PluginError, RewriteStopped
 from logkernel.vocabulary import CleanupResult, LogSize, TopicPartition
 
 if TYPE_CHECKING:
     from logkernel.broker.broker import Broker
     from logkernel.broker.replica import Replica
+    from logkernel.storage.directory import DataDirectory
     from logkernel.storage.rewriting import Rewriting
 
 log = logging.getLogger("logkernel.cleaner")
@@ -39,7 +42,6 @@ FULL_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 FULL_DISK_PAUSE_MS = 60_000
 NEVER_REWRITES = ("delete",)
 """The policy of most logs, which need not be asked."""
-PURGE_AT_ONCE = 64
 MAX_THREADS = 64
 MAX_TABLE_BYTES = 2**31 - 1
 
@@ -89,8 +91,10 @@ class Cleaner:
         self._missing: set[str] = set()
         self._jobs: dict[TopicPartition, _Job] = {}
         self._paused_until_ms: dict[TopicPartition, int] = {}
-        self._purging: set[TopicPartition] = set()
-        """Partitions for which a timer goes on with dropped files."""
+        self._to_ask: deque[Replica] = deque()
+        self._dirty: list[tuple[float, Replica]] = []
+        """(priority, log) of those that were asked and need a rewrite."""
+        self.dropper = Dropper(broker, self)
         self.uncleanable: dict[TopicPartition, str] = {}
         """Partition → why it is not rewritten."""
 
@@ -101,16 +105,22 @@ class Cleaner:
     def start(self) -> None:
         if self._broker.config.get("log.cleaner.enable"):
             self._look_later()
+        self.dropper.start()
 
     def stop(self) -> None:
         """Come to an end with every job, in time to close the logs."""
         self._throttle.stopping.set()
+        self._broker.storage.directories.sweeper.stop()
+        through = [job.replica.name for job in self._jobs.values() if job.rewriting.done]
         for job in list(self._jobs.values()):
             try:
                 job.rewriting.stop()
             except OSError as error:
                 self._broker.storage_failed(job.replica, error)
         self.workers.close()
+        for name in through:  # nobody is told any more whether that was noted
+            with contextlib.suppress(KeyError, KafkaStorageError):
+                self._broker.storage.directories.write_clean_offsets(name)
         self._jobs.clear()
 
     # ------------------------------------------------------------ asking policies
@@ -127,7 +137,7 @@ class Cleaner:
                 return None
         return self._policies[name]
 
-    def _facts(self, replica: Replica, *, asked: bool = False) -> LogFacts:
+    def facts(self, replica: Replica, *, asked: bool = False) -> LogFacts:
         get = self._broker.config.get
         return LogFacts(
             topic=replica.name.topic,
@@ -151,73 +161,12 @@ class Cleaner:
         for name in replica.settings.cleanup_policy:
             policy = self.policy(name)
             if policy is not None:
-                found += [(name, step) for step in policy.plan(self._facts(replica, asked=asked))]
+                found += [(name, step) for step in policy.plan(self.facts(replica, asked=asked))]
         return found
 
-    # ------------------------------------------------------------ dropping
+    # ------------------------------------------------------------ telling
 
-    def drop_all(self) -> None:
-        """What the policies want dropped, of every log that is not being rewritten; files whose delay is over go."""
-        for replica in list(self._broker.replicas.values()):
-            if replica.log.rewriting is None:
-                try:
-                    self.drop(replica)
-                except LogkernelError as error:
-                    log.error("cleanup policy failed: partition=%s error=%s", replica.name, error)
-
-    def drop(self, replica: Replica) -> list[CleanupResult]:
-        """Policies one after the other: each sees what the one before it has left."""
-        results = []
-        try:
-            for name in replica.settings.cleanup_policy:
-                policy = self.policy(name)
-                if policy is None:
-                    continue
-                before = size_of(replica)
-                steps = [step for step in policy.plan(self._facts(replica)) if isinstance(step, DropBefore)]
-                dropped = [self._drop(replica, name, step) for step in steps]
-                if any(dropped):
-                    results.append(self._result(replica, name, before, size_of(replica)))
-            self._purge(replica)
-        except OSError as error:
-            raise self._broker.storage_failed(replica, error) from error
-        return results
-
-    def _purge(self, replica: Replica) -> None:
-        """Rename files of dropped segments, remove those whose delay is over, a few at a time: a request may wait
-        behind them."""
-        waiting = replica.log.rename_dropped(RENAMED_AT_ONCE)
-        removed = replica.log.purge(self._broker.clock.wall_ms(), PURGE_AT_ONCE)
-        if (waiting or removed == PURGE_AT_ONCE) and replica.name not in self._purging:
-            self._purging.add(replica.name)
-            self._broker.timers.at(self._broker.clock.mono_ms() + 1, lambda: self._purge_on(replica))
-
-    def _purge_on(self, replica: Replica) -> None:
-        self._purging.discard(replica.name)
-        if self._broker.leads(replica):
-            try:
-                self._purge(replica)
-            except OSError as error:
-                self._broker.storage_failed(replica, error)
-
-    def _drop(self, replica: Replica, policy: str, step: DropBefore) -> bool:
-        wall_ms = self._broker.clock.wall_ms()
-        offset = min(step.offset, replica.leader.high_watermark)
-        if offset >= replica.log.end_offset and not replica.log.active_is_empty:
-            replica.log.roll(wall_ms)
-        if offset > replica.log.start_offset:
-            replica.advance_log_start(offset)
-            self._broker.upkeep.checkpoint_log_starts()  # before the files go: a crash must not bring the offsets back
-        dropped = replica.log.drop_before(offset, wall_ms)
-        if dropped:
-            log.info(
-                "segments deleted: partition=%s count=%d log_start_offset=%d reason=%s",
-                replica.name, len(dropped), replica.log.start_offset, step.reason,
-            )  # fmt: skip
-            self._tell(replica, policy)
-        return bool(dropped)
-
-    def _tell(self, replica: Replica, policy: str) -> None:
+    def tell(self, replica: Replica, policy: str) -> None:
         self._broker.kernel.hook.logkernel_cleanup_done(
             topic=replica.name.topic,
             partition=replica.name.partition,
@@ -225,7 +174,7 @@ class Cleaner:
             log_start_offset=replica.log.start_offset,
         )
 
-    def _result(
+    def result(
         self, replica: Replica, policy: str, before: LogSize, after: LogSize, clean_offset: int | None = None
     ) -> CleanupResult:
         return CleanupResult(*replica.name, policy, before, after, replica.log.start_offset, clean_offset)
@@ -237,7 +186,7 @@ class Cleaner:
         self._broker.timers.at(self._broker.clock.mono_ms() + backoff_ms, self._look)
 
     def _look(self) -> None:
-        """Start as many rewrites as there are threads for; come again later."""
+        """By the clock; come again later."""
         try:
             self._throttle.bytes_per_s = float(self._broker.config.get("log.cleaner.io.max.bytes.per.second"))
             self._start_dirtiest()
@@ -247,28 +196,50 @@ class Cleaner:
             self._look_later()
 
     def _start_dirtiest(self) -> None:
-        free = self._threads - len(self._jobs)
-        if free <= 0:
-            return
+        """Ask every log, then start as many rewrites as there are threads for."""
+        if len(self._jobs) < self._threads and not self._to_ask:
+            self._to_ask.extend(self._broker.replicas.values())
+            self._ask_some()
+
+    def _ask_some(self) -> None:
+        """As many as one turn of the loop has time for."""
+        clock = self._broker.clock
+        begun_ms = clock.mono_ms()
+        while self._to_ask:
+            replica = self._to_ask.popleft()
+            found = self._rewrite_of(replica)
+            if found is not None:
+                self._dirty.append((found[1].priority, replica))
+            if self._to_ask and clock.mono_ms() - begun_ms >= TURN_MS:
+                self._broker.timers.at(clock.mono_ms() + 1, self._ask_some)
+                return
+        dirty = sorted(self._dirty, key=lambda row: -row[0])
+        self._dirty.clear()
+        for _, replica in dirty:
+            if len(self._jobs) >= self._threads:
+                break
+            found = self._rewrite_of(replica)  # anew: the first may be some turns old
+            if found is not None:
+                self._begin(replica, *found)
+
+    def _rewrite_of(self, replica: Replica) -> tuple[str, Rewrite] | None:
+        """(policy, plan) of the rewrite that a log needs most, where it is nobody's business yet."""
         mono_ms = self._broker.clock.mono_ms()
-        found: list[tuple[float, Replica, str, Rewrite]] = []
-        for replica in list(self._broker.replicas.values()):
-            if (
-                replica.settings.cleanup_policy == NEVER_REWRITES
-                or replica.name in self._jobs
-                or replica.name in self.uncleanable
-                or self._paused_until_ms.get(replica.name, mono_ms) > mono_ms
-            ):
-                continue
-            try:
-                plans = self._plans(replica)
-            except Exception as error:
-                self._give_up(replica, error)
-                continue
-            found += [(step.priority, replica, name, step) for name, step in plans if isinstance(step, Rewrite)]
-        found.sort(key=lambda row: -row[0])
-        for _, replica, name, plan in found[:free]:
-            self._begin(replica, name, plan)
+        if (
+            replica.settings.cleanup_policy == NEVER_REWRITES
+            or replica.name in self._jobs
+            or replica.name in self.uncleanable
+            or self._paused_until_ms.get(replica.name, mono_ms) > mono_ms
+            or not self._broker.leads(replica)
+        ):
+            return None
+        try:
+            plans = self._plans(replica)
+        except Exception as error:
+            self._give_up(replica, error)
+            return None
+        rewrites = [(name, step) for name, step in plans if isinstance(step, Rewrite)]
+        return max(rewrites, key=lambda row: row[1].priority, default=None)
 
     def _begin(self, replica: Replica, policy: str, plan: Rewrite) -> _Job:
         get = self._broker.config.get
@@ -301,13 +272,20 @@ class Cleaner:
         elif job.rewriting.stopped:
             self._failed(job, RewriteStopped(f"{job.replica.name}: the rewrite was stopped"))
         else:
-            self._finished(job)
+            self._through(job)
 
-    def _finished(self, job: _Job) -> None:
+    def _through(self, job: _Job) -> None:
+        """Every group was rewritten: note how far it came, which needs a sync."""
+        job.replica.log.end_rewrite(job.rewriting)
+        directory = self._broker.storage.directories.directory_of(job.replica.name)
+        self.workers.run(directory.begin_clean_offsets(), lambda error: self._finished(job, directory, error))
+
+    def _finished(self, job: _Job, directory: DataDirectory, error: BaseException | None) -> None:
         replica, rewriting = job.replica, job.rewriting
         del self._jobs[replica.name]
-        replica.log.end_rewrite(rewriting)
-        self._broker.storage.directories.write_clean_offsets(replica.name)
+        if isinstance(error, OSError):
+            self._broker.storage.directories.not_written(directory, error)
+            self._broker.storage.drop_offline(self._broker)
         self.uncleanable.pop(replica.name, None)
         records_in, records_out = rewriting.records
         after = size_of(replica)
@@ -318,15 +296,12 @@ class Cleaner:
             "rewrite done: partition=%s policy=%s clean_offset=%d records=%d->%d bytes=%d->%d",
             replica.name, job.policy, rewriting.end, records_in, records_out, before.bytes, after.bytes,
         )  # fmt: skip
-        self._tell(replica, job.policy)
-        result = self._result(replica, job.policy, before, after, rewriting.end)
+        self.tell(replica, job.policy)
+        result = self.result(replica, job.policy, before, after, rewriting.end)
         for done in job.done:
             done(result, None)
-        if replica.log.failure is None:
-            try:
-                self.drop(replica)  # what had to wait for the rewrite
-            except LogkernelError as error:
-                log.error("cleanup policy failed: partition=%s error=%s", replica.name, error)
+        if self._broker.leads(replica):
+            self.dropper.drop_in_the_background(replica)  # what had to wait for the rewrite
         if self._broker.config.get("log.cleaner.enable"):
             self._start_dirtiest()
 
@@ -355,6 +330,7 @@ class Cleaner:
         """The partition is deleted: what was wrong with it is nothing that another of its name has."""
         self.uncleanable.pop(name, None)
         self._paused_until_ms.pop(name, None)
+        self.dropper.forget(name)
 
     # ------------------------------------------------------------ by name
 
@@ -369,7 +345,7 @@ class Cleaner:
         """Drop what the topic's policies want dropped, now. Raises `KafkaStorageError`."""
         results = []
         for replica in self._replicas(topic):
-            results += self.drop(replica)
+            results += self.dropper.drop(replica)
         return results
 
     def _replicas(self, topic: str) -> list[Replica]:
@@ -432,11 +408,3 @@ class _ByName:
         assert result is not None
         self._results.append(result)
         self.go_on()
-
-
-def size_of(replica: Replica) -> LogSize:
-    """Each offset counts as a record."""
-    disk_log = replica.log
-    return LogSize(
-        disk_log.segment_count, disk_log.size_bytes, disk_log.end_offset - disk_log.first_base_offset
-    )

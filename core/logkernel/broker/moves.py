@@ -92,6 +92,7 @@ class Moves:
         if move is not None:
             move.over = True
             move.future.abandon()
+            self._broker.cleaner.dropper.sweep()
             log.warning("move given up: partition=%s to=%s reason=%s", name, move.future.target.path, reason)
 
     def cancel_topic(self, topic: str) -> None:
@@ -177,6 +178,7 @@ class Moves:
         moved = broker.storage.directories.finish_move(future, replica.leader.producers, wall_ms)
         moved.clean_offset = clean_offset
         replica.move_to(moved)
+        broker.cleaner.dropper.sweep()
         del self.active[future.name]
         move.over = True
         log.info(

@@ -131,5 +131,5 @@ def _delete_before(broker: Broker, replica: Replica, offset: int) -> int:
         raise OffsetOutOfRange(f"{replica.name}: {offset} is not in 0..{watermark} (the high watermark)")
     if offset > replica.log.start_offset:
         replica.advance_log_start(offset)
-        broker.upkeep.checkpoint_log_starts()
+        broker.storage.write_log_starts(broker)
     return replica.log.start_offset

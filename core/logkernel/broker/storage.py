@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 from uuid import UUID
@@ -17,7 +18,7 @@ from logkernel.errors import KafkaStorageError
 from logkernel.partition.leader import Leader
 from logkernel.partition.producers import ProducerStates
 from logkernel.storage.directories import LogDirectories, Needs
-from logkernel.storage.directory import DataDirectory
+from logkernel.storage.directory import DataDirectory, Write
 from logkernel.storage.disk import Disk
 from logkernel.storage.log import Log
 from logkernel.vocabulary import TopicPartition
@@ -198,6 +199,7 @@ class Storage:
                 self.directories.delete(name)
             except (OSError, KafkaStorageError) as error:
                 log.error("log not removed: partition=%s error=%s", name, error)
+        broker.cleaner.dropper.sweep()
         self._offline = {name for name in self._offline if name.topic != topic}
 
     def settle_deletions(self, broker: Broker) -> bool:
@@ -249,16 +251,46 @@ class Storage:
     # ------------------------------------------------------------ checkpoints and the end
 
     def checkpoint_recovery_points(self, broker: Broker) -> None:
-        self.directories.write_recovery_points()
-        self.drop_offline(broker)
+        """Begin to write them, in every directory that is online; as the next two."""
+        self._checkpoint(broker, DataDirectory.begin_recovery_points)
 
-    def checkpoint_log_starts(self, broker: Broker) -> None:
-        self.directories.write_log_starts()
-        self.drop_offline(broker)
+    def checkpoint_log_starts(self, broker: Broker, done: Callable[[bool], None] | None = None) -> None:
+        """`done` is told whether all were written."""
+        self._checkpoint(broker, DataDirectory.begin_log_starts, done)
 
     def checkpoint_watermarks(self, broker: Broker) -> None:
-        self.directories.write_high_watermarks(self._watermarks(broker))
+        marks = self._watermarks(broker)
+        self._checkpoint(broker, lambda directory: directory.begin_high_watermarks(marks))
+
+    def _checkpoint(
+        self,
+        broker: Broker,
+        begin: Callable[[DataDirectory], Write],
+        done: Callable[[bool], None] | None = None,
+    ) -> None:
+        """Off the path of requests, as a disk that is busy lets a sync wait for long."""
+        online = self.directories.online()
+        left, well = len(online), True
+
+        def told(directory: DataDirectory, error: BaseException | None) -> None:
+            nonlocal left, well
+            left -= 1
+            if error is not None:
+                well = False
+                self.directories.not_written(directory, error if isinstance(error, OSError) else OSError(str(error)))
+            if not left:
+                self.drop_offline(broker)
+                if done is not None:
+                    done(well)
+
+        for directory in online:
+            broker.run_flush(begin(directory), partial(told, directory))
+
+    def write_log_starts(self, broker: Broker) -> bool:
+        """Here and now, as what was promised must not come undone; returns whether all were written."""
+        well = self.directories.write_log_starts()
         self.drop_offline(broker)
+        return well
 
     def _watermarks(self, broker: Broker) -> dict[TopicPartition, int]:
         return {TopicPartition(*name): replica.leader.high_watermark for name, replica in broker.replicas.items()}

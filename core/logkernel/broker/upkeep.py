@@ -1,4 +1,4 @@
-"""What a broker does by the clock: retention (see `cleaner`), checkpoints, forgetting idle producers."""
+"""What a broker does by the clock: retention (see `dropping`), checkpoints, forgetting idle producers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Upkeep:
     def start(self) -> None:
         broker = self._broker
         get = broker.config.get
-        self._every(int(get("log.retention.check.interval.ms")), broker.cleaner.drop_all)
+        self._every(int(get("log.retention.check.interval.ms")), broker.cleaner.dropper.drop_all)
         self._every(int(get("log.flush.offset.checkpoint.interval.ms")), self.checkpoint_recovery_points)
         self._every(int(get("log.flush.start.offset.checkpoint.interval.ms")), self.checkpoint_log_starts)
         self._every(int(get("replica.high.watermark.checkpoint.interval.ms")), self.checkpoint_watermarks)

@@ -13,12 +13,14 @@ from typing import TYPE_CHECKING, Final
 
 from logkernel.record import pure
 from logkernel.record.pure import Columns
+from logkernel.record.pure_compaction import ROW
 
 if TYPE_CHECKING:
-    from logkernel.record.pure_compaction import OffsetMap, copy_records, survey_records
+    from logkernel.record.pure_compaction import OffsetMap, copy_records, small_batches, survey_records
 
 __all__ = [
     "COMPILED",
+    "ROW",
     "BatchBuilder",
     "Columns",
     "OffsetMap",
@@ -27,6 +29,7 @@ __all__ = [
     "decode_records",
     "encode_records",
     "murmur2",
+    "small_batches",
     "survey_records",
     "walk",
 ]
@@ -69,10 +72,11 @@ if _compiled is not None:
     murmur2 = _compiled.murmur2
     OffsetMap = _compiled.OffsetMap  # type: ignore[misc]
     copy_records = _compiled.copy_records
+    small_batches = _compiled.small_batches
     survey_records = _compiled.survey_records
     BatchBuilder = _compiled.BatchBuilder  # type: ignore[misc]
 else:
-    from logkernel.record.pure_compaction import OffsetMap, copy_records, survey_records
+    from logkernel.record.pure_compaction import OffsetMap, copy_records, small_batches, survey_records
 
     logging.getLogger("logkernel.record").info(
         "the compiled record codec is not in use: records are checked, encoded and decoded in plain Python"

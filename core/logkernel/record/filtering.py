@@ -17,20 +17,23 @@ the delete horizon, which takes the place of the base timestamp. So whoever star
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from array import array
+from collections.abc import Iterator, Mapping, Sequence
 
 from attrs import evolve, field
 
 from logkernel.contracts import Buffer, Codec, KeepRule
 from logkernel.light import message, value
 from logkernel.record import codec as loops
-from logkernel.record.batch import CODEC_MASK, DELETE_HORIZON, join_batch
+from logkernel.record.batch import CODEC_MASK, DELETE_HORIZON, join_batch, parse_header
 from logkernel.record.control import ABORT, COMMIT, control_type
 from logkernel.record.decode import CodecFor, check_crc, decode_batch, record_section
 from logkernel.record.encode import encode_batch, encode_empty
 from logkernel.vocabulary import AbortedTxn, BatchFacts, Record
 
 NEVER = -(2**63)
+LOOK_CLOSER = 2
+"""`contracts.RunRule.keep_run`."""
 
 
 @message
@@ -153,6 +156,21 @@ class LastOfProducer:
 
 
 @message
+class Run:
+    """`contracts.BatchRun`."""
+
+    data: Buffer
+    rows: bytes
+
+    def __len__(self) -> int:
+        return len(self.rows) // loops.ROW.size
+
+    def position(self, index: int) -> int:
+        position: int = loops.ROW.unpack_from(self.rows, index * loops.ROW.size)[0]
+        return position
+
+
+@message
 class Tally:
     """What went through a filter."""
 
@@ -185,8 +203,6 @@ class BatchFilter:
         Raises `CorruptMessage` for rotten bytes.
         """
         if facts.magic < 2:
-            from logkernel.record.batch import parse_header
-
             buf = as_v2(buf, facts, self.codec_for)
             facts = parse_header(buf, 0)
             self.tally.changed = True
@@ -203,6 +219,31 @@ class BatchFilter:
                 left = encode_empty(evolve(facts, attributes=0, producer_id=-1, producer_epoch=-1, base_sequence=-1))
             self.tally.changed = self.tally.changed or facts.count > 0 or left is None
         return left
+
+    @property
+    def barriers(self) -> bytes:
+        """Last offsets of batches that `filter` must see, as `small_batches` takes them; the last batch of a segment
+        group is another."""
+        lasts = {each.offset for each in self.producers.values() if each.offset is not None}
+        return array("q", sorted(lasts)).tobytes()
+
+    def filter_run(self, run: Run, verdicts: bytearray) -> Iterator[tuple[Buffer, int, int]]:
+        """(batches, last offset, largest timestamp) of what a rule's verdicts leave of a run without barriers."""
+        view, tally = memoryview(run.data), self.tally
+        for (position, size, count, _, last, _, largest), verdict in zip(
+            loops.ROW.iter_unpack(run.rows), verdicts, strict=False
+        ):
+            if verdict == LOOK_CLOSER:
+                left = self.filter(run.data, parse_header(run.data, position), is_last=False)
+                if left is not None:
+                    yield left, last, parse_header(left, 0).max_timestamp_ms
+                continue
+            tally.records_in += count
+            if verdict:
+                tally.records_out += count
+                yield view[position : position + size], last, largest
+            else:
+                tally.changed = True
 
     def _control(self, buf: Buffer, facts: BatchFacts) -> tuple[bytearray | None, bool]:
         """(mask or None for all, whether the batch needs a delete horizon)."""

@@ -9,11 +9,25 @@ from hashlib import blake2b
 from struct import Struct
 
 from logkernel.contracts import Buffer
-from logkernel.errors import InvalidRecord
+from logkernel.errors import CorruptMessage, InvalidRecord
+from logkernel.record.batch import (
+    CODEC_MASK,
+    CONTROL,
+    DELETE_HORIZON,
+    HEADER_BYTES,
+    LENGTH_OFFSET,
+    LOG_OVERHEAD,
+    MAGIC_OFFSET,
+    TRANSACTIONAL,
+    computed_crc,
+    parse_header,
+    stored_crc,
+)
 from logkernel.record.pure import (
     BAD_TIMESTAMP,
     MAX_LONG,
     MIN_LONG,
+    MIN_RECORD_BYTES,
     each_record,
     fault,
     read_varint,
@@ -21,6 +35,13 @@ from logkernel.record.pure import (
     varint_bytes,
 )
 from logkernel.vocabulary import NO_TIMESTAMP
+
+ROW = Struct("=7q")
+"""What is said of a batch among many; see `small_batches`."""
+MOST_ROWS = 2048
+"""Of one call."""
+NONE_STAYS, ALL_STAY, LOOK_CLOSER = range(3)
+NOT_PLAIN = CODEC_MASK | TRANSACTIONAL | CONTROL | DELETE_HORIZON
 
 
 def survey_records(
@@ -185,3 +206,76 @@ class OffsetMap:
         if len(versions) != 8 * count:
             raise ValueError(f"{len(versions)} bytes are no {count} versions")
         return memoryview(versions).cast("q")
+
+    def add_batches(self, buf: Buffer, rows: bytes, from_offset: int) -> int:
+        """As `add` of each batch that `rows` names (see `small_batches`), until one breaks the layout or finds the map
+        full; returns how many batches were taken in."""
+        self._versions(None, 0)
+        for index, (position, size, count, base, last, _, _) in enumerate(_bound_rows(buf, rows)):
+            if last < from_offset:
+                continue
+            try:
+                if self.add(buf, position + HEADER_BYTES, position + size, count, base, from_offset) < count:
+                    return index
+            except InvalidRecord:
+                return index
+        return len(rows) // ROW.size
+
+    def keep_batches(self, buf: Buffer, rows: bytes, before_offset: int) -> bytearray:
+        """As `keep` of each batch that `rows` names, until one breaks the layout: a verdict each, `NONE_STAYS`,
+        `ALL_STAY` and there is no null value, or `LOOK_CLOSER`."""
+        self._versions(None, 0)
+        verdicts = bytearray()
+        for position, size, count, base, _, base_ms, _ in _bound_rows(buf, rows):
+            start, end = position + HEADER_BYTES, position + size
+            try:
+                mask = self.keep(buf, start, end, count, base, before_offset)
+                kept, nulls, _ = survey_records(buf, start, end, count, base, base_ms, mask, MIN_LONG)
+            except InvalidRecord:
+                break
+            verdicts.append(NONE_STAYS if not kept else LOOK_CLOSER if nulls or kept < count else ALL_STAY)
+        return verdicts
+
+
+def _bound_rows(buf: Buffer, rows: bytes) -> list[tuple[int, ...]]:
+    found = list(ROW.iter_unpack(rows[: len(rows) // ROW.size * ROW.size]))
+    for position, size, count, *_ in found:
+        if size < HEADER_BYTES or not 0 <= position <= len(buf) - size:
+            raise ValueError(f"no batch of {size} bytes lies at {position} of {len(buf)}")
+        if not 0 <= count <= (size - HEADER_BYTES) // MIN_RECORD_BYTES:
+            raise ValueError(f"{count} records do not fit {size} bytes")
+    return found
+
+
+def small_batches(buf: Buffer, start: int, end: int, most_bytes: int, barriers: Buffer) -> tuple[bytes, int]:
+    """(rows, where they stop) of the batches in `buf[start:end]`, as long as each is whole, right by its CRC, plain (of
+    magic 2, not compressed, no transaction's, no marker, without delete horizon, not empty), of `most_bytes` at most,
+    and does not end at an offset in `barriers` (int64, native, ascending).
+
+    A row is `ROW`: position, bytes, records, base offset, last offset, base timestamp, largest timestamp.
+    """
+    if not 0 <= start <= end <= len(buf):
+        raise ValueError(f"batches from {start} to {end} do not lie in {len(buf)} bytes")
+    walls = frozenset(memoryview(barriers).cast("B").cast("q"))
+    rows: list[bytes] = []
+    while end - start > HEADER_BYTES and len(rows) < MOST_ROWS and buf[start + MAGIC_OFFSET] == 2:
+        size = int.from_bytes(buf[start + LENGTH_OFFSET : start + LOG_OVERHEAD], "big", signed=True) + LOG_OVERHEAD
+        if not HEADER_BYTES <= size <= min(end - start, most_bytes):
+            break
+        try:
+            facts = parse_header(buf, start)
+        except CorruptMessage:
+            break
+        if (
+            facts.attributes & NOT_PLAIN
+            or not 0 < facts.count <= (size - HEADER_BYTES) // MIN_RECORD_BYTES
+            or facts.last_offset in walls
+            or stored_crc(buf, start) != computed_crc(buf, start, size)
+        ):
+            break
+        rows.append(
+            ROW.pack(start, size, facts.count, facts.base_offset, facts.last_offset, facts.base_timestamp_ms,
+                     facts.max_timestamp_ms)
+        )  # fmt: skip
+        start += size
+    return b"".join(rows), start

@@ -15,6 +15,7 @@ from logkernel.storage.directory import PASSING, DataDirectory
 from logkernel.storage.disk import Disk
 from logkernel.storage.ledger import ProducerLedger
 from logkernel.storage.log import Log
+from logkernel.storage.sweeping import Sweeper
 from logkernel.vocabulary import TopicPartition
 
 if TYPE_CHECKING:
@@ -27,6 +28,8 @@ log = logging.getLogger("logkernel.storage")
 
 CLOSE_THREADS = 8
 """Closing waits for the disk, so more threads than cores pay."""
+REMOVED_AT_CLOSE = 256
+"""Of the files that wait for their removal; the others are found at the next open. Closing must not take long."""
 FEW_LOGS = 4
 """Below this no thread is started."""
 
@@ -61,6 +64,7 @@ class LogDirectories:
         "interrupted",
         "logs",
         "node_id",
+        "sweeper",
         "unreadable",
     )
 
@@ -69,6 +73,8 @@ class LogDirectories:
         self._unique = unique
         self._needs: Needs | None = None
         self.node_id = node_id
+        self.sweeper = Sweeper(disk)
+        """Removes what is dropped and deleted; whoever owns these directories runs it on a thread."""
         self.cluster_id = ""
         self.directories: list[DataDirectory] = []
         self.logs: dict[TopicPartition, Log] = {}
@@ -97,8 +103,9 @@ class LogDirectories:
         try:
             for path in paths:
                 directory = DataDirectory.open(
-                    disk, path.rstrip("/") or "/", node_id=node_id, cluster_id=cluster_id, unique=unique
-                )
+                    disk, path.rstrip("/") or "/", node_id=node_id, cluster_id=cluster_id, unique=unique,
+                    sweeper=self.sweeper,
+                )  # fmt: skip
                 self.directories.append(directory)
                 if directory.meta is not None:
                     cluster_id = cluster_id or directory.meta.cluster_id
@@ -201,6 +208,7 @@ class LogDirectories:
             topic_id=topic_id,
             jitter=needs.jitter(),
             clean_offset=clean_offset,
+            sweeper=self.sweeper,
         )
 
     def create(self, name: TopicPartition, topic_id: UUID | None, wall_ms: int) -> Log:
@@ -232,7 +240,8 @@ class LogDirectories:
         raise KeyError(name)
 
     def delete(self, name: TopicPartition) -> None:
-        """Remove a log with its files. Raises `KafkaStorageError` where its directory is offline, `OSError`."""
+        """Remove a log; its files go in their time. Raises `KafkaStorageError` where its directory is offline,
+        `OSError`."""
         directory = self.directory_of(name)
         directory.check()
         directory.logs[name].delete(self._unique())
@@ -287,8 +296,9 @@ class LogDirectories:
         """In every online directory, as the two below; one that fails goes offline."""
         self._everywhere(DataDirectory.write_recovery_points)
 
-    def write_log_starts(self) -> None:
-        self._everywhere(DataDirectory.write_log_starts)
+    def write_log_starts(self) -> bool:
+        """Whether all were written."""
+        return self._everywhere(DataDirectory.write_log_starts)
 
     def write_clean_offsets(self, name: TopicPartition) -> None:
         """In the directory of one log."""
@@ -301,15 +311,23 @@ class LogDirectories:
     def write_high_watermarks(self, watermarks: Mapping[TopicPartition, int]) -> None:
         self._everywhere(lambda directory: directory.write_high_watermarks(watermarks))
 
-    def _everywhere(self, action: Callable[[DataDirectory], None]) -> None:
+    def _everywhere(self, action: Callable[[DataDirectory], None]) -> bool:
+        well = True
         for directory in self.online():
             try:
                 action(directory)
             except OSError as error:
-                if error.errno in PASSING:
-                    log.error("checkpoint not written, the one before stays in force: %s", error)
-                else:
-                    directory.fail(error)
+                well = False
+                self.not_written(directory, error)
+        return well
+
+    @staticmethod
+    def not_written(directory: DataDirectory, error: OSError) -> None:
+        """A checkpoint was refused."""
+        if error.errno in PASSING:
+            log.error("checkpoint not written, the one before stays in force: %s", error)
+        else:
+            directory.fail(error)
 
     # ------------------------------------------------------------ the end
 
@@ -320,6 +338,8 @@ class LogDirectories:
         if watermarks is not None:
             self.write_high_watermarks(watermarks)
         self._everywhere(DataDirectory.mark_clean)
+        if not self.offline():
+            self.sweeper.sweep(REMOVED_AT_CLOSE)
         self.abandon()
 
     def abandon(self) -> None:

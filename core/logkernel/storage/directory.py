@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import errno
 import logging
+import threading
 import uuid
 from collections.abc import Callable, Mapping
 from uuid import UUID
@@ -41,6 +42,7 @@ from logkernel.storage.checkpoints import (
 from logkernel.storage.disk import Disk
 from logkernel.storage.log import Log
 from logkernel.storage.names import DELETE_DIR, FUTURE_DIR, MOVED_DIR, partition_of
+from logkernel.storage.sweeping import Sweeper
 from logkernel.vocabulary import TopicPartition
 
 log = logging.getLogger("logkernel.storage")
@@ -50,6 +52,9 @@ PASSING = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE))
 left nothing behind; all other errors take a directory offline."""
 
 LOCK = ".lock"
+Write = Callable[[], None]
+"""Writes a checkpoint file, as things stood when it was made, durably; for any thread. Raises `OSError`. Where a later
+one was written meanwhile, it does nothing."""
 STATE_TOPIC = "__logkernel_metadata"
 """The log that a broker lends to its coordination."""
 NO_TOPICS = frozenset(("__cluster_metadata", STATE_TOPIC))
@@ -59,11 +64,14 @@ NO_TOPICS = frozenset(("__cluster_metadata", STATE_TOPIC))
 class DataDirectory:
     """Made by `DataDirectory.open`; holds the lock until `close` or `abandon`."""
 
-    __slots__ = ("_disk", "_release", "broker_epoch", "clean", "clean_offsets", "failure", "futures", "high_watermarks",
-                 "log_starts", "logs", "meta", "noted", "path", "recovery_points")  # fmt: skip
+    __slots__ = ("_disk", "_release", "_turn", "_writing", "_written", "broker_epoch", "clean", "clean_offsets",
+                 "failure", "futures", "high_watermarks", "log_starts", "logs", "meta", "noted", "path",
+                 "recovery_points", "sweeper")  # fmt: skip
 
-    def __init__(self, disk: Disk, path: str) -> None:
+    def __init__(self, disk: Disk, path: str, sweeper: Sweeper | None = None) -> None:
         self._disk = disk
+        self.sweeper = Sweeper(disk) if sweeper is None else sweeper
+        """Removes folders of logs that were deleted."""
         self.path = path
         self._release: Callable[[], None] | None = None
         self.meta: MetaProperties | None = None
@@ -82,7 +90,11 @@ class DataDirectory:
         self.high_watermarks: dict[TopicPartition, int] = {}
         self.clean_offsets: dict[TopicPartition, int] = {}
         self.noted: dict[str, frozenset[TopicPartition]] = {}
-        """Checkpoint file → the partitions that it names."""
+        """Checkpoint file → the partitions that it names, or may name."""
+        self._turn = 0
+        self._writing = threading.Lock()
+        self._written: dict[str, int] = {}
+        """Checkpoint file → the turn of which it holds the offsets."""
 
     @classmethod
     def open(
@@ -93,13 +105,14 @@ class DataDirectory:
         node_id: int,
         cluster_id: str | None = None,
         unique: Callable[[], UUID] = uuid.uuid4,
+        sweeper: Sweeper | None = None,
     ) -> DataDirectory:
         """Lock, check and read the directory, which is made where it does not exist.
 
         Raises `DataDirectoryLocked`, `ConfigError` for a directory of another node or cluster, and
         `CorruptCheckpoint` for an unreadable meta.properties. A failing disk gives a directory that is offline.
         """
-        self = cls(disk, path)
+        self = cls(disk, path, sweeper)
         try:
             _make_durably(disk, path)
             self._release = disk.lock(f"{path}/{LOCK}")
@@ -109,7 +122,7 @@ class DataDirectory:
             self.log_starts = self._offsets(LOG_STARTS)
             self.high_watermarks = self._offsets(HIGH_WATERMARKS)
             self.clean_offsets = self._offsets(CLEAN_OFFSETS)
-            self._remove_doomed()
+            self.sweeper.later([f"{path}/{each}" for each in disk.listdir(path) if each.endswith(DELETE_DIR)])
         except OSError as error:
             self.fail(error)
         except BaseException:
@@ -153,11 +166,6 @@ class DataDirectory:
         self.noted[name] = frozenset(found)
         return found
 
-    def _remove_doomed(self) -> None:
-        for folder in self._disk.listdir(self.path):
-            if folder.endswith(DELETE_DIR):
-                self._disk.remove_tree(f"{self.path}/{folder}")
-
     # ------------------------------------------------------------ logs
 
     def partitions(self) -> list[TopicPartition]:
@@ -192,29 +200,52 @@ class DataDirectory:
 
     # ------------------------------------------------------------ checkpoints
 
-    def write_recovery_points(self) -> None:
-        """Durably, for every log here; as the two below. Raises `OSError`."""
+    def begin_recovery_points(self) -> Write:
+        """For every log here; as the three below. Raises `KafkaStorageError`."""
         here = {**self.futures, **self.logs}
-        self._write(RECOVERY_POINTS, {name: each.recovery_point for name, each in here.items()})
+        return self._begin(RECOVERY_POINTS, {name: each.recovery_point for name, each in here.items()})
 
-    def write_log_starts(self) -> None:
+    def begin_log_starts(self) -> Write:
         """Kafka leaves out logs that start at a segment's base; they stay here, as a crash may undo a removal."""
         here = {**self.futures, **self.logs}
-        self._write(LOG_STARTS, {name: each.start_offset for name, each in here.items() if each.start_offset})
+        return self._begin(LOG_STARTS, {name: each.start_offset for name, each in here.items() if each.start_offset})
 
-    def write_high_watermarks(self, watermarks: Mapping[TopicPartition, int]) -> None:
+    def begin_high_watermarks(self, watermarks: Mapping[TopicPartition, int]) -> Write:
         """`watermarks` may name partitions that lie elsewhere."""
-        self._write(HIGH_WATERMARKS, {name: watermarks[name] for name in self.logs if name in watermarks})
+        return self._begin(HIGH_WATERMARKS, {name: watermarks[name] for name in self.logs if name in watermarks})
 
-    def write_clean_offsets(self) -> None:
+    def begin_clean_offsets(self) -> Write:
         """Of the logs that were rewritten once."""
         found = {name: each.clean_offset for name, each in self.logs.items()}
-        self._write(CLEAN_OFFSETS, {name: offset for name, offset in found.items() if offset is not None})
+        return self._begin(CLEAN_OFFSETS, {name: offset for name, offset in found.items() if offset is not None})
 
-    def _write(self, name: str, offsets: Mapping[TopicPartition, int]) -> None:
+    def _begin(self, name: str, offsets: Mapping[TopicPartition, int]) -> Write:
         self.check()
-        self._disk.write_atomic(f"{self.path}/{name}", format_offsets(offsets))
-        self.noted[name] = frozenset(offsets)
+        path, data = f"{self.path}/{name}", format_offsets(offsets)
+        self.noted[name] = self.noted.get(name, frozenset()) | frozenset(offsets)
+        self._turn += 1
+        turn = self._turn
+
+        def write() -> None:
+            with self._writing:
+                if self._written.get(name, 0) < turn:
+                    self._disk.write_atomic(path, data)
+                    self._written[name] = turn
+
+        return write
+
+    def write_recovery_points(self) -> None:
+        """Here and now, as the three below. Raises `OSError`."""
+        self.begin_recovery_points()()
+
+    def write_log_starts(self) -> None:
+        self.begin_log_starts()()
+
+    def write_high_watermarks(self, watermarks: Mapping[TopicPartition, int]) -> None:
+        self.begin_high_watermarks(watermarks)()
+
+    def write_clean_offsets(self) -> None:
+        self.begin_clean_offsets()()
 
     def forget(self, name: TopicPartition) -> None:
         """Let no checkpoint name a partition that was here: one of its name is made anew. Raises `OSError`."""
@@ -225,6 +256,7 @@ class DataDirectory:
         ):
             if name in self.noted.get(file, ()):
                 write()
+                self.noted[file] -= {name}
 
     # ------------------------------------------------------------ the end
 

@@ -1,8 +1,8 @@
 """Opening a log folder: leftovers, segments, indexes, recovery, producer state.
 
-Kafka's meaning of leftovers: `.deleted` and `.cleaned` files go; a `.log.swap` is a finished rewrite that
-replaces the segments whose offsets it covers, unless a `.cleaned` file with a lower offset shows that the
-rewrite it belongs to was not finished.
+Kafka's meaning of leftovers: `.deleted` and `.cleaned` files go, the former in their time; a `.log.swap` is a
+finished rewrite that replaces the segments whose offsets it covers, unless a `.cleaned` file with a lower offset
+shows that the rewrite it belongs to was not finished.
 """
 
 from __future__ import annotations
@@ -63,6 +63,10 @@ class Loader:
     epochs: LeaderEpochCache = field(init=False)
     names: set[str] = field(init=False, factory=set)
     damages: list[Damage] = field(init=False, factory=list)
+    deleted: list[str] = field(init=False, factory=list)
+    """Paths of files that an earlier removal left; whoever opens the log has them removed."""
+    leaving: list[int] = field(init=False, factory=list)
+    """Base offsets of segments below the log's start, which are no part of it; their files have their names still."""
     changed: bool = field(init=False, default=False)
     """Names in the folder were changed by the opening."""
     _state_at: int = field(init=False, default=-1)
@@ -108,8 +112,11 @@ class Loader:
                 self._unlink(name)
             if loose:
                 self.disk.sync_dir(self.folder)  # before the file that says what they are goes
-        for name in [name for name in self.names if name.endswith((DELETED, CLEANED, ".tmp"))]:
+        for name in [name for name in self.names if name.endswith((CLEANED, ".tmp"))]:
             self._unlink(name)
+        deleted = [name for name in self.names if name.endswith(DELETED)]
+        self.names.difference_update(deleted)
+        self.deleted = [f"{self.folder}/{name}" for name in deleted]
         for base in sorted(base for name in self.names if (base := offset_of(name, LOG + SWAP)) is not None):
             self._finish_swap(base)
         for name in [name for name in self.names if name.endswith(SWAP)]:
@@ -147,9 +154,8 @@ class Loader:
         bases = sorted(base for name in self.names if (base := offset_of(name, LOG)) is not None)
         for base, after in pairwise(bases):
             if after <= self.log_start:
-                for suffix in SEGMENT_SUFFIXES:
-                    if offset_name(base, suffix) in self.names:
-                        self._unlink(offset_name(base, suffix))
+                self.leaving.append(base)
+                self.names.difference_update(offset_name(base, suffix) for suffix in (*SEGMENT_SUFFIXES, SNAPSHOT))
 
     def _drop_orphans(self, bases: set[int]) -> None:
         for name in list(self.names):

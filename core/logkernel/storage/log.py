@@ -19,6 +19,7 @@ from logkernel.storage.disk import Disk
 from logkernel.storage.ledger import ProducerLedger
 from logkernel.storage.rewrites import LogRewrites
 from logkernel.storage.segment import MAX_RELATIVE, Segment
+from logkernel.storage.sweeping import Sweeper
 from logkernel.storage.timestamps import CodecFor
 from logkernel.storage.upkeep import RollObserver
 from logkernel.vocabulary import AbortedTxn, BatchFacts, FileSlice, LogPosition, SegmentFacts, TimestampAndOffset
@@ -51,13 +52,15 @@ class Log(LogRewrites):
         jitter: float = 0.0,
         folder: str | None = None,
         clean_offset: int | None = None,
+        sweeper: Sweeper | None = None,
     ) -> Log:
         """Open the log in `directory`/`topic`-`partition`, recovering it unless `clean`, or make it.
 
         `folder` is the name of its folder where that is another, e.g. while it is not the partition's log yet.
         `recovery_point` and `log_start` are what the directory's checkpoints say; `topic_id` is noted in a
         new folder, and read from an old one; `jitter` in [0, 1) is the part of `segment.jitter.ms` that
-        `segment.ms` is shortened by; `clean_offset` is what the cleaner's checkpoint says.
+        `segment.ms` is shortened by; `clean_offset` is what the cleaner's checkpoint says; `sweeper` removes what is
+        dropped, which goes at once where there is none.
         """
         return cls(
             disk,
@@ -75,6 +78,7 @@ class Log(LogRewrites):
             jitter=jitter,
             folder=folder,
             clean_offset=clean_offset,
+            sweeper=sweeper,
         )
 
     # ------------------------------------------------------------ append

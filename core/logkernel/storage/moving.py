@@ -77,6 +77,7 @@ class FutureLog:
             producers=ledger,
             topic_id=source.topic_id,
             folder=folder,
+            sweeper=target.sweeper,
         )
         target.futures[self.name] = self.log
 
@@ -182,6 +183,7 @@ class FutureLog:
                 producers=self._ledger,
                 on_roll=self.source.roll_observer,
                 jitter=self.source.jitter,
+                sweeper=self.target.sweeper,
             )
         except OSError as error:
             self.target.logs[self.name] = self.source  # offline with its directory, until the next open
@@ -190,10 +192,7 @@ class FutureLog:
         made.take_ledger(producers)
         del self.target.futures[self.name]
         self.target.logs[self.name] = made
-        try:
-            self._disk.remove_tree(f"{self.source_directory.path}/{doomed}")
-        except OSError as error:
-            log.warning("old folder not removed, the next start does: folder=%s error=%s", doomed, error)
+        self.source_directory.sweeper.later([f"{self.source_directory.path}/{doomed}"])
         return made
 
     @property
@@ -216,10 +215,10 @@ class FutureLog:
 
 
 def _drop(disk: Disk, directory: DataDirectory, folder: str, name: TopicPartition) -> None:
-    """Remove a folder under a name that says so, should it be interrupted."""
+    """Give a folder a name that says that it goes, and let it go."""
     doomed = f"{directory.path}/{doomed_name(*name, uuid.uuid4())}"
     disk.rename(f"{directory.path}/{folder}", doomed)
-    disk.remove_tree(doomed)
+    directory.sweeper.later([doomed])
 
 
 # ---------------------------------------------------------------- at the next open

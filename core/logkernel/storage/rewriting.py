@@ -24,11 +24,21 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from logkernel.contracts import Rewrite
+from logkernel.contracts import Buffer, KeepRule, Rewrite
 from logkernel.errors import CorruptMessage, InvalidConfig, KafkaError, RecordListTooLarge, RewriteStopped
+from logkernel.record import codec as loops
 from logkernel.record.batch import HEADER_BYTES, LENGTH_OFFSET, LOG_OVERHEAD, batches, parse_header
 from logkernel.record.decode import CodecFor, check_crc
-from logkernel.record.filtering import BatchFilter, LastOfProducer, Transactions, as_v2, marker_kind, view_of
+from logkernel.record.filtering import (
+    BatchFilter,
+    LastOfProducer,
+    Run,
+    Tally,
+    Transactions,
+    as_v2,
+    marker_kind,
+    view_of,
+)
 from logkernel.storage.disk import File
 from logkernel.storage.names import CLEANED, DELETED, LOG, SEGMENT_SUFFIXES, SNAPSHOT, SWAP, offset_name
 from logkernel.storage.segment import MAX_RELATIVE, Segment
@@ -38,9 +48,13 @@ if TYPE_CHECKING:
     from logkernel.storage.rewrites import LogRewrites
 
 LEAST_CHUNK_BYTES = 1 << 16
+SMALL_BATCH_BYTES = 1024
+"""Batches up to this size are shown many at a time to a rule that takes them so."""
 INDEX_SUFFIXES = tuple(suffix for suffix in SEGMENT_SUFFIXES if suffix != LOG)
 COPY, COMMIT, REPLACE, RETIRE, FINISH, DONE = "COPY", "COMMIT", "REPLACE", "RETIRE", "FINISH", "DONE"
 
+RunOf = Callable[[bytes, int, int], int]
+"""Given bytes, where a batch begins and where to stop: takes what it can, returns where the next batch begins."""
 Throttle = Callable[[int], None]
 """Told of bytes that were read or written; waits where they were too many."""
 
@@ -58,12 +72,14 @@ class Rewriting:
         buffer_bytes: int,
         throttle: Throttle | None = None,
     ) -> None:
-        self.plan = plan
         self.phase = COPY
         self.end = plan.end
         """Where the rewrite ends: below `plan.end` where the rule had no room for more."""
         self.swapped = 0
         """Groups that were replaced."""
+        self._start, self._bound, self._tombstones = plan.start, plan.end, plan.tombstones
+        self._rule: KeepRule | None = plan.rule
+        """None once all is through: what it learned may be large, and giving that back takes its time, too."""
         self._log = log
         self._codec_for = codec_for
         self._wall_ms = wall_ms
@@ -79,6 +95,7 @@ class Rewriting:
             for entry in log.producer_entries()
         }
         self._groups: list[list[Segment]] | None = None
+        self._tally = Tally()
         self._filter: BatchFilter | None = None
         self._group: list[Segment] = []
         self._new: Segment | None = None
@@ -97,8 +114,7 @@ class Rewriting:
     @property
     def records(self) -> tuple[int, int]:
         """Records read and records left, of the segments that were rewritten."""
-        tally = self._filter.tally if self._filter is not None else None
-        return (tally.records_in, tally.records_out) if tally is not None else (0, 0)
+        return self._tally.records_in, self._tally.records_out
 
     @property
     def spans(self) -> int:
@@ -125,9 +141,11 @@ class Rewriting:
                 if self._copy():
                     self._commit()
                     return
+            self._rule = self._filter = None
             with self._lock:
                 self.phase = DONE
         except BaseException as error:
+            self._rule = self._filter = None
             self._discard()
             if self._stopped and isinstance(error, OSError):  # its files went under it
                 raise RewriteStopped(f"{self._log.name}: the rewrite was stopped") from error
@@ -166,7 +184,7 @@ class Rewriting:
         self._log.drop_later(self.garbage)
 
     def uses(self, segment: Segment) -> bool:
-        return not self.done and segment.base < self.plan.end
+        return not self.done and segment.base < self._bound
 
     def _check(self) -> None:
         if self._stopped:
@@ -189,16 +207,17 @@ class Rewriting:
 
     def _learn(self) -> None:
         """Show the rule what it learns from, and form the groups below where it came to."""
-        plan = self.plan
-        dirty = [segment for segment in self._segments if segment.next_offset > plan.start]
-        base = dirty[0].base if dirty else plan.end
+        rule = self._rule
+        assert rule is not None
+        dirty = [segment for segment in self._segments if segment.next_offset > self._start]
+        base = dirty[0].base if dirty else self._bound
         transactions = Transactions([row for row in self._aborted if row.last_offset >= base])
         for segment in dirty:
-            full = self._learn_from(segment, transactions)
+            full = self._learn_from(segment, rule, transactions)
             if full is not None:
                 self.end = full
                 break
-        if dirty and self.end <= plan.start:
+        if dirty and self.end <= self._start:
             raise InvalidConfig(
                 f"{self._log.name}: the table of keys has no room for the first record;"
                 " raise log.cleaner.dedupe.buffer.size"
@@ -206,14 +225,23 @@ class Rewriting:
         self._groups = list(reversed(self._grouped([each for each in self._segments if each.base < self.end])))
         settings = self._log.settings
         self._filter = BatchFilter(
-            plan.rule, self.end, plan.end, self._wall_ms, settings.delete_retention_ms, plan.tombstones,
-            Transactions(self._aborted), self._producers, self._codec_for,
+            rule, self.end, self._bound, self._wall_ms, settings.delete_retention_ms, self._tombstones,
+            Transactions(self._aborted), self._producers, self._codec_for, self._tally,
         )  # fmt: skip
 
-    def _learn_from(self, segment: Segment, transactions: Transactions) -> int | None:
+    def _learn_from(self, segment: Segment, rule: KeepRule, transactions: Transactions) -> int | None:
         """The offset that the rule had no room for, if any."""
-        start, learn, codec_for = self.plan.start, self.plan.rule.learn, self._codec_for
-        for position, chunk, facts in self._batches(segment):
+        start, learn, codec_for = self._start, rule.learn, self._codec_for
+
+        def run_of(chunk: bytes, at: int, end: int) -> int:
+            rows, behind = loops.small_batches(chunk, at, end, SMALL_BATCH_BYTES, b"")
+            if not rows:
+                return at
+            run = Run(chunk, rows)
+            done = rule.learn_run(run)  # type: ignore[attr-defined]
+            return behind if done >= len(run) else run.position(done)
+
+        for position, chunk, facts in self._batches(segment, run_of if hasattr(rule, "learn_run") else None):
             if facts.last_offset < start and not facts.is_transactional:
                 continue
             try:
@@ -293,8 +321,22 @@ class Rewriting:
         return True
 
     def _copy_segment(self, segment: Segment, judge: BatchFilter, writer: _Writer, is_last: bool) -> None:
-        size = segment.size
-        for position, chunk, facts in self._batches(segment):
+        size, rule = segment.size, judge.rule
+        barriers = judge.barriers
+
+        def run_of(chunk: bytes, at: int, end: int) -> int:
+            rows, behind = loops.small_batches(chunk, at, end, SMALL_BATCH_BYTES, barriers)
+            if not rows:
+                return at
+            run = Run(chunk, rows)
+            verdicts = rule.keep_run(run, self.end)  # type: ignore[attr-defined]
+            for data, last_offset, max_timestamp_ms in judge.filter_run(run, verdicts):
+                writer.add(data, last_offset, max_timestamp_ms)
+            return behind if len(verdicts) >= len(run) else run.position(len(verdicts))
+
+        for position, chunk, facts in self._batches(
+            segment, run_of if hasattr(rule, "keep_run") else None, spare_last=is_last
+        ):
             final = is_last and position + facts.size == size
             try:
                 left = judge.filter(chunk, facts, is_last=final)
@@ -303,8 +345,11 @@ class Rewriting:
             if left is not None:
                 writer.put(left)
 
-    def _batches(self, segment: Segment) -> Iterator[tuple[int, bytes, BatchFacts]]:
-        """(position in the file, bytes that were read, facts at their position in these) of each batch."""
+    def _batches(
+        self, segment: Segment, run_of: RunOf | None = None, *, spare_last: bool = False
+    ) -> Iterator[tuple[int, bytes, BatchFacts]]:
+        """(position in the file, bytes that were read, facts at their position in these) of each batch that `run_of`
+        does not take; of what is read last it gets only a part where the segment's last batch is to be spared."""
         file = self._log.disk.open(segment.log_path, write=False)
         position, size = 0, segment.size
         while position < size:
@@ -312,8 +357,20 @@ class Rewriting:
             chunk = _read_whole(file, position, size, self._chunk_bytes)
             self._throttle(len(chunk))
             done = 0
+            end = len(chunk)
+            if spare_last and position + end == size:
+                end = max(0, end - SMALL_BATCH_BYTES)
             try:
-                for facts in batches(chunk):
+                found = batches(chunk)
+                while True:
+                    if run_of is not None and end > done:
+                        behind = run_of(chunk, done, end)
+                        if behind != done:
+                            done = behind
+                            found = batches(chunk, done)
+                    facts = next(found, None)
+                    if facts is None:
+                        break
                     done = facts.position + facts.size
                     yield position + facts.position, chunk, facts
             except CorruptMessage as error:
@@ -384,15 +441,17 @@ class _Writer:
         self._interval = index_interval_bytes
         self._chunk_bytes = chunk_bytes
         self._throttle = throttle
-        self._parts: list[bytes] = []
-        self._facts: list[BatchFacts] = []
+        self._parts: list[Buffer] = []
+        self._rows: list[tuple[int, int, int, int]] = []
         self._size = 0
 
     def put(self, batch: bytes) -> None:
         facts = parse_header(batch, 0)
-        facts.position = self._size
+        self.add(batch, facts.last_offset, facts.max_timestamp_ms)
+
+    def add(self, batch: Buffer, last_offset: int, max_timestamp_ms: int) -> None:
         self._parts.append(batch)
-        self._facts.append(facts)
+        self._rows.append((self._size, len(batch), last_offset, max_timestamp_ms))
         self._size += len(batch)
         if self._size >= self._chunk_bytes:
             self.flush()
@@ -402,9 +461,9 @@ class _Writer:
             return
         if self._segment.size + self._size > MAX_RELATIVE:
             raise RecordListTooLarge(f"{self._segment.log_path}: the rewritten batches do not fit a segment")
-        self._segment.append(b"".join(self._parts), self._facts, self._interval)
+        self._segment.append_rows(b"".join(self._parts), self._rows, self._interval)
         self._throttle(self._size)
-        self._parts, self._facts, self._size = [], [], 0
+        self._parts, self._rows, self._size = [], [], 0
 
 
 def _read_whole(file: File, position: int, size: int, chunk_bytes: int) -> bytes:

@@ -151,15 +151,31 @@ class Segment:
 
     def append(self, data: Buffer, batches: Sequence[BatchFacts], index_interval_bytes: int) -> None:
         """Append batches, whose positions are relative to `data`. After an `OSError` the segment is as before."""
+        start = self._write(data, len(batches), batches[-1].size, index_interval_bytes)
+        note = self.note
+        for facts in batches:
+            note(start + facts.position, facts.size, facts.last_offset, facts.max_timestamp_ms, index_interval_bytes)
+
+    def append_rows(
+        self, data: Buffer, rows: Sequence[tuple[int, int, int, int]], index_interval_bytes: int
+    ) -> None:
+        """As `append`, told of each batch (position in `data`, bytes, last offset, largest timestamp)."""
+        start = self._write(data, len(rows), rows[-1][1], index_interval_bytes)
+        note = self.note
+        for position, size, last_offset, max_timestamp_ms in rows:
+            note(start + position, size, last_offset, max_timestamp_ms, index_interval_bytes)
+
+    def _write(self, data: Buffer, batches: int, last_bytes: int, index_interval_bytes: int) -> int:
+        """Put `data` behind the others; returns where it begins."""
         file = self._file or self.file
         start = self.size
         end = start + len(data)
         if end > self._reserved:
             self._reserved = end + RESERVE_STEP_BYTES
             file.reserve(self._reserved)
-        if self._since_entry + len(data) - batches[-1].size > index_interval_bytes:  # an entry will come
-            self.index.reserve(len(batches))
-            self.times.reserve(len(batches))
+        if self._since_entry + len(data) - last_bytes > index_interval_bytes:  # an entry will come
+            self.index.reserve(batches)
+            self.times.reserve(batches)
         try:
             file.append(data)
         except OSError:
@@ -168,9 +184,7 @@ class Segment:
             raise
         self.size = end
         self.loose = True
-        note = self.note
-        for facts in batches:
-            note(start + facts.position, facts.size, facts.last_offset, facts.max_timestamp_ms, index_interval_bytes)
+        return start
 
     def note(
         self, position: int, size: int, last_offset: int, max_timestamp_ms: int, index_interval_bytes: int

@@ -25,6 +25,7 @@ from logkernel.storage.ledger import ProducerLedger
 from logkernel.storage.loading import Loader, replay_range
 from logkernel.storage.names import DELETED, SEGMENT_SUFFIXES, SNAPSHOT, doomed_name, offset_name, offset_of
 from logkernel.storage.segment import Segment
+from logkernel.storage.sweeping import Sweeper
 from logkernel.vocabulary import NO_TIMESTAMP, ProducerEntry, SegmentFacts, TopicPartition
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
 RENAMED_AT_ONCE = 16
 """Of so many dropped segments the files are renamed in one go: some 64 names, a few milliseconds."""
+LONG_AGO_MS = -(2**62)
 
 RollObserver = Callable[[int, int], None]
 """Told (base offset, bytes) of a segment that was closed."""
@@ -54,6 +56,7 @@ class LogUpkeep:
         "_recent",
         "_rewriting",
         "_segments",
+        "_sweeper",
         "clean_offset",
         "damages",
         "end_offset",
@@ -86,6 +89,7 @@ class LogUpkeep:
         jitter: float = 0.0,
         folder: str | None = None,
         clean_offset: int | None = None,
+        sweeper: Sweeper | None = None,
     ) -> None:
         self.name = TopicPartition(topic, partition)
         self.folder = f"{directory}/{folder or f'{topic}-{partition}'}"
@@ -95,6 +99,8 @@ class LogUpkeep:
         """Why the log is offline."""
         self.last_flush_ms = wall_ms
         self._disk = disk
+        self._sweeper = sweeper
+        """Removes what is dropped; without one it goes at once."""
         self._ledger = producers
         self._on_roll = on_roll
         self._jitter = jitter
@@ -105,8 +111,9 @@ class LogUpkeep:
         """How far the last rewrite came; None before the first."""
         self._dropped: list[tuple[int | None, list[str]]] = []
         """(since when, files) that `purge` removes; None: since the next purge."""
-        self._leaving: deque[tuple[int | None, Segment]] = deque()
-        """(since when, segment) that is no part of the log any more, but for the names of its files; oldest first."""
+        self._leaving: deque[tuple[int | None, int]] = deque()
+        """(since when, base offset) of segments that are no part of the log any more, but for the names of their files;
+        oldest first."""
         self._new_folder = not disk.exists(self.folder)
         """The folder's own name, or its partition.metadata, may not be durable."""
         self._new_names = True
@@ -137,6 +144,11 @@ class LogUpkeep:
         if settings.preallocate and not self._active.size:
             self._active.preallocate(settings.segment_bytes)
         self._active.release()
+        self._leaving.extend((LONG_AGO_MS, base) for base in loader.leaving)
+        self._remove_files(loader.deleted)
+        if sweeper is None:
+            self.rename_dropped()
+            self.purge(wall_ms)
 
     def _note_topic(self, topic_id: UUID | None, clean: bool) -> UUID | None:
         path = f"{self.folder}/{PARTITION_METADATA}"
@@ -170,6 +182,7 @@ class LogUpkeep:
             self._segments.remove(old)
             self._bases.remove(old.base)
             self._discard([old], wall_ms)
+            self.rename_dropped(RENAMED_AT_ONCE)
         else:
             old.next_offset = self.end_offset
             if self._on_roll is not None:
@@ -331,12 +344,12 @@ class LogUpkeep:
             self.start_offset = offset
             self.epochs.truncate_from_start(offset)
 
-    def drop_before(self, offset: int, wall_ms: int | None = None) -> list[SegmentFacts]:
+    def drop_before(self, offset: int, wall_ms: int | None = None, *, rename: bool = True) -> list[SegmentFacts]:
         """Drop whole segments below `offset` and move the log start there; returns what was dropped.
 
-        The files are renamed now, those of many segments by `rename_dropped`, and removed by `purge`. The active
-        segment goes too, if `offset` is the log end. The directory's log starts should be written before: until a
-        file is renamed, durably, they are what keeps it from coming back.
+        The files are renamed now, those of many segments, or all of them without `rename`, by `rename_dropped`, and
+        removed by `purge`. The active segment goes too, if `offset` is the log end. Before a file is renamed the
+        directory's log starts should be written: they are what keeps it from coming back.
         """
         self._check()
         self.advance_log_start(offset)
@@ -352,6 +365,8 @@ class LogUpkeep:
         facts = [self._facts(segment) for segment in gone]
         del self._segments[:count], self._bases[:count]
         self._discard(gone, wall_ms)
+        if rename:
+            self.rename_dropped(RENAMED_AT_ONCE)
         return facts
 
     def _discard(self, segments: list[Segment], wall_ms: int | None) -> None:
@@ -359,20 +374,19 @@ class LogUpkeep:
             if segment in self._recent:
                 self._recent.remove(segment)
             segment.drop()
-            self._leaving.append((wall_ms, segment))
-        self.rename_dropped(RENAMED_AT_ONCE)
+            self._leaving.append((wall_ms, segment.base))
 
     def rename_dropped(self, most: int | None = None) -> int:
         """Rename the files of dropped segments for removal, oldest first, of `most` at most; returns how many wait."""
         self._check()
         leaving = self._leaving
         for _ in range(len(leaving) if most is None else min(most, len(leaving))):
-            since, segment = leaving[0]
-            paths = segment.rename_deleted()
-            path = segment.path(SNAPSHOT)
-            if self._disk.exists(path):
-                self._disk.rename(path, path + DELETED)
-                paths.append(path + DELETED)
+            since, base = leaving[0]
+            paths = []
+            for path in self._files_of(base):
+                if self._disk.exists(path):
+                    self._disk.rename(path, path + DELETED)
+                    paths.append(path + DELETED)
             leaving.popleft()
             if self._dropped and self._dropped[-1][0] == since:
                 self._dropped[-1][1].extend(paths)
@@ -380,29 +394,38 @@ class LogUpkeep:
                 self._dropped.append((since, paths))
         return len(leaving)
 
-    def purge(self, wall_ms: int, most: int | None = None) -> int:
-        """Remove the files of dropped segments after `file.delete.delay.ms`, at most `most`; returns how many."""
+    def _files_of(self, base: int) -> list[str]:
+        """Every file that a segment may have."""
+        return [f"{self.folder}/{offset_name(base, suffix)}" for suffix in (*SEGMENT_SUFFIXES, SNAPSHOT)]
+
+    @property
+    def leaving(self) -> int:
+        """How many dropped segments wait for `rename_dropped`."""
+        return len(self._leaving)
+
+    def purge(self, wall_ms: int) -> int:
+        """Let the files of dropped segments go whose `file.delete.delay.ms` is over; returns how many."""
         self._check()
-        removed = 0
+        due: list[str] = []
         waiting: list[tuple[int | None, list[str]]] = []
         for since, paths in self._dropped:
             since = wall_ms if since is None else since
             if wall_ms - since < self.settings.file_delete_delay_ms:
                 waiting.append((since, paths))
-                continue
-            now = len(paths) if most is None else most - removed
-            for path in paths[:now]:
-                self._remove_dropped(path)
-            removed += len(paths[:now])
-            if paths[now:]:
-                waiting.append((since, paths[now:]))
+            else:
+                due += paths
         self._dropped = waiting
-        return removed
+        self._remove_files(due)
+        return len(due)
 
-    def _remove_dropped(self, path: str) -> None:
+    def _remove_files(self, paths: list[str]) -> None:
         """A segment that is rewritten twice within the delay has two files of one name: the first is gone already."""
-        with contextlib.suppress(FileNotFoundError):
-            self._disk.remove(path)
+        if self._sweeper is not None:
+            self._sweeper.later(paths)
+            return
+        for path in paths:
+            with contextlib.suppress(FileNotFoundError):
+                self._disk.remove(path)
 
     # ------------------------------------------------------------ facts
 
@@ -419,20 +442,19 @@ class LogUpkeep:
     # ------------------------------------------------------------ the end
 
     def close(self) -> None:
-        """Sync everything, write the producers' state, cut files to what they hold. Readers' slices stay valid."""
+        """Sync everything, write the producers' state, cut files to what they hold. Readers' slices stay valid.
+
+        Files that were dropped go to the sweeper, even those that have their names still: the log starts of the
+        directory must be written before it runs.
+        """
         if self.failure is None:
             self._stop_rewriting()
             loose = any(segment.loose for segment in self._segments)
             if loose or self._new_names or self._new_folder or self.epochs.dirty:
                 self._close_books()
-            for _, paths in self._dropped:
-                for path in paths:
-                    self._remove_dropped(path)
+            self._remove_files([path for _, paths in self._dropped for path in paths])
             self._dropped.clear()
-            for _, segment in self._leaving:
-                for path in map(segment.path, (*SEGMENT_SUFFIXES, SNAPSHOT)):
-                    if self._disk.exists(path):
-                        self._disk.remove(path)
+            self._remove_files([path for _, base in self._leaving for path in self._files_of(base)])
             self._leaving.clear()
         self.abandon()
 
@@ -476,7 +498,10 @@ class LogUpkeep:
         parent = self.folder.rpartition("/")[0]
         doomed = f"{parent}/{doomed_name(*self.name, unique or uuid.uuid4())}"
         self._disk.rename(self.folder, doomed)
-        self._disk.remove_tree(doomed)
+        if self._sweeper is not None:
+            self._sweeper.later([doomed])
+        else:
+            self._disk.remove_tree(doomed)
 
     def fail(self, cause: OSError) -> None:
         """The directory went offline: from now on everything raises `KafkaStorageError`."""

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import random
+from functools import partial
 
 import pytest
 
 from logkernel.config.topic import TopicSettings
 from logkernel.contracts import DropBefore, LogFacts, Rewrite
 from logkernel.errors import KafkaStorageError, RewriteStopped
-from logkernel.plugins.cleanup.compact import Compact
+from logkernel.plugins.cleanup.compact import Compact, LastWins
 from logkernel.record.batch import batches
 from logkernel.record.control import encode_marker
+from logkernel.record.decode import decode_batch
 from logkernel.record.encode import encode_batch
+from logkernel.storage import recovery
 from logkernel.storage.directories import LogDirectories, Needs
-from logkernel.storage.names import CLEANED, SWAP
-from logkernel.storage.rewriting import COPY
+from logkernel.storage.names import CLEANED, SEGMENT_SUFFIXES, SWAP, TXN_INDEX, offset_name
+from logkernel.storage.rewriting import COPY, Rewriting
 from logkernel.storage.simdisk import PowerCut, SimulatedDisk
 from logkernel.vocabulary import Record, TopicPartition
 
@@ -24,6 +27,20 @@ SETTINGS = TopicSettings(
     cleanup_policy=("compact",), segment_bytes=1500, index_interval_bytes=300, segment_index_bytes=4096,
     file_delete_delay_ms=0, delete_retention_ms=30, min_cleanable_dirty_ratio=0.2,
 )  # fmt: skip
+
+
+@pytest.fixture
+def checked(monkeypatch) -> list[int]:
+    """Base offsets of the segments that recovery read anew."""
+    found: list[int] = []
+    plain = recovery.recover_segment
+
+    def recover_segment(segment, *rest):
+        found.append(segment.base)
+        return plain(segment, *rest)
+
+    monkeypatch.setattr(recovery, "recover_segment", recover_segment)
+    return found
 
 
 def no_codec(codec_id: int):
@@ -116,7 +133,7 @@ class World:
     def checkpoint(self) -> None:
         self.dirs.directories[0].write_recovery_points()
 
-    def plan(self) -> list[DropBefore | Rewrite]:
+    def plan(self, table_bytes: int | None = None) -> list[DropBefore | Rewrite]:
         log = self.log
         opened = [e.current_txn_first_offset for e in self.ledger.entries() if e.current_txn_first_offset >= 0]
         return Compact().plan(
@@ -124,7 +141,7 @@ class World:
                 topic="t", partition=0, segments=log.facts(), log_start_offset=log.start_offset,
                 high_watermark=log.end_offset, wall_ms=self.wall_ms, settings=SETTINGS,
                 last_stable_offset=min(opened, default=log.end_offset), clean_offset=log.clean_offset,
-                table_bytes=self.random.choice((24 * 6, 1 << 14)), asked=True, seed=bytes(16),
+                table_bytes=table_bytes or self.random.choice((24 * 6, 1 << 14)), asked=True, seed=bytes(16),
             )
         )  # fmt: skip
 
@@ -152,6 +169,7 @@ class World:
             else:
                 rewriting.stop()
         self.log.purge(self.wall_ms)
+        self.dirs.sweeper.sweep(100)
 
     def drop(self) -> None:
         offset = self.random.randint(self.log.start_offset, self.log.end_offset)
@@ -202,8 +220,6 @@ class World:
                 assert facts.base_offset > last, "out of order"
                 last = facts.last_offset
                 if not facts.is_control and facts.count:
-                    from logkernel.record.decode import decode_batch
-
                     data = segment.file.read(facts.position, facts.size)
                     facts.position = 0
                     for record in decode_batch(data, facts, no_codec, verify_crc=True):
@@ -378,6 +394,7 @@ def committed(seed: int, new_ledger, store_type) -> tuple[World, SimulatedDisk]:
         world.mark()
     world.log.roll(world.wall_ms)
     world.flush()
+    world.checkpoint()
     (plan,) = world.plan()
     rewriting = world.log.begin_rewrite(plan, no_codec, world.wall_ms)
     rewriting.work()
@@ -385,13 +402,27 @@ def committed(seed: int, new_ledger, store_type) -> tuple[World, SimulatedDisk]:
     return world, disk
 
 
-def test_finishing_a_swap_survives_power_cuts(new_ledger, store_type):
-    """Opening finishes a swap; cut off at any of its operations, names lost in any order, it finishes it again."""
+def test_finishing_a_swap_survives_power_cuts(new_ledger, store_type, checked):
+    """Opening finishes a swap; cut off at any of its operations, names lost in any order, it finishes it again, and the
+    segment keeps the indexes that came with it."""
     cuts = 0
+
+    def judge(world, crashed, swapped):
+        checked.clear()
+        world.boot(crashed)
+        assert checked == [world.log.closed_segments()[-1].next_offset], "read again"
+        assert segment_files(world.log)[0] == swapped
+        world.check()
+
     for seed in range(18):
         point = 1 + seed % 3
         while True:
             world, disk = committed(seed, new_ledger, store_type)
+            swapped = {
+                suffix: disk.read(path)
+                for suffix in SEGMENT_SUFFIXES
+                if disk.exists(path := f"{world.log.folder}/{offset_name(0, suffix)}{SWAP}")
+            }
             again = disk.crash()
             again.fail_at(point, None)
             try:
@@ -401,5 +432,170 @@ def test_finishing_a_swap_survives_power_cuts(new_ledger, store_type):
                 cuts += 1
                 point += 3
             for _ in range(6):  # names are lost in another order each time
-                guarded(world, seed, lambda world=world, again=again: (world.boot(again.crash()), world.check()))
+                guarded(world, seed, partial(judge, world, again.crash(), swapped))
     assert cuts > 100
+
+
+def compacting(seed: int, new_ledger, store_type) -> tuple[World, SimulatedDisk, Rewriting]:
+    """A log of many small segments, all of it durable and known to be so, at the begin of a rewrite in several groups
+    that drops records of every kind."""
+    world = World(seed, new_ledger, store_type)
+    disk = SimulatedDisk(seed)
+    world.boot(disk)
+    for turn in range(24):
+        world.append()
+        if turn % 3 == 2:
+            world.mark()
+        if turn % 2:
+            world.log.roll(world.wall_ms)
+    world.mark()
+    world.log.roll(world.wall_ms)
+    world.flush()
+    world.checkpoint()
+    (plan,) = world.plan(1 << 14)
+    return world, disk, world.log.begin_rewrite(plan, no_codec, world.wall_ms, buffer_bytes=1)
+
+
+def segment_files(log) -> dict[int, dict[str, bytes]]:
+    """Base offset of each closed segment → what its files hold."""
+    names = log.disk.listdir(log.folder)
+    return {
+        segment.base: {
+            suffix: log.disk.read(f"{log.folder}/{name}")
+            for suffix in SEGMENT_SUFFIXES
+            if (name := offset_name(segment.base, suffix)) in names
+        }
+        for segment in log.closed_segments()
+    }
+
+
+def test_a_cut_at_every_operation_of_a_compaction_leaves_the_old_or_the_new_with_its_indexes(
+    new_ledger, store_type, checked
+):
+    """Whole segments, old or new, each with the indexes that were written with it: the log takes its new name last, so
+    no start has to make an index anew. What lies below the recovery point is not read again."""
+    world, disk, rewriting = compacting(7, new_ledger, store_type)
+    before, begun = segment_files(world.log), disk.operations
+    rewriting.run()
+    after, operations = segment_files(world.log), disk.operations - begun
+    assert rewriting.swapped > 3
+    assert len(after) < len(before) - 4
+    assert any(TXN_INDEX in files for files in after.values())
+    mixed = 0
+    for point in range(1, operations + 1):
+        world, disk, rewriting = compacting(7, new_ledger, store_type)
+        disk.fail_at(begun + point, None)
+        with pytest.raises(PowerCut):
+            rewriting.run()
+
+        def judge(world=world, disk=disk):
+            nonlocal mixed
+            checked.clear()
+            world.boot(disk.crash())
+            found = segment_files(world.log)
+            for base, files in found.items():
+                assert files in (before.get(base), after.get(base)), base
+            assert checked == [world.log.closed_segments()[-1].next_offset], "read again"
+            mixed += found not in (before, after)
+            world.check()
+            world.dirs.abandon()
+
+        for _ in range(3):  # names are lost in another order each time
+            guarded(world, point, judge)
+    assert mixed > operations
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_a_rule_that_takes_runs_leaves_what_it_leaves_batch_by_batch(seed, new_ledger, store_type, monkeypatch):
+    """Byte for byte, in every file; tombstones, transactions and a map that is too small included."""
+
+    def rewritten(table_bytes: int) -> tuple[dict[int, dict[str, bytes]], tuple[int, int], int]:
+        world = World(seed, new_ledger, store_type)
+        world.boot(SimulatedDisk(seed))
+        for turn in range(40):
+            world.append()
+            if turn % 5 == 4:
+                world.mark()
+        world.mark()
+        world.log.roll(world.wall_ms)
+        for _ in range(3):  # later ones meet delete horizons, and drop tombstones
+            plan = next((step for step in world.plan(table_bytes) if isinstance(step, Rewrite)), None)
+            if plan is None:
+                break
+            rewriting = world.log.begin_rewrite(plan, no_codec, world.wall_ms, buffer_bytes=1)
+            rewriting.run()
+            world.log.end_rewrite(rewriting)
+            world.wall_ms += 40
+            world.append()
+            world.mark()
+            world.log.roll(world.wall_ms)
+        world.check()
+        return segment_files(world.log), rewriting.records, rewriting.end
+
+    for table_bytes in (24 * 9, 1 << 14):
+        by_runs = rewritten(table_bytes)
+        with monkeypatch.context() as patch:
+            patch.delattr(LastWins, "learn_run")
+            patch.delattr(LastWins, "keep_run")
+            assert rewritten(table_bytes) == by_runs
+
+
+def read_on(world: World, offset: int, most: int) -> tuple[int, list[tuple[int, bytes, bytes | None]]]:
+    """(where to go on, (offset, key, value) of `most` batches from `offset` on), as a reader of committed data."""
+    found, log = [], world.log
+    aborted = world.aborted(log.end_offset)
+    opened = [e.current_txn_first_offset for e in world.ledger.entries() if e.current_txn_first_offset >= 0]
+    end = min(opened, default=log.end_offset)
+    for _ in range(most):
+        piece = log.read(offset, 1) if offset < end else None
+        if piece is None:
+            return max(offset, end), found
+        data = piece.read()
+        (facts,) = batches(data)
+        if not facts.is_control and facts.count:
+            rows = decode_batch(data, facts, no_codec)
+            found += [(r.offset, r.key, r.value) for r in rows if r.offset >= offset and r.offset not in aborted]
+        offset = facts.last_offset + 1
+    return offset, found
+
+
+@pytest.mark.parametrize("seed", range(15))
+def test_a_reader_that_reaches_the_head_in_time_ends_with_the_true_state(seed, new_ledger, store_type):
+    """It starts anywhere in the life of a compacted log and reads while that is written and compacted: as long as it
+    takes no longer than `delete.retention.ms`, it sees every tombstone, or never saw what the tombstone deletes."""
+    world = World(seed, new_ledger, store_type)
+    world.boot(SimulatedDisk(seed))
+    chance, readers, judged = random.Random(seed), [], 0
+    for step in range(300):
+        world.wall_ms += chance.randint(0, 3)
+        chance.choices([world.append, world.mark, world.flush], [6, 1, 1])[0]()
+        if step % 9 == 8:
+            world.mark()
+            world.log.roll(world.wall_ms)
+        if chance.random() < 0.15:
+            for plan in world.plan(1 << 14):
+                rewriting = world.log.begin_rewrite(plan, no_codec, world.wall_ms, buffer_bytes=1)
+                rewriting.run()
+                world.log.end_rewrite(rewriting)
+        if chance.random() < 0.3:
+            readers.append([world.wall_ms, 0, {}, chance.choice((1, 2, 40))])
+        for reader in readers:
+            reader[1], rows = read_on(world, reader[1], chance.randint(0, reader[3]))
+            reader[2].update({key: (offset, value) for offset, key, value in rows})
+        readers = [each for each in readers if world.wall_ms - each[0] < SETTINGS.delete_retention_ms]
+        ripe = [each for each in readers if world.wall_ms - each[0] > SETTINGS.delete_retention_ms / 2]
+        if step % 9 == 8:  # nothing is undecided
+            true: dict[bytes, bytes | None] = {}
+            gone = world.aborted(world.log.end_offset)
+            for offset, (key, value, _) in sorted(world.written.items()):
+                if offset not in gone:
+                    true[key] = value
+            for reader in ripe:
+                readers.remove(reader)
+                judged += 1
+                reader[1], rows = read_on(world, reader[1], 10_000)
+                reader[2].update({key: (offset, value) for offset, key, value in rows})
+                state = {key: value for key, (_, value) in reader[2].items() if value is not None}
+                assert state == {key: value for key, value in true.items() if value is not None}, (step, reader[0])
+    assert world.log.clean_offset > 100
+    assert judged > 10

@@ -80,6 +80,7 @@ class World:
                 self.dirs.write_log_starts()
                 self.log.drop_before(offset, 0)
                 self.log.purge(10)
+                self.dirs.sweeper.sweep(100)
 
     def check(self, codec_for) -> Report:
         report = Report()

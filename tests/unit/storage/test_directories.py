@@ -11,10 +11,11 @@ from logkernel.config.topic import TopicSettings
 from logkernel.errors import ConfigError, DataDirectoryLocked, KafkaStorageError
 from logkernel.record.batch import batches
 from logkernel.record.encode import encode_batch
-from logkernel.storage.directories import LogDirectories, Needs
+from logkernel.storage.directories import REMOVED_AT_CLOSE, LogDirectories, Needs
 from logkernel.storage.directory import DataDirectory
 from logkernel.storage.disk import RealDisk
 from logkernel.storage.simdisk import SimulatedDisk
+from logkernel.storage.sweeping import PORTION, Sweeper
 from logkernel.vocabulary import Record, TopicPartition
 
 T0, T1, T2 = (TopicPartition("t", number) for number in range(3))
@@ -144,6 +145,7 @@ def test_deleted_folders_go_and_foreign_ones_stay(place, needs):
     dirs.close()
     again = start(place, needs)
     assert not again.logs
+    again.sweeper.sweep(100)
     assert {"__cluster_metadata-0", "t-1.12-future", "notes"} <= set(disk.listdir(f"{root}/a"))
     assert not [name for name in disk.listdir(f"{root}/a") if name.endswith("-delete")]
 
@@ -215,6 +217,24 @@ def test_truncation_writes_the_recovery_point_first(place, needs):
     assert (again.logs[T0].start_offset, again.logs[T0].end_offset) == (100, 101)
 
 
+def test_a_checkpoint_that_was_begun_earlier_never_replaces_a_later_one(place, needs):
+    """One is written on a thread; a truncation meanwhile must not be undone by it."""
+    disk, root = place
+    dirs = start(place, needs)
+    log = dirs.create(T0, TOPIC_ID, 1000)
+    append(log, 40)
+    log.flush()
+    (directory,) = dirs.directories
+    earlier = directory.begin_recovery_points()
+    dirs.truncate(T0, 10)
+    earlier()
+    assert disk.read(f"{root}/a/recovery-point-offset-checkpoint") == b"0\n1\nt 0 10\n"
+    starts = directory.begin_log_starts()
+    directory.begin_recovery_points()()
+    starts()
+    assert disk.read(f"{root}/a/log-start-offset-checkpoint") == b"0\n0\n"
+
+
 def test_rolls_are_told_with_their_partition(place, new_ledger):
     told = []
     needs = Needs(
@@ -243,3 +263,91 @@ def test_a_thousand_partitions(tmp_path, needs):
     assert made < 2, made
     assert opened < 2, opened
     again.abandon()
+
+
+def test_files_of_a_great_removal_hold_up_neither_the_end_nor_the_start(place, needs, monkeypatch):
+    """Closing after a drop of 10,000 segments unlinked 40,000 files in one go; so did a start after a crash."""
+    disk, root = place
+    removed: list[str] = []
+    plain = type(disk).remove
+
+    def remove(self, path):
+        removed.append(path)
+        plain(self, path)
+
+    monkeypatch.setattr(type(disk), "remove", remove)
+
+    def folder_names():
+        return [name for name in disk.listdir(f"{root}/a/t-0") if name[:20].isdigit()]
+
+    dirs = start(place, needs)
+    log = dirs.create(T0, TOPIC_ID, 1000)
+    for _ in range(200):
+        append(log)
+        log.roll(1000)
+    log.drop_before(150, 1000)
+    dirs.write_log_starts()
+    left = len(folder_names())
+    dirs.close()
+    assert len(folder_names()) > left - REMOVED_AT_CLOSE
+    again = start(place, needs)
+    log = again.logs[T0]
+    assert (log.start_offset, log.first_base_offset, log.end_offset, log.segment_count) == (150, 150, 200, 51)
+    assert len(removed) < REMOVED_AT_CLOSE + 10, "the start removed them"
+    append(log)
+    log.truncate_to(190)
+    while log.rename_dropped(7):
+        assert log.leaving
+    log.purge(1000)
+    again.sweeper.run()
+    assert {int(name[:20]) for name in folder_names()} == set(range(150, 191))
+    again.close()
+    assert start(place, needs).logs[T0].end_offset == 190
+
+
+def test_a_folder_of_a_deleted_log_goes_file_by_file(place, needs):
+    disk, root = place
+    dirs = start(place, needs)
+    append(dirs.create(T0, TOPIC_ID, 1000), 60)
+    dirs.delete(T0)
+    (doomed,) = [name for name in disk.listdir(f"{root}/a") if name.endswith("-delete")]
+    files = len(disk.listdir(f"{root}/a/{doomed}"))
+    assert files > 3
+    dirs.sweeper.sweep(3)
+    assert len(disk.listdir(f"{root}/a/{doomed}")) == files - 2  # the first was the look into the folder
+    dirs.sweeper.run()
+    assert doomed not in disk.listdir(f"{root}/a")
+    assert not dirs.sweeper.waiting
+
+
+def test_what_the_disk_will_not_let_go_is_said_once_and_found_at_the_next_start(needs, caplog):
+    disk = SimulatedDisk()
+    dirs = start((disk, "/top"), needs, ("a", "b"))
+    for name in (T0, T1):
+        append(dirs.create(name, TOPIC_ID, 1000), 60)
+        dirs.logs[name].drop_before(50, 0)
+        dirs.logs[name].purge(10**9)
+    bad = dirs.logs[T0].folder
+    disk.fault = lambda kind, path: errno.EIO if kind == "remove" and path.startswith(bad) else None
+    dirs.sweeper.run()
+    assert len([record for record in caplog.records if bad in record.getMessage()]) == 1
+    assert [name for name in disk.listdir(bad) if name.endswith(".deleted")]
+    assert not [name for name in disk.listdir(dirs.logs[T1].folder) if name.endswith(".deleted")]
+    disk.fault = None
+    dirs.close()
+    again = start((disk, "/top"), needs, ("a", "b"))
+    again.sweeper.run()
+    assert not [name for name in disk.listdir(bad) if name.endswith(".deleted")]
+
+
+def test_a_sweeper_that_is_told_to_stop_stops(place):
+    disk, root = place
+    disk.mkdir(f"{root}/x")
+    paths = [f"{root}/x/{number}" for number in range(3 * PORTION)]
+    for path in paths:
+        disk.create(path)
+    sweeper = Sweeper(disk)
+    sweeper.later(paths)
+    sweeper.stop()
+    sweeper.run()
+    assert sweeper.waiting == len(paths)

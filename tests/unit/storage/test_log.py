@@ -203,6 +203,17 @@ def test_preallocate_takes_the_blocks_of_a_segment_and_gives_the_rest_back(tmp_p
     log.close()
 
 
+def test_without_timestamps_a_segment_is_as_old_as_its_file(store):
+    log = store.open()
+    store.disk.wall_ms = 77_000  # of a simulated one
+    store.append(log, timestamp=-1)
+    log.roll(0)
+    store.append(log, timestamp=5)
+    modified_ms = store.disk.modified_ms(f"{log.folder}/{0:020d}.log")
+    assert modified_ms > 5
+    assert [facts.largest_timestamp_ms for facts in log.facts()] == [modified_ms, 5]
+
+
 def test_drop_before_deletes_after_the_delay(store):
     log = store.open()
     for n in range(20):
