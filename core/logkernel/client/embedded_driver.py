@@ -20,8 +20,10 @@ from logkernel.client.network import Action, Connect, Transmit
 from logkernel.contracts import BrokerDoor, RequestContext
 
 SIGINT = int(signal.SIGINT)
-GATHERED = 5
-"""Full batches that wait for a turn; as many as may be in flight."""
+GATHERED_BYTES = 65_536
+"""So much in full batches waits for a turn."""
+EMBEDDED_BATCH_BYTES = 131_072
+"""batch.size of an embedded producer that is not told one: what a batch costs is paid by many records."""
 CAPABILITIES = frozenset(
     {
         "topic_ids",
@@ -59,6 +61,12 @@ class Host(Protocol):
         ...
 
     def partitioner(self, name: str, seed: int) -> Any: ...
+
+
+def widen_batches(values: dict[str, Any], given: Mapping[str, Any]) -> None:
+    """Give an embedded producer larger batches, where the user says nothing of them."""
+    if "batch_size" not in given and "batch.size" not in given:
+        values["batch.size"] = max(values["batch.size"], min(EMBEDDED_BATCH_BYTES, values["buffer.memory"] // 8))
 
 
 @contextlib.contextmanager
@@ -119,7 +127,7 @@ class EmbeddedDriver(Driver):
         accumulator = self.machine.accumulator
         self._gathered += 1
         if (
-            self._gathered > GATHERED
+            (self._gathered - 1) * accumulator.batch_bytes >= GATHERED_BYTES
             or accumulator.linger_ms <= 0
             or accumulator.pool.free * 2 < accumulator.pool.total
             or accumulator.hurry
