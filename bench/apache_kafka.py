@@ -158,9 +158,8 @@ class KafkaServer(Server):
         fetch(jars_of(self.version), artifacts_of(self.version))
         lines = [f"{name}={value}\n" for name, value in self._properties().items()]
         self._properties_path.write_text("".join(lines))
-        cluster_id = subprocess.run(
-            java("kafka.tools.StorageTool", "random-uuid", version=self.version), check=True, capture_output=True, text=True
-        ).stdout.strip()
+        ask = java("kafka.tools.StorageTool", "random-uuid", version=self.version)
+        cluster_id = subprocess.run(ask, check=True, capture_output=True, text=True).stdout.strip()
         form = ["kafka.tools.StorageTool", "format", "-t", cluster_id, "-c", str(self._properties_path)]
         subprocess.run(java(*form, version=self.version), check=True, capture_output=True)
 

@@ -1,4 +1,4 @@
-"""Clients beside one another: each in a process of its own, and one table of what a CPU-second of it does, with aims."""
+"""Clients beside one another: each in a process of its own, one table of what a CPU-second of it does, with aims."""
 
 from __future__ import annotations
 

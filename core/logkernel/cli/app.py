@@ -32,10 +32,10 @@ TOPIC_COMMANDS: Final[Table] = {
     "expire": ("logkernel.cli.control:expire", "Apply a topic's retention now; waits, and says what was done."),
 }
 PERF_COMMANDS: Final[Table] = {
-    "produce": ("logkernel.cli.perf:produce", "Records a second and latencies, as kafka-producer-perf-test tells them."),
-    "consume": ("logkernel.cli.perf:consume", "Records a second, as kafka-consumer-perf-test tells them."),
+    "produce": ("logkernel.cli.perf:produce", "Records a second, latencies, as kafka-producer-perf-test."),
+    "consume": ("logkernel.cli.perf:consume", "Records a second, as kafka-consumer-perf-test."),
     "latency": ("logkernel.cli.perf:latency", "One record at a time: until it is acknowledged, until it is read."),
-    "sweep": ("logkernel.cli.perf:sweep", "Curves: throughput against producers, consumers, partitions, sizes, replicas."),
+    "sweep": ("logkernel.cli.perf:sweep", "Curves of throughput: producers, consumers, partitions, sizes, replicas."),
 }
 
 

@@ -34,7 +34,7 @@ def _pairs(context: click.Context, parameter: click.Parameter, given: Sequence[s
 
 def _where(command: F) -> F:
     """What every command needs to know: where, and which topic."""
-    for option in (
+    options = (
         click.option(
             "--bootstrap",
             "--bootstrap-server",
@@ -44,7 +44,8 @@ def _where(command: F) -> F:
         click.option("--data", metavar="DIR", help="The data folder of a log in this process; without it in memory."),
         click.option("--topic", default="perf", show_default=True, help="Made where it is missing."),
         click.option("--partitions", type=click.IntRange(1), help="Of a topic that is made (1)."),
-    ):
+    )
+    for option in reversed(options):
         command = option(command)
     return command
 
@@ -184,8 +185,8 @@ def consume(
 ) -> int:
     """Consume records from the first on, and say how many a second.
 
-    The columns are those of kafka-consumer-perf-test. In memory as many are produced before, which is not measured. Exit
-    code 1 where fewer came.
+    The columns are those of kafka-consumer-perf-test. In memory as many are produced before, which is not measured.
+    Exit code 1 where fewer came.
     """
     from logkernel.perf.consume import ConsumeJob
     from logkernel.perf.consume import consume as run
@@ -278,7 +279,7 @@ def _counts_option(name: str, text: str) -> Callable[[F], F]:
 @click.command
 @click.option("--bootstrap", "--bootstrap-server", metavar="HOST:PORT", help="A cluster; without it a broker of ours.")
 @click.option("--out", metavar="DIR", default="perf-sweep", show_default=True, help="Where the curves are drawn.")
-@click.option("--only", metavar="NAME,...", help="Some experiments: producers, consumers, partitions, message-size, ...")
+@click.option("--only", metavar="NAME,...", help="Some of producers, consumers, partitions, message-size, replication.")
 @click.option("--num-records", type=click.IntRange(1), default=100_000, show_default=True, help="Of each run.")
 @click.option("--record-size", type=click.IntRange(1), default=100, show_default=True, help="Bytes of each value.")
 @click.option("--runs", type=click.IntRange(1), default=3, show_default=True, help="Runs of each point; their median.")

@@ -59,7 +59,8 @@ class AsyncDelivery(codec.Place):
         error = batch.error_of(index)
         if error is not None:
             raise error
-        return batch.metadata(index, self.timestamp_ms)
+        found: RecordMetadata = batch.metadata(index, self.timestamp_ms)
+        return found
 
 
 async def _hurried(batch: Batch, deadline_s: float | None) -> bool:
@@ -113,7 +114,8 @@ class AsyncProducer(ProducerBase):
             if batch is not None:
                 at_ms = time_ns() // 1_000_000 if timestamp_ms is None else timestamp_ms
                 # Without the lock: one step of the builder, which takes nothing once the batch is closed.
-                place = batch.put(AsyncDelivery, batch, at_ms, key, value, pairs(headers) if headers else ())
+                headers = pairs(headers) if headers else ()
+                place: AsyncDelivery | None = batch.put(AsyncDelivery, batch, at_ms, key, value, headers)
                 if place is not None:
                     return place
         return await self._send(topic, value, key, headers, partition, timestamp_ms, on_delivery)

@@ -1,8 +1,8 @@
 """The caller steps a client's machine against an embedded kernel: no socket, no thread, no copy of a batch.
 
 A turn runs when some batches are full, when one lingers no more (by the kernel's timers, which any call of the log
-runs), or when somebody waits for an outcome or memory. While it runs, SIGINT is held back: a KeyboardInterrupt between two steps
-would lose what they share.
+runs), or when somebody waits for an outcome or memory. While it runs, SIGINT is held back: a KeyboardInterrupt
+between two steps would lose what they share.
 """
 
 from __future__ import annotations

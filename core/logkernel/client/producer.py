@@ -145,7 +145,8 @@ class Producer(ProducerBase):
             if batch is not None:
                 at_ms = time_ns() // 1_000_000 if timestamp_ms is None else timestamp_ms
                 # Without the lock: one step of the builder, which takes nothing once the batch is closed.
-                place = batch.put(Delivery, batch, at_ms, key, value, pairs(headers) if headers else ())
+                headers = pairs(headers) if headers else ()
+                place: Delivery | None = batch.put(Delivery, batch, at_ms, key, value, headers)
                 if place is not None:
                     return place
         return self._send(topic, value, key, headers, partition, timestamp_ms, on_delivery)
@@ -193,7 +194,7 @@ class Producer(ProducerBase):
         timestamp_ms: int | None,
         on_delivery: Callback | None,
     ) -> Delivery | int | None:
-        """As `send`, where the record fits an open batch; else its partition, as it was given or as a partitioner says."""
+        """As `send`, where the record fits an open batch; else its partition, as given or as a partitioner says."""
         with self._lock:
             plan = self._plans.get(topic)
             if plan is None:

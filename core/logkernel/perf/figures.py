@@ -145,7 +145,7 @@ class ProducerFigures:
 
 @define
 class Consumed:
-    """What a consumer did, from `begun_ms` to `ended_ms` (wall clock); `joining_ms` of it went by without partitions."""
+    """What a consumer did from `begun_ms` to `ended_ms` (wall clock); `joining_ms` of it went without partitions."""
 
     begun_ms: int
     ended_ms: int

@@ -61,8 +61,11 @@ def _panel(panel: Any, curve: Curve) -> None:
     panel.set_xticks(x, [f"{value:,}" for value in x])
     panel.minorticks_off()
     panel.plot(x, [point.records_s for point in points], "o-", color="tab:blue")
+    panel.yaxis.set_major_formatter("{x:,.0f}")
     panel.set_ylabel("records a second", color="tab:blue")
     panel.set_ylim(bottom=0)
+    if experiment.unit != "both":
+        return
     other = panel.twinx()
     other.plot(x, [point.mib_s for point in points], "s--", color="tab:orange")
     other.set_ylabel("MB a second", color="tab:orange")
@@ -80,8 +83,9 @@ def text(curve: Curve, *, colours: bool) -> str:
     places = list(range(1, len(curve.points) + 1))
     records = [point.records_s / 1000 for point in curve.points]
     if curve.experiment.unit == "both":
-        plotext.plot(places, records, marker="braille", label="thousand records/s", yside="left")
-        plotext.plot(places, [point.mib_s for point in curve.points], marker="braille", label="MB/s", yside="right")
+        plotext.plot(places, records, marker="braille", label="thousand records/s (left)", yside="left")
+        sizes = [point.mib_s for point in curve.points]
+        plotext.plot(places, sizes, marker="braille", label="MB/s (right)", yside="right")
         plotext.ylim(0, None, yside="right")
     else:
         plotext.plot(places, records, marker="braille", label="thousand records/s")

@@ -1,5 +1,4 @@
 from collections.abc import Sequence
-
 from typing import Any, TypeVar
 
 from logkernel.contracts import Buffer
