@@ -280,7 +280,7 @@ def java(apache_kafka: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> 
 
 @pytest.fixture(scope="session")
 def kafkas(apache_kafka: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], str]]:
-    """Addresses of Apache Kafka brokers by version; each is started when it is first asked for, and serves all tests."""
+    """Addresses of Apache Kafka brokers by version; each is started when it is first asked for."""
     settings = {
         "transaction.state.log.num.partitions": "2",
         "offsets.topic.num.partitions": "2",
