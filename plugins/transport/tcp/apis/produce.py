@@ -228,7 +228,7 @@ def _decode_response(version: int, cursor: Cursor) -> ProduceResponse:
 
 def _decode_partition(cursor: Cursor, version: int, flexible: bool) -> PartitionProduceResponse:
     behind = cursor.pos + _USUAL_ROW.size
-    if flexible and cursor.data[behind : behind + 3] == _NOTHING_MORE:
+    if flexible and bytes(cursor.data[behind : behind + 3]) == _NOTHING_MORE:
         index, code, base_offset, at_ms, log_start_offset = _USUAL_ROW.unpack_from(cursor.data, cursor.pos)
         cursor.pos = behind + 3
         return PartitionProduceResponse(index, code, base_offset, None if at_ms == -1 else at_ms, log_start_offset)
