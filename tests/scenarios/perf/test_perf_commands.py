@@ -182,7 +182,9 @@ def test_a_sweep_of_a_cluster_leaves_nothing_behind(
     assert log.topics() == {}
 
 
-def test_a_sweep_refuses_before_it_measures(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_sweep_refuses_before_it_measures(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.setattr(sweep, "served", lambda: pytest.fail("nothing must be measured"))
     assert run(["perf", "sweep", "--only", "producers,sizes"]) == 2
     assert "no such experiment: sizes" in capsys.readouterr().err
@@ -195,9 +197,8 @@ def test_a_sweep_refuses_before_it_measures(monkeypatch: pytest.MonkeyPatch, cap
 def test_a_worker_that_fails_says_why() -> None:
     from logkernel.errors import LogkernelError
 
-    with pytest.raises(LogkernelError, match=r"no broker can|refused|cannot connect|RequestTimedOut|no metadata"):
-        settings = {"max_block_ms": 300}
-        job = {"kind": "produce", "bootstrap": "127.0.0.1:1", "topic": "t", "settings": settings}
+    job = {"kind": "produce", "bootstrap": "127.0.0.1:1", "topic": "t", "settings": {"max_block_ms": 300}}
+    with pytest.raises(LogkernelError, match=r"a worker failed: (?s:.)*no metadata"):
         sweep.run_together([{**job, "records": 1, "size": 1}])
 
 
