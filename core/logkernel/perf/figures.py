@@ -60,8 +60,8 @@ class Sent:
 
     def line(self) -> str:
         """As kafka-producer-perf-test prints it."""
-        text = f"{self.records} records sent, {self.records_s:.1f} records/sec ({self.mib_s:.2f} MB/sec)"
-        places = 2 if self.percentiles_ms else 1
+        places, digits = (2, 6) if self.percentiles_ms else (1, 1)
+        text = f"{self.records} records sent, {self.records_s:.{digits}f} records/sec ({self.mib_s:.2f} MB/sec)"
         text += f", {self.latency_avg_ms:.{places}f} ms avg latency, {self.latency_max_ms:.{places}f} ms max latency"
         for (_, name), value in zip(PERCENTILES, self.percentiles_ms, strict=False):
             text += f", {value:.0f} ms {name}"

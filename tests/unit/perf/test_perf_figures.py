@@ -32,7 +32,7 @@ def test_a_window_and_the_whole_run() -> None:
     assert figures.sent(2 * MIB, 1.0, 11.5) is None
     total = figures.total(12.0)
     assert total.line() == (
-        "4 records sent, 2.0 records/sec (2.00 MB/sec), 4.00 ms avg latency, 8.00 ms max latency,"
+        "4 records sent, 2.000000 records/sec (2.00 MB/sec), 4.00 ms avg latency, 8.00 ms max latency,"
         " 4 ms 50th, 8 ms 95th, 8 ms 99th, 8 ms 99.9th."
     )
     assert (window.row()["kind"], total.row()["kind"]) == ("window", "total")
