@@ -123,7 +123,8 @@ def main() -> int:
 
 
 def show(samples: dict[tuple[int, str, str], list[tuple[float, float]]], runs: int) -> None:
-    print(f"our client, 1 partition, medians of {runs}; thousand records a second, and a CPU-second of client and broker")
+    what = "thousand records a second, and a CPU-second of client and broker"
+    print(f"our client, 1 partition, medians of {runs}; {what}")
     print(f"{'bytes':>5}  {'what':18}{'way':16}{'second':>10}{'x tcp':>8}{'CPU-s':>10}{'x tcp':>8}  aim")
     for size, part, _ in (key for key in samples if key[2] == "tcp"):
         base: tuple[float, ...] = ()
