@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import importlib
 import struct
+import sys
 from array import array
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 from hypothesis import given, settings
@@ -333,3 +335,91 @@ def test_a_builder_refuses_times_too_far_apart(loops: Any) -> None:
     with pytest.raises(InvalidRecord):
         builder.append(2**63 - 1, None, b"", ())
     assert builder.count == 1
+
+
+def test_a_builder_that_is_finished_takes_nothing(loops: Any) -> None:
+    builder = loops.BatchBuilder(1000, 61)
+    assert builder.append(1, b"k", b"v", ()) == 0
+    data = bytes(builder.finish())
+    assert builder.append(2, b"k", b"v", ()) == -1
+    assert builder.put(loops.Place, None, 2, b"k", b"v", ()) is None
+    assert builder.count == 1
+    assert len(data) > 61
+
+
+def test_put_gives_the_place(loops: Any) -> None:
+    class Found(loops.Place):  # type: ignore[misc, name-defined]
+        __slots__ = ()
+
+        def twice(self) -> int:
+            return 2 * int(self.index)
+
+    owner = object()
+    builder = loops.BatchBuilder(200, 61)
+    for index in range(3):
+        found = builder.put(Found, owner, 1000 + index, None, b"value", (("h", b"1"),) if index else ())
+        assert isinstance(found, Found)
+        assert (found.batch, found.index, found.timestamp_ms, found.twice()) == (owner, index, 1000 + index, 2 * index)
+    assert builder.put(Found, owner, 1, None, bytes(200), ()) is None
+    assert builder.count == 3
+    by_hand = loops.BatchBuilder(200, 61)
+    for index in range(3):
+        by_hand.append(1000 + index, None, b"value", (("h", b"1"),) if index else ())
+    assert builder.finish() == by_hand.finish()
+    made = loops.Place(owner, 4, 5)
+    assert (made.batch, made.index, made.timestamp_ms) == (owner, 4, 5)
+
+
+class Row(NamedTuple):
+    topic: str
+    partition: int
+    offset: int
+    timestamp_ms: int
+    key: bytes | None
+    value: bytes | None
+    headers: Headers
+    leader_epoch: int
+
+
+@given(made=records, append_time=st.none() | st.integers(0, 2**50), skipped=st.integers(0, 12))
+@settings(deadline=None)
+def test_rows_agree_with_the_records(loops: Any, made: list[Record], append_time: int | None, skipped: int) -> None:
+    data = section(loops, made)
+    place = b"ab" + data + b"c", 2, 2 + len(data), len(made), 2**40, made[0].timestamp_ms, append_time
+    found = loops.decode_rows(*place, Row, "t", 7, 3, 2**40 + skipped)
+    expected = [
+        Row("t", 7, record.offset, record.timestamp_ms, record.key, record.value, record.headers, 3)
+        for record in loops.decode_records(*place)
+    ]
+    assert found == expected[skipped:]
+    assert all(type(row) is Row for row in found)
+    assert [row._replace(topic="u").topic for row in found] == ["u"] * len(found)
+
+
+def test_rows_are_let_go(loops: Any) -> None:
+    """Every reference that a row takes is given back, tracked by the garbage collector or not."""
+    data = section(loops, [Record(b"k" * 50, b"v" * 50, (("h", b"x"),), 5)] * 20)
+    topic = "".join(["a topic", " of its own"])
+    before = sys.getrefcount(topic), sys.getrefcount(Row)
+    for _ in range(50):
+        rows = loops.decode_rows(data, 0, len(data), 20, 0, 5, None, Row, topic, 0, 0, 0)
+        assert sys.getrefcount(topic) == before[0] + 20
+        kept = rows[3]
+        del rows
+        assert (kept.key, kept.headers) == (b"k" * 50, (("h", b"x"),))
+        del kept
+    gc.collect()
+    assert (sys.getrefcount(topic), sys.getrefcount(Row)) == before
+
+
+def test_rotten_records_make_no_rows(loops: Any) -> None:
+    data = bytearray(section(loops, [Record(b"k", b"v", (), 5)] * 3))
+    for bad in (bytes(data[:-1]), bytes(data) + b"\0", bytes(data[:8]) + b"\xff" + bytes(data[9:])):
+        with pytest.raises(InvalidRecord):
+            loops.decode_rows(bad, 0, len(bad), 3, 0, 5, None, Row, "t", 0, 0, 0)
+    if loops is not pure:
+        for no_tuple in (list, int, object):
+            with pytest.raises(TypeError):
+                loops.decode_rows(bytes(data), 0, len(data), 3, 0, 5, None, no_tuple, "t", 0, 0, 0)
+        with pytest.raises(TypeError):
+            loops.BatchBuilder(100, 61).put(object, None, 0, None, b"", ())

@@ -194,6 +194,10 @@ class Driver:
         """Look again soon; called without the lock."""
         raise NotImplementedError
 
+    def opened(self) -> None:
+        """A batch was opened, and perhaps another is full; called without the lock."""
+        self.wake()
+
     def forked(self) -> None:
         """This is the child of a fork: the parent's thread and sockets are not ours."""
         self.lock = threading.RLock()

@@ -22,10 +22,10 @@ from attrs import define, field
 
 from logkernel.contracts import Buffer
 from logkernel.errors import LogkernelError
-from logkernel.record.batch import batches
+from logkernel.record.batch import last_batch, parse_header
 from logkernel.record.decode import CodecFor
-from logkernel.record.isolation import batch_records, seen_batches
-from logkernel.vocabulary import BatchFacts, FileSlice, Record, TopicPartition
+from logkernel.record.isolation import batch_rows, seen_batches
+from logkernel.vocabulary import BatchFacts, FileSlice, TopicPartition
 
 UNKNOWN, RESETTING, FETCHING, VALIDATING, FAILED = range(5)
 
@@ -54,20 +54,36 @@ class ConsumerRecord(NamedTuple):
 class Chunk:
     """What one fetch brought for one partition; decoded batch by batch as it is taken."""
 
-    __slots__ = ("_aborted", "_batches", "_codec_for", "_data", "_held", "_verify", "bytes", "facts", "records")
+    __slots__ = (
+        "_aborted",
+        "_batches",
+        "_codec_for",
+        "_data",
+        "_held",
+        "_name",
+        "_verify",
+        "bytes",
+        "facts",
+        "rows",
+        "taken",
+    )
 
     def __init__(
         self,
+        name: TopicPartition,
         data: Buffer | FileSlice,
         aborted: list[tuple[int, int]],
         codec_for: CodecFor,
         verify_crc: bool,
     ) -> None:
         self.bytes = data.size if isinstance(data, FileSlice) else len(data)
-        self.records: deque[Record] = deque()
-        """Decoded, not taken yet."""
+        self.rows: list[ConsumerRecord] = []
+        """The records of the last batch that was decoded ..."""
+        self.taken = 0
+        """... and how many of them were handed out: `0 <= taken <= len(rows)`."""
         self.facts: BatchFacts | None = None
-        """The batch that `records` come from."""
+        """The batch that `rows` come from."""
+        self._name = name
         self._data = data
         self._codec_for = codec_for
         self._verify = verify_crc
@@ -86,15 +102,23 @@ class Chunk:
 
     def load(self, from_offset: int) -> bool:
         """Decode the next batch that is to be read; False at the end. Raises `CorruptMessage`, `InvalidRecord` …"""
-        while not self.records:
+        while self.taken >= len(self.rows):
             found = self._held or self.next_batch()
             if found is None:
                 return False
             self._held = found  # a batch that cannot be read is come to again
             facts, visible = found
             if visible and facts.last_offset >= from_offset:
-                rows = batch_records(self.data, facts, self._codec_for, verify_crc=self._verify)
-                self.records.extend(row for row in rows if row.offset >= from_offset)
+                self.rows = batch_rows(
+                    self.data,
+                    facts,
+                    self._codec_for,
+                    ConsumerRecord,
+                    self._name,
+                    from_offset,
+                    verify_crc=self._verify,
+                )
+                self.taken = 0
                 self._held = None
                 return True
             self._held = None
@@ -111,10 +135,8 @@ class Chunk:
 
     def last_offset(self) -> int | None:
         """The last offset of the whole batches; None where not one is whole. Raises `CorruptMessage`."""
-        last = None
-        for facts in batches(self.data):
-            last = facts.last_offset
-        return last
+        at = last_batch(self.data)
+        return None if at is None else parse_header(self.data, at).last_offset
 
 
 @define(eq=False)

@@ -220,7 +220,14 @@ PRODUCER: Final = (
     row("compression.gzip.level", INT, -1, Either(-1, Between(1, 9)), "Level of gzip; -1 the library's own."),
     row("compression.lz4.level", INT, 9, Between(1, 17), "Level of lz4."),
     row("compression.zstd.level", INT, 3, Between(-131_072, 22), "Level of zstd."),
-    row("batch.size", INT, 16_384, Between(0), "A batch is full at so many bytes; 0 gives a batch to every record."),
+    row(
+        "batch.size",
+        INT,
+        16_384,
+        Between(0),
+        "A batch is full at so many bytes; 0 gives a batch to every record. Embedded: 131072 where it is not set, or an"
+        " eighth of buffer.memory where that is less.",
+    ),
     row("linger.ms", LONG, 5, Between(0), "How long a batch that is not full waits for more records."),
     row(
         "delivery.timeout.ms",
