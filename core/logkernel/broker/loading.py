@@ -93,8 +93,9 @@ def _no_collector() -> Iterator[None]:
     try:
         yield
     finally:
-        if gc.get_freeze_count() == 0:  # else they are somebody's who means to keep them so
-            gc.freeze()  # with what follows: all that is new counts as old, and is not looked through at once
+        kept = gc.get_freeze_count() > 0
+        gc.freeze()  # all that is new counts as old, and is not looked through at once
+        if not kept:  # a server that is ready means to keep what it has so
             gc.unfreeze()
         if enabled:
             gc.enable()
