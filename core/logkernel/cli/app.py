@@ -14,19 +14,27 @@ from typing import Any, Final
 import click
 
 from logkernel import __version__
-from logkernel.errors import LogkernelError
+from logkernel.errors import KafkaError, LogkernelError
 
 Table = Mapping[str, tuple[str, str]]
 
 COMMANDS: Final[Table] = {
     "serve": ("logkernel.cli.app:serve", "Run a broker that Kafka clients talk to."),
     "status": ("logkernel.cli.control:status", "Ask a running broker how it is."),
-    "topic": ("logkernel.cli.app:topic", "Topics of a running broker: compact, expire."),
+    "topic": ("logkernel.cli.app:topic", "Topics: create, list, describe, delete, alter, trim, compact, expire."),
+    "produce": ("logkernel.cli.produce:produce", "Write lines to a topic."),
+    "consume": ("logkernel.cli.consume:consume", "Print the records of topics."),
     "dump": ("logkernel.cli.dump:dump", "Print what segments, indexes, snapshots and checkpoints hold."),
     "check": ("logkernel.cli.check:check", "Verify a data directory that no broker uses; writes nothing."),
     "repair": ("logkernel.cli.repair:repair", "Recover a data directory that no broker uses; says first what it does."),
 }
 TOPIC_COMMANDS: Final[Table] = {
+    "create": ("logkernel.cli.topics:create", "Make topics."),
+    "list": ("logkernel.cli.topics:list_", "List all topics."),
+    "describe": ("logkernel.cli.topics:describe", "Describe topics, in the columns of kafka-topics."),
+    "delete": ("logkernel.cli.topics:delete", "Delete topics with their records."),
+    "alter": ("logkernel.cli.topics:alter", "Give a topic more partitions or other settings."),
+    "trim": ("logkernel.cli.topics:trim", "Delete records that lie before an offset."),
     "compact": ("logkernel.cli.control:compact", "Compact a topic now; waits, and says what was done."),
     "expire": ("logkernel.cli.control:expire", "Apply a topic's retention now; waits, and says what was done."),
 }
@@ -77,7 +85,7 @@ def app() -> None:
 
 @click.group(cls=LazyGroup, table=TOPIC_COMMANDS)
 def topic() -> None:
-    """Topics of a running broker."""
+    """Topics: of a cluster, of a folder, of a running broker."""
 
 
 @click.command(context_settings={"ignore_unknown_options": True}, add_help_option=False)
@@ -98,6 +106,9 @@ def run(arguments: Sequence[str]) -> int:
         return 2
     except click.Abort:
         print("logkernel: aborted", file=sys.stderr)
+        return 1
+    except KafkaError as error:
+        print(f"logkernel: {type(error).__name__}: {error}", file=sys.stderr)
         return 1
     except (LogkernelError, OSError) as error:
         if isinstance(error, BrokenPipeError):
