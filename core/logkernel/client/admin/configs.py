@@ -90,6 +90,7 @@ class Subtract:
 
 Change = Any
 """A setting's new value, None for its default, `Append` or `Subtract`."""
+Changes = Mapping[ConfigResource, Mapping[str, Change]] | Mapping[tuple[str, str], Mapping[str, Change]]
 
 
 def _kind(resource: ConfigResource) -> int:
@@ -174,9 +175,7 @@ def _source(code: int) -> str:
     return SOURCES.get(code, "UNKNOWN")
 
 
-def alter_configs(
-    changes: Mapping[tuple[str, str], Mapping[str, Change]], *, validate_only: bool = False
-) -> Plan[None]:
+def alter_configs(changes: Changes, *, validate_only: bool = False) -> Plan[None]:
     """Alter single settings: {("topic", "orders"): {"retention.ms": 1000, "cleanup.policy": None}}.
 
     A value sets, None goes back to the default, `Append` and `Subtract` change a list. What is not named stays.

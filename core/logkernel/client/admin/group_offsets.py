@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any, Final
 
 from logkernel.client.admin.groups import rows_of_topics
-from logkernel.client.admin.plans import Partition, Plan, ask, by_topic, row_error, settled, several
+from logkernel.client.admin.plans import ByPartition, Partition, Plan, ask, by_topic, row_error, settled, several
 from logkernel.client.commits import BY_NAME, Committed
 from logkernel.errors import KafkaError
 from logkernel.light import value
@@ -85,7 +85,7 @@ def _fetch_verdict(response: Any) -> int:
 _UNSTABLE: Final = 88
 
 
-def alter_consumer_group_offsets(group: str, offsets: Mapping[Partition, int | Committed]) -> Plan[None]:
+def alter_consumer_group_offsets(group: str, offsets: ByPartition[int | Committed]) -> Plan[None]:
     """Commit offsets for a group without members; it comes into being where there is none.
 
     Raises `UnknownMemberId` while it has members, `UnknownTopicOrPartition`.
@@ -155,7 +155,7 @@ def _first_group_verdict(response: Any) -> int:
     return int(response.groups[0].error_code) if response.groups else KafkaError.code
 
 
-def alter_share_group_offsets(group: str, offsets: Mapping[Partition, int]) -> Plan[None]:
+def alter_share_group_offsets(group: str, offsets: ByPartition[int]) -> Plan[None]:
     """Say where a share group without members starts. Raises `NonEmptyGroup`, `UnknownTopicOrPartition`."""
     rows = {TopicPartition(*name): offset for name, offset in offsets.items()}
     topics = [

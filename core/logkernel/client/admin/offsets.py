@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from logkernel.client.admin.plans import Partition, Plan, at_leaders, by_topic, partitions_of, settled
+from logkernel.client.admin.plans import ByPartition, Plan, at_leaders, by_topic, partitions_of, settled
 from logkernel.client.consumer_base import OffsetAndTime
 from logkernel.errors import ConfigError
 from logkernel.requests.offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
@@ -30,7 +30,7 @@ TIMEOUT_MS: Final = 30_000
 
 
 def list_offsets(
-    wanted: Mapping[Partition, int | str], *, isolation_level: str = "read_uncommitted"
+    wanted: ByPartition[int | str], *, isolation_level: str = "read_uncommitted"
 ) -> Plan[dict[TopicPartition, OffsetAndTime | None]]:
     """Partition → offset: of the first record at or after a time (ms since 1970), or `earliest`, `latest`,
     `max-timestamp` … (`SPECIAL`). None where there is no such record.

@@ -10,6 +10,7 @@ from attrs import Factory
 from logkernel.client.admin.plans import (
     CONTROLLER,
     Ask,
+    ByPartition,
     Partition,
     Plan,
     ask,
@@ -163,7 +164,7 @@ def alter_replica_log_dirs(places: Mapping[tuple[str, int, int], str]) -> Plan[N
 
 
 def alter_partition_reassignments(
-    replicas: Mapping[Partition, Sequence[int] | None], *, allow_replication_factor_change: bool = True
+    replicas: ByPartition[Sequence[int] | None], *, allow_replication_factor_change: bool = True
 ) -> Plan[None]:
     """Give partitions other replicas; None takes a reassignment back that is under way.
 

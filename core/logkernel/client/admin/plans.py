@@ -80,6 +80,7 @@ class Pause:
 Plan = Generator[Sequence[Ask] | Pause, Any, T]
 Partition = tuple[str, int]
 """(topic, partition), a `TopicPartition` or a plain tuple."""
+ByPartition = Mapping[TopicPartition, V] | Mapping[tuple[str, int], V]
 
 
 def several(given: Any) -> list[Any]:
@@ -87,7 +88,7 @@ def several(given: Any) -> list[Any]:
     return [given] if isinstance(given, (str, UUID)) else list(dict.fromkeys(given))
 
 
-def partitions_of(given: Mapping[Partition, V]) -> dict[TopicPartition, V]:
+def partitions_of(given: ByPartition[V]) -> dict[TopicPartition, V]:
     return {TopicPartition(*name): value for name, value in given.items()}
 
 

@@ -11,7 +11,7 @@ from attrs import Factory
 from logkernel.client.admin.plans import (
     CONTROLLER,
     Ask,
-    Partition,
+    ByPartition,
     Plan,
     ask,
     at_leaders,
@@ -187,7 +187,7 @@ def create_partitions(counts: Mapping[str, int | NewPartitions], *, validate_onl
     settled(rows_by(counts, ((row.name, row) for row in response.results), lambda name, row: row))
 
 
-def delete_records(before: Mapping[Partition, int]) -> Plan[dict[TopicPartition, int]]:
+def delete_records(before: ByPartition[int]) -> Plan[dict[TopicPartition, int]]:
     """Delete what lies before an offset, -1: all there is. Returns each partition's first offset that is left.
 
     Raises `OffsetOutOfRange`, `PolicyViolation` (a compacted topic), `UnknownTopicOrPartition`.
