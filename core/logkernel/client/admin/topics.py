@@ -232,11 +232,13 @@ def describe_topics(topics: str | UUID | Iterable[str | UUID]) -> Plan[dict[str,
     names = [name for name in wanted if isinstance(name, str)]
     ids = [topic_id for topic_id in wanted if isinstance(topic_id, UUID)]
     found: dict[Any, Any] = {}
-    if names:
-        found.update((yield from until_known(names, _described)))
     if ids:
         found.update((yield from until_known(ids, _from_metadata)))
-    return {row.name: row for row in settled({key: found[key] for key in wanted}).values()}
+        names += [row.name for row in found.values() if not isinstance(row, Exception)]
+    if names:
+        found.update((yield from until_known(dict.fromkeys(names), _described)))
+    told = settled({key: found[key] for key in wanted})
+    return {row.name: found.get(row.name, row) for row in told.values()}
 
 
 def _described(names: list[str]) -> Plan[dict[str, TopicDescription | Exception]]:
