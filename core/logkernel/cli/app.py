@@ -167,12 +167,14 @@ def run(arguments: Sequence[str]) -> int:
     except click.Abort:
         print("logkernel: aborted", file=sys.stderr)
         return 1
+    except SystemExit as end:
+        if isinstance(end.__context__, BrokenPipeError):  # click ends with 1 where the reader of a pipe is gone
+            return _reader_gone()
+        raise
     except KafkaError as error:
         print(f"logkernel: {type(error).__name__}: {error}", file=sys.stderr)
         return 1
     except (LogkernelError, OSError) as error:
-        if isinstance(error, BrokenPipeError):
-            return _reader_gone()
         print(f"logkernel: {error}", file=sys.stderr)
         return 2
     return code if isinstance(code, int) else 0
