@@ -73,7 +73,9 @@ def list_acls(place: Place, as_json: bool, **given: Any) -> None:
 @click.argument("name")
 @click.option("--deny", is_flag=True, help="Deny it, rather than allow it.")
 @click.option("--host", default="*", show_default=True, help="From this host.")
-@click.option("--pattern", type=click.Choice(PATTERNS), default="literal", show_default=True)
+@click.option(
+    "--pattern", type=click.Choice(PATTERNS), default="literal", show_default=True, help="How NAME is to be read."
+)
 @connected
 def add_acl(
     principal: str, operation: str, resource: str, name: str, deny: bool, host: str, pattern: str, place: Place,
@@ -212,13 +214,17 @@ def list_users(names: tuple[str, ...], place: Place, as_json: bool) -> None:
         )
 
 
-_mechanism = click.option("--mechanism", type=click.Choice(MECHANISMS), default=MECHANISMS[0], show_default=True)
+_mechanism = click.option(
+    "--mechanism", type=click.Choice(MECHANISMS), default=MECHANISMS[0], show_default=True, help="How it is kept."
+)
 
 
 @users.command("set")
 @click.argument("name")
 @click.option("--password-stdin", is_flag=True, help="Read the password from standard input, rather than ask for it.")
-@click.option("--iterations", type=click.IntRange(1), default=4096, show_default=True)
+@click.option(
+    "--iterations", type=click.IntRange(1), default=4096, show_default=True, help="How often the password is hashed."
+)
 @_mechanism
 @connected
 def set_user(name: str, password_stdin: bool, iterations: int, mechanism: str, place: Place, as_json: bool) -> None:

@@ -114,10 +114,18 @@ class LazyGroup(click.Group):
             formatter.write_dl([(name, text) for name, (_, text) in self._table.items()])
 
 
+class _App(LazyGroup):
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError:  # click itself would end with 1
+            return _reader_gone()
+
+
 HELP: Final = {"help_option_names": ["-h", "--help"]}
 
 
-@click.group(cls=LazyGroup, table=COMMANDS, context_settings=HELP)
+@click.group(cls=_App, table=COMMANDS, context_settings=HELP)
 @click.version_option(__version__, message="logkernel %(version)s")
 def app() -> None:
     """The commit log as a Python microkernel."""
@@ -167,10 +175,6 @@ def run(arguments: Sequence[str]) -> int:
     except click.Abort:
         print("logkernel: aborted", file=sys.stderr)
         return 1
-    except SystemExit as end:
-        if isinstance(end.__context__, BrokenPipeError):  # click ends with 1 where the reader of a pipe is gone
-            return _reader_gone()
-        raise
     except KafkaError as error:
         print(f"logkernel: {type(error).__name__}: {error}", file=sys.stderr)
         return 1

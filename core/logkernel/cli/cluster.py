@@ -153,7 +153,13 @@ def quorum(place: Place, as_json: bool) -> None:
 
 @click.command
 @click.argument("topics", metavar="TOPIC[:PARTITION,…]…", nargs=-1)
-@click.option("--election", type=click.Choice(["preferred", "unclean"]), default="preferred", show_default=True)
+@click.option(
+    "--election",
+    type=click.Choice(["preferred", "unclean"]),
+    default="preferred",
+    show_default=True,
+    help="The first replica, or any that lives, at the price of records.",
+)
 @connected
 def elect(topics: tuple[str, ...], election: str, place: Place, as_json: bool) -> None:
     """Elect leaders anew; of all partitions where none is named."""
