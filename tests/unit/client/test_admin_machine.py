@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from logkernel.client.admin import groups, topics
+from logkernel.client.admin import group_offsets, groups, topics
 from logkernel.client.admin.machine import AdminMachine, Operation
 from logkernel.client.admin.plans import PATIENCE, Ask, Pause, Plan, ask, at_brokers, settled
 from logkernel.client.admin.settings import load_admin
@@ -44,6 +44,9 @@ from logkernel.requests.groups import (
     ListedGroup,
     ListGroupsRequest,
     ListGroupsResponse,
+    OffsetCommitResponse,
+    OffsetCommitResponsePartition,
+    OffsetCommitResponseTopic,
 )
 from logkernel.requests.offsets import (
     DeleteRecordsPartitionResult,
@@ -68,6 +71,7 @@ class World:
         self.asked: list[tuple[int, Any]] = []
         self.down: set[int] = set()
         self.leaders: dict[str, list[int]] = {}
+        self.brokers = [1, 2, 3]
         self._nodes: dict[int, int] = {}
 
     def run(self, plan: Plan[Any], timeout_ms: int = 10_000) -> Operation:
@@ -112,7 +116,7 @@ class World:
 
     def _answer(self, node: int, request: Any) -> Any:
         if isinstance(request, MetadataRequest):
-            brokers = [MetadataResponseBroker(index, "h", index) for index in (1, 2, 3)]
+            brokers = [MetadataResponseBroker(index, "h", index) for index in self.brokers]
             return MetadataResponse(brokers, [self._topic(row.name) for row in request.topics or ()], 2, "id")
         self.asked.append((node, request))
         if isinstance(request, FindCoordinatorRequest):
@@ -240,6 +244,21 @@ def test_a_leader_that_cannot_be_reached_is_looked_up_anew() -> None:
     assert world.now_ms < 5_000, "long before request.timeout.ms"
 
 
+def test_a_leader_that_dies_while_it_is_asked_is_looked_up_anew() -> None:
+    good = deleted(lambda node, topic, index: 0)
+
+    def handler(node: int, request: Any) -> Any:
+        if node == 1:
+            world.leaders = {"a": [2]}
+            return NetworkException("gone")
+        return good(node, request)
+
+    world = World(handler)
+    world.leaders = {"a": [1]}
+    assert world.result(topics.delete_records({("a", 0): 5})) == {("a", 0): 5}
+    assert world.nodes(DeleteRecordsRequest) == [1, 2]
+
+
 def test_a_partition_without_a_leader_is_waited_for_until_the_deadline() -> None:
     world = World(deleted(lambda node, topic, index: 0))
     world.leaders = {"a": [-1, 2]}
@@ -258,6 +277,26 @@ def test_an_unknown_topic_is_asked_for_a_few_times() -> None:
     world.leaders = {"a": [1]}
     with pytest.raises(UnknownTopicOrPartition, match="partition 7"):
         world.result(topics.delete_records({("a", 7): 5}))
+
+
+def test_only_partitions_that_are_unknown_are_committed_again() -> None:
+    """A topic made a moment ago, whose coordinator has not heard of it yet."""
+    asked: list[list[str]] = []
+
+    def handler(node: int, request: Any) -> Any:
+        asked.append([topic.name for topic in request.topics])
+        late = UnknownTopicOrPartition.code if len(asked) == 1 else 0
+        return OffsetCommitResponse(
+            [
+                OffsetCommitResponseTopic(
+                    topic.name, [OffsetCommitResponsePartition(0, late if topic.name == "new" else 0)]
+                )
+                for topic in request.topics
+            ]
+        )
+
+    World(handler).result(group_offsets.alter_consumer_group_offsets("g", {("new", 0): 1, ("old", 0): 2}))
+    assert asked == [["new", "old"], ["new"]]
 
 
 # ---------------------------------------------------------------- errors and time
@@ -381,10 +420,13 @@ def test_operations_run_side_by_side_and_one_can_be_given_up() -> None:
 
 def test_what_is_under_way_at_the_end_fails() -> None:
     world = World(lambda node, request: None)
-    operation = world.machine.start(ask(ListGroupsRequest()), 5_000)
+    plan = ask(ListGroupsRequest())
+    operation = world.machine.start(plan, 5_000)
     world.machine.step(0, 0)
     world.machine.abandon(KafkaError("over"))
     assert operation.done
+    with pytest.raises(StopIteration):
+        next(plan)
     assert isinstance(operation.error, KafkaError)
 
 
@@ -400,7 +442,11 @@ def test_who_answered_is_told() -> None:
 
 def test_a_broker_that_is_not_known_yet_makes_the_metadata_new() -> None:
     world = World(lambda node, request: ListGroupsResponse())
-    assert set(world.result(at_brokers(ListGroupsRequest(), [1]))) == {1}
+    world.result(at_brokers(ListGroupsRequest()))
+    world.brokers.append(9)
+    world.asked.clear()
+    assert set(world.result(at_brokers(ListGroupsRequest(), [9]))) == {9}
+    assert world.nodes(ListGroupsRequest) == [9]
 
 
 def test_results_are_told_with_the_first_error() -> None:

@@ -6,7 +6,19 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 from logkernel.client.admin.groups import rows_of_topics
-from logkernel.client.admin.plans import ByPartition, Partition, Plan, ask, by_topic, row_error, settled, several
+from logkernel.client.admin.plans import (
+    AGAIN,
+    ByPartition,
+    Partition,
+    Plan,
+    ask,
+    by_topic,
+    row_error,
+    rows_by,
+    settled,
+    several,
+    until_known,
+)
 from logkernel.client.commits import BY_NAME, Committed
 from logkernel.errors import KafkaError
 from logkernel.light import value
@@ -91,14 +103,19 @@ def alter_consumer_group_offsets(group: str, offsets: ByPartition[int | Committe
     Raises `UnknownMemberId` while it has members, `UnknownTopicOrPartition`.
     """
     rows = {TopicPartition(*name): _committed(given) for name, given in offsets.items()}
-    topics = [
-        OffsetCommitRequestTopic(topic, [_commit_row(index, rows[TopicPartition(topic, index)]) for index in indexes])
-        for topic, indexes in by_topic(rows).items()
-    ]
-    request = OffsetCommitRequest(group, topics=topics)
-    response = yield from ask(request, ("group", group), _commit_verdict, BY_NAME)
-    told = rows_of_topics(response.topics)
-    settled({name: row_error(told[name], name) or True for name in rows if name in told})
+
+    def attempt(left: list[TopicPartition]) -> Plan[dict[TopicPartition, Any]]:
+        topics = [
+            OffsetCommitRequestTopic(
+                topic, [_commit_row(index, rows[TopicPartition(topic, index)]) for index in indexes]
+            )
+            for topic, indexes in by_topic(left).items()
+        ]
+        request = OffsetCommitRequest(group, topics=topics)
+        response = yield from ask(request, ("group", group), _commit_verdict, BY_NAME)
+        return rows_by(left, rows_of_topics(response.topics).items(), lambda name, row: True)
+
+    settled((yield from until_known(rows, attempt)))
 
 
 def _committed(given: int | Committed) -> Committed:
@@ -110,8 +127,6 @@ def _commit_row(index: int, row: Committed) -> OffsetCommitRequestPartition:
 
 
 def _commit_verdict(response: Any) -> int:
-    from logkernel.client.admin.plans import AGAIN
-
     rows = (row for topic in response.topics for row in topic.partitions)
     return next((row.error_code for row in rows if row.error_code in AGAIN), 0)
 
@@ -158,16 +173,22 @@ def _first_group_verdict(response: Any) -> int:
 def alter_share_group_offsets(group: str, offsets: ByPartition[int]) -> Plan[None]:
     """Say where a share group without members starts. Raises `NonEmptyGroup`, `UnknownTopicOrPartition`."""
     rows = {TopicPartition(*name): offset for name, offset in offsets.items()}
-    topics = [
-        AlterShareGroupOffsetsRequestTopic(
-            topic,
-            [AlterShareGroupOffsetsRequestPartition(index, rows[TopicPartition(topic, index)]) for index in indexes],
-        )
-        for topic, indexes in by_topic(rows).items()
-    ]
-    response = yield from ask(AlterShareGroupOffsetsRequest(group, topics), ("group", group))
-    told = rows_of_topics(response.responses, "topic_name")
-    settled({name: row_error(told[name], name) or True for name in rows if name in told})
+
+    def attempt(left: list[TopicPartition]) -> Plan[dict[TopicPartition, Any]]:
+        topics = [
+            AlterShareGroupOffsetsRequestTopic(
+                topic,
+                [
+                    AlterShareGroupOffsetsRequestPartition(index, rows[TopicPartition(topic, index)])
+                    for index in indexes
+                ],
+            )
+            for topic, indexes in by_topic(left).items()
+        ]
+        response = yield from ask(AlterShareGroupOffsetsRequest(group, topics), ("group", group))
+        return rows_by(left, rows_of_topics(response.responses, "topic_name").items(), lambda name, row: True)
+
+    settled((yield from until_known(rows, attempt)))
 
 
 def delete_share_group_offsets(group: str, topics: str | Iterable[str]) -> Plan[None]:
