@@ -33,6 +33,8 @@ from logkernel.vocabulary import TopicPartition
 
 CLASSIC, CONSUMER, SHARE = "classic", "consumer", "share"
 DEAD = "Dead"
+_NOT_THIS_KIND = (GroupIdNotFound.code, UnsupportedVersion.code)
+"""Brokers on which a kind of group is not in force say the second of all its groups."""
 REASON = "the member was removed by an operator"
 
 
@@ -115,7 +117,7 @@ def _description(group: str, outcome: Any, made: Any) -> GroupDescription | Exce
     if isinstance(outcome, Exception):
         return outcome
     row = next((row for row in outcome.groups if row.group_id == group), None)
-    if row is None or row.group_state == DEAD or row.error_code == GroupIdNotFound.code:
+    if row is None or row.group_state == DEAD or row.error_code in _NOT_THIS_KIND:
         return GroupIdNotFound(f"there is no group {group!r}")
     found: GroupDescription | Exception = row_error(row, group) or made(row)
     return found
