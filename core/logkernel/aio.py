@@ -20,6 +20,7 @@ from logkernel import embed
 from logkernel.vocabulary import Record, RecordMetadata
 
 if TYPE_CHECKING:
+    from logkernel.client.admin.aio_client import AsyncAdmin
     from logkernel.client.aio_consumer import AsyncConsumer
     from logkernel.client.aio_producer import AsyncProducer
     from logkernel.client.connect import RemoteLog
@@ -33,7 +34,7 @@ class AsyncLog:
     def __init__(self, log: embed.EmbeddedLog) -> None:
         self._log = log
         self._turn = asyncio.Lock()
-        self._clients: list[AsyncProducer | AsyncConsumer] = []
+        self._clients: list[AsyncProducer | AsyncConsumer | AsyncAdmin] = []
 
     async def __aenter__(self) -> AsyncLog:
         return self
@@ -80,6 +81,20 @@ class AsyncLog:
         self._clients = [known for known in self._clients if not known.closed] + [made]
         if topics:
             made.subscribe(topics)
+        return made
+
+    def admin(self, **settings: Any) -> AsyncAdmin:
+        """An admin client of this log; the kernel is stepped in a worker thread. Raises `ConfigError`."""
+        from logkernel.client.admin.aio_client import AsyncAdmin
+        from logkernel.client.admin.base import make_admin
+        from logkernel.client.admin.settings import load_admin
+        from logkernel.client.loop_driver import AsyncEmbeddedDriver
+
+        values = load_admin(settings)
+        machine = make_admin(values, [("embedded", 0)])
+        driver = AsyncEmbeddedDriver(machine, values, self._log.host, self._call)
+        made = AsyncAdmin(driver, self._log.kernel, values)
+        self._clients = [known for known in self._clients if not known.closed] + [made]
         return made
 
     async def listen(self, address: str = "127.0.0.1:0") -> str:
@@ -141,7 +156,7 @@ class AsyncRemoteLog:
         self._remote = remote
         self._common = {"bootstrap_servers": servers, **settings}
         self._turn = asyncio.Lock()
-        self._clients: list[AsyncProducer | AsyncConsumer] = []
+        self._clients: list[AsyncProducer | AsyncConsumer | AsyncAdmin] = []
 
     async def __aenter__(self) -> AsyncRemoteLog:
         return self
@@ -150,7 +165,7 @@ class AsyncRemoteLog:
         await self.close()
 
     async def close(self) -> None:
-        """Close every producer and consumer made here, and the connection."""
+        """Close every client made here, and the connection."""
         clients, self._clients = self._clients, []
         for client in clients:
             await client.close()
@@ -189,6 +204,21 @@ class AsyncRemoteLog:
         self._clients = [known for known in self._clients if not known.closed] + [made]
         if topics:
             made.subscribe(topics)
+        return made
+
+    def admin(self, **settings: Any) -> AsyncAdmin:
+        """An admin client on the running loop; keywords are Kafka's settings with `_` for `.`. Raises `ConfigError`."""
+        from logkernel.client.admin.aio_client import AsyncAdmin
+        from logkernel.client.admin.base import make_admin
+        from logkernel.client.admin.settings import load_admin
+        from logkernel.client.connect import bootstrap_places
+        from logkernel.client.loop_driver import LoopDriver
+
+        values = load_admin({**self._common, **settings})
+        machine = make_admin(values, bootstrap_places(values))
+        kernel = self._remote.kernel
+        made = AsyncAdmin(LoopDriver(machine, values, kernel, "tcp"), kernel, values)
+        self._clients = [known for known in self._clients if not known.closed] + [made]
         return made
 
     async def create_topic(self, name: str, partitions: int = -1, **settings: Any) -> None:

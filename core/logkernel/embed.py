@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
     from logkernel.broker.broker import Broker
     from logkernel.broker.serve import Server
+    from logkernel.client.admin.client import Admin
     from logkernel.client.consumer import Consumer
     from logkernel.client.embedded_driver import Host
     from logkernel.client.producer import Producer
@@ -72,6 +73,7 @@ class EmbeddedLog:
         self._listening: _Listening | None = None
         self._producers: list[Producer] = []
         self._consumers: list[Consumer] = []
+        self._admins: list[Admin] = []
         self._closed = False
         broker.start()
 
@@ -87,8 +89,8 @@ class EmbeddedLog:
         """Stop listening, flush, close; may be called twice."""
         if self._closed:
             return
-        clients: list[Consumer | Producer] = [*self._consumers, *self._producers]
-        self._consumers, self._producers = [], []
+        clients: list[Consumer | Producer | Admin] = [*self._consumers, *self._producers, *self._admins]
+        self._consumers, self._producers, self._admins = [], [], []
         for client in clients:
             client.close()
         if self._listening is not None:
@@ -166,6 +168,22 @@ class EmbeddedLog:
         self._consumers = [known for known in self._consumers if not known.closed] + [made]
         if topics:
             made.subscribe(topics)
+        return made
+
+    def admin(self, **settings: Any) -> Admin:
+        """An admin client of this log, without a socket or thread. Keywords are Kafka's settings with `_` for `.`.
+
+        Raises `ConfigError`.
+        """
+        from logkernel.client.admin.base import make_admin
+        from logkernel.client.admin.client import Admin
+        from logkernel.client.admin.settings import load_admin
+        from logkernel.client.embedded_driver import EmbeddedDriver
+
+        values = load_admin(settings)
+        driver = EmbeddedDriver(make_admin(values, [("embedded", 0)]), values, self.host)
+        made = Admin(driver, self._broker.kernel, values)
+        self._admins = [known for known in self._admins if not known.closed] + [made]
         return made
 
     # ------------------------------------------------------------ topics

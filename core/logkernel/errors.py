@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 
 class LogkernelError(Exception):
@@ -30,6 +31,9 @@ class KafkaError(LogkernelError):
 
     code: ClassVar[int] = -1
     retriable: ClassVar[bool] = False
+    results: Mapping[Any, Any] | None = None
+    """Where an operation was about many things and this is what the first of those failed with: what became of each,
+    a value or an exception."""
 
 
 class UnknownServerError(KafkaError):

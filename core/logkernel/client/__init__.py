@@ -13,5 +13,6 @@ sender        machine: from ready batches to produce requests and back
 partitioning  which partition a record goes to
 metrics       rates, averages, counts
 drivers       who steps the machines: a thread, an event loop, the caller
+admin         the admin client: plans, their machine, families of operations
 producer      what users see;  aio_producer its asyncio twin;  connect the remote log
 """

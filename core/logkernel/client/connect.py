@@ -20,6 +20,7 @@ from logkernel.requests.topics import (
 )
 
 if TYPE_CHECKING:
+    from logkernel.client.admin.client import Admin
     from logkernel.client.consumer import Consumer
     from logkernel.client.producer import Producer
 
@@ -88,7 +89,7 @@ class RemoteLog:
         self._transport = transport
         self._common = {"bootstrap_servers": servers, **settings}
         self._channel: Any = None
-        self._clients: weakref.WeakSet[Producer | Consumer] = weakref.WeakSet()
+        self._clients: weakref.WeakSet[Producer | Consumer | Admin] = weakref.WeakSet()
         self._places = bootstrap_places(load("producer", self._common))
 
     def __enter__(self) -> RemoteLog:
@@ -98,7 +99,7 @@ class RemoteLog:
         self.close()
 
     def close(self) -> None:
-        """Close every producer and consumer made here, and the connection; may be called twice."""
+        """Close every client made here, and the connection; may be called twice."""
         for client in list(self._clients):
             client.close()
         if self._channel is not None:
@@ -130,6 +131,19 @@ class RemoteLog:
         self._clients.add(made)
         if topics:
             made.subscribe(topics)
+        return made
+
+    def admin(self, **settings: Any) -> Admin:
+        """An admin client of this cluster; keywords are Kafka's settings with `_` for `.`. Raises `ConfigError`."""
+        from logkernel.client.admin.base import make_admin
+        from logkernel.client.admin.client import Admin
+        from logkernel.client.admin.settings import load_admin
+        from logkernel.client.thread_driver import ThreadDriver
+
+        values = load_admin({**self._common, **settings})
+        machine = make_admin(values, bootstrap_places(values))
+        made = Admin(ThreadDriver(machine, values, self.kernel, self._transport), self.kernel, values)
+        self._clients.add(made)
         return made
 
     # ------------------------------------------------------------ topics

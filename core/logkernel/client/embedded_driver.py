@@ -18,6 +18,12 @@ from typing import Any, Protocol
 from logkernel.client.drivers import Driver, Machine, closed_early, mono_ms, tell
 from logkernel.client.network import Action, Connect, Transmit
 from logkernel.contracts import BrokerDoor, RequestContext
+from logkernel.requests.cluster import (
+    ApiVersionsRequest,
+    ApiVersionsResponse,
+    FinalizedFeatureKey,
+    SupportedFeatureKey,
+)
 
 SIGINT = int(signal.SIGINT)
 GATHERED_BYTES = 65_536
@@ -34,6 +40,10 @@ CAPABILITIES = frozenset(
         "member_id_required",
         "static_members",
         "skip_assignment",
+        "max_timestamp",
+        "earliest_local",
+        "latest_tiered",
+        "earliest_pending_upload",
     }
 )
 
@@ -191,10 +201,22 @@ class EmbeddedDriver(Driver):
                 client_id=context.client_id, software_name="logkernel", capabilities=CAPABILITIES - action.withheld
             )
         try:
+            if isinstance(action.request, ApiVersionsRequest):
+                answer(self._versions())
+                return
             self._host.door.submit(action.request, context, answer)
         except Exception as error:
             refused = error
             self._events.append(lambda now_ms: network.on_refused(number, ticket, refused, now_ms))
+
+    def _versions(self) -> ApiVersionsResponse:
+        """Features as a transport tells them, which answers this request itself."""
+        response = ApiVersionsResponse(finalized_features_epoch=self._host.door.features_epoch())
+        for name, (low, high, level) in sorted(self._host.door.features().items()):
+            response.supported_features.append(SupportedFeatureKey(name, low, high))
+            if level > 0:
+                response.finalized_features.append(FinalizedFeatureKey(name, level, level))
+        return response
 
     # ------------------------------------------------------------ waiting and ending
 

@@ -66,8 +66,8 @@ CASES: dict[str, tuple[Any, Check]] = {
         lambda r, v: only(r.responses).error_code == e.InvalidConfig.code and "LOUD" in only(r.responses).error_message,
     ),
     "ListConfigResources": (
-        configs.ListConfigResourcesRequest(),
-        lambda r, v: names(r.config_resources) == ({"t", "1", "m"} if v else {"m"}),
+        configs.ListConfigResourcesRequest([16]),
+        lambda r, v: names(r.config_resources) == {"m"},
     ),
     "AlterReplicaLogDirs": (
         placement.AlterReplicaLogDirsRequest(
@@ -191,3 +191,13 @@ def test_the_level_of_a_feature_may_fall_as_version_0_says_it() -> None:
     for version, count in ((0, 1), (1, 1), (2, 0)):
         body = b"".join(bytes(part) for part in api.response_encoder(version)(response))
         assert len(api.response_decoder(version)(memoryview(body)).results) == count
+
+
+def test_list_config_resources_has_no_other_kinds_in_version_0() -> None:
+    """It is ListClientMetricsResources: asked for topics it must not seem that there are none."""
+    api = registry.load(registry.BY_REQUEST["ListConfigResourcesRequest"].key)
+    assert api.request_encoder(0)(configs.ListConfigResourcesRequest([16])) == b"\x00"
+    for kinds in ([], [2], [2, 16]):
+        with pytest.raises(e.UnsupportedVersion):
+            api.request_encoder(0)(configs.ListConfigResourcesRequest(kinds))
+        assert api.request_encoder(1)(configs.ListConfigResourcesRequest(kinds))

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+from logkernel.errors import UnsupportedVersion
 from logkernel.requests.configs import ListConfigResourcesRequest
 
 from ..api import Api
@@ -17,4 +18,9 @@ class ListConfigResources(Api):
     def upgrade_request(self, version: int, request: ListConfigResourcesRequest) -> ListConfigResourcesRequest:
         if version == 0:
             request.resource_types = [CLIENT_METRICS]
+        return request
+
+    def downgrade_request(self, version: int, request: ListConfigResourcesRequest) -> ListConfigResourcesRequest:
+        if version == 0 and request.resource_types != [CLIENT_METRICS]:
+            raise UnsupportedVersion("ListConfigResources version 0 lists client metrics subscriptions only")
         return request

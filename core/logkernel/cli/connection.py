@@ -1,0 +1,166 @@
+"""Where a command finds its log: a cluster by `--bootstrap`, or a folder that no broker uses by `--data`."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+from attrs import frozen
+
+from logkernel.cli.output import json_option
+from logkernel.errors import ConfigError, DataDirectoryLocked, NetworkException
+
+if TYPE_CHECKING:
+    from logkernel.client.admin.client import Admin
+    from logkernel.client.connect import RemoteLog
+    from logkernel.embed import EmbeddedLog
+
+F = TypeVar("F", bound=Callable[..., Any])
+DEFAULT = "127.0.0.1:9092"
+VARIABLE = "LOGKERNEL_BOOTSTRAP"
+REACH_S = 5.0
+
+
+@frozen
+class Place:
+    """What `--bootstrap`, `--data` and `--timeout` say."""
+
+    bootstrap: str | None
+    data: str | None
+    timeout_s: float
+
+    @contextlib.contextmanager
+    def log(self, **settings: Any) -> Iterator[RemoteLog | EmbeddedLog]:
+        """The log; a folder is opened in this process. Raises `NetworkException` where no broker answers."""
+        import logkernel
+
+        if self.data is not None:
+            try:
+                opened = logkernel.open(self.data)
+            except DataDirectoryLocked as error:
+                raise DataDirectoryLocked(f"{error}; to talk to the broker there, say --bootstrap HOST:PORT") from None
+            with opened:
+                yield opened
+            return
+        servers = self.bootstrap or DEFAULT
+        reach(servers)
+        with logkernel.connect(servers, **settings) as remote:
+            yield remote
+
+    @contextlib.contextmanager
+    def admin(self) -> Iterator[Admin]:
+        with self.log() as log, log.admin(default_api_timeout_ms=int(self.timeout_s * 1000)) as admin:
+            yield admin
+
+
+def reach(servers: str) -> None:
+    """Whether anybody listens at one of the servers: the client itself would go on trying."""
+    from logkernel.client.connect import bootstrap_places
+    from logkernel.client.settings import load
+
+    why = ""
+    for host, port in bootstrap_places(load("producer", {"bootstrap.servers": servers})):
+        try:
+            socket.create_connection((host, port), REACH_S).close()
+        except OSError as error:
+            why = error.strerror or str(error)
+        else:
+            return
+    raise NetworkException(
+        f"no broker answers at {servers} ({why}): start one with `logkernel serve`, or name another by --bootstrap,"
+        f" or a folder by --data"
+    )
+
+
+def connected(command: F) -> F:
+    """`--bootstrap`, `--data`, `--timeout` and `--json`; the command gets a `Place` as `place`, and `as_json`."""
+
+    @click.option(
+        "-b",
+        "--bootstrap",
+        metavar="HOST:PORT",
+        envvar=VARIABLE,
+        show_envvar=True,
+        help=f"Brokers of the cluster, with commas between.  [default: {DEFAULT}]",
+    )
+    @click.option(
+        "--data",
+        metavar="DIR",
+        type=click.Path(file_okay=False),
+        help="A data folder that no broker uses: it is opened in this process.",
+    )
+    @click.option(
+        "--timeout",
+        "timeout_s",
+        type=float,
+        default=30.0,
+        show_default=True,
+        help="Seconds that one operation may take.",
+    )
+    @json_option
+    @click.pass_context
+    def run(
+        ctx: click.Context, /, *args: Any, bootstrap: str | None, data: str | None, timeout_s: float, **options: Any
+    ) -> Any:
+        if data is not None:
+            if ctx.get_parameter_source("bootstrap") is click.core.ParameterSource.COMMANDLINE:
+                raise click.UsageError("--bootstrap and --data exclude one another")
+            bootstrap = None
+            if not os.path.isdir(data) and not getattr(command, "makes_data", False):
+                raise click.UsageError(f"there is no folder {data!r}")
+        return command(*args, place=Place(bootstrap, data, timeout_s), **options)
+
+    run.__name__, run.__doc__ = command.__name__, command.__doc__
+    return run  # type: ignore[return-value]
+
+
+def makes_data(command: F) -> F:
+    """The command may make the folder of `--data`."""
+    command.makes_data = True  # type: ignore[attr-defined]
+    return command
+
+
+# ---------------------------------------------------------------- what arguments mean
+
+
+def pairs(given: Sequence[str], what: str = "NAME=VALUE") -> dict[str, str]:
+    """`a=b` arguments as a dict."""
+    found = {}
+    for text in given:
+        name, equals, value = text.partition("=")
+        if not equals or not name:
+            raise click.UsageError(f"{text!r} is no {what}")
+        found[name] = value
+    return found
+
+
+def time_ms(text: str) -> int:
+    """Milliseconds since 1970 of a number of them, or of an ISO 8601 time; without a zone it is local."""
+    if text.lstrip("-").isdigit():
+        return int(text)
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise ConfigError(f"{text!r} is no time: give ms since 1970, or 2026-01-31T12:00:00Z") from None
+    return int(moment.timestamp() * 1000)
+
+
+def iso(ms: int) -> str:
+    """A time as text, in UTC; "" where there is none."""
+    return "" if ms < 0 else datetime.fromtimestamp(ms / 1000, UTC).isoformat(timespec="milliseconds")
+
+
+def partitions(text: str) -> tuple[str, list[int] | None]:
+    """`orders` or `orders:0,2` as topic and partitions, None: all."""
+    topic, colon, rest = text.rpartition(":")
+    if not colon:
+        return text, None
+    try:
+        return topic, [int(part) for part in rest.split(",")]
+    except ValueError:
+        raise click.UsageError(f"{text!r} is no TOPIC or TOPIC:PARTITION,…") from None

@@ -1,0 +1,187 @@
+"""`logkernel consume TOPIC…`: records become lines."""
+
+from __future__ import annotations
+
+import base64
+import sys
+import time
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from logkernel.cli import formats
+from logkernel.cli.connection import Place, connected, pairs, time_ms
+from logkernel.cli.output import put_json
+from logkernel.errors import ConfigError
+from logkernel.vocabulary import TopicPartition
+
+if TYPE_CHECKING:
+    from logkernel.client.consumer import Consumer
+
+POLL_S: Final = 0.2
+BEGINNING: Final = frozenset({"beginning", "earliest", "start"})
+END: Final = frozenset({"end", "latest"})
+STORED: Final = "stored"
+
+
+@click.command
+@click.argument("topics", metavar="TOPIC…", nargs=-1, required=True)
+@click.option(
+    "-o",
+    "--offset",
+    metavar="WHERE",
+    help="Where to begin: beginning, end, stored, an offset, -N (so many before the end), @TIME (ms since 1970, or"
+    " ISO 8601).  [default: beginning; in a group: stored]",
+)
+@click.option(
+    "-p", "--partition", "indexes", type=click.IntRange(0), multiple=True, help="Only this partition; repeatable."
+)
+@click.option("-n", "--count", type=click.IntRange(1), help="End after so many records.")
+@click.option("-e", "--exit", "ends", is_flag=True, help="End at the end, as it was at the beginning.")
+@click.option("-g", "--group", help="Be a member of this group, and commit.")
+@click.option(
+    "-f", "--format", "form", metavar="FORMAT", default=r"%v\n", help=r"E.g. '%p %o %k %v\n'.  [default: %v\n]"
+)
+@click.option(
+    "--isolation",
+    type=click.Choice(["read_uncommitted", "read_committed"]),
+    default="read_committed",
+    show_default=True,
+    help="Whether open and aborted transactions are shown.",
+)
+@click.option("-X", "--set", "settings", metavar="NAME=VALUE", multiple=True, help="Any setting of the consumer.")
+@connected
+def consume(topics: tuple[str, ...], place: Place, as_json: bool, **how: Any) -> int:
+    """Print the records of TOPICS; waits for more until --count, --exit or Ctrl-C."""
+    put = _put_json if as_json else _put(formats.renderer(how["form"]))
+    given: dict[str, Any] = {"isolation.level": how["isolation"], **pairs(how["settings"])}
+    group, where = how["group"], how["offset"]
+    if group is not None and how["indexes"]:
+        raise click.UsageError("--partition and --group exclude one another: the group assigns partitions")
+    if group is not None:
+        given.setdefault("auto.offset.reset", _reset(where))
+    settings = {name.replace(".", "_"): value for name, value in given.items()}
+    with place.log() as log, log.consumer(group=group, **settings) as consumer:
+        try:
+            if group is not None:
+                consumer.subscribe(topics)
+                _copy_group(consumer, put, how["count"], how["ends"])
+            else:
+                wanted = _assigned(consumer, topics, how["indexes"])
+                ends = consumer.end_offsets(wanted)
+                _begin(consumer, wanted, ends, where or "beginning")
+                _copy(consumer, put, how["count"], ends if how["ends"] else None)
+        except KeyboardInterrupt:
+            pass
+        finally:
+            sys.stdout.flush()
+    return 0
+
+
+def _reset(where: str | None) -> str:
+    if where is None or where == STORED or where in BEGINNING:
+        return "earliest"
+    if where in END:
+        return "latest"
+    raise click.UsageError("in a group --offset is beginning, end or stored; `group reset-offsets` sets others")
+
+
+def _assigned(consumer: Consumer, topics: tuple[str, ...], indexes: tuple[int, ...]) -> list[TopicPartition]:
+    wanted = []
+    for topic in topics:
+        there = consumer.partitions_for(topic)
+        missing = [index for index in indexes if index not in there]
+        if missing:
+            raise ConfigError(f"{topic} has no partition {missing[0]}, but {len(there)}")
+        wanted += [TopicPartition(topic, index) for index in indexes or there]
+    consumer.assign(wanted)
+    return wanted
+
+
+def _begin(consumer: Consumer, wanted: list[TopicPartition], ends: dict[TopicPartition, int], where: str) -> None:
+    if where in BEGINNING or where == STORED:
+        places = consumer.beginning_offsets(wanted)
+    elif where in END:
+        places = ends
+    elif where.startswith("@"):
+        found = consumer.offsets_for_times(dict.fromkeys(wanted, time_ms(where[1:])))
+        places = {name: ends[name] if row is None else row.offset for name, row in found.items()}
+    elif where.lstrip("-").isdigit():
+        number = int(where)
+        first = consumer.beginning_offsets(wanted)
+        places = {name: max(first[name], ends[name] + number) if number < 0 else number for name in wanted}
+    else:
+        raise click.UsageError(f"--offset {where!r} is none of beginning, end, stored, N, -N, @TIME")
+    for name, offset in places.items():
+        consumer.seek(name, offset)
+
+
+def _copy(consumer: Consumer, put: Any, count: int | None, ends: dict[TopicPartition, int] | None) -> None:
+    left = count
+    while left is None or left > 0:
+        if ends is not None:
+            for name in [name for name, end in ends.items() if consumer.position(name) >= end]:
+                del ends[name]
+                consumer.pause(name)
+            if not ends:
+                return
+        for row in consumer.poll(POLL_S, left):
+            if ends is not None and row.offset >= ends.get(TopicPartition(row.topic, row.partition), 0):
+                continue
+            put(row)
+            left = None if left is None else left - 1
+        sys.stdout.flush()
+
+
+def _copy_group(consumer: Consumer, put: Any, count: int | None, ends: bool) -> None:
+    left, quiet_s = count, None
+    while left is None or left > 0:
+        rows = consumer.poll(POLL_S, left)
+        for row in rows:
+            put(row)
+        sys.stdout.flush()
+        left = None if left is None else left - len(rows)
+        if not ends or rows:
+            quiet_s = None
+            continue
+        lags = consumer.lag
+        if consumer.assignment() and all(lag == 0 for lag in lags.values()):
+            quiet_s = quiet_s or time.monotonic()
+            if time.monotonic() - quiet_s > POLL_S:
+                return
+
+
+# ---------------------------------------------------------------- out
+
+
+def _put(render: formats.Render) -> Any:
+    write = sys.stdout.buffer.write
+
+    def put(row: Any) -> None:
+        write(render(row))
+
+    return put
+
+
+def _put_json(row: Any) -> None:
+    put_json(
+        {
+            "topic": row.topic,
+            "partition": row.partition,
+            "offset": row.offset,
+            "timestamp": row.timestamp_ms,
+            **_field("key", row.key),
+            **_field("value", row.value),
+            "headers": [{"name": name, **_field("value", value)} for name, value in row.headers],
+        }
+    )
+
+
+def _field(name: str, data: bytes | None) -> dict[str, Any]:
+    """Bytes as text where they are UTF-8, else as base64 under another name."""
+    if data is None:
+        return {name: None}
+    try:
+        return {name: data.decode()}
+    except UnicodeDecodeError:
+        return {f"{name}Base64": base64.b64encode(data).decode()}

@@ -1,0 +1,319 @@
+"""`logkernel group list|describe|delete|reset-offsets|delete-offsets|remove-members`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from logkernel.cli.connection import Place, connected, partitions, time_ms
+from logkernel.cli.output import put_json, put_table
+from logkernel.cli.topics import complain, outcome, places
+from logkernel.errors import ConfigError, UnknownTopicOrPartition, UnsupportedVersion
+from logkernel.vocabulary import TopicPartition
+
+if TYPE_CHECKING:
+    from logkernel.client.admin.client import Admin
+    from logkernel.client.admin.groups import GroupDescription
+
+NONE = "-"
+COLUMNS = ("GROUP", "TOPIC", "PARTITION", "CURRENT-OFFSET", "LOG-END-OFFSET", "LAG", "CONSUMER-ID", "HOST", "CLIENT-ID")
+SHARE_COLUMNS = ("GROUP", "TOPIC", "PARTITION", "START-OFFSET", "LAG")
+
+
+@click.command("list")
+@click.option("--state", "states", multiple=True, help="Only groups in this state; repeatable.")
+@click.option("--type", "types", multiple=True, help="Only groups of this type: classic, consumer, share; repeatable.")
+@connected
+def list_(states: tuple[str, ...], types: tuple[str, ...], place: Place, as_json: bool) -> None:
+    """List all groups."""
+    with place.admin() as admin:
+        found = admin.list_groups(states, types)
+    if as_json:
+        for row in found.values():
+            put_json({"group": row.id, "type": row.type, "protocol": row.protocol_type, "state": row.state})
+    else:
+        rows = [(row.id, row.type, row.protocol_type, row.state) for row in found.values()]
+        put_table(("GROUP", "TYPE", "PROTOCOL", "STATE"), rows)
+
+
+@click.command
+@click.argument("names", nargs=-1)
+@click.option("--members", is_flag=True, help="Who is in it, and what each reads.")
+@click.option("--state", is_flag=True, help="Coordinator, assignor, state.")
+@connected
+def describe(names: tuple[str, ...], members: bool, state: bool, place: Place, as_json: bool) -> int:
+    """Describe groups NAMES, or all: offsets and lag, in the columns of kafka-consumer-groups."""
+    if members and state:
+        raise click.UsageError("--members and --state exclude one another")
+    with place.admin() as admin:
+        wanted = list(names) or list(admin.list_groups())
+        results = outcome(lambda: admin.describe_groups(wanted), wanted) if wanted else {}
+        groups = [row for row in results.values() if not isinstance(row, Exception)]
+        if as_json:
+            for group in groups:
+                put_json(_document(group, _offsets(admin, group)))
+        elif state:
+            _put_states(groups)
+        elif members:
+            _put_members(groups)
+        else:
+            for group in groups:
+                _put_offsets(group, _offsets(admin, group))
+    bad = {name: row for name, row in results.items() if isinstance(row, Exception)}
+    for name, error in bad.items():
+        complain(name, error)
+    return int(bool(bad))
+
+
+def _offsets(admin: Admin, group: GroupDescription) -> list[dict[str, Any]]:
+    """A row for each partition that the group has an offset of, or a member reads."""
+    if group.type == "share":
+        shares = admin.list_share_group_offsets(group.id)
+        return [
+            {"topic": name.topic, "partition": name.partition, "startOffset": row.offset, "lag": row.lag}
+            for name, row in shares.items()
+        ]
+    committed = admin.list_consumer_group_offsets(group.id)
+    readers = {name: member for member in group.members for name in member.assigned}
+    ends = _ends(admin, sorted({*committed, *readers}))
+    found = []
+    for name in sorted({*committed, *readers}):
+        at, end, reader = committed.get(name), ends.get(name), readers.get(name)
+        found.append(
+            {
+                "topic": name.topic,
+                "partition": name.partition,
+                "currentOffset": None if at is None else at.offset,
+                "logEndOffset": end,
+                "lag": None if at is None or end is None else max(0, end - at.offset),
+                "consumerId": None if reader is None else reader.id,
+                "host": None if reader is None else reader.host,
+                "clientId": None if reader is None else reader.client_id,
+            }
+        )
+    return found
+
+
+def _ends(admin: Admin, names: list[TopicPartition]) -> dict[TopicPartition, int]:
+    """The ends of partitions; those whose topic is gone are left out."""
+    if not names:
+        return {}
+    found = outcome(lambda: admin.list_offsets(dict.fromkeys(names, "latest")), names)
+    rest = {name: row for name, row in found.items() if not isinstance(row, UnknownTopicOrPartition)}
+    for row in rest.values():
+        if isinstance(row, Exception):
+            raise row
+    return {name: row.offset for name, row in rest.items()}
+
+
+def _put_offsets(group: GroupDescription, rows: list[dict[str, Any]]) -> None:
+    if not rows:
+        click.echo(f"Group {group.id} is {group.state} and has no offsets.", err=True)
+        return
+    columns = SHARE_COLUMNS if group.type == "share" else COLUMNS
+    put_table(columns, [(group.id, *(NONE if cell is None else cell for cell in row.values())) for row in rows])
+
+
+def _put_states(groups: list[GroupDescription]) -> None:
+    rows = [
+        (group.id, group.coordinator, group.type, group.assignor or NONE, group.state, len(group.members))
+        for group in groups
+    ]
+    put_table(("GROUP", "COORDINATOR (ID)", "TYPE", "ASSIGNMENT-STRATEGY", "STATE", "#MEMBERS"), rows)
+
+
+def _put_members(groups: list[GroupDescription]) -> None:
+    rows = [
+        (
+            group.id,
+            member.id,
+            member.instance_id or NONE,
+            member.host,
+            member.client_id,
+            len(member.assigned),
+            ",".join(map(str, sorted(member.assigned))) or NONE,
+        )
+        for group in groups
+        for member in group.members
+    ]
+    columns = ("GROUP", "CONSUMER-ID", "GROUP-INSTANCE-ID", "HOST", "CLIENT-ID", "#PARTITIONS", "ASSIGNMENT")
+    put_table(columns, rows)
+
+
+def _document(group: GroupDescription, offsets: list[dict[str, Any]]) -> dict[str, Any]:
+    return {
+        "group": group.id,
+        "type": group.type,
+        "state": group.state,
+        "assignor": group.assignor,
+        "coordinator": group.coordinator,
+        "epoch": group.epoch,
+        "members": [
+            {
+                "consumerId": member.id,
+                "instanceId": member.instance_id,
+                "clientId": member.client_id,
+                "host": member.host,
+                "topics": member.topics,
+                "partitions": sorted(map(str, member.assigned)),
+            }
+            for member in group.members
+        ],
+        "offsets": offsets,
+    }
+
+
+@click.command
+@click.argument("names", nargs=-1, required=True)
+@connected
+def delete(names: tuple[str, ...], place: Place, as_json: bool) -> int:
+    """Delete groups NAMES, which have no members, with their offsets."""
+    with place.admin() as admin:
+        results = outcome(lambda: admin.delete_groups(names), names)
+    for name, result in results.items():
+        if isinstance(result, Exception):
+            complain(name, result)
+        elif as_json:
+            put_json({"group": name, "deleted": True})
+        else:
+            click.echo(f"Deleted group {name}.")
+    return int(any(isinstance(result, Exception) for result in results.values()))
+
+
+# ---------------------------------------------------------------- offsets
+
+
+@click.command("reset-offsets")
+@click.argument("name")
+@click.option("-t", "--topic", "topics", metavar="TOPIC[:PARTITION,…]", multiple=True, help="Repeatable.")
+@click.option("--all-topics", is_flag=True, help="Every partition that the group has an offset of.")
+@click.option("--to-earliest", "how", flag_value="earliest", help="To the first record.")
+@click.option("--to-latest", "how", flag_value="latest", help="To the end.")
+@click.option("--to-current", "how", flag_value="current", help="Where it is, within what is there.")
+@click.option("--to-offset", type=click.IntRange(0), help="To this offset, within what is there.")
+@click.option(
+    "--to-datetime", metavar="TIME", help="To the first record at or after a time (ISO 8601, or ms since 1970)."
+)
+@click.option("--shift-by", type=int, help="So many on, or with - back, within what is there.")
+@click.option("--execute/--dry-run", default=False, help="Do it, or only say what would be done (the default).")
+@connected
+def reset_offsets(
+    name: str, topics: tuple[str, ...], all_topics: bool, how: str | None, to_offset: int | None,
+    to_datetime: str | None, shift_by: int | None, execute: bool, place: Place, as_json: bool,
+) -> None:  # fmt: skip
+    """Set where group NAME, which has no members, goes on reading."""
+    if sum(given is not None for given in (how, to_offset, to_datetime, shift_by)) != 1:
+        raise click.UsageError(
+            "say one of --to-earliest, --to-latest, --to-current, --to-offset, --to-datetime, --shift-by"
+        )
+    if bool(topics) == all_topics:
+        raise click.UsageError("say --topic or --all-topics")
+    with place.admin() as admin:
+        share = _kind(admin, name) == "share"
+        now = _current(admin, name, share)
+        wanted = list(now) if all_topics else [TopicPartition(*row) for row in places(admin, topics)]
+        if not wanted:
+            raise ConfigError(f"group {name!r} has no offsets; name the topics by --topic")
+        target = _targets(admin, wanted, now, how, to_offset, to_datetime, shift_by)
+        if execute:
+            if share:
+                admin.alter_share_group_offsets(name, target)
+            else:
+                admin.alter_consumer_group_offsets(name, target)
+    if as_json:
+        for place_, offset in target.items():
+            put_json(
+                {"group": name, "topic": place_.topic, "partition": place_.partition, "newOffset": offset,
+                 "done": execute}
+            )  # fmt: skip
+        return
+    rows = [(name, place_.topic, place_.partition, offset) for place_, offset in target.items()]
+    put_table(("GROUP", "TOPIC", "PARTITION", "NEW-OFFSET"), rows)
+    if not execute:
+        click.echo("Nothing was done; --execute does it.", err=True)
+
+
+def _kind(admin: Admin, name: str) -> str:
+    """The group's type; "" where there is none yet, for which offsets may be set too."""
+    row = admin.list_groups().get(name)
+    return "" if row is None else row.type
+
+
+def _current(admin: Admin, name: str, share: bool) -> dict[TopicPartition, int]:
+    if share:
+        return {place: row.offset for place, row in admin.list_share_group_offsets(name).items()}
+    return {place: row.offset for place, row in admin.list_consumer_group_offsets(name).items()}
+
+
+def _targets(
+    admin: Admin, wanted: list[TopicPartition], now: dict[TopicPartition, int], how: str | None,
+    to_offset: int | None, to_datetime: str | None, shift_by: int | None,
+) -> dict[TopicPartition, int]:  # fmt: skip
+    first = _at(admin, wanted, "earliest")
+    last = _at(admin, wanted, "latest")
+    if how == "earliest":
+        return first
+    if how == "latest":
+        return last
+    if to_datetime is not None:
+        found = admin.list_offsets(dict.fromkeys(wanted, time_ms(to_datetime)))
+        return {name: last[name] if row is None else row.offset for name, row in found.items()}
+    if to_offset is not None:
+        raw = dict.fromkeys(wanted, to_offset)
+    else:
+        missing = [name for name in wanted if name not in now]
+        if missing:
+            raise ConfigError(f"the group has no offset of {missing[0]} to go on from")
+        raw = {name: now[name] + (shift_by or 0) for name in wanted}
+    return {name: min(max(offset, first[name]), last[name]) for name, offset in raw.items()}
+
+
+def _at(admin: Admin, wanted: list[TopicPartition], spec: str) -> dict[TopicPartition, int]:
+    found = admin.list_offsets(dict.fromkeys(wanted, spec))
+    return {name: 0 if row is None else row.offset for name, row in found.items()}
+
+
+@click.command("delete-offsets")
+@click.argument("name")
+@click.option(
+    "-t", "--topic", "topics", metavar="TOPIC[:PARTITION,…]", multiple=True, required=True, help="Repeatable."
+)
+@connected
+def delete_offsets(name: str, topics: tuple[str, ...], place: Place, as_json: bool) -> None:
+    """Let group NAME forget its offsets of topics; of a share group, of whole topics."""
+    with place.admin() as admin:
+        if _kind(admin, name) == "share":
+            parts = [partitions(text) for text in topics]
+            if any(indexes is not None for _, indexes in parts):
+                raise click.UsageError("a share group forgets whole topics")
+            admin.delete_share_group_offsets(name, [topic for topic, _ in parts])
+        else:
+            admin.delete_consumer_group_offsets(name, places(admin, topics))
+    if as_json:
+        put_json({"group": name, "topics": topics, "deleted": True})
+    else:
+        click.echo(f"Group {name} has no offsets of {', '.join(topics)} any more.")
+
+
+@click.command("remove-members")
+@click.argument("name")
+@click.option("--instance-id", "instance_ids", multiple=True, help="A static member; repeatable.")
+@click.option("--member-id", "member_ids", multiple=True, help="A dynamic member; repeatable.")
+@click.option("--all", "everyone", is_flag=True, help="All members.")
+@connected
+def remove_members(
+    name: str, instance_ids: tuple[str, ...], member_ids: tuple[str, ...], everyone: bool, place: Place, as_json: bool
+) -> None:
+    """Take members out of the classic group NAME; the others share what they had."""
+    if bool(instance_ids or member_ids) == everyone:
+        raise click.UsageError("say --all, or whom by --instance-id and --member-id")
+    with place.admin() as admin:
+        try:
+            admin.remove_members_from_group(name, instance_ids=instance_ids, member_ids=member_ids)
+        except UnsupportedVersion as error:
+            raise ConfigError(str(error)) from None
+    if as_json:
+        put_json({"group": name, "removed": True})
+    else:
+        click.echo(f"Removed members from group {name}.")

@@ -1,0 +1,273 @@
+"""`logkernel topic create|list|describe|delete|alter|trim`; `compact` and `expire` are in `control`."""
+
+from __future__ import annotations
+
+import base64
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+import click
+
+from logkernel.cli.connection import Place, connected, makes_data, pairs, partitions
+from logkernel.cli.output import put_json, put_table
+from logkernel.errors import KafkaError, TopicAlreadyExists, UnknownTopicOrPartition
+
+if TYPE_CHECKING:
+    from logkernel.client.admin.client import Admin
+    from logkernel.client.admin.configs import ConfigEntry
+    from logkernel.client.admin.topics import PartitionDescription, TopicDescription
+
+_config = click.option("-c", "--config", "config", metavar="NAME=VALUE", multiple=True, help="A setting of the topic.")
+
+
+@click.command
+@click.argument("names", nargs=-1, required=True)
+@click.option(
+    "-p", "--partitions", "count", type=int, default=-1, help="Number of partitions.  [default: the broker's]"
+)
+@click.option("-r", "--replication-factor", "factor", type=int, default=-1, help="Replicas.  [default: the broker's]")
+@_config
+@click.option("--if-not-exists", is_flag=True, help="A topic that is there already is no failure.")
+@click.option("--dry-run", is_flag=True, help="Only say whether it could be.")
+@connected
+@makes_data
+def create(
+    names: tuple[str, ...], count: int, factor: int, config: tuple[str, ...], if_not_exists: bool, dry_run: bool,
+    place: Place, as_json: bool,
+) -> int:  # fmt: skip
+    """Make topics NAMES."""
+    from logkernel.client.admin.topics import NewTopic
+
+    wanted = [NewTopic(name, count, factor, pairs(config)) for name in names]
+    with place.admin() as admin:
+        results = outcome(lambda: admin.create_topics(wanted, validate_only=dry_run), names)
+    bad = False
+    for name, result in results.items():
+        row: dict[str, Any] = {"topic": name}
+        if isinstance(result, TopicAlreadyExists) and if_not_exists:
+            row["created"] = False
+        elif isinstance(result, Exception):
+            bad = True
+            complain(name, result)
+            continue
+        else:
+            row["created"] = not dry_run
+            row |= {"topicId": short(result.id), "partitions": result.partitions}
+        if as_json:
+            put_json(row)
+        elif row["created"]:
+            click.echo(f"Created topic {name}.")
+        elif dry_run:
+            click.echo(f"Topic {name} could be created.")
+    return int(bad)
+
+
+@click.command("list")
+@click.option("--internal", is_flag=True, help="Those too in which services keep their state.")
+@click.option("-q", "--names", "only_names", is_flag=True, help="Names alone, one a line.")
+@connected
+def list_(internal: bool, only_names: bool, place: Place, as_json: bool) -> None:
+    """List all topics."""
+    with place.admin() as admin:
+        found = admin.list_topics(internal=internal)
+    if as_json:
+        for row in found.values():
+            put_json(
+                {"topic": row.name, "topicId": short(row.id), "partitions": row.partitions, "internal": row.internal}
+            )
+    elif only_names:
+        for name in found:
+            click.echo(name)
+    else:
+        put_table(
+            ("NAME", "PARTITIONS", "TOPIC-ID"), [(row.name, row.partitions, short(row.id)) for row in found.values()]
+        )
+
+
+@click.command
+@click.argument("names", nargs=-1)
+@click.option("--internal", is_flag=True, help="Without NAMES: internal topics too.")
+@connected
+def describe(names: tuple[str, ...], internal: bool, place: Place, as_json: bool) -> int:
+    """Describe topics NAMES, or all, in the columns of kafka-topics."""
+    with place.admin() as admin:
+        wanted = list(names) or list(admin.list_topics(internal=internal))
+        if not wanted:
+            return 0
+        results = outcome(lambda: admin.describe_topics(wanted), wanted)
+        good = [name for name in wanted if not isinstance(results.get(name), Exception)]
+        configs = _configs(admin, good)
+    for name in good:
+        topic = results[name]
+        if as_json:
+            put_json(_document(topic, configs[name]))
+        else:
+            _print(topic, configs[name])
+    for name in wanted:
+        if name not in good:
+            complain(name, results[name])
+    return int(len(good) < len(wanted))
+
+
+def _configs(admin: Admin, names: list[str]) -> dict[str, list[ConfigEntry]]:
+    """Of each topic the settings that are not the default, in the broker's order."""
+    if not names:
+        return {}
+    found = admin.describe_configs([("topic", name) for name in names])
+    return {key.name: [entry for entry in rows.values() if not entry.is_default] for key, rows in found.items()}
+
+
+def short(topic_id: UUID) -> str:
+    """An id as Kafka writes it: base64 for URLs, without padding."""
+    return base64.urlsafe_b64encode(topic_id.bytes).decode().rstrip("=")
+
+
+def _print(topic: TopicDescription, config: list[ConfigEntry]) -> None:
+    settings = ",".join(f"{entry.name}={entry.value}" for entry in config)
+    head = {
+        "Topic": topic.name,
+        "TopicId": short(topic.id),
+        "PartitionCount": len(topic.partitions),
+        "ReplicationFactor": topic.replication_factor,
+        "Configs": settings,
+    }
+    if not topic.id.int:
+        del head["TopicId"]
+    click.echo("\t".join(f"{name}: {value}" for name, value in head.items()))
+    for part in topic.partitions:
+        click.echo("\t" + "\t".join(f"{name}: {value}" for name, value in _columns(topic.name, part).items()))
+
+
+def _columns(topic: str, part: PartitionDescription) -> dict[str, Any]:
+    return {
+        "Topic": topic,
+        "Partition": part.partition,
+        "Leader": part.leader if part.leader >= 0 else "none",
+        "Replicas": _ids(part.replicas),
+        "Isr": _ids(part.isr),
+        "Elr": "N/A" if part.elr is None else _ids(part.elr),
+        "LastKnownElr": "N/A" if part.last_known_elr is None else _ids(part.last_known_elr),
+    }
+
+
+def _ids(ids: tuple[int, ...]) -> str:
+    return ",".join(map(str, ids))
+
+
+def _document(topic: TopicDescription, config: list[ConfigEntry]) -> dict[str, Any]:
+    return {
+        "topic": topic.name,
+        "topicId": short(topic.id),
+        "internal": topic.internal,
+        "partitionCount": len(topic.partitions),
+        "replicationFactor": topic.replication_factor,
+        "configs": {entry.name: entry.value for entry in config},
+        "partitions": [
+            {
+                "partition": part.partition,
+                "leader": part.leader,
+                "leaderEpoch": part.leader_epoch,
+                "replicas": part.replicas,
+                "isr": part.isr,
+                "elr": part.elr,
+                "lastKnownElr": part.last_known_elr,
+                "offline": part.offline,
+            }
+            for part in topic.partitions
+        ],
+    }
+
+
+@click.command
+@click.argument("names", nargs=-1, required=True)
+@click.option("--if-exists", is_flag=True, help="A topic that is not there is no failure.")
+@connected
+def delete(names: tuple[str, ...], if_exists: bool, place: Place, as_json: bool) -> int:
+    """Delete topics NAMES with their records."""
+    with place.admin() as admin:
+        results = outcome(lambda: admin.delete_topics(names), names)
+    bad = False
+    for name, result in results.items():
+        gone = not isinstance(result, Exception)
+        if not gone and not (if_exists and isinstance(result, UnknownTopicOrPartition)):
+            bad = True
+            complain(name, result)
+        elif as_json:
+            put_json({"topic": name, "deleted": gone})
+        elif gone:
+            click.echo(f"Deleted topic {name}.")
+    return int(bad)
+
+
+@click.command
+@click.argument("name")
+@click.option("-p", "--partitions", "count", type=int, help="How many partitions it is to have in all.")
+@_config
+@click.option("--unset", metavar="NAME", multiple=True, help="A setting that goes back to its default.")
+@connected
+def alter(
+    name: str, count: int | None, config: tuple[str, ...], unset: tuple[str, ...], place: Place, as_json: bool
+) -> None:
+    """Give topic NAME more partitions or other settings."""
+    changes: dict[str, str | None] = {**pairs(config), **dict.fromkeys(unset)}
+    if count is None and not changes:
+        raise click.UsageError("say what to alter: --partitions, --config, --unset")
+    with place.admin() as admin:
+        if count is not None:
+            admin.create_partitions({name: count})
+        if changes:
+            admin.alter_configs({("topic", name): changes})
+    if as_json:
+        put_json({"topic": name, "partitions": count, "configs": changes})
+    else:
+        click.echo(f"Altered topic {name}.")
+
+
+@click.command
+@click.argument("topics", metavar="TOPIC[:PARTITION,…]", nargs=-1, required=True)
+@click.option("--before", required=True, metavar="OFFSET|end", help="The first offset that is to stay; end: none.")
+@connected
+def trim(topics: tuple[str, ...], before: str, place: Place, as_json: bool) -> None:
+    """Delete the records of partitions that lie before an offset."""
+    if before != "end" and not before.isdigit():
+        raise click.UsageError(f"--before {before!r} is neither an offset nor end")
+    offset = -1 if before == "end" else int(before)
+    with place.admin() as admin:
+        wanted = dict.fromkeys(places(admin, topics), offset)
+        found = admin.delete_records(wanted)
+    if as_json:
+        for name, first in found.items():
+            put_json({"topic": name.topic, "partition": name.partition, "logStartOffset": first})
+    else:
+        rows = [(name.topic, name.partition, first) for name, first in found.items()]
+        put_table(("TOPIC", "PARTITION", "LOG-START-OFFSET"), rows)
+
+
+# ---------------------------------------------------------------- shared by commands
+
+
+def places(admin: Admin, given: tuple[str, ...]) -> list[tuple[str, int]]:
+    """The partitions that TOPIC[:PARTITION,…] arguments name."""
+    found: list[tuple[str, int]] = []
+    for text in given:
+        topic, indexes = partitions(text)
+        if indexes is None:
+            rows = admin.describe_topics(topic)[topic].partitions
+            indexes = [row.partition for row in rows]
+        found += [(topic, index) for index in indexes]
+    return list(dict.fromkeys(found))
+
+
+def outcome(work: Any, names: Any) -> dict[Any, Any]:
+    """What became of each name: its result, True where there is none to tell, or an exception."""
+    try:
+        found = work()
+    except KafkaError as error:
+        if error.results is None:
+            raise
+        return dict(error.results)
+    return dict.fromkeys(names, True) if found is None else dict(found)
+
+
+def complain(name: object, error: Exception) -> None:
+    click.echo(f"logkernel: {name}: {type(error).__name__}: {error}", err=True)

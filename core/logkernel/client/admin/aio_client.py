@@ -1,0 +1,129 @@
+"""The admin client for asyncio: the twin of `Admin`, used from the loop that made it.
+
+async with aio.connect("host:9092") as log, log.admin() as admin:
+    await admin.create_topics([NewTopic("orders", partitions=6)])
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine
+from typing import Any, Generic, ParamSpec, TypeVar, overload
+
+from logkernel.client.admin import (
+    access,
+    cluster,
+    configs,
+    group_offsets,
+    groups,
+    offsets,
+    placement,
+    topics,
+    transactions,
+)
+from logkernel.client.admin.base import AdminBase
+from logkernel.client.admin.plans import Plan
+from logkernel.client.loop_driver import wait_until
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class _Awaited(Generic[P, T]):
+    """A plan as a method that is awaited."""
+
+    def __init__(self, plan: Callable[P, Plan[T]]) -> None:
+        self.plan = plan
+        self.__doc__ = plan.__doc__
+        self.__wrapped__ = plan
+
+    @overload
+    def __get__(self, instance: None, owner: type) -> _Awaited[P, T]: ...
+
+    @overload
+    def __get__(self, instance: AsyncAdmin, owner: type) -> Callable[P, Coroutine[Any, Any, T]]: ...
+
+    def __get__(self, instance: AsyncAdmin | None, owner: type) -> Any:
+        if instance is None:
+            return self
+
+        async def call(*args: P.args, **kwargs: P.kwargs) -> T:
+            return await instance._run(self.plan(*args, **kwargs))
+
+        call.__doc__, call.__name__ = self.plan.__doc__, self.plan.__name__
+        return call
+
+
+class AsyncAdmin(AdminBase):
+    """See the module. Operations do and raise what those of `Admin` do."""
+
+    async def __aenter__(self) -> AsyncAdmin:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def _run(self, plan: Plan[T]) -> T:
+        operation = self._begin(plan)
+        try:
+            await wait_until(self._driver, lambda: operation.done, None)
+        except BaseException:
+            self._give_up(operation)
+            raise
+        result: T = self._result(operation)
+        return result
+
+    async def close(self) -> None:
+        if self._close():
+            await self._driver.end(None)
+
+    create_topics = _Awaited(topics.create_topics)
+    delete_topics = _Awaited(topics.delete_topics)
+    create_partitions = _Awaited(topics.create_partitions)
+    delete_records = _Awaited(topics.delete_records)
+    list_topics = _Awaited(topics.list_topics)
+    describe_topics = _Awaited(topics.describe_topics)
+
+    list_offsets = _Awaited(offsets.list_offsets)
+
+    describe_configs = _Awaited(configs.describe_configs)
+    alter_configs = _Awaited(configs.alter_configs)
+    list_config_resources = _Awaited(configs.list_config_resources)
+
+    list_groups = _Awaited(groups.list_groups)
+    describe_groups = _Awaited(groups.describe_groups)
+    delete_groups = _Awaited(groups.delete_groups)
+    remove_members_from_group = _Awaited(groups.remove_members_from_group)
+
+    list_consumer_group_offsets = _Awaited(group_offsets.list_consumer_group_offsets)
+    alter_consumer_group_offsets = _Awaited(group_offsets.alter_consumer_group_offsets)
+    delete_consumer_group_offsets = _Awaited(group_offsets.delete_consumer_group_offsets)
+    list_share_group_offsets = _Awaited(group_offsets.list_share_group_offsets)
+    alter_share_group_offsets = _Awaited(group_offsets.alter_share_group_offsets)
+    delete_share_group_offsets = _Awaited(group_offsets.delete_share_group_offsets)
+
+    describe_producers = _Awaited(transactions.describe_producers)
+    list_transactions = _Awaited(transactions.list_transactions)
+    describe_transactions = _Awaited(transactions.describe_transactions)
+    abort_transaction = _Awaited(transactions.abort_transaction)
+    fence_producers = _Awaited(transactions.fence_producers)
+    find_hanging_transactions = _Awaited(transactions.find_hanging_transactions)
+
+    elect_leaders = _Awaited(placement.elect_leaders)
+    describe_log_dirs = _Awaited(placement.describe_log_dirs)
+    alter_replica_log_dirs = _Awaited(placement.alter_replica_log_dirs)
+    alter_partition_reassignments = _Awaited(placement.alter_partition_reassignments)
+    list_partition_reassignments = _Awaited(placement.list_partition_reassignments)
+
+    describe_cluster = _Awaited(cluster.describe_cluster)
+    describe_features = _Awaited(cluster.describe_features)
+    update_features = _Awaited(cluster.update_features)
+    describe_quorum = _Awaited(cluster.describe_quorum)
+    unregister_broker = _Awaited(cluster.unregister_broker)
+
+    describe_acls = _Awaited(access.describe_acls)
+    create_acls = _Awaited(access.create_acls)
+    delete_acls = _Awaited(access.delete_acls)
+    describe_user_scram_credentials = _Awaited(access.describe_user_scram_credentials)
+    alter_user_scram_credentials = _Awaited(access.alter_user_scram_credentials)
+    describe_client_quotas = _Awaited(access.describe_client_quotas)
+    alter_client_quotas = _Awaited(access.alter_client_quotas)

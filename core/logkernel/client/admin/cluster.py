@@ -1,0 +1,140 @@
+"""The cluster: brokers, features, the quorum of controllers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from attrs import Factory
+
+from logkernel.client.admin.plans import CONTROLLER, Ask, Plan, ask, row_error, settled
+from logkernel.errors import ConfigError, UnsupportedVersion
+from logkernel.light import message, value
+from logkernel.requests.cluster import ApiVersionsRequest, DescribeClusterRequest, MetadataRequest
+from logkernel.requests.quorum import (
+    DescribeQuorumRequest,
+    FeatureUpdateKey,
+    PartitionData,
+    TopicData,
+    UnregisterBrokerRequest,
+    UpdateFeaturesRequest,
+)
+
+METADATA_TOPIC: Final = "__cluster_metadata"
+UPGRADES: Final = {"upgrade": 1, "safe-downgrade": 2, "unsafe-downgrade": 3}
+TIMEOUT_MS: Final = 60_000
+
+
+@value
+class Broker:
+    id: int
+    host: str
+    port: int
+    rack: str | None = None
+    fenced: bool = False
+
+
+@message
+class ClusterDescription:
+    """`controller` is the broker that takes what is for the controller, -1 where there is none."""
+
+    id: str
+    controller: int
+    brokers: list[Broker]
+
+
+@value
+class FeatureRange:
+    """The levels of a feature that the broker supports, and the one that is in force (0: none)."""
+
+    name: str
+    min_level: int
+    max_level: int
+    level: int
+
+
+@value
+class QuorumReplica:
+    id: int
+    directory_id: str
+    log_end_offset: int
+    last_fetch_ms: int
+    last_caught_up_ms: int
+
+
+@message
+class QuorumDescription:
+    leader: int
+    leader_epoch: int
+    high_watermark: int
+    voters: list[QuorumReplica] = Factory(list)
+    observers: list[QuorumReplica] = Factory(list)
+
+
+def describe_cluster(*, include_fenced: bool = False) -> Plan[ClusterDescription]:
+    """The cluster's id, controller and brokers."""
+    (outcome,) = yield [Ask(DescribeClusterRequest(include_fenced_brokers=include_fenced))]
+    if isinstance(outcome, UnsupportedVersion):
+        found = yield from ask(MetadataRequest(topics=[], allow_auto_topic_creation=False))
+        brokers = [Broker(row.node_id, row.host, row.port, row.rack) for row in found.brokers]
+        return ClusterDescription(found.cluster_id or "", found.controller_id, brokers)
+    if isinstance(outcome, Exception):
+        raise outcome
+    brokers = [Broker(row.broker_id, row.host, row.port, row.rack, row.is_fenced) for row in outcome.brokers]
+    brokers.sort(key=lambda broker: broker.id)
+    return ClusterDescription(outcome.cluster_id, outcome.controller_id, brokers)
+
+
+def describe_features() -> Plan[dict[str, FeatureRange]]:
+    """Features by name, as some broker tells them (KIP-584)."""
+    response = yield from ask(ApiVersionsRequest("logkernel", "1"))
+    levels = {row.name: row.max_version_level for row in response.finalized_features}
+    rows = sorted(response.supported_features, key=lambda row: str(row.name))
+    return {row.name: FeatureRange(row.name, row.min_version, row.max_version, levels.get(row.name, 0)) for row in rows}
+
+
+def update_features(
+    levels: Mapping[str, int], *, upgrade_type: str = "upgrade", validate_only: bool = False
+) -> Plan[None]:
+    """Put features to levels; 0 takes one out of force. `upgrade_type` is one of `UPGRADES`.
+
+    Raises `InvalidUpdateVersion`, `FeatureUpdateFailed`.
+    """
+    if upgrade_type not in UPGRADES:
+        raise ConfigError(f"upgrade_type={upgrade_type!r} is not one of {', '.join(UPGRADES)}")
+    code = UPGRADES[upgrade_type]
+    rows = [FeatureUpdateKey(name, level, code, code != 1) for name, level in levels.items()]
+    response = yield from ask(UpdateFeaturesRequest(TIMEOUT_MS, rows, validate_only), CONTROLLER)
+    settled({row.feature: row_error(row, row.feature) or True for row in response.results})
+
+
+def describe_quorum() -> Plan[QuorumDescription]:
+    """The quorum of controllers. Raises `UnsupportedVersion` where the cluster has none, as one of logkernel."""
+    request = DescribeQuorumRequest([TopicData(METADATA_TOPIC, [PartitionData(0)])])
+    response = yield from ask(request)
+    row = response.topics[0].partitions[0]
+    error = row_error(row, METADATA_TOPIC)
+    if error is not None:
+        raise error
+    return QuorumDescription(
+        row.leader_id,
+        row.leader_epoch,
+        row.high_watermark,
+        [_replica(voter) for voter in row.current_voters],
+        [_replica(observer) for observer in row.observers],
+    )
+
+
+def _replica(row: Any) -> QuorumReplica:
+    return QuorumReplica(
+        row.replica_id,
+        str(row.replica_directory_id),
+        row.log_end_offset,
+        row.last_fetch_timestamp,
+        row.last_caught_up_timestamp,
+    )
+
+
+def unregister_broker(broker: int) -> Plan[None]:
+    """Take a broker that is gone out of the cluster. Raises `BrokerIdNotRegistered`, `InvalidRequest`."""
+    yield from ask(UnregisterBrokerRequest(broker), CONTROLLER)

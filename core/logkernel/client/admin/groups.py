@@ -1,0 +1,237 @@
+"""Groups of every kind: classic, consumer (KIP-848), share (KIP-932)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from attrs import Factory
+
+from logkernel.client.admin.plans import (
+    Ask,
+    Plan,
+    ask,
+    at_brokers,
+    in_rows,
+    row_error,
+    settled,
+    several,
+)
+from logkernel.client.consumer_protocol import PROTOCOL_TYPE, decode_assignment, decode_subscription
+from logkernel.errors import GroupIdNotFound, InvalidRequest, KafkaError, UnsupportedVersion
+from logkernel.light import message, value
+from logkernel.requests.consumer_groups import ConsumerGroupDescribeRequest
+from logkernel.requests.groups import (
+    DeleteGroupsRequest,
+    DescribeGroupsRequest,
+    LeaveGroupRequest,
+    ListGroupsRequest,
+    MemberIdentity,
+)
+from logkernel.requests.share_groups import ShareGroupDescribeRequest
+from logkernel.vocabulary import TopicPartition
+
+CLASSIC, CONSUMER, SHARE = "classic", "consumer", "share"
+DEAD = "Dead"
+_NOT_THIS_KIND = (GroupIdNotFound.code, UnsupportedVersion.code)
+"""Brokers on which a kind of group is not in force say the second of all its groups."""
+REASON = "the member was removed by an operator"
+
+
+@value
+class GroupListing:
+    """`type` is classic, consumer, share or streams; "" where the broker does not say."""
+
+    id: str
+    type: str
+    state: str
+    protocol_type: str
+
+
+@message
+class GroupMember:
+    """`epoch` is -1 in a classic group; `target` is what a member of a consumer group is on its way to."""
+
+    id: str
+    instance_id: str | None
+    client_id: str
+    host: str
+    rack: str | None = None
+    epoch: int = -1
+    topics: tuple[str, ...] = ()
+    """Those it subscribes to."""
+    assigned: tuple[TopicPartition, ...] = ()
+    target: tuple[TopicPartition, ...] | None = None
+
+
+@message
+class GroupDescription:
+    """`assignor` is "" where none is at work; epochs are -1 in a classic group."""
+
+    id: str
+    type: str
+    state: str
+    assignor: str
+    members: list[GroupMember] = Factory(list)
+    epoch: int = -1
+    assignment_epoch: int = -1
+    protocol_type: str = ""
+    coordinator: int = -1
+    """The broker that keeps it."""
+
+
+def list_groups(states: Iterable[str] = (), types: Iterable[str] = ()) -> Plan[dict[str, GroupListing]]:
+    """The groups of all brokers by id; only those in these states, of these types, where some are named."""
+    request = ListGroupsRequest(list(states), list(types))
+    found: dict[str, GroupListing] = {}
+    for response in (yield from at_brokers(request)).values():
+        if response.error_code:
+            raise row_error(response, "groups") or KafkaError()
+        for row in response.groups:
+            found[row.group_id] = GroupListing(row.group_id, row.group_type.lower(), row.group_state, row.protocol_type)
+    return dict(sorted(found.items()))
+
+
+def describe_groups(groups: str | Iterable[str]) -> Plan[dict[str, GroupDescription]]:
+    """Groups of whatever kind, by id. Raises `GroupIdNotFound`, `InvalidGroupId`."""
+    wanted: list[str] = several(groups)
+    found: dict[str, GroupDescription | Exception] = {}
+    for make, made in (
+        (ConsumerGroupDescribeRequest, _consumer),
+        (DescribeGroupsRequest, _classic),
+        (ShareGroupDescribeRequest, _share),
+    ):
+        left = [group for group in wanted if isinstance(found.get(group, GroupIdNotFound()), GroupIdNotFound)]
+        asks = [Ask(make([group]), ("group", group), in_rows("groups")) for group in left]
+        outcomes = yield asks
+        for group, asked, outcome in zip(left, asks, outcomes, strict=True):
+            described = found[group] = _description(group, outcome, made)
+            if isinstance(described, GroupDescription):
+                described.coordinator = asked.node
+    return settled({group: found[group] for group in wanted})
+
+
+def _description(group: str, outcome: Any, made: Any) -> GroupDescription | Exception:
+    if isinstance(outcome, UnsupportedVersion):
+        return GroupIdNotFound(f"there is no group {group!r}")
+    if isinstance(outcome, Exception):
+        return outcome
+    row = next((row for row in outcome.groups if row.group_id == group), None)
+    if row is None or row.group_state == DEAD or row.error_code in _NOT_THIS_KIND:
+        return GroupIdNotFound(f"there is no group {group!r}")
+    found: GroupDescription | Exception = row_error(row, group) or made(row)
+    return found
+
+
+def _consumer(row: Any) -> GroupDescription:
+    members = [
+        GroupMember(
+            member.member_id,
+            member.instance_id,
+            member.client_id,
+            member.client_host,
+            member.rack_id,
+            member.member_epoch,
+            tuple(member.subscribed_topic_names),
+            _places(member.assignment),
+            _places(member.target_assignment),
+        )
+        for member in row.members
+    ]
+    return GroupDescription(
+        row.group_id, CONSUMER, row.group_state, row.assignor_name, members, row.group_epoch, row.assignment_epoch,
+        PROTOCOL_TYPE,
+    )  # fmt: skip
+
+
+def _share(row: Any) -> GroupDescription:
+    members = [
+        GroupMember(
+            member.member_id,
+            None,
+            member.client_id,
+            member.client_host,
+            member.rack_id,
+            member.member_epoch,
+            tuple(member.subscribed_topic_names),
+            _places(member.assignment),
+        )
+        for member in row.members
+    ]
+    return GroupDescription(
+        row.group_id, SHARE, row.group_state, row.assignor_name, members, row.group_epoch, row.assignment_epoch, SHARE
+    )
+
+
+def _places(assignment: Any) -> tuple[TopicPartition, ...]:
+    return tuple(
+        TopicPartition(topic.topic_name, index) for topic in assignment.topic_partitions for index in topic.partitions
+    )
+
+
+def _classic(row: Any) -> GroupDescription:
+    members = [_classic_member(member, row.protocol_type) for member in row.members]
+    return GroupDescription(
+        row.group_id, CLASSIC, row.group_state, row.protocol_data, members, protocol_type=row.protocol_type
+    )
+
+
+def _classic_member(row: Any, protocol_type: str) -> GroupMember:
+    member = GroupMember(row.member_id, row.group_instance_id, row.client_id, row.client_host)
+    if protocol_type == PROTOCOL_TYPE:
+        try:
+            if row.member_metadata:
+                member.topics = tuple(decode_subscription(row.member_metadata).topics)
+            member.assigned = tuple(decode_assignment(row.member_assignment))
+        except InvalidRequest:
+            pass  # a member that leaves other bytes there has no partitions that could be told
+    return member
+
+
+def delete_groups(groups: str | Iterable[str]) -> Plan[None]:
+    """Delete groups that have no members, with their offsets. Raises `NonEmptyGroup`, `GroupIdNotFound`."""
+    wanted: list[str] = several(groups)
+    outcomes = yield [Ask(DeleteGroupsRequest([group]), ("group", group), in_rows("results")) for group in wanted]
+    settled({group: _first(outcome, "results", group) for group, outcome in zip(wanted, outcomes, strict=True)})
+
+
+def _first(outcome: Any, rows: str, name: str) -> Any:
+    if isinstance(outcome, Exception):
+        return outcome
+    return next((row_error(row, name) or row for row in getattr(outcome, rows)), None)
+
+
+def remove_members_from_group(
+    group: str,
+    *,
+    instance_ids: str | Iterable[str] = (),
+    member_ids: str | Iterable[str] = (),
+    reason: str = REASON,
+) -> Plan[None]:
+    """Take members out of a classic group, static ones by their instance ids; without any id, all of them.
+
+    Raises `UnknownMemberId`, `GroupIdNotFound`.
+    """
+    statics: list[str] = several(instance_ids)
+    dynamics: list[str] = several(member_ids)
+    if not statics and not dynamics:
+        description = (yield from describe_groups(group))[group]
+        statics = [member.instance_id for member in description.members if member.instance_id is not None]
+        dynamics = [member.id for member in description.members if member.instance_id is None]
+    members = [MemberIdentity("", name, reason) for name in statics]
+    members += [MemberIdentity(member_id, None, reason) for member_id in dynamics]
+    if not members:
+        return
+    response = yield from ask(LeaveGroupRequest(group, "", members), ("group", group))
+    told: dict[str, Any] = {}
+    for row in response.members:
+        name = row.group_instance_id if row.group_instance_id in statics else row.member_id
+        told[name] = row_error(row, name) or row
+    settled(told)
+
+
+def rows_of_topics(topics: Sequence[Any], name: str = "name") -> Mapping[TopicPartition, Any]:
+    """Partition → row, of a response's topics with `partitions`."""
+    return {
+        TopicPartition(getattr(topic, name), row.partition_index): row for topic in topics for row in topic.partitions
+    }

@@ -1,0 +1,70 @@
+"""Offsets of partitions: first, last, by time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from logkernel.client.admin.plans import ByPartition, Plan, at_leaders, by_topic, partitions_of, settled
+from logkernel.client.consumer_base import OffsetAndTime
+from logkernel.errors import ConfigError
+from logkernel.requests.offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from logkernel.vocabulary import TopicPartition
+
+LATEST: Final = -1
+EARLIEST: Final = -2
+MAX_TIMESTAMP: Final = -3
+EARLIEST_LOCAL: Final = -4
+LATEST_TIERED: Final = -5
+EARLIEST_PENDING_UPLOAD: Final = -6
+SPECIAL: Final[Mapping[str, int]] = {
+    "earliest": EARLIEST,
+    "latest": LATEST,
+    "max-timestamp": MAX_TIMESTAMP,
+    "earliest-local": EARLIEST_LOCAL,
+    "latest-tiered": LATEST_TIERED,
+    "earliest-pending-upload": EARLIEST_PENDING_UPLOAD,
+}
+ISOLATION: Final = {"read_uncommitted": 0, "read_committed": 1}
+TIMEOUT_MS: Final = 30_000
+
+
+def list_offsets(
+    wanted: ByPartition[int | str], *, isolation_level: str = "read_uncommitted"
+) -> Plan[dict[TopicPartition, OffsetAndTime | None]]:
+    """Partition → offset: of the first record at or after a time (ms since 1970), or `earliest`, `latest`,
+    `max-timestamp` … (`SPECIAL`). None where there is no such record.
+
+    Raises `UnknownTopicOrPartition`, `ConfigError` for a word that is not known, `UnsupportedVersion`.
+    """
+    times = {name: _time(spec) for name, spec in partitions_of(wanted).items()}
+    if isolation_level not in ISOLATION:
+        raise ConfigError(f"isolation_level={isolation_level!r} is not one of {', '.join(ISOLATION)}")
+
+    def make(names: list[TopicPartition]) -> ListOffsetsRequest:
+        topics = [
+            ListOffsetsTopic(
+                topic, [ListOffsetsPartition(index, times[TopicPartition(topic, index)]) for index in rows]
+            )
+            for topic, rows in by_topic(names).items()
+        ]
+        return ListOffsetsRequest(-1, topics, ISOLATION[isolation_level], TIMEOUT_MS)
+
+    def rows(response: Any) -> Any:
+        for topic in response.topics:
+            for row in topic.partitions:
+                yield TopicPartition(topic.name, row.partition_index), row.error_code, None, row
+
+    found = settled((yield from at_leaders(times, make, rows)))
+    return {
+        name: None if row.offset < 0 else OffsetAndTime(row.offset, row.timestamp, row.leader_epoch)
+        for name, row in found.items()
+    }
+
+
+def _time(spec: int | str) -> int:
+    if isinstance(spec, int):
+        return spec
+    if spec not in SPECIAL:
+        raise ConfigError(f"{spec!r} is no time: give ms since 1970 or one of {', '.join(SPECIAL)}")
+    return SPECIAL[spec]
