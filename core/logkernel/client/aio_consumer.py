@@ -4,7 +4,8 @@
         async for record in consumer:
             ...
 
-A listener's methods may be coroutines. Heartbeats and fetches are the loop's own callbacks, not the user's task.
+A listener's methods may be coroutines. A poll that is cancelled has taken nothing. Heartbeats and fetches are the
+loop's own callbacks, not the user's task.
 """
 
 from __future__ import annotations
@@ -17,9 +18,10 @@ from typing import TypeVar
 
 from logkernel.client.asking import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
 from logkernel.client.commits import Committed
-from logkernel.client.consumer_base import CLOSE_S, ConsumerBase, OffsetAndTime, Partition, Steps, Wait
+from logkernel.client.consumer_base import CLOSE_S, ConsumerBase
 from logkernel.client.loop_driver import wait_until
 from logkernel.client.positions import ConsumerRecord
+from logkernel.client.steps import OffsetAndTime, Partition, Steps, Wait
 from logkernel.client.transactions import Offsets
 from logkernel.vocabulary import TopicPartition
 

@@ -20,8 +20,9 @@ from typing import Any, TypeVar
 from logkernel.client import lifetime
 from logkernel.client.asking import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
 from logkernel.client.commits import Committed
-from logkernel.client.consumer_base import CLOSE_S, ConsumerBase, OffsetAndTime, Partition, Steps, Wait
+from logkernel.client.consumer_base import CLOSE_S, ConsumerBase
 from logkernel.client.positions import ConsumerRecord
+from logkernel.client.steps import OffsetAndTime, Partition, Steps, Wait
 from logkernel.client.transactions import Offsets
 from logkernel.kernel import Kernel
 from logkernel.vocabulary import TopicPartition
@@ -67,9 +68,15 @@ class Consumer(ConsumerBase):
         """The next records, at most `max.poll.records`; empty where none come within `timeout_s` (None: for ever).
 
         Raises what a listener raises, `NoOffset`, `LogTruncated`, `OffsetOutOfRange`, `CorruptMessage` (of one
-        partition: a seek goes past it), `FencedInstanceId`, authorization errors, `LogkernelError` once closed.
+        partition: a seek goes past it), `FencedInstanceId`, `WakeupError`, authorization errors, `LogkernelError` once
+        closed.
         """
         return self._run(self._poll(timeout_s, max_records))
+
+    def wakeup(self) -> None:
+        """End the poll that waits now, else the next one, with `WakeupError`. From any thread or signal handler."""
+        self._woken = True
+        self._driver.nudge()
 
     def __iter__(self) -> Consumer:
         return self

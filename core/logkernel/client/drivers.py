@@ -194,6 +194,10 @@ class Driver:
         """Look again soon; called without the lock."""
         raise NotImplementedError
 
+    def nudge(self) -> None:
+        """Have who waits look again; also called by signal handlers, in the midst of anything."""
+        self.wake()
+
     def forked(self) -> None:
         """This is the child of a fork: the parent's thread and sockets are not ours."""
         self.lock = threading.RLock()

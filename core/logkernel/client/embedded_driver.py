@@ -30,6 +30,8 @@ CAPABILITIES = frozenset(
         "member_id_required",
         "static_members",
         "skip_assignment",
+        "client_member_id",
+        "member_epochs",
     }
 )
 
@@ -184,6 +186,9 @@ class EmbeddedDriver(Driver):
                 left_s = min(left_s, deadline_s - now_s)
             event.wait(left_s)
             self.unwatch(event.set)
+
+    def nudge(self) -> None:
+        """Who waits here looks every 50 ms; the kernel may be in the midst of a step."""
 
     def in_callback(self) -> bool:
         return self._turning and self._turner == threading.get_ident()
