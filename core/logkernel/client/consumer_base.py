@@ -10,9 +10,9 @@ from __future__ import annotations
 import os
 import time
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from random import Random
-from typing import Any
+from typing import Any, TypeVar
 
 from logkernel.client.consumer_offsets import OffsetCalls
 from logkernel.client.consumer_places import Places
@@ -27,6 +27,7 @@ from logkernel.errors import ConfigError, LogkernelError
 from logkernel.kernel import Kernel
 from logkernel.vocabulary import TopicPartition
 
+T = TypeVar("T")
 CLOSE_S = 30.0
 """How long a close waits for its last commit and for leaving, where the user does not say."""
 
@@ -64,6 +65,23 @@ class ConsumerBase(Places, OffsetCalls):
         if self._unread:
             found, self._unread = list(self._unread), deque()
             return found
+        most = self._limit if limit is None else limit
+        rows = yield from self._poll_for(timeout_s, lambda: self._machine.take(most), self._prepared)
+        return rows or []
+
+    def _poll_arrow(self, timeout_s: float | None, columns: Sequence[str], max_rows: int) -> Steps[Any]:
+        self._machine.arrow.check(columns)
+        if self._unread:
+            rows, self._unread = list(self._unread), deque()
+            self._back_to(rows)
+        take = self._machine.take_columns
+        found = yield from self._poll_for(timeout_s, lambda: take(columns, max_rows), lambda batch: batch)
+        return self._machine.arrow.nothing(columns) if found is None else found
+
+    def _poll_for(
+        self, timeout_s: float | None, take: Callable[[], T | None], prepared: Callable[[T], T | None]
+    ) -> Steps[T | None]:
+        """What `take` gives, as soon as it gives something of which `prepared` leaves something."""
         deadline_s = deadline_of(timeout_s)
         machine = self._machine
         while True:
@@ -76,19 +94,19 @@ class ConsumerBase(Places, OffsetCalls):
                 self._wake_up()
                 machine.raise_error()
                 self._commit_due()
-                found = machine.take(self._limit if limit is None else limit)
+                taken = take()
                 hungry = machine.fetcher.hungry
-            if found:
+            if taken:
                 if hungry:
                     self._driver.wake()
-                found = self._prepared(found)
+                found = prepared(taken)
                 if found:
                     return found
                 continue
             nap_s = time.monotonic() + self._nap_s
             came = yield Wait(self._worth_a_look, nap_s if deadline_s is None else min(deadline_s, nap_s))
             if not came and deadline_s is not None and time.monotonic() >= deadline_s:
-                return []
+                return None
 
     def _worth_a_look(self) -> bool:
         with self._lock:

@@ -10,11 +10,12 @@ group's coordinator matches (KIP-848). Partitions come by one of three ways:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from random import Random
 from re import Pattern
 from typing import Any
 
+from logkernel.client.arrow import ArrowTaker
 from logkernel.client.asking import Question
 from logkernel.client.commits import Commit, Commits, Reading, is_fleeting
 from logkernel.client.core import ClientCore, earliest
@@ -47,6 +48,7 @@ class Consumption:
         self.core = ClientCore(settings, bootstrap, random, create=settings["allow.auto.create.topics"], apart=True)
         self.metrics = ConsumerMetrics(settings)
         self.fetcher = Fetcher(self.core, settings, codec_for)
+        self.arrow = ArrowTaker(self.fetcher)
         self.group: Membership | None = None
         self.commits: Commits | None = None
         if settings["group.id"] is not None:
@@ -279,6 +281,13 @@ class Consumption:
         found = self.fetcher.take(limit)
         if found:
             self.metrics.taken(len(found))
+        return found
+
+    def take_columns(self, columns: Sequence[str], max_rows: int) -> Any:
+        """As `take`: an Arrow record batch of one partition, or None."""
+        found = self.arrow.take(columns, max_rows)
+        if found is not None:
+            self.metrics.taken(found.num_rows)
         return found
 
     def commit(self, commit: Commit) -> None:

@@ -396,9 +396,7 @@ class Fetcher:
         Raises what a partition failed with; `CorruptMessage` and the like come again until there is a seek.
         """
         found: list[ConsumerRecord] = []
-        for part in self.parts.values():
-            if part.error is not None:
-                raise self._told(part)
+        self.raise_error()
         for part in list(self.line):
             if part.paused:
                 continue
@@ -412,6 +410,12 @@ class Fetcher:
                 break
         self.records_total += len(found)
         return found
+
+    def raise_error(self) -> None:
+        """What a partition failed with."""
+        for part in self.parts.values():
+            if part.error is not None:
+                raise self._told(part)
 
     def _told(self, part: Part) -> Exception:
         """An error that may pass is told once, and the partition tried again."""
@@ -444,7 +448,10 @@ class Fetcher:
             part.position, part.epoch = found[-1].offset + 1, epoch
             if not rows:
                 self._pass(part, chunk)
-        # A partition whose turn it was goes to the end of the line.
+        self.had_its_turn(part)
+
+    def had_its_turn(self, part: Part) -> None:
+        """It goes to the end of the line."""
         self.line.pop(part, None)
         if part.chunks:
             self.line[part] = None

@@ -54,7 +54,19 @@ class ConsumerRecord(NamedTuple):
 class Chunk:
     """What one fetch brought for one partition; decoded batch by batch as it is taken."""
 
-    __slots__ = ("_aborted", "_batches", "_codec_for", "_data", "_held", "_verify", "bytes", "facts", "records")
+    __slots__ = (
+        "_batches",
+        "_data",
+        "_held",
+        "aborted",
+        "bytes",
+        "codec_for",
+        "columns",
+        "facts",
+        "last_epoch",
+        "records",
+        "verify_crc",
+    )
 
     def __init__(
         self,
@@ -68,17 +80,21 @@ class Chunk:
         """Decoded, not taken yet."""
         self.facts: BatchFacts | None = None
         """The batch that `records` come from."""
+        self.columns: Any = None
+        """Whoever takes the rest of it as columns."""
+        self.last_epoch: int | None = -1
+        """The leader epoch of all batches; None where they differ. Known after `last_offset`."""
+        self.codec_for = codec_for
+        self.verify_crc = verify_crc
+        self.aborted = aborted
         self._data = data
-        self._codec_for = codec_for
-        self._verify = verify_crc
-        self._aborted = aborted
         self._held: tuple[BatchFacts, bool] | None = None
         self._batches: Iterator[tuple[BatchFacts, bool]] | None = None
 
     def next_batch(self) -> tuple[BatchFacts, bool] | None:
         """The next whole batch and whether its records are to be read; None at the end."""
         if self._batches is None:
-            self._batches = seen_batches(self.data, self._codec_for, self._aborted)
+            self._batches = seen_batches(self.data, self.codec_for, self.aborted)
         found = next(self._batches, None)
         if found is not None:
             self.facts = found[0]
@@ -93,7 +109,7 @@ class Chunk:
             self._held = found  # a batch that cannot be read is come to again
             facts, visible = found
             if visible and facts.last_offset >= from_offset:
-                rows = batch_records(self.data, facts, self._codec_for, verify_crc=self._verify)
+                rows = batch_records(self.data, facts, self.codec_for, verify_crc=self.verify_crc)
                 self.records.extend(row for row in rows if row.offset >= from_offset)
                 self._held = None
                 return True
@@ -111,10 +127,24 @@ class Chunk:
 
     def last_offset(self) -> int | None:
         """The last offset of the whole batches; None where not one is whole. Raises `CorruptMessage`."""
-        last = None
+        first = last = None
+        for last in batches(self.data):
+            first = first or last
+        if first is None or last is None:
+            return None
+        self.last_epoch = last.leader_epoch if first.leader_epoch == last.leader_epoch else None
+        return last.last_offset
+
+    def epoch_before(self, position: int) -> int:
+        """The leader epoch of the last batch that ends below this place in `data`."""
+        if self.last_epoch is not None:
+            return self.last_epoch
+        epoch = -1
         for facts in batches(self.data):
-            last = facts.last_offset
-        return last
+            if facts.position >= position:
+                break
+            epoch = facts.leader_epoch
+        return epoch
 
 
 @define(eq=False)

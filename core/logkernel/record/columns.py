@@ -150,6 +150,11 @@ class ColumnReader:
         return self._scan.next_offset
 
     @property
+    def at(self) -> int:
+        """Where in the buffer the batch at hand begins: after an error, the one that cannot be read."""
+        return self._scan.at
+
+    @property
     def rows(self) -> int:
         """Rows that wait for a `take`."""
         return self._scan.rows
