@@ -6,6 +6,7 @@ A commit that is sent again after a lost connection could otherwise overtake a n
     coordinator errors, a lost connection            sent again, to the coordinator as it is then
     REBALANCE_IN_PROGRESS                            the commit failed; the member joins the new round
     UNKNOWN_MEMBER_ID, ILLEGAL_GENERATION            the commit failed; the membership is over
+    the same, of an earlier generation               the commit failed, with REBALANCE_IN_PROGRESS: a round passed it
     STALE_MEMBER_EPOCH                               sent again under the epoch that the next heartbeat brings, if the
                                                      member then still owns the partitions; else the commit failed
     any other error                                  the commit failed
@@ -44,6 +45,7 @@ from logkernel.requests.groups import (
 )
 from logkernel.vocabulary import TopicPartition
 
+STRANGERS: Final = (UnknownMemberId.code, IllegalGeneration.code)
 BY_NAME: Final = frozenset({"topic_ids"})
 """Withheld: offsets are asked for by the names of topics, which the user gave."""
 
@@ -165,12 +167,15 @@ class Commits:
     def _ended(self, commit: Commit, response: Any, error: Exception | None) -> None:
         if error is None:
             codes = [row.error_code for topic in response.topics for row in topic.partitions if row.error_code]
+            passed = self.group.member and commit.epoch != self.group.generation
             for code in codes:
                 if code == RebalanceInProgress.code:
                     self.group.rejoin()
-                elif code in (UnknownMemberId.code, IllegalGeneration.code):
+                elif code in STRANGERS and not passed:
                     self.group.lost(code)
             error = error_for(codes[0], "the commit was refused") if codes else None
+            if passed and codes and codes[0] in STRANGERS:
+                error = RebalanceInProgress("the group has come together again since; commit anew")
             if StaleMemberEpoch.code in codes and self.line and self.line[0] is commit:
                 commit.stale = error
                 self.group.stale()

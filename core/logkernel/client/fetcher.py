@@ -73,11 +73,14 @@ class Session:
     id: int = 0
     epoch: int = 0
     told: dict[TopicPartition, Wanted] = field(factory=dict)
+    seen: dict[TopicPartition, tuple[int, int, int]] = field(factory=dict)
+    """(high watermark, last stable offset, log start) as the broker last told them: it tells again what changes."""
     under_way: bool = False
 
     def reset(self) -> None:
         self.id, self.epoch = 0, 0
         self.told.clear()
+        self.seen.clear()
 
 
 @define(eq=False)
@@ -301,6 +304,10 @@ class Fetcher:
             rack_id=self._settings["client.rack"],
         )
         session.told = wanted
+        session.seen = {name: row for name, row in session.seen.items() if name in wanted and name not in dropped}
+        for part in parts:
+            if part.high_watermark < 0 and part.name in session.seen:
+                part.high_watermark, part.last_stable, part.log_start = session.seen[part.name]
         return request, full
 
     # ------------------------------------------------------------ answers
@@ -329,6 +336,8 @@ class Fetcher:
             name = topic.topic or names.get(topic.topic_id) or self.core.metadata.names.get(topic.topic_id, "")
             for row in topic.partitions:
                 found = fetched.sent.get(TopicPartition(name, row.partition_index))
+                if found is not None and not row.error_code and session.id:
+                    session.seen[found[0].name] = (row.high_watermark, row.last_stable_offset, row.log_start_offset)
                 if found is not None and self.parts.get(found[0].name) is found[0] and found[0].version == found[1]:
                     self._fold(found[0], fetched.node, row, now_ms)
 

@@ -169,6 +169,16 @@ def test_a_stale_commit_that_cannot_go_again_fails(play: Callable[..., Any], cha
     assert bench.sent()[0] == 6, "the next one goes on"
 
 
+@pytest.mark.parametrize("error", [UnknownMemberId, IllegalGeneration])
+def test_a_commit_that_a_round_has_passed_does_not_end_the_membership(play: Callable[..., Any], error: Any) -> None:
+    """The coordinator was a generation further when it came: what is kept over the round is still this member's."""
+    bench = Bench(play).commit(5)
+    bench.crew.generation = 4
+    bench.answer(error.code)
+    assert isinstance(bench.told[0][1], RebalanceInProgress)
+    assert bench.crew.heard == []
+
+
 def test_outside_a_group_nobody_is_named(play: Callable[..., Any]) -> None:
     bench = Bench(play)
     bench.crew.generation = -1

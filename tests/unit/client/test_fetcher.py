@@ -183,6 +183,18 @@ def test_an_answer_that_never_came_ends_the_session(play: Callable[..., Any], ho
     assert bench.said() == (0, 0, {0: 3}, {})
 
 
+def test_a_partition_that_comes_back_to_its_session_knows_its_lag(play: Callable[..., Any]) -> None:
+    """The broker told of its watermark before, and tells nothing while nothing changes."""
+    bench = Bench(play, 3, 4).step()
+    bench.answer(PartitionData(0, high_watermark=3), PartitionData(1, high_watermark=9, last_stable_offset=8)).step()
+    part = Part(TopicPartition("t", 1))
+    part.place(4)
+    bench.fetcher.parts[part.name] = part
+    bench.answer().step()
+    assert bench.said() == (7, 2, {}, {})
+    assert (part.lag(False), part.lag(True)) == (5, 4)
+
+
 def test_one_fetch_a_broker_at_a_time(play: Callable[..., Any]) -> None:
     bench = Bench(play, 3, 4)
     bench.core.metadata.topics["t"].leaders[1] = 2
