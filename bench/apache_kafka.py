@@ -14,14 +14,26 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 from server import Server, free_port
 
 VERSION = "4.3.1"
+OLDER = "3.9.2"
+"""The last line before 4: brokers that know less, which our clients must get on with."""
 CACHE = Path(os.environ.get("LOGKERNEL_INTEROP_CACHE") or Path.home() / ".cache" / "logkernel-interop")
-JARS = CACHE / f"kafka-{VERSION}"
 
-ARTIFACTS = (
-    ("org.apache.kafka", "kafka_2.13", VERSION),
-    ("org.apache.kafka", "kafka-tools", VERSION),
-    ("org.apache.logging.log4j", "log4j-slf4j-impl", "2.25.4"),
-)
+
+def jars_of(version: str) -> Path:
+    """Where `fetch` puts them."""
+    return CACHE / f"kafka-{version}"
+
+
+def artifacts_of(version: str) -> tuple[tuple[str, str, str], ...]:
+    """What a broker and its tools need; 3.9 brings its own logging."""
+    kafka = tuple(("org.apache.kafka", name, version) for name in ("kafka_2.13", "kafka-tools"))
+    if version.startswith("3."):
+        return (*kafka, ("org.slf4j", "slf4j-reload4j", "1.7.36"))
+    return (*kafka, ("org.apache.logging.log4j", "log4j-slf4j-impl", "2.25.4"))
+
+
+JARS = jars_of(VERSION)
+ARTIFACTS = artifacts_of(VERSION)
 
 # Kafka's own launcher passes these to the JVM; without them the comparison would be with a slower Kafka.
 SERVER_JVM = (
@@ -43,6 +55,13 @@ appender.err.name = ERR
 appender.err.target = SYSTEM_ERR
 appender.err.layout.type = PatternLayout
 appender.err.layout.pattern = %d %p %c: %m%n
+"""
+OLD = """\
+log4j.rootLogger={level}, ERR
+log4j.appender.ERR=org.apache.log4j.ConsoleAppender
+log4j.appender.ERR.Target=System.err
+log4j.appender.ERR.layout=org.apache.log4j.PatternLayout
+log4j.appender.ERR.layout.ConversionPattern=%d %p %c: %m%n
 """
 
 
@@ -77,28 +96,36 @@ def fetch(folder: Path = JARS, artifacts: Sequence[tuple[str, str, str]] = ARTIF
 
 
 def logging_options(level: str) -> list[str]:
-    """JVM options that send log lines of `level` and above to stderr."""
-    path = CACHE / f"log4j2-{level.lower()}.properties"
-    if not path.exists():
-        made = path.with_suffix(f".{os.getpid()}")
-        made.write_text(LOGGING.format(level=level))
-        made.rename(path)
-    return [f"-Dlog4j2.configurationFile={path}"]
+    """JVM options that send log lines of `level` and above to stderr, by either logging library."""
+    options = []
+    for option, name, text in (("log4j2.configurationFile", "log4j2", LOGGING), ("log4j.configuration", "log4j1", OLD)):
+        path = CACHE / f"{name}-{level.lower()}.properties"
+        if not path.exists():
+            made = path.with_suffix(f".{os.getpid()}")
+            made.write_text(text.format(level=level))
+            made.rename(path)
+        options.append(f"-D{option}={path if name == 'log4j2' else path.as_uri()}")
+    return options
 
 
-def java(main: str, *arguments: str, heap: str = "256M", classpath: str = "") -> list[str]:
+def java(
+    main: str, *arguments: str, heap: str = "256M", classpath: str = "", version: str = VERSION
+) -> list[str]:
     """The command line of a Java class with Kafka's jars; for tools and clients, not for the server."""
-    paths = f"{classpath}:{JARS}/*" if classpath else f"{JARS}/*"
+    paths = f"{classpath}:{jars_of(version)}/*" if classpath else f"{jars_of(version)}/*"
     return ["java", f"-Xmx{heap}", "-XX:TieredStopAtLevel=1", *logging_options("WARN"), "-cp", paths, main, *arguments]
+
+
+SHARES = {"share.coordinator.state.topic.replication.factor": "1", "share.coordinator.state.topic.min.isr": "1"}
 
 
 class KafkaServer(Server):
     """A combined broker and controller. Only what one node forces is changed from Kafka's defaults."""
 
-    name = f"Apache Kafka {VERSION}"
-
-    def __init__(self, folder: Path, settings: dict[str, str] | None = None) -> None:
+    def __init__(self, folder: Path, settings: dict[str, str] | None = None, version: str = VERSION) -> None:
         super().__init__(folder, settings)
+        self.version = version
+        self.name = f"Apache Kafka {version}"
         self.controller_port = free_port()
 
     @property
@@ -122,22 +149,20 @@ class KafkaServer(Server):
             "offsets.topic.replication.factor": "1",
             "transaction.state.log.replication.factor": "1",
             "transaction.state.log.min.isr": "1",
-            "share.coordinator.state.topic.replication.factor": "1",
-            "share.coordinator.state.topic.min.isr": "1",
+            **({} if self.version.startswith("3.") else SHARES),
             **self.settings,
         }
 
     def prepare(self) -> None:
         super().prepare()
-        fetch()
+        fetch(jars_of(self.version), artifacts_of(self.version))
         lines = [f"{name}={value}\n" for name, value in self._properties().items()]
         self._properties_path.write_text("".join(lines))
-        cluster_id = subprocess.run(
-            java("kafka.tools.StorageTool", "random-uuid"), check=True, capture_output=True, text=True
-        ).stdout.strip()
-        form = java("kafka.tools.StorageTool", "format", "-t", cluster_id, "-c", str(self._properties_path))
-        subprocess.run(form, check=True, capture_output=True)
+        ask = java("kafka.tools.StorageTool", "random-uuid", version=self.version)
+        cluster_id = subprocess.run(ask, check=True, capture_output=True, text=True).stdout.strip()
+        form = ["kafka.tools.StorageTool", "format", "-t", cluster_id, "-c", str(self._properties_path)]
+        subprocess.run(java(*form, version=self.version), check=True, capture_output=True)
 
     def command(self) -> list[str]:
-        paths = ["-cp", f"{JARS}/*", "kafka.Kafka", str(self._properties_path)]
+        paths = ["-cp", f"{jars_of(self.version)}/*", "kafka.Kafka", str(self._properties_path)]
         return ["java", *SERVER_JVM, *logging_options("INFO"), *paths]

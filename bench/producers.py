@@ -13,19 +13,14 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import json
-import resource
-import statistics
-import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import process
 from apache_kafka import KafkaServer
+from beside import Beside, head, measured, run_child
 from clients import create_topic, payloads
 from ours import LogkernelServer
 
@@ -141,26 +136,19 @@ SHARE = {"kafka-python": 10}
 """Clients that get only a part of the records, so that a run does not take for ever."""
 
 
+AIMS = {"kafka-python": 5.0, "aiokafka": 1.5, "confluent": 0.5}
+
+
 def child(name: str, place: str, topic: str, size: int, count: int) -> None:
-    """Runs in a process of its own; prints CPU and wall seconds."""
+    """Runs in a process of its own."""
     values = payloads(size)
     work = CLIENTS[name](place, topic)
-    begun, before = time.perf_counter(), resource.getrusage(resource.RUSAGE_SELF)
-    work(values, count)
-    spent = resource.getrusage(resource.RUSAGE_SELF)
-    cpu_s = spent.ru_utime + spent.ru_stime - before.ru_utime - before.ru_stime
-    print(json.dumps({"cpu_s": cpu_s, "wall_s": time.perf_counter() - begun}), flush=True)
 
+    def send() -> int:
+        work(values, count)
+        return count
 
-def measure(name: str, server: Any, topic: str, size: int, count: int, folder: Path) -> tuple[float, float]:
-    """(records a CPU-second of the client, and of client and broker together)."""
-    place = str(folder / f"embedded-{topic}") if name == "embedded" else server.bootstrap
-    command = [sys.executable, __file__, "--child", name, place, topic, str(size), str(count)]
-    before = process.cpu_s(server.pid)
-    done = subprocess.run(command, check=True, capture_output=True, text=True, stdin=subprocess.DEVNULL)
-    broker_s = 0.0 if name == "embedded" else process.cpu_s(server.pid) - before
-    client_s = json.loads(done.stdout.splitlines()[-1])["cpu_s"]
-    return count / client_s, count / (client_s + broker_s)
+    measured(send)
 
 
 def main() -> int:
@@ -190,21 +178,20 @@ def main() -> int:
 
 def run(options: argparse.Namespace, server: Any, folder: Path) -> None:
     names = options.only.split(",")
-    found: dict[tuple[str, int], list[tuple[float, float]]] = {}
+    table = Beside(AIMS)
     for turn in range(options.runs):
         for size in map(int, options.sizes.split(",")):
-            for name in names:
+            for name in names[:: 1 if turn % 2 == 0 else -1]:  # none is always the first
                 topic = f"p{turn}-{size}-{names.index(name)}"
-                create_topic(server.bootstrap, topic, options.partitions)
                 count = options.records // SHARE.get(name, 1)
-                found.setdefault((name, size), []).append(measure(name, server, topic, size, count, folder))
-    print(f"{server.name}, {options.partitions} partitions, medians of {options.runs}; thousand records a CPU-second")
-    print(f"{'client':16}{'size':>6}{'client':>10}{'with broker':>13}{'ours / it':>11}")
-    for (name, size), rows in found.items():
-        client, both = (statistics.median(column) / 1000 for column in zip(*rows, strict=True))
-        mine = found.get(("ours", size))
-        ratio = statistics.median(row[0] for row in mine) / 1000 / client if mine and name != "embedded" else 0
-        print(f"{name:16}{size:>6}{client:>10.1f}{both:>13.1f}{f'{ratio:.2f}' if ratio else '':>11}")
+                if name == "embedded":
+                    spent = run_child(__file__, None, name, folder / f"embedded-{topic}", topic, size, count)
+                else:
+                    create_topic(server.bootstrap, topic, options.partitions)
+                    spent = run_child(__file__, server.pid, name, server.bootstrap, topic, size, count)
+                table.add(name, size, spent)
+    print(head(server, f"producers, acks=all, idempotent, {options.partitions} partitions", options.runs))
+    print(table.text())
 
 
 if __name__ == "__main__":

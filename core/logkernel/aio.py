@@ -54,11 +54,13 @@ class AsyncLog:
     def producer(self, **settings: Any) -> AsyncProducer:
         """A producer into this log; the kernel is stepped in a worker thread. Raises `ConfigError`."""
         from logkernel.client.aio_producer import AsyncProducer
+        from logkernel.client.embedded_driver import widen_batches
         from logkernel.client.loop_driver import AsyncEmbeddedDriver
         from logkernel.client.producer_base import make_sender
         from logkernel.client.settings import load
 
         values = load("producer", settings)
+        widen_batches(values, settings)
         kernel, host = self._log.kernel, self._log.host
         sender = make_sender(values, [("embedded", 0)], kernel)
         made = AsyncProducer(AsyncEmbeddedDriver(sender, values, host, self._call), kernel, values)

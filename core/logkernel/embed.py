@@ -139,12 +139,13 @@ class EmbeddedLog:
 
         Keywords are Kafka's producer settings with `_` for `.`. Raises `ConfigError`.
         """
-        from logkernel.client.embedded_driver import EmbeddedDriver
+        from logkernel.client.embedded_driver import EmbeddedDriver, widen_batches
         from logkernel.client.producer import Producer
         from logkernel.client.producer_base import make_sender
         from logkernel.client.settings import load
 
         values = load("producer", settings)
+        widen_batches(values, settings)
         kernel = self._broker.kernel
         driver = EmbeddedDriver(make_sender(values, [("embedded", 0)], kernel), values, self.host)
         made = Producer(driver, kernel, values)

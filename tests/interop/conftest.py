@@ -12,7 +12,7 @@ import json
 import subprocess
 import time
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Protocol
@@ -276,6 +276,49 @@ def java(apache_kafka: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> 
     compile_command = ["javac", "-cp", f"{apache_kafka.JARS}/*", "-d", str(classes), str(HERE / "Interop.java")]
     subprocess.run(compile_command, check=True, capture_output=True)
     return Java(lambda *arguments: apache_kafka.java("Interop", *arguments, classpath=str(classes)))
+
+
+@pytest.fixture(scope="session")
+def kafkas(apache_kafka: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], str]]:
+    """Addresses of Apache Kafka brokers by version; each is started when it is first asked for."""
+    settings = {
+        "transaction.state.log.num.partitions": "2",
+        "offsets.topic.num.partitions": "2",
+        "group.initial.rebalance.delay.ms": "0",
+    }
+    started: dict[str, Any] = {}
+
+    def start(version: str) -> str:
+        if version not in started:
+            server = apache_kafka.KafkaServer(tmp_path_factory.mktemp("kafka"), settings, version)
+            try:
+                server.prepare()
+            except subprocess.CalledProcessError as error:
+                pytest.fail(f"Apache Kafka {version} cannot be made ready: {error}\n{error.stderr}")
+            server.start()
+            started[version] = server
+        return str(started[version].bootstrap)
+
+    yield start
+    for server in started.values():
+        server.stop()
+
+
+KAFKAS = ["4.3.1", "3.9.2"]
+
+
+@pytest.fixture(params=KAFKAS)
+def kafka(request: pytest.FixtureRequest, kafkas: Callable[[str], str]) -> str:
+    """The address of an Apache Kafka broker, of each version that our clients are held against."""
+    return kafkas(request.param)
+
+
+@pytest.fixture(params=["ours", *KAFKAS])
+def bootstrap(request: pytest.FixtureRequest) -> str:
+    """The address of a broker: ours, or Apache Kafka's of some version."""
+    if request.param == "ours":
+        return str(request.getfixturevalue("broker_session").bootstrap)
+    return str(request.getfixturevalue("kafkas")(request.param))
 
 
 @pytest.fixture

@@ -1,11 +1,10 @@
-"""Our consumer against a served broker and against Apache Kafka, and in one group with librdkafka."""
+"""Our consumer against a served broker and against Apache Kafka 4.3 and 3.9, and in one group with librdkafka."""
 
 from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Iterator
-from types import ModuleType
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -14,24 +13,6 @@ import logkernel
 from logkernel.errors import InvalidRegularExpression
 
 pytestmark = pytest.mark.interop
-
-
-@pytest.fixture(scope="module")
-def kafka(apache_kafka: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """One Apache Kafka broker."""
-    settings = {"offsets.topic.num.partitions": "2", "group.initial.rebalance.delay.ms": "0"}
-    server = apache_kafka.KafkaServer(tmp_path_factory.mktemp("kafka"), settings)
-    server.prepare()
-    server.start()
-    yield server.bootstrap
-    server.stop()
-
-
-@pytest.fixture(params=["ours", "kafka"])
-def bootstrap(request: pytest.FixtureRequest) -> str:
-    if request.param == "kafka":
-        return str(request.getfixturevalue("kafka"))
-    return str(request.getfixturevalue("broker_session").bootstrap)
 
 
 def fill(log: logkernel.RemoteLog, topic: str, partitions: int, count: int, codec: str = "none") -> None:

@@ -1,12 +1,11 @@
-"""Our producer against a served broker and against Apache Kafka, read back by librdkafka."""
+"""Our producer against a served broker and against Apache Kafka 4.3 and 3.9, read back by librdkafka."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
@@ -16,24 +15,6 @@ from logkernel import aio
 from logkernel.errors import InvalidProducerEpoch, KafkaError, ProducerFenced
 
 pytestmark = pytest.mark.interop
-
-
-@pytest.fixture(scope="module")
-def kafka(apache_kafka: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """One Apache Kafka broker."""
-    partitions = {"transaction.state.log.num.partitions": "2", "offsets.topic.num.partitions": "2"}
-    server = apache_kafka.KafkaServer(tmp_path_factory.mktemp("kafka"), partitions)
-    server.prepare()
-    server.start()
-    yield server.bootstrap
-    server.stop()
-
-
-@pytest.fixture(params=["ours", "kafka"])
-def bootstrap(request: pytest.FixtureRequest) -> str:
-    if request.param == "kafka":
-        return str(request.getfixturevalue("kafka"))
-    return str(request.getfixturevalue("broker_session").bootstrap)
 
 
 def read(

@@ -24,11 +24,18 @@ COMMANDS: Final[Table] = {
     "topic": ("logkernel.cli.app:topic", "Topics of a running broker: compact, expire."),
     "dump": ("logkernel.cli.dump:dump", "Print what segments, indexes, snapshots and checkpoints hold."),
     "check": ("logkernel.cli.check:check", "Verify a data directory that no broker uses; writes nothing."),
+    "perf": ("logkernel.cli.app:perf", "Measure throughput and latency: produce, consume, latency, sweep."),
     "repair": ("logkernel.cli.repair:repair", "Recover a data directory that no broker uses; says first what it does."),
 }
 TOPIC_COMMANDS: Final[Table] = {
     "compact": ("logkernel.cli.control:compact", "Compact a topic now; waits, and says what was done."),
     "expire": ("logkernel.cli.control:expire", "Apply a topic's retention now; waits, and says what was done."),
+}
+PERF_COMMANDS: Final[Table] = {
+    "produce": ("logkernel.cli.perf:produce", "Records a second, latencies, as kafka-producer-perf-test."),
+    "consume": ("logkernel.cli.perf:consume", "Records a second, as kafka-consumer-perf-test."),
+    "latency": ("logkernel.cli.perf:latency", "One record at a time: until it is acknowledged, until it is read."),
+    "sweep": ("logkernel.cli.perf:sweep", "Curves of throughput: producers, consumers, partitions, sizes, replicas."),
 }
 
 
@@ -78,6 +85,11 @@ def app() -> None:
 @click.group(cls=LazyGroup, table=TOPIC_COMMANDS)
 def topic() -> None:
     """Topics of a running broker."""
+
+
+@click.group(cls=LazyGroup, table=PERF_COMMANDS)
+def perf() -> None:
+    """Measure a cluster, of ours or Apache Kafka, or a log in this process."""
 
 
 @click.command(context_settings={"ignore_unknown_options": True}, add_help_option=False)

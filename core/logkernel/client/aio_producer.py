@@ -30,23 +30,19 @@ from logkernel.client.producer_base import (
 )
 from logkernel.client.transactions import IN_TRANSACTION, GroupMetadata, Offsets, Operation
 from logkernel.errors import RequestTimedOut
+from logkernel.record import codec
 from logkernel.vocabulary import RecordMetadata
 
 time_ns = time.time_ns
 
 
-class AsyncDelivery:
+class AsyncDelivery(codec.Place):
     """The outcome of one `send`: await it, as often as you like."""
 
-    __slots__ = ("_batch", "_index", "_timestamp_ms")
-
-    def __init__(self, batch: Batch, index: int, timestamp_ms: int) -> None:
-        self._batch = batch
-        self._index = index
-        self._timestamp_ms = timestamp_ms
+    __slots__ = ()
 
     def done(self) -> bool:
-        return bool(self._batch.place(self._index)[0].done)
+        return bool(self.batch.place(self.index)[0].done)
 
     def __await__(self) -> Generator[Any, None, RecordMetadata]:
         return self.result().__await__()
@@ -55,7 +51,7 @@ class AsyncDelivery:
         """Where the record lies. Raises the Kafka error that it failed with, `RequestTimedOut` after `timeout_s`."""
         deadline_s = deadline_of(timeout_s)
         while True:
-            batch, index = self._batch.place(self._index)
+            batch, index = self.batch.place(self.index)
             if batch.done and batch.children is None:
                 break
             if not await _hurried(batch, deadline_s):
@@ -63,7 +59,8 @@ class AsyncDelivery:
         error = batch.error_of(index)
         if error is not None:
             raise error
-        return batch.metadata(index, self._timestamp_ms)
+        found: RecordMetadata = batch.metadata(index, self.timestamp_ms)
+        return found
 
 
 async def _hurried(batch: Batch, deadline_s: float | None) -> bool:
@@ -107,23 +104,20 @@ class AsyncProducer(ProducerBase):
         on_delivery: Callback | None = None,
     ) -> AsyncDelivery:
         """As `Producer.send`: returns when the record lies in a batch, which may wait for metadata and memory."""
-        plan = self._plans.get(topic) if self._plain else None
-        if plan is not None and on_delivery is None and not self._transactional:
-            at_ms = time_ns() // 1_000_000 if timestamp_ms is None else timestamp_ms
-            with self._lock:
-                if partition is None and plan.partitioner is not None:
-                    partition = plan.choose(key, value).partition  # asked once a record
-                if partition is not None:
-                    queue = plan.explicit(partition)
-                elif key is None:
-                    queue = plan.sticky
-                else:
-                    queue = plan.choose(key, value)
-                batch = queue.open
-                if batch is not None:
-                    index = batch.append(at_ms, key, value, pairs(headers) if headers else ())
-                    if index >= 0:
-                        return AsyncDelivery(batch, index, at_ms)
+        plan = self._fast.get(topic)
+        if plan is not None and on_delivery is None:
+            if partition is not None:
+                queue = plan.explicit(partition)
+            else:
+                queue = plan.sticky if key is None else plan.choose(key, value)
+            batch = queue.open
+            if batch is not None:
+                at_ms = time_ns() // 1_000_000 if timestamp_ms is None else timestamp_ms
+                # Without the lock: one step of the builder, which takes nothing once the batch is closed.
+                headers = pairs(headers) if headers else ()
+                place: AsyncDelivery | None = batch.put(AsyncDelivery, batch, at_ms, key, value, headers)
+                if place is not None:
+                    return place
         return await self._send(topic, value, key, headers, partition, timestamp_ms, on_delivery)
 
     async def _send(
@@ -218,7 +212,7 @@ class AsyncProducer(ProducerBase):
                 await self._await(lambda: self._transactions.end(commit=False), deadline_s)
         with self._lock:
             self._closed = True
-            self._plans.clear()
+            self._forget_plans()
             self._accumulator.closing = True
         try:
             await self._driver.end(deadline_s)

@@ -54,6 +54,7 @@ class Batch:
         "owner",
         "partition",
         "producer_id",
+        "put",
         "reserved",
         "retry_ms",
         "sequence",
@@ -71,6 +72,7 @@ class Batch:
         self.created_ms = created_ms
         self.builder: Any = loops.BatchBuilder(limit, HEADER_BYTES)
         self.append: Callable[[int, Any, Any, Any], int] = self.builder.append
+        self.put: Callable[..., Any] = self.builder.put
         self.wire: bytearray = bytearray()
         """Header and records, once it is closed."""
         self.count = 0
@@ -107,8 +109,8 @@ class Batch:
         """No more records; compresses them."""
         if self.state != OPEN:
             return
-        self.count = self.builder.count
         wire: bytearray = self.builder.finish()
+        self.count = self.builder.count  # only now does nobody put one more
         if codec is not None:
             packed = codec.compress(memoryview(wire)[HEADER_BYTES:])
             wire = bytearray(HEADER_BYTES)

@@ -21,6 +21,7 @@ from logkernel.client.drivers import log, mono_ms
 from logkernel.client.membership import ASSIGN, LOST, REVOKE, Event
 from logkernel.client.positions import ConsumerRecord
 from logkernel.client.producer_base import check_topic, deadline_of
+from logkernel.client.steps import RebalanceListener as RebalanceListener
 from logkernel.client.steps import Steps, Tell, Wait, WakeupError
 from logkernel.client.transactions import GroupMetadata
 from logkernel.errors import ConfigError, LogkernelError

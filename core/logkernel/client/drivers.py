@@ -198,6 +198,10 @@ class Driver:
         """Have who waits look again; also called by signal handlers, in the midst of anything."""
         self.wake()
 
+    def opened(self) -> None:
+        """A batch was opened, and perhaps another is full; called without the lock."""
+        self.wake()
+
     def forked(self) -> None:
         """This is the child of a fork: the parent's thread and sockets are not ours."""
         self.lock = threading.RLock()

@@ -1,8 +1,8 @@
 """The caller steps a client's machine against an embedded kernel: no socket, no thread, no copy of a batch.
 
-A turn runs when a batch is full, lingers no more (by the kernel's timers, which any call of the log runs), or
-somebody waits for an outcome. While it runs, SIGINT is held back: a KeyboardInterrupt between two steps
-would lose what they share.
+A turn runs when some batches are full, when one lingers no more (by the kernel's timers, which any call of the log
+runs), or when somebody waits for an outcome or memory. While it runs, SIGINT is held back: a KeyboardInterrupt
+between two steps would lose what they share.
 """
 
 from __future__ import annotations
@@ -20,6 +20,10 @@ from logkernel.client.network import Action, Connect, Transmit
 from logkernel.contracts import BrokerDoor, RequestContext
 
 SIGINT = int(signal.SIGINT)
+GATHERED_BYTES = 65_536
+"""So much in full batches waits for a turn."""
+EMBEDDED_BATCH_BYTES = 131_072
+"""batch.size of an embedded producer that is not told one: what a batch costs is paid by many records."""
 CAPABILITIES = frozenset(
     {
         "topic_ids",
@@ -61,6 +65,12 @@ class Host(Protocol):
     def partitioner(self, name: str, seed: int) -> Any: ...
 
 
+def widen_batches(values: dict[str, Any], given: Mapping[str, Any]) -> None:
+    """Give an embedded producer larger batches, where the user says nothing of them."""
+    if "batch_size" not in given and "batch.size" not in given:
+        values["batch.size"] = max(values["batch.size"], min(EMBEDDED_BATCH_BYTES, values["buffer.memory"] // 8))
+
+
 @contextlib.contextmanager
 def held_interrupts() -> Iterator[None]:
     """SIGINT waits until the end, in the main thread; elsewhere Python delivers none."""
@@ -99,6 +109,9 @@ class EmbeddedDriver(Driver):
         """The thread whose turn it is."""
         self._timer: Any = None
         self._next_ms: int | None = None
+        """When the timer begins a turn."""
+        self._gathered = 0
+        """Batches that were opened since the last turn."""
 
     def by_name(self, name: str, seed: int) -> Any:
         return self._host.partitioner(name, seed)
@@ -111,6 +124,32 @@ class EmbeddedDriver(Driver):
         elif not self.closed:
             self._host.run(self._turn)
 
+    def opened(self) -> None:
+        """A turn costs little more for several batches than for one: they gather, for as long as they may linger."""
+        accumulator = self.machine.accumulator
+        self._gathered += 1
+        if (
+            (self._gathered - 1) * accumulator.batch_bytes >= GATHERED_BYTES
+            or accumulator.linger_ms <= 0
+            or accumulator.pool.free * 2 < accumulator.pool.total
+            or accumulator.hurry
+            or self.in_callback()
+        ):
+            self.wake()
+        elif not self.closed:
+            due_ms = mono_ms() + accumulator.linger_ms
+            if self._next_ms is None or due_ms < self._next_ms:
+                self._host.run(lambda: self._come_again(due_ms))
+
+    def _come_again(self, at_ms: int | None) -> None:
+        """The kernel's timers begin the next turn."""
+        self._next_ms = at_ms
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if at_ms is not None:
+            self._timer = self._host.at(at_ms, self._due)
+
     def _turn(self) -> None:
         if self._turning:
             return
@@ -121,14 +160,11 @@ class EmbeddedDriver(Driver):
                 self._more = True
                 while self._more:
                     self._more = False
-                    self._next_ms = self.turn()
+                    self._gathered = 0
+                    next_ms = self.turn()
         finally:
             self._turning = False
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
-        if self._next_ms is not None:
-            self._timer = self._host.at(self._next_ms, self._due)
+        self._come_again(next_ms)
 
     def _due(self) -> None:
         self._timer = None

@@ -361,7 +361,7 @@ class Fetcher:
         if row.records is None:
             return
         aborted = [(one.producer_id, one.first_offset) for one in row.aborted_transactions or ()]
-        chunk = Chunk(row.records, aborted if self._committed_only else [], self._codec_for, self._verify)
+        chunk = Chunk(part.name, row.records, aborted if self._committed_only else [], self._codec_for, self._verify)
         if not chunk.bytes:
             return
         end = chunk.last_offset()
@@ -435,27 +435,22 @@ class Fetcher:
         return error
 
     def _take_from(self, part: Part, limit: int, found: list[ConsumerRecord]) -> None:
-        topic, index = part.name
         while part.chunks and len(found) < limit:
             chunk = part.chunks[0]
-            rows = chunk.records
-            if not rows:
+            if chunk.taken >= len(chunk.rows):
                 if not chunk.load(part.position):
                     part.buffered_bytes -= chunk.bytes
                     part.chunks.popleft()
                     continue
-                if not rows:
+                if chunk.taken >= len(chunk.rows):
                     self._pass(part, chunk)
                     continue
-            epoch = -1 if chunk.facts is None else chunk.facts.leader_epoch
-            count = min(limit - len(found), len(rows))
-            for _ in range(count):
-                row = rows.popleft()
-                found.append(
-                    ConsumerRecord(topic, index, row.offset, row.timestamp_ms, row.key, row.value, row.headers, epoch)
-                )
-            part.position, part.epoch = found[-1].offset + 1, epoch
-            if not rows:
+            rows, taken = chunk.rows, chunk.taken
+            chunk.taken = end = min(len(rows), taken + limit - len(found))
+            found += rows[taken:end] if taken or end < len(rows) else rows
+            part.position, part.epoch = found[-1].offset + 1, found[-1].leader_epoch
+            if end == len(rows):
+                chunk.rows, chunk.taken = [], 0
                 self._pass(part, chunk)
         self.had_its_turn(part)
 

@@ -22,10 +22,10 @@ from attrs import define, field
 
 from logkernel.contracts import Buffer
 from logkernel.errors import LogkernelError
-from logkernel.record.batch import batches
+from logkernel.record.batch import batches, last_batch, parse_header
 from logkernel.record.decode import CodecFor
-from logkernel.record.isolation import batch_records, seen_batches
-from logkernel.vocabulary import BatchFacts, FileSlice, Record, TopicPartition
+from logkernel.record.isolation import batch_rows, seen_batches
+from logkernel.vocabulary import BatchFacts, FileSlice, TopicPartition
 
 UNKNOWN, RESETTING, FETCHING, VALIDATING, FAILED = range(5)
 
@@ -58,28 +58,33 @@ class Chunk:
         "_batches",
         "_data",
         "_held",
+        "_name",
         "aborted",
         "bytes",
         "codec_for",
         "columns",
         "facts",
         "last_epoch",
-        "records",
+        "rows",
+        "taken",
         "verify_crc",
     )
 
     def __init__(
         self,
+        name: TopicPartition,
         data: Buffer | FileSlice,
         aborted: list[tuple[int, int]],
         codec_for: CodecFor,
         verify_crc: bool,
     ) -> None:
         self.bytes = data.size if isinstance(data, FileSlice) else len(data)
-        self.records: deque[Record] = deque()
-        """Decoded, not taken yet."""
+        self.rows: list[ConsumerRecord] = []
+        """The records of the last batch that was decoded ..."""
+        self.taken = 0
+        """... and how many of them were handed out: `0 <= taken <= len(rows)`."""
         self.facts: BatchFacts | None = None
-        """The batch that `records` come from."""
+        """The batch that `rows` come from."""
         self.columns: Any = None
         """Whoever takes the rest of it as columns."""
         self.last_epoch: int | None = -1
@@ -87,6 +92,8 @@ class Chunk:
         self.codec_for = codec_for
         self.verify_crc = verify_crc
         self.aborted = aborted
+        """(producer id, first offset) of aborted transactions that a reader of what is committed passes over."""
+        self._name = name
         self._data = data
         self._held: tuple[BatchFacts, bool] | None = None
         self._batches: Iterator[tuple[BatchFacts, bool]] | None = None
@@ -102,15 +109,23 @@ class Chunk:
 
     def load(self, from_offset: int) -> bool:
         """Decode the next batch that is to be read; False at the end. Raises `CorruptMessage`, `InvalidRecord` …"""
-        while not self.records:
+        while self.taken >= len(self.rows):
             found = self._held or self.next_batch()
             if found is None:
                 return False
             self._held = found  # a batch that cannot be read is come to again
             facts, visible = found
             if visible and facts.last_offset >= from_offset:
-                rows = batch_records(self.data, facts, self.codec_for, verify_crc=self.verify_crc)
-                self.records.extend(row for row in rows if row.offset >= from_offset)
+                self.rows = batch_rows(
+                    self.data,
+                    facts,
+                    self.codec_for,
+                    ConsumerRecord,
+                    self._name,
+                    from_offset,
+                    verify_crc=self.verify_crc,
+                )
+                self.taken = 0
                 self._held = None
                 return True
             self._held = None
@@ -125,23 +140,17 @@ class Chunk:
             self._data = self._data.read()
         return self._data
 
-    @property
-    def aborted(self) -> list[tuple[int, int]]:
-        """(producer id, first offset) of aborted transactions that a reader of what is committed passes over."""
-        return self._aborted
-
     def last_offset(self) -> int | None:
         """The last offset of the whole batches; None where not one is whole. Raises `CorruptMessage`."""
-        first = last = None
-        for last in batches(self.data):
-            first = first or last
-        if first is None or last is None:
+        at = last_batch(self.data)
+        if at is None:
             return None
+        first, last = parse_header(self.data, 0), parse_header(self.data, at)
         self.last_epoch = last.leader_epoch if first.leader_epoch == last.leader_epoch else None
         return last.last_offset
 
     def epoch_before(self, position: int) -> int:
-        """The leader epoch of the last batch that ends below this place in `data`."""
+        """The leader epoch of the last batch that begins below this place in `data`."""
         if self.last_epoch is not None:
             return self.last_epoch
         epoch = -1

@@ -34,24 +34,20 @@ from logkernel.client.producer_base import (
 from logkernel.client.transactions import IN_TRANSACTION, GroupMetadata, Offsets, Operation
 from logkernel.errors import RequestTimedOut
 from logkernel.kernel import Kernel
+from logkernel.record import codec
 from logkernel.vocabulary import RecordMetadata
 
 time_ns = time.time_ns
 
 
-class Delivery:
+class Delivery(codec.Place):
     """The outcome of one `send`, now or later."""
 
-    __slots__ = ("_batch", "_index", "_timestamp_ms")
-
-    def __init__(self, batch: Batch, index: int, timestamp_ms: int) -> None:
-        self._batch = batch
-        self._index = index
-        self._timestamp_ms = timestamp_ms
+    __slots__ = ()
 
     def done(self) -> bool:
         """Whether the outcome is known."""
-        return bool(self._batch.place(self._index)[0].done)
+        return bool(self.batch.place(self.index)[0].done)
 
     def result(self, timeout_s: float | None = None) -> RecordMetadata:
         """Where the record lies. Raises the Kafka error that it failed with, `RequestTimedOut` after `timeout_s`."""
@@ -59,7 +55,7 @@ class Delivery:
         error = batch.error_of(index)
         if error is not None:
             raise error
-        return batch.metadata(index, self._timestamp_ms)
+        return batch.metadata(index, self.timestamp_ms)
 
     def exception(self, timeout_s: float | None = None) -> Exception | None:
         """The error that it failed with, or None."""
@@ -68,7 +64,7 @@ class Delivery:
 
     def add_done_callback(self, callback: Callable[[Delivery], Any]) -> None:
         """Call `callback(self)` at the outcome, at once where it is known."""
-        batch, _ = self._batch.place(self._index)
+        batch, _ = self.batch.place(self.index)
 
         def tell() -> None:
             if self.done():
@@ -82,7 +78,7 @@ class Delivery:
     def _settled(self, timeout_s: float | None) -> tuple[Batch, int]:
         deadline_s = deadline_of(timeout_s)
         while True:
-            batch, index = self._batch.place(self._index)
+            batch, index = self.batch.place(self.index)
             if batch.done and batch.children is None:
                 return batch, index
             if not wait_batch(batch, deadline_s):
@@ -139,23 +135,20 @@ class Producer(ProducerBase):
         `MessageTooLarge`, `InvalidTopicException`, `InvalidPartitions`, `LogkernelError` for a closed producer or one
         outside a transaction, and TypeError for what is no bytes where no serializer is set: it was not sent then.
         """
-        plan = self._plans.get(topic) if self._plain else None
+        plan = self._fast.get(topic)
         if plan is not None and on_delivery is None:
-            at_ms = time_ns() // 1_000_000 if timestamp_ms is None else timestamp_ms
-            with self._lock:
-                if partition is None and plan.partitioner is not None:
-                    partition = plan.choose(key, value).partition  # asked once a record
-                if partition is not None:
-                    queue = plan.explicit(partition)
-                elif key is None:
-                    queue = plan.sticky
-                else:
-                    queue = plan.choose(key, value)
-                batch = queue.open
-                if batch is not None and not self._transactional:
-                    index = batch.append(at_ms, key, value, pairs(headers) if headers else ())
-                    if index >= 0:
-                        return Delivery(batch, index, at_ms)
+            if partition is not None:
+                queue = plan.explicit(partition)
+            else:
+                queue = plan.sticky if key is None else plan.choose(key, value)
+            batch = queue.open
+            if batch is not None:
+                at_ms = time_ns() // 1_000_000 if timestamp_ms is None else timestamp_ms
+                # Without the lock: one step of the builder, which takes nothing once the batch is closed.
+                headers = pairs(headers) if headers else ()
+                place: Delivery | None = batch.put(Delivery, batch, at_ms, key, value, headers)
+                if place is not None:
+                    return place
         return self._send(topic, value, key, headers, partition, timestamp_ms, on_delivery)
 
     def _send(
@@ -169,6 +162,11 @@ class Producer(ProducerBase):
         on_delivery: Callback | None,
     ) -> Delivery:
         """As `send`, for the first record of a batch and whatever else is not the common case."""
+        if self._plain and not self._transactional:
+            found = self._send_open(topic, value, key, headers, partition, timestamp_ms, on_delivery)
+            if isinstance(found, Delivery):
+                return found
+            partition = found
         callbacks: tuple[Callback, ...] = () if on_delivery is None else (on_delivery,)
         if not self._plain:
             made = self._prepared(ProducerRecord(topic, value, key, headers, partition, timestamp_ms))
@@ -186,6 +184,34 @@ class Producer(ProducerBase):
             raise
         return Delivery(batch, index, at_ms)
 
+    def _send_open(
+        self,
+        topic: str,
+        value: Any,
+        key: Any,
+        headers: Headers,
+        partition: int | None,
+        timestamp_ms: int | None,
+        on_delivery: Callback | None,
+    ) -> Delivery | int | None:
+        """As `send`, where the record fits an open batch; else its partition, as given or as a partitioner says."""
+        with self._lock:
+            plan = self._plans.get(topic)
+            if plan is None:
+                return partition
+            if partition is None and plan.partitioner is not None:
+                partition = plan.choose(key, value).partition  # asked once a record
+            batch = (plan.choose(key, value) if partition is None else plan.explicit(partition)).open
+            if batch is None:
+                return partition
+            at_ms = time_ns() // 1_000_000 if timestamp_ms is None else timestamp_ms
+            place: Delivery | None = batch.put(Delivery, batch, at_ms, key, value, pairs(headers) if headers else ())
+            if place is None:
+                return partition
+            if on_delivery is not None:
+                batch.callbacks.append((place.index, at_ms, on_delivery))
+            return place
+
     def _await_place(
         self, topic: str, record: tuple[int, Any, Any, Any], partition: int | None, callbacks: tuple[Callback, ...]
     ) -> tuple[Batch, int]:
@@ -195,7 +221,7 @@ class Producer(ProducerBase):
             found = self._offer(topic, record, partition, callbacks, claim)
             claim = None
             if isinstance(found, tuple):
-                self._driver.wake()
+                self._driver.opened()
                 return found
             if isinstance(found, Claim):
                 self._await_memory(topic, found, deadline_s)
@@ -249,7 +275,7 @@ class Producer(ProducerBase):
                 self._await(self._operation(lambda: self._transactions.end(commit=False)), deadline_s)
         with self._lock:
             self._closed = True
-            self._plans.clear()
+            self._forget_plans()
             self._accumulator.closing = True
         self._forgotten.detach()
         try:

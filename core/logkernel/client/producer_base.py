@@ -34,6 +34,7 @@ from logkernel.errors import (
     error_for,
 )
 from logkernel.kernel import Kernel
+from logkernel.record import codec
 from logkernel.requests.configs import DescribeConfigsRequest, DescribeConfigsResource
 from logkernel.vocabulary import RecordMetadata
 
@@ -89,6 +90,8 @@ class ProducerBase:
         self._metadata = self._sender.core.metadata
         self._transactions = self._sender.transactions
         self._plans: dict[str, Plan] = {}
+        self._fast: dict[str, Plan] = {}
+        """Those of `_plans` by which `send` needs no lock: compiled, and nothing but an open batch to look for."""
         self._topic_partitioners: dict[str, str | None] = {}
         self._asked: set[str] = set()
         self._max_block_s = settings["max.block.ms"] / 1000
@@ -111,6 +114,10 @@ class ProducerBase:
     def forked(self) -> None:
         """In the child of a fork: nothing is sent from here, and no lock of the parent's is waited for."""
         self._lock = self._driver.lock
+        self._forget_plans()
+
+    def _forget_plans(self) -> None:
+        self._fast.clear()
         self._plans.clear()
 
     # ------------------------------------------------------------ a record on its way
@@ -230,6 +237,7 @@ class ProducerBase:
             del self._metadata.topics[topic]
             raise error_for(info.error_code, topic)
         if not info.leaders:
+            self._fast.pop(topic, None)
             self._plans.pop(topic, None)
             return NeedTopic(topic, self._metadata.version)
         plan = self._plans.get(topic)
@@ -242,6 +250,9 @@ class ProducerBase:
                 return NeedTopic(topic, -1)
             given = self._topic_partitioners[topic]
         plan = self._plans[topic] = self._new_plan(info, given)
+        self._fast.pop(topic, None)
+        if codec.COMPILED and self._plain and not self._transactional and plan.partitioner is None:
+            self._fast[topic] = plan
         return plan
 
     def _new_plan(self, info: TopicInfo, given: Any) -> Plan:

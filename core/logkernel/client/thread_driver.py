@@ -78,17 +78,22 @@ class ThreadDriver(Driver):
         self._sleeping = True
 
     def _wait(self, deadline_ms: int | None) -> None:
-        left_s = LONGEST_SLEEP_S
-        if deadline_ms is not None:
-            left_s = min(left_s, max(0.0, (deadline_ms - mono_ms()) / 1000))
-        ready = self._selector.select(left_s)
+        """Until there is something for a turn: parts of an answer are none."""
+        woken = False
+        while not (woken or self._events):
+            left_s = LONGEST_SLEEP_S
+            if deadline_ms is not None:
+                left_s = min(left_s, max(0.0, (deadline_ms - mono_ms()) / 1000))
+            ready = self._selector.select(left_s)
+            woken = not ready
+            for key, _ in ready:
+                if key.data is None:
+                    woken = True
+                    with contextlib.suppress(BlockingIOError):
+                        self._far.recv(4096)
+                else:
+                    self._serve(key.data)
         self._sleeping = False
-        for key, _ in ready:
-            if key.data is None:
-                with contextlib.suppress(BlockingIOError):
-                    self._far.recv(4096)
-            else:
-                self._serve(key.data)
 
     def _serve(self, opened: _Open) -> None:
         """Send and receive what is possible on one channel."""

@@ -1,8 +1,12 @@
 from collections.abc import Sequence
+from typing import Any, TypeVar
 
 from logkernel.contracts import Buffer
 from logkernel.record.pure import Columns, Headers
 from logkernel.vocabulary import Record
+
+R = TypeVar("R", bound=tuple[Any, ...])
+P = TypeVar("P", bound="Place")
 
 def walk(buf: Buffer, start: int, end: int, count: int, base_timestamp_ms: int) -> tuple[int, int, int]: ...
 def decode_records(
@@ -14,6 +18,20 @@ def decode_records(
     base_timestamp_ms: int,
     append_time_ms: int | None = None,
 ) -> list[Record]: ...
+def decode_rows(
+    buf: Buffer,
+    start: int,
+    end: int,
+    count: int,
+    base_offset: int,
+    base_timestamp_ms: int,
+    append_time_ms: int | None,
+    kind: type[R],
+    topic: str,
+    partition: int,
+    leader_epoch: int,
+    from_offset: int,
+) -> list[R]: ...
 def columns(
     buf: Buffer,
     start: int,
@@ -26,6 +44,13 @@ def columns(
 def encode_records(
     records: Sequence[Record], base_offset: int, base_timestamp_ms: int, preserve_offsets: bool
 ) -> tuple[bytes, int, int]: ...
+
+class Place:
+    batch: Any
+    index: int
+    timestamp_ms: int
+    def __init__(self, batch: Any, index: int, timestamp_ms: int) -> None: ...
+
 class BatchBuilder:
     count: int
     size: int
@@ -33,6 +58,15 @@ class BatchBuilder:
     max_timestamp_ms: int
     def __init__(self, limit: int, head: int) -> None: ...
     def append(self, timestamp: int, key: bytes | None, value: bytes | None, headers: Headers) -> int: ...
+    def put(
+        self,
+        kind: type[P],
+        owner: Any,
+        timestamp_ms: int,
+        key: bytes | None,
+        value: bytes | None,
+        headers: Headers,
+    ) -> P | None: ...
     def finish(self) -> bytearray: ...
 
 def murmur2(data: bytes) -> int: ...

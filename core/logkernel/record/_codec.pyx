@@ -12,6 +12,7 @@ from cpython.mem cimport PyMem_Free, PyMem_Realloc
 from cpython.object cimport PyObject, PyTypeObject
 from cpython.ref cimport Py_INCREF
 from cpython.tuple cimport PyTuple_New, PyTuple_SET_ITEM
+from cpython.type cimport PyType_GenericAlloc
 from cpython.unicode cimport PyUnicode_DecodeUTF8
 from libc.stdint cimport INT64_MAX, INT64_MIN, int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, realloc
@@ -19,6 +20,9 @@ from libc.string cimport memcpy, memset
 
 from logkernel.record import pure as _pure
 from logkernel.vocabulary import Record as _Record
+
+cdef extern from "Python.h":
+    void PyObject_GC_UnTrack(void *)
 
 cdef object Record = _Record
 cdef object Columns = _pure.Columns
@@ -301,6 +305,75 @@ def decode_records(
     return records
 
 
+cdef inline void put_item(object row, Py_ssize_t index, object item):
+    Py_INCREF(item)
+    PyTuple_SET_ITEM(row, index, item)
+
+
+def decode_rows(
+    buf,
+    Py_ssize_t start,
+    Py_ssize_t end,
+    Py_ssize_t count,
+    int64_t base_offset,
+    int64_t base_timestamp_ms,
+    append_time_ms,
+    type kind,
+    topic,
+    partition,
+    leader_epoch,
+    int64_t from_offset,
+):
+    # See `pure.decode_rows`. A row is filled as tuple's own constructor would; it holds nothing that could refer back
+    # to it, so that the garbage collector need not look at it.
+    cdef Py_buffer view
+    cdef const uint8_t *p
+    cdef const uint8_t *stop
+    cdef Raw raw
+    cdef Py_ssize_t index
+    cdef int code
+    cdef int64_t timestamp = -1, told = -1
+    cdef list rows
+    cdef object row, time = -1
+    cdef bint appended = append_time_ms is not None
+    if not issubclass(kind, tuple) or kind.__itemsize__ == 0:
+        raise TypeError(f"{kind!r} is no tuple")
+    if appended:
+        time = append_time_ms
+    PyObject_GetBuffer(buf, &view, PyBUF_SIMPLE)
+    try:
+        bound(&view, start, end, count)
+        p = <const uint8_t *> view.buf + start
+        stop = <const uint8_t *> view.buf + end
+        rows = []
+        for index in range(count):
+            code = read_record(&p, stop, &raw)
+            if not code:
+                code = absolute(base_timestamp_ms, raw.timestamp_delta, &timestamp)
+            if code:
+                raise fault(index, code)
+            if base_offset + raw.offset_delta < from_offset:
+                continue
+            if not appended and timestamp != told:
+                time = told = timestamp
+            row = PyType_GenericAlloc(kind, 8)
+            put_item(row, 0, topic)
+            put_item(row, 1, partition)
+            put_item(row, 2, base_offset + raw.offset_delta)
+            put_item(row, 3, time)
+            put_item(row, 4, make_blob(raw.key, raw.key_size))
+            put_item(row, 5, make_blob(raw.value, raw.value_size))
+            put_item(row, 6, make_headers(&raw) if raw.header_count else NOTHING)
+            put_item(row, 7, leader_epoch)
+            PyObject_GC_UnTrack(<void *> row)
+            rows.append(row)
+        if p != stop:
+            raise fault(max(count - 1, 0), TRAILING)
+    finally:
+        PyBuffer_Release(&view)
+    return rows
+
+
 # ---------------------------------------------------------------- columns
 
 cdef struct Sizes:
@@ -554,10 +627,23 @@ def encode_records(records, int64_t base_offset, int64_t base_timestamp_ms, bint
     return PyBytes_FromStringAndSize(<const char *> out.data, out.used), largest, delta
 
 
+cdef class Place:
+    # See `pure.Place`.
+    cdef public object batch
+    cdef public Py_ssize_t index
+    cdef public int64_t timestamp_ms
+
+    def __init__(self, batch, Py_ssize_t index, int64_t timestamp_ms):
+        self.batch = batch
+        self.index = index
+        self.timestamp_ms = timestamp_ms
+
+
 cdef class BatchBuilder:
     # See `pure.BatchBuilder`.
     cdef Out out
     cdef Py_ssize_t head, limit
+    cdef bint finished
     cdef readonly Py_ssize_t count
     cdef readonly int64_t base_timestamp_ms, max_timestamp_ms
 
@@ -566,6 +652,7 @@ cdef class BatchBuilder:
         self.out.most = limit
         self.head = head
         self.limit = limit
+        self.finished = False
         self.count = 0
         self.base_timestamp_ms = self.max_timestamp_ms = -1
         self.out.reserve(head)
@@ -576,18 +663,23 @@ cdef class BatchBuilder:
     def size(self):
         return self.out.used
 
-    def append(self, int64_t timestamp, key, value, headers):
-        cdef Out out = self.out
+    cdef Py_ssize_t add(self, int64_t timestamp, object key, object value, object headers) except -2:
+        # What may run other code comes first; from there on nothing does until the record is counted.
         cdef int64_t elapsed = 0
-        cdef Py_ssize_t body, whole, index = self.count
+        cdef Py_ssize_t body, whole, index
         cdef bytes key_bytes = as_bytes(key), value_bytes = as_bytes(value), header_bytes = b"\0"
         cdef uint8_t *p
+        cdef Out out
+        if headers:
+            header_bytes = encode_headers(headers)
+        if self.finished:
+            return -1
+        out = self.out
+        index = self.count
         if index:
             elapsed = <int64_t> (<uint64_t> timestamp - <uint64_t> self.base_timestamp_ms)
             if ((timestamp ^ self.base_timestamp_ms) & (timestamp ^ elapsed)) < 0:
                 raise fault(index, BAD_TIMESTAMP)
-        if headers:
-            header_bytes = encode_headers(headers)
         body = 1 + varint_size(zigzag(elapsed)) + varint_size(zigzag(index))
         body += blob_size(key_bytes) + blob_size(value_bytes) + PyBytes_GET_SIZE(header_bytes)
         whole = body + varint_size(zigzag(body))
@@ -611,8 +703,26 @@ cdef class BatchBuilder:
         self.count = index + 1
         return index
 
+    def append(self, int64_t timestamp, key, value, headers):
+        return self.add(timestamp, key, value, headers)
+
+    def put(self, type kind, owner, int64_t timestamp, key, value, headers):
+        cdef Place place
+        cdef Py_ssize_t index
+        if not issubclass(kind, Place):
+            raise TypeError(f"{kind!r} is no place")
+        index = self.add(timestamp, key, value, headers)
+        if index < 0:
+            return None
+        place = (<PyTypeObject *> kind).tp_new(kind, <PyObject *> NOTHING, NULL)
+        place.batch = owner
+        place.index = index
+        place.timestamp_ms = timestamp
+        return place
+
     def finish(self):
         cdef Out out = self.out
+        self.finished = True
         self.out = Out()
         return PyByteArray_FromStringAndSize(<const char *> out.data, out.used)
 

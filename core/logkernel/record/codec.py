@@ -22,9 +22,11 @@ __all__ = [
     "BatchBuilder",
     "Columns",
     "OffsetMap",
+    "Place",
     "columns",
     "copy_records",
     "decode_records",
+    "decode_rows",
     "encode_records",
     "murmur2",
     "survey_records",
@@ -35,10 +37,12 @@ _COMPILED_NAMES: Final = tuple(name for name in __all__ if name not in ("COMPILE
 
 walk = pure.walk
 decode_records = pure.decode_records
+decode_rows = pure.decode_rows
 encode_records = pure.encode_records
 columns = pure.columns
 murmur2 = pure.murmur2
 BatchBuilder = pure.BatchBuilder
+Place = pure.Place
 
 
 def _load() -> ModuleType | None:
@@ -64,6 +68,7 @@ COMPILED: Final = _compiled is not None
 if _compiled is not None:
     walk = _compiled.walk
     decode_records = _compiled.decode_records
+    decode_rows = _compiled.decode_rows
     encode_records = _compiled.encode_records
     columns = _compiled.columns
     murmur2 = _compiled.murmur2
@@ -71,6 +76,7 @@ if _compiled is not None:
     copy_records = _compiled.copy_records
     survey_records = _compiled.survey_records
     BatchBuilder = _compiled.BatchBuilder  # type: ignore[misc]
+    Place = _compiled.Place  # type: ignore[misc]
 else:
     from logkernel.record.pure_compaction import OffsetMap, copy_records, survey_records
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final
+from typing import Any, Final, TypeVar
 
 from logkernel.contracts import Buffer, Codec
 from logkernel.errors import CorruptMessage
@@ -16,8 +16,9 @@ from logkernel.record.batch import (
     stored_crc,
 )
 from logkernel.record.codec import Columns
-from logkernel.vocabulary import BatchFacts, Record
+from logkernel.vocabulary import BatchFacts, Record, TopicPartition
 
+R = TypeVar("R", bound=tuple[Any, ...])
 CodecFor = Callable[[int], Codec]
 """The codec of attribute bits 0 to 2; raises `UnsupportedCompressionType`."""
 
@@ -85,6 +86,25 @@ def decode_batch(
     return loops.decode_records(
         section, start, end, facts.count, facts.base_offset, facts.base_timestamp_ms, _append_time(facts)
     )
+
+
+def decode_rows(
+    buf: Buffer,
+    facts: BatchFacts,
+    codec_for: CodecFor,
+    kind: type[R],
+    name: TopicPartition,
+    from_offset: int = 0,
+    *,
+    verify_crc: bool = False,
+) -> list[R]:
+    """As `decode_batch`, from `from_offset` on, as rows that are made at once (see `codec.decode_rows`)."""
+    if verify_crc:
+        check_crc(buf, facts)
+    section, start, end = record_section(buf, facts, codec_for)
+    append_time_ms, epoch = _append_time(facts), facts.leader_epoch
+    place = facts.count, facts.base_offset, facts.base_timestamp_ms, append_time_ms
+    return loops.decode_rows(section, start, end, *place, kind, *name, epoch, from_offset)
 
 
 def decode_columns(

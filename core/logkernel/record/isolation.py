@@ -17,9 +17,9 @@ from collections.abc import Iterable, Iterator
 from logkernel.contracts import Buffer
 from logkernel.record.batch import batches
 from logkernel.record.control import ABORT, control_type
-from logkernel.record.decode import CodecFor, decode_batch
+from logkernel.record.decode import CodecFor, R, decode_batch, decode_rows
 from logkernel.record.legacy import decode_message
-from logkernel.vocabulary import BatchFacts, Record
+from logkernel.vocabulary import BatchFacts, Record, TopicPartition
 
 
 def read_batches(
@@ -42,6 +42,27 @@ def batch_records(buf: Buffer, facts: BatchFacts, codec_for: CodecFor, *, verify
     """The records of one data batch of any magic. Raises as `decode_batch`."""
     read = decode_message if facts.magic < 2 else decode_batch
     return read(buf, facts, codec_for, verify_crc=verify_crc)
+
+
+def batch_rows(
+    buf: Buffer,
+    facts: BatchFacts,
+    codec_for: CodecFor,
+    kind: type[R],
+    name: TopicPartition,
+    from_offset: int = 0,
+    *,
+    verify_crc: bool = True,
+) -> list[R]:
+    """As `batch_records`, from `from_offset` on, as rows of `kind` (see `codec.decode_rows`)."""
+    if facts.magic >= 2:
+        return decode_rows(buf, facts, codec_for, kind, name, from_offset, verify_crc=verify_crc)
+    new, epoch = tuple.__new__, facts.leader_epoch
+    return [
+        new(kind, (*name, row.offset, row.timestamp_ms, row.key, row.value, row.headers, epoch))
+        for row in decode_message(buf, facts, codec_for, verify_crc=verify_crc)
+        if row.offset >= from_offset
+    ]
 
 
 def seen_batches(

@@ -14,13 +14,14 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterator, Sequence
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeVar
 
 from logkernel.contracts import Buffer
 from logkernel.errors import InvalidRecord
 from logkernel.vocabulary import NO_TIMESTAMP, Record
 
 Headers = tuple[tuple[str, bytes | None], ...]
+R = TypeVar("R", bound=tuple[Any, ...])
 
 MIN_RECORD_BYTES: Final = 7
 """Length, attributes, two deltas, two null lengths and a header count, of one byte each."""
@@ -227,6 +228,43 @@ def decode_records(
     ]
 
 
+def decode_rows(
+    buf: Buffer,
+    start: int,
+    end: int,
+    count: int,
+    base_offset: int,
+    base_timestamp_ms: int,
+    append_time_ms: int | None,
+    kind: type[R],
+    topic: str,
+    partition: int,
+    leader_epoch: int,
+    from_offset: int,
+) -> list[R]:
+    """As `decode_records`, from `from_offset` on, as rows of a named tuple of eight fields:
+    (topic, partition, offset, timestamp_ms, key, value, headers, leader_epoch)."""
+    parsed = each_record(record_bytes(buf, start, end, count), count, base_timestamp_ms)
+    new = tuple.__new__
+    return [
+        new(
+            kind,
+            (
+                topic,
+                partition,
+                base_offset + place,
+                timestamp if append_time_ms is None else append_time_ms,
+                key,
+                value,
+                headers,
+                leader_epoch,
+            ),
+        )
+        for timestamp, place, key, value, headers, _, _ in parsed
+        if base_offset + place >= from_offset
+    ]
+
+
 def columns(
     buf: Buffer,
     start: int,
@@ -365,24 +403,41 @@ def encode_records(
     return b"".join(parts), largest, delta
 
 
+class Place:
+    """Where a record lies: what `BatchBuilder.put` makes one of. Base of what a producer's `send` returns."""
+
+    __slots__ = ("batch", "index", "timestamp_ms")
+
+    def __init__(self, batch: Any, index: int, timestamp_ms: int) -> None:
+        self.batch = batch
+        self.index = index
+        self.timestamp_ms = timestamp_ms
+
+
+P = TypeVar("P", bound=Place)
+
+
 class BatchBuilder:
     """Records of one batch, encoded as they come, behind `head` zero bytes for the batch's header.
 
     No more than `limit` bytes in all, save that the first record always fits.
     """
 
-    __slots__ = ("_head", "_limit", "_parts", "base_timestamp_ms", "count", "max_timestamp_ms", "size")
+    __slots__ = ("_finished", "_head", "_limit", "_parts", "base_timestamp_ms", "count", "max_timestamp_ms", "size")
 
     def __init__(self, limit: int, head: int) -> None:
         self._head = head
         self._limit = limit
+        self._finished = False
         self._parts: list[bytes] = []
         self.size = head
         self.count = 0
         self.base_timestamp_ms = self.max_timestamp_ms = NO_TIMESTAMP
 
     def append(self, timestamp: int, key: bytes | None, value: bytes | None, headers: Headers) -> int:
-        """The record's place in the batch; -1, and nothing is changed, where it does not fit."""
+        """The record's place in the batch; -1, and nothing is changed, where it does not fit or all is finished."""
+        if self._finished:
+            return -1
         index = self.count
         elapsed = timestamp - self.base_timestamp_ms if index else 0
         if not MIN_LONG <= elapsed <= MAX_LONG:
@@ -411,9 +466,26 @@ class BatchBuilder:
         self.count = index + 1
         return index
 
+    def put(
+        self,
+        kind: type[P],
+        owner: Any,
+        timestamp_ms: int,
+        key: bytes | None,
+        value: bytes | None,
+        headers: Headers,
+    ) -> P | None:
+        """As `append`, with a `kind(owner, place, timestamp_ms)` as the answer, None where it does not fit.
+
+        Compiled, it is one step for threads: either the record is in what `finish` gives, or the answer is None.
+        """
+        index = self.append(timestamp_ms, key, value, headers)
+        return None if index < 0 else kind(owner, index, timestamp_ms)
+
     def finish(self) -> bytearray:
-        """The head's zeros and the record section; the builder is of no more use."""
+        """The head's zeros and the record section; the builder takes nothing any more."""
         parts, self._parts = self._parts, []
+        self._finished = True
         return bytearray(self._head) + b"".join(parts)
 
 

@@ -8,7 +8,7 @@ that a version has. Hot APIs override the codecs themselves.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
+from functools import cache, partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -58,6 +58,9 @@ class Api:
         self.row = row
         self.key = row.key
         self._context: dict[int, frozenset[str]] = {}
+        self.encode_request: Callable[[int], EncodeRequest] = cache(self.request_encoder)
+        """`request_encoder` and `response_decoder`, each made once a version."""
+        self.decode_response: Callable[[int], DecodeBody] = cache(self.response_decoder)
 
     def capabilities_at(self, version: int) -> frozenset[str]:
         found = self._context.get(version)

@@ -89,7 +89,7 @@ class ClientConnection:
     def _write(self, api: Api, version: int, request: Any) -> int:
         ticket = self._next_id
         head = request_head(api.key, version, ticket, self._client_id, version >= api.row.flexible_from)
-        self.output += finish_frame(head + api.request_encoder(version)(request))
+        self.output += finish_frame(head + api.encode_request(version)(request))
         self._next_id = (ticket + 1) & 0x7FFFFFFF
         self._waiting.append((ticket, api, version))
         return ticket
@@ -128,7 +128,7 @@ class ClientConnection:
         pos = 4
         if version >= api.row.flexible_from and api.key != registry.API_VERSIONS_KEY:
             pos = skip_tags(body, pos)
-        done.append((ticket, api.response_decoder(version)(body[pos:])))
+        done.append((ticket, api.decode_response(version)(body[pos:])))
 
     # ------------------------------------------------------------ versions
 
@@ -138,7 +138,7 @@ class ClientConnection:
 
     def _on_versions(self, api: Api, version: int, body: memoryview) -> None:
         refused = I16.unpack_from(body)[0] == UnsupportedVersion.code
-        response = api.response_decoder(0 if refused else version)(body)
+        response = api.decode_response(0 if refused else version)(body)
         if refused and version > 0:
             listed = [row.max_version for row in response.api_keys if row.api_key == api.key]
             self._ask_versions(min(version - 1, max(listed, default=0)))

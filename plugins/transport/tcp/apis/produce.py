@@ -23,6 +23,9 @@ from uuid import UUID
 
 from logkernel.errors import KafkaStorageError, NotLeaderOrFollower, UnsupportedVersion
 from logkernel.requests.data import (
+    BatchIndexAndErrorMessage,
+    LeaderIdAndEpoch,
+    NodeEndpoint,
     PartitionProduceData,
     PartitionProduceResponse,
     ProduceRequest,
@@ -32,7 +35,7 @@ from logkernel.requests.data import (
 )
 from logkernel.vocabulary import NO_ID
 
-from ..api import Api, DecodeBody, EncodeBody
+from ..api import Api, DecodeBody, EncodeBody, EncodeRequest
 from ..wire import I32, I64, Cursor, Part, put_length, put_string, put_tagged, put_uvarint
 from .fetch import put_endpoints
 
@@ -55,6 +58,12 @@ class Produce(Api):
             return [_encode(version, response)]
 
         return encode
+
+    def request_encoder(self, version: int) -> EncodeRequest:
+        return lambda request: _encode_request(version, request)
+
+    def response_decoder(self, version: int) -> DecodeBody:
+        return lambda body: _decode_response(version, Cursor(body))
 
     def refusal(self, version: int, request: ProduceRequest) -> ProduceResponse | None:
         if version >= 3:
@@ -160,3 +169,93 @@ def _encode_partition(out: bytearray, version: int, flexible: bool, part: Partit
             put_uvarint(out, 0)
         else:
             put_tagged(out, [(0, _LEADER.pack(leader.leader_id, leader.leader_epoch) + b"\x00")])
+
+
+# ---------------------------------------------------------------- the client's side
+
+
+def _encode_request(version: int, request: ProduceRequest) -> bytearray:
+    flexible = version >= 9
+    out = bytearray()
+    put_string(out, request.transactional_id, flexible)
+    out += _ACKS_TIMEOUT.pack(request.acks, request.timeout_ms)
+    put_length(out, len(request.topic_data), flexible)
+    for topic in request.topic_data:
+        if version >= 13:
+            out += topic.topic_id.bytes
+        else:
+            put_string(out, topic.name, flexible)
+        put_length(out, len(topic.partition_data), flexible)
+        for part in topic.partition_data:
+            out += I32.pack(part.index)
+            if part.records is None:
+                put_length(out, -1, flexible)
+            else:
+                put_length(out, len(part.records), flexible)
+                out += part.records
+            if flexible:
+                out.append(0)
+        if flexible:
+            out.append(0)
+    if flexible:
+        out.append(0)
+    return out
+
+
+def _decode_response(version: int, cursor: Cursor) -> ProduceResponse:
+    flexible = version >= 9
+    response = ProduceResponse()
+    for _ in range(cursor.count(flexible)):
+        topic = TopicProduceResponse()
+        if version >= 13:
+            topic.topic_id = cursor.uuid()
+        else:
+            topic.name = cursor.string(flexible)
+        topic.partition_responses = [
+            _decode_partition(cursor, version, flexible) for _ in range(cursor.count(flexible))
+        ]
+        if flexible:
+            cursor.skip_tags()
+        response.responses.append(topic)
+    if version >= 1:
+        response.throttle_time_ms = cursor.i32()
+    if flexible:
+        for tag, start in cursor.tags():
+            if tag == 0 and version >= 10:
+                response.node_endpoints = _decode_endpoints(Cursor(cursor.data, start))
+    return response
+
+
+def _decode_partition(cursor: Cursor, version: int, flexible: bool) -> PartitionProduceResponse:
+    behind = cursor.pos + _USUAL_ROW.size
+    if flexible and cursor.data[behind : behind + 3] == _NOTHING_MORE:
+        index, code, base_offset, at_ms, log_start_offset = _USUAL_ROW.unpack_from(cursor.data, cursor.pos)
+        cursor.pos = behind + 3
+        return PartitionProduceResponse(index, code, base_offset, None if at_ms == -1 else at_ms, log_start_offset)
+    row = PartitionProduceResponse(*_ROW.unpack_from(cursor.data, cursor.pos))
+    cursor.pos += _ROW.size
+    if version >= 2:
+        at_ms = cursor.i64()
+        row.log_append_time_ms = None if at_ms == -1 else at_ms
+    if version >= 5:
+        row.log_start_offset = cursor.i64()
+    if version >= 8:
+        for _ in range(cursor.count(flexible)):
+            row.record_errors.append(BatchIndexAndErrorMessage(cursor.i32(), cursor.nullable_string(flexible)))
+            if flexible:
+                cursor.skip_tags()
+        row.error_message = cursor.nullable_string(flexible)
+    if flexible:
+        for tag, start in cursor.tags():
+            if tag == 0 and version >= 10:
+                row.current_leader = LeaderIdAndEpoch(*_LEADER.unpack_from(cursor.data, start))
+    return row
+
+
+def _decode_endpoints(cursor: Cursor) -> list[NodeEndpoint]:
+    found = []
+    for _ in range(cursor.count(True)):
+        node_id, host, port = cursor.i32(), cursor.string(True), cursor.i32()
+        found.append(NodeEndpoint(node_id, host, port, cursor.nullable_string(True)))
+        cursor.skip_tags()
+    return found

@@ -1,0 +1,372 @@
+"""`logkernel perf`: throughput and latency of a cluster, of Apache Kafka too, or of a log in this process.
+
+The options are those of Kafka's own tools, under their names there and under ours.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from logkernel.cli.output import F, json_option, put_json, put_table
+
+if TYPE_CHECKING:
+    from logkernel.perf.sweep import Curve
+
+TERMINAL_S = 0.5
+"""How often a terminal is told; lines come each reporting interval."""
+
+
+def _pairs(context: click.Context, parameter: click.Parameter, given: Sequence[str]) -> dict[str, str]:
+    found = {}
+    for text in given:
+        for part in text.split():
+            name, equals, value = part.partition("=")
+            if not equals or not name:
+                raise click.BadParameter(f"{part!r} is no NAME=VALUE", context, parameter)
+            found[name.strip()] = value
+    return found
+
+
+def _where(command: F) -> F:
+    """What every command needs to know: where, and which topic."""
+    options = (
+        click.option(
+            "--bootstrap",
+            "--bootstrap-server",
+            metavar="HOST:PORT",
+            help="A cluster, ours or Apache Kafka; without it a log in this process.",
+        ),
+        click.option("--data", metavar="DIR", help="The data folder of a log in this process; without it in memory."),
+        click.option("--topic", default="perf", show_default=True, help="Made where it is missing."),
+        click.option("--partitions", type=click.IntRange(1), help="Of a topic that is made (1)."),
+    )
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+def _settings(*names: str, text: str) -> Callable[[F], F]:
+    return click.option(*names, "settings", multiple=True, callback=_pairs, metavar="NAME=VALUE", help=text)
+
+
+_more = click.argument("more", nargs=-1, callback=_pairs, metavar="[NAME=VALUE]...")
+"""Kafka's tools take any number of them behind one option."""
+_interval = click.option(
+    "--reporting-interval", type=click.IntRange(1), default=5000, show_default=True, help="Milliseconds of a window."
+)
+
+
+def _place(bootstrap: str | None, data: str | None, settings: dict[str, str]) -> Any:
+    """The log that is measured; `bootstrap.servers` may stand among the settings, as in Kafka's tools."""
+    from logkernel.perf.target import open_log
+
+    named = settings.pop("bootstrap.servers", None)
+    servers = bootstrap or named
+    if servers is not None and data is not None:
+        raise click.UsageError("--bootstrap and --data name two places; give one")
+    return open_log(servers, data)
+
+
+class _Board:
+    """What is shown while it runs: one line that changes, on a terminal; else a line for each window."""
+
+    def __init__(self, as_json: bool, *, stream: Any = None) -> None:
+        self._as_json = as_json
+        self._stream = stream or sys.stdout
+        self._live: Any = None
+        self.is_terminal = not as_json and sys.stderr.isatty()
+
+    def __enter__(self) -> _Board:
+        if self.is_terminal:
+            from rich.console import Console
+            from rich.live import Live
+
+            self._live = Live("", console=Console(stderr=True, highlight=False), transient=True)
+            self._live.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._live is not None:
+            self._live.stop()
+
+    def tell(self, window: Any) -> None:
+        if self._as_json:
+            put_json(window.row())
+            sys.stdout.flush()
+        else:
+            self.say(window.line())
+
+    def say(self, line: str) -> None:
+        if self._live is not None:
+            from rich.text import Text
+
+            self._live.update(Text(line, style="cyan"))
+        else:
+            print(line, file=self._stream, flush=True)
+
+
+@click.command
+@_where
+@click.option("--num-records", type=click.IntRange(1), required=True, help="How many are sent.")
+@click.option("--record-size", type=click.IntRange(0), default=100, show_default=True, help="Bytes of each value.")
+@click.option("--throughput", type=float, default=-1.0, show_default=True, help="Records a second; -1: no limit.")
+@_settings("--set", "--producer-props", "--command-property", text="A setting of the producer; may be given often.")
+@_interval
+@json_option
+@_more
+def produce(
+    bootstrap: str | None,
+    data: str | None,
+    topic: str,
+    partitions: int | None,
+    num_records: int,
+    record_size: int,
+    throughput: float,
+    settings: dict[str, str],
+    reporting_interval: int,
+    as_json: bool,
+    more: dict[str, str],
+) -> int:
+    """Produce records of capital letters, and say how many a second, and how long they took to be acknowledged.
+
+    The lines are those of kafka-producer-perf-test. Exit code 1 where records failed.
+    """
+    from logkernel.perf.produce import ProduceJob
+    from logkernel.perf.produce import produce as run
+    from logkernel.perf.target import make_topic
+
+    settings.update(more)
+    with _place(bootstrap, data, settings) as log:
+        make_topic(log, topic, partitions)
+        with _Board(as_json) as board:
+            interval_s = TERMINAL_S if board.is_terminal else reporting_interval / 1000
+            total = run(log, ProduceJob(topic, num_records, record_size, throughput, settings, interval_s), board.tell)
+    if as_json:
+        put_json(total.row())
+    else:
+        print(total.line())
+    if total.failed:
+        print(f"logkernel: {total.failed} records failed", file=sys.stderr)
+    return int(total.failed > 0)
+
+
+@click.command
+@_where
+@click.option("--num-records", "--messages", type=click.IntRange(1), required=True, help="How many are read.")
+@click.option("--record-size", type=click.IntRange(0), default=100, show_default=True, help="In memory: what is read.")
+@click.option("--group", help="Read as the member of a group; else all partitions, without joining.")
+@click.option("--timeout", type=click.IntRange(0), default=10_000, show_default=True, help="Milliseconds without any.")
+@_settings("--set", "--consumer-props", "--command-property", text="A setting of the consumer; may be given often.")
+@click.option("--show-detailed-stats", "detailed", is_flag=True, help="The windows too, on stdout.")
+@click.option("--hide-header", is_flag=True, help="No line of names.")
+@_interval
+@json_option
+@_more
+def consume(
+    bootstrap: str | None,
+    data: str | None,
+    topic: str,
+    partitions: int | None,
+    num_records: int,
+    record_size: int,
+    group: str | None,
+    timeout: int,
+    settings: dict[str, str],
+    detailed: bool,
+    hide_header: bool,
+    reporting_interval: int,
+    as_json: bool,
+    more: dict[str, str],
+) -> int:
+    """Consume records from the first on, and say how many a second.
+
+    The columns are those of kafka-consumer-perf-test. In memory as many are produced before, which is not measured.
+    Exit code 1 where fewer came.
+    """
+    from logkernel.perf.consume import ConsumeJob
+    from logkernel.perf.consume import consume as run
+    from logkernel.perf.produce import ProduceJob
+    from logkernel.perf.produce import produce as fill
+    from logkernel.perf.target import make_topic
+
+    settings.update(more)
+    with _place(bootstrap, data, settings) as log:
+        made = make_topic(log, topic, partitions)
+        if made and bootstrap is None and data is None:
+            fill(log, ProduceJob(topic, num_records, record_size), lambda window: None)
+        with _Board(as_json, stream=sys.stdout if detailed else sys.stderr) as board:
+            interval_s = TERMINAL_S if board.is_terminal else reporting_interval / 1000
+            job = ConsumeJob(topic, num_records, group, timeout, settings, interval_s)
+            total, complete = run(log, job, board.tell)
+    if as_json:
+        put_json(total.row())
+    else:
+        if not hide_header:
+            print(total.header())
+        print(total.line())
+    if not complete:
+        why = f"nothing more came for {timeout} ms"
+        print(f"logkernel: {total.records} of {num_records} records: {why}", file=sys.stderr)
+    return int(not complete)
+
+
+@click.command
+@_where
+@click.option("--num-records", type=click.IntRange(1), default=10_000, show_default=True, help="How many are sent.")
+@click.option("--record-size", type=click.IntRange(0), default=100, show_default=True, help="Bytes of each value.")
+@_settings("--set", "--producer-props", text="A setting of the producer; may be given often.")
+@json_option
+@_more
+def latency(
+    bootstrap: str | None,
+    data: str | None,
+    topic: str,
+    partitions: int | None,
+    num_records: int,
+    record_size: int,
+    settings: dict[str, str],
+    as_json: bool,
+    more: dict[str, str],
+) -> int:
+    """One record at a time: how long until it is acknowledged, and until a consumer has it, in milliseconds.
+
+    Ends with the lines of kafka-e2e-latency. The topic must be this run's alone.
+    """
+    from logkernel.perf.latency import LatencyJob
+    from logkernel.perf.latency import latency as run
+    from logkernel.perf.target import make_topic
+
+    settings.update(more)
+    with _place(bootstrap, data, settings) as log:
+        make_topic(log, topic, partitions)
+        with _Board(as_json, stream=sys.stderr) as board:
+            step = max(1, num_records // (200 if board.is_terminal else 10))
+
+            def tell(done: int) -> None:
+                if not as_json and done % step == 0:
+                    board.say(f"{done} of {num_records} records")
+
+            trips = run(log, LatencyJob(topic, num_records, record_size, settings), tell)
+    if as_json:
+        for row in trips.rows():
+            put_json(row)
+    else:
+        print("\n".join(trips.lines()))
+    return 0
+
+
+def _counts(context: click.Context, parameter: click.Parameter, given: str | None) -> tuple[int, ...] | None:
+    if given is None:
+        return None
+    try:
+        found = tuple(sorted({int(part) for part in given.split(",")}))
+    except ValueError:
+        raise click.BadParameter(f"{given!r} is no list of numbers", context, parameter) from None
+    if found[0] < 1:
+        raise click.BadParameter("at least 1", context, parameter)
+    return found
+
+
+def _counts_option(name: str, text: str) -> Callable[[F], F]:
+    return click.option(name, callback=_counts, metavar="N,N,...", help=text)
+
+
+@click.command
+@click.option("--bootstrap", "--bootstrap-server", metavar="HOST:PORT", help="A cluster; without it a broker of ours.")
+@click.option("--out", metavar="DIR", default="perf-sweep", show_default=True, help="Where the curves are drawn.")
+@click.option("--only", metavar="NAME,...", help="Some of producers, consumers, partitions, message-size, replication.")
+@click.option("--num-records", type=click.IntRange(1), default=100_000, show_default=True, help="Of each run.")
+@click.option("--record-size", type=click.IntRange(1), default=100, show_default=True, help="Bytes of each value.")
+@click.option("--runs", type=click.IntRange(1), default=3, show_default=True, help="Runs of each point; their median.")
+@_counts_option("--producers", "How many at once.")
+@_counts_option("--consumers", "How many at once, for 4 partitions.")
+@_counts_option("--partitions", "Of the topic.")
+@_counts_option("--sizes", "Bytes of a message.")
+@_counts_option("--replicas", "Of the topic; as many as there are brokers.")
+@_settings("--set", "--producer-props", text="A setting of the producers; may be given often.")
+@json_option
+def sweep(
+    bootstrap: str | None,
+    out: str,
+    only: str | None,
+    num_records: int,
+    record_size: int,
+    runs: int,
+    settings: dict[str, str],
+    as_json: bool,
+    **counts: tuple[int, ...] | None,
+) -> int:
+    """Throughput against producers, consumers, partitions, message size and replicas, as curves.
+
+    Says of each claim that is made of such curves whether it held here. Every producer and consumer is a process.
+    """
+    from contextlib import nullcontext
+    from pathlib import Path
+
+    from logkernel.perf import plots
+    from logkernel.perf.sweep import EXPERIMENTS, Plan, Sweep, served
+
+    plots.check_installed()
+    known = [row.name for row in EXPERIMENTS]
+    chosen = known if only is None else [name.strip() for name in only.split(",")]
+    unknown = [name for name in chosen if name not in known]
+    if unknown:
+        raise click.UsageError(f"no such experiment: {', '.join(unknown)} (known: {', '.join(known)})")
+    plan = Plan(num_records, record_size, runs, settings=settings)
+    for name, given in counts.items():
+        if given is not None:
+            setattr(plan, name, given)
+    curves: list[Curve] = []
+    place = nullcontext(bootstrap) if bootstrap is not None else served()
+    with place as servers, _status(as_json) as say:
+        assert servers is not None
+        made = Sweep(servers, plan, say)
+        try:
+            for name in chosen:
+                curves.append(made.run(name))
+                if as_json:
+                    for row in curves[-1].rows():
+                        put_json(row)
+        finally:
+            made.close()
+    title = f"{'a cluster' if bootstrap else 'logkernel'}, {num_records:,} records a run, medians of {runs}"
+    drawn = plots.draw(curves, Path(out), title)
+    if as_json:
+        put_json({"kind": "drawn", "paths": [str(path) for path in drawn]})
+    else:
+        _show(curves)
+        print(f"drawn: {', '.join(map(str, drawn))}")
+    return 0
+
+
+@contextmanager
+def _status(quiet: bool) -> Iterator[Callable[[str], None]]:
+    """What is measured now: a spinner on a terminal, else lines on stderr."""
+    if quiet:
+        yield lambda what: None
+    elif sys.stderr.isatty():
+        from rich.console import Console
+
+        with Console(stderr=True).status("") as status:
+            yield status.update
+    else:
+        yield lambda what: print(what, file=sys.stderr, flush=True)
+
+
+def _show(curves: Sequence[Curve]) -> None:
+    from logkernel.perf import plots
+
+    for curve in curves:
+        click.secho(f"\n{curve.experiment.name}", bold=True)
+        if curve.points:
+            rows = [(point.x, f"{point.records_s:,.0f}", f"{point.mib_s:.2f}") for point in curve.points]
+            put_table((curve.experiment.axis, "records/sec", "MB/sec"), rows)
+            print(plots.text(curve, colours=sys.stdout.isatty()))
+        print(f"claim: {curve.experiment.claim}")
+        click.secho(f"here: {curve.verdict.outcome}", bold=True, nl=False)
+        print(f" ({curve.verdict.why})")

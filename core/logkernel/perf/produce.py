@@ -1,0 +1,63 @@
+"""Produce as fast as it goes, or at a rate, and time each record until it is acknowledged."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+from attrs import define, field
+
+from logkernel.perf.figures import ProducerFigures, Sent, Throttle
+from logkernel.perf.target import payloads
+
+clock = time.perf_counter
+
+
+@define
+class ProduceJob:
+    """What is sent. `settings` are Kafka's producer settings, by either spelling of their names."""
+
+    topic: str
+    num_records: int
+    record_size: int
+    throughput: float = -1
+    """Records a second; negative: without a limit."""
+    settings: Mapping[str, Any] = field(factory=dict)
+    interval_s: float = 5.0
+    """How long a window is."""
+
+
+def by_keyword(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Names with dots as keywords."""
+    return {name.replace(".", "_"): value for name, value in settings.items()}
+
+
+def produce(log: Any, job: ProduceJob, tell: Callable[[Sent], Any]) -> Sent:
+    """Send all of it; `tell` hears each window. Raises what a send raises; failed records are counted."""
+    values = payloads(job.record_size)
+    with log.producer(**by_keyword(job.settings)) as producer:
+        producer.partitions_for(job.topic)
+        figures = ProducerFigures(job.num_records, job.interval_s, clock())
+        throttle = Throttle(job.throughput, clock())
+        send, count, topic, size = producer.send, len(values), job.topic, job.record_size
+
+        def delivered(begun_s: float, metadata: Any, error: Exception | None) -> None:
+            now_s = clock()
+            if error is not None:
+                figures.failed += 1
+                return
+            window = figures.sent(size, (now_s - begun_s) * 1000, now_s)
+            if window is not None:
+                tell(window)
+
+        for number in range(job.num_records):
+            begun_s = clock()
+            send(topic, values[number % count], on_delivery=partial(delivered, begun_s))
+            if job.throughput > 0:
+                nap_s = throttle.wait_s(number + 1, clock())
+                if nap_s:
+                    time.sleep(nap_s)
+        producer.flush()
+        return figures.total(clock())

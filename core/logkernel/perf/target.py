@@ -1,0 +1,46 @@
+"""Where it is measured: a cluster, a data folder in this process, or memory."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Mapping
+from random import Random
+from typing import Any
+
+import logkernel
+from logkernel.errors import ConfigError, RequestTimedOut, TopicAlreadyExists
+
+TOPIC_S = 30.0
+VALUES = 1000
+
+
+def open_log(bootstrap: str | None, data: str | None) -> Any:
+    """An embedded or a remote log: they have the same methods. In memory where neither is named."""
+    if bootstrap is not None:
+        return logkernel.connect(bootstrap)
+    return logkernel.open(data)
+
+
+def make_topic(log: Any, topic: str, partitions: int | None = None, **more: Any) -> bool:
+    """Make the topic where it is missing, with 1 partition if nothing is said, and wait until the log tells of it;
+    whether it was made. Raises `ConfigError` where it is there with another number of partitions."""
+    known: Mapping[str, int] = log.topics()
+    if topic in known:
+        if partitions is not None and known[topic] != partitions:
+            raise ConfigError(f"topic {topic!r} has {known[topic]} partitions already, not {partitions}")
+        return False
+    with contextlib.suppress(TopicAlreadyExists):
+        log.create_topic(topic, partitions=partitions or 1, **more)
+    end_s = time.monotonic() + TOPIC_S
+    while topic not in log.topics():  # a cluster may tell of it a little later
+        if time.monotonic() > end_s:
+            raise RequestTimedOut(f"topic {topic!r} was made, but the cluster does not tell of it")
+        time.sleep(0.02)
+    return True
+
+
+def payloads(size: int, seed: int = 0) -> list[bytes]:
+    """A thousand values of capital letters, as Kafka's tool sends them."""
+    random = Random(seed)
+    return [bytes(random.choices(range(65, 91), k=size)) for _ in range(VALUES if size <= 10_000 else 20)]
