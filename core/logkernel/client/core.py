@@ -58,6 +58,10 @@ class Call:
     withheld: frozenset[str] = NONE
     timeout_ms: int | None = None
     """How long one attempt may take, where request.timeout.ms does not say."""
+    once: bool = False
+    """The first outcome is the last, and a node that cannot be reached is one: who asks looks for another node."""
+    node: int = -1
+    """Where it was sent last."""
     attempts: int = 0
     retry_ms: int = 0
     error: Exception | None = None
@@ -175,7 +179,7 @@ class ClientCore:
         if isinstance(error, NotController):
             self.metadata.request_update()
             retriable = True
-        if not retriable:
+        if not retriable or call.once:
             call.done(response, error)
             return
         call.error = error
@@ -202,7 +206,11 @@ class ClientCore:
                 if node is not None and self.network.ready(node, now_ms):
                     limit_ms = self.settings["request.timeout.ms"] if call.timeout_ms is None else call.timeout_ms
                     left_ms = min(limit_ms, call.deadline_ms - now_ms)
+                    call.node = node
                     self.network.send(node, call.request, _Attempt(self, call), now_ms, left_ms, call.withheld)
+                    continue
+                if call.once and node in self.network.nodes and not self.network.usable(node, now_ms):
+                    call.done(None, NetworkException(f"node {node} cannot be reached"))
                     continue
             self._calls.append(call)
         return now_ms if self._fresh else next_ms

@@ -16,6 +16,9 @@ What a member says that it holds is what it owns and what waits to be assigned b
 ever read of before it hears of another assignment. So what it does not name can be given to others, and a heartbeat
 need not wait for the user. One heartbeat is under way at a time, over rounds too: none overtakes another.
 
+An assignment is told once, unless a heartbeat says all. So the next one says all where an answer was lost, and so do
+those of a while after one that was given up: it may yet arrive, and be told what nobody hears.
+
 The coordinator names topics by id. Names come with the metadata; those of other topics (an expression of RE2
 found them) are asked for. A topic that was made anew under its name is another one: its partitions are
 revoked and assigned.
@@ -61,6 +64,8 @@ from logkernel.vocabulary import TopicPartition
 COMES: Final = 0
 LEAVES: Final = -1
 LEAVES_FOR_A_WHILE: Final = -2
+LATE_MS: Final = 60_000
+"""For so long a heartbeat that was given up may still reach the coordinator, and be answered to nobody."""
 Held = tuple[UUID, int]
 """A partition by its topic's id."""
 
@@ -90,6 +95,8 @@ class Member(Membership):
         """What the coordinator is known to have heard; None: perhaps not all."""
         self._made: Told | None = None
         """What it would say now; None: to be worked out."""
+        self._whole_until_ms = 0
+        """Until then heartbeats say all."""
         self._had_regex = False
         self._withdrawn = False
         self._target: frozenset[Held] | None = None
@@ -218,7 +225,7 @@ class Member(Membership):
             if number == self._round:
                 self._answered(news, response, error)
 
-        self.core.call(Call(self.key, request, now_ms + self._timeout_ms, told, coordinator_error))
+        self.core.call(Call(self.key, request, now_ms + self._timeout_ms, told, coordinator_error, once=True))
         return None
 
     # ------------------------------------------------------------ what a heartbeat says
@@ -252,7 +259,7 @@ class Member(Membership):
             member_epoch=self.generation,
             instance_id=self.instance_id,
         )
-        before = self._told
+        before = self._told if self._now_ms >= self._whole_until_ms else None
         if before is None:
             request.rack_id, request.server_assignor = self._rack, self._assignor
             request.rebalance_timeout_ms = self._max_poll_ms
@@ -280,6 +287,7 @@ class Member(Membership):
                 return
         elif error is not None:
             self.core.forget_coordinator(self.key)
+            self._whole_until_ms = self._now_ms + LATE_MS
         if error is not None:
             self._told = None
             if not isinstance(error, KafkaError) or not error.retriable or isinstance(error, UnsupportedVersion):

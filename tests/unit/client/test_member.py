@@ -206,6 +206,23 @@ def test_after_a_lost_answer_all_is_said_again(play: Callable[..., Any], error: 
     assert bench.events() == [(ASSIGN, parts("a1"))]
 
 
+def test_what_a_late_heartbeat_is_told_is_asked_for_again(play: Callable[..., Any]) -> None:
+    """One that was given up reached the coordinator after its successor, and had the answer that gave a1."""
+    bench = Bench(play).joined("a0").step(5000)
+    bench.core.fail(RequestTimedOut("late"))
+    bench.step(2000).answer(1, "a0")
+    request = bench.step(5000).request
+    assert (request.rebalance_timeout_ms, request.subscribed_topic_names, held(request)) == (
+        300_000,
+        ["a", "b"],
+        {(A, 0)},
+    )
+    bench.answer(1, "a0", "a1").step()
+    for _ in range(20):
+        bench.answer(1, silent=True).step(5000)
+    assert bench.request.rebalance_timeout_ms == -1, "it is late no more"
+
+
 def test_a_join_without_an_answer_is_tried_again(play: Callable[..., Any]) -> None:
     bench = Bench(play).subscribed()
     bench.core.fail(RequestTimedOut("late"))
