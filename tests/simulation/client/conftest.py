@@ -6,7 +6,6 @@ seed: ids too. Who waits (a poll, a commit, a close) steps the world meanwhile.
 
 from __future__ import annotations
 
-import contextlib
 import heapq
 import os
 import time
@@ -213,6 +212,7 @@ class World:
         self.given: dict[tuple[TopicPartition, int], bytes] = {}
         self.acked: dict[tuple[TopicPartition, int], bytes] = {}
         self.deliveries = 0
+        self.failed_commits = 0
         self.failed: list[Exception] = []
         self.seen_requests: dict[str, int] = {}
         self._order = count()
@@ -420,8 +420,10 @@ class User(RebalanceListener):
             assert world.given.setdefault((name, row.offset), row.value) == row.value
 
     def commit(self) -> None:
-        with contextlib.suppress(*COMMIT_ERRORS):
+        try:
             self.consumer.commit(timeout_s=0.8)
+        except COMMIT_ERRORS:
+            self.world.failed_commits += 1
 
     def rewind(self) -> None:
         known = sorted(self.next.keys() & self.consumer.assignment())
