@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from logkernel.client import settings as shared
-from logkernel.client.consumer_settings import CONSUMER, NOT_HERE
+from logkernel.client.consumer_settings import CONSUMER
 from logkernel.client.settings import ClientSetting
 from logkernel.config.values import TYPE_NAMES, render
 
@@ -38,7 +38,7 @@ def row(setting: ClientSetting) -> str:
 
 
 def page() -> str:
-    refused = [f"| `{name}` | {why} |" for name, why in {**shared.NOT_HERE, **NOT_HERE}.items()]
+    refused = [f"| `{name}` | {why} |" for name, why in shared.NOT_HERE.items()]
     parts = [
         HEAD,
         "| name | type | default | bounds | |",

@@ -18,7 +18,10 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from logkernel.client.connect import RemoteLog as RemoteLog
     from logkernel.client.connect import connect as connect
+    from logkernel.client.consumer import Consumer as Consumer
     from logkernel.client.producer import Producer as Producer
+    from logkernel.client.steps import RebalanceListener as RebalanceListener
+    from logkernel.client.steps import WakeupError as WakeupError
     from logkernel.embed import EmbeddedLog as EmbeddedLog
     from logkernel.embed import open as open
     from logkernel.hookspecs import hookimpl as hookimpl
@@ -31,13 +34,28 @@ _LAZY = {
     "open": "logkernel.embed",
     "connect": "logkernel.client.connect",
     "RemoteLog": "logkernel.client.connect",
+    "Consumer": "logkernel.client.consumer",
     "Producer": "logkernel.client.producer",
+    "RebalanceListener": "logkernel.client.steps",
+    "WakeupError": "logkernel.client.steps",
     "EmbeddedLog": "logkernel.embed",
     "Record": "logkernel.vocabulary",
     "TopicPartition": "logkernel.vocabulary",
     "hookimpl": "logkernel.hookspecs",
 }
-__all__ = ["EmbeddedLog", "Producer", "Record", "RemoteLog", "TopicPartition", "connect", "hookimpl", "open"]
+__all__ = [
+    "Consumer",
+    "EmbeddedLog",
+    "Producer",
+    "RebalanceListener",
+    "Record",
+    "RemoteLog",
+    "TopicPartition",
+    "WakeupError",
+    "connect",
+    "hookimpl",
+    "open",
+]
 
 
 def __getattr__(name: str) -> Any:

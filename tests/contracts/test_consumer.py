@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import re
+import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -13,10 +16,23 @@ import pytest
 
 import logkernel
 from logkernel import aio
-from logkernel.client.consumer_base import OffsetAndTime, RebalanceListener
 from logkernel.client.positions import NoOffset
-from logkernel.errors import ConfigError, CorruptMessage, InvalidTopicException, LogkernelError, OffsetOutOfRange
+from logkernel.client.steps import OffsetAndTime, RebalanceListener, WakeupError
+from logkernel.errors import (
+    ConfigError,
+    CorruptMessage,
+    InvalidRegularExpression,
+    InvalidTopicException,
+    LogkernelError,
+    OffsetOutOfRange,
+)
 from logkernel.vocabulary import Record, TopicPartition
+
+QUICK = {
+    "group_initial_rebalance_delay_ms": 0,
+    "group_consumer_heartbeat_interval_ms": 50,
+    "group_consumer_min_heartbeat_interval_ms": 50,
+}
 
 
 class Bridged:
@@ -91,7 +107,7 @@ def running_loop() -> Iterator[asyncio.AbstractEventLoop]:
 @pytest.fixture(params=["embedded", "tcp", "embedded-aio", "tcp-aio"])
 def bench(request: pytest.FixtureRequest) -> Iterator[Bench]:
     kind = request.param
-    with logkernel.open(group_initial_rebalance_delay_ms=0) as log, running_loop() as loop:
+    with logkernel.open(**QUICK) as log, running_loop() as loop:
         if kind == "embedded":
             yield Bench(log, log.consumer)
             return
@@ -232,7 +248,6 @@ def test_interceptors(bench: Bench) -> None:
     seen: list[Any] = []
 
     class Loud:
-
         def on_consume(self, rows: list[Any]) -> list[Any]:
             return [row._replace(value=row.value + b"!") for row in rows if row.value != b"3"]
 
@@ -405,10 +420,11 @@ def test_commits_of_one_s_own(bench: Bench) -> None:
 
 
 @pytest.mark.setting("partition.assignment.strategy", "heartbeat.interval.ms")
-@pytest.mark.parametrize("strategy", ["range", "roundrobin", "sticky", "cooperative-sticky"])
+@pytest.mark.parametrize("strategy", ["range", "roundrobin", "sticky", "cooperative-sticky", "kip-848"])
 def test_two_members_share_and_nothing_is_lost_or_doubled(bench: Bench, strategy: str) -> None:
     topic = bench.topic(4, 50)
-    details = {"group": "g", "partition_assignment_strategy": strategy, "heartbeat_interval_ms": 50}
+    details: dict[str, Any] = {"partition_assignment_strategy": strategy, "heartbeat_interval_ms": 50}
+    details = {"group": "g", **({"group_protocol": "consumer"} if strategy == "kip-848" else details)}
     heard = Heard()
     first = bench.consumer(**details)
     first.subscribe([topic], heard)
@@ -425,12 +441,13 @@ def test_two_members_share_and_nothing_is_lost_or_doubled(bench: Bench, strategy
     first.close()
     assert sorted((row.partition, row.offset) for row in found) == [(p, o) for p in range(4) for o in range(80)]
     assert heard.calls[0] == ("assigned", 4)
-    assert ("revoked", 2 if strategy == "cooperative-sticky" else 4) in heard.calls
+    assert ("revoked", 2 if strategy in ("cooperative-sticky", "kip-848") else 4) in heard.calls
     assert heard.calls[-1][0] == "revoked"
 
 
-@pytest.mark.setting("max.poll.interval.ms")
-def test_who_does_not_poll_loses_what_he_has(bench: Bench) -> None:
+@pytest.mark.setting("max.poll.interval.ms", "group.protocol")
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+def test_who_does_not_poll_loses_what_he_has(bench: Bench, protocol: str) -> None:
     topic = bench.topic(1, 5)
     lost: list[Any] = []
 
@@ -438,7 +455,7 @@ def test_who_does_not_poll_loses_what_he_has(bench: Bench) -> None:
         def on_partitions_lost(self, partitions: list[TopicPartition]) -> None:
             lost.extend(partitions)
 
-    consumer = bench.consumer(group="g", max_poll_interval_ms=300)
+    consumer = bench.consumer(group="g", max_poll_interval_ms=300, group_protocol=protocol)
     consumer.subscribe([topic], Losing())
     take(consumer, 5)
     time.sleep(0.6)
@@ -487,6 +504,98 @@ def test_a_topic_that_comes_later_and_grows(bench: Bench) -> None:
         assert len(take(consumer, 3)) == 3
 
 
+@pytest.mark.parametrize("new_one", ["classic", "consumer"])
+def test_a_group_goes_from_one_protocol_to_the_other_while_it_reads(bench: Bench, new_one: str) -> None:
+    topic = bench.topic(4, 50)
+    details: dict[str, Any] = {
+        "classic": {"group": "g", "partition_assignment_strategy": "range", "heartbeat_interval_ms": 50},
+        "consumer": {"group": "g", "group_protocol": "consumer"},
+    }
+    before = bench.consumer(topic, **details["consumer" if new_one == "classic" else "classic"])
+    found = take(before, 200)
+    after = bench.consumer(topic, **details[new_one])
+    found += together(before, after, lambda: len(before.assignment()) == len(after.assignment()) == 2)
+    assert not before.assignment() & after.assignment()
+    before.commit()
+    after.commit()
+    for index in range(4):
+        bench.put(topic, index, 30)
+    while len(found) < 320:
+        found += before.poll(0.05) + after.poll(0.05)
+    before.close()
+    found += together(after, after, lambda: len(after.assignment()) == 4)
+    bench.put(topic, 0, 1)
+    found += take(after, 1)
+    after.close()
+    expected = [(p, o) for p in range(4) for o in range(80)] + [(0, 80)]
+    assert sorted((row.partition, row.offset) for row in found) == sorted(expected)
+    with bench.consumer(group="g") as looking:
+        committed = looking.committed([(topic, index) for index in range(4)])
+    assert [committed[(topic, index)].offset for index in range(4)] == [81, 80, 80, 80]
+
+
+@pytest.mark.setting("exclude.internal.topics")
+@pytest.mark.parametrize("how", ["alone", "classic", "consumer", "consumer-here"])
+def test_topics_by_pattern_also_those_that_come_later(bench: Bench, how: str) -> None:
+    details: dict[str, Any] = {"metadata_max_age_ms": 100}
+    if how != "alone":
+        details |= {"group": "g", "group_protocol": how.removesuffix("-here")}
+    for name in ("shop-a", "shop-b", "workshop-a"):
+        bench.log.create_topic(name, 2)
+        bench.put(name, 0, 5)
+    text = r"shop-[a-z]+|__.*"
+    with bench.consumer(**details) as consumer:
+        consumer.subscribe(pattern=re.compile(text) if how == "consumer-here" else text)
+        found = [row for row in take(consumer, 10) if not row.topic.startswith("__")]
+        while len(found) < 10:
+            found += take(consumer, 1)
+        bench.log.create_topic("shop-c", 1)
+        bench.put("shop-c", 0, 3)
+        end_s = time.monotonic() + 30
+        while len(found) < 13 and time.monotonic() < end_s:
+            if how == "consumer":
+                bench.log.create_topic(
+                    f"other-{time.monotonic_ns()}", 1
+                )  # the coordinator looks when something changes
+            found += consumer.poll(0.5)
+        assert {row.topic for row in found if not row.topic.startswith("__")} >= {"shop-a", "shop-b", "shop-c"}
+        if how != "consumer":
+            assert consumer.subscription() == {"shop-a", "shop-b", "shop-c"}
+            bench.log.delete_topic("shop-a")
+            end_s = time.monotonic() + 30
+            while consumer.subscription() != {"shop-b", "shop-c"}:
+                assert time.monotonic() < end_s
+                consumer.poll(0.05)
+
+
+def test_internal_topics_match_where_they_are_not_left_out(bench: Bench) -> None:
+    with bench.consumer(group="g") as consumer:
+        consumer.commit({(bench.topic(), 0): 0})
+    with bench.consumer(exclude_internal_topics=False) as consumer:
+        consumer.subscribe(pattern="__consumer_.*")
+        assert take(consumer, 1)[0].topic == "__consumer_offsets"
+
+
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+def test_who_unsubscribes_leaves_his_partitions_to_others(bench: Bench, protocol: str) -> None:
+    topic = bench.topic(2, 5)
+    first = bench.consumer(topic, group="g", group_protocol=protocol)
+    take(first, 10)
+    first.unsubscribe()
+    assert first.poll(0.1) == []
+    assert first.assignment() == set()
+    with bench.consumer(topic, group="g", group_protocol=protocol) as second:
+        end_s = time.monotonic() + 10
+        while len(second.assignment()) < 2:
+            assert time.monotonic() < end_s, "the first one is still a member"
+            second.poll(0.05)
+            first.poll(0.05)
+    first.subscribe(topic)
+    bench.put(topic, 0, 1)
+    assert len(take(first, 1)) == 1
+    first.close()
+
+
 # ---------------------------------------------------------------- errors and the end
 
 
@@ -501,3 +610,84 @@ def test_wrong_use_is_told(bench: Bench) -> None:
     consumer.close()
     with pytest.raises(LogkernelError, match="closed"):
         consumer.poll(0)
+    with bench.consumer() as other:
+        with pytest.raises(ValueError, match="no regular expression"):
+            other.subscribe(pattern="(")
+        with pytest.raises(ValueError, match="not both"):
+            other.subscribe("t", pattern="t")
+    with bench.consumer(group="g", group_protocol="consumer") as other:
+        other.subscribe(pattern="(")
+        with pytest.raises(InvalidRegularExpression):
+            take(other, 1)
+
+
+# ---------------------------------------------------------------- waking up
+
+
+@pytest.mark.parametrize("kind", ["embedded", "tcp"])
+def test_wakeup_ends_a_poll_from_another_thread(kind: str) -> None:
+    with logkernel.open() as log:
+        log.create_topic("t", 1)
+        remote = logkernel.connect(log.listen()) if kind == "tcp" else log
+        with remote.consumer("t", auto_offset_reset="earliest") as consumer:
+            consumer.poll(0.1)
+            timer = threading.Timer(0.2, consumer.wakeup)
+            timer.start()
+            with pytest.raises(WakeupError):
+                consumer.poll(None)
+            timer.join()
+            log.append("t", b"v")
+            assert len(take(consumer, 1)) == 1, "once is once"
+            consumer.wakeup()
+            log.append("t", b"w")
+            time.sleep(0.1)
+            with pytest.raises(WakeupError):
+                next(iter(consumer))
+            assert [row.value for row in take(consumer, 1)] == [b"w"], "nothing was taken"
+        if kind == "tcp":
+            remote.close()
+
+
+@pytest.mark.parametrize("kind", ["embedded", "tcp"])
+def test_a_signal_handler_may_wake(kind: str) -> None:
+    with logkernel.open() as log:
+        log.create_topic("t", 1)
+        remote = logkernel.connect(log.listen()) if kind == "tcp" else log
+        with remote.consumer("t") as consumer:
+            before = signal.signal(signal.SIGALRM, lambda *_: consumer.wakeup())
+            signal.setitimer(signal.ITIMER_REAL, 0.3)
+            try:
+                with pytest.raises(WakeupError):
+                    consumer.poll(30)
+            finally:
+                signal.signal(signal.SIGALRM, before)
+        if kind == "tcp":
+            remote.close()
+
+
+@pytest.mark.parametrize("kind", ["embedded", "tcp"])
+def test_a_task_s_poll_is_cancelled_and_loses_nothing(kind: str) -> None:
+    async def work(log: logkernel.EmbeddedLog) -> None:
+        far: Any = aio.AsyncLog(log) if kind == "embedded" else aio.connect(log.listen())
+        consumer = far.consumer("t", group="g", auto_offset_reset="earliest")
+        poll = asyncio.ensure_future(consumer.poll(None))
+        await asyncio.sleep(0.5)
+        poll.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await poll
+        found: list[Any] = []
+        for number in range(40):
+            await asyncio.to_thread(log.append, "t", b"%d" % number)
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(number % 5 / 1000):
+                    found += await consumer.poll(None)
+        while len(found) < 40:
+            found += await consumer.poll(20)
+        assert [row.offset for row in found] == list(range(40))
+        await consumer.close()
+        if kind == "tcp":
+            await far.close()
+
+    with logkernel.open(**QUICK) as log:
+        log.create_topic("t", 1)
+        asyncio.run(work(log))

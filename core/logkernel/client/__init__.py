@@ -13,6 +13,14 @@ sender        machine: from ready batches to produce requests and back
 partitioning  which partition a record goes to
 metrics       rates, averages, counts
 drivers       who steps the machines: a thread, an event loop, the caller
+asking        machine: questions that only leaders answer
+positions     machine: where a consumer stands in a partition, and what was fetched ahead
+fetcher       machine: fetch sessions; arrow takes what it fetched as columns
+membership    what members of both group protocols are;  group  the classic one;  member  KIP-848
+commits       machine: committed offsets, one commit after the other
+consumption   machine: the consumer's machines together
+steps         the calls of a consumer as lists of steps;  consumer_root, _places, _offsets, _base  these calls
+consumer      what users see;  aio_consumer  its asyncio twin
 admin         the admin client: plans, their machine, families of operations
 producer      what users see;  aio_producer its asyncio twin;  connect the remote log
 """

@@ -4,7 +4,8 @@
         async for record in consumer:
             ...
 
-A listener's methods may be coroutines. Heartbeats and fetches are the loop's own callbacks, not the user's task.
+A listener's methods may be coroutines. A poll that is cancelled has taken nothing. Heartbeats and fetches are the
+loop's own callbacks, not the user's task.
 """
 
 from __future__ import annotations
@@ -12,16 +13,21 @@ from __future__ import annotations
 import inspect
 import time
 import warnings
-from collections.abc import Iterable, Mapping
-from typing import TypeVar
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, TypeVar
 
+from logkernel.client.arrow import COLUMNS, MAX_ROWS
 from logkernel.client.asking import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
 from logkernel.client.commits import Committed
-from logkernel.client.consumer_base import CLOSE_S, ConsumerBase, OffsetAndTime, Partition, Steps, Wait
+from logkernel.client.consumer_base import CLOSE_S, ConsumerBase
 from logkernel.client.loop_driver import wait_until
 from logkernel.client.positions import ConsumerRecord
+from logkernel.client.steps import OffsetAndTime, Partition, Steps, Wait
 from logkernel.client.transactions import Offsets
 from logkernel.vocabulary import TopicPartition
+
+if TYPE_CHECKING:
+    import pyarrow
 
 T = TypeVar("T")
 
@@ -60,6 +66,11 @@ class AsyncConsumer(ConsumerBase):
 
     async def poll(self, timeout_s: float | None = 0.0, max_records: int | None = None) -> list[ConsumerRecord]:
         return await self._run(self._poll(timeout_s, max_records))
+
+    async def poll_arrow(
+        self, timeout_s: float | None = 0.0, *, columns: Sequence[str] = COLUMNS, max_rows: int = MAX_ROWS
+    ) -> pyarrow.RecordBatch:
+        return await self._run(self._poll_arrow(timeout_s, columns, max_rows))
 
     def __aiter__(self) -> AsyncConsumer:
         return self

@@ -6,6 +6,9 @@ A commit that is sent again after a lost connection could otherwise overtake a n
     coordinator errors, a lost connection            sent again, to the coordinator as it is then
     REBALANCE_IN_PROGRESS                            the commit failed; the member joins the new round
     UNKNOWN_MEMBER_ID, ILLEGAL_GENERATION            the commit failed; the membership is over
+    the same, of an earlier generation               the commit failed, with REBALANCE_IN_PROGRESS: a round passed it
+    STALE_MEMBER_EPOCH                               sent again under the epoch that the next heartbeat brings, if the
+                                                     member then still owns the partitions; else the commit failed
     any other error                                  the commit failed
 """
 
@@ -19,7 +22,7 @@ from attrs import define
 
 from logkernel.client.asking import by_topic
 from logkernel.client.core import Call, ClientCore
-from logkernel.client.group import COORDINATOR_ERRORS, Group
+from logkernel.client.membership import COORDINATOR_ERRORS, Membership
 from logkernel.client.metrics import ConsumerMetrics
 from logkernel.client.transactions import Offsets
 from logkernel.errors import (
@@ -27,6 +30,7 @@ from logkernel.errors import (
     KafkaError,
     RebalanceInProgress,
     RequestTimedOut,
+    StaleMemberEpoch,
     UnknownMemberId,
     UnstableOffsetCommit,
     error_for,
@@ -41,6 +45,7 @@ from logkernel.requests.groups import (
 )
 from logkernel.vocabulary import TopicPartition
 
+STRANGERS: Final = (UnknownMemberId.code, IllegalGeneration.code)
 BY_NAME: Final = frozenset({"topic_ids"})
 """Withheld: offsets are asked for by the names of topics, which the user gave."""
 
@@ -60,6 +65,10 @@ class Commit:
     offsets: dict[TopicPartition, tuple[int, int, str | None]]
     deadline_ms: int
     told: Callable[[Commit], None]
+    epoch: int = -1
+    """The member's, as it was sent."""
+    stale: Exception | None = None
+    """The epoch is over, and a newer one is waited for."""
     done: bool = False
     error: Exception | None = None
 
@@ -87,7 +96,9 @@ def full(offsets: Offsets) -> dict[TopicPartition, tuple[int, int, str | None]]:
 class Commits:
     """See the module."""
 
-    def __init__(self, core: ClientCore, group: Group, settings: Mapping[str, Any], metrics: ConsumerMetrics) -> None:
+    def __init__(
+        self, core: ClientCore, group: Membership, settings: Mapping[str, Any], metrics: ConsumerMetrics
+    ) -> None:
         self.core = core
         self.group = group
         self.line: deque[Commit] = deque()
@@ -101,11 +112,27 @@ class Commits:
         if len(self.line) == 1:
             self._send()
 
+    def step(self, now_ms: int) -> int | None:
+        """Send a commit again whose epoch was over; returns when to come again."""
+        commit = self.line[0] if self.line else None
+        if commit is None or commit.stale is None:
+            return None
+        group = self.group
+        if group.member and group.generation == commit.epoch and now_ms < commit.deadline_ms:
+            return commit.deadline_ms
+        error, commit.stale = commit.stale, None
+        if not group.member or group.generation == commit.epoch or not commit.offsets.keys() <= group.owned:
+            self.line.popleft()
+            self._tell(commit, error)
+        self._send()
+        return now_ms
+
     def _send(self) -> None:
         while self.line:
             commit = self.line[0]
             if commit.offsets:
                 self._metrics.count("commit")
+                commit.epoch = self.group.generation
                 self.core.call(
                     Call(
                         self.group.key,
@@ -140,12 +167,19 @@ class Commits:
     def _ended(self, commit: Commit, response: Any, error: Exception | None) -> None:
         if error is None:
             codes = [row.error_code for topic in response.topics for row in topic.partitions if row.error_code]
+            passed = self.group.member and commit.epoch != self.group.generation
             for code in codes:
                 if code == RebalanceInProgress.code:
                     self.group.rejoin()
-                elif code in (UnknownMemberId.code, IllegalGeneration.code):
+                elif code in STRANGERS and not passed:
                     self.group.lost(code)
             error = error_for(codes[0], "the commit was refused") if codes else None
+            if passed and codes and codes[0] in STRANGERS:
+                error = RebalanceInProgress("the group has come together again since; commit anew")
+            if StaleMemberEpoch.code in codes and self.line and self.line[0] is commit:
+                commit.stale = error
+                self.group.stale()
+                return
         if self.line and self.line[0] is commit:
             self.line.popleft()
         self._tell(commit, error)

@@ -14,17 +14,22 @@ from __future__ import annotations
 import time
 import warnings
 import weakref
-from collections.abc import Iterable, Mapping
-from typing import Any, TypeVar
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from logkernel.client import lifetime
+from logkernel.client.arrow import COLUMNS, MAX_ROWS
 from logkernel.client.asking import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
 from logkernel.client.commits import Committed
-from logkernel.client.consumer_base import CLOSE_S, ConsumerBase, OffsetAndTime, Partition, Steps, Wait
+from logkernel.client.consumer_base import CLOSE_S, ConsumerBase
 from logkernel.client.positions import ConsumerRecord
+from logkernel.client.steps import OffsetAndTime, Partition, Steps, Wait
 from logkernel.client.transactions import Offsets
 from logkernel.kernel import Kernel
 from logkernel.vocabulary import TopicPartition
+
+if TYPE_CHECKING:
+    import pyarrow
 
 T = TypeVar("T")
 
@@ -67,9 +72,28 @@ class Consumer(ConsumerBase):
         """The next records, at most `max.poll.records`; empty where none come within `timeout_s` (None: for ever).
 
         Raises what a listener raises, `NoOffset`, `LogTruncated`, `OffsetOutOfRange`, `CorruptMessage` (of one
-        partition: a seek goes past it), `FencedInstanceId`, authorization errors, `LogkernelError` once closed.
+        partition: a seek goes past it), `FencedInstanceId`, `WakeupError`, authorization errors, `LogkernelError` once
+        closed.
         """
         return self._run(self._poll(timeout_s, max_records))
+
+    def poll_arrow(
+        self, timeout_s: float | None = 0.0, *, columns: Sequence[str] = COLUMNS, max_rows: int = MAX_ROWS
+    ) -> pyarrow.RecordBatch:
+        """The next records of one partition as an Arrow record batch, without an object a record; without rows where
+        none come within `timeout_s`.
+
+        Columns: key, value, topic, partition, offset, timestamp, timestampType, and headers where it is named; keys
+        and values are bytes as they were written, which no deserializer or interceptor sees. About `max_rows` rows, as
+        whole batches of the log are taken. Positions and commits move as with `poll`, whose errors it raises, and
+        `ConfigError` without pyarrow or for a column that there is not.
+        """
+        return self._run(self._poll_arrow(timeout_s, columns, max_rows))
+
+    def wakeup(self) -> None:
+        """End the poll that waits now, else the next one, with `WakeupError`. From any thread or signal handler."""
+        self._woken = True
+        self._driver.nudge()
 
     def __iter__(self) -> Consumer:
         return self

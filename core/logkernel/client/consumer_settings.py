@@ -64,7 +64,21 @@ CONSUMER: Final = (
         NonEmpty(),
         "Name of a static member (KIP-345): it keeps its partitions over a restart, and does not leave when closed.",
     ),
-    row("group.protocol", STRING, "classic", OneOf("classic"), "Only the classic protocol is spoken.", lowered=True),
+    row(
+        "group.protocol",
+        STRING,
+        "classic",
+        OneOf("classic", "consumer"),
+        "consumer: the coordinator assigns, and says how often a member is heard of (KIP-848).",
+        lowered=True,
+    ),
+    row(
+        "group.remote.assignor",
+        STRING,
+        None,
+        NonEmpty(),
+        "The coordinator's assignor, by name, where group.protocol is consumer. Not set: it chooses.",
+    ),
     row(
         "partition.assignment.strategy",
         LIST,
@@ -140,6 +154,13 @@ CONSUMER: Final = (
         "A topic that is subscribed and missing may be made, where the broker makes topics.",
     ),
     row(
+        "exclude.internal.topics",
+        BOOLEAN,
+        True,
+        None,
+        "A pattern that is matched by this client leaves internal topics out.",
+    ),
+    row(
         "interceptor.classes",
         LIST,
         (),
@@ -149,21 +170,25 @@ CONSUMER: Final = (
     ),
 )
 
-NOT_HERE: Final[Mapping[str, str]] = {
-    "group.remote.assignor": "the group protocol is classic; name assignors in partition.assignment.strategy",
-    "exclude.internal.topics": "topics are subscribed by name, not by pattern",
-}
+_OF_CLASSIC: Final = ("partition.assignment.strategy", "session.timeout.ms", "heartbeat.interval.ms")
+"""With KIP-848 the coordinator decides on these."""
 
 
 def load_consumer(given: Mapping[str, Any]) -> dict[str, Any]:
     """All settings of a consumer by Kafka's names, typed. Raises `ConfigError` with the remedy."""
-    values, plain = load_table("consumer", CONSUMER, given, {}, {**shared.NOT_HERE, **NOT_HERE})
+    values, plain = load_table("consumer", CONSUMER, given, {}, shared.NOT_HERE)
     if values["group.id"] is None:
         if plain.get("enable.auto.commit") is not None and values["enable.auto.commit"]:
             raise ConfigError("enable.auto.commit=true needs group.id")
         values["enable.auto.commit"] = False
         if values["group.instance.id"] is not None:
             raise ConfigError("group.instance.id needs group.id")
+    if values["group.protocol"] == "consumer":
+        for name in _OF_CLASSIC:
+            if plain.get(name) is not None:
+                raise ConfigError(f"{name} has no meaning with group.protocol=consumer: the coordinator decides")
+    elif values["group.remote.assignor"] is not None:
+        raise ConfigError("group.remote.assignor needs group.protocol=consumer; name partition.assignment.strategy")
     if values["heartbeat.interval.ms"] >= values["session.timeout.ms"]:
         raise ConfigError(
             f"heartbeat.interval.ms={values['heartbeat.interval.ms']} must be less than"

@@ -1,6 +1,7 @@
 """The consumer's machine: positions, fetching, group and commits, over one core. Pure.
 
-Partitions come by one of three ways:
+Topics are named, or match an expression: of Python's `re` against the names that the metadata has, or of RE2, which the
+group's coordinator matches (KIP-848). Partitions come by one of three ways:
 
     subscribe, with a group      the group assigns them; a position is the committed offset, else auto.offset.reset
     subscribe, without a group   all partitions of the topics, also those that are added; auto.offset.reset
@@ -9,15 +10,19 @@ Partitions come by one of three ways:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from random import Random
+from re import Pattern
 from typing import Any
 
+from logkernel.client.arrow import ArrowTaker
 from logkernel.client.asking import Question
 from logkernel.client.commits import Commit, Commits, Reading, is_fleeting
 from logkernel.client.core import ClientCore, earliest
 from logkernel.client.fetcher import Fetcher
-from logkernel.client.group import FAILED, LEFT, Group
+from logkernel.client.group import Group
+from logkernel.client.member import Member
+from logkernel.client.membership import FAILED, LEFT, Membership
 from logkernel.client.metadata import FATAL_TOPIC_ERRORS
 from logkernel.client.metrics import ConsumerMetrics
 from logkernel.client.positions import UNKNOWN, ConsumerRecord, Part
@@ -43,18 +48,24 @@ class Consumption:
         self.core = ClientCore(settings, bootstrap, random, create=settings["allow.auto.create.topics"], apart=True)
         self.metrics = ConsumerMetrics(settings)
         self.fetcher = Fetcher(self.core, settings, codec_for)
-        self.group: Group | None = None
+        self.arrow = ArrowTaker(self.fetcher)
+        self.group: Membership | None = None
         self.commits: Commits | None = None
         if settings["group.id"] is not None:
-            self.group = Group(self.core, settings, self.metrics)
+            speaks = Member if settings["group.protocol"] == "consumer" else Group
+            self.group = speaks(self.core, settings, self.metrics)
             self.commits = Commits(self.core, self.group, settings, self.metrics)
         self.topics: frozenset[str] = frozenset()
+        self.pattern: Pattern[str] | None = None
+        """What the names of `topics` match, as far as they are known."""
         self.by_group = False
         """Whether the group assigns."""
         self.finished: list[Callable[[], None]] = []
         self.questions: list[Question] = []
         self.error: Exception | None = None
         """What committed offsets could not be read for; the next poll raises it."""
+        self._matched = -1
+        """The version of the metadata that the pattern was last held against."""
         self._ending = False
         self._fetches = 0
         self._bytes = 0
@@ -70,11 +81,15 @@ class Consumption:
     def step(self, wall_ms: int, now_ms: int) -> int | None:
         self._now_ms = now_ms
         next_ms: int | None = self.metrics.roll(now_ms)
+        if self.pattern is not None:
+            self._match()
         for topic in self.topics:
             self.core.metadata.want(topic, now_ms)
         if self.group is not None and self.by_group:
             next_ms = earliest(next_ms, self.group.step(now_ms))
-        elif self.topics and self.group is None:
+        if self.commits is not None:
+            next_ms = earliest(next_ms, self.commits.step(now_ms))
+        if self.topics and self.group is None:
             self._take_all()
         if not self._ending:
             next_ms = earliest(next_ms, self._read_committed(now_ms), self.fetcher.step(wall_ms, now_ms))
@@ -142,22 +157,63 @@ class Consumption:
 
     # ------------------------------------------------------------ what is read
 
-    def subscribe(self, topics: Iterable[str], now_ms: int) -> None:
-        self.topics = frozenset(topics)
+    def subscribe(self, topics: Iterable[str], now_ms: int, pattern: Pattern[str] | None = None) -> None:
+        """Read these topics, and those that match."""
+        self._choose(frozenset(topics), pattern)
         for topic in self.topics:
             self.core.metadata.want(topic, now_ms)
         if self.group is None:
-            self.keep([name for name in self.parts if name.topic in self.topics])
-            return
+            self._keep_topics()
+        else:
+            self._group_assigns()
+            self.group.subscribe(self.topics)
+
+    def subscribe_regex(self, regex: str) -> None:
+        """Read the topics that the coordinator finds to match this expression of RE2; needs a KIP-848 group."""
+        assert self.group is not None
+        self._choose(frozenset(), None)
+        self._group_assigns()
+        self.group.subscribe((), regex)
+
+    def _choose(self, topics: frozenset[str], pattern: Pattern[str] | None) -> None:
+        self.topics, self.pattern, self._matched = topics, pattern, -1
+        self.core.metadata.want_all(pattern is not None)
+        if pattern is not None:
+            self._match()
+
+    def _group_assigns(self) -> None:
         if not self.by_group:
             self.keep([])
         self.by_group = True
-        self.group.subscribe(self.topics)
+
+    def _match(self) -> None:
+        """Topics that match come, and those that are gone go."""
+        metadata = self.core.metadata
+        assert self.pattern is not None
+        if self._matched == metadata.updates:
+            return
+        self._matched = metadata.updates
+        hidden = self.settings["exclude.internal.topics"]
+        fitting = self.pattern.fullmatch
+        found = frozenset(
+            name for name, internal in metadata.known.items() if fitting(name) and not (internal and hidden)
+        )
+        for name in self.topics - found:
+            metadata.topics.pop(name, None)
+        self.topics = found
+        if self.group is None:
+            self._keep_topics()
+        else:
+            self.group.subscribe(found)
+
+    def _keep_topics(self) -> None:
+        self.keep([name for name in self.parts if name.topic in self.topics])
 
     def assign(self, partitions: Iterable[TopicPartition], now_ms: int) -> None:
         """Read these; what is read already goes on where it is."""
         wanted = list(dict.fromkeys(partitions))
-        self.topics, self.by_group = frozenset(), False
+        self._choose(frozenset(), None)
+        self.by_group = False
         for name in wanted:
             self.core.metadata.want(name.topic, now_ms)
         self.keep(wanted)
@@ -225,6 +281,13 @@ class Consumption:
         found = self.fetcher.take(limit)
         if found:
             self.metrics.taken(len(found))
+        return found
+
+    def take_columns(self, columns: Sequence[str], max_rows: int) -> Any:
+        """As `take`: an Arrow record batch of one partition, or None."""
+        found = self.arrow.take(columns, max_rows)
+        if found is not None:
+            self.metrics.taken(found.num_rows)
         return found
 
     def commit(self, commit: Commit) -> None:

@@ -194,6 +194,10 @@ class Driver:
         """Look again soon; called without the lock."""
         raise NotImplementedError
 
+    def nudge(self) -> None:
+        """Have who waits look again; also called by signal handlers, in the midst of anything."""
+        self.wake()
+
     def opened(self) -> None:
         """A batch was opened, and perhaps another is full; called without the lock."""
         self.wake()

@@ -44,6 +44,8 @@ CAPABILITIES = frozenset(
         "earliest_local",
         "latest_tiered",
         "earliest_pending_upload",
+        "client_member_id",
+        "member_epochs",
     }
 )
 
@@ -242,6 +244,9 @@ class EmbeddedDriver(Driver):
                 left_s = min(left_s, deadline_s - now_s)
             event.wait(left_s)
             self.unwatch(event.set)
+
+    def nudge(self) -> None:
+        """Who waits here looks every 50 ms; the kernel may be in the midst of a step."""
 
     def in_callback(self) -> bool:
         return self._turning and self._turner == threading.get_ident()

@@ -73,11 +73,14 @@ class Session:
     id: int = 0
     epoch: int = 0
     told: dict[TopicPartition, Wanted] = field(factory=dict)
+    seen: dict[TopicPartition, tuple[int, int, int]] = field(factory=dict)
+    """(high watermark, last stable offset, log start) as the broker last told them: it tells again what changes."""
     under_way: bool = False
 
     def reset(self) -> None:
         self.id, self.epoch = 0, 0
         self.told.clear()
+        self.seen.clear()
 
 
 @define(eq=False)
@@ -301,6 +304,10 @@ class Fetcher:
             rack_id=self._settings["client.rack"],
         )
         session.told = wanted
+        session.seen = {name: row for name, row in session.seen.items() if name in wanted and name not in dropped}
+        for part in parts:
+            if part.high_watermark < 0 and part.name in session.seen:
+                part.high_watermark, part.last_stable, part.log_start = session.seen[part.name]
         return request, full
 
     # ------------------------------------------------------------ answers
@@ -329,6 +336,8 @@ class Fetcher:
             name = topic.topic or names.get(topic.topic_id) or self.core.metadata.names.get(topic.topic_id, "")
             for row in topic.partitions:
                 found = fetched.sent.get(TopicPartition(name, row.partition_index))
+                if found is not None and not row.error_code and session.id:
+                    session.seen[found[0].name] = (row.high_watermark, row.last_stable_offset, row.log_start_offset)
                 if found is not None and self.parts.get(found[0].name) is found[0] and found[0].version == found[1]:
                     self._fold(found[0], fetched.node, row, now_ms)
 
@@ -396,9 +405,7 @@ class Fetcher:
         Raises what a partition failed with; `CorruptMessage` and the like come again until there is a seek.
         """
         found: list[ConsumerRecord] = []
-        for part in self.parts.values():
-            if part.error is not None:
-                raise self._told(part)
+        self.raise_error()
         for part in list(self.line):
             if part.paused:
                 continue
@@ -412,6 +419,12 @@ class Fetcher:
                 break
         self.records_total += len(found)
         return found
+
+    def raise_error(self) -> None:
+        """What a partition failed with."""
+        for part in self.parts.values():
+            if part.error is not None:
+                raise self._told(part)
 
     def _told(self, part: Part) -> Exception:
         """An error that may pass is told once, and the partition tried again."""
@@ -439,7 +452,10 @@ class Fetcher:
             if end == len(rows):
                 chunk.rows, chunk.taken = [], 0
                 self._pass(part, chunk)
-        # A partition whose turn it was goes to the end of the line.
+        self.had_its_turn(part)
+
+    def had_its_turn(self, part: Part) -> None:
+        """It goes to the end of the line."""
         self.line.pop(part, None)
         if part.chunks:
             self.line[part] = None

@@ -8,6 +8,7 @@
     ASSIGNING    the partitions of all topics are known       SYNCING
     SYNCING      the assignment                               STABLE; events REVOKE (cooperative), ASSIGN
     STABLE       REBALANCE_IN_PROGRESS, topics changed, ...   PREPARING with event REVOKE; OUT where nothing goes
+    OUT          no topic is subscribed any more              OUT; the member leaves
     PREPARING    the events were handled                      OUT
     any          UNKNOWN_MEMBER_ID, ILLEGAL_GENERATION        PREPARING with event LOST
     any          no poll within max.poll.interval.ms          the same, and the member leaves
@@ -20,14 +21,10 @@ as a driver's own turns send them. An answer to a request of an earlier round is
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from attrs import define
-
 from logkernel.client.assignors import Assignor, make_assignors
-from logkernel.client.backoff import Backoff
 from logkernel.client.consumer_protocol import (
     PROTOCOL_TYPE,
     Subscription,
@@ -37,16 +34,29 @@ from logkernel.client.consumer_protocol import (
     encode_subscription,
 )
 from logkernel.client.core import Call, ClientCore, earliest
+from logkernel.client.membership import (
+    ASSIGN,
+    ASSIGNING,
+    FAILED,
+    JOINING,
+    LEAVE_MS,
+    LEFT,
+    OUT,
+    PREPARING,
+    REVOKE,
+    STABLE,
+    SYNCING,
+    Event,
+    Membership,
+    coordinator_error,
+)
 from logkernel.client.metrics import ConsumerMetrics
 from logkernel.errors import (
-    CoordinatorLoadInProgress,
-    CoordinatorNotAvailable,
     FencedInstanceId,
     IllegalGeneration,
     KafkaError,
     LogkernelError,
     MemberIdRequired,
-    NotCoordinator,
     RebalanceInProgress,
     UnknownMemberId,
     error_for,
@@ -63,60 +73,22 @@ from logkernel.requests.groups import (
 )
 from logkernel.vocabulary import TopicPartition
 
-OUT, PREPARING, JOINING, ASSIGNING, SYNCING, STABLE, FAILED, LEFT = range(8)
-REVOKE, ASSIGN, LOST = "revoke", "assign", "lost"
 JOIN_GRACE_MS: Final = 5_000
 """Added to the time that a join may take, as the coordinator itself waits for so long."""
-LEAVE_MS: Final = 5_000
-COORDINATOR_ERRORS: Final = (CoordinatorLoadInProgress.code, CoordinatorNotAvailable.code, NotCoordinator.code)
 
 
-def coordinator_error(response: Any) -> int:
-    """The verdict of calls whose other errors the group handles itself."""
-    return response.error_code if response.error_code in COORDINATOR_ERRORS else 0
-
-
-@define(eq=False)
-class Event:
-    """What the user's poll must carry out, and tell `Group.handled`."""
-
-    kind: str
-    partitions: list[TopicPartition]
-
-
-class Group:
-    """See the module. `topics` is set by `subscribe`; `owned` are the partitions that events gave."""
+class Group(Membership):
+    """See the module."""
 
     def __init__(self, core: ClientCore, settings: Mapping[str, Any], metrics: ConsumerMetrics) -> None:
-        self.core = core
-        self.group_id: str = settings["group.id"]
-        self.instance_id: str | None = settings["group.instance.id"]
-        self.key = ("group", self.group_id)
+        super().__init__(core, settings, metrics)
         self.assignors: list[Assignor] = make_assignors(settings["partition.assignment.strategy"])
         self.cooperative = all(assignor.cooperative for assignor in self.assignors)
-        self.state = OUT
-        self.member_id = ""
-        self.generation = -1
-        self.topics: frozenset[str] = frozenset()
-        self.owned: set[TopicPartition] = set()
-        self.events: deque[Event] = deque()
-        self.error: Exception | None = None
-        self.polled_ms: int | None = None
-        self.leaving = False
-        """A LeaveGroup is under way."""
-        self._settings = settings
-        self._metrics = metrics
-        self._max_poll_ms: int = settings["max.poll.interval.ms"]
         self._interval_ms: int = settings["heartbeat.interval.ms"]
         self._session_ms: int = settings["session.timeout.ms"]
-        self._backoff = Backoff(settings["retry.backoff.ms"], settings["retry.backoff.max.ms"], core.random)
-        self._failures = 0
-        self._round = 0
         self._rejoin = False
-        self._retry_ms = 0
         self._beat_ms = 0
         self._beating = False
-        self._now_ms = 0
         self._joined_topics: frozenset[str] = frozenset()
         self._before: list[TopicPartition] = []
         """What an eager member gave up for the round under way: its sticky assignor tells it."""
@@ -127,25 +99,8 @@ class Group:
         """As leader: partitions of the topics that were shared out."""
         self._asked_version = -1
 
-    # ------------------------------------------------------------ what users do
-
-    def subscribe(self, topics: Iterable[str]) -> None:
-        self.topics = frozenset(topics)
-
-    def polled(self, now_ms: int) -> None:
-        """A poll began. Where only polls step the machine, it is here that one is seen to come too late."""
-        if self.polled_ms is not None:
-            self._check_late(now_ms)
-        self.polled_ms = now_ms
-
-    @property
-    def member(self) -> bool:
-        """Whether commits may name this member."""
-        return self.generation >= 0
-
     def handled(self, event: Event) -> None:
-        """The user's poll carried an event out."""
-        if self.events and self.events[0] is event:
+        if self.is_next(event):
             self.events.popleft()
         gone = set(event.partitions)
         if event.kind == ASSIGN:
@@ -198,32 +153,17 @@ class Group:
             self.events.append(Event(REVOKE, sorted(going)))
         self.state = PREPARING if going else OUT
 
-    def _check_late(self, now_ms: int) -> bool:
-        """Whether the user did not poll for too long; the membership is over then."""
-        assert self.polled_ms is not None
-        if now_ms <= self.polled_ms + self._max_poll_ms or self.state in (FAILED, LEFT):
-            return False
-        if self.generation >= 0 or self.state in (JOINING, ASSIGNING, SYNCING):
-            self._too_slow()
-        return True
-
     def _too_slow(self) -> None:
         self._leave("the consumer did not poll within max.poll.interval.ms")
         self._lose(forget_member=self.instance_id is None)
 
     def _lose(self, forget_member: bool = True) -> None:
         """This membership is over: what it had belongs to nobody, or to others already."""
-        self._round += 1
-        self.generation, self._rejoin, self._joined, self._beating = -1, False, None, False
-        self._before, self._before_generation = [], -1
+        self._rejoin, self._joined, self._beating = False, None, False
+        self._before, self._before_generation, self._counts = [], -1, {}
         if forget_member:
             self.member_id = ""
-        self.events.clear()
-        self._counts = {}
-        self.state = OUT
-        if self.owned:
-            self.events.append(Event(LOST, sorted(self.owned)))
-            self.state = PREPARING
+        self._over()
 
     def _fail(self, error: Exception) -> None:
         self._lose()
@@ -233,6 +173,9 @@ class Group:
 
     def _join_if_due(self, now_ms: int) -> int | None:
         if not self.topics:
+            if self.generation >= 0:
+                self._leave("the consumer unsubscribed")
+                self._lose(forget_member=self.instance_id is None)
             return None
         if now_ms < self._retry_ms:
             return self._retry_ms
@@ -286,16 +229,14 @@ class Group:
         self._round += 1
         self._joined = None
         self.state = OUT
-        self._retry_ms = self._now_ms + self._backoff.delay_ms(self._failures)
-        self._failures += 1
+        self._wait()
         self._metrics.count("failed-rebalance")
 
     def _refused(self, code: int) -> None:
         """A join or synchronization failed."""
         error = error_for(code, self.group_id)
         if isinstance(error, (UnknownMemberId, IllegalGeneration)):
-            self._retry_ms = self._now_ms + self._backoff.delay_ms(self._failures)
-            self._failures += 1
+            self._wait()
             self._lose(forget_member=isinstance(error, UnknownMemberId))
         elif isinstance(error, RebalanceInProgress) or (isinstance(error, KafkaError) and error.retriable):
             self._again()
@@ -418,16 +359,17 @@ class Group:
             self._fail(error_for(code, self.group_id))
 
     def rejoin(self) -> None:
-        """The coordinator answered a commit with REBALANCE_IN_PROGRESS."""
         self._rejoin = self._rejoin or self.state == STABLE
 
+    def stale(self) -> None:
+        self.rejoin()  # the group was moved to the other protocol meanwhile
+
     def lost(self, code: int) -> None:
-        """The coordinator answered a commit as to a stranger."""
         if self.state not in (FAILED, LEFT):
             self._lose(forget_member=code == UnknownMemberId.code)
 
     def leave(self) -> None:
-        """Close: a dynamic member leaves, a static one goes silently. Events are not waited for any more."""
+        """A dynamic member leaves, a static one goes silently."""
         if self.state == LEFT:
             return
         self._leave("the consumer is being closed")

@@ -4,6 +4,7 @@
     a topic is wanted that is not known                  want
     a leadership error, a lost connection                request_update
     the last answer is older than metadata.max.age.ms    time
+    all topics are wanted, where it was some before      want_all
 
 After a failure it waits retry.backoff.ms, doubled each time. A leader with an older epoch than the one
 known is not believed (KIP-320). Where no broker can be reached for
@@ -66,6 +67,10 @@ class Metadata:
         self.topics: dict[str, TopicInfo] = {}
         self.names: dict[UUID, str] = {}
         """Topic id → name."""
+        self.everything = False
+        """Whether all topics are asked for, as somebody chooses among their names."""
+        self.known: dict[str, bool] = {}
+        """Topic name → whether it is internal, of all that there were when `everything` was last answered."""
         self.controller_id = -1
         self.cluster_id: str | None = None
         self.version = 0
@@ -87,6 +92,7 @@ class Metadata:
         self._asking = False
         self._asked: frozenset[str] = frozenset()
         """The topics of the request that is under way."""
+        self._asked_all = False
         self.bootstrap()
 
     def bootstrap(self) -> None:
@@ -142,6 +148,12 @@ class Metadata:
 
     # ------------------------------------------------------------ when to ask
 
+    def want_all(self, everything: bool) -> None:
+        """Whether all topics are to be known by name."""
+        if everything and not self.everything:
+            self._wanted = True
+        self.everything = everything
+
     def request_update(self) -> None:
         self._wanted = True
 
@@ -167,7 +179,9 @@ class Metadata:
         self._asking, self._wanted, self._asked_ms = True, False, now_ms
         if self._failing_since_ms is None:
             self._failing_since_ms = now_ms
-        self._asked = frozenset(self.topics)
+        self._asked, self._asked_all = frozenset(self.topics), self.everything
+        if self.everything:
+            return MetadataRequest(topics=None, allow_auto_topic_creation=False)
         topics = [MetadataRequestTopic(name=name) for name in sorted(self.topics)]
         return MetadataRequest(topics=topics, allow_auto_topic_creation=self._create)
 
@@ -195,6 +209,8 @@ class Metadata:
         self.brokers = {broker.node_id: (broker.host, broker.port) for broker in response.brokers}
         self.controller_id = response.controller_id
         self.cluster_id = response.cluster_id
+        if self._asked_all:
+            self.known = {row.name: row.is_internal for row in response.topics if row.name and not row.error_code}
         again = [self._fold(row) for row in response.topics]
         missing = set(self.topics) - {row.name for row in response.topics}
         # A topic that was wanted after the request went out is asked for at once, any other after a wait.

@@ -22,7 +22,7 @@ from attrs import define, field
 
 from logkernel.contracts import Buffer
 from logkernel.errors import LogkernelError
-from logkernel.record.batch import last_batch, parse_header
+from logkernel.record.batch import batches, last_batch, parse_header
 from logkernel.record.decode import CodecFor
 from logkernel.record.isolation import batch_rows, seen_batches
 from logkernel.vocabulary import BatchFacts, FileSlice, TopicPartition
@@ -55,17 +55,19 @@ class Chunk:
     """What one fetch brought for one partition; decoded batch by batch as it is taken."""
 
     __slots__ = (
-        "_aborted",
         "_batches",
-        "_codec_for",
         "_data",
         "_held",
         "_name",
-        "_verify",
+        "aborted",
         "bytes",
+        "codec_for",
+        "columns",
         "facts",
+        "last_epoch",
         "rows",
         "taken",
+        "verify_crc",
     )
 
     def __init__(
@@ -83,18 +85,23 @@ class Chunk:
         """... and how many of them were handed out: `0 <= taken <= len(rows)`."""
         self.facts: BatchFacts | None = None
         """The batch that `rows` come from."""
+        self.columns: Any = None
+        """Whoever takes the rest of it as columns."""
+        self.last_epoch: int | None = -1
+        """The leader epoch of all batches; None where they differ. Known after `last_offset`."""
+        self.codec_for = codec_for
+        self.verify_crc = verify_crc
+        self.aborted = aborted
+        """(producer id, first offset) of aborted transactions that a reader of what is committed passes over."""
         self._name = name
         self._data = data
-        self._codec_for = codec_for
-        self._verify = verify_crc
-        self._aborted = aborted
         self._held: tuple[BatchFacts, bool] | None = None
         self._batches: Iterator[tuple[BatchFacts, bool]] | None = None
 
     def next_batch(self) -> tuple[BatchFacts, bool] | None:
         """The next whole batch and whether its records are to be read; None at the end."""
         if self._batches is None:
-            self._batches = seen_batches(self.data, self._codec_for, self._aborted)
+            self._batches = seen_batches(self.data, self.codec_for, self.aborted)
         found = next(self._batches, None)
         if found is not None:
             self.facts = found[0]
@@ -112,11 +119,11 @@ class Chunk:
                 self.rows = batch_rows(
                     self.data,
                     facts,
-                    self._codec_for,
+                    self.codec_for,
                     ConsumerRecord,
                     self._name,
                     from_offset,
-                    verify_crc=self._verify,
+                    verify_crc=self.verify_crc,
                 )
                 self.taken = 0
                 self._held = None
@@ -136,7 +143,22 @@ class Chunk:
     def last_offset(self) -> int | None:
         """The last offset of the whole batches; None where not one is whole. Raises `CorruptMessage`."""
         at = last_batch(self.data)
-        return None if at is None else parse_header(self.data, at).last_offset
+        if at is None:
+            return None
+        first, last = parse_header(self.data, 0), parse_header(self.data, at)
+        self.last_epoch = last.leader_epoch if first.leader_epoch == last.leader_epoch else None
+        return last.last_offset
+
+    def epoch_before(self, position: int) -> int:
+        """The leader epoch of the last batch that begins below this place in `data`."""
+        if self.last_epoch is not None:
+            return self.last_epoch
+        epoch = -1
+        for facts in batches(self.data):
+            if facts.position >= position:
+                break
+            epoch = facts.leader_epoch
+        return epoch
 
 
 @define(eq=False)

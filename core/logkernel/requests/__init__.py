@@ -19,5 +19,7 @@ What a version changes beyond its fields crosses as a name in `RequestContext.ca
 | `skip_assignment` | JoinGroup | as a static leader can be told to assign nothing |
 | `group_not_found` | DescribeGroups, OffsetCommit | knows GROUP_ID_NOT_FOUND; without it a missing group is in state Dead, without an error |
 | `transaction_abortable` | FindCoordinator | knows TRANSACTION_ABORTABLE |
+| `member_epochs` | OffsetCommit | as a member of a KIP-848 group knows STALE_MEMBER_EPOCH |
+| `client_member_id` | ConsumerGroupHeartbeat | makes its member id itself |
 | `share_coordinator` | FindCoordinator | may ask for `key_type` 2 |
 """  # noqa: E501

@@ -41,7 +41,7 @@ from logkernel.storage.checkpoints import (
 )
 from logkernel.storage.disk import Disk
 from logkernel.storage.log import Log
-from logkernel.storage.names import DELETE_DIR, FUTURE_DIR, MOVED_DIR, partition_of
+from logkernel.storage.names import DELETE_DIR, FUTURE_DIR, MOVED_DIR, NO_TOPICS, partition_of
 from logkernel.storage.sweeping import Sweeper
 from logkernel.vocabulary import TopicPartition
 
@@ -55,10 +55,6 @@ LOCK = ".lock"
 Write = Callable[[], None]
 """Writes a checkpoint file, as things stood when it was made, durably; for any thread. Raises `OSError`. Where a later
 one was written meanwhile, it does nothing."""
-STATE_TOPIC = "__logkernel_metadata"
-"""The log that a broker lends to its coordination."""
-NO_TOPICS = frozenset(("__cluster_metadata", STATE_TOPIC))
-"""Logs that are no topic's: Apache Kafka's metadata, and ours."""
 
 
 class DataDirectory:

@@ -242,12 +242,15 @@ def test_metadata_may_make_topics(allowed: bool) -> None:
 @pytest.mark.setting("group.protocol")
 def test_settings_that_do_not_go_together() -> None:
     for bad, text in (
-        ({"group_protocol": "consumer"}, "one of|classic"),
+        ({"group_protocol": "share"}, "one of|classic"),
+        ({"group_protocol": "consumer", "session_timeout_ms": 9000}, "the coordinator decides"),
+        ({"group_protocol": "consumer", "heartbeat_interval_ms": 9}, "the coordinator decides"),
+        ({"group_protocol": "consumer", "partition_assignment_strategy": "range"}, "the coordinator decides"),
+        ({"group_remote_assignor": "uniform"}, "needs group.protocol"),
         ({"enable_auto_commit": True}, "needs group"),
         ({"group_instance_id": "i"}, "needs group"),
         ({"group_id": "g", "heartbeat_interval_ms": 50_000}, "less than"),
         ({"auto_offset_reset": "by_duration:1h"}, "no duration"),
-        ({"exclude_internal_topics": True}, "by name"),
     ):
         with pytest.raises(ConfigError, match=text):
             load_consumer(bad)

@@ -543,7 +543,7 @@ def test_every_setting_is_read_by_code() -> None:
         for path in (ROOT / "core/logkernel/client").glob("*.py")
         if path.name not in ("settings.py", "consumer_settings.py")
     )
-    refused = {"security.protocol", "enable.metrics.push", "transaction.two.phase.commit.enable", "group.protocol"}
+    refused = {"security.protocol", "enable.metrics.push", "transaction.two.phase.commit.enable"}
     levels = {f"compression.{name}.level" for name in ("gzip", "lz4", "zstd")}
     assert 'f"compression.{name}.level"' in text
     for setting in (*PRODUCER, *CONSUMER):
