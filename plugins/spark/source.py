@@ -6,7 +6,7 @@ here but the options. Everything else is imported where it is needed: each worke
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import DataSource
 
@@ -15,6 +15,9 @@ from . import options as option
 if TYPE_CHECKING:
     from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader, DataSourceStreamWriter, DataSourceWriter
     from pyspark.sql.types import StructType
+
+    from .rows import Layout
+    from .typed import Typing
 
 
 class LogkernelSource(DataSource):
@@ -25,29 +28,43 @@ class LogkernelSource(DataSource):
         return "logkernel"
 
     def schema(self) -> str:
-        """DDL, as parsing it here would need a session. Raises `ConfigError`, and what a schema registry fails with."""
+        """DDL, as parsing it here would need a session. Raises `ConfigError`, `RegistryError`."""
         from .rows import ddl
 
-        return ddl(option.parse(self.options))
+        options = option.parse(self.options)
+        return ddl(options, self._typed(options))
 
     def reader(self, schema: StructType) -> DataSourceReader:
         from .batch import reader
 
-        return reader(option.for_batch(option.parse(self.options)), schema)
+        options = option.for_batch(option.parse(self.options))
+        return reader(options, self._layout(options, schema))
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         from .stream import reader
 
-        return reader(option.for_stream(option.parse(self.options)), schema)
+        options = option.for_stream(option.parse(self.options))
+        return reader(options, self._layout(options, schema))
+
+    def _layout(self, options: option.Options, schema: StructType) -> Layout:
+        from .rows import Layout
+
+        return Layout.of(schema, self._typed(options))
+
+    def _typed(self, options: option.Options) -> Typing | None:
+        """Asked for once: the source is pickled with what was found, so that a registry is not asked again."""
+        from .typed import resolved
+
+        if "_typing" not in self.__dict__:
+            self._typing = resolved(options.value_format, options.subscription)
+        return self._typing
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         from .writing import batch_writer
 
-        made: Any = batch_writer(option.parse(self.options), schema, overwrite)
-        return made  # type: ignore[no-any-return]
+        return batch_writer(option.parse(self.options), schema, overwrite)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
         from .writing import stream_writer
 
-        made: Any = stream_writer(option.parse(self.options), schema, overwrite)
-        return made  # type: ignore[no-any-return]
+        return stream_writer(option.parse(self.options), schema, overwrite)
