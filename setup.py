@@ -1,9 +1,14 @@
-"""The one thing that pyproject.toml cannot say: an extension that may fail to build.
+"""The one thing that pyproject.toml cannot say: extensions that may fail to build.
 
-setuptools hands the .pyx to Cython (a build requirement) while it builds the extension; where no
+setuptools hands the .pyx to Cython (a build requirement) while it builds an extension; where no
 compiler is there, `optional` turns the failure into a warning, and plain Python does the work.
 """
 
 from setuptools import Extension, setup
 
-setup(ext_modules=[Extension("logkernel.record._codec", ["core/logkernel/record/_codec.pyx"], optional=True)])
+setup(
+    ext_modules=[
+        Extension(f"logkernel.record.{name}", [f"core/logkernel/record/{name}.pyx"], optional=True)
+        for name in ("_codec", "_columns")
+    ]
+)
