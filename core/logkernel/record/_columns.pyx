@@ -349,6 +349,10 @@ cdef class ColumnScan:
         self.coming.append((first, producer_id, last))
         self.coming.sort(reverse=True)
 
+    def forget_aborted(self):
+        self.coming = []
+        self.open = []
+
     # ------------------------------------------------------------ batches
 
     def feed(self, buf, Py_ssize_t start, Py_ssize_t stop):

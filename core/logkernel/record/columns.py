@@ -162,6 +162,10 @@ class ColumnReader:
         """The records of this producer from offset `first` to `last`, or to its next abort marker, were aborted."""
         self._scan.abort(producer_id, first, last)
 
+    def forget_aborted(self) -> None:
+        """What `abort` was told holds no longer: each answer to a fetch tells its own."""
+        self._scan.forget_aborted()
+
     def read(self, buf: Buffer, start: int, stop: int) -> int:
         """Walk the whole batches of `buf[start:stop]`, where the first begins at `start`; gives where it stopped.
 

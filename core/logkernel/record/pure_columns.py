@@ -189,6 +189,10 @@ class ColumnScan:
         self._coming.append((first, producer_id, last))
         self._coming.sort(reverse=True)
 
+    def forget_aborted(self) -> None:
+        self._coming.clear()
+        self._open.clear()
+
     # ------------------------------------------------------------ batches
 
     def feed(self, buf: Buffer, start: int, stop: int) -> int:
