@@ -33,6 +33,7 @@ except ImportError:  # before 4.2
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
     from logkernel.table import Bounds, Source
 
 Json = dict[str, dict[str, int]]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -422,3 +423,19 @@ def test_a_stream_that_lost_its_topic(spark: Any, cluster: Cluster, tmp_path: Pa
     while query.exception() is None and time.monotonic() < deadline:
         time.sleep(0.1)
     assert query.exception() is not None
+
+
+def test_the_pages_examples_run(spark: Any, cluster: Cluster) -> None:
+    """docs/spark.md, block by block, in one namespace; `data` and `bootstrap` are what its text says."""
+    page = (Path(__file__).resolve().parents[2] / "docs" / "spark.md").read_text()
+    blocks = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    assert len(blocks) >= 7
+    names: dict[str, Any] = {"data": str(cluster.data), "bootstrap": cluster.bootstrap}
+    for block in blocks:
+        if "java_home" not in block:  # its wrapper is tested in tests/unit/spark
+            exec(compile(block, "docs/spark.md", "exec"), names)
+    assert names["values"].columns == ["value"]
+    assert names["short"].columns == ["offset", "value"]
+    assert spark.table("copied").where("topic = 'orders'").count() == names["orders"].count()
+    assert names["recent"].count() == 0
+    assert names["lag"](names["query"].lastProgress)["orders"] == {"0": 0, "1": 0, "2": 0}
