@@ -204,6 +204,21 @@ def test_columns_and_types(spark: Any, cluster: Cluster, read: Callable[..., Any
         assert (value and value.asDict()) == (row.value and json.loads(row.value))
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "STRUCT<`a``b`: BIGINT, `d`: DECIMAL(20,0), `m`: MAP<STRING, ARRAY<STRUCT<`n`: TIMESTAMP_NTZ>>>, `v`: VOID>",
+        "struct<a:int,b:array<string>>",
+        "STRUCT<a INT, b DATE>",
+        "MAP<STRING, BIGINT>",
+    ],
+)
+def test_types_of_values_are_ddl(spark: Any, cluster: Cluster, text: str) -> None:
+    """In the words that `value.schema`, Avro, protobuf and JSON Schema become."""
+    given = {"subscribe": TOPIC, "value.format": "json", "value.schema": text, "columns": "value"}
+    assert by_path(spark, cluster, given).schema["value"].dataType.simpleString().lower() != "string"
+
+
 def test_a_schema_of_the_users_prunes(spark: Any, cluster: Cluster) -> None:
     frame = (
         spark.read.format("logkernel").schema("offset BIGINT, value STRING").option("assign", '{"orders": [0]}')
