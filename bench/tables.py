@@ -2,9 +2,9 @@
 
     python bench/tables.py [--records 2000000] [--repeat 5]
 
-Segments are written once per codec, by our own encoder in batches of 16 KB (a producer's batch.size), and read from the
-page cache in this process. A figure is records by the CPU seconds, user and system, that the read took: the best of some
-runs, as other work on the machine can only add to them.
+Segments are written once per codec, by our own encoder in batches of 16 KB (a producer's batch.size), and read from
+the page cache in this process. A figure is records by the CPU seconds, user and system, that the read took: the best
+of some runs, as other work on the machine can only add to them.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import resource
 import shutil
+import struct
 import tempfile
 import time
 from collections.abc import Callable, Sequence
@@ -59,10 +60,12 @@ def write(folder: Path, records: int, size: int, codec: str) -> None:
     for number in range(64):  # the same batches come again, with other offsets
         rows = [Record(None, value(number * each + at, size), (), 1_700_000_000_000 + at) for at in range(each)]
         shapes.append(bytearray(encode_batch(rows, codec=compressor)))
-    with (log / f"{0:020d}.log").open("wb") as file:
+    with (log / f"{0:020d}.log").open("wb") as file, (log / f"{0:020d}.index").open("wb") as index:
         for number, offset in enumerate(range(0, records, each)):
             batch = shapes[number % len(shapes)]
             stamp(batch, 0, offset, 0)
+            if number:
+                index.write(struct.pack(">ii", offset + each - 1, file.tell()))
             file.write(batch)
 
 
