@@ -13,6 +13,7 @@ from __future__ import annotations
 import time
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 
 from logkernel.contracts import Codec
 from logkernel.errors import CorruptMessage, OffsetOutOfRange
@@ -262,11 +263,14 @@ class PartitionReader:
         bases = self.bases()
         for base in reversed(bases):
             file = self.open(base)
-            end = base
-            for facts in headers(file, self.position(base, 2**31 - 1 + base), file.size, LONG_CHUNK_BYTES):
-                end = facts.last_offset + 1
-            if end > base or base == bases[0]:
-                return end
+            # After a crash the last entry may name a batch that is not whole: then from the beginning.
+            for position in (self.position(base, 2**31 - 1 + base), 0):
+                end = None
+                with suppress(CorruptMessage):  # recovery will cut what is behind the last good batch
+                    for facts in headers(file, position, file.size, LONG_CHUNK_BYTES):
+                        end = facts.last_offset + 1
+                if end is not None:
+                    return end
         return bases[-1] if bases else 0
 
     def walk(self, start: int, end: int) -> SegmentWalk:
