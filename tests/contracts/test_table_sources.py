@@ -92,7 +92,8 @@ def truth(log: Any) -> tuple[dict[Any, list[Record]], dict[Any, Bounds]]:
     return rows, bounds
 
 
-KINDS = ("memory", "embedded", "cluster", "folder of a log that is open", "copy of a folder")
+ASKED = "folder, its broker asked by the control socket"
+KINDS = ("memory", "embedded", "cluster", "folder beside a cluster", ASKED, "copy of a folder")
 
 
 @pytest.fixture(scope="module", params=KINDS)
@@ -100,7 +101,7 @@ def rig(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
     folder = tmp_path_factory.mktemp("table") / "data"
     kind = request.param
     with logkernel.open(None if kind == "memory" else folder) as log:
-        address = log.listen() if kind in ("cluster", "folder of a log that is open") else None
+        address = log.listen() if kind in ("cluster", "folder beside a cluster", ASKED) else None
         fill(log)
         told = truth(log)
         if kind in ("memory", "embedded"):
@@ -109,8 +110,8 @@ def rig(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
             source = open_source(bootstrap=address)
             yield Rig(source, *told)
             source.close()
-        elif kind == "folder of a log that is open":
-            source = open_source(path=folder, bootstrap=address)
+        elif kind != "copy of a folder":
+            source = open_source(path=folder, bootstrap=None if kind == ASKED else address)
             yield Rig(source, *told)
             source.close()
         else:
