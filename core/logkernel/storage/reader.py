@@ -153,8 +153,8 @@ class PartitionReader:
         return start
 
     def offset_for_timestamp(self, timestamp_ms: int, codec_for: CodecFor, start: int, end: int) -> int | None:
-        """The first record with at least that timestamp and `start <= offset < end`; a transaction's marker is one, as in
-        a broker's answer. Raises as `batches`."""
+        """The first record with at least that timestamp and `start <= offset < end`; a transaction's marker is one,
+        as in a broker's answer. Raises as `batches`."""
         for facts, view in self.batches(self.first_since(start, timestamp_ms), end):
             if facts.max_timestamp_ms < timestamp_ms:
                 continue
