@@ -29,6 +29,7 @@ COMMANDS: Final[Table] = {
     "offsets": ("logkernel.cli.offsets:offsets", "Print where partitions begin and end, or were at a time."),
     "txn": ("logkernel.cli.app:txn", "Transactions: list, describe, find those that hang, abort, fence."),
     "cluster": ("logkernel.cli.app:cluster", "Brokers, log directories, features, ACLs, quotas, users."),
+    "query": ("logkernel.cli.query:query", "SQL on topics, of a data directory or a cluster."),
     "dump": ("logkernel.cli.dump:dump", "Print what segments, indexes, snapshots and checkpoints hold."),
     "check": ("logkernel.cli.check:check", "Verify a data directory that no broker uses; writes nothing."),
     "perf": ("logkernel.cli.app:perf", "Measure throughput and latency: produce, consume, latency, sweep."),

