@@ -6,4 +6,10 @@ compiler is there, `optional` turns the failure into a warning, and plain Python
 
 from setuptools import Extension, setup
 
-setup(ext_modules=[Extension("logkernel.record._codec", ["core/logkernel/record/_codec.pyx"], optional=True)])
+RECORD = "core/logkernel/record"
+
+setup(
+    ext_modules=[
+        Extension("logkernel.record._codec", [f"{RECORD}/_codec.pyx"], depends=[f"{RECORD}/_rows.pxi"], optional=True)
+    ]
+)

@@ -11,7 +11,7 @@ import os
 from types import ModuleType
 from typing import TYPE_CHECKING, Final
 
-from logkernel.record import pure
+from logkernel.record import pure, pure_rows
 from logkernel.record.pure import Columns
 
 if TYPE_CHECKING:
@@ -21,12 +21,17 @@ __all__ = [
     "COMPILED",
     "BatchBuilder",
     "Columns",
+    "HeaderLists",
     "OffsetMap",
+    "Strings",
     "columns",
     "copy_records",
     "decode_records",
     "encode_records",
+    "encode_rows",
+    "group_rows",
     "murmur2",
+    "place_rows",
     "survey_records",
     "walk",
 ]
@@ -37,6 +42,11 @@ encode_records = pure.encode_records
 columns = pure.columns
 murmur2 = pure.murmur2
 BatchBuilder = pure.BatchBuilder
+Strings = pure_rows.Strings
+HeaderLists = pure_rows.HeaderLists
+encode_rows = pure_rows.encode_rows
+place_rows = pure_rows.place_rows
+group_rows = pure_rows.group_rows
 
 
 def _load() -> ModuleType | None:
@@ -62,6 +72,11 @@ if _compiled is not None:
     copy_records = _compiled.copy_records
     survey_records = _compiled.survey_records
     BatchBuilder = _compiled.BatchBuilder  # type: ignore[misc]
+    Strings = _compiled.Strings  # type: ignore[misc]
+    HeaderLists = _compiled.HeaderLists  # type: ignore[misc]
+    encode_rows = _compiled.encode_rows
+    place_rows = _compiled.place_rows
+    group_rows = _compiled.group_rows
 else:
     from logkernel.record.pure_compaction import OffsetMap, copy_records, survey_records
 
