@@ -16,6 +16,7 @@ PROVIDES = {
     "logkernel_partitioner": "Partitioner",
     "logkernel_interceptor": "Interceptor",
     "logkernel_metrics_reporter": "MetricsReporter",
+    "logkernel_connector": "Connector",
     "logkernel_codec": "Codec",
     "logkernel_election": "ElectionStrategy",
     "logkernel_cleanup": "CleanupPolicy",

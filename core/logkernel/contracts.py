@@ -65,6 +65,18 @@ class MetricsReporter(Protocol):
     def close(self) -> None: ...
 
 
+# ---------------------------------------------------------------- query engines
+
+
+@runtime_checkable
+class Connector(Protocol):
+    """Brings the log into a query engine as tables and streams."""
+
+    def register(self, session: Any) -> None:
+        """Make the log known to a session of the engine, e.g. a `SparkSession`."""
+        ...
+
+
 # ---------------------------------------------------------------- codec
 
 

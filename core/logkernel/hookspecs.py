@@ -23,6 +23,7 @@ from logkernel.contracts import (
     CleanupPolicy,
     ClusterView,
     Codec,
+    Connector,
     Coordination,
     ElectionStrategy,
     Interceptor,
@@ -97,6 +98,11 @@ def logkernel_service(name: str, settings: Settings, cluster: ClusterView) -> Se
 def logkernel_services() -> Iterable[ServiceDeclaration]:
     """The services that this plugin provides. Called at every start: import nothing heavy for it."""
     return ()
+
+
+@hookspec(firstresult=True)
+def logkernel_connector(name: str) -> Connector | None:
+    """The connector to the query engine called `name` ("spark"). The engine is imported when it is used, not here."""
 
 
 @hookspec(firstresult=True)

@@ -20,6 +20,7 @@ from logkernel.contracts import (
     CleanupPolicy,
     ClusterView,
     Codec,
+    Connector,
     Coordination,
     ElectionStrategy,
     Interceptor,
@@ -119,6 +120,10 @@ class Kernel:
         found: MetricsReporter = self._need(
             "metrics reporter", name, self.hook.logkernel_metrics_reporter(name=name, settings=settings)
         )
+        return found
+
+    def connector(self, name: str) -> Connector:
+        found: Connector = self._need("connector", name, self.hook.logkernel_connector(name=name))
         return found
 
     def codec(self, name: str, level: int | None = None) -> Codec:

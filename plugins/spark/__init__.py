@@ -1,0 +1,44 @@
+"""spark: the log as a table and a stream of Apache Spark, both ways.
+
+Spark 4 finds the format `logkernel` by the module `pyspark_logkernel`; `register` names it in a session that looks up
+nothing. Nothing here imports pyspark before a session is there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from logkernel.contracts import Connector
+from logkernel.hookspecs import hookimpl
+
+RECOMMENDED: Final[Mapping[str, str]] = {
+    "spark.python.unix.domain.socket.enabled": "true",
+    "spark.sql.python.filterPushdown.enabled": "true",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
+}
+"""What a session should be built with: rows by UNIX domain sockets, filters on offset and time by the log's indexes."""
+
+
+def register(spark: Any) -> None:
+    """Make the format `logkernel` known to the session `spark`."""
+    from .source import LogkernelSource
+
+    spark.dataSource.register(LogkernelSource)
+
+
+class SparkConnector:
+    """As `register`, for who asks a kernel for the connector by name."""
+
+    def register(self, session: Any) -> None:
+        register(session)
+
+
+@hookimpl
+def logkernel_connector(name: str) -> Connector | None:
+    return SparkConnector() if name == "spark" else None
+
+
+@hookimpl
+def logkernel_names() -> Iterable[tuple[str, str]]:
+    return [("connector", "spark")]

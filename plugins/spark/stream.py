@@ -1,0 +1,235 @@
+"""A stream: offsets, admission, splits, commits.
+
+Spark keeps one reader on the driver for a query's life, which answers in this order, and makes others in the tasks:
+
+    initialOffset ─▶ (latestOffset ─▶ partitions ─▶ commit)*          each trigger
+    prepareForTriggerAvailableNow ─▶ the same, until latestOffset is what it was given
+
+New partitions and topics are read from their first record on. Spark up to 4.1 asks `latestOffset()` without a start or a limit, and has
+no AvailableNow for such sources: `OldReader` keeps the start itself.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+
+from logkernel.errors import LogkernelError, UnknownTopicOrPartition
+from logkernel.vocabulary import TopicPartition
+
+from . import batch, ends, planning
+from .committing import GroupCommits
+from .options import At, Options
+from .planning import DataLoss, Offsets
+from .rows import Layout
+
+try:
+    from pyspark.sql.streaming import datasource as admission
+except ImportError:  # before 4.2
+    admission = None
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from logkernel.table import Bounds, Source
+
+Json = dict[str, dict[str, int]]
+SAMPLE_ROWS = 1000
+
+
+class Stream(DataSourceStreamReader):  # type: ignore[misc]
+    """What every Spark asks for; `Reader` and `OldReader` differ in how the end of a trigger is asked for."""
+
+    def __init__(
+        self, options: Options, layout: Layout, mono_ms: Callable[[], int] = lambda: time.monotonic_ns() // 1_000_000
+    ) -> None:
+        self.options = options
+        self.layout = layout
+        self.target: Offsets | None = None
+        """Where a query with AvailableNow stops."""
+        self.last_trigger_ms: int | None = None
+        self._mono_ms = mono_ms
+        self._source: Source | None = None
+        self._commits = GroupCommits(options)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """A task gets the reader without what is open on the driver."""
+        return {"options": self.options, "layout": self.layout}
+
+    def __setstate__(self, state: Mapping[str, Any]) -> None:
+        self.__init__(state["options"], state["layout"])  # type: ignore[misc]
+
+    # ------------------------------------------------------------ offsets
+
+    def initialOffset(self) -> Json:
+        """Raises `ConfigError`, `UnknownTopicOrPartition`."""
+        assert self.options.subscription is not None
+        source = self._opened()
+        bounds = self._bounds(planning.matched(self.options.subscription, source.topics()))
+        at = self.options.starting or At("latest")
+        found = ends.starts(at, bounds, source, self.options.strategy)
+        return planning.to_json(found)
+
+    def reportLatestOffset(self) -> Json | None:
+        """For the query's progress: where the log ends, whatever limits say."""
+        return planning.to_json(ends.latest(self._now()))
+
+    def _end(self, start: Mapping[str, Mapping[str, int]], most: _Limit) -> Json:
+        """Where this trigger ends; the start itself while it waits for more."""
+        starts = planning.from_json(start)
+        bounds = self._now(starts)
+        begins = {partition: starts.get(partition, found.start) for partition, found in bounds.items()}
+        found = planning.capped(ends.latest(bounds), self.target)
+        if most.everything:
+            return planning.to_json(found)
+        if most.least is not None and self.target is None:
+            now_ms, delay_ms = self._mono_ms(), self.options.max_trigger_delay_ms
+            if planning.delayed(
+                begins, found, most.least, now_ms=now_ms, last_trigger_ms=self.last_trigger_ms, max_delay_ms=delay_ms
+            ):
+                return planning.to_json(starts)
+            self.last_trigger_ms = now_ms
+        if most.records is not None:
+            found = planning.limited(begins, found, most.records)
+        if most.bytes is not None:
+            found = planning.limited(begins, found, most.bytes, self._weights(begins, found))
+        return planning.to_json(found)
+
+    def _now(self, starts: Offsets | None = None) -> dict[TopicPartition, Bounds]:
+        """Bounds of all that is subscribed to. A topic that went since `starts` is left out: `partitions` tells of it."""
+        assert self.options.subscription is not None
+        topics = dict(self._opened().topics())
+        known = starts or {}
+        try:
+            return self._bounds(planning.matched(self.options.subscription, topics))
+        except UnknownTopicOrPartition:
+            if self.options.fail_on_data_loss or not known:
+                raise
+            return self._bounds([row for row in sorted(known) if row.partition < topics.get(row.topic, 0)])
+
+    def _bounds(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, Bounds]:
+        return ends.all_bounds(self._opened(), partitions, self.options.isolation)
+
+    def _weights(self, starts: Offsets, found: Offsets) -> dict[TopicPartition, float]:
+        """Bytes of key and value a record, uncompressed, of the next records of each partition that has any."""
+        weights: dict[TopicPartition, float] = {}
+        for partition, end in found.items():
+            start = starts[partition]
+            stop = min(end, start + SAMPLE_ROWS)
+            if start >= stop:
+                continue
+            rows = self._opened().scan(
+                partition, start, stop, columns=("key", "value"), isolation=self.options.isolation, batch_rows=SAMPLE_ROWS
+            )
+            sample = list(rows)
+            count = sum(row.num_rows for row in sample)
+            weights[partition] = max(1.0, sum(row.nbytes for row in sample) / count) if count else 1.0
+        return weights
+
+    # ------------------------------------------------------------ a trigger's data
+
+    def partitions(self, start: Json, end: Json) -> Sequence[InputPartition]:
+        """Raises `DataLoss` where partitions went or shrank, if the options say so."""
+        starts, stops = planning.from_json(start), planning.from_json(end)
+        source = self._opened()
+        new = [partition for partition in sorted(stops) if partition not in starts]
+        earliest = ends.earliest(self._bounds(new))
+        lost = planning.losses(starts, stops, earliest)
+        if lost and self.options.fail_on_data_loss:
+            raise DataLoss(f"{'; '.join(lost)}; failOnDataLoss=false reads what is left")
+        return [batch.Split(row) for row in batch.split(planning.ranges(starts, stops, earliest), self.options, source)]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        assert isinstance(partition, batch.Split)
+        return batch.read(self.options, self.layout, partition)
+
+    def commit(self, end: Json) -> None:
+        """Spark is done with all before `end`; with `commitGroup` a group's tools show it."""
+        self._commits.commit(planning.from_json(end))
+
+    def stop(self) -> None:
+        self._commits.close()
+        if self._source is not None:
+            self._source.close()
+            self._source = None
+
+    def _opened(self) -> Source:
+        if self._source is None:
+            self._source = batch.opened(self.options)
+        return self._source
+
+
+class _Limit:
+    """What a trigger may read; nothing set is all that is there."""
+
+    def __init__(
+        self,
+        records: int | None = None,
+        bytes: int | None = None,
+        least: int | None = None,
+        everything: bool = False,
+    ) -> None:
+        self.records = records
+        self.bytes = bytes
+        self.least = least
+        self.everything = everything
+
+
+class OldReader(Stream):
+    """Before Spark 4.2. The first end is asked for before any start is told: it is the initial one's."""
+
+    def latestOffset(self) -> Json:
+        start = self.__dict__.get("_reached")
+        if start is None:
+            start = self.initialOffset()
+        self._reached: Json = self._end(start, _of_options(self.options))
+        return self._reached
+
+    def partitions(self, start: Json, end: Json) -> Sequence[InputPartition]:
+        self._reached = end
+        return super().partitions(start, end)
+
+
+def _of_options(options: Options) -> _Limit:
+    return _Limit(options.max_offsets_per_trigger, options.max_bytes_per_trigger, options.min_offsets_per_trigger)
+
+
+if admission is not None:
+
+    class Reader(Stream, admission.SupportsTriggerAvailableNow):  # type: ignore[misc]
+        """Spark 4.2 and later."""
+
+        def getDefaultReadLimit(self) -> Any:
+            """One limit is all that Spark carries; `latestOffset` adds what else the options say."""
+            options = self.options
+            if options.max_offsets_per_trigger is not None:
+                return admission.ReadMaxRows(options.max_offsets_per_trigger)
+            if options.max_bytes_per_trigger is not None:
+                return admission.ReadMaxBytes(options.max_bytes_per_trigger)
+            if options.min_offsets_per_trigger is not None:
+                return admission.ReadMinRows(options.min_offsets_per_trigger)
+            return admission.ReadAllAvailable()
+
+        def latestOffset(self, start: Json, limit: Any) -> Json:
+            """The end of a trigger that begins at `start`, within `limit` and the options' limits."""
+            if isinstance(limit, admission.ReadAllAvailable):
+                return self._end(start, _Limit(everything=True))
+            most = _of_options(self.options)
+            if isinstance(limit, admission.ReadMaxRows):
+                most.records = limit.max_rows
+            elif isinstance(limit, admission.ReadMaxBytes):
+                most.bytes = limit.max_bytes
+            elif isinstance(limit, admission.ReadMinRows):
+                most.least = limit.min_rows
+            else:
+                raise LogkernelError(f"a read limit {type(limit).__name__} is not known")
+            return self._end(start, most)
+
+        def prepareForTriggerAvailableNow(self) -> None:
+            self.target = ends.latest(self._now())
+
+
+def reader(options: Options, layout: Layout) -> DataSourceStreamReader:
+    return OldReader(options, layout) if admission is None else Reader(options, layout)
