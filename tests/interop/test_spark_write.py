@@ -143,7 +143,7 @@ def test_a_task_that_fails_leaves_nothing_of_a_named_job(spark: Any, served: Log
     assert len(committed(served.bootstrap, "failing")) == 400
 
 
-@pytest.mark.parametrize("name", ["keyed", "round-robin"])
+@pytest.mark.parametrize("name", ["keyed", "round_robin"])
 def test_partitioners_are_plugins(spark: Any, served: LogkernelServer, name: str) -> None:
     topic = f"by-{name}"
     with logkernel.connect(served.bootstrap) as log:
@@ -152,7 +152,7 @@ def test_partitioners_are_plugins(spark: Any, served: LogkernelServer, name: str
     writer(frame, served, topic, partitioner=name).save()
     rows = committed(served.bootstrap, topic)
     assert len(rows) == 400
-    if name == "round-robin":
+    if name == "round_robin":
         assert set(Counter(row.partition() for row in rows).values()) == {100}
     else:
         assert len({(row.key(), row.partition()) for row in rows}) == 40

@@ -90,12 +90,12 @@ def settle(cluster: Any, layouts: Sequence[Layout] = (OTHER, FIRST, OTHER, FIRST
     view = sim.SimPort(cluster, "", never).view(QUERY)
     ahead = view.decision is not None and view.decision.batch == 2
     assert sim.committed_rows(cluster) == (content(FIRST, NEXT) if ahead else content(FIRST))
+    assert not any(txn.open for txn in cluster.txns.values()), "nothing stays open, and holds readers up"
     assert attempt(cluster, 2, NEXT, never)
     assert sim.committed_rows(cluster) == content(FIRST, NEXT)
     assert attempt(cluster, 1, FIRST, never), "a batch of long ago is skipped"
     assert attempt(cluster, 2, NEXT, never), "and so is the last"
     assert sim.committed_rows(cluster) == content(FIRST, NEXT)
-    assert not any(txn.open for txn in cluster.txns.values()), "nothing stays open, and holds readers up"
 
 
 AFTER: dict[str, Callable[[Any], None]] = {
@@ -167,6 +167,41 @@ def test_a_stale_driver_does_not_disturb_the_next_batch() -> None:
             attempt(cluster, 2, NEXT, never)
 
         attempt(cluster, 1, FIRST, At(number, overtake))
+        settle(cluster)
+
+
+def test_a_stale_driver_leaves_the_tasks_of_the_next_batch_alone() -> None:
+    for number in range(points()):
+        cluster = sim.Cluster()
+        messages: list[Any] = []
+
+        def overtake(point: str, cluster: Any = cluster, messages: list[Any] = messages) -> None:
+            assert any(attempt(cluster, 1, OTHER, never) for _ in range(4))
+            for slot, rows in enumerate(NEXT):
+                port = sim.SimPort(cluster, once.participant_id(QUERY, slot), never)
+                messages.append(sim.run_task(port, QUERY, 2, slot, rows))
+
+        attempt(cluster, 1, FIRST, At(number, overtake))
+        decided = sim.SimPort(cluster, "", never).view(QUERY).decision
+        if decided.batch == 1 and all(message.participant in open_ones(cluster) for message in messages):
+            once.commit(sim.SimPort(cluster, once.decider_id(QUERY), never), messages)
+            assert sim.committed_rows(cluster) == content(FIRST, NEXT)
+        else:
+            taken_over = any(cluster.txns[once.participant_id(QUERY, slot)].epoch > 1 for slot in range(2))
+            assert taken_over, "only a stale task may do that, which takes its id over"
+
+
+def open_ones(cluster: Any) -> Any:
+    return sim.SimPort(cluster, "", never).view(QUERY).open
+
+
+@pytest.mark.parametrize("after", [name for name in AFTER if name != "at once"])
+def test_transactions_time_out_at_every_point(after: str) -> None:
+    """Nobody dies. What Spark is told is done is whole, then and there."""
+    for number in range(points()):
+        cluster = sim.Cluster()
+        if attempt(cluster, 1, FIRST, At(number, lambda point, cluster=cluster: AFTER[after](cluster))):  # type: ignore[misc]
+            assert sim.committed_rows(cluster) == content(FIRST)
         settle(cluster)
 
 
