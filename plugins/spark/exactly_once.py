@@ -2,12 +2,12 @@
 
 Every query has a partition of the topic `TOPIC`, which is its journal:
 
-    task i       in its own transaction, QUERY-i:   token (open) · rows · token (prepared); the transaction stays open
-    driver       in the transaction of QUERY:       the decision: batch and participants. From its commit on the batch IS written
+    task i       in a transaction of QUERY-i: token (open), rows, token (prepared); the transaction stays open
+    driver       in the transaction of QUERY: the decision. Once that is committed the batch IS written
     driver       ends every participant's transaction, by the producer id and epoch that the tasks handed over
 
-A token is seen as committed exactly where its task's rows are. So the journal says, to whoever reads it next and at any later
-time, what has become of a batch (`judge`):
+A token is seen as committed exactly where its task's rows are. So the journal says, to whoever reads it next and at any
+later time, what has become of a batch (`judge`):
 
     last decision    its participants                what a task of batch b does
     none, or < b                                     WRITE
@@ -15,12 +15,13 @@ time, what has become of a batch (`judge`):
     = b              all committed, or none named    SKIP
     = b              some open                       FORWARD: commit these, and look again
     = b              all lost                        WRITE: the decision is void
-    = b              some committed, some lost       HEAL: hand the rows to the driver, who writes those that are missing
-    one is open                                      SETTLE: take QUERY over, so that it is committed or gone, and look again
+    = b              some committed, some lost       HEAL: hand the rows to the driver, who writes what is missing
+    one is open                                      SETTLE: take QUERY over, which ends it, and look again
 
-The driver decides by compare and set: it takes QUERY over (whoever was deciding is fenced), reads the journal, and decides only
-where it says what every task saw. Lost is a participant that was aborted behind the decision: by its transaction's timeout,
-or by a task of another driver that took its transactional id over. Everything here is steps over a `Port`; nothing is kept.
+The driver decides by compare and set: it takes QUERY over (whoever was deciding is fenced), reads the journal, and
+decides only where it says what every task saw. Lost is a participant that was aborted behind the decision: by its
+transaction's timeout, or by a task of another driver that took its transactional id over. Everything here is steps over
+a `Port`; nothing is kept.
 """
 
 from __future__ import annotations
@@ -137,7 +138,7 @@ class Port(Protocol):
         ...
 
     def decide(self, query: str, key: bytes, blob: bytes, hint: int, rows: Sequence[Row]) -> None:
-        """One transaction of `own`, as it was taken: the rows, the decision, and from where the journal is to be read."""
+        """One transaction of `own`, as it was taken: rows, decision, and from where the journal is to be read."""
         ...
 
     def read_back(self, token: Token) -> list[Row]:
@@ -166,8 +167,8 @@ def token_key(query: str, slot: int) -> bytes:
 
 def token_blob(token: Token) -> bytes:
     who = token.participant
-    fields = [token.batch, who.slot, who.producer_id, who.epoch, token.at_ms, token.timeout_ms, token.prepared, token.rows]
-    return json.dumps([*fields, token.ranges]).encode()
+    numbers = [token.batch, who.slot, who.producer_id, who.epoch, token.at_ms, token.timeout_ms]
+    return json.dumps([*numbers, token.prepared, token.rows, token.ranges]).encode()
 
 
 def decision_blob(decision: Decision) -> bytes:

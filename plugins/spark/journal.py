@@ -1,9 +1,9 @@
 """The journal of exactly-once writes on a cluster: `exactly_once.Port` over a link.
 
-The journal is the compacted topic `TOPIC`, of which a query has one partition, fixed by its name. It is read up to the high
-watermark, whatever transactions others have open there: markers are told apart here. Where reading begins is a committed
-offset of the group that is named like the query's transactional id; it is committed with each decision. Without it, as after
-the group has expired, the journal is read from its start.
+The journal is the compacted topic `TOPIC`, of which a query has one partition, fixed by its name. It is read up to the
+high watermark, whatever transactions others have open there: markers are told apart here. Where reading begins is a
+committed offset of the group that is named like the query's transactional id; it is committed with each decision.
+Without it, as after the group has expired, the journal is read from its start.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Rows out: Arrow batches become record batches by the compiled codec, and go by the producer's machines.
 
-    Arrow batch ─ columns ▶ by topic ▶ place_rows, group_rows ▶ encode_rows a record batch ▶ accumulator ▶ sender ▶ thread
+    Arrow batch ▶ columns ▶ by topic ▶ place_rows, group_rows ▶ encode_rows a record batch ▶ accumulator ▶ sender
 
 A `Link` is one sender with its thread, and asks what no record carries. `Rows` knows the columns and where rows go.
 """
@@ -42,7 +42,7 @@ DEFAULTS: Final[Mapping[str, Any]] = {"batch.size": 256 * 1024, "linger.ms": 0}
 """Larger batches than a producer's that waits for single records."""
 TOPIC_RESOURCE: Final = 2
 BY_KEY: Final = (None, "", "default", "keyed")
-"""Partitioners that are the compiled one: the key's hash, and a partition for all rows of an Arrow batch without a key."""
+"""Partitioners that are the compiled one: the key's hash, and one partition for all rows of a batch without a key."""
 
 
 class Link:
@@ -64,13 +64,13 @@ class Link:
 
     # ------------------------------------------------------------ questions
 
-    def ask(
-        self, target: Target, request: Any, verdict: Verdict = no_error, withheld: frozenset[str] = NONE
-    ) -> Any:
+    def ask(self, target: Target, request: Any, verdict: Verdict = no_error, withheld: frozenset[str] = NONE) -> Any:
         """The answer to a request that is tried until it succeeds, for max.block.ms. Raises what it is refused with."""
         found: list[tuple[Any, Exception | None]] = []
         deadline_ms = mono_ms() + int(self.settings["max.block.ms"])
-        call = Call(target, request, deadline_ms, lambda response, error: found.append((response, error)), verdict, withheld)
+        call = Call(
+            target, request, deadline_ms, lambda response, error: found.append((response, error)), verdict, withheld
+        )
         with self.driver.lock:
             self.sender.core.call(call)
         self.driver.wait(lambda: bool(found), None)
@@ -109,7 +109,9 @@ class Link:
         metadata = self.sender.core.metadata
         with self.driver.lock:
             info = metadata.want(topic, mono_ms())
-        self.wait(lambda: bool(info.leaders) or info.error_code in FATAL_TOPIC_ERRORS, f"no metadata of topic {topic!r}")
+        self.wait(
+            lambda: bool(info.leaders) or info.error_code in FATAL_TOPIC_ERRORS, f"no metadata of topic {topic!r}"
+        )
         if info.error_code in FATAL_TOPIC_ERRORS:
             raise error_for(info.error_code, topic)
         return len(info.leaders)
@@ -117,7 +119,9 @@ class Link:
     def partitioner_of(self, topic: str) -> str | None:
         """The partitioner that the topic's settings name; a foreign broker knows no such setting."""
         try:
-            response = self.ask(ANY, DescribeConfigsRequest([DescribeConfigsResource(TOPIC_RESOURCE, topic, ["partitioner"])]))
+            response = self.ask(
+                ANY, DescribeConfigsRequest([DescribeConfigsResource(TOPIC_RESOURCE, topic, ["partitioner"])])
+            )
         except KafkaError:
             return None
         values = [config.value for row in response.results for config in row.configs if config.name == "partitioner"]
@@ -153,9 +157,7 @@ class Link:
         if len(self._sent) & 0xFF == 0:
             self._check([batch for batch in self._sent if batch.done])
 
-    def send_row(
-        self, topic: str, partition: int | None, key: bytes | None, blob: bytes | None, headers: Any
-    ) -> None:
+    def send_row(self, topic: str, partition: int | None, key: bytes | None, blob: bytes | None, headers: Any) -> None:
         """One row on its way, in a batch of its own."""
         count = self.partitions(topic)
         if partition is None:
@@ -232,7 +234,7 @@ class Rows:
         self._limit = min(link.settings["batch.size"], link.settings["max.request.size"])
 
     def send(self, batch: Any) -> None:
-        """All rows of a `pyarrow.RecordBatch`. Raises `InvalidTopicException` for a null topic, `InvalidPartitions` …"""
+        """All rows of a `pyarrow.RecordBatch`. Raises `InvalidTopicException`, `InvalidPartitions`, `InvalidRecord`."""
         if batch.num_rows == 0:
             return
         for topic, part in self._by_topic(batch):
@@ -275,7 +277,9 @@ class Rows:
             start, end = bounds[partition], bounds[partition + 1]
             self._encode(topic, partition, (keys, values, headers), order, start, end, timestamp_ms)
 
-    def _encode(self, topic: str, partition: int, columns: Any, order: Any, at: int, end: int, timestamp_ms: int) -> None:
+    def _encode(
+        self, topic: str, partition: int, columns: Any, order: Any, at: int, end: int, timestamp_ms: int
+    ) -> None:
         while at < end:
             section, behind = codec.encode_rows(*columns, order, at, end, self._limit, HEADER_BYTES)
             self._link.send(topic, partition, section, behind - at, timestamp_ms)

@@ -1,8 +1,8 @@
 """Writers: what Spark calls in a task, and in its driver when all tasks are done.
 
-Tasks and driver share no object. A task is told its query and batch by Spark's local properties, and hands the driver what
-it needs in a commit message. Without `exactlyOnce` or `jobId` a task is an idempotent producer, and a task that is run again writes
-again. With them see `exactly_once`.
+Tasks and driver share no object. A task is told its query and batch by Spark's local properties, and hands the driver
+what it needs in a commit message. Without `exactlyOnce` or `jobId` a task is an idempotent producer, and a task that is
+run again writes again. With them see `exactly_once`.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ def write_once(plan: Plan, batches: Iterable[pa.RecordBatch], query: str, batch_
 
 
 def ranges(link: Link) -> list[tuple[str, int, int, int]]:
-    """(topic, partition, first offset, last offset) of all that was sent since the last flush, once it is acknowledged."""
+    """(topic, partition, first offset, last offset) of all since the last flush, once it is acknowledged."""
     found: dict[tuple[str, int], tuple[int, int]] = {}
     for batch in link.flush():
         first, last = batch.base_offset, batch.base_offset + batch.count - 1

@@ -1,4 +1,4 @@
-"""A Spark driver for the tests: copies lines of files to a topic as a stream, exactly once, and ends when all are read."""
+"""A Spark driver for the tests: copies lines of files to a topic, exactly once, and ends when all are read."""
 
 from __future__ import annotations
 

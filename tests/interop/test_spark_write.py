@@ -185,7 +185,11 @@ class Copy:
         command = [sys.executable, str(HERE / "spark_copy.py"), bootstrap, "copy", str(folder), str(checkpoint)]
         with log.open("ab") as out:
             self.process = subprocess.Popen(
-                [*command, "--tasks", str(tasks)], stdin=subprocess.DEVNULL, stdout=out, stderr=out, start_new_session=True
+                [*command, "--tasks", str(tasks)],
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=out,
+                start_new_session=True,
             )
 
     def kill(self) -> None:

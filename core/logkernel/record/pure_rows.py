@@ -1,19 +1,20 @@
 """Columns to records: Arrow's buffers in, record sections out. The meaning of `_rows.pxi`, in plain Python.
 
-A column of strings is three buffers: a bitmap of what is not null (None: all), count + 1 offsets of 32 bits in the machine's
-byte order, and the bytes; a slice begins at row `first` of the bitmap and the offsets. Rows go to partitions by
+A column of strings is three buffers: a bitmap of what is not null (None: all), count + 1 offsets of 32 bits in the
+machine's byte order, and the bytes; a slice begins at row `first` of bitmap and offsets. Rows go to partitions by
 
     places = place_rows(keys, partitions)            -1 where a key is null
-    order, bounds = group_rows(places, count, …)     order[bounds[p] : bounds[p + 1]] are partition p's rows, as they came
+    order, bounds = group_rows(places, count, …)     order[bounds[p] : bounds[p + 1]] are the rows of partition p
 
-and each partition's rows into batches, as many a call as one batch holds: `encode_rows`. Nothing here makes an object of a
-record where the compiled form is in use.
+and each partition's rows into batches, as many a call as one batch holds: `encode_rows`. Nothing here makes an object
+of a record where the compiled form is in use.
 """
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from itertools import pairwise
 
 from logkernel.contracts import Buffer
 from logkernel.errors import InvalidPartitions, InvalidRecord
@@ -44,11 +45,7 @@ def _numbers(buf: Buffer, count: int, what: str) -> memoryview:
 
 
 def _in_order(offsets: Sequence[int], size: int) -> bool:
-    return (
-        offsets[0] >= 0
-        and offsets[-1] <= size
-        and all(before <= after for before, after in zip(offsets, offsets[1:], strict=False))
-    )
+    return offsets[0] >= 0 and offsets[-1] <= size and all(before <= after for before, after in pairwise(offsets))
 
 
 def _bit(bits: Buffer | None, index: int) -> bool:
@@ -108,7 +105,9 @@ class HeaderLists:
         if not _bit(self._valid, self._first + index):
             return ()
         among = range(self._offsets[index], self._offsets[index + 1])
-        return tuple(((self._names[pair] or b"").decode("utf-8", "surrogateescape"), self._values[pair]) for pair in among)
+        return tuple(
+            ((self._names[pair] or b"").decode("utf-8", "surrogateescape"), self._values[pair]) for pair in among
+        )
 
 
 def encode_rows(
@@ -123,8 +122,8 @@ def encode_rows(
 ) -> tuple[bytearray, int]:
     """(`head` zero bytes with the record section behind them, where the next batch starts) of `rows[start:end]`.
 
-    `rows` None means all rows as they lie. Every record has the batch's base timestamp. No more than `limit` bytes in all,
-    save that the first record always fits. Raises `InvalidRecord` for a row that is not there or too large.
+    `rows` None means all rows as they lie. Every record has the batch's base timestamp. No more than `limit` bytes in
+    all, save that the first record always fits. Raises `InvalidRecord` for a row that is not there or too large.
     """
     most = min(column.count for column in (keys, values, headers) if column is not None)
     if start < 0 or end < start or head < 0 or (rows is None and end > most):
@@ -142,7 +141,7 @@ def encode_rows(
 
 
 def place_rows(keys: Strings, partitions: int) -> bytearray:
-    """The partition of each row by its key, as Kafka's clients have it: numbers of 32 bits; -1 where the key is null."""
+    """The partition of each row by its key, as Kafka's clients have it, in 32 bits each; -1 where the key is null."""
     if partitions < 1:
         raise short("partitions", partitions, 1)
     out = bytearray()

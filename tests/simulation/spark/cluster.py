@@ -1,7 +1,7 @@
 """A cluster as far as exactly-once writes see it: producer ids and epochs, open transactions, a journal, a target.
 
-Records lie in the log as they are produced, and are read committed by the markers behind them. Every call of the port is two
-points at which its caller may die: before the cluster acted, and after.
+Records lie in the log as they are produced, and are read committed by the markers behind them. Every call of the port
+is two points at which its caller may die: before the cluster acted, and after.
 """
 
 from __future__ import annotations
@@ -213,7 +213,7 @@ def run_batch(
     *,
     task_retries: int = 0,
 ) -> bool:
-    """What Spark does with one batch: tasks, commit, and abort where either fails. Raises `Crash` where the driver dies."""
+    """What Spark does with one batch: tasks, commit, abort where either fails. Raises `Crash` where the driver dies."""
     messages: list[Message | None] = []
     driver = SimPort(cluster, once.decider_id(query), crash)
     try:

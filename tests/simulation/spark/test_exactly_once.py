@@ -1,7 +1,8 @@
-"""Every point at which a task, a driver or a call can fail, alone and in pairs: a batch is there whole, once, in the end.
+"""Every point at which a task, a driver or a call can fail, alone and in pairs: a batch is there once, and whole.
 
-A point is one side of one call to the cluster. What follows a failure: the same rows in other tasks; before that perhaps so
-much time that transactions time out, all or some; or another driver that overtakes while the first one stands still.
+A point is one side of one call to the cluster. What follows a failure: the same rows in other tasks; before that
+perhaps so much time that transactions time out, all or some; or another driver that overtakes while the first one
+stands still.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ from logkernel.plugins.spark.exactly_once import Row
 
 HERE = Path(__file__).parent
 _spec = importlib.util.spec_from_file_location("spark_cluster", HERE / "cluster.py")
-assert _spec is not None and _spec.loader is not None
+assert _spec is not None
+assert _spec.loader is not None
 sim = sys.modules["spark_cluster"] = importlib.util.module_from_spec(_spec)
 _spec.loader.exec_module(sim)
 
@@ -200,7 +202,11 @@ def test_transactions_time_out_at_every_point(after: str) -> None:
     """Nobody dies. What Spark is told is done is whole, then and there."""
     for number in range(points()):
         cluster = sim.Cluster()
-        if attempt(cluster, 1, FIRST, At(number, lambda point, cluster=cluster: AFTER[after](cluster))):  # type: ignore[misc]
+
+        def pass_time(point: str, cluster: Any = cluster) -> None:
+            AFTER[after](cluster)
+
+        if attempt(cluster, 1, FIRST, At(number, pass_time)):
             assert sim.committed_rows(cluster) == content(FIRST)
         settle(cluster)
 
