@@ -1,6 +1,6 @@
-"""The one thing that pyproject.toml cannot say: an extension that may fail to build.
+"""The one thing that pyproject.toml cannot say: extensions that may fail to build.
 
-setuptools hands the .pyx to Cython (a build requirement) while it builds the extension; where no
+setuptools hands the .pyx to Cython (a build requirement) while it builds an extension; where no
 compiler is there, `optional` turns the failure into a warning, and plain Python does the work.
 """
 
@@ -10,6 +10,7 @@ RECORD = "core/logkernel/record"
 
 setup(
     ext_modules=[
-        Extension("logkernel.record._codec", [f"{RECORD}/_codec.pyx"], depends=[f"{RECORD}/_rows.pxi"], optional=True)
+        Extension(f"logkernel.record.{name}", [f"{RECORD}/{name}.pyx"], depends=[f"{RECORD}/_rows.pxi"], optional=True)
+        for name in ("_codec", "_columns")
     ]
 )

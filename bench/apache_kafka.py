@@ -23,6 +23,16 @@ ARTIFACTS = (
     ("org.apache.logging.log4j", "log4j-slf4j-impl", "2.25.4"),
 )
 
+SPARK_KAFKA_VERSION = "4.2.0"
+"""Spark's own Kafka connector: the newest in Maven Central. Spark's pom names repositories that are not needed."""
+SPARK_KAFKA = CACHE / f"spark-kafka-{SPARK_KAFKA_VERSION}"
+SPARK_KAFKA_ARTIFACTS = (
+    ("org.apache.spark", "spark-sql-kafka-0-10_2.13", SPARK_KAFKA_VERSION),
+    ("org.apache.spark", "spark-token-provider-kafka-0-10_2.13", "4.0.0"),
+    ("org.apache.kafka", "kafka-clients", "3.9.2"),
+    ("org.apache.commons", "commons-pool2", "2.13.1"),
+)
+
 # Kafka's own launcher passes these to the JVM; without them the comparison would be with a slower Kafka.
 SERVER_JVM = (
     "-Xms1G",
@@ -46,10 +56,13 @@ appender.err.layout.pattern = %d %p %c: %m%n
 """
 
 
-def _pom(artifacts: Sequence[tuple[str, str, str]]) -> str:
+ALONE = "<exclusions><exclusion><groupId>*</groupId><artifactId>*</artifactId></exclusion></exclusions>"
+
+
+def _pom(artifacts: Sequence[tuple[str, str, str]], alone: bool) -> str:
     entries = "\n".join(
         f"    <dependency><groupId>{group}</groupId><artifactId>{artifact}</artifactId><version>{version}</version>"
-        "</dependency>"
+        f"{ALONE if alone else ''}</dependency>"
         for group, artifact, version in artifacts
     )
     return (
@@ -59,8 +72,9 @@ def _pom(artifacts: Sequence[tuple[str, str, str]]) -> str:
     )
 
 
-def fetch(folder: Path = JARS, artifacts: Sequence[tuple[str, str, str]] = ARTIFACTS) -> Path:
-    """Jars of Kafka, or of other artifacts, with all that they need; raises CalledProcessError where Maven fails."""
+def fetch(folder: Path = JARS, artifacts: Sequence[tuple[str, str, str]] = ARTIFACTS, *, alone: bool = False) -> Path:
+    """Jars of Kafka, or of other artifacts, with all that they need (`alone`: without); raises CalledProcessError where
+    Maven fails."""
     if folder.is_dir():
         return folder
     CACHE.mkdir(parents=True, exist_ok=True)
@@ -68,7 +82,7 @@ def fetch(folder: Path = JARS, artifacts: Sequence[tuple[str, str, str]] = ARTIF
         fcntl.flock(lock, fcntl.LOCK_EX)  # tests run in several processes
         if folder.is_dir():
             return folder
-        (Path(scratch) / "pom.xml").write_text(_pom(artifacts))
+        (Path(scratch) / "pom.xml").write_text(_pom(artifacts, alone))
         jars = Path(scratch) / "jars"
         goal = ["mvn", "-q", "-B", "dependency:copy-dependencies", f"-DoutputDirectory={jars}"]
         subprocess.run(goal, cwd=scratch, check=True, stdin=subprocess.DEVNULL)

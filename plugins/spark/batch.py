@@ -27,7 +27,7 @@ PUSHING: Final = "pyspark.sql.worker.data_source_pushdown_filters"
 """The worker that Spark starts to push filters down; it starts another where that is switched off."""
 
 
-class Split(InputPartition):  # type: ignore[misc]
+class Split(InputPartition):
     """What one task reads; `row` None is nothing at all, as Spark wants one split at least."""
 
     def __init__(self, row: Range | None, timestamps: tuple[int, int] | None = None) -> None:
@@ -36,7 +36,7 @@ class Split(InputPartition):  # type: ignore[misc]
         self.timestamps = timestamps
 
 
-class BatchReader(DataSourceReader):  # type: ignore[misc]
+class BatchReader(DataSourceReader):
     def __init__(self, options: Options, layout: Layout) -> None:
         self.options = options
         self.layout = layout

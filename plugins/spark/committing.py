@@ -1,7 +1,7 @@
-"""Offsets of a stream as a consumer group's, for group tools to show: best effort, as Spark's checkpoint is what counts.
+"""Offsets of a stream as a consumer group's, for group tools to show: best effort, Spark's checkpoint is what counts.
 
-The group has no members: its offsets are committed as those of a consumer that was assigned its partitions by hand. A commit that fails is
-logged, and the next one says more than it would have.
+The group has no members: its offsets are committed as those of a consumer that was assigned its partitions by hand.
+A commit that fails is logged, and the next one tells of it as well.
 """
 
 from __future__ import annotations
@@ -34,7 +34,9 @@ class GroupCommits:
         """Commit what changed."""
         if self._options.commit_group is None:
             return
-        changed = {partition: offset for partition, offset in offsets.items() if self._last.get(partition) != offset}
+        changed: dict[tuple[str, int], int | tuple[int, int, str | None]] = {
+            partition: offset for partition, offset in offsets.items() if self._last.get(partition) != offset
+        }
         if not changed:
             return
         try:
@@ -42,7 +44,7 @@ class GroupCommits:
         except (LogkernelError, OSError) as error:
             log.warning("offsets are not committed: group=%s error=%r", self._options.commit_group, error)
         else:
-            self._last = {**self._last, **changed}
+            self._last = dict(offsets)
 
     def close(self) -> None:
         if self._consumer is not None:

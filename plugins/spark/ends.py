@@ -5,7 +5,7 @@
 | earliest | the log's start | a batch refuses it |
 | latest | its end; a batch refuses it | its end: the high watermark, or the last stable offset |
 | specific | as given, -2 and -1 as above | the same |
-| timestamps, timestamp | the first record at or after it; none: `startingOffsetsByTimestampStrategy` | the same; none: the end |
+| timestamps, timestamp | the first record since; none: `startingOffsetsByTimestampStrategy` | the same; none: the end |
 """
 
 from __future__ import annotations
@@ -48,7 +48,8 @@ def _start(at: At, partition: TopicPartition, bounds: Bounds, source: Source, st
         return found
     if strategy == "error":
         raise ConfigError(
-            f"{partition} has no record at or after {time_ms} ms; startingOffsetsByTimestampStrategy=latest begins at its end"
+            f"{partition} has no record at or after {time_ms} ms;"
+            " startingOffsetsByTimestampStrategy=latest begins at its end"
         )
     return bounds.end
 

@@ -6,8 +6,8 @@
 | partition, offset | =, <=>, in, <, <=, >, >= | yes; `in` on offset only bounds |
 | timestamp | =, <=>, in, <, <=, >, >= | no: whole batches are skipped, and Spark filters what is left |
 
-No column of these is ever null, so `is not null` holds, and `<=>` means `=`. Filters of other columns stay Spark's. Its classes are
-known here by their names, as Sparks before 4.1 have none.
+No column of these is ever null, so `is not null` holds, and `<=>` means `=`. Filters of other columns stay Spark's.
+Its classes are known here by their names, as Sparks before 4.1 have none.
 """
 
 from __future__ import annotations
@@ -143,7 +143,7 @@ def _within(wanted: Wanted, column: str, low: int, high: int) -> Wanted:
 
 
 def _times(wanted: Wanted, kind: str, found: Any, values: tuple[Any, ...] | None) -> Wanted | None:
-    """A record's time is whole milliseconds, a bound of Spark's may lie between two: the interval is in microseconds."""
+    """A record's time is whole milliseconds, a bound may lie between two: the interval is in microseconds first."""
     if values is not None:
         times = [micros(time) for time in values if isinstance(time, datetime)]
         if len(times) < len(values) or not times:

@@ -83,7 +83,7 @@ def _ddl_of_object(schema: Mapping[str, Any], depth: int) -> str:
 
 
 def reader(kind: pa.DataType, strict: bool) -> Callable[[bytes], Any]:
-    """Text to what `pa.array(…, kind)` takes. The reader raises `ValueError` for what is no JSON, `Mismatch` if strict."""
+    """Text to what `pa.array(…, kind)` takes. It raises `ValueError` for what is no JSON, `Mismatch` if strict."""
     convert = converter(kind, strict)
     exact = _has_decimals(kind)
 
@@ -197,7 +197,9 @@ def _floating(found: Any) -> Any:
 
 
 def _string(found: Any) -> Any:
-    return found if isinstance(found, str) else json.dumps(found, separators=(",", ":"), ensure_ascii=False, default=str)
+    if isinstance(found, str):
+        return found
+    return json.dumps(found, separators=(",", ":"), ensure_ascii=False, default=str)
 
 
 def _binary(found: Any) -> Any:

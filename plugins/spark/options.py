@@ -102,7 +102,7 @@ class At:
 
 @value
 class ValueFormat:
-    """How the column value is typed. `schema` is DDL (json), Avro JSON (avro) or the path of a descriptor (protobuf)."""
+    """How the column value is typed. `schema` is DDL (json), Avro JSON (avro) or a descriptor's path (protobuf)."""
 
     name: str = "binary"
     schema: str = ""
@@ -118,6 +118,7 @@ class ValueFormat:
 @value
 class Options:
     path: str | None
+    """A broker's folder; several with a comma between them, as in log.dirs."""
     bootstrap: str | None
     client: Mapping[str, str]
     """Settings of the Kafka client: `kafka.*` without the prefix."""
@@ -153,7 +154,8 @@ class Options:
 
     def source(self) -> dict[str, Any]:
         """Arguments of `logkernel.table.open_source`."""
-        return {"path": self.path, "bootstrap": self.bootstrap, "settings": dict(self.client)}
+        paths = None if self.path is None else [part.strip() for part in self.path.split(",") if part.strip()]
+        return {"path": paths, "bootstrap": self.bootstrap, "settings": dict(self.client)}
 
 
 def parse(given: Mapping[str, str]) -> Options:

@@ -88,7 +88,9 @@ def from_json(found: Mapping[str, Mapping[str, int]]) -> dict[TopicPartition, in
 # ---------------------------------------------------------------- admission
 
 
-def limited(starts: Offsets, ends: Offsets, most: int, weights: Mapping[TopicPartition, float] | None = None) -> Offsets:
+def limited(
+    starts: Offsets, ends: Offsets, most: int, weights: Mapping[TopicPartition, float] | None = None
+) -> Offsets:
     """Ends for at most about `most` records, each partition by its share of what waits.
 
     `weights` are bytes a record, and `most` is then bytes. A partition with records gets one at least, so that none
@@ -156,7 +158,8 @@ def parts(rows: Sequence[Range], at_least: int | None, at_most_records: int | No
     if at_least is None and at_most_records is None:
         if len(rows) >= cores:
             return found
-        return [max(1, min(share, row.size // SPLIT_ROWS)) for share, row in zip(_shares(rows, cores), rows, strict=True)]
+        shares = zip(_shares(rows, cores), rows, strict=True)
+        return [max(1, min(share, row.size // SPLIT_ROWS)) for share, row in shares]
     if at_least is None or sum(found) >= at_least:
         return found
     return [max(*pair) for pair in zip(found, _shares(rows, at_least), strict=True)]
@@ -164,7 +167,7 @@ def parts(rows: Sequence[Range], at_least: int | None, at_most_records: int | No
 
 def _shares(rows: Sequence[Range], tasks: int) -> list[int]:
     total = sum(row.size for row in rows)
-    return [min(row.size, max(1, round(row.size / total * tasks))) for row in rows]
+    return [min(row.size, max(1, int(row.size / total * tasks + 0.5))) for row in rows]
 
 
 def cut(row: Range, offsets: Collection[int]) -> list[Range]:

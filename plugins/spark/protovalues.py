@@ -39,7 +39,7 @@ def file_set(path: str) -> str:
 
 
 def from_registry(url: str, place: str) -> str:
-    """A registry's schema with all that it imports, as a descriptor set in base64; the schema itself is its last file."""
+    """A registry's schema with all that it imports, as a descriptor set in base64; the schema is its last file."""
     descriptor_pb2, _, _ = _protobuf()
     found = descriptor_pb2.FileDescriptorSet()
     done: set[str] = set()
@@ -126,7 +126,8 @@ def ddl(descriptor: Any, inside: tuple[str, ...] = ()) -> str:
     """Raises `ConfigError` for a message that holds itself."""
     if descriptor.full_name in inside:
         raise ConfigError(f"the protobuf message {descriptor.full_name} holds itself: Spark has no such type")
-    fields = (f"{quoted(field.name)}: {_field_ddl(field, (*inside, descriptor.full_name))}" for field in descriptor.fields)
+    within = (*inside, descriptor.full_name)
+    fields = (f"{quoted(field.name)}: {_field_ddl(field, within)}" for field in descriptor.fields)
     return f"STRUCT<{', '.join(fields)}>"
 
 

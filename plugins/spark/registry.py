@@ -89,7 +89,7 @@ def _get(url: str, place: str) -> dict[str, Any]:
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise ConfigError(f"schema.registry.url={url!r} is not an http or https URL")
     host = parts.netloc.rpartition("@")[2]
-    request = Request(urlunsplit((parts.scheme, host, parts.path.rstrip("/") + place.partition("?")[0], place.partition("?")[2], "")))
+    request = Request(urlunsplit((parts.scheme, host, parts.path.rstrip("/"), "", "")) + place)
     request.add_header("Accept", "application/vnd.schemaregistry.v1+json, application/json")
     if parts.username is not None:
         pair = f"{unquote(parts.username)}:{unquote(parts.password or '')}"

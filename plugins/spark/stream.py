@@ -5,19 +5,19 @@ Spark keeps one reader on the driver for a query's life, which answers in this o
     initialOffset ─▶ (latestOffset ─▶ partitions ─▶ commit)*          each trigger
     prepareForTriggerAvailableNow ─▶ the same, until latestOffset is what it was given
 
-New partitions and topics are read from their first record on. Spark up to 4.1 asks `latestOffset()` without a start or a limit, and has
-no AvailableNow for such sources: `OldReader` keeps the start itself.
+New partitions and topics are read from their first record on. Spark up to 4.1 asks `latestOffset()` without a start or
+a limit, and has no AvailableNow for such sources: `OldReader`.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 
-from logkernel.errors import LogkernelError, UnknownTopicOrPartition
+from logkernel.errors import ConfigError, LogkernelError, UnknownTopicOrPartition
 from logkernel.vocabulary import TopicPartition
 
 from . import batch, ends, planning
@@ -36,10 +36,10 @@ if TYPE_CHECKING:
     from logkernel.table import Bounds, Source
 
 Json = dict[str, dict[str, int]]
-SAMPLE_ROWS = 1000
+SAMPLE_ROWS: Final = 1000
 
 
-class Stream(DataSourceStreamReader):  # type: ignore[misc]
+class Stream(DataSourceStreamReader):
     """What every Spark asks for; `Reader` and `OldReader` differ in how the end of a trigger is asked for."""
 
     def __init__(
@@ -54,12 +54,9 @@ class Stream(DataSourceStreamReader):  # type: ignore[misc]
         self._source: Source | None = None
         self._commits = GroupCommits(options)
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __reduce__(self) -> tuple[Any, ...]:
         """A task gets the reader without what is open on the driver."""
-        return {"options": self.options, "layout": self.layout}
-
-    def __setstate__(self, state: Mapping[str, Any]) -> None:
-        self.__init__(state["options"], state["layout"])  # type: ignore[misc]
+        return type(self), (self.options, self.layout)
 
     # ------------------------------------------------------------ offsets
 
@@ -98,7 +95,7 @@ class Stream(DataSourceStreamReader):  # type: ignore[misc]
         return planning.to_json(found)
 
     def _now(self, starts: Offsets | None = None) -> dict[TopicPartition, Bounds]:
-        """Bounds of all that is subscribed to. A topic that went since `starts` is left out: `partitions` tells of it."""
+        """Bounds of all that is subscribed to. What went since `starts` is left out: `partitions` tells of it."""
         assert self.options.subscription is not None
         topics = dict(self._opened().topics())
         known = starts or {}
@@ -120,9 +117,8 @@ class Stream(DataSourceStreamReader):  # type: ignore[misc]
             stop = min(end, start + SAMPLE_ROWS)
             if start >= stop:
                 continue
-            rows = self._opened().scan(
-                partition, start, stop, columns=("key", "value"), isolation=self.options.isolation, batch_rows=SAMPLE_ROWS
-            )
+            isolation = self.options.isolation
+            rows = self._opened().scan(partition, start, stop, columns=("key", "value"), isolation=isolation)
             sample = list(rows)
             count = sum(row.num_rows for row in sample)
             weights[partition] = max(1.0, sum(row.nbytes for row in sample) / count) if count else 1.0
@@ -178,18 +174,10 @@ class _Limit:
 
 
 class OldReader(Stream):
-    """Before Spark 4.2. The first end is asked for before any start is told: it is the initial one's."""
+    """Before Spark 4.2, which asks for an end without saying where the trigger begins: no limit can be kept."""
 
     def latestOffset(self) -> Json:
-        start = self.__dict__.get("_reached")
-        if start is None:
-            start = self.initialOffset()
-        self._reached: Json = self._end(start, _of_options(self.options))
-        return self._reached
-
-    def partitions(self, start: Json, end: Json) -> Sequence[InputPartition]:
-        self._reached = end
-        return super().partitions(start, end)
+        return planning.to_json(ends.latest(self._now()))
 
 
 def _of_options(options: Options) -> _Limit:
@@ -198,7 +186,7 @@ def _of_options(options: Options) -> _Limit:
 
 if admission is not None:
 
-    class Reader(Stream, admission.SupportsTriggerAvailableNow):  # type: ignore[misc]
+    class Reader(Stream, admission.SupportsTriggerAvailableNow):
         """Spark 4.2 and later."""
 
         def getDefaultReadLimit(self) -> Any:
@@ -232,4 +220,12 @@ if admission is not None:
 
 
 def reader(options: Options, layout: Layout) -> DataSourceStreamReader:
-    return OldReader(options, layout) if admission is None else Reader(options, layout)
+    """Raises `ConfigError` for limits that this Spark cannot keep."""
+    return old_reader(options, layout) if admission is None else Reader(options, layout)
+
+
+def old_reader(options: Options, layout: Layout) -> OldReader:
+    most = _of_options(options)
+    if (most.records, most.bytes, most.least) != (None, None, None):
+        raise ConfigError("maxOffsetsPerTrigger, maxBytesPerTrigger and minOffsetsPerTrigger need Spark 4.2")
+    return OldReader(options, layout)

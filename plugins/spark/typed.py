@@ -4,7 +4,7 @@
 |---|---|---|
 | json | DDL, or Spark's JSON of a type | JSON Schema |
 | avro | Avro JSON | Avro; each value by the schema that wrote it |
-| protobuf | path of a descriptor set, and `value.message` | protobuf; each value by the schema and message that its frame names |
+| protobuf | path of a descriptor set, and `value.message` | protobuf; each value by schema and message in its frame |
 
 With a registry every value has its frame; without one none has.
 """
@@ -65,8 +65,8 @@ def _completed(given: Typing, subject: str) -> Typing:
 
     schema = given.schema
     if given.name == "protobuf":
-        url = given.registry_url
-        schema = protovalues.file_set(schema) if schema else protovalues.from_registry(url, registry.version(subject, "latest"))
+        newest = registry.version(subject, "latest")
+        schema = protovalues.file_set(schema) if schema else protovalues.from_registry(given.registry_url, newest)
         descriptor = protovalues.Messages(schema).named(given.message)
         return evolve(given, schema=schema, message=descriptor.full_name, ddl=protovalues.ddl(descriptor))
     if schema:

@@ -10,9 +10,10 @@ import asyncio
 import base64
 import json
 import subprocess
+import sys
 import time
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Protocol
@@ -341,3 +342,43 @@ def streams_classpath(apache_kafka: ModuleType, tmp_path_factory: pytest.TempPat
     command = ["javac", "-cp", f"{jars}/*", "-d", str(classes), str(HERE / "WordCount.java")]
     subprocess.run(command, check=True, capture_output=True)
     return f"{classes}:{jars}/*"
+
+
+@pytest.fixture(scope="session")
+def spark_kafka_jars(apache_kafka: ModuleType) -> list[Path]:
+    """Spark's own Kafka connector, the judge of ours."""
+    pytest.importorskip("pyspark")
+    jars = apache_kafka.fetch(apache_kafka.SPARK_KAFKA, apache_kafka.SPARK_KAFKA_ARTIFACTS, alone=True)
+    return sorted(jars.glob("*.jar"))
+
+
+@pytest.fixture(scope="module")
+def spark(spark_kafka_jars: list[Path], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """A small local Spark with both sources: `logkernel`, found without being registered, and `kafka`."""
+    from pyspark.sql import SparkSession
+
+    from logkernel.plugins.spark import RECOMMENDED
+
+    folder = tmp_path_factory.mktemp("spark")
+    settings = {
+        **RECOMMENDED,
+        "spark.ui.enabled": "false",
+        "spark.driver.memory": "1g",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.sql.shuffle.partitions": "2",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.warehouse.dir": str(folder / "warehouse"),
+        "spark.local.dir": str(folder / "local"),
+        "spark.jars": ",".join(map(str, spark_kafka_jars)),
+    }
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYSPARK_PYTHON", sys.executable)
+        patch.setenv("SPARK_LOCAL_IP", "127.0.0.1")
+        builder = SparkSession.builder.master("local[2]").appName("logkernel-tests")
+        for name, text in settings.items():
+            builder = builder.config(name, text)
+        session = builder.getOrCreate()
+        session.sparkContext.setLogLevel("ERROR")
+        yield session
+        session.stop()

@@ -11,7 +11,7 @@ from attrs import asdict
 
 from logkernel.broker.control_socket import Reply
 from logkernel.errors import InvalidRequest, LogkernelError, UnknownTopicOrPartition
-from logkernel.vocabulary import CleanupResult
+from logkernel.vocabulary import READ_COMMITTED, READ_UNCOMMITTED, CleanupResult, TopicPartition
 
 if TYPE_CHECKING:
     from logkernel.broker.broker import Broker
@@ -100,6 +100,22 @@ def expire(broker: Broker, arguments: Mapping[str, Any], done: Done) -> None:
     done(_rows(broker.apply_retention(_topic(broker, arguments))))
 
 
+def bounds(broker: Broker, arguments: Mapping[str, Any], done: Done) -> None:
+    """What can be read of a partition: who reads its segments from the folder asks here how far."""
+    index = arguments.get("partition")
+    if not isinstance(index, int):
+        raise InvalidRequest("partition is missing")
+    replica = broker.replica(TopicPartition(_topic(broker, arguments), index))
+    leader = replica.leader
+    done(
+        {
+            "logStart": replica.log.start_offset,
+            "highWatermark": leader.readable_end(READ_UNCOMMITTED),
+            "lastStable": leader.readable_end(READ_COMMITTED),
+        }
+    )
+
+
 def _rows(results: Sequence[CleanupResult]) -> list[dict[str, Any]]:
     """Of what cleanup did to each partition: topic, partition, policy, before, after, log_start_offset."""
     return [asdict(result) for result in results]
@@ -114,4 +130,5 @@ def _topic(broker: Broker, arguments: Mapping[str, Any]) -> str:
     return topic
 
 
-COMMANDS: Mapping[str, Command] = {"status": status, "topic.compact": compact, "topic.expire": expire}
+COMMANDS: Mapping[str, Command] = {"status": status, "topic.compact": compact, "topic.expire": expire,
+                                         "partition.bounds": bounds}  # fmt: skip

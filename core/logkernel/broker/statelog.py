@@ -18,11 +18,10 @@ from logkernel.errors import CorruptMessage, KafkaStorageError
 from logkernel.record.batch import batches
 from logkernel.record.decode import decode_all
 from logkernel.record.encode import encode_batch
-from logkernel.storage.directory import STATE_TOPIC
 from logkernel.storage.disk import Disk
 from logkernel.storage.ledger import NoProducers
 from logkernel.storage.log import Log
-from logkernel.storage.names import FUTURE_DIR, LOG, offset_of, partition_of
+from logkernel.storage.names import FUTURE_DIR, LOG, STATE_TOPIC, offset_of, partition_of
 from logkernel.vocabulary import Record
 
 READ_BYTES = 1 << 20

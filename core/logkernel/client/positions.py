@@ -109,6 +109,11 @@ class Chunk:
             self._data = self._data.read()
         return self._data
 
+    @property
+    def aborted(self) -> list[tuple[int, int]]:
+        """(producer id, first offset) of aborted transactions that a reader of what is committed passes over."""
+        return self._aborted
+
     def last_offset(self) -> int | None:
         """The last offset of the whole batches; None where not one is whole. Raises `CorruptMessage`."""
         last = None

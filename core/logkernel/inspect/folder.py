@@ -11,9 +11,9 @@ from logkernel.inspect.rows import OFFSET_CHECKPOINTS
 from logkernel.inspect.segments import END, PASS_OVER, LogCheck
 from logkernel.record.decode import CodecFor
 from logkernel.storage import checkpoints
-from logkernel.storage.directory import LOCK, NO_TOPICS
+from logkernel.storage.directory import LOCK
 from logkernel.storage.disk import Disk
-from logkernel.storage.names import DELETE_DIR, FUTURE_DIR, LOG, STRAY_DIR, partition_of
+from logkernel.storage.names import DELETE_DIR, FUTURE_DIR, LOG, NO_TOPICS, STRAY_DIR, partition_of
 from logkernel.vocabulary import TopicPartition
 
 KNOWN_FILES = (

@@ -18,10 +18,10 @@ from logkernel.inspect.segments import LogCheck
 from logkernel.partition.producers import ProducerStates
 from logkernel.storage import checkpoints
 from logkernel.storage.directories import LogDirectories, Needs
-from logkernel.storage.directory import NO_TOPICS
 from logkernel.storage.disk import Disk
 from logkernel.storage.ledger import NoProducers
 from logkernel.storage.log import Log
+from logkernel.storage.names import NO_TOPICS
 from logkernel.storage.recovery import Damage
 from logkernel.vocabulary import TopicPartition
 

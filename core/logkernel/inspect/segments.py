@@ -19,7 +19,6 @@ from logkernel.partition.producers import ProducerStates
 from logkernel.record.decode import CodecFor, decode_batch
 from logkernel.record.validate import check_stored
 from logkernel.storage import checkpoints, snapshot
-from logkernel.storage.directory import STATE_TOPIC
 from logkernel.storage.disk import Disk
 from logkernel.storage.index import OffsetIndex, TimeIndex
 from logkernel.storage.names import (
@@ -29,6 +28,7 @@ from logkernel.storage.names import (
     LOG,
     SEGMENT_SUFFIXES,
     SNAPSHOT,
+    STATE_TOPIC,
     SWAP,
     TIME_INDEX,
     TXN_INDEX,

@@ -40,7 +40,7 @@ from logkernel.storage.checkpoints import (
 )
 from logkernel.storage.disk import Disk
 from logkernel.storage.log import Log
-from logkernel.storage.names import DELETE_DIR, FUTURE_DIR, MOVED_DIR, partition_of
+from logkernel.storage.names import DELETE_DIR, FUTURE_DIR, MOVED_DIR, NO_TOPICS, partition_of
 from logkernel.vocabulary import TopicPartition
 
 log = logging.getLogger("logkernel.storage")
@@ -50,10 +50,6 @@ PASSING = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE))
 left nothing behind; all other errors take a directory offline."""
 
 LOCK = ".lock"
-STATE_TOPIC = "__logkernel_metadata"
-"""The log that a broker lends to its coordination."""
-NO_TOPICS = frozenset(("__cluster_metadata", STATE_TOPIC))
-"""Logs that are no topic's: Apache Kafka's metadata, and ours."""
 
 
 class DataDirectory:

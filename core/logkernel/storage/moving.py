@@ -27,11 +27,11 @@ from uuid import UUID
 from logkernel.config.topic import TopicSettings
 from logkernel.errors import InvalidTopicException, KafkaStorageError
 from logkernel.record.batch import batches
-from logkernel.storage.directory import NO_TOPICS, DataDirectory
+from logkernel.storage.directory import DataDirectory
 from logkernel.storage.disk import Disk
 from logkernel.storage.ledger import NoProducers, ProducerLedger
 from logkernel.storage.log import Log
-from logkernel.storage.names import FUTURE_DIR, MOVED_DIR, copy_of, doomed_name, future_name
+from logkernel.storage.names import FUTURE_DIR, MOVED_DIR, NO_TOPICS, copy_of, doomed_name, future_name
 from logkernel.vocabulary import TopicPartition
 
 if TYPE_CHECKING:

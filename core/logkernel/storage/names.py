@@ -31,6 +31,11 @@ MOVED_DIR: Final = "-moved"
 """A whole copy, to take the place of the log in another directory; see `moving`."""
 MAX_NAME: Final = 255
 
+STATE_TOPIC: Final = "__logkernel_metadata"
+"""The log that a broker lends to its coordination."""
+NO_TOPICS: Final = frozenset(("__cluster_metadata", STATE_TOPIC))
+"""Logs that are no topic's: Apache Kafka's metadata, and ours."""
+
 SEGMENT_SUFFIXES: Final = (LOG, INDEX, TIME_INDEX, TXN_INDEX)
 _DIGITS: Final = 20
 

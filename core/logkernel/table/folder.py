@@ -1,0 +1,252 @@
+"""The source of a broker's folder: records are read from the segments, whether the broker lives or not.
+
+bounds             asked of                                    where that cannot be had
+log start, end     the cluster, where `bootstrap` names one    it is an error
+                   the broker, by its control socket           the checkpoints: log starts, high watermarks;
+                                                               the end of the log for one that has none
+last stable        the same                                    producer snapshots, and what follows them
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from logkernel.broker.control_socket import ask
+from logkernel.errors import LogkernelError, OffsetOutOfRange, UnknownTopicOrPartition
+from logkernel.kernel import Kernel
+from logkernel.record.columns import CHUNK_BYTES, ENDED, FULL, ColumnReader, CorruptRecord
+from logkernel.storage.checkpoints import HIGH_WATERMARKS, LOG_STARTS, parse_offsets
+from logkernel.storage.disk import File
+from logkernel.storage.names import LOG, NO_TOPICS, offset_name, partition_of
+from logkernel.storage.reader import PartitionReader, SegmentWalk, open_reader
+from logkernel.table.arrow import Shape, wanted_bits
+from logkernel.table.source import (
+    BATCH_BYTES,
+    BATCH_ROWS,
+    COLUMNS,
+    EVERYTHING,
+    READ_UNCOMMITTED,
+    Bounds,
+    Source,
+    check_isolation,
+    open_source,
+)
+from logkernel.vocabulary import TopicPartition
+
+
+class FolderSource:
+    """See the module and `Source`. `path` is a log.dir, or several (a list, or text with commas as in `log.dirs`)."""
+
+    def __init__(
+        self, path: str | Sequence[str], bootstrap: str | None = None, settings: Mapping[str, Any] = EVERYTHING
+    ) -> None:
+        if isinstance(path, str | os.PathLike):
+            text = os.fspath(path)
+            given = [text] if os.path.isdir(text) else [part for part in text.split(",") if part]
+        else:
+            given = [os.fspath(each) for each in path]
+        self._paths = [os.path.abspath(each) for each in given]
+        for each in self._paths:
+            if not os.path.isdir(each):
+                raise FileNotFoundError(f"{each} is no folder")
+        self.arguments: Mapping[str, Any] = {"path": self._paths, "bootstrap": bootstrap, "settings": dict(settings)}
+        self._kernel = Kernel()
+        self._places: dict[TopicPartition, str] = {}
+        self._cluster: Source | None = open_source(bootstrap=bootstrap, settings=settings) if bootstrap else None
+
+    def __reduce__(self) -> Any:
+        return _opened, (dict(self.arguments),)
+
+    def close(self) -> None:
+        if self._cluster is not None:
+            self._cluster.close()
+
+    # ------------------------------------------------------------ where things are
+
+    def _look(self) -> None:
+        found = {}
+        for path in self._paths:
+            for name in os.listdir(path):
+                partition = partition_of(name)
+                if partition is not None and partition.topic not in NO_TOPICS and os.path.isdir(f"{path}/{name}"):
+                    found[partition] = path
+        self._places = found
+
+    def _reader(self, partition: TopicPartition) -> tuple[PartitionReader, str]:
+        """The partition's log, and the log.dir in which it is: it may have moved to another."""
+        partition = TopicPartition(*partition)
+        path = self._places.get(partition)
+        if path is None or not os.path.isdir(f"{path}/{partition}"):
+            self._look()
+            path = self._places.get(partition)
+        if path is None:
+            raise UnknownTopicOrPartition(f"{partition} has no folder in {', '.join(self._paths)}")
+        return open_reader(f"{path}/{partition}"), path
+
+    def topics(self) -> dict[str, int]:
+        self._look()
+        found: dict[str, int] = {}
+        for topic, index in sorted(self._places):
+            found[topic] = max(found.get(topic, 0), index + 1)
+        return found
+
+    # ------------------------------------------------------------ bounds
+
+    def bounds(self, partition: TopicPartition, isolation: str = READ_UNCOMMITTED) -> Bounds:
+        committed = check_isolation(isolation)
+        reader, path = self._reader(partition)
+        if self._cluster is not None:
+            return self._cluster.bounds(partition, isolation)
+        told = _told(path, partition)
+        if told is not None:
+            return Bounds(told["logStart"], told["lastStable" if committed else "highWatermark"])
+        start = self._start(reader, path, partition)
+        end = reader.end_offset()
+        watermark = _checkpoint(path, HIGH_WATERMARKS).get(TopicPartition(*partition))
+        if watermark is not None:
+            end = min(end, watermark)
+        end = max(start, end)
+        return Bounds(start, max(start, reader.last_stable(end)) if committed else end)
+
+    @staticmethod
+    def _start(reader: PartitionReader, path: str, partition: TopicPartition) -> int:
+        bases = reader.bases()
+        return max(bases[0] if bases else 0, _checkpoint(path, LOG_STARTS).get(TopicPartition(*partition), 0))
+
+    def offset_for_timestamp(self, partition: TopicPartition, timestamp_ms: int) -> int | None:
+        bounds = self.bounds(partition)
+        reader, _ = self._reader(partition)
+        return reader.offset_for_timestamp(timestamp_ms, self._kernel.codec_for, bounds.start, bounds.end)
+
+    def cuts(self, partition: TopicPartition, start: int, end: int, parts: int) -> list[int]:
+        return self._reader(partition)[0].cuts(start, end, parts)
+
+    # ------------------------------------------------------------ records
+
+    def scan(
+        self,
+        partition: TopicPartition,
+        start: int,
+        end: int,
+        *,
+        columns: Sequence[str] = COLUMNS,
+        isolation: str = READ_UNCOMMITTED,
+        timestamps: tuple[int, int] | None = None,
+        batch_rows: int = BATCH_ROWS,
+        batch_bytes: int = BATCH_BYTES,
+    ) -> Iterator[Any]:
+        partition = TopicPartition(*partition)
+        shape = Shape(columns, partition, batch_rows)
+        reader, path = self._reader(partition)
+        log_start = self._start(reader, path, partition)
+        if start < log_start:
+            raise OffsetOutOfRange(f"{partition}: {start} is below the log start, {log_start}")
+        first_ms, last_ms = timestamps if timestamps is not None else (None, None)
+        rows = ColumnReader(
+            self._kernel.codec_for,
+            wanted_bits(columns),
+            start=start,
+            end=end,
+            first_ms=first_ms,
+            last_ms=last_ms,
+            max_rows=batch_rows,
+            max_bytes=batch_bytes,
+        )
+        begin = start if first_ms is None else reader.first_since(start, first_ms)
+        walk = reader.walk(begin, end)
+        if check_isolation(isolation):
+            for row in reader.aborted_in(begin, end):
+                rows.abort(row.producer_id, row.first_offset, row.last_offset)
+        return _Scan(reader, walk, rows, shape, first_ms).batches(begin)
+
+
+class _Scan:
+    """One scan: the files of a walk, one after the other, through a column reader."""
+
+    def __init__(
+        self, reader: PartitionReader, walk: SegmentWalk, rows: ColumnReader, shape: Shape, first_ms: int | None
+    ) -> None:
+        self._reader = reader
+        self._walk = walk
+        self._rows = rows
+        self._shape = shape
+        self._first_ms = first_ms
+        self._buffer = bytearray(CHUNK_BYTES)
+
+    def batches(self, offset: int) -> Iterator[Any]:
+        rows = self._rows
+        try:
+            while (step := self._walk.next(offset)) is not None:
+                base, file, position = step
+                if self._is_too_old(base):
+                    offset = max(offset, self._walk.following)
+                    continue
+                rows.skip_to(offset)  # a file that compaction put in place holds again what was read
+                rows.where = f"{self._reader.folder}/{offset_name(base, LOG)}"
+                yield from self._segment(file, position)
+                if rows.why == ENDED:
+                    break
+                offset = max(offset, rows.next_offset)
+            left = rows.take()
+            if left is not None:
+                yield from self._shape.batches(left)
+        finally:
+            self._walk.close()
+
+    def _is_too_old(self, base: int) -> bool:
+        """Whether a sealed segment's time index says that all its records are earlier than what is asked for."""
+        if self._first_ms is None or self._walk.is_last:
+            return False
+        largest_ms = self._reader.largest_ms(base)
+        return largest_ms is not None and largest_ms < self._first_ms
+
+    def _segment(self, file: File, position: int) -> Iterator[Any]:
+        """All whole batches from `position` on; the last segment may end in one that is being written."""
+        rows, looked_again = self._rows, False
+        while True:
+            got = file.read_into(position, memoryview(self._buffer))
+            rows.base, at = position, 0
+            while True:
+                at = rows.read(self._buffer, at, got)
+                if rows.why != FULL:
+                    break
+                full = rows.take()
+                assert full is not None
+                yield from self._shape.batches(full)
+            position += at
+            if rows.why == ENDED or at == got < len(self._buffer):
+                return
+            if at:
+                continue
+            if rows.needed > len(self._buffer) and file.read(position + rows.needed - 1, 1):
+                self._buffer = bytearray(rows.needed)
+            elif self._walk.is_last:
+                return
+            elif looked_again:
+                raise CorruptRecord(f"{rows.where}, byte {position}: what follows is no whole batch")
+            else:
+                looked_again = True  # it was the last one until now: what was being written is whole now
+
+
+def _checkpoint(path: str, name: str) -> dict[TopicPartition, int]:
+    """An offset checkpoint of a log.dir; empty where it is missing, being replaced, or cannot be read."""
+    with contextlib.suppress(OSError, LogkernelError), open(f"{path}/{name}", "rb") as file:
+        return parse_offsets(file.read(), name)
+    return {}
+
+
+def _told(path: str, partition: TopicPartition) -> dict[str, int] | None:
+    """The bounds of a partition as the broker that runs in `path` knows them; None where none answers us."""
+    try:
+        answer = ask(path, "partition.bounds", {"topic": partition[0], "partition": partition[1]})
+    except OSError:
+        return None
+    result: dict[str, int] | None = answer.get("result") if answer.get("ok") else None
+    return result
+
+
+def _opened(arguments: Mapping[str, Any]) -> Source:
+    return open_source(**arguments)

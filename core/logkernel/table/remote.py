@@ -1,0 +1,383 @@
+"""The source of a cluster: whole batches are fetched ahead by a client's machine, and decoded here.
+
+Each scan has a connection machine of its own (`BatchFetch` on a thread's driver), taken from a pool and given back; so
+have questions for offsets. The fetcher has one request under way while what the last one brought is decoded.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from random import Random
+from typing import Any, Final
+
+from logkernel.client import lifetime
+from logkernel.client.asking import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, Question
+from logkernel.client.connect import RemoteLog, bootstrap_places
+from logkernel.client.consumer_settings import load_consumer
+from logkernel.client.core import ClientCore, earliest
+from logkernel.client.drivers import mono_ms
+from logkernel.client.fetcher import Fetcher
+from logkernel.client.positions import FAILED, Chunk, Part
+from logkernel.client.thread_driver import ThreadDriver
+from logkernel.contracts import Codec
+from logkernel.errors import LogkernelError, OffsetOutOfRange, RequestTimedOut, UnknownTopicOrPartition
+from logkernel.kernel import Kernel
+from logkernel.record.columns import ENDED, FULL, ColumnReader
+from logkernel.requests.cluster import MetadataRequest
+from logkernel.table.arrow import Shape, wanted_bits
+from logkernel.table.source import (
+    BATCH_BYTES,
+    BATCH_ROWS,
+    COLUMNS,
+    EVERYTHING,
+    READ_UNCOMMITTED,
+    Bounds,
+    Source,
+    check_isolation,
+    open_source,
+)
+from logkernel.vocabulary import TopicPartition
+
+SETTINGS: Final[Mapping[str, Any]] = {
+    "auto.offset.reset": "none",
+    "max.partition.fetch.bytes": 8 << 20,
+    "receive.buffer.bytes": 1 << 20,
+    "fetch.max.wait.ms": 100,
+}
+"""What a table wants other than a consumer, where the user does not say."""
+IDLE: Final = 4
+"""Machines that are kept for the next scan."""
+
+
+class BatchFetch:
+    """The machine: metadata, offsets by time, and the fetches of one partition. Pure."""
+
+    name = "table"
+
+    def __init__(
+        self,
+        settings: Mapping[str, Any],
+        bootstrap: list[tuple[str, int]],
+        random: Random,
+        codec_for: Callable[[int], Codec],
+    ) -> None:
+        self.core = ClientCore(settings, bootstrap, random, create=False)
+        self.fetcher = _Fetcher(self.core, settings, codec_for)
+        self.questions: list[Question] = []
+        self._ending = False
+
+    def step(self, wall_ms: int, now_ms: int) -> int | None:
+        next_ms: int | None = None
+        for part in self.fetcher.parts.values():
+            self.core.metadata.want(part.name.topic, now_ms)
+        if not self._ending:
+            next_ms = self.fetcher.step(wall_ms, now_ms)
+        for question in list(self.questions):
+            next_ms = earliest(next_ms, question.step(now_ms))
+            if question.done:
+                self.questions.remove(question)
+        return earliest(next_ms, self.core.step(wall_ms, now_ms))
+
+    def place(self, name: TopicPartition, offset: int, now_ms: int) -> Part:
+        """Fetch this partition from here on, and no other."""
+        self.release()
+        self.core.metadata.want(name.topic, now_ms)
+        part = self.fetcher.parts[name] = Part(name)
+        part.place(offset)
+        return part
+
+    def release(self) -> None:
+        for part in self.fetcher.parts.values():
+            part.drop()
+        self.fetcher.parts.clear()
+        self.fetcher.line.clear()
+
+    def take(self, part: Part) -> Chunk | None:
+        """The oldest bytes that were fetched ahead."""
+        if not part.chunks:
+            return None
+        chunk = part.chunks.popleft()
+        part.buffered_bytes -= chunk.bytes
+        if not part.chunks:
+            self.fetcher.line.pop(part, None)
+        return chunk
+
+    def has_news(self, part: Part) -> bool:
+        return bool(part.chunks) or part.state == FAILED or self.fetcher.empty_at.get(part.name) == part.fetch_offset
+
+    @property
+    def busy(self) -> bool:
+        return False
+
+    def take_finished(self) -> list[Any]:
+        return []
+
+    def begin_end(self) -> None:
+        self._ending = True
+
+    def abandon(self, error: Exception) -> None:
+        pass
+
+    windows = 0
+
+    def snapshot(self, now_ms: int) -> dict[str, Any]:
+        return {}
+
+
+class _Fetcher(Fetcher):
+    """Notes, too, where a partition had nothing more to give."""
+
+    def __init__(self, core: ClientCore, settings: Mapping[str, Any], codec_for: Callable[[int], Codec]) -> None:
+        super().__init__(core, settings, codec_for)
+        self.empty_at: dict[TopicPartition, int] = {}
+        """Partition → the offset at which an answer held no batch."""
+
+    def answered(self, fetched: Any, response: Any, error: Exception | None, now_ms: int) -> None:
+        before = {name: part.fetch_offset for name, (part, _) in fetched.sent.items()}
+        super().answered(fetched, response, error, now_ms)
+        if error is not None or response.error_code:
+            return
+        for name, (part, version) in fetched.sent.items():
+            if part.version == version and part.fetch_offset == before[name] and part.retry_ms <= now_ms:
+                self.empty_at[name] = part.fetch_offset
+
+
+class RemoteSource:
+    """See the module and `Source`. `settings` are a consumer's, by Kafka's names."""
+
+    def __init__(self, bootstrap: str, settings: Mapping[str, Any] = EVERYTHING) -> None:
+        self.arguments: Mapping[str, Any] = {"bootstrap": bootstrap, "settings": dict(settings)}
+        given = {name.replace("_", "."): value for name, value in settings.items()}
+        given = {**SETTINGS, **given, "bootstrap.servers": bootstrap}
+        self._values = load_consumer(given)
+        self._given = {name.replace(".", "_"): value for name, value in settings.items()}
+        self._kernel = Kernel()
+        self._bootstrap = bootstrap
+        self._log = RemoteLog(bootstrap, {})
+        self._mutex = threading.Lock()
+        self._idle: dict[str, list[ThreadDriver]] = {}
+        self._counts: dict[str, int] = {}
+        self._timeout_s: float = self._values["default.api.timeout.ms"] / 1000
+        self._closed = False
+
+    def __reduce__(self) -> Any:
+        return _opened, (dict(self.arguments),)
+
+    def close(self) -> None:
+        with self._mutex:
+            self._closed = True
+            drivers = [driver for idle in self._idle.values() for driver in idle]
+            self._idle.clear()
+            self._log.close()
+        for driver in drivers:
+            _end(driver)
+
+    # ------------------------------------------------------------ machines
+
+    @contextmanager
+    def _machine(self, isolation: str) -> Iterator[ThreadDriver]:
+        """A driver with its machine, for one user at a time."""
+        with self._mutex:
+            if self._closed:
+                raise LogkernelError("this source is closed; open another")
+            idle = self._idle.setdefault(isolation, [])
+            driver = idle.pop() if idle else None
+        if driver is None or driver.closed:
+            driver = self._made(isolation)
+        try:
+            yield driver
+        finally:
+            if driver.closed:
+                lifetime.unregister(driver)
+            else:
+                with driver.lock:
+                    driver.machine.release()
+                with self._mutex:
+                    keep = not self._closed and len(self._idle.get(isolation, ())) < IDLE
+                    if keep:
+                        self._idle[isolation].append(driver)
+                if not keep:
+                    _end(driver)
+
+    def _made(self, isolation: str) -> ThreadDriver:
+        values = {**self._values, "isolation.level": isolation}
+        machine = BatchFetch(values, bootstrap_places(values), Random(os.urandom(8)), self._kernel.codec_for)
+        driver = ThreadDriver(machine, values, self._kernel, "tcp")
+        lifetime.register(driver)
+        return driver
+
+    # ------------------------------------------------------------ topics and offsets
+
+    def topics(self) -> dict[str, int]:
+        with self._mutex:
+            rows = self._log.request(MetadataRequest(topics=None, allow_auto_topic_creation=False)).topics
+        found = {row.name: len(row.partitions) for row in sorted(rows, key=lambda row: row.name) if not row.error_code}
+        self._counts = found
+        return dict(found)
+
+    def _known(self, partition: TopicPartition) -> TopicPartition:
+        """Raises `UnknownTopicOrPartition`; nobody waits for a partition that there is not."""
+        name = TopicPartition(*partition)
+        if name.partition >= self._counts.get(name.topic, 0) and name.partition >= self.topics().get(name.topic, 0):
+            raise UnknownTopicOrPartition(f"{name} is not in the cluster at {self._bootstrap}")
+        return name
+
+    def _ask(self, driver: ThreadDriver, name: TopicPartition, timestamp_ms: int) -> int:
+        machine: BatchFetch = driver.machine
+        with driver.lock:
+            question = machine.fetcher.offsets_by_time({name: timestamp_ms}, mono_ms() + int(self._timeout_s * 1000))
+            machine.questions.append(question)
+        driver.wake()
+        driver.wait(lambda: question.done or driver.closed, time.monotonic() + self._timeout_s + 1)
+        if name in question.errors:
+            raise question.errors[name]
+        if name not in question.found:
+            raise driver.broken or RequestTimedOut(f"{name}: no answer for its offsets")
+        return int(question.found[name].offset)
+
+    def bounds(self, partition: TopicPartition, isolation: str = READ_UNCOMMITTED) -> Bounds:
+        check_isolation(isolation)
+        name = self._known(partition)
+        with self._machine(isolation) as driver:
+            start = self._ask(driver, name, EARLIEST_TIMESTAMP)
+            return Bounds(start, max(start, self._ask(driver, name, LATEST_TIMESTAMP)))
+
+    def offset_for_timestamp(self, partition: TopicPartition, timestamp_ms: int) -> int | None:
+        name = self._known(partition)
+        with self._machine(READ_UNCOMMITTED) as driver:
+            offset = self._ask(driver, name, max(0, timestamp_ms))
+        return offset if offset >= 0 else None
+
+    def cuts(self, partition: TopicPartition, start: int, end: int, parts: int) -> list[int]:
+        """By offsets: a cluster tells no positions."""
+        return even_cuts(start, end, parts)
+
+    # ------------------------------------------------------------ records
+
+    def scan(
+        self,
+        partition: TopicPartition,
+        start: int,
+        end: int,
+        *,
+        columns: Sequence[str] = COLUMNS,
+        isolation: str = READ_UNCOMMITTED,
+        timestamps: tuple[int, int] | None = None,
+        batch_rows: int = BATCH_ROWS,
+        batch_bytes: int = BATCH_BYTES,
+    ) -> Iterator[Any]:
+        check_isolation(isolation)
+        name = self._known(partition)
+        shape = Shape(columns, name, batch_rows)
+        first_ms, last_ms = timestamps if timestamps is not None else (None, None)
+        rows = ColumnReader(
+            self._kernel.codec_for,
+            wanted_bits(columns),
+            start=start,
+            end=end,
+            first_ms=first_ms,
+            last_ms=last_ms,
+            max_rows=batch_rows,
+            max_bytes=batch_bytes,
+            verify_crc=self._values["check.crcs"],
+            where=f"{name} at {self._bootstrap}",
+        )
+        return self._scan(name, start, end, isolation, first_ms, rows, shape)
+
+    def _scan(
+        self,
+        name: TopicPartition,
+        start: int,
+        end: int,
+        isolation: str,
+        first_ms: int | None,
+        rows: ColumnReader,
+        shape: Shape,
+    ) -> Iterator[Any]:
+        with self._machine(isolation) as driver:
+            if first_ms is not None and first_ms > 0:
+                found = self._ask(driver, name, first_ms)
+                start = end if found < 0 else max(start, found)
+            try:
+                for chunk in self._chunks(driver, name, start, end):
+                    rows.forget_aborted()
+                    for producer_id, first in chunk.aborted:
+                        rows.abort(producer_id, first)
+                    yield from batches_of(rows, chunk.data, shape)
+                    if rows.why == ENDED:
+                        break
+            except OffsetOutOfRange:
+                bounds = self.bounds(name, isolation)
+                raise OffsetOutOfRange(
+                    f"{name}: {max(start, rows.next_offset)} is not in {bounds.start}..{bounds.end},"
+                    " which is what the cluster has"
+                ) from None
+        left = rows.take()
+        if left is not None:
+            yield from shape.batches(left)
+
+    def _chunks(self, driver: ThreadDriver, name: TopicPartition, start: int, end: int) -> Iterator[Chunk]:
+        """What is fetched of a partition from `start` on, until `end` is passed or there is nothing more."""
+        if start >= end:
+            return
+        machine: BatchFetch = driver.machine
+        with driver.lock:
+            machine.fetcher.empty_at.pop(name, None)
+            part = machine.place(name, start, mono_ms())
+        driver.wake()
+        while True:
+            came = driver.wait(
+                lambda: driver.closed or machine.has_news(part), time.monotonic() + self._timeout_s
+            )
+            with driver.lock:
+                chunk = machine.take(part)
+                error, done = part.error, chunk is None and machine.fetcher.empty_at.get(name) == part.fetch_offset
+                passed = chunk is not None and not part.chunks and part.fetch_offset >= end
+                if passed:
+                    part.paused = True  # what lies behind the end is not fetched
+            if chunk is not None:
+                driver.wake()
+                yield chunk
+                if passed:
+                    return
+            elif error is not None:
+                raise error
+            elif driver.broken is not None:
+                raise driver.broken
+            elif done or driver.closed:
+                return  # compaction left nothing between here and the end
+            elif not came:
+                raise RequestTimedOut(f"{name}: nothing came within {self._timeout_s:g} s")
+
+
+def batches_of(rows: ColumnReader, data: Any, shape: Shape) -> Iterator[Any]:
+    """The record batches that get full while `data`, whole batches and perhaps a part of one, is read."""
+    at = 0
+    while True:
+        at = rows.read(data, at, len(data))
+        if rows.why != FULL:
+            return
+        full = rows.take()
+        assert full is not None
+        yield from shape.batches(full)
+
+
+def even_cuts(start: int, end: int, parts: int) -> list[int]:
+    """Offsets that cut a range of offsets into equal parts."""
+    found = {start + (end - start) * part // parts for part in range(1, parts)}
+    return sorted(offset for offset in found if start < offset < end)
+
+
+def _end(driver: ThreadDriver) -> None:
+    lifetime.unregister(driver)
+    driver.machine.begin_end()
+    with suppress(LogkernelError):
+        driver.end(time.monotonic() + 1)
+
+
+def _opened(arguments: Mapping[str, Any]) -> Source:
+    return open_source(**arguments)
