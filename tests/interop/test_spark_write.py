@@ -42,21 +42,6 @@ def served(tmp_path: Path) -> Iterator[LogkernelServer]:
         server.stop()
 
 
-@pytest.fixture(scope="module")
-def spark() -> Iterator[Any]:
-    os.environ["PYSPARK_PYTHON"] = sys.executable
-    from pyspark.sql import SparkSession
-
-    from logkernel.plugins.spark import register
-
-    builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
-    session = builder.config("spark.sql.shuffle.partitions", "2").getOrCreate()
-    session.sparkContext.setLogLevel("ERROR")
-    register(session)
-    yield session
-    session.stop()
-
-
 def committed(bootstrap: str, topic: str) -> list[Any]:
     """All that a reader of committed records gets."""
     from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
@@ -83,6 +68,14 @@ def committed(bootstrap: str, topic: str) -> list[Any]:
                 ended.add(message.partition())
     consumer.close()
     return found
+
+
+def judged(spark: Any, bootstrap: str, topic: str) -> list[Any]:
+    """As Spark's own connector reads it."""
+    reader = spark.read.format("kafka").option("kafka.bootstrap.servers", bootstrap).option("subscribe", topic)
+    reader = reader.option("kafka.isolation.level", "read_committed").option("includeHeaders", "true")
+    rows: list[Any] = reader.load().collect()
+    return rows
 
 
 def writer(frame: Any, server: LogkernelServer, topic: str | None, **options: str) -> Any:
@@ -115,6 +108,10 @@ def test_columns_of_a_batch(spark: Any, served: LogkernelServer) -> None:
         assert row.headers() == ([("h", b"%d" % number)] if number % 3 == 0 else None)
         if number % 5 == 0:
             assert row.partition() == 2
+    by_judge = [*judged(spark, served.bootstrap, "one"), *judged(spark, served.bootstrap, "two")]
+    assert Counter((row.key, row.value, row.partition) for row in by_judge) == Counter(
+        (row.key(), row.value(), row.partition()) for row in rows
+    )
     by_hand = [row for row in rows if int(row.key()) % 5]
     assert {row.partition() for row in by_hand} == {0, 1, 2}
 
@@ -192,22 +189,34 @@ class Copy:
                 start_new_session=True,
             )
 
-    def kill(self) -> None:
+    def kill(self, chance: random.Random | None = None) -> None:
+        """Driver and JVM. With `chance`, tasks may go on for a while: nobody told them."""
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()
+        if chance is None or chance.random() < 0.5:
+            for pid in self._session():
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
 
-    def workers(self) -> list[int]:
-        """Python processes that run tasks: children of a daemon of this driver's."""
-        parents = {}
+    def _session(self) -> dict[int, int]:
+        """The processes of this driver's session, with their parents."""
+        found = {}
         for entry in Path("/proc").iterdir():
             if entry.name.isdigit():
                 with contextlib.suppress(OSError, IndexError):
                     fields = (entry / "stat").read_text().rpartition(")")[2].split()
-                    if int(fields[2]) == self.process.pid:
-                        parents[int(entry.name)] = int(fields[1])
-        daemons = {pid for pid in parents if b"pyspark.daemon" in _command(pid) and parents.get(pid) in parents}
-        return [pid for pid, parent in parents.items() if parent in daemons]
+                    if int(fields[3]) == self.process.pid:
+                        found[int(entry.name)] = int(fields[1])
+        return found
+
+    def workers(self) -> list[int]:
+        """Python processes that run tasks: children of a daemon of this driver's."""
+        found = self._session()
+        daemons = [
+            pid for pid in found if b"pyspark.daemon" in _command(pid) and b"pyspark.daemon" not in _command(found[pid])
+        ]
+        return [pid for pid, parent in found.items() if parent in daemons]
 
 
 def _command(pid: int) -> bytes:
@@ -247,7 +256,7 @@ def test_a_copy_is_exact_whatever_is_killed(served: LogkernelServer, tmp_path: P
                 copied = len(list((checkpoint / "offsets").iterdir()))
                 kind = kinds.pop(0)
                 if kind == "driver":
-                    copy.kill()
+                    copy.kill(chance)
                     killed = True
                 elif kind == "broker":
                     served.kill()
