@@ -58,11 +58,12 @@ NO_PERSON: Final = -1
 
 
 class Journal:
-    """See the module. `own` is the transactional id of the link."""
+    """See the module. `own` is the transactional id of the link; `partitioner` is for rows that `decide` writes."""
 
-    def __init__(self, link: Link, own: str) -> None:
+    def __init__(self, link: Link, own: str, partitioner: str | None = None) -> None:
         self._link = link
         self._own = own
+        self._partitioner = partitioner
         self.timeout_ms: int = link.settings["transaction.timeout.ms"]
         self._there = False
 
@@ -215,8 +216,10 @@ class Journal:
         link, transactions = self._link, self._link.sender.transactions
         with link.driver.lock:
             transactions.begin()
+        topics = {row.topic for row in rows}
+        partitioners = {topic: link.partitioner(topic, self._partitioner, 0) for topic in topics}
         for row in rows:
-            link.send_row(row.topic, row.partition, row.key, row.value, row.headers)
+            link.send_row(row, partitioners[row.topic])
         self._send(query, key, blob)
         link.flush()
         offsets = {(TOPIC, partition_of(query)): hint}

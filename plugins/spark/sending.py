@@ -41,8 +41,10 @@ from .exactly_once import Row
 DEFAULTS: Final[Mapping[str, Any]] = {"batch.size": 256 * 1024, "linger.ms": 0}
 """Larger batches than a producer's that waits for single records."""
 TOPIC_RESOURCE: Final = 2
-BY_KEY: Final = (None, "", "default", "keyed")
-"""Partitioners that are the compiled one: the key's hash, and one partition for all rows of a batch without a key."""
+KEYED: Final = "keyed"
+BY_KEY: Final = ("", "default", KEYED)
+"""Partitioners that are the compiled one: the key's hash. Rows without a key share a partition: those of an Arrow batch
+by default, all of a task by `keyed`."""
 
 
 class Link:
@@ -116,12 +118,19 @@ class Link:
             raise error_for(info.error_code, topic)
         return len(info.leaders)
 
-    def partitioner_of(self, topic: str) -> str | None:
-        """The partitioner that the topic's settings name; a foreign broker knows no such setting."""
+    def partitioner(self, topic: str, name: str | None, seed: int) -> Partitioner | None:
+        """The one of that name, or which the topic's settings name; None where it is the compiled one."""
+        name = self.partitioner_name(topic, name)
+        return None if name in BY_KEY else self.kernel.partitioner(name, self.settings, seed)
+
+    def partitioner_name(self, topic: str, name: str | None) -> str:
+        return name or self._named_by(topic) or ""
+
+    def _named_by(self, topic: str) -> str | None:
+        """The partitioner in the topic's settings; a foreign broker knows no such setting."""
+        resource = DescribeConfigsResource(TOPIC_RESOURCE, topic, ["partitioner"])
         try:
-            response = self.ask(
-                ANY, DescribeConfigsRequest([DescribeConfigsResource(TOPIC_RESOURCE, topic, ["partitioner"])])
-            )
+            response = self.ask(ANY, DescribeConfigsRequest([resource]))
         except KafkaError:
             return None
         values = [config.value for row in response.results for config in row.configs if config.name == "partitioner"]
@@ -157,11 +166,14 @@ class Link:
         if len(self._sent) & 0xFF == 0:
             self._check([batch for batch in self._sent if batch.done])
 
-    def send_row(self, topic: str, partition: int | None, key: bytes | None, blob: bytes | None, headers: Any) -> None:
+    def send_row(self, row: Row, partitioner: Partitioner | None) -> None:
         """One row on its way, in a batch of its own."""
+        topic, partition, key, blob, headers = row.topic, row.partition, row.key, row.value, row.headers
         count = self.partitions(topic)
-        if partition is None:
-            partition = 0 if key is None else (codec.murmur2(key) & 0x7FFFFFFF) % count
+        if partition is None and partitioner is not None:
+            partition = partitioner.partition(key, blob, count, range(count))
+        elif partition is None:
+            partition = len(self._sent) % count if key is None else (codec.murmur2(key) & 0x7FFFFFFF) % count
         timestamp_ms = time.time_ns() // 1_000_000
         builder = codec.BatchBuilder(self.settings["batch.size"], HEADER_BYTES)
         builder.append(timestamp_ms, key, blob, headers)
@@ -231,6 +243,8 @@ class Rows:
         self._turn = first
         self._partitions: dict[str, int] = {}
         self._partitioners: dict[str, Partitioner | None] = {}
+        self._first = first
+        self._keyed: set[str] = set()
         self._limit = min(link.settings["batch.size"], link.settings["max.request.size"])
 
     def send(self, batch: Any) -> None:
@@ -258,9 +272,10 @@ class Rows:
         partitions = self._partitions.get(topic)
         if partitions is None:
             partitions = self._partitions[topic] = self._link.partitions(topic)
-            name = self._given or self._link.partitioner_of(topic)
-            kernel, settings = self._link.kernel, self._link.settings
-            self._partitioners[topic] = None if name in BY_KEY else kernel.partitioner(name, settings, self._turn)
+            name = self._link.partitioner_name(topic, self._given)
+            self._partitioners[topic] = self._link.partitioner(topic, name, self._turn)
+            if name == KEYED:
+                self._keyed.add(topic)
         at = self._columns.at
         keys = strings(batch.column(at["key"])) if "key" in at else None
         values = strings(batch.column(at["value"]))
@@ -268,7 +283,7 @@ class Rows:
         places = self._places(batch, keys, values, partitions, self._partitioners[topic])
         self._turn += 1
         timestamp_ms = time.time_ns() // 1_000_000
-        sticky = self._turn % partitions
+        sticky = (self._first if topic in self._keyed else self._turn) % partitions
         if places is None:
             self._encode(topic, sticky, (keys, values, headers), None, 0, batch.num_rows, timestamp_ms)
             return
@@ -278,7 +293,14 @@ class Rows:
             self._encode(topic, partition, (keys, values, headers), order, start, end, timestamp_ms)
 
     def _encode(
-        self, topic: str, partition: int, columns: Any, order: Any, at: int, end: int, timestamp_ms: int
+        self,
+        topic: str,
+        partition: int,
+        columns: tuple[Any, Any, Any],
+        order: Any,
+        at: int,
+        end: int,
+        timestamp_ms: int,
     ) -> None:
         while at < end:
             section, behind = codec.encode_rows(*columns, order, at, end, self._limit, HEADER_BYTES)

@@ -69,7 +69,7 @@ class Plan:
     def journal(self, own: str) -> Iterator[tuple[Link, Journal]]:
         client = {"transaction.timeout.ms": str(TIMEOUT_MS), **self.client}
         with self.link(own, client) as link:
-            yield link, Journal(link, own)
+            yield link, Journal(link, own, self.partitioner)
 
     def rows(self, link: Link, first: int) -> Rows:
         return Rows(link, self.columns, self.partitioner, first)
