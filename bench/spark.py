@@ -5,8 +5,9 @@ python bench/spark.py --small 500000 --large 100000 --runs 2
 python bench/spark.py --no-kafka                       ours alone
 python bench/spark.py --batch-bytes 262144 --tcp-workers
 
-`path` reads the segment files, `network` fetches from the broker. A read ends in Spark's `noop` sink: every row is made,
-none is kept. CPU is that of Spark, its Python workers and the broker; each row is a median, and the sources take turns.
+`path` reads the segment files, `network` fetches from the broker. A read ends in Spark's `noop` sink: every row is
+made, none is kept. CPU is that of Spark, its Python workers and the broker; each row is a median, and the sources
+take turns.
 """
 
 from __future__ import annotations

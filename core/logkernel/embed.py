@@ -39,6 +39,8 @@ if TYPE_CHECKING:
     from logkernel.client.embedded_driver import Host
     from logkernel.client.producer import Producer
     from logkernel.kernel import Kernel
+    from logkernel.table.embedded import EmbeddedSource
+    from logkernel.table.reader import Where
 
 T = TypeVar("T")
 Headers = Mapping[str, bytes | None] | Sequence[tuple[str, bytes | None]]
@@ -72,6 +74,7 @@ class EmbeddedLog:
         self._listening: _Listening | None = None
         self._producers: list[Producer] = []
         self._consumers: list[Consumer] = []
+        self._source: EmbeddedSource | None = None
         self._closed = False
         broker.start()
 
@@ -318,6 +321,42 @@ class EmbeddedLog:
                 return wanted
             offset = end
 
+    def table(
+        self,
+        topic: str,
+        *,
+        start: Where = "earliest",
+        end: Where = "latest",
+        columns: Sequence[str] | None = None,
+        isolation: str = "read_uncommitted",
+        partitions: Iterable[int] | None = None,
+        batch_rows: int = 1 << 16,
+    ) -> Any:
+        """The topic as a `pyarrow.RecordBatchReader`, partition by partition; polars, DuckDB and pandas take it so.
+
+        `start` and `end` (not included): an offset, "earliest", "latest", a datetime with a time zone (the first record
+        at or after it), or {partition: one of these}. The end is fixed now. `columns` are those of
+        `logkernel.table.COLUMNS`, also "headers". Raises `UnknownTopicOrPartition`, `OffsetOutOfRange`, `ConfigError`.
+        """
+        from logkernel.table.reader import table
+
+        return table(
+            self.source, topic, start=start, end=end, columns=columns, isolation=isolation, partitions=partitions,
+            batch_rows=batch_rows,
+        )  # fmt: skip
+
+    @property
+    def source(self) -> EmbeddedSource:
+        """This log as a source of tables; see `logkernel.table`."""
+        if self._source is None:
+            from logkernel.table.embedded import EmbeddedSource
+
+            self._source = EmbeddedSource(self._ask, self._broker.kernel.codec_for)
+        return self._source
+
+    def _ask(self, request: Any) -> Any:
+        return self._run(lambda: self._submit(request, frozenset({"zstd"})))
+
     def compact(self, topic: str) -> list[CleanupResult]:
         """Compact a topic now, as its cleanup policies say, up to what is not decided yet; returns what was done to
         each partition. The active segments are closed first. Raises `UnknownTopicOrPartition`, `CorruptMessage`, which
@@ -345,9 +384,10 @@ class EmbeddedLog:
         """Answer a versionless request of `logkernel.requests`, e.g. a `DescribeConfigsRequest`."""
         return self._run(lambda: self._submit(request))
 
-    def _submit(self, request: Any) -> Any:
+    def _submit(self, request: Any, capabilities: frozenset[str] = frozenset()) -> Any:
         future: Future[Any] = Future()
-        self._broker.submit(request, RequestContext(client_id="embedded"), future.set_result)
+        context = RequestContext(client_id="embedded", capabilities=capabilities)
+        self._broker.submit(request, context, future.set_result)
         if not future.done():
             raise LogkernelError(f"{type(request).__name__} waits for an event; use a served broker for it")
         return future.result()

@@ -58,7 +58,7 @@ class GroupCommits:
             assert self._options.bootstrap is not None
             settings = {name.replace(".", "_"): text for name, text in self._options.client.items()}
             settings.update(client_id=self._options.group_id_prefix, enable_auto_commit="false")
-            self._consumer = logkernel.connect(self._options.bootstrap).consumer(
-                group=self._options.commit_group, **settings
-            )
+            settings.pop("group_id", None)
+            log_there = logkernel.connect(self._options.bootstrap)
+            self._consumer = log_there.consumer(group=self._options.commit_group, **settings)
         return self._consumer

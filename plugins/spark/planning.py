@@ -166,8 +166,13 @@ def parts(rows: Sequence[Range], at_least: int | None, at_most_records: int | No
 
 
 def _shares(rows: Sequence[Range], tasks: int) -> list[int]:
+    """Tasks by each range's share of the rows, `tasks` at least where there are so many rows."""
     total = sum(row.size for row in rows)
-    return [min(row.size, max(1, int(row.size / total * tasks + 0.5))) for row in rows]
+    found = [min(row.size, max(1, round(row.size / total * tasks))) for row in rows]
+    while sum(found) < min(tasks, total):
+        largest = max(range(len(rows)), key=lambda index: rows[index].size / found[index])
+        found[largest] += 1
+    return found
 
 
 def cut(row: Range, offsets: Collection[int]) -> list[Range]:

@@ -33,6 +33,7 @@ except ImportError:  # before 4.2
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
     from logkernel.table import Bounds, Source
 
 Json = dict[str, dict[str, int]]
@@ -51,6 +52,7 @@ class Stream(DataSourceStreamReader):
         """Where a query with AvailableNow stops."""
         self.last_trigger_ms: int | None = None
         self._mono_ms = mono_ms
+        self._reported: Json | None = None
         self._source: Source | None = None
         self._commits = GroupCommits(options)
 
@@ -70,13 +72,14 @@ class Stream(DataSourceStreamReader):
         return planning.to_json(found)
 
     def reportLatestOffset(self) -> Json | None:
-        """For the query's progress: where the log ends, whatever limits say."""
-        return planning.to_json(ends.latest(self._now()))
+        """For the query's progress: where the log ended when this trigger was planned, whatever limits say."""
+        return self._reported
 
     def _end(self, start: Mapping[str, Mapping[str, int]], most: _Limit) -> Json:
         """Where this trigger ends; the start itself while it waits for more."""
         starts = planning.from_json(start)
         bounds = self._now(starts)
+        self._reported = planning.to_json(ends.latest(bounds))
         begins = {partition: starts.get(partition, found.start) for partition, found in bounds.items()}
         found = planning.capped(ends.latest(bounds), self.target)
         if most.everything:

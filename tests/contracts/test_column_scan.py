@@ -71,7 +71,7 @@ def read(made: ColumnReader, data: bytes, step: int | None = None) -> list[Rows]
         elif made.why == ENDED or stop == len(data):
             break
         else:
-            stop = min(len(data), at + max(made.needed, step or 0, 1))
+            stop = min(len(data), max(stop + 1, at + max(made.needed, step or 0)))
     rows = made.take()
     return found if rows is None else [*found, rows]
 
@@ -143,20 +143,24 @@ def runs(draw: st.DrawFn) -> bytes:
 
 
 @given(data=runs(), step=st.none() | st.integers(1, 400), rows=st.integers(1, 30), size=st.integers(1, 400))
-@settings(deadline=None)
+@settings(deadline=None, max_examples=60)
 @pytest.mark.parametrize("kind", ["pure", "compiled"])
-def test_it_reads_what_the_records_decoder_reads(kind: str, data: bytes, step: int | None, rows: int, size: int) -> None:
+def test_it_reads_what_the_records_decoder_reads(
+    kind: str, data: bytes, step: int | None, rows: int, size: int
+) -> None:
     scan = pure_columns.ColumnScan if kind == "pure" else compiled()
     made = reader(scan, max_rows=rows, max_bytes=size)
     found = read(made, data, step)
     assert plain(found) == decode_all(data, KERNEL.codec_for)
     assert made.why == TAIL
     for each in found[:-1]:
-        assert each.rows >= rows or sum(len(r.key or b"") + len(r.value or b"") for r in plain([each])) >= 0
+        assert each.headers is not None
+        told = (each.keys, each.values, each.headers.names, each.headers.values)
+        assert each.rows >= rows or sum(len(bytes(column.data)) for column in told if column is not None) >= size
 
 
 @given(data=runs(), start=st.integers(0, 60), end=st.integers(0, 60), times=st.none() | st.tuples(times, times))
-@settings(deadline=None)
+@settings(deadline=None, max_examples=60)
 @pytest.mark.parametrize("kind", ["pure", "compiled"])
 def test_bounds_of_offset_and_time(
     kind: str, data: bytes, start: int, end: int, times: tuple[int, int] | None
@@ -173,7 +177,7 @@ def test_bounds_of_offset_and_time(
 
 
 @given(data=runs(), wanted=st.integers(0, ALL))
-@settings(deadline=None)
+@settings(deadline=None, max_examples=60)
 @pytest.mark.parametrize("kind", ["pure", "compiled"])
 def test_columns_that_are_not_asked_for_are_not_there(kind: str, data: bytes, wanted: int) -> None:
     scan = pure_columns.ColumnScan if kind == "pure" else compiled()
@@ -194,17 +198,12 @@ def flat(column: Any) -> Any:
 def outcome(scan: Any, data: bytes, **options: Any) -> Any:
     try:
         return [flat(rows) for rows in read(reader(scan, where="a.log", **options), data)]
-    except CorruptRecord as error:
-        assert str(error).startswith("a.log, byte ")
-        assert ", offset " in str(error)
-        return CorruptRecord
-    except UnsupportedCompressionType as error:
-        assert str(error).startswith("a.log, byte ")
-        return UnsupportedCompressionType
+    except (CorruptRecord, UnsupportedCompressionType) as error:
+        return type(error), str(error).startswith("a.log, byte ")
 
 
 @given(data=runs(), damage=st.data(), verify=st.booleans(), legacy=st.booleans())
-@settings(deadline=None, max_examples=400)
+@settings(deadline=None, max_examples=150)
 def test_both_judge_damaged_bytes_alike(data: bytes, damage: st.DataObject, verify: bool, legacy: bool) -> None:
     """Flipped, cut off or lengthened: the same rows or a refusal from both, and never anything but that."""
     rotten = bytearray(data)
@@ -220,20 +219,21 @@ def test_both_judge_damaged_bytes_alike(data: bytes, damage: st.DataObject, veri
         else:
             rotten += damage.draw(st.binary(max_size=30))
     options = {"verify_crc": verify, "limit_bytes": 10_000}
-    assert outcome(pure_columns.ColumnScan, bytes(rotten), **options) == outcome(
-        compiled(), bytes(rotten), **options
-    )
+    found = outcome(pure_columns.ColumnScan, bytes(rotten), **options)
+    assert found == outcome(compiled(), bytes(rotten), **options)
+    assert isinstance(found, list) or found[1]
 
 
 @given(data=st.binary(max_size=300), wanted=st.integers(0, ALL), head=st.booleans())
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=100)
 @pytest.mark.parametrize("kind", ["pure", "compiled"])
 def test_noise_is_refused_or_nothing(kind: str, data: bytes, wanted: int, head: bool) -> None:
     scan = pure_columns.ColumnScan if kind == "pure" else compiled()
     if head:  # a header that leads into the records, whatever they are
         count, whole = len(data) // 7, len(data) + 49
         data = struct.pack(">qiibIhiqqqhii", 0, whole, 0, 2, 0, 0, count, 0, 0, -1, -1, -1, count) + data
-    outcome(scan, data, wanted=wanted, verify_crc=False)
+    found = outcome(scan, data, wanted=wanted, verify_crc=False)
+    assert isinstance(found, list) or found[1]
 
 
 def batch(offset: int, *values: bytes, **fields: Any) -> bytes:
@@ -317,9 +317,9 @@ def test_a_plain_size_is_bounded(scan: Any) -> None:
 def test_a_codec_that_nobody_has(scan: Any) -> None:
     data = bytearray(batch(0, b"x"))
     data[22] |= 6
+    made = reader(scan, where="t", verify_crc=False)
+    made.base = 5
     with pytest.raises(UnsupportedCompressionType, match="t, byte 5"):
-        made = reader(scan, where="t", verify_crc=False)
-        made.base = 5
         read(made, bytes(data))
 
 
@@ -330,7 +330,7 @@ def test_a_wrong_checksum_is_told_with_its_place(scan: Any) -> None:
     made.base = 1000
     with pytest.raises(CorruptRecord, match=rf"^x.log, byte {1000 + len(data) // 2}, offset 1: stored CRC"):
         read(made, bytes(data))
-    assert outcome(scan, bytes(data), verify_crc=False) is not CorruptRecord
+    assert len(plain(read(reader(scan, verify_crc=False), bytes(data)))) == 2
 
 
 def test_a_count_that_the_bytes_cannot_hold(scan: Any) -> None:
@@ -358,8 +358,11 @@ def test_more_than_32_bits_are_cut_into_several(scan: Any, monkeypatch: pytest.M
 
 
 def test_times_beyond_microseconds_are_as_late_as_can_be(scan: Any) -> None:
-    rows = [Record(None, b"", timestamp_ms=time) for time in (2**63 - 1, -(2**62), 5)]
-    (found,) = read(reader(scan), encode_batch(rows))
+    data = b"".join(
+        encode_batch([Record(None, b"", timestamp_ms=time)], base_offset=offset)
+        for offset, time in enumerate((2**63 - 1, -(2**62), 5))
+    )
+    (found,) = read(reader(scan), data)
     assert array("q", bytes(found.timestamps or b"")).tolist() == [2**63 - 1, -(2**63), 5000]
 
 

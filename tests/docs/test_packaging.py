@@ -1,9 +1,10 @@
-"""The layout holds: every entry point loads, and nothing but `logkernel` is installed at top level."""
+"""The layout holds: every entry point loads, and at top level stand `logkernel` and Spark's door alone."""
 
 from __future__ import annotations
 
 import tomllib
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -34,6 +35,14 @@ def test_a_kernel_finds_every_built_in() -> None:
 
 def test_the_version_is_told_once() -> None:
     assert logkernel.__version__ == PROJECT["version"]
+
+
+@pytest.mark.skipif(not (ROOT / "core").exists(), reason="not a checkout")
+def test_what_stands_at_top_level() -> None:
+    """Spark looks for modules `pyspark_*` there, and nowhere else."""
+    tops = {path.parent.name for path in (ROOT / "core").glob("*/__init__.py")}
+    assert tops == {"logkernel", "pyspark_logkernel"}
+    assert find_spec("pyspark_logkernel") is not None
 
 
 @pytest.mark.skipif(not (ROOT / "plugins").exists(), reason="a source distribution has no link")

@@ -22,6 +22,7 @@ COMMANDS: Final[Table] = {
     "serve": ("logkernel.cli.app:serve", "Run a broker that Kafka clients talk to."),
     "status": ("logkernel.cli.control:status", "Ask a running broker how it is."),
     "topic": ("logkernel.cli.app:topic", "Topics of a running broker: compact, expire."),
+    "query": ("logkernel.cli.query:query", "SQL on topics, of a data directory or a cluster."),
     "dump": ("logkernel.cli.dump:dump", "Print what segments, indexes, snapshots and checkpoints hold."),
     "check": ("logkernel.cli.check:check", "Verify a data directory that no broker uses; writes nothing."),
     "repair": ("logkernel.cli.repair:repair", "Recover a data directory that no broker uses; says first what it does."),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 import weakref
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from logkernel.client.settings import load
@@ -22,6 +22,8 @@ from logkernel.requests.topics import (
 if TYPE_CHECKING:
     from logkernel.client.consumer import Consumer
     from logkernel.client.producer import Producer
+    from logkernel.table import Source
+    from logkernel.table.reader import Where
 
 DEFAULT_PORT = 9092
 
@@ -88,6 +90,7 @@ class RemoteLog:
         self._transport = transport
         self._common = {"bootstrap_servers": servers, **settings}
         self._channel: Any = None
+        self._source: Source | None = None
         self._clients: weakref.WeakSet[Producer | Consumer] = weakref.WeakSet()
         self._places = bootstrap_places(load("producer", self._common))
 
@@ -101,6 +104,9 @@ class RemoteLog:
         """Close every producer and consumer made here, and the connection; may be called twice."""
         for client in list(self._clients):
             client.close()
+        if self._source is not None:
+            self._source.close()
+            self._source = None
         if self._channel is not None:
             self._channel.close()
             self._channel = None
@@ -155,6 +161,35 @@ class RemoteLog:
         """Topic name → number of partitions, internal topics left out."""
         rows = self.request(MetadataRequest(topics=None, allow_auto_topic_creation=False)).topics
         return {row.name: len(row.partitions) for row in sorted(rows, key=lambda row: row.name) if not row.is_internal}
+
+    def table(
+        self,
+        topic: str,
+        *,
+        start: Where = "earliest",
+        end: Where = "latest",
+        columns: Sequence[str] | None = None,
+        isolation: str = "read_uncommitted",
+        partitions: Iterable[int] | None = None,
+        batch_rows: int = 1 << 16,
+    ) -> Any:
+        """The topic as a `pyarrow.RecordBatchReader`; as `EmbeddedLog.table`, over the network."""
+        from logkernel.table.reader import table
+
+        return table(
+            self.source, topic, start=start, end=end, columns=columns, isolation=isolation, partitions=partitions,
+            batch_rows=batch_rows,
+        )  # fmt: skip
+
+    @property
+    def source(self) -> Source:
+        """This cluster as a source of tables; see `logkernel.table`."""
+        if self._source is None:
+            from logkernel.table import open_source
+
+            settings = {name: value for name, value in self._common.items() if name != "bootstrap_servers"}
+            self._source = open_source(bootstrap=self._common["bootstrap_servers"], settings=settings)
+        return self._source
 
     def request(self, request: Any) -> Any:
         """The answer of some broker to a versionless request; a broken connection is made anew, once."""

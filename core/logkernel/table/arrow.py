@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from logkernel.errors import ConfigError
 from logkernel.record import columns as decoded
-from logkernel.record.columns import Blobs, HeaderRows, Rows
+from logkernel.record.columns import FULL, Blobs, ColumnReader, HeaderRows, Rows
 from logkernel.table.source import COLUMNS, HEADERS
 from logkernel.vocabulary import TopicPartition
 
@@ -155,3 +155,15 @@ class Shape:
             return self._blobs(pa.string(), headers.pairs, headers.names)
         raw = self._blobs(pa.binary(), headers.pairs, headers.names)
         return pa.array([name.decode("utf-8", "replace") for name in raw.to_pylist()], pa.string())
+
+
+def batches_of(rows: ColumnReader, data: Any, shape: Shape) -> Iterator[Any]:
+    """The record batches that get full while `data`, whole batches and perhaps a part of one, is read."""
+    at = 0
+    while True:
+        at = rows.read(data, at, len(data))
+        if rows.why != FULL:
+            return
+        full = rows.take()
+        assert full is not None
+        yield from shape.batches(full)

@@ -26,9 +26,9 @@ from logkernel.client.thread_driver import ThreadDriver
 from logkernel.contracts import Codec
 from logkernel.errors import LogkernelError, OffsetOutOfRange, RequestTimedOut, UnknownTopicOrPartition
 from logkernel.kernel import Kernel
-from logkernel.record.columns import ENDED, FULL, ColumnReader
+from logkernel.record.columns import ENDED, ColumnReader
 from logkernel.requests.cluster import MetadataRequest
-from logkernel.table.arrow import Shape, wanted_bits
+from logkernel.table.arrow import Shape, batches_of, wanted_bits
 from logkernel.table.source import (
     BATCH_BYTES,
     BATCH_ROWS,
@@ -38,6 +38,7 @@ from logkernel.table.source import (
     Bounds,
     Source,
     check_isolation,
+    even_cuts,
     open_source,
 )
 from logkernel.vocabulary import TopicPartition
@@ -352,24 +353,6 @@ class RemoteSource:
                 return  # compaction left nothing between here and the end
             elif not came:
                 raise RequestTimedOut(f"{name}: nothing came within {self._timeout_s:g} s")
-
-
-def batches_of(rows: ColumnReader, data: Any, shape: Shape) -> Iterator[Any]:
-    """The record batches that get full while `data`, whole batches and perhaps a part of one, is read."""
-    at = 0
-    while True:
-        at = rows.read(data, at, len(data))
-        if rows.why != FULL:
-            return
-        full = rows.take()
-        assert full is not None
-        yield from shape.batches(full)
-
-
-def even_cuts(start: int, end: int, parts: int) -> list[int]:
-    """Offsets that cut a range of offsets into equal parts."""
-    found = {start + (end - start) * part // parts for part in range(1, parts)}
-    return sorted(offset for offset in found if start < offset < end)
 
 
 def _end(driver: ThreadDriver) -> None:

@@ -38,8 +38,10 @@ class Bounds:
 
 
 class Source(Protocol):
-    arguments: Mapping[str, Any]
-    """`open_source(**source.arguments)` makes another one, in another process too; a source pickles by them."""
+    @property
+    def arguments(self) -> Mapping[str, Any]:
+        """`open_source(**source.arguments)` makes another one, in another process too; a source pickles by them."""
+        ...
 
     def topics(self) -> dict[str, int]:
         """Topic → number of partitions, internal topics included."""
@@ -109,3 +111,9 @@ def check_isolation(isolation: str) -> bool:
     if isolation not in ISOLATIONS:
         raise ConfigError(f"isolation={isolation!r} is not one of {', '.join(ISOLATIONS)}")
     return isolation == "read_committed"
+
+
+def even_cuts(start: int, end: int, parts: int) -> list[int]:
+    """Offsets that cut a range of offsets into equal parts."""
+    found = {start + (end - start) * part // parts for part in range(1, parts)}
+    return sorted(offset for offset in found if start < offset < end)

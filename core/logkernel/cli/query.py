@@ -1,0 +1,88 @@
+"""`logkernel query`: SQL on a log, topics as tables."""
+
+from __future__ import annotations
+
+import csv
+import datetime
+import sys
+from decimal import Decimal
+from typing import Any
+
+import click
+
+from logkernel.cli.output import json_option, put_json, put_table
+
+
+@click.command
+@click.argument("sql")
+@click.option("--data", metavar="DIR", help="A data folder, whether its broker runs or not.  [default: ./data]")
+@click.option("--bootstrap", metavar="HOST:PORT", help="A cluster, this one's or Apache Kafka's.")
+@click.option(
+    "--value-format",
+    type=click.Choice(["string", "json", "binary"]),
+    default="string",
+    show_default=True,
+    help="What values are; keys are strings, or bytes as the values are.",
+)
+@click.option("--committed", is_flag=True, help="Leave out open and aborted transactions.")
+@click.option("--csv", "as_csv", is_flag=True, help="CSV instead of a table.")
+@json_option
+def query(
+    sql: str, data: str | None, bootstrap: str | None, value_format: str, committed: bool, as_csv: bool, as_json: bool
+) -> int:
+    """Run the SQL query on a log: every topic is a table (in double quotes where its name has dots or dashes) with the
+    columns partition, offset, timestamp, key, value, headers, timestampType, topic.
+
+    DuckDB runs it, and reads the columns, partitions, offsets and times alone that the query needs.
+    """
+    from logkernel.table import open_source
+    from logkernel.table.query import run
+
+    if data is not None and bootstrap is not None:
+        raise click.UsageError("--data and --bootstrap are two ways to one log: give one")
+    if as_csv and as_json:
+        raise click.UsageError("--csv or --json, not both")
+    source = open_source(bootstrap=bootstrap) if bootstrap is not None else open_source(path=data or "./data")
+    try:
+        isolation = "read_committed" if committed else "read_uncommitted"
+        with run(source, sql, isolation=isolation, value_format=value_format) as (columns, rows):
+            if as_json:
+                for row in rows:
+                    put_json({name: plain(cell) for name, cell in zip(columns, row, strict=True)})
+            elif as_csv:
+                writer = csv.writer(sys.stdout, lineterminator="\n")
+                writer.writerow(columns)
+                writer.writerows([text(cell) for cell in row] for row in rows)
+            else:
+                put_table(columns, [[cell if isinstance(cell, int) else text(cell) for cell in row] for row in rows])
+    finally:
+        source.close()
+    return 0
+
+
+def plain(cell: Any) -> Any:
+    """A cell as JSON has it: times in ISO form, bytes as text where they are UTF-8, else in hexadecimal digits."""
+    if isinstance(cell, dict):
+        return {name: plain(value) for name, value in cell.items()}
+    if isinstance(cell, list):
+        return [plain(value) for value in cell]
+    if isinstance(cell, bytes):
+        try:
+            return cell.decode()
+        except UnicodeDecodeError:
+            return "0x" + cell.hex()
+    if isinstance(cell, Decimal):
+        return int(cell) if cell == cell.to_integral_value() else float(cell)
+    if isinstance(cell, datetime.datetime | datetime.date | datetime.time):
+        return cell.isoformat()
+    return cell if cell is None or isinstance(cell, bool | int | float | str) else str(cell)
+
+
+def text(cell: Any) -> Any:
+    """A cell as a line of text has it."""
+    found = plain(cell)
+    if isinstance(found, dict | list):
+        import json
+
+        return json.dumps(found, ensure_ascii=False)
+    return found

@@ -1,0 +1,143 @@
+"""A topic as a `pyarrow.dataset.Dataset`: it can be scanned again and again, and reads only what a scan needs.
+
+Whoever scans a dataset (DuckDB, polars) gives the columns that he wants and a filter. From the filter the partitions,
+the offsets and the times are found that may hold a match, by asking Arrow: a filter that cannot be true of rows below
+an offset, say, cannot be satisfied under that guarantee. What is left of it is applied to the rows.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pyarrow.fs
+
+from logkernel.table.arrow import types
+from logkernel.table.source import READ_UNCOMMITTED, Bounds, Source
+from logkernel.vocabulary import TopicPartition
+
+ORDER: Final = ("partition", "offset", "timestamp", "key", "value", "headers", "timestampType", "topic")
+"""The columns as a person reads them. The first one, which costs nothing, is what rows are counted by."""
+MICROS: Final = (-(2**62), 2**62)
+"""Between these lie all times that a filter is searched for."""
+Kinds = dict[str, Any]
+
+
+class TopicDataset(ds.Dataset):  # type: ignore[misc]
+    """See the module. Bounds are taken at the first scan and stay, so that a topic that a query names twice is the same
+    one. `text` says that keys and values are strings; what is no UTF-8 in them is replaced."""
+
+    def __init__(
+        self, source: Source, topic: str, partitions: int, *, isolation: str = READ_UNCOMMITTED, text: bool = False
+    ) -> None:
+        self._source = source
+        self._topic = topic
+        self._count = partitions
+        self._isolation = isolation
+        self._text = text
+        self._bounds: dict[int, Bounds] = {}
+        known = types()
+        kinds = {name: pa.string() if text and name in ("key", "value") else known[name] for name in ORDER}
+        self._schema = pa.schema(list(kinds.items()))
+
+    @property
+    def schema(self) -> Any:
+        return self._schema
+
+    def scanner(self, columns: Sequence[str] | None = None, filter: Any = None, **options: Any) -> Any:
+        """A scanner of these columns of the rows that `filter`, an Arrow expression, holds for."""
+        names = list(self._schema.names if columns is None else columns)
+        said = set() if filter is None else set(re.findall(r"\w+", str(filter)))
+        needed = [name for name in self._schema.names if name in names or name in said]
+        schema = pa.schema([self._schema.field(name) for name in needed])
+        batches = self._batches(schema, filter, said)
+        return ds.Scanner.from_batches(batches, schema=schema, columns=names, filter=filter)
+
+    # ------------------------------------------------------------ what a filter needs
+
+    def _batches(self, schema: Any, expression: Any, said: set[str]) -> Iterator[Any]:
+        times = self._times(expression) if "timestamp" in said else None
+        for index in range(self._count):
+            here = ds.field("partition") == pa.scalar(index, pa.int32())
+            if expression is not None and not self._may_hold(expression, here):
+                continue
+            bounds = self._bounds.get(index)
+            name = TopicPartition(self._topic, index)
+            if bounds is None:
+                bounds = self._bounds[index] = self._source.bounds(name, self._isolation)
+            start, end = bounds.start, bounds.end
+            if "offset" in said:
+                start, end = self._limits(expression, "offset", pa.int64(), start, end, here)
+            if start < end:
+                for batch in self._source.scan(
+                    name, start, end, columns=schema.names, isolation=self._isolation, timestamps=times
+                ):
+                    yield as_text(batch, schema) if self._text else batch
+
+    def _may_hold(self, expression: Any, guarantee: Any) -> bool:
+        """Whether a row of which `guarantee` is known may satisfy the filter."""
+        made = ds.FileSystemDataset.from_paths(
+            ["/nowhere"],  # no file is looked at: a fragment is asked for by what is known of its rows
+            schema=self._schema,
+            format=ds.IpcFileFormat(),
+            filesystem=pyarrow.fs.LocalFileSystem(),
+            partitions=[guarantee],
+        )
+        return next(iter(made.get_fragments(filter=expression)), None) is not None
+
+    def _limits(
+        self, expression: Any, column: str, kind: Any, low: int, high: int, here: Any = None
+    ) -> tuple[int, int]:
+        """The least range within `low <= value < high` of a column outside of which the filter holds for no row."""
+        field = ds.field(column)
+
+        def known(comparison: Any) -> bool:
+            return self._may_hold(expression, comparison if here is None else here & comparison)
+
+        # The filter may hold below `first` from here on; the last such value that it cannot hold below is the start.
+        first = _first(low, high, lambda value: known(field < pa.scalar(value + 1, kind)))
+        if first == high:
+            return high, high
+        behind = _first(first, high, lambda value: not known(field >= pa.scalar(value, kind)))
+        return first, behind
+
+    def _times(self, expression: Any) -> tuple[int, int] | None:
+        """Milliseconds from and to which the filter may hold; None where it does not bound them."""
+        first, behind = self._limits(expression, "timestamp", types()["timestamp"], *MICROS)
+        if (first, behind) == MICROS:
+            return None
+        return first // 1000, -(-behind // 1000)
+
+
+def _first(low: int, high: int, holds: Callable[[int], bool]) -> int:
+    """The first value in `low <= value < high` that `holds`, which holds for all above it too; `high` for none."""
+    while low < high:
+        middle = (low + high) // 2
+        if holds(middle):
+            high = middle
+        else:
+            low = middle + 1
+    return low
+
+
+def as_text(batch: Any, schema: Any) -> Any:
+    """The batch with keys and values as strings, without a copy where they are UTF-8."""
+    arrays = [
+        _strings(column) if field.type == pa.string() and column.type == pa.binary() else column
+        for field, column in zip(schema, batch.columns, strict=True)
+    ]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def _strings(column: Any) -> Any:
+    found = column.view(pa.string())
+    try:
+        found.validate(full=True)
+    except pa.ArrowInvalid:
+        return pa.array(
+            [None if one is None else one.decode("utf-8", "replace") for one in column.to_pylist()], pa.string()
+        )
+    return found

@@ -1,0 +1,94 @@
+"""`log.table()`: a topic as a `pyarrow.RecordBatchReader`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from logkernel.errors import ConfigError, OffsetOutOfRange, UnknownTopicOrPartition
+from logkernel.table.arrow import load, schema
+from logkernel.table.source import BATCH_BYTES, BATCH_ROWS, COLUMNS, READ_UNCOMMITTED, Bounds, Source, check_isolation
+from logkernel.vocabulary import TopicPartition
+
+EARLIEST, LATEST = "earliest", "latest"
+Place = int | str | datetime
+"""An offset, "earliest", "latest", or a time: the first record at or after it, the end where there is none."""
+Where = Place | Mapping[int, Place]
+"""One place for all partitions, or one each; partitions without one begin at the first record and end at the last."""
+
+
+def table(
+    source: Source,
+    topic: str,
+    *,
+    start: Where = EARLIEST,
+    end: Where = LATEST,
+    columns: Sequence[str] | None = None,
+    isolation: str = READ_UNCOMMITTED,
+    partitions: Iterable[int] | None = None,
+    batch_rows: int = BATCH_ROWS,
+    batch_bytes: int = BATCH_BYTES,
+) -> Any:
+    """See `EmbeddedLog.table`. Bounds are taken now, records are read when the reader is."""
+    names = COLUMNS if columns is None else tuple(columns)
+    check_isolation(isolation)
+    wanted = [TopicPartition(topic, index) for index in _partitions(source, topic, partitions)]
+    stretches = [(name, *_stretch(source, name, start, end, isolation)) for name in wanted]
+
+    def batches() -> Iterator[Any]:
+        for name, first, last in stretches:
+            if first < last:
+                yield from source.scan(
+                    name,
+                    first,
+                    last,
+                    columns=names,
+                    isolation=isolation,
+                    batch_rows=batch_rows,
+                    batch_bytes=batch_bytes,
+                )
+
+    return load().RecordBatchReader.from_batches(schema(names), batches())
+
+
+def _partitions(source: Source, topic: str, wanted: Iterable[int] | None) -> Sequence[int]:
+    count = source.topics().get(topic)
+    if count is None:
+        raise UnknownTopicOrPartition(topic)
+    if wanted is None:
+        return range(count)
+    found = list(dict.fromkeys(wanted))
+    for index in found:
+        if not 0 <= index < count:
+            raise UnknownTopicOrPartition(f"{topic} has partitions 0 to {count - 1}, not {index}")
+    return found
+
+
+def _stretch(source: Source, name: TopicPartition, start: Where, end: Where, isolation: str) -> tuple[int, int]:
+    """(first offset, offset behind the last). Raises `OffsetOutOfRange` for a start that there is not."""
+    bounds = source.bounds(name, isolation)
+    first = _offset(source, name, bounds, _place(name, start, EARLIEST), "start")
+    last = _offset(source, name, bounds, _place(name, end, LATEST), "end")
+    if not bounds.start <= first <= bounds.end:
+        raise OffsetOutOfRange(f"{name}: start {first} is not in {bounds.start}..{bounds.end}")
+    return first, min(last, bounds.end)
+
+
+def _place(name: TopicPartition, where: Where, usual: str) -> Place:
+    return where.get(name.partition, usual) if isinstance(where, Mapping) else where
+
+
+def _offset(source: Source, name: TopicPartition, bounds: Bounds, place: Place, what: str) -> int:
+    if isinstance(place, datetime):
+        if place.tzinfo is None:
+            raise ConfigError(f"{what}={place!r} has no time zone; say which, e.g. tzinfo=timezone.utc")
+        offset = source.offset_for_timestamp(name, -(-int(place.timestamp() * 1_000_000) // 1000))
+        return bounds.end if offset is None else min(max(offset, bounds.start), bounds.end)
+    if place == EARLIEST:
+        return bounds.start
+    if place == LATEST:
+        return bounds.end
+    if isinstance(place, bool) or not isinstance(place, int) or place < 0:
+        raise ConfigError(f'{what}={place!r} is no offset, "earliest", "latest" or datetime')
+    return place
