@@ -17,6 +17,10 @@ from typing import IO
 
 import pytest
 from attrs import define, field
+from hypothesis import HealthCheck, settings
+
+settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("untimed")  # a test is never judged by how fast its machine is
 
 ROOT = Path(__file__).resolve().parent.parent
 READY_PREFIX = "logkernel listening on "

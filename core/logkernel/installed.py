@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator, Sequence
-from configparser import ConfigParser
 from importlib import import_module
 from typing import Any
 
@@ -65,11 +64,13 @@ def _read(path: str) -> str:
 
 
 def _parse(text: str, group: str, distribution: str) -> Iterator[EntryPoint]:
-    parser = ConfigParser(delimiters=("=",), interpolation=None)
-    parser.optionxform = str  # type: ignore[assignment]
-    parser.read_string(text)
-    for name, target in parser.items(group):
-        yield EntryPoint(name, target.partition("[")[0].strip(), distribution)
+    section = ""
+    for line in map(str.strip, text.splitlines()):
+        if line.startswith("["):
+            section = line.strip("[] ")
+        elif section == group and line and line[0] not in "#;":
+            name, _, target = line.partition("=")
+            yield EntryPoint(name.strip(), target.partition("[")[0].strip(), distribution)
 
 
 def _distribution(info: str) -> str | None:

@@ -7,7 +7,6 @@ global: two kernels in a process share no plugin state, as state lives in the ob
 
 from __future__ import annotations
 
-import difflib
 import logging
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
@@ -100,6 +99,8 @@ class Kernel:
         if found is not None:
             return found
         known = self.names(kind)
+        import difflib
+
         near = difflib.get_close_matches(name, known, 1)
         hint = f"; did you mean {near[0]!r}?" if near else ""
         raise PluginError(f"no plugin provides the {kind} {name!r}{hint} (known: {', '.join(known) or 'none'})")

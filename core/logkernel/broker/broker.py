@@ -281,7 +281,7 @@ class Broker:
     def ask(self, request: Any, context: RequestContext, answer: Answer) -> None:
         """As `submit`, for who is inside an event that settles when it is done.
 
-        A handler that raises a Kafka error, or fails at the disk, has refused the request as a whole.
+        A handler that raises has refused the request as a whole: one that cannot be served is still answered.
         """
         name = type(request).__name__
         handler = self._handlers.get(name)
@@ -292,6 +292,9 @@ class Broker:
         except (KafkaError, OSError) as error:
             log.error("request refused: request=%s error=%s", name, error, exc_info=True)
             answer(self._refusal(name, request, error))
+        except Exception:
+            log.exception("request failed: request=%s", name)
+            answer(self._refusal(name, request, UnknownServerError("the broker failed; its log says why")))
 
     def _refusal(self, name: str, request: Any, error: KafkaError | OSError) -> Any:
         refused = KafkaStorageError(str(error)) if isinstance(error, OSError) else error

@@ -194,8 +194,9 @@ class Replica:
             ticket.deliver(outcome)
         if effects.wake:
             self._broker.wake(self.name)
-        deadline = self.leader.next_deadline() if self.leader.has_parked else None
-        if deadline is not None and self._expiry is None:
+        if self._expiry is None and self.leader.has_parked:
+            deadline = self.leader.next_deadline()
+            assert deadline is not None
             self._expiry = self._broker.timers.at(deadline, self._expire)
 
     def _expire(self) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-import random
 from functools import partial
 from typing import TYPE_CHECKING
 from uuid import UUID
@@ -30,6 +29,12 @@ if TYPE_CHECKING:
 log = logging.getLogger("logkernel.storage")
 
 DEFAULT_FOLDER = "./data"
+
+
+def _jitter() -> float:
+    import random
+
+    return random.random()
 
 
 class Storage:
@@ -110,7 +115,7 @@ class Storage:
                 topic=name.topic, partition=name.partition, base_offset=base_offset, size_bytes=size_bytes
             )
 
-        needs = Needs(broker.admin.topic_settings, self._ledger, rolled, random.random)
+        needs = Needs(broker.admin.topic_settings, self._ledger, rolled, _jitter)
         threads = int(self._config.get("num.recovery.threads.per.data.dir"))
         self.directories.load(needs, clock.wall_ms(), threads)
         for name in broker.admin.adopt({name: each.topic_id for name, each in self.directories.logs.items()}):

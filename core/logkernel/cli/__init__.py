@@ -7,6 +7,7 @@ output         tables, JSON lines, colours, progress bars, exit codes: the same 
 
 from __future__ import annotations
 
+import gc
 import sys
 from collections.abc import Sequence
 
@@ -15,6 +16,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Exit codes: 0 well, 1 something was found or failed, 2 refused (bad arguments or settings, locked directory)."""
     arguments = list(sys.argv[1:] if argv is None else argv)
     if arguments[:1] == ["serve"]:
+        gc.disable()  # until it is ready: nothing that a start makes is garbage
         from logkernel.cli.serve import serve
 
         return serve(arguments[1:])

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import argparse
+import gc
 import logging
+import os
 import sys
 from collections.abc import Sequence
-from pathlib import Path
+from functools import partial
 
 DEFAULT_LISTEN = "127.0.0.1:9092"
+HELP_WIDTH = 100
 SUMMARY = "run a broker that Kafka clients talk to"
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="logkernel serve", description=SUMMARY)
+    lines = partial(argparse.HelpFormatter, width=HELP_WIDTH)  # without a width it imports four modules to find one
+    parser = argparse.ArgumentParser(prog="logkernel serve", description=SUMMARY, formatter_class=lines)
     parser.add_argument("--data", metavar="DIR", help="data folder (log.dirs); default ./data")
     parser.add_argument(
         "--listen", metavar="HOST:PORT", help=f"listeners; port 0 picks a free one; default {DEFAULT_LISTEN}"
@@ -92,8 +96,10 @@ def _run_broker(arguments: argparse.Namespace) -> int:
     listeners = broker.cluster.configured_listeners()
 
     def ready(server: Server) -> None:
+        gc.freeze()
+        gc.enable()
         addresses = ",".join(f"{listener.host}:{listener.port}" for listener in server.listeners)
-        folders = ",".join(str(Path(path).absolute()) for path in broker.storage.paths)
+        folders = ",".join(os.path.abspath(path) for path in broker.storage.paths)
         print(f"logkernel listening on {addresses} data={folders}", flush=True)
 
     loop = new_event_loop()

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from os import PathLike
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from attrs import Factory
 
@@ -15,6 +14,9 @@ from logkernel.config.given import Given, TopicSpec, Written, checked, from_over
 from logkernel.config.values import INT, SHORT
 from logkernel.errors import ConfigError
 from logkernel.light import message
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 SPEC_NAMES = {"partitions": INT, "replication.factor": SHORT}
 """What a topic in a file has beside its settings."""
@@ -64,6 +66,8 @@ def plugin_lists(path: str | PathLike[str] | None) -> tuple[list[str] | None, li
 
 
 def _read(path: str | PathLike[str]) -> Written:
+    from pathlib import Path
+
     file = Path(path)
     try:
         text = file.read_text(encoding="utf-8-sig")

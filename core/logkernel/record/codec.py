@@ -36,6 +36,8 @@ __all__ = [
     "walk",
 ]
 
+_COMPILED_NAMES: Final = tuple(name for name in __all__ if name not in ("COMPILED", "Columns"))
+
 walk = pure.walk
 decode_records = pure.decode_records
 encode_records = pure.encode_records
@@ -55,6 +57,13 @@ def _load() -> ModuleType | None:
     try:
         from logkernel.record import _codec
     except ImportError:
+        return None
+    missing = [name for name in _COMPILED_NAMES if not hasattr(_codec, name)]
+    if missing:
+        logging.getLogger("logkernel.record").warning(
+            "the compiled record codec was built from other sources (it has no %s) and is not used: install anew",
+            ", ".join(missing),
+        )
         return None
     return _codec
 

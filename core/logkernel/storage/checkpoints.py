@@ -11,8 +11,8 @@ A checkpoint is `version`, number of lines, then one line an entry:
 
 from __future__ import annotations
 
-import base64
 import json
+from binascii import a2b_base64, b2a_base64
 from collections.abc import Iterable, Mapping
 from uuid import UUID
 
@@ -102,15 +102,19 @@ def format_epochs(epochs: Iterable[EpochStart]) -> bytes:
 # ---------------------------------------------------------------- ids
 
 
+_TO_URL = bytes.maketrans(b"+/", b"-_")
+_FROM_URL = str.maketrans("-_+/", "+/\0\0")
+
+
 def format_id(value: UUID) -> str:
     """A UUID as Kafka writes it: 22 letters of URL-safe base64."""
-    return base64.urlsafe_b64encode(value.bytes).rstrip(b"=").decode()
+    return b2a_base64(value.bytes, newline=False).rstrip(b"=").translate(_TO_URL).decode()
 
 
 def parse_id(text: str) -> UUID | None:
     """A UUID in Kafka's base64, or None for other text."""
     try:
-        raw = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
+        raw = a2b_base64(text.translate(_FROM_URL) + "=" * (-len(text) % 4), strict_mode=True)
     except ValueError:
         return None
     return UUID(bytes=raw) if len(raw) == 16 else None

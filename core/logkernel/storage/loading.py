@@ -58,6 +58,8 @@ class Loader:
     wall_ms: int
     ledger: ProducerLedger
     clean_offset: int | None = None
+    fresh: bool = False
+    """The folder was made just now."""
     epochs: LeaderEpochCache = field(init=False)
     names: set[str] = field(init=False, factory=set)
     damages: list[Damage] = field(init=False, factory=list)
@@ -67,7 +69,7 @@ class Loader:
     """The log end that the ledger's state stands for; -1: nothing was loaded yet."""
 
     def load(self) -> list[Segment]:
-        self.names = set(self.disk.listdir(self.folder))
+        self.names = set() if self.fresh else set(self.disk.listdir(self.folder))
         self._clear_leftovers()
         self._drop_below_start()
         self._open_epochs()

@@ -115,7 +115,10 @@ class Log(LogRewrites):
             if first_ms is None:
                 return False
         if first_ms >= 0:
-            waited = max(facts.max_timestamp_ms for facts in batches) - first_ms
+            newest_ms = batches[0].max_timestamp_ms
+            for facts in batches[1:]:
+                newest_ms = max(newest_ms, facts.max_timestamp_ms)
+            waited = newest_ms - first_ms
         else:
             waited = wall_ms - active.created_ms
         settings = self.settings

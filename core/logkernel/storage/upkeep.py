@@ -111,10 +111,13 @@ class LogUpkeep:
         """The folder's own name, or its partition.metadata, may not be durable."""
         self._new_names = True
         """Names in the folder may not be durable."""
-        if self._new_folder:
+        fresh = self._new_folder
+        if fresh:
             disk.mkdir(self.folder)
         self.topic_id = self._note_topic(topic_id, clean)
-        loader = Loader(disk, self.folder, settings, recovery_point, log_start, clean, wall_ms, producers, clean_offset)
+        loader = Loader(
+            disk, self.folder, settings, recovery_point, log_start, clean, wall_ms, producers, clean_offset, fresh
+        )
         self._segments = loader.load()
         self._bases = [segment.base for segment in self._segments]
         self._active = self._segments[-1]

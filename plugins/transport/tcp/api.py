@@ -10,12 +10,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 from importlib import import_module
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from attrs import frozen
 
-from .messages import Read, Write, reader, schema, writer
 from .wire import Cursor, Part
+
+if TYPE_CHECKING:
+    from .messages import Read, Write
 
 DecodeBody = Callable[[memoryview], Any]
 EncodeBody = Callable[[Any], list[Part]]
@@ -65,14 +67,20 @@ class Api:
         return found
 
     def _classes(self, version: int, half: str) -> tuple[Any, Any]:
+        from .messages import schema
+
         name = self.row.name + half.capitalize()
         family = import_module(f"logkernel.requests.{self.row.family}")
         return schema(self.row.snake, version, half, name), getattr(family, name)
 
     def _reader(self, version: int, half: str) -> Read:
+        from .messages import reader
+
         return reader(*self._classes(version, half))
 
     def _writer(self, version: int, half: str) -> Write:
+        from .messages import writer
+
         return writer(*self._classes(version, half))
 
     # ------------------------------------------------------------ the server's side

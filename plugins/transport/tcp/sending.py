@@ -118,21 +118,20 @@ class Sender:
             batch.append(part)
             size += len(part)  # type: ignore[arg-type]
         data = batch[0] if len(batch) == 1 else b"".join(batch)
-        if self._use_sendfile and output and type(output[0]) is FileSlice:
-            self._send_with_more(data)
+        if self._use_sendfile:
+            self._send_now(data, size, _MORE if output and type(output[0]) is FileSlice else 0)
         else:
             self._transport.write(data)
         self.progress += size
         return size
 
-    def _send_with_more(self, data: Part) -> None:
-        view = memoryview(data)  # type: ignore[arg-type]
+    def _send_now(self, data: Part, size: int, flags: int) -> None:
         try:
-            sent = self._own_socket().send(view, _MORE)
+            sent = (self._socket or self._own_socket()).send(data, flags)  # type: ignore[arg-type]
         except BlockingIOError:
             sent = 0
-        if sent < len(view):
-            rest = view[sent:]
+        if sent < size:
+            rest = memoryview(data)[sent:]  # type: ignore[arg-type]
             self._machine.output.appendleft(rest)
             self._machine.output_bytes += len(rest)
             self._wait_writable()

@@ -267,7 +267,7 @@ def bind(host: str, port: int, settings: ListenerSettings) -> list[socket.socket
     """Sockets bound to every address of `host`, all on one port; "" is every address of this machine."""
     if not host and socket.has_dualstack_ipv6():
         return [_options(socket.create_server(("", port), family=socket.AF_INET6, dualstack_ipv6=True), settings)]
-    found = socket.getaddrinfo(host or "0.0.0.0", port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    found = socket.getaddrinfo(_ascii(host or "0.0.0.0"), port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     sockets: list[socket.socket] = []
     for family, _, _, _, address in dict.fromkeys(found):
         actual = sockets[0].getsockname()[1] if sockets else port
@@ -277,6 +277,11 @@ def bind(host: str, port: int, settings: ListenerSettings) -> list[socket.socket
             if not sockets and address == found[-1][4]:
                 raise
     return sockets
+
+
+def _ascii(host: str) -> str | bytes:
+    """Only other names need the IDNA codec, which takes a while to import."""
+    return host.encode() if host.isascii() else host
 
 
 def _options(sock: socket.socket, settings: ListenerSettings) -> socket.socket:

@@ -7,7 +7,7 @@ import pytest
 import logkernel
 from logkernel.broker import refusals
 from logkernel.broker.broker import HANDLERS
-from logkernel.errors import KafkaStorageError, PolicyViolation
+from logkernel.errors import KafkaStorageError, PolicyViolation, UnknownServerError
 from logkernel.plugins.transport.tcp import registry
 from logkernel.requests import access, cluster, configs, data, offsets, placement, topics, transactions
 from logkernel.requests.producers import InitProducerIdRequest
@@ -106,3 +106,15 @@ def test_a_metadata_log_that_cannot_be_written_is_told(failure, caplog):
         assert str(failure) in row.error_message
         assert log.topics() == {}
         assert "request refused: request=CreateTopicsRequest" in caplog.text
+
+
+def test_a_handler_with_a_bug_is_an_answer_and_not_the_end_of_the_connection(monkeypatch, caplog):
+    def fail(broker, request, context, answer):
+        raise ZeroDivisionError
+
+    with logkernel.open() as log:
+        monkeypatch.setitem(log._broker._handlers, "DescribeClusterRequest", fail)
+        response = log.request(cluster.DescribeClusterRequest())
+    assert response.error_code == UnknownServerError.code
+    assert "ZeroDivisionError" not in response.error_message, "a client learns nothing of our insides"
+    assert "request failed: request=DescribeClusterRequest" in caplog.text

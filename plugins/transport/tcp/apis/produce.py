@@ -23,7 +23,6 @@ from uuid import UUID
 
 from logkernel.errors import KafkaStorageError, NotLeaderOrFollower, UnsupportedVersion
 from logkernel.requests.data import (
-    LeaderIdAndEpoch,
     PartitionProduceData,
     PartitionProduceResponse,
     ProduceRequest,
@@ -40,7 +39,9 @@ from .fetch import put_endpoints
 _ACKS_TIMEOUT: Final = Struct(">hi")
 _ROW: Final = Struct(">ihq")
 _LEADER: Final = Struct(">ii")
-_NO_LEADER: Final = LeaderIdAndEpoch()
+_USUAL_ROW: Final = Struct(">ihqqq")
+_NOTHING_MORE: Final = b"\x01\x00\x00"
+"""No record errors, no message, no tagged fields."""
 
 
 class Produce(Api):
@@ -134,9 +135,16 @@ def _encode_partition(out: bytearray, version: int, flexible: bool, part: Partit
     code = part.error_code
     if code == KafkaStorageError.code and version <= 3:
         code = NotLeaderOrFollower.code
+    log_append_time_ms = -1 if part.log_append_time_ms is None else part.log_append_time_ms
+    leader = part.current_leader
+    no_leader = leader.leader_id == leader.leader_epoch == -1
+    if flexible and no_leader and not part.record_errors and part.error_message is None:
+        out += _USUAL_ROW.pack(part.index, code, part.base_offset, log_append_time_ms, part.log_start_offset)
+        out += _NOTHING_MORE
+        return
     out += _ROW.pack(part.index, code, part.base_offset)
     if version >= 2:
-        out += I64.pack(-1 if part.log_append_time_ms is None else part.log_append_time_ms)
+        out += I64.pack(log_append_time_ms)
     if version >= 5:
         out += I64.pack(part.log_start_offset)
     if version >= 8:
@@ -148,8 +156,7 @@ def _encode_partition(out: bytearray, version: int, flexible: bool, part: Partit
                 out.append(0)
         put_string(out, part.error_message, flexible)
     if flexible:
-        leader = part.current_leader
-        if version < 10 or leader == _NO_LEADER:
+        if version < 10 or no_leader:
             put_uvarint(out, 0)
         else:
             put_tagged(out, [(0, _LEADER.pack(leader.leader_id, leader.leader_epoch) + b"\x00")])
