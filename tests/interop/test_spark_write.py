@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -170,6 +171,21 @@ def test_a_folder_with_a_broker_is_refused(spark: Any, served: LogkernelServer) 
     frame = spark.range(3).selectExpr("cast(id AS string) AS value")
     with pytest.raises(Exception, match=r"kafka\.bootstrap\.servers"):
         frame.write.format("logkernel").option("path", str(served.data)).option("topic", "t").mode("append").save()
+
+
+def test_the_pages_examples(spark: Any, served: LogkernelServer, tmp_path: Path) -> None:
+    """docs/spark-writing.md, block by block, in one namespace."""
+    page = (HERE.parents[1] / "docs" / "spark-writing.md").read_text()
+    with logkernel.connect(served.bootstrap) as log:
+        for topic in ("orders", "copy", "nightly"):
+            log.create_topic(topic, partitions=2)
+    names = {"spark": spark, "bootstrap": served.bootstrap, "checkpoint": str(tmp_path / "checkpoint")}
+    blocks = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    assert len(blocks) == 3
+    for block in blocks:
+        exec(compile(block, "docs/spark-writing.md", "exec"), names)
+    for topic in ("orders", "copy", "nightly"):
+        assert len(committed(served.bootstrap, topic)) == 1000, topic
 
 
 # ---------------------------------------------------------------- kills
