@@ -6,9 +6,11 @@ compiler is there, `optional` turns the failure into a warning, and plain Python
 
 from setuptools import Extension, setup
 
+RECORD = "core/logkernel/record"
+
 setup(
     ext_modules=[
-        Extension(f"logkernel.record.{name}", [f"core/logkernel/record/{name}.pyx"], optional=True)
+        Extension(f"logkernel.record.{name}", [f"{RECORD}/{name}.pyx"], depends=[f"{RECORD}/_rows.pxi"], optional=True)
         for name in ("_codec", "_columns")
     ]
 )

@@ -94,7 +94,7 @@ def test_transactions(kafka: str, topic: str, version: int, monkeypatch: pytest.
     from logkernel.client.transactions import Transactions
 
     if version == 1:
-        monkeypatch.setattr(Transactions, "_level", lambda self: 1)
+        monkeypatch.setattr(Transactions, "level", lambda self: 1)
     with logkernel.connect(kafka) as log:
         log.create_topic(topic, partitions=2)
         with log.producer(transactional_id=topic) as producer:

@@ -183,6 +183,15 @@ class Accumulator:
         self.incomplete[batch] = None
         return batch
 
+    def add_closed(self, batch: Batch) -> None:
+        """A whole batch behind all that its queue holds, in memory that was taken from the pool."""
+        queue = self.queue(batch.topic, batch.partition)
+        self.close_open(queue)
+        batch.owner = self.owner
+        queue.batches.append(batch)
+        self.active[queue.topic, queue.partition] = queue
+        self.incomplete[batch] = None
+
     # ------------------------------------------------------------ out
 
     @property

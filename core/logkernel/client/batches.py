@@ -30,6 +30,22 @@ Callback = Callable[[RecordMetadata | None, Exception | None], Any]
 """Told of a record's outcome: exactly one of the two is not None."""
 
 
+class Section:
+    """Records that were encoded elsewhere, behind room for the header, all of one timestamp: a builder that is full."""
+
+    def __init__(self, wire: bytearray, count: int, timestamp_ms: int) -> None:
+        self._wire = wire
+        self.count = count
+        self.size = len(wire)
+        self.base_timestamp_ms = self.max_timestamp_ms = timestamp_ms
+
+    def append(self, timestamp: int, key: bytes | None, value: bytes | None, headers: Any) -> int:
+        return -1
+
+    def finish(self) -> bytearray:
+        return self._wire
+
+
 class Batch:
     """See the module. `reserved` is what it holds of the pool."""
 
@@ -65,12 +81,14 @@ class Batch:
         "wire",
     )
 
-    def __init__(self, topic: str, partition: int, limit: int, reserved: int, created_ms: int) -> None:
+    def __init__(
+        self, topic: str, partition: int, limit: int, reserved: int, created_ms: int, section: Section | None = None
+    ) -> None:
         self.topic = topic
         self.partition = partition
         self.reserved = reserved
         self.created_ms = created_ms
-        self.builder: Any = loops.BatchBuilder(limit, HEADER_BYTES)
+        self.builder: Any = loops.BatchBuilder(limit, HEADER_BYTES) if section is None else section
         self.append: Callable[[int, Any, Any, Any], int] = self.builder.append
         self.put: Callable[..., Any] = self.builder.put
         self.wire: bytearray = bytearray()

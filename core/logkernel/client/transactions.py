@@ -180,10 +180,11 @@ class Transactions:
 
     def begin(self) -> None:
         self._check(READY)
-        self.v2 = self._level() >= 2
+        self.v2 = self.level() >= 2
         self.state = IN_TRANSACTION
 
-    def _level(self) -> int:
+    def level(self) -> int:
+        """The transaction.version of the brokers that are connected: 2 and above are transactions v2."""
         nodes = self._core.network.nodes.values()
         return max((node.features.get("transaction.version", 0) for node in nodes if node.state == UP), default=0)
 

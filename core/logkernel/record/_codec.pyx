@@ -19,6 +19,7 @@ from libc.stdlib cimport calloc, free, realloc
 from libc.string cimport memcpy, memset
 
 from logkernel.record import pure as _pure
+from logkernel.record import pure_rows as _pure_rows
 from logkernel.vocabulary import Record as _Record
 
 cdef extern from "Python.h":
@@ -733,17 +734,10 @@ cdef inline uint32_t little_word(const uint8_t *p) noexcept nogil:
     return p[0] | <uint32_t> p[1] << 8 | <uint32_t> p[2] << 16 | <uint32_t> p[3] << 24
 
 
-def murmur2(data):
-    cdef Py_buffer view
-    cdef const uint8_t *p
-    cdef const uint8_t *whole
-    cdef uint32_t mixed, word
-    cdef Py_ssize_t left
-    PyObject_GetBuffer(data, &view, PyBUF_SIMPLE)
-    p = <const uint8_t *> view.buf
-    left = view.len & 3
-    whole = p + view.len - left
-    mixed = <uint32_t> 0x9747B28C ^ <uint32_t> view.len
+cdef uint32_t mix(const uint8_t *p, Py_ssize_t size) noexcept nogil:
+    cdef uint32_t mixed = <uint32_t> 0x9747B28C ^ <uint32_t> size, word
+    cdef Py_ssize_t left = size & 3
+    cdef const uint8_t *whole = p + size - left
     while p < whole:
         word = little_word(p) * <uint32_t> 0x5BD1E995
         word = (word ^ word >> 24) * <uint32_t> 0x5BD1E995
@@ -756,9 +750,17 @@ def murmur2(data):
         if left > 2:
             word |= <uint32_t> p[2] << 16
         mixed = (mixed ^ word) * <uint32_t> 0x5BD1E995
-    PyBuffer_Release(&view)
     mixed = (mixed ^ mixed >> 13) * <uint32_t> 0x5BD1E995
     return mixed ^ mixed >> 15
+
+
+def murmur2(data):
+    cdef Py_buffer view
+    cdef uint32_t mixed
+    PyObject_GetBuffer(data, &view, PyBUF_SIMPLE)
+    mixed = mix(<const uint8_t *> view.buf, view.len)
+    PyBuffer_Release(&view)
+    return mixed
 
 
 # ---------------------------------------------------------------- compaction
@@ -1413,3 +1415,7 @@ def small_batches(buf, Py_ssize_t start, Py_ssize_t end, Py_ssize_t most_bytes, 
     finally:
         PyBuffer_Release(&view)
     return PyBytes_FromStringAndSize(<const char *> out.data, out.used), at
+
+# ---------------------------------------------------------------- rows
+
+include "_rows.pxi"

@@ -11,7 +11,7 @@ import os
 from types import ModuleType
 from typing import TYPE_CHECKING, Final
 
-from logkernel.record import pure
+from logkernel.record import pure, pure_rows
 from logkernel.record.pure import Columns
 from logkernel.record.pure_compaction import ROW
 
@@ -23,15 +23,20 @@ __all__ = [
     "ROW",
     "BatchBuilder",
     "Columns",
+    "HeaderLists",
     "OffsetMap",
     "Place",
+    "Strings",
     "columns",
     "copy_records",
     "decode_records",
     "decode_rows",
     "encode_records",
+    "encode_rows",
+    "group_rows",
     "murmur2",
     "small_batches",
+    "place_rows",
     "survey_records",
     "walk",
 ]
@@ -46,6 +51,11 @@ columns = pure.columns
 murmur2 = pure.murmur2
 BatchBuilder = pure.BatchBuilder
 Place = pure.Place
+Strings = pure_rows.Strings
+HeaderLists = pure_rows.HeaderLists
+encode_rows = pure_rows.encode_rows
+place_rows = pure_rows.place_rows
+group_rows = pure_rows.group_rows
 
 
 def _load() -> ModuleType | None:
@@ -81,6 +91,11 @@ if _compiled is not None:
     survey_records = _compiled.survey_records
     BatchBuilder = _compiled.BatchBuilder  # type: ignore[misc]
     Place = _compiled.Place  # type: ignore[misc]
+    Strings = _compiled.Strings  # type: ignore[misc]
+    HeaderLists = _compiled.HeaderLists  # type: ignore[misc]
+    encode_rows = _compiled.encode_rows
+    place_rows = _compiled.place_rows
+    group_rows = _compiled.group_rows
 else:
     from logkernel.record.pure_compaction import OffsetMap, copy_records, small_batches, survey_records
 

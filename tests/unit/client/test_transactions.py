@@ -48,7 +48,7 @@ class Scene:
         settings = load("producer", {"bootstrap_servers": "h:1", "transactional_id": "me"})
         self.core = ClientCore(settings, [("h", 1)], Random(1))
         self.machine = Transactions(self.core, settings)
-        self.machine._level = lambda: version  # type: ignore[method-assign]
+        self.machine.level = lambda: version  # type: ignore[method-assign]
 
     def asked(self, kind: type) -> Call:
         """The one call that is open; it must be of this kind."""

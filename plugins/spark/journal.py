@@ -1,0 +1,242 @@
+"""The journal of exactly-once writes on a cluster: `exactly_once.Port` over a link.
+
+The journal is the compacted topic `TOPIC`, of which a query has one partition, fixed by its name. It is read up to the
+high watermark, whatever transactions others have open there: markers are told apart here. Where reading begins is a
+committed offset of the group that is named like the query's transactional id; it is committed with each decision.
+Without it, as after the group has expired, the journal is read from its start.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+from zlib import crc32
+
+from logkernel.client.core import ANY, CONTROLLER
+from logkernel.client.drivers import mono_ms
+from logkernel.client.network import NONE
+from logkernel.client.transactions import UNINITIALIZED, V1, GroupMetadata
+from logkernel.errors import (
+    ConfigError,
+    FencedLeaderEpoch,
+    InvalidProducerEpoch,
+    InvalidProducerIdMapping,
+    InvalidTxnState,
+    KafkaError,
+    NotLeaderOrFollower,
+    OffsetOutOfRange,
+    ProducerFenced,
+    TopicAlreadyExists,
+    UnknownLeaderEpoch,
+    UnknownTopicId,
+    UnknownTopicOrPartition,
+    error_for,
+)
+from logkernel.record import codec
+from logkernel.record.batch import HEADER_BYTES, batches
+from logkernel.record.control import COMMIT, control_type
+from logkernel.record.decode import decode_batch
+from logkernel.requests.cluster import MetadataRequest, MetadataRequestTopic
+from logkernel.requests.data import FetchPartition, FetchRequest, FetchTopic
+from logkernel.requests.groups import OffsetFetchRequest, OffsetFetchRequestGroup, OffsetFetchRequestTopics
+from logkernel.requests.producers import InitProducerIdRequest
+from logkernel.requests.topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
+from logkernel.requests.transactions import EndTxnRequest
+from logkernel.vocabulary import BatchFacts, Record
+
+from .exactly_once import TOPIC, MustReplay, Row, Token, View
+from .sending import Link
+
+PARTITIONS: Final = 16
+"""Of the journal. A query's is found by its name, so that the number never changes."""
+FETCH_BYTES: Final = 4 << 20
+MOVED: Final = (NotLeaderOrFollower, FencedLeaderEpoch, UnknownLeaderEpoch, UnknownTopicId, UnknownTopicOrPartition)
+NOT_OPEN: Final = (InvalidProducerEpoch, ProducerFenced, InvalidTxnState, InvalidProducerIdMapping)
+"""How a coordinator refuses to end a transaction that is over, or somebody else's by now."""
+NO_PERSON: Final = -1
+
+
+class Journal:
+    """See the module. `own` is the transactional id of the link; `partitioner` is for rows that `decide` writes."""
+
+    def __init__(self, link: Link, own: str, partitioner: str | None = None) -> None:
+        self._link = link
+        self._own = own
+        self._partitioner = partitioner
+        self.timeout_ms: int = link.settings["transaction.timeout.ms"]
+        self._there = False
+
+    def now_ms(self) -> int:
+        return time.time_ns() // 1_000_000
+
+    def pause(self, looks: int) -> None:
+        if looks:
+            time.sleep(min(0.02 * looks, 0.25))
+
+    # ------------------------------------------------------------ reading
+
+    def view(self, query: str) -> View:
+        self._make()
+        partition = partition_of(query)
+        found = View(query)
+        for facts, records in self._batches(TOPIC, partition, self._hint(query, partition), None):
+            if facts.is_control:
+                found.marker(facts.producer_id, control_type(records[0].key) == COMMIT)
+            elif facts.is_transactional:
+                for record in records:
+                    found.record(facts.producer_id, record.offset, record.key, record.value)
+        return found
+
+    def read_back(self, token: Token) -> list[Row]:
+        who = token.participant
+        rows: list[Row] = []
+        for topic, partition, first, last in token.ranges:
+            for facts, records in self._batches(topic, partition, first, last + 1):
+                if facts.is_control or (facts.producer_id, facts.producer_epoch) != (who.producer_id, who.epoch):
+                    continue
+                rows += [
+                    Row(topic, partition, record.key, record.value, tuple(record.headers))
+                    for record in records
+                    if first <= record.offset <= last
+                ]
+        return rows
+
+    def _hint(self, query: str, partition: int) -> int:
+        """Where the journal is to be read from."""
+        group = own_group(query)
+        rows = [OffsetFetchRequestTopics(TOPIC, [partition])]
+        request = OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group, rows)])
+        response = self._link.ask(("group", group), request, _group_code, frozenset({"topic_ids"}))
+        return max([0, *(row.committed_offset for found in response.groups[0].topics for row in found.partitions)])
+
+    def _batches(
+        self, topic: str, partition: int, start: int, end: int | None
+    ) -> Iterator[tuple[BatchFacts, list[Record]]]:
+        """Every batch from `start` to `end`, or to the high watermark as it is when that is reached."""
+        link = self._link
+        while end is None or start < end:
+            row = self._fetch(topic, partition, start)
+            if row is None:
+                start = 0
+                continue
+            behind = start
+            for facts in batches(row.records) if row.records is not None else ():
+                behind = facts.last_offset + 1
+                if facts.last_offset >= start:
+                    yield facts, decode_batch(row.records, facts, link.kernel.codec_for)
+            start = behind if behind > start else max(start, row.high_watermark)
+            if start >= row.high_watermark:
+                return
+
+    def _fetch(self, topic: str, partition: int, start: int) -> Any:
+        """The leader's answer; None where the log does not reach to `start`, and is to be read from its start."""
+        link, core = self._link, self._link.sender.core
+        deadline_ms = mono_ms() + int(link.settings["max.block.ms"])
+        while True:
+            node = link.leader(topic, partition)
+            info = core.metadata.topics[topic]
+            wanted = FetchTopic(topic, [FetchPartition(partition, start, FETCH_BYTES)], info.id)
+            request = FetchRequest(max_bytes=FETCH_BYTES, topics=[wanted])
+            try:
+                response = link.ask(node, request)
+                row = response.responses[0].partitions[0]
+                if not row.error_code:
+                    return row
+                raise error_for(row.error_code, f"{topic}-{partition} at {start}")
+            except OffsetOutOfRange:
+                if start == 0 or topic != TOPIC:
+                    raise
+                return None
+            except KafkaError as error:
+                if not (error.retriable or isinstance(error, MOVED)) or mono_ms() >= deadline_ms:
+                    raise
+            with link.driver.lock:
+                core.metadata.request_update()
+            link.driver.wake()
+            time.sleep(0.1)
+
+    def _make(self) -> None:
+        """Create the journal where it is not there. Raises `ConfigError` for one that somebody made otherwise."""
+        if self._there:
+            return
+        link = self._link
+        asked = MetadataRequest(topics=[MetadataRequestTopic(name=TOPIC)], allow_auto_topic_creation=False)
+        row = link.ask(ANY, asked).topics[0]
+        if row.error_code == UnknownTopicOrPartition.code:
+            settings = [CreatableTopicConfig("cleanup.policy", "compact")]
+            made = link.ask(CONTROLLER, CreateTopicsRequest([CreatableTopic(TOPIC, PARTITIONS, -1, [], settings)]))
+            code = made.topics[0].error_code
+            if code not in (0, TopicAlreadyExists.code):
+                raise error_for(code, f"the journal {TOPIC} cannot be made: {made.topics[0].error_message}")
+        elif not row.error_code and len(row.partitions) != PARTITIONS:
+            raise ConfigError(f"{TOPIC} must have {PARTITIONS} partitions, not {len(row.partitions)}")
+        link.partitions(TOPIC)
+        self._there = True
+
+    # ------------------------------------------------------------ transactions
+
+    def take(self, transactional_id: str) -> tuple[int, int]:
+        link, transactions = self._link, self._link.sender.transactions
+        if transactional_id != self._own:
+            request = InitProducerIdRequest(transactional_id, self.timeout_ms, NO_PERSON, NO_PERSON)
+            response = link.ask(("transaction", transactional_id), request)
+            return response.producer_id, response.producer_epoch
+        if transactions.state != UNINITIALIZED:
+            raise MustReplay(f"another driver writes as {transactional_id}")
+        link.operation(transactions.init)
+        return transactions.producer_id, transactions.epoch
+
+    def begin(self) -> tuple[int, int]:
+        numbers = self.take(self._own)
+        with self._link.driver.lock:
+            self._link.sender.transactions.begin()
+        return numbers
+
+    def note(self, query: str, key: bytes, blob: bytes) -> None:
+        self._send(query, key, blob)
+        self._link.flush()
+
+    def _send(self, query: str, key: bytes, blob: bytes) -> None:
+        builder = codec.BatchBuilder(1 << 20, HEADER_BYTES)
+        builder.append(0, key, blob, ())
+        self._link.send(TOPIC, partition_of(query), builder.finish(), 1, self.now_ms())
+
+    def end(self, transactional_id: str, producer_id: int, epoch: int, commit: bool) -> bool:
+        link = self._link
+        withheld = NONE if link.sender.transactions.level() >= 2 else V1
+        request = EndTxnRequest(transactional_id, producer_id, epoch, commit)
+        try:
+            link.ask(("transaction", transactional_id), request, withheld=withheld)
+        except NOT_OPEN:
+            return False
+        return True
+
+    def decide(self, query: str, key: bytes, blob: bytes, hint: int, rows: Sequence[Row]) -> None:
+        link, transactions = self._link, self._link.sender.transactions
+        with link.driver.lock:
+            transactions.begin()
+        topics = {row.topic for row in rows}
+        partitioners = {topic: link.partitioner(topic, self._partitioner, 0) for topic in topics}
+        for row in rows:
+            link.send_row(row, partitioners[row.topic])
+        self._send(query, key, blob)
+        link.flush()
+        offsets = {(TOPIC, partition_of(query)): hint}
+        link.operation(lambda: transactions.send_offsets(offsets, GroupMetadata(own_group(query))))
+        link.operation(lambda: transactions.end(commit=True))
+
+
+def own_group(query: str) -> str:
+    return f"logkernel-spark-{query}"
+
+
+def partition_of(query: str) -> int:
+    return crc32(query.encode()) % PARTITIONS
+
+
+def _group_code(response: Any) -> int:
+    if not response.groups:
+        return int(response.error_code)
+    group = response.groups[0]
+    return int(group.error_code) or next((int(row.error_code) for topic in group.topics for row in topic.partitions), 0)

@@ -1,0 +1,47 @@
+"""A Spark driver for the tests: copies lines of files to a topic, exactly once, and ends when all are read."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+
+
+def main() -> None:
+    known = argparse.ArgumentParser()
+    known.add_argument("bootstrap")
+    known.add_argument("topic")
+    known.add_argument("folder")
+    known.add_argument("checkpoint")
+    known.add_argument("--tasks", type=int, default=3)
+    known.add_argument("--set", action="append", default=[])
+    given = known.parse_args()
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+
+    from pyspark.sql import SparkSession
+
+    from logkernel.plugins.spark import register
+
+    spark = (
+        SparkSession.builder.master("local[2,4]")
+        .config("spark.ui.enabled", "false")
+        .config("spark.sql.shuffle.partitions", str(given.tasks))
+        .getOrCreate()
+    )
+    register(spark)
+    lines = spark.readStream.option("maxFilesPerTrigger", 1).text(given.folder)
+    rows = lines.repartition(given.tasks).selectExpr(
+        "split(value, ' ')[0] AS key", "value", "IF(length(value) % 3 = 0, 0, NULL) AS partition"
+    )
+    writer = rows.writeStream.format("logkernel").option("kafka.bootstrap.servers", given.bootstrap)
+    for text in given.set:
+        name, _, value = text.partition("=")
+        writer = writer.option(name, value)
+    writer = writer.option("topic", given.topic).option("exactlyOnce", "true")
+    query = writer.option("checkpointLocation", given.checkpoint).trigger(availableNow=True).start()
+    query.awaitTermination()
+    spark.stop()
+
+
+if __name__ == "__main__":
+    main()

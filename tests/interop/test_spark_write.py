@@ -1,0 +1,293 @@
+"""Real Spark writes to a served log: batches, and a stream that copies lines exactly once while everything is killed.
+
+`LOGKERNEL_SPARK_KILLS` says how often; the judge is confluent-kafka, reading what is committed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("pyspark")
+pytest.importorskip("pyarrow")
+import logkernel
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parents[1] / "bench"))
+from ours import LogkernelServer  # noqa: E402
+
+KILLS = int(os.environ.get("LOGKERNEL_SPARK_KILLS", "3"))
+pytestmark = [pytest.mark.interop, pytest.mark.slow, pytest.mark.timeout(300 + 60 * KILLS)]
+
+
+@pytest.fixture
+def served(tmp_path: Path) -> Iterator[LogkernelServer]:
+    server = LogkernelServer(tmp_path / "broker")
+    server.prepare()
+    server.start()
+    yield server
+    with contextlib.suppress(Exception):
+        server.stop()
+
+
+def committed(bootstrap: str, topic: str) -> list[Any]:
+    """All that a reader of committed records gets."""
+    from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
+
+    settings = {
+        "bootstrap.servers": bootstrap,
+        "group.id": "judge",
+        "isolation.level": "read_committed",
+        "enable.partition.eof": True,
+        "enable.auto.commit": False,
+    }
+    consumer = Consumer(settings)
+    count = len(consumer.list_topics(topic, 30).topics[topic].partitions)
+    consumer.assign([TopicPartition(topic, part, OFFSET_BEGINNING) for part in range(count)])
+    found: list[Any] = []
+    ended: set[int] = set()
+    deadline = time.monotonic() + 120
+    while len(ended) < count:
+        assert time.monotonic() < deadline, "a transaction that nobody ends holds readers up"
+        for message in consumer.consume(500, 1.0):
+            if message.error() is None:
+                found.append(message)
+            else:
+                ended.add(message.partition())
+    consumer.close()
+    return found
+
+
+def judged(spark: Any, bootstrap: str, topic: str) -> list[Any]:
+    """As Spark's own connector reads it."""
+    reader = spark.read.format("kafka").option("kafka.bootstrap.servers", bootstrap).option("subscribe", topic)
+    reader = reader.option("kafka.isolation.level", "read_committed").option("includeHeaders", "true")
+    rows: list[Any] = reader.load().collect()
+    return rows
+
+
+def writer(frame: Any, server: LogkernelServer, topic: str | None, **options: str) -> Any:
+    made = frame.write.format("logkernel").option("kafka.bootstrap.servers", server.bootstrap).mode("append")
+    for name, value in {**options, **({} if topic is None else {"topic": topic})}.items():
+        made = made.option(name.replace("_", "."), value)
+    return made
+
+
+def test_columns_of_a_batch(spark: Any, served: LogkernelServer) -> None:
+    with logkernel.connect(served.bootstrap) as log:
+        log.create_topic("one", partitions=3)
+        log.create_topic("two", partitions=3)
+    frame = spark.sql(
+        """SELECT cast(id AS string) AS key, IF(id % 7 = 0, NULL, cast(concat('v', id) AS binary)) AS value,
+                  IF(id % 2 = 0, 'one', 'two') AS topic, IF(id % 5 = 0, 2, NULL) AS partition,
+                  IF(id % 3 = 0, array(named_struct('key', 'h', 'value', cast(id AS string))), NULL) AS h
+           FROM range(1000)"""
+    ).selectExpr(
+        "key", "value", "topic", "cast(partition AS int) partition",
+        "transform(h, x -> named_struct('key', x.key, 'value', cast(x.value AS binary))) AS headers",
+    )  # fmt: skip
+    writer(frame, served, None).save()
+    rows = [*committed(served.bootstrap, "one"), *committed(served.bootstrap, "two")]
+    assert Counter(row.key() for row in rows) == Counter(str(i).encode() for i in range(1000))
+    for row in rows:
+        number = int(row.key())
+        assert row.topic() == ("one" if number % 2 == 0 else "two")
+        assert row.value() == (None if number % 7 == 0 else b"v%d" % number)
+        assert row.headers() == ([("h", b"%d" % number)] if number % 3 == 0 else None)
+        if number % 5 == 0:
+            assert row.partition() == 2
+    by_judge = [*judged(spark, served.bootstrap, "one"), *judged(spark, served.bootstrap, "two")]
+    assert Counter((row.key, row.value, row.partition) for row in by_judge) == Counter(
+        (row.key(), row.value(), row.partition()) for row in rows
+    )
+    by_hand = [row for row in rows if int(row.key()) % 5]
+    assert {row.partition() for row in by_hand} == {0, 1, 2}
+
+
+def test_a_job_with_a_name_is_written_once(spark: Any, served: LogkernelServer) -> None:
+    with logkernel.connect(served.bootstrap) as log:
+        log.create_topic("jobs", partitions=2)
+    frame = spark.range(500).selectExpr("cast(id AS string) AS value").repartition(3)
+    for _ in range(2):
+        writer(frame, served, "jobs", jobId="nightly").save()
+    writer(frame.repartition(2), served, "jobs", jobId="nightly").save()
+    assert Counter(row.value() for row in committed(served.bootstrap, "jobs")) == Counter(b"%d" % i for i in range(500))
+    writer(frame, served, "jobs", jobId="the next").save()
+    assert len(committed(served.bootstrap, "jobs")) == 1000
+
+
+def test_a_task_that_fails_leaves_nothing_of_a_named_job(spark: Any, served: LogkernelServer) -> None:
+    with logkernel.connect(served.bootstrap) as log:
+        log.create_topic("failing", partitions=2)
+    bad = spark.range(400).selectExpr("cast(IF(id = 399, raise_error('bad'), id) AS string) AS value").repartition(1)
+    frame = spark.range(400).selectExpr("cast(id AS string) AS value")
+    with pytest.raises(Exception, match="bad"):
+        writer(bad, served, "failing", jobId="j").save()
+    assert committed(served.bootstrap, "failing") == []
+    writer(frame, served, "failing", jobId="j").save()
+    assert len(committed(served.bootstrap, "failing")) == 400
+
+
+@pytest.mark.parametrize("name", ["keyed", "round_robin"])
+def test_partitioners_are_plugins(spark: Any, served: LogkernelServer, name: str) -> None:
+    topic = f"by-{name}"
+    with logkernel.connect(served.bootstrap) as log:
+        log.create_topic(topic, partitions=4)
+    frame = spark.range(400).selectExpr("cast(id % 40 AS string) AS key", "cast(id AS string) AS value").coalesce(1)
+    writer(frame, served, topic, partitioner=name).save()
+    rows = committed(served.bootstrap, topic)
+    assert len(rows) == 400
+    if name == "round_robin":
+        assert set(Counter(row.partition() for row in rows).values()) == {100}
+    else:
+        assert len({(row.key(), row.partition()) for row in rows}) == 40
+
+
+def test_a_folder_without_a_broker(spark: Any, tmp_path: Path) -> None:
+    path = tmp_path / "data"
+    with logkernel.open(path) as log:
+        log.create_topic("t", partitions=2)
+    frame = spark.range(300).selectExpr("cast(id AS string) AS value").repartition(3)
+    frame.write.format("logkernel").option("path", str(path)).option("topic", "t").mode("append").save()
+    with logkernel.open(path) as log:
+        values = [record.value for part in range(2) for record in log.read("t", partition=part)]
+    assert Counter(values) == Counter(b"%d" % i for i in range(300))
+
+
+def test_a_folder_with_a_broker_is_refused(spark: Any, served: LogkernelServer) -> None:
+    frame = spark.range(3).selectExpr("cast(id AS string) AS value")
+    with pytest.raises(Exception, match=r"kafka\.bootstrap\.servers"):
+        frame.write.format("logkernel").option("path", str(served.data)).option("topic", "t").mode("append").save()
+
+
+def test_the_pages_examples(spark: Any, served: LogkernelServer, tmp_path: Path) -> None:
+    """docs/spark-writing.md, block by block, in one namespace."""
+    page = (HERE.parents[1] / "docs" / "spark-writing.md").read_text()
+    with logkernel.connect(served.bootstrap) as log:
+        for topic in ("orders", "copy", "nightly"):
+            log.create_topic(topic, partitions=2)
+    names = {"spark": spark, "bootstrap": served.bootstrap, "checkpoint": str(tmp_path / "checkpoint")}
+    blocks = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    assert len(blocks) == 3
+    for block in blocks:
+        exec(compile(block, "docs/spark-writing.md", "exec"), names)
+    for topic in ("orders", "copy", "nightly"):
+        assert len(committed(served.bootstrap, topic)) == 1000, topic
+
+
+# ---------------------------------------------------------------- kills
+
+
+class Copy:
+    """A driver in a process group of its own."""
+
+    def __init__(self, bootstrap: str, folder: Path, checkpoint: Path, tasks: int, log: Path) -> None:
+        command = [sys.executable, str(HERE / "spark_copy.py"), bootstrap, "copy", str(folder), str(checkpoint)]
+        with log.open("ab") as out:
+            self.process = subprocess.Popen(
+                [*command, "--tasks", str(tasks)],
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=out,
+                start_new_session=True,
+            )
+
+    def kill(self, chance: random.Random | None = None) -> None:
+        """Driver and JVM. With `chance`, tasks may go on for a while: nobody told them."""
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait()
+        if chance is None or chance.random() < 0.5:
+            for pid in self._session():
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+
+    def _session(self) -> dict[int, int]:
+        """The processes of this driver's session, with their parents."""
+        found = {}
+        for entry in Path("/proc").iterdir():
+            if entry.name.isdigit():
+                with contextlib.suppress(OSError, IndexError):
+                    fields = (entry / "stat").read_text().rpartition(")")[2].split()
+                    if int(fields[3]) == self.process.pid:
+                        found[int(entry.name)] = int(fields[1])
+        return found
+
+    def workers(self) -> list[int]:
+        """Python processes that run tasks: children of a daemon of this driver's."""
+        found = self._session()
+        daemons = [
+            pid for pid in found if b"pyspark.daemon" in _command(pid) and b"pyspark.daemon" not in _command(found[pid])
+        ]
+        return [pid for pid, parent in found.items() if parent in daemons]
+
+
+def _command(pid: int) -> bytes:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return b""
+
+
+def test_a_copy_is_exact_whatever_is_killed(served: LogkernelServer, tmp_path: Path) -> None:
+    """Task, driver and broker are killed, while files are copied by drivers whose tasks are cut otherwise each time."""
+    chance = random.Random(int(os.environ.get("LOGKERNEL_SPARK_SEED", "7")))
+    folder, checkpoint, log = tmp_path / "lines", tmp_path / "checkpoint", tmp_path / "driver.log"
+    folder.mkdir()
+    wanted: Counter[bytes] = Counter()
+    files = 12 + 6 * KILLS
+    for number in range(files):
+        lines = [f"k{index % 50} file {number} line {index // 2 * 2} {'x' * (index % 7)}" for index in range(600)]
+        lines += lines[:20]
+        wanted.update(line.encode() for line in lines)
+        (folder / f"{number:05}.txt").write_text("\n".join(lines) + "\n")
+    with logkernel.connect(served.bootstrap) as made:
+        made.create_topic("copy", partitions=3)
+    kinds = [("driver", "task", "broker")[index % 3] for index in range(KILLS)]
+    done = threading.Event()
+    copied = 0
+    while not done.is_set():
+        copy = Copy(served.bootstrap, folder, checkpoint, chance.choice((1, 2, 3, 5)), log)
+        killed = False
+        try:
+            while copy.process.poll() is None:
+                started = (checkpoint / "offsets").is_dir() and len(list((checkpoint / "offsets").iterdir())) > copied
+                if not kinds or not started:
+                    time.sleep(0.05)
+                    continue
+                time.sleep(chance.uniform(0.0, 2.5))
+                copied = len(list((checkpoint / "offsets").iterdir()))
+                kind = kinds.pop(0)
+                if kind == "driver":
+                    copy.kill(chance)
+                    killed = True
+                elif kind == "broker":
+                    served.kill()
+                    served.start()
+                else:
+                    workers = copy.workers()
+                    if not workers:
+                        kinds.insert(0, kind)
+                        continue
+                    with contextlib.suppress(ProcessLookupError):
+                        os.kill(chance.choice(workers), signal.SIGKILL)
+        finally:
+            copy.kill()
+        if not killed and copy.process.returncode == 0:
+            done.set()
+    assert not kinds, f"{kinds} were not killed: more files are needed"
+    found = Counter(message.value() for message in committed(served.bootstrap, "copy"))
+    assert found == wanted, (sum(found.values()), sum(wanted.values()), log.read_text()[-3000:])
