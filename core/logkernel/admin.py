@@ -37,7 +37,7 @@ from logkernel.client.admin.transactions import (
     TransactionListing,
 )
 from logkernel.client.commits import Committed
-from logkernel.client.consumer_base import OffsetAndTime
+from logkernel.client.steps import OffsetAndTime
 
 __all__ = [
     "AclBinding",

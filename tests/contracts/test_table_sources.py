@@ -18,9 +18,9 @@ import pytest
 
 import logkernel
 from logkernel.errors import ConfigError, LogkernelError, OffsetOutOfRange, UnknownTopicOrPartition
+from logkernel.record.arrow import schema
 from logkernel.requests.offsets import DeleteRecordsPartition, DeleteRecordsRequest, DeleteRecordsTopic
 from logkernel.table import COLUMNS, HEADERS, Bounds, Source, open_source
-from logkernel.table.arrow import schema
 from logkernel.vocabulary import Record, TopicPartition
 
 pa = pytest.importorskip("pyarrow")

@@ -47,8 +47,8 @@ def test_the_tables_name_all_columns_and_arguments() -> None:
 
     from logkernel.client.connect import RemoteLog
     from logkernel.embed import EmbeddedLog
+    from logkernel.record.arrow import schema
     from logkernel.table import COLUMNS, HEADERS
-    from logkernel.table.arrow import schema
 
     rows = dict(re.findall(r"^\| (`.*`) \| ([^|]+) \|", PAGE, re.MULTILINE))
     named = {name: kind for names, kind in rows.items() for name in re.findall(r"`(\w+)`", names)}

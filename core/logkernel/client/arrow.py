@@ -12,8 +12,8 @@ from typing import Any, Final
 from logkernel.client.fetcher import Fetcher
 from logkernel.client.positions import Chunk, Part
 from logkernel.errors import KafkaError
+from logkernel.record.arrow import COLUMNS
 from logkernel.record.columns import FULL, ColumnReader, Rows
-from logkernel.table.source import COLUMNS
 from logkernel.vocabulary import TopicPartition
 
 __all__ = ["COLUMNS", "MAX_ROWS", "ArrowTaker"]
@@ -90,20 +90,20 @@ class ArrowTaker:
 
     def check(self, columns: Sequence[str]) -> None:
         """Raises `ConfigError`."""
-        from logkernel.table.arrow import schema
+        from logkernel.record.arrow import schema
 
         schema(columns)
 
     def nothing(self, columns: Sequence[str]) -> Any:
         """A record batch without rows."""
-        from logkernel.table.arrow import load, schema
+        from logkernel.record.arrow import load, schema
 
         found = schema(columns)
         return load().RecordBatch.from_pylist([], schema=found)
 
     def take(self, columns: Sequence[str], max_rows: int) -> Any:
         """The next rows of some partition; None where there are none. Raises as `Fetcher.take`."""
-        from logkernel.table.arrow import wanted_bits
+        from logkernel.record.arrow import wanted_bits
 
         fetcher = self._fetcher
         fetcher.raise_error()
@@ -135,7 +135,7 @@ class ArrowTaker:
         return None
 
     def _shape(self, columns: Sequence[str], partition: TopicPartition) -> Any:
-        from logkernel.table.arrow import Shape
+        from logkernel.record.arrow import Shape
 
         key = partition, tuple(columns)
         found = self._shapes.get(key)

@@ -42,6 +42,9 @@ class Section:
     def append(self, timestamp: int, key: bytes | None, value: bytes | None, headers: Any) -> int:
         return -1
 
+    def put(self, kind: Any, batch: Any, timestamp: int, key: Any, value: Any, headers: Any) -> None:
+        return None
+
     def finish(self) -> bytearray:
         return self._wire
 

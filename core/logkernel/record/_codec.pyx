@@ -19,7 +19,6 @@ from libc.stdlib cimport calloc, free, realloc
 from libc.string cimport memcpy, memset
 
 from logkernel.record import pure as _pure
-from logkernel.record import pure_rows as _pure_rows
 from logkernel.vocabulary import Record as _Record
 
 cdef extern from "Python.h":

@@ -7,11 +7,18 @@ cdef extern from *:
     int logkernel_bit(const uint8_t *bits, Py_ssize_t index) noexcept nogil
 
 
+cdef object plain_rows():
+    # Where the errors are made; imported when there is one.
+    from logkernel.record import pure_rows
+
+    return pure_rows
+
+
 cdef const void *held(object buf, Py_buffer *view, Py_ssize_t least, str what) except? NULL:
     # The bytes of a buffer that must have `least` of them.
     PyObject_GetBuffer(buf, view, PyBUF_SIMPLE)
     if view.len < least:
-        raise _pure_rows.short(what, view.len, least)
+        raise plain_rows().short(what, view.len, least)
     return view.buf
 
 
@@ -37,7 +44,7 @@ cdef class Strings:
     def __init__(self, valid, offsets, data, Py_ssize_t first, Py_ssize_t count):
         cdef Py_ssize_t size = 0
         if self.offsets != NULL or first < 0 or count < 0:
-            raise _pure_rows.short("a column", first, 0)
+            raise plain_rows().short("a column", first, 0)
         if valid is not None:
             self.valid = <const uint8_t *> held(valid, &self.valid_view, (first + count + 7) >> 3, "validity")
         if data is not None:
@@ -47,7 +54,7 @@ cdef class Strings:
             self.offsets = <const int32_t *> held(offsets, &self.offsets_view, 4 * (first + count + 1), "offsets")
             self.offsets += first
             if not check_offsets(self.offsets, count, size):
-                raise _pure_rows.astray()
+                raise plain_rows().astray()
         self.first = first
         self.count = count
 
@@ -82,7 +89,7 @@ cdef class HeaderLists:
     def __init__(self, valid, offsets, Strings names, Strings values, Py_ssize_t first, Py_ssize_t count):
         cdef Py_ssize_t index
         if self.offsets != NULL or first < 0 or count < 0 or names is None or values is None:
-            raise _pure_rows.short("headers", first, 0)
+            raise plain_rows().short("headers", first, 0)
         self.names, self.values = names, values
         if valid is not None:
             self.valid = <const uint8_t *> held(valid, &self.valid_view, (first + count + 7) >> 3, "validity")
@@ -90,10 +97,10 @@ cdef class HeaderLists:
             self.offsets = <const int32_t *> held(offsets, &self.offsets_view, 4 * (first + count + 1), "offsets")
             self.offsets += first
             if not check_offsets(self.offsets, count, min(names.count, values.count)):
-                raise _pure_rows.astray()
+                raise plain_rows().astray()
             for index in range(self.offsets[0], self.offsets[count]):
                 if names.size(index) < 0:
-                    raise _pure_rows.nameless()
+                    raise plain_rows().nameless()
         self.first = first
         self.count = count
 
@@ -181,7 +188,7 @@ def encode_rows(
     if headers is not None:
         most = min(most, headers.count)
     if start < 0 or end < start or head < 0 or (rows is None and end > most):
-        raise _pure_rows.short("rows", most, end)
+        raise plain_rows().short("rows", most, end)
     if rows is not None:
         order = <const int32_t *> held(rows, &view, 4 * end, "rows")
     try:
@@ -201,7 +208,7 @@ def encode_rows(
                 used += whole
                 stop = at + 1
         if stop == -1:
-            raise _pure_rows.astray()
+            raise plain_rows().astray()
         if stop == -2:
             raise fault(0, TOO_LARGE)
         out = PyByteArray_FromStringAndSize(NULL, used)
@@ -237,7 +244,7 @@ def place_rows(Strings keys not None, Py_ssize_t partitions):
     cdef Py_ssize_t row
     cdef int32_t size
     if partitions < 1:
-        raise _pure_rows.short("partitions", partitions, 1)
+        raise plain_rows().short("partitions", partitions, 1)
     with nogil:
         for row in range(keys.count):
             size = keys.size(row)
@@ -258,7 +265,7 @@ def group_rows(places, Py_ssize_t count, Py_ssize_t partitions, int32_t sticky):
     cdef list bounds = [0] * (partitions + 1)
     cdef Py_ssize_t *next_of
     if partitions < 1 or not 0 <= sticky < partitions:
-        raise _pure_rows.short("partitions", partitions, sticky + 1)
+        raise plain_rows().short("partitions", partitions, sticky + 1)
     place = <const int32_t *> held(places, &view, 4 * count, "partitions")
     next_of = <Py_ssize_t *> calloc(partitions + 1, sizeof(Py_ssize_t))
     try:
@@ -272,7 +279,7 @@ def group_rows(places, Py_ssize_t count, Py_ssize_t partitions, int32_t sticky):
                     break
                 next_of[target + 1] += 1
         if bad >= 0:
-            raise _pure_rows.no_partition(bad, partitions)
+            raise plain_rows().no_partition(bad, partitions)
         for row in range(partitions):
             next_of[row + 1] += next_of[row]
             bounds[row + 1] = next_of[row + 1]

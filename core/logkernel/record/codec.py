@@ -11,16 +11,10 @@ import os
 from types import ModuleType
 from typing import TYPE_CHECKING, Final
 
-from logkernel.record import pure, pure_rows
 from logkernel.record.pure import Columns
-from logkernel.record.pure_compaction import ROW
-
-if TYPE_CHECKING:
-    from logkernel.record.pure_compaction import OffsetMap, copy_records, small_batches, survey_records
 
 __all__ = [
     "COMPILED",
-    "ROW",
     "BatchBuilder",
     "Columns",
     "HeaderLists",
@@ -35,27 +29,12 @@ __all__ = [
     "encode_rows",
     "group_rows",
     "murmur2",
-    "small_batches",
     "place_rows",
+    "small_batches",
     "survey_records",
     "walk",
 ]
-
-_COMPILED_NAMES: Final = tuple(name for name in __all__ if name not in ("COMPILED", "Columns"))
-
-walk = pure.walk
-decode_records = pure.decode_records
-decode_rows = pure.decode_rows
-encode_records = pure.encode_records
-columns = pure.columns
-murmur2 = pure.murmur2
-BatchBuilder = pure.BatchBuilder
-Place = pure.Place
-Strings = pure_rows.Strings
-HeaderLists = pure_rows.HeaderLists
-encode_rows = pure_rows.encode_rows
-place_rows = pure_rows.place_rows
-group_rows = pure_rows.group_rows
+_LOOPS: Final = tuple(name for name in __all__ if name not in ("COMPILED", "Columns"))
 
 
 def _load() -> ModuleType | None:
@@ -65,7 +44,7 @@ def _load() -> ModuleType | None:
         from logkernel.record import _codec
     except ImportError:
         return None
-    missing = [name for name in _COMPILED_NAMES if not hasattr(_codec, name)]
+    missing = [name for name in _LOOPS if not hasattr(_codec, name)]
     if missing:
         logging.getLogger("logkernel.record").warning(
             "the compiled record codec was built from other sources (it has no %s) and is not used: install anew",
@@ -78,27 +57,23 @@ def _load() -> ModuleType | None:
 _compiled = _load()
 COMPILED: Final = _compiled is not None
 """Whether the compiled codec is the one in use."""
-if _compiled is not None:
-    walk = _compiled.walk
-    decode_records = _compiled.decode_records
-    decode_rows = _compiled.decode_rows
-    encode_records = _compiled.encode_records
-    columns = _compiled.columns
-    murmur2 = _compiled.murmur2
-    OffsetMap = _compiled.OffsetMap  # type: ignore[misc]
-    copy_records = _compiled.copy_records
-    small_batches = _compiled.small_batches
-    survey_records = _compiled.survey_records
-    BatchBuilder = _compiled.BatchBuilder  # type: ignore[misc]
-    Place = _compiled.Place  # type: ignore[misc]
-    Strings = _compiled.Strings  # type: ignore[misc]
-    HeaderLists = _compiled.HeaderLists  # type: ignore[misc]
-    encode_rows = _compiled.encode_rows
-    place_rows = _compiled.place_rows
-    group_rows = _compiled.group_rows
-else:
+if TYPE_CHECKING or _compiled is None:
+    from logkernel.record.pure import (
+        BatchBuilder,
+        Place,
+        columns,
+        decode_records,
+        decode_rows,
+        encode_records,
+        murmur2,
+        walk,
+    )
     from logkernel.record.pure_compaction import OffsetMap, copy_records, small_batches, survey_records
+    from logkernel.record.pure_rows import HeaderLists, Strings, encode_rows, group_rows, place_rows
 
+if _compiled is None:
     logging.getLogger("logkernel.record").info(
         "the compiled record codec is not in use: records are checked, encoded and decoded in plain Python"
     )
+else:
+    globals().update({name: getattr(_compiled, name) for name in _LOOPS})

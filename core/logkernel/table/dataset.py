@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.fs
 
-from logkernel.table.arrow import types
+from logkernel.record.arrow import types
 from logkernel.table.source import READ_UNCOMMITTED, Bounds, Source
 from logkernel.vocabulary import TopicPartition
 

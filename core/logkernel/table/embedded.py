@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from logkernel.errors import LogkernelError, OffsetOutOfRange, UnknownTopicOrPartition, error_for
+from logkernel.record.arrow import Shape, batches_of, wanted_bits
 from logkernel.record.columns import CHUNK_BYTES, ENDED, ColumnReader
 from logkernel.record.decode import CodecFor
 from logkernel.requests.cluster import MetadataRequest
 from logkernel.requests.data import FetchPartition, FetchRequest, FetchTopic, PartitionData
 from logkernel.requests.offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
-from logkernel.table.arrow import Shape, batches_of, wanted_bits
 from logkernel.table.source import (
     BATCH_BYTES,
     BATCH_ROWS,

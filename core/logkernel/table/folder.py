@@ -17,12 +17,12 @@ from typing import Any
 from logkernel.broker.control_socket import ask
 from logkernel.errors import LogkernelError, OffsetOutOfRange, UnknownTopicOrPartition
 from logkernel.kernel import Kernel
+from logkernel.record.arrow import Shape, wanted_bits
 from logkernel.record.columns import CHUNK_BYTES, ENDED, FULL, ColumnReader, CorruptRecord
 from logkernel.storage.checkpoints import HIGH_WATERMARKS, LOG_STARTS, parse_offsets
 from logkernel.storage.disk import File
 from logkernel.storage.names import LOG, NO_TOPICS, offset_name, partition_of
 from logkernel.storage.reader import PartitionReader, SegmentWalk, open_reader
-from logkernel.table.arrow import Shape, wanted_bits
 from logkernel.table.source import (
     BATCH_BYTES,
     BATCH_ROWS,

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from logkernel.errors import ConfigError, OffsetOutOfRange, UnknownTopicOrPartition
-from logkernel.table.arrow import load, schema
+from logkernel.record.arrow import load, schema
 from logkernel.table.source import BATCH_BYTES, BATCH_ROWS, COLUMNS, READ_UNCOMMITTED, Bounds, Source, check_isolation
 from logkernel.vocabulary import TopicPartition
 

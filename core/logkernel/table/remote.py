@@ -26,9 +26,9 @@ from logkernel.client.thread_driver import ThreadDriver
 from logkernel.contracts import Codec
 from logkernel.errors import LogkernelError, OffsetOutOfRange, RequestTimedOut, UnknownTopicOrPartition
 from logkernel.kernel import Kernel
+from logkernel.record.arrow import Shape, batches_of, wanted_bits
 from logkernel.record.columns import ENDED, ColumnReader
 from logkernel.requests.cluster import MetadataRequest
-from logkernel.table.arrow import Shape, batches_of, wanted_bits
 from logkernel.table.source import (
     BATCH_BYTES,
     BATCH_ROWS,

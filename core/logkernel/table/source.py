@@ -11,15 +11,13 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from logkernel.errors import ConfigError
 from logkernel.light import value
+from logkernel.record.arrow import COLUMNS as COLUMNS
+from logkernel.record.arrow import HEADERS as HEADERS
 from logkernel.vocabulary import TopicPartition
 
 if TYPE_CHECKING:
     import pyarrow
 
-COLUMNS: Final = ("key", "value", "topic", "partition", "offset", "timestamp", "timestampType")
-"""The columns of Spark's Kafka connector, in its order."""
-HEADERS: Final = "headers"
-"""The column on request."""
 ISOLATIONS: Final = ("read_uncommitted", "read_committed")
 READ_UNCOMMITTED: Final = ISOLATIONS[0]
 BATCH_ROWS: Final = 65_536

@@ -1,4 +1,7 @@
-"""Arrow's arrays of decoded rows, without a copy: the buffers stay where the decoder put them."""
+"""Arrow's arrays of decoded rows, without a copy: the buffers stay where the decoder put them.
+
+pyarrow is imported when the first array is made (`pip install 'logkernel[arrow]'`).
+"""
 
 from __future__ import annotations
 
@@ -10,9 +13,12 @@ from typing import Any, Final
 from logkernel.errors import ConfigError
 from logkernel.record import columns as decoded
 from logkernel.record.columns import FULL, Blobs, ColumnReader, HeaderRows, Rows
-from logkernel.table.source import COLUMNS, HEADERS
 from logkernel.vocabulary import TopicPartition
 
+COLUMNS: Final = ("key", "value", "topic", "partition", "offset", "timestamp", "timestampType")
+"""The columns of Spark's Kafka connector, in its order."""
+HEADERS: Final = "headers"
+"""The column on request."""
 BITS: Final = {
     "key": decoded.KEY,
     "value": decoded.VALUE,
