@@ -1,4 +1,4 @@
-"""The broker ends in the middle of every single write of its coordinators, one after the other, and goes on.
+"""The broker ends in the middle of every single write of its coordinators, and right after it, and goes on.
 
 One story: a producer fills `in`; a processor copies it to two partitions of `out` in transactions, its offsets in them,
 one of which it aborts; three consumers commit (one by himself, one of a classic group, one of a group of KIP-848); a
@@ -442,20 +442,23 @@ class Story:
     ("durable", "v2"), [(False, True), (False, False), (True, True)], ids=["killed", "killed, v1", "power cut"]
 )
 def test_a_cut_at_every_write(make_world: Any, durable: bool, heirs: bool, v2: bool) -> None:
-    def told(cut: int | None) -> int:
+    def told(cut: int, *, whole: bool = False) -> list[str]:
+        """What the writes were."""
         world = make_world(durable=durable, heirs=heirs)
         story = Story(world, v2=v2)
         before = world.disk.operations
-        if cut is not None:
-            world.cut_at(cut)
+        if cut:
+            world.cut_at(cut, whole=whole)
         story.tell()
-        assert world.boots == (1 if cut is None else 2)
-        return int(world.disk.operations) - before
+        assert world.boots == (2 if cut else 1)
+        return list(world.disk.kinds[before:]) if not cut else []
 
-    writes = told(None)
-    assert writes > 80, "nothing happened"
-    for number in range(1, writes + 1):
-        try:
-            told(number)
-        except BaseException as error:
-            raise AssertionError(f"cut at write {number} of {writes}: {error!r}") from error
+    writes = told(0)
+    assert len(writes) > 80, "nothing happened"
+    for number, kind in enumerate(writes, 1):
+        for whole in (False, True) if kind in ("append", "sync") else (False,):
+            try:
+                told(number, whole=whole)
+            except BaseException as error:
+                where = f"{'after' if whole else 'in the middle of'} write {number} of {len(writes)}, {kind}"
+                raise AssertionError(f"cut {where}: {error!r}") from error
