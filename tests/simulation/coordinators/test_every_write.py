@@ -250,6 +250,7 @@ class Story:
         ask = lambda: self.world.ask(request, "group_not_found", "member_epochs")  # noqa: E731
         assert code(self.world.until(ask, code, *PASSING)) == 0
         self.acked[group] = offset
+        assert self.offset_of(group, heir=False) >= offset, "it was answered"
 
     def commit_alone(self) -> None:
         for offset in range(max(0, self.offset_of("alone")) + 1, RECORDS + 1):
