@@ -73,6 +73,10 @@ class CuttingDisk(SimulatedDisk):
             self._off = True
             raise PowerCut(f"after operation {self.last}")
 
+    def sync(self, path: str) -> None:
+        super().sync(path)
+        self.done()
+
     def open(self, path: str, *, create: bool = False, write: bool = True) -> SimulatedFile:
         self.ask("open", path)
         return CuttingFile(self, path, self._make(path) if create else self._inode(path))
