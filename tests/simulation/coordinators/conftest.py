@@ -15,11 +15,11 @@ import pytest
 from logkernel.broker.broker import Broker
 from logkernel.broker.storage import Storage
 from logkernel.config.broker import BrokerConfig
-from logkernel.contracts import RequestContext
+from logkernel.contracts import Buffer, RequestContext
 from logkernel.kernel import Kernel
 from logkernel.record.batch import batches
 from logkernel.record.decode import decode_batch
-from logkernel.storage.simdisk import PowerCut, SimulatedDisk
+from logkernel.storage.simdisk import PowerCut, SimulatedDisk, SimulatedFile
 from logkernel.vocabulary import READ_COMMITTED, READ_UNCOMMITTED, BatchFacts, Record, TopicPartition
 
 KERNEL = Kernel()
@@ -41,6 +41,47 @@ class Gone(Exception):
     """The client died together with the broker."""
 
 
+class CuttingFile(SimulatedFile):
+    """Ends the broker when a write is done, too: nothing that follows from it happens any more."""
+
+    __slots__ = ()
+    _disk: CuttingDisk
+
+    def append(self, data: Buffer) -> None:
+        super().append(data)
+        self._disk.done()
+
+    def sync(self) -> None:
+        super().sync()
+        self._disk.done()
+
+
+class CuttingDisk(SimulatedDisk):
+    def __init__(self, seed: int) -> None:
+        super().__init__(seed)
+        self.kinds: list[str] = []
+        """Of every operation so far."""
+        self.last = 0
+        """The operation that is done, and the last; 0 for none."""
+
+    def step(self, kind: str, path: str) -> None:
+        self.kinds.append(kind)
+        super().step(kind, path)
+
+    def done(self) -> None:
+        if self.operations == self.last:
+            self._off = True
+            raise PowerCut(f"after operation {self.last}")
+
+    def sync(self, path: str) -> None:
+        super().sync(path)
+        self.done()
+
+    def open(self, path: str, *, create: bool = False, write: bool = True) -> SimulatedFile:
+        self.ask("open", path)
+        return CuttingFile(self, path, self._make(path) if create else self._inode(path))
+
+
 class HandClock:
     def __init__(self) -> None:
         self.now_ms = 0
@@ -60,7 +101,7 @@ class World:
         self.durable = durable
         self.heirs = heirs
         self.clock = HandClock()
-        self.disk = SimulatedDisk(1)
+        self.disk: SimulatedDisk = CuttingDisk(1)
         self.boots = 0
         self.on_boot: Callable[[], None] = lambda: None
         self.boot()
@@ -74,15 +115,20 @@ class World:
         self.broker.start()
         self.boots += 1
 
-    def cut_at(self, operation: int) -> None:
-        """The `operation`-th write from now on is the last, and is done by half."""
-        self.disk.fail_at(self.disk.operations + operation, None)
+    def cut_at(self, operation: int, *, whole: bool) -> None:
+        """The `operation`-th write from now on is the last, and is done by half or whole."""
+        assert isinstance(self.disk, CuttingDisk)
+        if whole:
+            self.disk.last = self.disk.operations + operation
+        else:
+            self.disk.fail_at(self.disk.operations + operation, None)
 
     def restart(self) -> None:
         if self.durable:
             self.disk = self.disk.crash()
         else:
-            self.disk._off = False
+            assert isinstance(self.disk, CuttingDisk)
+            self.disk._off, self.disk.last = False, 0
             self.disk._faults.clear()
             self.disk._locks.clear()
         self.boot()
