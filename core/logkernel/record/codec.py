@@ -13,14 +13,12 @@ from typing import TYPE_CHECKING, Final
 
 from logkernel.record import pure
 from logkernel.record.pure import Columns
-from logkernel.record.pure_compaction import ROW
 
 if TYPE_CHECKING:
     from logkernel.record.pure_compaction import OffsetMap, copy_records, small_batches, survey_records
 
 __all__ = [
     "COMPILED",
-    "ROW",
     "BatchBuilder",
     "Columns",
     "OffsetMap",

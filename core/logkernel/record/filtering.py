@@ -29,11 +29,10 @@ from logkernel.record.batch import CODEC_MASK, DELETE_HORIZON, join_batch, parse
 from logkernel.record.control import ABORT, COMMIT, control_type
 from logkernel.record.decode import CodecFor, check_crc, decode_batch, record_section
 from logkernel.record.encode import encode_batch, encode_empty
+from logkernel.record.pure_compaction import LOOK_CLOSER, ROW
 from logkernel.vocabulary import AbortedTxn, BatchFacts, Record
 
 NEVER = -(2**63)
-LOOK_CLOSER = 2
-"""`contracts.RunRule.keep_run`."""
 
 
 @message
@@ -163,10 +162,10 @@ class Run:
     rows: bytes
 
     def __len__(self) -> int:
-        return len(self.rows) // loops.ROW.size
+        return len(self.rows) // ROW.size
 
     def position(self, index: int) -> int:
-        position: int = loops.ROW.unpack_from(self.rows, index * loops.ROW.size)[0]
+        position: int = ROW.unpack_from(self.rows, index * ROW.size)[0]
         return position
 
 
@@ -231,7 +230,7 @@ class BatchFilter:
         """(batches, last offset, largest timestamp) of what a rule's verdicts leave of a run without barriers."""
         view, tally = memoryview(run.data), self.tally
         for (position, size, count, _, last, _, largest), verdict in zip(
-            loops.ROW.iter_unpack(run.rows), verdicts, strict=False
+            ROW.iter_unpack(run.rows), verdicts, strict=False
         ):
             if verdict == LOOK_CLOSER:
                 left = self.filter(run.data, parse_header(run.data, position), is_last=False)
