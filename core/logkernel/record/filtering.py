@@ -29,12 +29,10 @@ from logkernel.record.batch import CODEC_MASK, DELETE_HORIZON, join_batch, parse
 from logkernel.record.control import ABORT, COMMIT, control_type
 from logkernel.record.decode import CodecFor, check_crc, decode_batch, record_section
 from logkernel.record.encode import encode_batch, encode_empty
-from logkernel.record.pure_compaction import ROW
+from logkernel.record.pure_compaction import LOOK_CLOSER, ROW
 from logkernel.vocabulary import AbortedTxn, BatchFacts, Record
 
 NEVER = -(2**63)
-LOOK_CLOSER = 2
-"""`contracts.RunRule.keep_run`."""
 
 
 @message
