@@ -177,7 +177,9 @@ def test_reading_ends_after_so_many_and_shows_some_partitions(shell: Shell) -> N
     assert len(shell("consume a -n 4").splitlines()) == 4
     assert sorted(shell("consume a -e -p 1 -p 2 -f %p")) == ["1", "1", "1", "2", "2", "2"]
     shell("consume a -e -p 7", 2)
-    shell("consume nope -e -X default.api.timeout.ms=300", 1)
+    for group in ("", "-g g"):
+        shell(f"consume a nope -e {group}", 1)
+        assert "UnknownTopicOrPartition" in shell.error
 
 
 def test_a_group_goes_on_where_it_was(shell: Shell) -> None:
