@@ -432,6 +432,16 @@ def test_a_folder_is_opened_in_this_process(
         assert "--bootstrap" in shell.error
 
 
+def test_a_folder_of_another_node_is_opened_as_that_node(
+    tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = str(tmp_path / "data")
+    with logkernel.open(data, node_id=7) as log:
+        log.create_topic("a")
+    shell = Shell(None, "", capfdbinary, monkeypatch)  # type: ignore[arg-type]
+    assert shell.rows(f"topic describe a --data {data}")[0]["partitions"][0]["leader"] == 7
+
+
 def test_nobody_there_is_said_at_once(shell: Shell) -> None:
     shell("topic list -b 127.0.0.1:1", 1)
     assert "no broker answers at 127.0.0.1:1" in shell.error
