@@ -603,6 +603,20 @@ def test_a_child_of_a_fork_opens_another() -> None:
         admin.create_topics("still-alive")
 
 
+def test_an_interrupt_gives_the_operation_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    with logkernel.open() as log, log.admin() as admin:
+        with monkeypatch.context() as patch:
+
+            def interrupted(*_: object) -> bool:
+                raise KeyboardInterrupt
+
+            patch.setattr(admin._driver, "wait", interrupted)
+            with pytest.raises(KeyboardInterrupt):
+                admin.list_topics()
+        assert admin._machine._operations == []
+        assert admin.list_topics() == {}
+
+
 def test_an_unknown_setting_is_refused() -> None:
     with logkernel.open() as log, pytest.raises(ConfigError, match=r"default\.api\.timeout\.ms"):
         log.admin(default_api_timeout=5)

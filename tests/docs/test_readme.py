@@ -34,7 +34,15 @@ def test_every_option_it_names_exists() -> None:
         assert f'"{option}"' in help_text, option
 
 
-PAGES = ["README.md", "CONTRIBUTING.md", "docs/architecture.md", "docs/hooks.md", "bench/README.md"]
+PAGES = [
+    "README.md",
+    "CONTRIBUTING.md",
+    "docs/architecture.md",
+    "docs/cli.md",
+    "docs/client.md",
+    "docs/hooks.md",
+    "bench/README.md",
+]
 
 
 @pytest.mark.parametrize("page", PAGES)

@@ -41,7 +41,7 @@ class Place:
 
         if self.data is not None:
             try:
-                opened = logkernel.open(self.data)
+                opened = logkernel.open(self.data, **_owner(self.data))
             except DataDirectoryLocked as error:
                 raise DataDirectoryLocked(f"{error}; to talk to the broker there, say --bootstrap HOST:PORT") from None
             with opened:
@@ -56,6 +56,17 @@ class Place:
     def admin(self) -> Iterator[Admin]:
         with self.log() as log, log.admin(default_api_timeout_ms=int(self.timeout_s * 1000)) as admin:
             yield admin
+
+
+def _owner(path: str) -> dict[str, int]:
+    """The id of the broker whose folder it is, where it was one's."""
+    from logkernel.inspect.repair import node_id_of
+    from logkernel.storage.checkpoints import META_PROPERTIES
+    from logkernel.storage.disk import RealDisk
+
+    if not os.path.exists(os.path.join(path, META_PROPERTIES)):
+        return {}
+    return {"node_id": node_id_of(RealDisk(), path)}
 
 
 def reach(servers: str) -> None:

@@ -54,7 +54,12 @@ STORED: Final = "stored"
 def consume(topics: tuple[str, ...], place: Place, as_json: bool, **how: Any) -> int:
     """Print the records of TOPICS; waits for more until --count, --exit or Ctrl-C."""
     put = _put_json if as_json else _put(formats.renderer(how["form"]))
-    given: dict[str, Any] = {"isolation.level": how["isolation"], **pairs(how["settings"])}
+    given: dict[str, Any] = {
+        "isolation.level": how["isolation"],
+        "allow.auto.create.topics": False,
+        "default.api.timeout.ms": int(place.timeout_s * 1000),
+        **pairs(how["settings"]),
+    }
     group, where = how["group"], how["offset"]
     if group is not None and how["indexes"]:
         raise click.UsageError("--partition and --group exclude one another: the group assigns partitions")
@@ -62,6 +67,8 @@ def consume(topics: tuple[str, ...], place: Place, as_json: bool, **how: Any) ->
         given.setdefault("auto.offset.reset", _reset(where))
     settings = {name.replace(".", "_"): value for name, value in given.items()}
     with place.log() as log, log.consumer(group=group, **settings) as consumer:
+        with log.admin(default_api_timeout_ms=int(place.timeout_s * 1000)) as admin:
+            admin.describe_topics(topics)  # a consumer would wait for a topic that is not there
         try:
             if group is not None:
                 consumer.subscribe(topics)

@@ -15,7 +15,7 @@ from logkernel.cli.output import progress, put_json
 from logkernel.errors import ConfigError
 
 CHUNK_BYTES = 1 << 16
-LONGEST_LINE_BYTES = 1 << 30
+LONGEST_LINE_BYTES = 1 << 28
 
 
 @click.command
@@ -40,7 +40,7 @@ LONGEST_LINE_BYTES = 1 << 30
 @makes_data
 def produce(topic: str, files: tuple[str, ...], place: Place, as_json: bool, verbose: bool, **how: Any) -> int:
     """Write the lines of FILES, or of standard input, to TOPIC. Exit code 1 where a record was not written."""
-    given = pairs(how["settings"])
+    given = {"max.block.ms": str(int(place.timeout_s * 1000)), **pairs(how["settings"])}
     if how["compression"]:
         given["compression.type"] = how["compression"]
     if how["acks"]:
@@ -129,13 +129,17 @@ def _records(files: tuple[str, ...], end: bytes, quiet: bool) -> Iterator[bytes]
 
 def _split(file: IO[bytes], end: bytes, advance: Callable[[int], None]) -> Iterator[bytes]:
     """Records between ends, as soon as they are there; the last may lack its end."""
-    left = b""
+    left = bytearray()
     read = getattr(file, "read1", file.read)
     while data := read(CHUNK_BYTES):
         advance(len(data))
-        *whole, left = (left + data).split(end)
-        yield from whole
+        begin, seen = 0, max(0, len(left) - len(end) + 1)
+        left += data
+        while (at := left.find(end, seen)) >= 0:
+            yield bytes(left[begin:at])
+            begin = seen = at + len(end)
+        del left[:begin]
         if len(left) > LONGEST_LINE_BYTES:
             raise ConfigError(f"a record is longer than {LONGEST_LINE_BYTES} bytes; is --delimiter right?")
     if left:
-        yield left
+        yield bytes(left)

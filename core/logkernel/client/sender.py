@@ -130,6 +130,8 @@ class Sender:
         self._settle()
         self._forget_idle(now_ms)
         sent_ms = self._send(now_ms)
+        if transactions.wants_partitions:
+            transactions.step(incomplete=True)
         core_ms = self.core.step(wall_ms, now_ms)
         if transactions.state in (COMMITTING, ABORTING):
             transactions.step(bool(accumulator.incomplete))

@@ -243,6 +243,11 @@ class Transactions:
         self._wanted.add(key)
         return False
 
+    @property
+    def wants_partitions(self) -> bool:
+        """Whether `may_send` met partitions that are to be added, and nobody has asked for it yet."""
+        return bool(self._wanted) and not self._adding
+
     def step(self, incomplete: bool) -> None:
         """Send what is due; `incomplete`: batches are still without an outcome."""
         if self._wanted and not self._adding and self.state in (IN_TRANSACTION, COMMITTING):

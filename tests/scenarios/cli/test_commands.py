@@ -177,7 +177,9 @@ def test_reading_ends_after_so_many_and_shows_some_partitions(shell: Shell) -> N
     assert len(shell("consume a -n 4").splitlines()) == 4
     assert sorted(shell("consume a -e -p 1 -p 2 -f %p")) == ["1", "1", "1", "2", "2", "2"]
     shell("consume a -e -p 7", 2)
-    shell("consume nope -e -X default.api.timeout.ms=300", 1)
+    for group in ("", "-g g"):
+        shell(f"consume a nope -e {group}", 1)
+        assert "UnknownTopicOrPartition" in shell.error
 
 
 def test_a_group_goes_on_where_it_was(shell: Shell) -> None:
@@ -428,6 +430,16 @@ def test_a_folder_is_opened_in_this_process(
     with logkernel.open(data):
         shell(f"topic list --data {data}", 2)
         assert "--bootstrap" in shell.error
+
+
+def test_a_folder_of_another_node_is_opened_as_that_node(
+    tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = str(tmp_path / "data")
+    with logkernel.open(data, node_id=7) as log:
+        log.create_topic("a")
+    shell = Shell(None, "", capfdbinary, monkeypatch)  # type: ignore[arg-type]
+    assert shell.rows(f"topic describe a --data {data}")[0]["partitions"][0]["leader"] == 7
 
 
 def test_nobody_there_is_said_at_once(shell: Shell) -> None:
