@@ -194,8 +194,8 @@ class Driver:
         """Look again soon; called without the lock."""
         raise NotImplementedError
 
-    def opened(self) -> None:
-        """A batch was opened, and perhaps another is full; called without the lock."""
+    def opened(self, batch: Batch) -> None:
+        """`batch` was opened, and perhaps another is full; called without the lock."""
         self.wake()
 
     def forked(self) -> None:
