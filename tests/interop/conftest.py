@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
+import os
 import subprocess
 import sys
 import time
@@ -291,11 +292,13 @@ def kafkas(apache_kafka: ModuleType, tmp_path_factory: pytest.TempPathFactory) -
 
     def start(version: str) -> str:
         if version not in started:
-            server = apache_kafka.KafkaServer(tmp_path_factory.mktemp("kafka"), settings, version)
             try:
-                server.prepare()
+                apache_kafka.fetch(apache_kafka.jars_of(version), apache_kafka.artifacts_of(version))
             except subprocess.CalledProcessError as error:
-                pytest.fail(f"Apache Kafka {version} cannot be made ready: {error}\n{error.stderr}")
+                refuse = pytest.fail if os.environ.get("LOGKERNEL_REQUIRE_TOOLS") == "1" else pytest.skip
+                refuse(f"the jars of Kafka {version} cannot be fetched: {error}")
+            server = apache_kafka.KafkaServer(tmp_path_factory.mktemp("kafka"), settings, version)
+            server.prepare()
             server.start()
             started[version] = server
         return str(started[version].bootstrap)

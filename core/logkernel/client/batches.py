@@ -13,7 +13,7 @@ The batch's bytes exist once: the header is written before them in place, again 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 from logkernel.contracts import Codec
 from logkernel.errors import InvalidRecord, KafkaError
@@ -24,6 +24,7 @@ from logkernel.record.decode import decode_all
 from logkernel.vocabulary import RecordMetadata
 
 OPEN, CLOSED, DONE = range(3)
+NEVER_MS: Final = 2**63 - 1
 
 
 Callback = Callable[[RecordMetadata | None, Exception | None], Any]
@@ -65,6 +66,7 @@ class Batch:
         "created_ms",
         "done",
         "drained_ms",
+        "due_ms",
         "epoch",
         "error",
         "faults",
@@ -107,6 +109,8 @@ class Batch:
         self.retry_ms = 0
         """Not before this time may it be sent again."""
         self.drained_ms = 0
+        self.due_ms = NEVER_MS
+        """A send at or after this wall time wakes the driver: for one that has no thread to keep linger.ms by."""
         self.producer_id = self.epoch = self.sequence = -1
         self.serial = 0
         """How many batches of its partition got a sequence before it."""

@@ -198,8 +198,8 @@ class Driver:
         """Have who waits look again; also called by signal handlers, in the midst of anything."""
         self.wake()
 
-    def opened(self) -> None:
-        """A batch was opened, and perhaps another is full; called without the lock."""
+    def opened(self, batch: Batch) -> None:
+        """`batch` was opened, and perhaps another is full; called without the lock."""
         self.wake()
 
     def forked(self) -> None:

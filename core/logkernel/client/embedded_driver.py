@@ -1,8 +1,8 @@
 """The caller steps a client's machine against an embedded kernel: no socket, no thread, no copy of a batch.
 
-A turn runs when some batches are full, when one lingers no more (by the kernel's timers, which any call of the log
-runs), or when somebody waits for an outcome or memory. While it runs, SIGINT is held back: a KeyboardInterrupt
-between two steps would lose what they share.
+A turn runs when some batches are full, when one lingers no more (at a later send, or by the kernel's timers, which
+any call of the log runs), or when somebody waits for an outcome or memory. While it runs, SIGINT is held back: a
+KeyboardInterrupt between two steps would lose what they share.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Protocol
 
-from logkernel.client.drivers import Driver, Machine, closed_early, mono_ms, tell
+from logkernel.client.batches import Batch
+from logkernel.client.drivers import Driver, Machine, closed_early, mono_ms, tell, wall_ms
 from logkernel.client.network import Action, Connect, Transmit
 from logkernel.contracts import BrokerDoor, RequestContext
 from logkernel.requests.cluster import (
@@ -134,9 +135,10 @@ class EmbeddedDriver(Driver):
         elif not self.closed:
             self._host.run(self._turn)
 
-    def opened(self) -> None:
+    def opened(self, batch: Batch) -> None:
         """A turn costs little more for several batches than for one: they gather, for as long as they may linger."""
         accumulator = self.machine.accumulator
+        batch.due_ms = wall_ms() + accumulator.linger_ms + 1
         self._gathered += 1
         if (
             (self._gathered - 1) * accumulator.batch_bytes >= GATHERED_BYTES

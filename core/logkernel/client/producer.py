@@ -21,7 +21,7 @@ from typing import Any
 
 from logkernel.client import lifetime
 from logkernel.client.accumulator import Claim
-from logkernel.client.batches import Batch, Callback
+from logkernel.client.batches import NEVER_MS, Batch, Callback
 from logkernel.client.producer_base import (
     Headers,
     NeedTopic,
@@ -148,6 +148,8 @@ class Producer(ProducerBase):
                 headers = pairs(headers) if headers else ()
                 place: Delivery | None = batch.put(Delivery, batch, at_ms, key, value, headers)
                 if place is not None:
+                    if at_ms >= batch.due_ms:
+                        self._overdue(batch)
                     return place
         return self._send(topic, value, key, headers, partition, timestamp_ms, on_delivery)
 
@@ -165,6 +167,8 @@ class Producer(ProducerBase):
         if self._plain and not self._transactional:
             found = self._send_open(topic, value, key, headers, partition, timestamp_ms, on_delivery)
             if isinstance(found, Delivery):
+                if found.timestamp_ms >= found.batch.due_ms:
+                    self._overdue(found.batch)
                 return found
             partition = found
         callbacks: tuple[Callback, ...] = () if on_delivery is None else (on_delivery,)
@@ -183,6 +187,11 @@ class Producer(ProducerBase):
                 self._acknowledged(None, error)
             raise
         return Delivery(batch, index, at_ms)
+
+    def _overdue(self, batch: Batch) -> None:
+        """Once a batch, where who sends must step the kernel as well: it lingers no more."""
+        batch.due_ms = NEVER_MS
+        self._driver.wake()
 
     def _send_open(
         self,
@@ -221,7 +230,7 @@ class Producer(ProducerBase):
             found = self._offer(topic, record, partition, callbacks, claim)
             claim = None
             if isinstance(found, tuple):
-                self._driver.opened()
+                self._driver.opened(found[0])
                 return found
             if isinstance(found, Claim):
                 self._await_memory(topic, found, deadline_s)

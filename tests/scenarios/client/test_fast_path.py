@@ -153,6 +153,23 @@ def test_a_batch_that_lingers_is_written_by_the_kernels_timers() -> None:
         assert log.end_offset("t") == 2
 
 
+@pytest.mark.parametrize("callback", [False, True])
+def test_a_batch_that_lingers_is_written_by_a_later_send(callback: bool) -> None:
+    """Embedded, who sends is the one who steps the kernel: he keeps linger.ms by it, as far as he comes by."""
+    told: dict[str, Any] = {"on_delivery": lambda metadata, error: None} if callback else {}
+    with logkernel.open() as log:
+        log.create_topic("t")
+        producer = log.producer(linger_ms=20)
+        producer.send("t", b"first").result(10)
+        producer.send("t", b"second", **told)
+        end_s = time.monotonic() + 0.025
+        while time.monotonic() < end_s:
+            pass
+        assert log.end_offset("t") == 1
+        producer.send("t", b"third", **told)
+        assert log.end_offset("t") == 3
+
+
 def test_a_partitioner_is_asked_once_a_record() -> None:
     asked: list[bytes | None] = []
 
