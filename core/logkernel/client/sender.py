@@ -131,7 +131,7 @@ class Sender:
         self._forget_idle(now_ms)
         sent_ms = self._send(now_ms)
         core_ms = self.core.step(wall_ms, now_ms)
-        if transactions.state in (COMMITTING, ABORTING):
+        if transactions.state in (COMMITTING, ABORTING) or transactions.wanting:
             transactions.step(bool(accumulator.incomplete))
             core_ms = earliest(core_ms, self.core.step(wall_ms, now_ms))
         return earliest(sent_ms, core_ms, accumulator.next_expiry_ms(), self.metrics.roll(now_ms))

@@ -243,6 +243,11 @@ class Transactions:
         self._wanted.add(key)
         return False
 
+    @property
+    def wanting(self) -> bool:
+        """Whether partitions are to be added that no request names yet."""
+        return bool(self._wanted) and not self._adding
+
     def step(self, incomplete: bool) -> None:
         """Send what is due; `incomplete`: batches are still without an outcome."""
         if self._wanted and not self._adding and self.state in (IN_TRANSACTION, COMMITTING):
