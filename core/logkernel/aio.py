@@ -126,6 +126,20 @@ class AsyncLog:
                 yield record
             position = records[-1].offset + 1
 
+    def table(self, topic: str, **options: Any) -> AsyncIterator[Any]:
+        """As `EmbeddedLog.table`, batch by batch: `async for batch in log.table("orders")`."""
+        return _batches(self._call, self._log.table, topic, options)
+
+
+async def _batches(call: Callable[..., Any], table: Callable[..., Any], topic: str, options: Any) -> AsyncIterator[Any]:
+    """The record batches of a table; each is read in a worker thread."""
+    reader = await call(table, topic, **options)
+    try:
+        while (batch := await call(next, reader, None)) is not None:
+            yield batch
+    finally:
+        await call(reader.close)
+
 
 async def open(path: str | Path | None = None, **settings: Any) -> AsyncLog:
     """As `logkernel.open`, awaited."""
@@ -197,6 +211,10 @@ class AsyncRemoteLog:
 
     async def topics(self) -> dict[str, int]:
         return await self._call(self._remote.topics)
+
+    def table(self, topic: str, **options: Any) -> AsyncIterator[Any]:
+        """As `RemoteLog.table`, batch by batch: `async for batch in log.table("orders")`."""
+        return _batches(self._call, self._remote.table, topic, options)
 
 
 def connect(servers: str = "127.0.0.1:9092", **settings: Any) -> AsyncRemoteLog:

@@ -18,9 +18,11 @@ from . import ends, filters, planning
 from .options import Options
 from .planning import DataLoss, Range
 from .rows import Layout
+from .sources import borrowed, opened
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
     from logkernel.table import Source
 
 PUSHING: Final = "pyspark.sql.worker.data_source_pushdown_filters"
@@ -92,14 +94,6 @@ def later(source: Source, row: Range, time_low_ms: int) -> Range:
 # ---------------------------------------------------------------- shared with streams
 
 
-def opened(options: Options) -> Source:
-    from logkernel.table import open_source
-
-    settings = {"client.id": options.group_id_prefix, **options.client}
-    found: Source = open_source(**{**options.source(), "settings": settings})
-    return found
-
-
 def split(rows: Sequence[Range], options: Options, source: Source) -> list[Range]:
     """Tasks: cut where batches begin, so that none is decoded twice, or evenly where that is not fine enough."""
     asked = options.min_partitions is not None or options.max_records_per_partition is not None
@@ -126,13 +120,9 @@ def _cuts(source: Source, row: Range, count: int) -> list[int]:
 
 def read(options: Options, layout: Layout, found: Split) -> Iterator[pa.RecordBatch]:
     """The split's rows. Raises `DataLoss` where the log begins later by now, if the options say so."""
-    if found.row is None:
-        return
-    source = opened(options)
-    try:
-        yield from layout.batches(_scan(source, options, layout, found.row, found.timestamps))
-    finally:
-        source.close()
+    if found.row is not None:
+        with borrowed(options) as source:
+            yield from layout.batches(_scan(source, options, layout, found.row, found.timestamps))
 
 
 def _scan(

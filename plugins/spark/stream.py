@@ -25,6 +25,7 @@ from .committing import GroupCommits
 from .options import At, Options
 from .planning import DataLoss, Offsets
 from .rows import Layout
+from .sources import opened
 
 try:
     from pyspark.sql.streaming import datasource as admission
@@ -156,7 +157,7 @@ class Stream(DataSourceStreamReader):
 
     def _opened(self) -> Source:
         if self._source is None:
-            self._source = batch.opened(self.options)
+            self._source = opened(self.options)
         return self._source
 
 

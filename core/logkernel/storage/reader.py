@@ -13,6 +13,7 @@ from __future__ import annotations
 import time
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 
 from logkernel.contracts import Codec
 from logkernel.errors import CorruptMessage, OffsetOutOfRange
@@ -152,9 +153,10 @@ class PartitionReader:
         return start
 
     def offset_for_timestamp(self, timestamp_ms: int, codec_for: CodecFor, start: int, end: int) -> int | None:
-        """The first record with at least that timestamp and `start <= offset < end`. Raises as `batches`."""
+        """The first record with at least that timestamp and `start <= offset < end`; a transaction's marker is one,
+        as in a broker's answer. Raises as `batches`."""
         for facts, view in self.batches(self.first_since(start, timestamp_ms), end):
-            if facts.max_timestamp_ms < timestamp_ms or (facts.magic >= 2 and facts.is_control):
+            if facts.max_timestamp_ms < timestamp_ms:
                 continue
             for record in decode_all(view, codec_for):
                 if record.timestamp_ms >= timestamp_ms and start <= record.offset < end:
@@ -262,11 +264,14 @@ class PartitionReader:
         bases = self.bases()
         for base in reversed(bases):
             file = self.open(base)
-            end = base
-            for facts in headers(file, self.position(base, 2**31 - 1 + base), file.size, LONG_CHUNK_BYTES):
-                end = facts.last_offset + 1
-            if end > base or base == bases[0]:
-                return end
+            # After a crash the last entry may name a batch that is not whole: then from the beginning.
+            for position in (self.position(base, 2**31 - 1 + base), 0):
+                end = None
+                with suppress(CorruptMessage):  # recovery will cut what is behind the last good batch
+                    for facts in headers(file, position, file.size, LONG_CHUNK_BYTES):
+                        end = facts.last_offset + 1
+                if end is not None:
+                    return end
         return bases[-1] if bases else 0
 
     def walk(self, start: int, end: int) -> SegmentWalk:

@@ -97,8 +97,7 @@ class TopicDataset(ds.Dataset):  # type: ignore[misc]
         def known(comparison: Any) -> bool:
             return self._may_hold(expression, comparison if here is None else here & comparison)
 
-        # The filter may hold below `first` from here on; the last such value that it cannot hold below is the start.
-        first = _first(low, high, lambda value: known(field < pa.scalar(value + 1, kind)))
+        first = _first(low, high, lambda value: known(field <= pa.scalar(value, kind)))
         if first == high:
             return high, high
         behind = _first(first, high, lambda value: not known(field >= pa.scalar(value, kind)))

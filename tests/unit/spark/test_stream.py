@@ -23,7 +23,7 @@ from pyspark.sql.streaming.datasource import (  # noqa: E402
     ReadMinRows,
 )
 
-from logkernel.plugins.spark import batch, stream  # noqa: E402
+from logkernel.plugins.spark import stream  # noqa: E402
 from logkernel.plugins.spark.rows import Layout  # noqa: E402
 
 LAYOUT = Layout(("value",), None, None)
@@ -67,7 +67,7 @@ class Log:
 @pytest.fixture
 def log(monkeypatch: pytest.MonkeyPatch) -> Log:
     found = Log({("t", 0): Bounds(0, 100), ("t", 1): Bounds(10, 310)})
-    monkeypatch.setattr(batch, "opened", lambda options: found)
+    monkeypatch.setattr(stream, "opened", lambda options: found)
     return found
 
 
