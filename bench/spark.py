@@ -113,7 +113,7 @@ def fill(server: Server, topic: str, partitions: int, size: int, count: int) -> 
 def session(arguments: argparse.Namespace, jars: list[Path]) -> Any:
     from pyspark.sql import SparkSession
 
-    from logkernel.plugins.spark import RECOMMENDED
+    from logkernel.plugins.spark import RECOMMENDED, register
 
     builder = SparkSession.builder.master("local[2]").appName("bench")
     own = {"spark.ui.enabled": "false", "spark.driver.memory": "2g", "spark.pyspark.python": sys.executable}
@@ -126,6 +126,7 @@ def session(arguments: argparse.Namespace, jars: list[Path]) -> Any:
         builder = builder.config(name, value)
     found = builder.getOrCreate()
     found.sparkContext.setLogLevel("ERROR")
+    register(found)
     return found
 
 

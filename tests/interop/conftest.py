@@ -421,6 +421,7 @@ def spark(spark_kafka_jars: list[Path], tmp_path_factory: pytest.TempPathFactory
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYSPARK_PYTHON", sys.executable)
         patch.setenv("SPARK_LOCAL_IP", "127.0.0.1")
+        patch.delenv("PYTHONDONTWRITEBYTECODE", raising=False)  # Spark gives a worker ten seconds to start
         builder = SparkSession.builder.master("local[2]").appName("logkernel-tests")
         for name, text in settings.items():
             builder = builder.config(name, text)

@@ -1,4 +1,4 @@
-"""Exactly-once writes without Spark around them, over TCP: on our broker, and on Apache Kafka."""
+"""Exactly-once writes without Spark around them, over TCP: on our broker and on Apache Kafka, by both protocols."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 pa = pytest.importorskip("pyarrow")
+from logkernel.client.transactions import Transactions  # noqa: E402
 from logkernel.plugins.spark import exactly_once as once  # noqa: E402
 from logkernel.plugins.spark.exactly_once import HEAL, SKIP, WRITE, Message, MustReplay, Row, Task  # noqa: E402
 from logkernel.plugins.spark.journal import Journal  # noqa: E402
@@ -27,15 +28,18 @@ pytestmark = [pytest.mark.interop, pytest.mark.slow, pytest.mark.timeout(300)]
 TIMEOUT = {"transaction.timeout.ms": "300000"}
 
 
-@pytest.fixture(scope="module", params=["ours", "kafka"])
+@pytest.fixture(scope="module", params=["ours", "kafka", "kafka, transactions v1"])
 def server(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, apache_kafka: Any
 ) -> Iterator[Server]:
-    folder = tmp_path_factory.mktemp(request.param)
+    folder = tmp_path_factory.mktemp("server")
     made: Server = LogkernelServer(folder) if request.param == "ours" else apache_kafka.KafkaServer(folder)
     made.prepare()
     made.start()
-    yield made
+    with pytest.MonkeyPatch.context() as patch:
+        if request.param.endswith("v1"):
+            patch.setattr(Transactions, "level", lambda self: 1)
+        yield made
     made.stop()
 
 

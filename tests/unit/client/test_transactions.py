@@ -104,7 +104,9 @@ def test_the_old_way() -> None:
     scene = Scene(version=1).begun()
     machine = scene.machine
     assert not machine.may_send(A)
+    assert machine.wants_partitions, "the sender steps again: else nobody would, before something else wakes it"
     machine.step(incomplete=True)
+    assert not machine.wants_partitions
     call = scene.asked(AddPartitionsToTxnRequest)
     assert call.withheld == V1
     assert call.request.v3_and_below_topics[0].partitions == [0]
