@@ -18,7 +18,7 @@ def test_the_examples_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     world: dict[str, object] = {}
     for block in re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL):
         exec(block, world)
-    assert world["rows"] == 500 or 0 < int(str(world["rows"])) < 1000
+    assert 0 < int(str(world["rows"])) < 1000, "one partition of two"
 
 
 def test_the_commands_parse(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

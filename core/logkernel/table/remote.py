@@ -22,7 +22,7 @@ from logkernel.client.core import ClientCore, earliest
 from logkernel.client.drivers import mono_ms
 from logkernel.client.fetcher import Fetcher
 from logkernel.client.positions import FAILED, Chunk, Part
-from logkernel.client.thread_driver import ThreadDriver
+from logkernel.client.thread_driver import CHANNEL_SETTINGS, ThreadDriver
 from logkernel.contracts import Codec
 from logkernel.errors import LogkernelError, OffsetOutOfRange, RequestTimedOut, UnknownTopicOrPartition
 from logkernel.kernel import Kernel
@@ -155,10 +155,9 @@ class RemoteSource:
         given = {name.replace("_", "."): value for name, value in settings.items()}
         given = {**SETTINGS, **given, "bootstrap.servers": bootstrap}
         self._values = load_consumer(given)
-        self._given = {name.replace(".", "_"): value for name, value in settings.items()}
         self._kernel = Kernel()
         self._bootstrap = bootstrap
-        self._log = RemoteLog(bootstrap, {})
+        self._log = RemoteLog(bootstrap, {name: self._values[name] for name in CHANNEL_SETTINGS})
         self._mutex = threading.Lock()
         self._idle: dict[str, list[ThreadDriver]] = {}
         self._counts: dict[str, int] = {}
