@@ -86,6 +86,19 @@ def test_what_compaction_leaves_out_is_no_loss(folder: Path, few_held: None) -> 
         assert offsets(open_source(path=folder).scan(P, 0, 60)) == kept
 
 
+@pytest.mark.parametrize("held", [1, 2, 32])
+def test_offsets_that_no_segment_has_are_no_loss(folder: Path, monkeypatch: pytest.MonkeyPatch, held: int) -> None:
+    monkeypatch.setattr(storage_reader, "HELD_SEGMENTS", held)
+    with logkernel.open(folder) as log:
+        fill(log)
+    for path in (logs(folder)[1], logs(folder)[3]):
+        path.unlink()
+    source = open_source(path=folder)
+    left = [offset for offset in range(60) if offset // 10 not in (1, 3)]
+    assert offsets(source.scan(P, 0, 60)) == left
+    assert offsets(source.scan(P, 15, 45)) == [offset for offset in left if 15 <= offset < 45]
+
+
 def test_a_merged_segment_is_gone_on_with_in_its_middle(folder: Path, few_held: None) -> None:
     """Cleaning puts several segments into the first one's place; what was read of it does not come again."""
     with logkernel.open(folder) as log:
@@ -149,6 +162,7 @@ def test_late_segments_are_found_by_their_time_index(folder: Path) -> None:
     with logkernel.open(folder) as log:
         fill(log)
         source = open_source(path=folder)
+        assert storage_reader.open_reader(str(folder / "t-0")).first_since(0, 21_003) >= 40
         for path in logs(folder)[:4]:
             os.truncate(path, 0)  # nobody looks at them
         assert offsets(source.scan(P, 0, 60, timestamps=(21_003, 26_002))) == [*range(43, 50), 50, 51]
