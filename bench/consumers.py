@@ -5,9 +5,9 @@ python bench/consumers.py --runs 5 --records 1000000 --partitions 6
 python bench/consumers.py --kafka                   against Apache Kafka instead of our broker
 
 Every client reads the same topic from its first record, without a group, with its own default settings, and looks at
-every value: `ours` by iteration, `ours, poll` in lists as `poll` returns them, kafka-python and aiokafka by their own
-lists, confluent-kafka by `consume(500)`. The topic was written by our producer in batches of 16 KiB. `embedded` is
-client and broker in one process: its CPU is that of both.
+every value: `ours` by iteration, `ours, poll` in lists as `poll` returns them, `ours, poll_arrow` in Arrow record
+batches, kafka-python and aiokafka by their own lists, confluent-kafka by `consume(500)`. The topic was written by our
+producer in batches of 16 KiB. `embedded` is client and broker in one process: its CPU is that of both.
 """
 
 from __future__ import annotations
@@ -64,6 +64,23 @@ def ours_in_lists(bootstrap: str, topic: str, count: int) -> Work:
             for record in consumer.poll(QUIET_S):
                 size += len(record.value)
                 records += 1
+        return records - begun
+
+    return work
+
+
+def arrow(bootstrap: str, topic: str, count: int) -> Work:
+    import logkernel
+
+    consumer = logkernel.connect(bootstrap).consumer(topic, auto_offset_reset="earliest")
+    begun = consumer.poll_arrow(QUIET_S, max_rows=1).num_rows  # imports pyarrow
+
+    def work() -> int:
+        records, size = begun, 0
+        while records < count:
+            batch = consumer.poll_arrow(QUIET_S)
+            size += batch.column(1).nbytes
+            records += batch.num_rows
         return records - begun
 
     return work
@@ -142,6 +159,7 @@ def confluent(bootstrap: str, topic: str, count: int) -> Work:
 CLIENTS: dict[str, Callable[[str, str, int], Work]] = {
     "ours": ours,
     "ours, poll": ours_in_lists,
+    "ours, poll_arrow": arrow,
     "kafka-python": kafka_python,
     "aiokafka": aiokafka,
     "confluent": confluent,
@@ -150,6 +168,8 @@ CLIENTS: dict[str, Callable[[str, str, int], Work]] = {
 SHARE = {"kafka-python": 5}
 """Clients that read only a part, so that a run does not take for ever."""
 AIMS = {"kafka-python": 5.0, "aiokafka": 1.2}
+ARROW_AIM = 2.0
+"""`poll_arrow` beside confluent-kafka, in records a second."""
 
 
 def fill(log: Any, topic: str, size: int, count: int) -> None:
@@ -215,6 +235,12 @@ def run(options: argparse.Namespace, server: Any, folder: Path) -> None:
                 )
     print(head(server, f"consumers, {options.partitions} partitions", options.runs))
     print(table.text())
+    for size in sizes:
+        columns, peer = table.figures("ours, poll_arrow", size), table.figures("confluent", size)
+        if columns is not None and peer is not None:
+            ratio = columns[-1] / peer[-1]
+            verdict = "yes" if ratio >= ARROW_AIM else "NO"
+            print(f"poll_arrow / confluent, {size} bytes, records a second: {ratio:.2f}  >= {ARROW_AIM:g}x: {verdict}")
 
 
 if __name__ == "__main__":

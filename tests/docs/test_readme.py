@@ -16,7 +16,7 @@ def test_there_are_two_commands_that_need_pip_only() -> None:
     assert len(COMMANDS) == 2
     run, test = COMMANDS
     assert run.endswith("logkernel serve")
-    assert test.endswith("python -m pytest -n auto")
+    assert test.endswith("python -m pytest -n auto --dist worksteal")
     assert all(command.startswith("python3 -m venv .venv") for command in COMMANDS)
 
 

@@ -109,11 +109,14 @@ def test_a_broker_that_stalls_under_the_producer(start_broker: Callable[..., Any
         log.create_topic("t", partitions=1)
         with log.producer(batch_size=500, **QUICK) as producer:
             deliveries = []
-            for number in range(COUNT):
-                deliveries.append(producer.send("t", b"%d" % number))
-                if number in (COUNT // 3, 2 * COUNT // 3):
-                    with stalled(broker.pid), pytest.raises(RequestTimedOut):
-                        producer.flush(2.5)
+            third = COUNT // 3
+            for first in range(0, COUNT, third):
+                producer.flush(60)  # so that there is a connection, and a producer id
+                with stalled(broker.pid) if first else contextlib.nullcontext():
+                    deliveries += [producer.send("t", b"%d" % number) for number in range(first, first + third)]
+                    if first:
+                        with pytest.raises(RequestTimedOut):
+                            producer.flush(2.5)
             producer.flush(60)
             assert [delivery.exception() for delivery in deliveries if delivery.exception()] == []
             assert producer.metrics()["record-retry-total"] > 0
