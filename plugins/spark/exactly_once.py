@@ -333,6 +333,7 @@ def commit(port: Port, messages: Sequence[Message]) -> None:
         raise MustReplay(f"batch {batch} of query {query} was taken back: {why}")
     if verdict == HEAL:
         _heal(port, query, batch, view, messages)
+        _end_all(port, query, strangers, commit=False)
         return
     hint = min(view.open[one].offset for one in written)
     decision = Decision(batch, tuple(written))
@@ -344,7 +345,7 @@ def commit(port: Port, messages: Sequence[Message]) -> None:
 
 
 def _hint(view: View, offset: int) -> int:
-    """Nothing before it is asked for again: open tokens are younger than the last decision."""
+    """Nothing before it is asked for again: neither `offset`, nor a token that is open still."""
     return min([offset, *(token.offset for token in view.open.values())])
 
 
@@ -406,7 +407,7 @@ def _heal(port: Port, query: str, batch: int, view: View, messages: Sequence[Mes
             )
         there += rows
     rows = missing((row for message in messages for row in message.rows), there)
-    port.decide(query, decision_key(query), decision_blob(Decision(batch, ())), view.basis, rows)
+    port.decide(query, decision_key(query), decision_blob(Decision(batch, ())), _hint(view, view.basis), rows)
 
 
 def missing(rows: Iterable[Row], there: Iterable[Row]) -> list[Row]:
