@@ -125,6 +125,16 @@ class LogUpkeep:
         loader = Loader(
             disk, self.folder, settings, recovery_point, log_start, clean, wall_ms, producers, clean_offset, fresh
         )
+        self._take_up(loader, recovery_point)
+        self._active.release()
+        self._leaving.extend((LONG_AGO_MS, base) for base in loader.leaving)
+        self._remove_files(loader.deleted)
+        if sweeper is None:
+            self.rename_dropped()
+            self.purge(wall_ms)
+
+    def _take_up(self, loader: Loader, recovery_point: int) -> None:
+        """What the folder holds, as opening it left it; `recovery_point` is what the checkpoint says."""
         self._segments = loader.load()
         self._bases = [segment.base for segment in self._segments]
         self._active = self._segments[-1]
@@ -132,23 +142,17 @@ class LogUpkeep:
         self.damages = loader.damages
         """What recovery cut off."""
         self.end_offset = self._active.next_offset
-        if clean_offset is not None and loader.damages:  # what is written behind the cut is not clean
-            self.clean_offset = min(clean_offset, self.end_offset)
-        self.start_offset = max(log_start, self._bases[0])
+        if self.clean_offset is not None and loader.damages:  # what is written behind the cut is not clean
+            self.clean_offset = min(self.clean_offset, self.end_offset)
+        self.start_offset = max(loader.log_start, self._bases[0])
         trusted = loader.clean and not loader.damages
         self.recovery_point = self.end_offset if trusted else min(recovery_point, self.end_offset)
         if not self._new_folder:
             if loader.changed:
-                disk.sync_dir(self.folder)
+                self._disk.sync_dir(self.folder)
             self._new_names = False
-        if settings.preallocate and not self._active.size:
-            self._active.preallocate(settings.segment_bytes)
-        self._active.release()
-        self._leaving.extend((LONG_AGO_MS, base) for base in loader.leaving)
-        self._remove_files(loader.deleted)
-        if sweeper is None:
-            self.rename_dropped()
-            self.purge(wall_ms)
+        if self.settings.preallocate and not self._active.size:
+            self._active.preallocate(self.settings.segment_bytes)
 
     def _note_topic(self, topic_id: UUID | None, clean: bool) -> UUID | None:
         path = f"{self.folder}/{PARTITION_METADATA}"
