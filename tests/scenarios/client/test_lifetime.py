@@ -43,10 +43,14 @@ for number in range(500):
 """
 
 
-def run(address: str, *, before: str = "", after: str = "", expected: int = 0) -> str:
+# What an unhandled SIGINT ends with: CPython kills itself by it, but forgets to if any string is evaluated at exit.
+INTERRUPTED = (-signal.SIGINT, 1)
+
+
+def run(address: str, *, before: str = "", after: str = "", expected: tuple[int, ...] = (0,)) -> str:
     text = PROGRAM.format(before=before, after=after)
     done = subprocess.run([sys.executable, "-c", text, address], capture_output=True, text=True, timeout=60)
-    assert done.returncode == expected, done.stderr
+    assert done.returncode in expected, done.stderr
     return done.stdout
 
 
@@ -56,15 +60,17 @@ ALL = [b"%d" % number for number in range(500)]
 @pytest.mark.parametrize(
     ("after", "expected"),
     [
-        ("", 0),
-        ("sys.exit(3)", 3),
-        ("raise ValueError", 1),
-        ("del producer", 0),
-        ("import os, signal; os.kill(os.getpid(), signal.SIGINT); import time; time.sleep(30)", 1),
+        ("", (0,)),
+        ("sys.exit(3)", (3,)),
+        ("raise ValueError", (1,)),
+        ("del producer", (0,)),
+        ("import os, signal; os.kill(os.getpid(), signal.SIGINT); import time; time.sleep(30)", INTERRUPTED),
     ],
     ids=["end", "exit", "exception", "dropped", "interrupt"],
 )
-def test_what_is_pending_at_exit_is_sent(served: tuple[logkernel.EmbeddedLog, str], after: str, expected: int) -> None:
+def test_what_is_pending_at_exit_is_sent(
+    served: tuple[logkernel.EmbeddedLog, str], after: str, expected: tuple[int, ...]
+) -> None:
     run(served[1], after=after, expected=expected)
     assert values(served[0]) == ALL
 
