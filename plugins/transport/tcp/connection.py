@@ -13,7 +13,9 @@ Each request holds a place in a queue, and answers leave in the order of the que
     any       lost                                               CLOSED; later answers go nowhere
 
 Back-pressure: `feed` stops early, and `wants_data` is False, while `MAX_UNANSWERED` places are taken or
-`MAX_OUTPUT_BYTES` of output wait in memory. File slices are not in memory and do not count.
+`MAX_OUTPUT_BYTES` of output wait in memory. File slices are not in memory and do not count. `feed` stops
+early as well, with `wants_data` True, after `MAX_A_TURN` requests: a flood of small ones, each answered at
+once, would hold up the other connections.
 
 Re-entrancy: an answer may be given inside `submit`, inside `feed`. It only moves to the output; `wake`,
 which tells the driver to send, is not called while `feed` runs, as the driver sends after it anyhow.
@@ -43,6 +45,8 @@ MAX_OUTPUT_BYTES: Final = 1 << 20
 SMALL_SLICE_BYTES: Final = 16 << 10
 """File slices below this size are read and joined with their neighbours, which costs less than sendfile."""
 
+MAX_A_TURN: Final = 100
+"""Requests that one connection may have handled before the others have their turn."""
 MAX_CONTEXTS: Final = 64
 
 OPEN, DRAINING, CLOSED = range(3)
@@ -119,7 +123,7 @@ class ServerConnection:
         self._thread = get_ident()
         self._feeding = False
         self.has_more = False
-        """Whether the last `feed` stopped for back-pressure, before bytes that it could have handled."""
+        """Whether the last `feed` stopped before bytes that it could have handled."""
         self._software = ("", "")
         self._contexts: dict[tuple[Route, str | None], RequestContext] = {}
 
@@ -147,9 +151,10 @@ class ServerConnection:
             return end
         self._feeding = True
         self.has_more = False
+        left = MAX_A_TURN
         try:
             while end - pos >= 4:
-                if not self.wants_data:
+                if left == 0 or not self.wants_data:
                     self.has_more = True
                     break
                 size = I32.unpack_from(view, pos)[0]
@@ -160,6 +165,7 @@ class ServerConnection:
                 if end - start < size:
                     break
                 pos = start + size
+                left -= 1
                 self._on_request(view[start:pos])
         finally:
             self._feeding = False

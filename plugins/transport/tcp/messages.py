@@ -12,6 +12,7 @@ first use, one closure that reads straight into our object and one that writes i
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from dataclasses import MISSING, Field, fields, is_dataclass
 from datetime import datetime, timedelta
@@ -106,8 +107,21 @@ def nested_class(ours: type, name: str) -> Any:
     return hint
 
 
+@cache
+def _load_base_types() -> None:
+    """Where hypothesis is installed, kio would load it and give it strategies: seconds before the first answer."""
+    if "hypothesis" in sys.modules:
+        return
+    sys.modules["hypothesis"] = None  # type: ignore[assignment]
+    try:
+        import_module("kio.static.primitive")
+    finally:
+        del sys.modules["hypothesis"]
+
+
 def schema(api: str, version: int, half: str, name: str) -> Any:
     """kio's class, e.g. `schema("fetch", 12, "request", "FetchRequest")`."""
+    _load_base_types()
     return getattr(import_module(f"kio.schema.{api}.v{version}.{half}"), name)
 
 

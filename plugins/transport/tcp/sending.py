@@ -1,9 +1,11 @@
-"""Puts a connection's output on its socket: bytes through the asyncio transport, file slices by sendfile.
+"""Puts a connection's output on its socket: bytes at once, file slices by sendfile.
 
-sendfile bypasses the transport, so it is used only while the transport has nothing left to write: its
-high-water mark is 0, and `pause_writing` … `resume_writing` frames the time in which it has. The bytes
-before a slice go out with MSG_MORE, to share its first packet. A socket that takes no more is waited for
-on a duplicate descriptor, as asyncio keeps the original to itself.
+Both go past the asyncio transport, on a duplicate descriptor, as asyncio keeps the original to itself; what
+the socket does not take stays in the machine's output until it is writable. The bytes before a slice go out
+with MSG_MORE, to share its first packet.
+
+Where sendfile is off, or not possible, all goes through the transport: its high-water mark is 0, and
+`pause_writing` … `resume_writing` frames the time in which it has bytes left.
 """
 
 from __future__ import annotations

@@ -116,16 +116,16 @@ class Connection(asyncio.BufferedProtocol):
         try:
             self.buffer.consumed(machine.feed(pending))
             self.sender.flush()
-            while machine.has_more and machine.wants_data:  # the flush made room
-                self.buffer.consumed(machine.feed(self.buffer.pending()))
-                self.sender.flush()
         except Exception:
             log.exception("connection failed peer=%s", machine.peer)
             self.transport.abort()
             return
-        if machine.state == OPEN and not machine.wants_data and not self._paused and not self.transport.is_closing():
+        if machine.state != OPEN or self._paused or self.transport.is_closing():
+            return
+        if machine.has_more or not machine.wants_data:
             self._paused = True
             self.transport.pause_reading()
+            self._after_sending()  # the flush may have made room, or it is only the others' turn
 
     def _on_answers(self) -> None:
         self.sender.flush()

@@ -146,6 +146,31 @@ def test_unanswered_requests_are_bounded(run: Any, door: Any, wire: Any) -> None
     run(scenario())
 
 
+def test_a_flood_of_small_requests_leaves_the_others_their_turn(run: Any, door: Any, wire: Any) -> None:
+    door.replies["HeartbeatRequest"] = lambda r: HeartbeatResponse()
+
+    async def scenario() -> None:
+        listener = await wire.listen(door)
+        flood, other = await dial(listener), await dial(listener)
+        for reader, writer in (flood, other):
+            writer.write(wire.heartbeat(0))
+            await wire.read_frame(reader)
+        total = 2000
+        flood[1].write(b"".join(wire.heartbeat(i) for i in range(total)))
+        other[1].write(wire.heartbeat(1))
+        assert (await wire.read_frame(other[0]))[0] == 1
+        last = door.seen[1][1].connection_id
+        place = max(i for i, (_, context) in enumerate(door.seen) if context.connection_id == last)
+        assert place < total // 4
+        for i in range(total):
+            assert (await wire.read_frame(flood[0]))[0] == i
+        for _, writer in (flood, other):
+            writer.close()
+        await listener.close()
+
+    run(scenario())
+
+
 def test_answers_in_memory_are_bounded_by_a_reader_that_stops(run: Any, door: Any, wire: Any) -> None:
     door.replies["FetchRequest"] = lambda r: fetched(bytes(200_000))
 
