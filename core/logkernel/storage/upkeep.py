@@ -142,7 +142,7 @@ class LogUpkeep:
         self.damages = loader.damages
         """What recovery cut off."""
         self.end_offset = self._active.next_offset
-        if self.clean_offset is not None and loader.damages:  # what is written behind the cut is not clean
+        if self.clean_offset is not None:  # the end may have been cut off, and what is written there is not clean
             self.clean_offset = min(self.clean_offset, self.end_offset)
         self.start_offset = max(loader.log_start, self._bases[0])
         trusted = loader.clean and not loader.damages
