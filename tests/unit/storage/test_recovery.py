@@ -144,8 +144,8 @@ def test_a_batch_that_begins_before_the_end_of_the_one_before_is_cut(store):
 
 
 def test_what_stood_behind_a_cut_is_known_no_more(store):
-    """Neither its leader epochs nor the state of its producers, which a later start could take for what is written there
-    by then."""
+    """Neither its leader epochs nor the state of its producers, which a later start could take for what is written
+    there by then."""
     log = fill(store, 12)
     log.close()
     end = f"{log.end_offset:020d}.snapshot"
