@@ -13,6 +13,7 @@ While it listens, an event loop in a thread owns the broker and the calls here a
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from pathlib import Path
@@ -381,14 +382,7 @@ class EmbeddedLog:
         each partition. The active segments are closed first. Raises `UnknownTopicOrPartition`, `CorruptMessage`, which
         names the place of rotten bytes, `OSError`."""
         told: Future[list[CleanupResult]] = Future()
-
-        def tell(outcome: list[CleanupResult] | BaseException) -> None:
-            if isinstance(outcome, BaseException):
-                told.set_exception(outcome)
-            else:
-                told.set_result(outcome)
-
-        self._run(lambda: self._broker.compact(topic, tell))
+        self._run(lambda: self._broker.compact(topic, _into(told)))
         while not told.done() and self._listening is None:
             self._broker.cleaner.workers.news.wait(WAIT_S)
             self.step()
@@ -397,7 +391,12 @@ class EmbeddedLog:
     def apply_retention(self, topic: str) -> list[CleanupResult]:
         """Drop what the topic's cleanup policies want dropped, now; returns what was done to each partition of which
         something went. Raises `UnknownTopicOrPartition`, `KafkaStorageError`."""
-        return self._run(lambda: self._broker.apply_retention(topic))
+        told: Future[list[CleanupResult]] = Future()
+        self._run(lambda: self._broker.expire(topic, _into(told), at_once=self._listening is None))
+        while not told.done() and self._listening is None:
+            time.sleep(0.001)
+            self.step()
+        return told.result()
 
     def request(self, request: Any) -> Any:
         """Answer a versionless request of `logkernel.requests`, e.g. a `DescribeConfigsRequest`."""
@@ -410,6 +409,16 @@ class EmbeddedLog:
         if not future.done():
             raise LogkernelError(f"{type(request).__name__} waits for an event; use a served broker for it")
         return future.result()
+
+
+def _into(told: Future[list[CleanupResult]]) -> Callable[[list[CleanupResult] | BaseException], None]:
+    def tell(outcome: list[CleanupResult] | BaseException) -> None:
+        if isinstance(outcome, BaseException):
+            told.set_exception(outcome)
+        else:
+            told.set_result(outcome)
+
+    return tell
 
 
 class _Host:

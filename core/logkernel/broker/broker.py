@@ -330,9 +330,11 @@ class Broker:
         """Compact a topic now, in the background; see `Cleaner.compact`. Raises `UnknownTopicOrPartition`."""
         self.cleaner.compact(topic, done)
 
-    def apply_retention(self, topic: str) -> list[CleanupResult]:
-        """Drop what a topic's policies want dropped, now. Raises `UnknownTopicOrPartition`, `KafkaStorageError`."""
-        return self.cleaner.apply_retention(topic)
+    def expire(
+        self, topic: str, done: Callable[[list[CleanupResult] | BaseException], None], *, at_once: bool = False
+    ) -> None:
+        """Drop what a topic's policies want dropped, now; see `Cleaner.expire`. Raises `UnknownTopicOrPartition`."""
+        self.cleaner.expire(topic, done, at_once=at_once)
 
     def step(self) -> int | None:
         """Run what is due; returns the next deadline (monotonic ms) or None."""

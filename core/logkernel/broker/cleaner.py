@@ -6,7 +6,7 @@ where there is nothing to do, the next look is after `log.cleaner.backoff.ms`. W
 | what | then |
 |---|---|
 | rotten bytes, a read or write error, a policy or rule that fails | logged with the place; the clock leaves it alone |
-| the disk is full | what was written is given back; tried again later |
+| the disk is full, too few file handles | what was written is given back; tried again later |
 | an error while names are swapped | the directory goes offline, as after every write that may be half done |
 
 The log itself is served on in the first two. Asking by name tries it again, and so does a restart.
@@ -24,10 +24,11 @@ from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from logkernel.broker.dropping import TURN_MS, Dropper, size_of
+from logkernel.broker.dropping import TURN_MS, Dropper, Results, size_of
 from logkernel.broker.workers import Workers
 from logkernel.contracts import CleanupPolicy, DropBefore, LogFacts, Rewrite
 from logkernel.errors import KafkaStorageError, LogkernelError, PluginError, RewriteStopped
+from logkernel.storage.directory import PASSING
 from logkernel.vocabulary import CleanupResult, LogSize, TopicPartition
 
 if TYPE_CHECKING:
@@ -38,14 +39,13 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("logkernel.cleaner")
 
-FULL_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-FULL_DISK_PAUSE_MS = 60_000
+REFUSED = (*PASSING, errno.EFBIG)
+"""Errors that say nothing of the log: it is tried again, after a pause."""
+PAUSE_MS = 60_000
 NEVER_REWRITES = ("delete",)
 """The policy of most logs, which need not be asked."""
 MAX_THREADS = 64
 MAX_TABLE_BYTES = 2**31 - 1
-
-Results = Callable[[list[CleanupResult] | BaseException], None]
 
 
 class Throttle:
@@ -142,7 +142,7 @@ class Cleaner:
         return LogFacts(
             topic=replica.name.topic,
             partition=replica.name.partition,
-            segments=tuple(replica.log.facts()),
+            segments=replica.log.facts(),
             log_start_offset=replica.log.start_offset,
             high_watermark=replica.leader.high_watermark,
             wall_ms=self._broker.clock.wall_ms(),
@@ -205,12 +205,19 @@ class Cleaner:
         """As many as one turn of the loop has time for."""
         clock = self._broker.clock
         begun_ms = clock.mono_ms()
+
+        def in_time() -> bool:
+            return clock.mono_ms() - begun_ms < TURN_MS
+
         while self._to_ask:
             replica = self._to_ask.popleft()
-            found = self._rewrite_of(replica)
-            if found is not None:
-                self._dirty.append((found[1].priority, replica))
-            if self._to_ask and clock.mono_ms() - begun_ms >= TURN_MS:
+            if self._may_rewrite(replica) and not self._take_stock(replica, in_time):
+                self._to_ask.appendleft(replica)
+            else:
+                found = self._rewrite_of(replica)
+                if found is not None:
+                    self._dirty.append((found[1].priority, replica))
+            if self._to_ask and not in_time():
                 self._broker.timers.at(clock.mono_ms() + 1, self._ask_some)
                 return
         dirty = sorted(self._dirty, key=lambda row: -row[0])
@@ -220,26 +227,40 @@ class Cleaner:
                 break
             found = self._rewrite_of(replica)  # anew: the first may be some turns old
             if found is not None:
-                self._begin(replica, *found)
+                try:
+                    self._begin(replica, *found)
+                except Exception as error:
+                    self._refuse(replica, error)
+
+    def _take_stock(self, replica: Replica, in_time: Callable[[], bool]) -> bool:
+        """Read what policies need to know; False where there is more than this turn has time for."""
+        try:
+            return replica.log.take_stock(in_time)
+        except Exception as error:
+            self._refuse(replica, error)
+            return True
 
     def _rewrite_of(self, replica: Replica) -> tuple[str, Rewrite] | None:
         """(policy, plan) of the rewrite that a log needs most, where it is nobody's business yet."""
+        if not self._may_rewrite(replica):
+            return None
+        try:
+            plans = self._plans(replica)
+        except Exception as error:
+            self._refuse(replica, error)
+            return None
+        rewrites = [(name, step) for name, step in plans if isinstance(step, Rewrite)]
+        return max(rewrites, key=lambda row: row[1].priority, default=None)
+
+    def _may_rewrite(self, replica: Replica) -> bool:
         mono_ms = self._broker.clock.mono_ms()
-        if (
+        return not (
             replica.settings.cleanup_policy == NEVER_REWRITES
             or replica.name in self._jobs
             or replica.name in self.uncleanable
             or self._paused_until_ms.get(replica.name, mono_ms) > mono_ms
             or not self._broker.leads(replica)
-        ):
-            return None
-        try:
-            plans = self._plans(replica)
-        except Exception as error:
-            self._give_up(replica, error)
-            return None
-        rewrites = [(name, step) for name, step in plans if isinstance(step, Rewrite)]
-        return max(rewrites, key=lambda row: row[1].priority, default=None)
+        )
 
     def _begin(self, replica: Replica, policy: str, plan: Rewrite) -> _Job:
         get = self._broker.config.get
@@ -314,15 +335,19 @@ class Cleaner:
             log.info("%s", error)
         elif isinstance(error, OSError) and swap_failed:
             error = self._broker.storage_failed(replica, error)
-        elif isinstance(error, OSError) and error.errno in FULL_DISK:
-            self._paused_until_ms[replica.name] = self._broker.clock.mono_ms() + FULL_DISK_PAUSE_MS
-            log.warning("rewrite dropped, the disk is full: partition=%s error=%s", replica.name, error)
         elif self._broker.leads(replica):
-            self._give_up(replica, error)
+            self._refuse(replica, error)
         for done in job.done:
             done(None, error)
 
-    def _give_up(self, replica: Replica, error: BaseException) -> None:
+    def _refuse(self, replica: Replica, error: BaseException) -> None:
+        """Leave a log alone: for a while where the disk is full or handles are too few, else until somebody asks."""
+        if isinstance(error, OSError) and error.errno in REFUSED:
+            self._paused_until_ms[replica.name] = self._broker.clock.mono_ms() + PAUSE_MS
+            log.warning(
+                "rewrite put off, the disk is full or handles are too few: partition=%s error=%s", replica.name, error
+            )
+            return
         self.uncleanable[replica.name] = str(error)
         log.error("partition cannot be cleaned, it is served on: partition=%s error=%s", replica.name, error)
 
@@ -341,12 +366,10 @@ class Cleaner:
         """
         _ByName(self, self._replicas(topic), done).go_on()
 
-    def apply_retention(self, topic: str) -> list[CleanupResult]:
-        """Drop what the topic's policies want dropped, now. Raises `KafkaStorageError`."""
-        results = []
-        for replica in self._replicas(topic):
-            results += self.dropper.drop(replica)
-        return results
+    def expire(self, topic: str, done: Results, *, at_once: bool = False) -> None:
+        """Drop what the topic's policies want dropped, now; `done` is told once, on this thread, when it is durable:
+        what was done to each partition, or what went wrong with one. With `at_once` it takes no turns with others."""
+        self.dropper.drop(self._replicas(topic), done, at_once=at_once)
 
     def _replicas(self, topic: str) -> list[Replica]:
         mine = [each for each in self._broker.replicas.values() if each.name.topic == topic]
@@ -357,6 +380,16 @@ class Cleaner:
 
     def job_of(self, replica: Replica) -> _Job | None:
         return self._jobs.get(replica.name)
+
+    def take_stock_in_turns(self, replica: Replica, go_on: Callable[[], None]) -> bool:
+        """Read what policies need to know; False where that takes another turn of the loop, which begins with `go_on`.
+        Raises `OSError`, `KafkaStorageError`."""
+        clock = self._broker.clock
+        begun_ms = clock.mono_ms()
+        if not self._broker.leads(replica) or replica.log.take_stock(lambda: clock.mono_ms() - begun_ms < TURN_MS):
+            return True
+        self._broker.timers.at(clock.mono_ms() + 1, go_on)
+        return False
 
     def rewrite_asked(self, replica: Replica) -> _Job | None:
         """Start what the policies plan when asked by name; None where there is nothing to rewrite. Raises as
@@ -369,6 +402,8 @@ class Cleaner:
             if not replica.log.active_is_empty:
                 replica.log.roll(self._broker.clock.wall_ms())
         except OSError as error:
+            if error.errno in PASSING:
+                raise KafkaStorageError(f"{replica.name}: {error}") from error
             raise self._broker.storage_failed(replica, error) from error
         for name, step in self._plans(replica, asked=True):
             if isinstance(step, Rewrite):
@@ -391,6 +426,8 @@ class _ByName:
                 under_way = self._cleaner.job_of(self._left[0])
                 if under_way is not None:  # by the clock: it goes first
                     under_way.done.append(lambda result, error: self.go_on())
+                    return
+                if not self._cleaner.take_stock_in_turns(self._left[0], self.go_on):
                     return
                 job = self._cleaner.rewrite_asked(self._left.pop(0))
                 if job is not None:

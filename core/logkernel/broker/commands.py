@@ -96,8 +96,9 @@ def compact(broker: Broker, arguments: Mapping[str, Any], done: Done) -> None:
 
 
 def expire(broker: Broker, arguments: Mapping[str, Any], done: Done) -> None:
-    """Apply a topic's retention now."""
-    done(_rows(broker.apply_retention(_topic(broker, arguments))))
+    """Apply a topic's retention now; answers when what goes is gone from the log, durably."""
+    topic = _topic(broker, arguments)
+    broker.expire(topic, lambda results: done(results if isinstance(results, BaseException) else _rows(results)))
 
 
 def bounds(broker: Broker, arguments: Mapping[str, Any], done: Done) -> None:

@@ -1,23 +1,32 @@
 """Drops what cleanup policies want dropped, so that no request waits behind it, whatever its size.
 
-| what | where |
+| step | where |
 |---|---|
-| segments leave the log, whose start moves | the broker's thread, a few logs in a turn |
-| the log starts are written | by name at once; by the clock where flushes run |
-| files are renamed `.deleted` | the broker's thread, once the log start is durable, a few in a turn |
+| LOOK: what the policies need to know is read, they plan | the broker's thread, a few milliseconds in a turn |
+| NOTE: the directory's log starts say where the log will start | where flushes run |
+| DROP: the log starts there, its segments leave it | the broker's thread, so many in a turn |
+| files are renamed `.deleted` | the same |
 | files are removed, `file.delete.delay.ms` later | a worker's thread, see `storage.sweeping` |
 
-What a stop or a crash leaves of it is taken up by the next start, which waits for none of it.
+Nobody is told of a log start before it is noted, so none ever goes back, whatever ends when. Where the disk has no room
+to note it, the oldest segment goes alone, which makes some. What a stop or a crash leaves of all this is taken up by
+the next start, which waits for none of it.
 """
 
 from __future__ import annotations
 
+import errno
 import logging
 from collections import deque
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from attrs import evolve, field
+
 from logkernel.contracts import DropBefore
-from logkernel.errors import LogkernelError
+from logkernel.errors import KafkaStorageError, LogkernelError
+from logkernel.light import message
+from logkernel.storage.directory import PASSING
 from logkernel.storage.upkeep import RENAMED_AT_ONCE
 from logkernel.vocabulary import CleanupResult, LogSize, TopicPartition
 
@@ -25,107 +34,341 @@ if TYPE_CHECKING:
     from logkernel.broker.broker import Broker
     from logkernel.broker.cleaner import Cleaner
     from logkernel.broker.replica import Replica
+    from logkernel.storage.directory import DataDirectory
+    from logkernel.storage.log import Log
 
 log = logging.getLogger("logkernel.cleaner")
 
 TURN_MS = 2
 """So long the loop looks at logs in one go."""
+DROPPED_IN_A_TURN = 256
+FULL = (errno.ENOSPC, errno.EDQUOT)
+TRIED_AGAIN_MS = 1000
+"""When a rename found no room."""
+
+Results = Callable[[list[CleanupResult] | BaseException], None]
+
+
+@message
+class Drop:
+    """What one log drops."""
+
+    replica: Replica
+    by_name: _ByName | None = None
+    at_once: bool = False
+    """The caller waits, and nobody else: no turns are taken."""
+    log: Log = field(init=False)
+    """Of the replica when this was planned: it may move to another directory meanwhile."""
+    steps: deque[tuple[str, DropBefore]] = field(init=False, factory=deque)
+    """(policy, step) that are left to be carried out."""
+    offset: int = field(init=False, default=0)
+    """Where the log will start."""
+    turn: int = field(init=False, default=0)
+    """While not 0, the log start waits for a checkpoint of that turn or a later one."""
+    before: LogSize = field(init=False)
+    """How much the log held before the policy at hand."""
+    of_step: int = field(init=False, default=0)
+    """Segments that the step at hand has dropped."""
+    of_policy: int = field(init=False, default=0)
+    results: list[CleanupResult] = field(init=False, factory=list)
+    behind: list[Drop] = field(init=False, factory=list)
+    """Others of this log, which wait for its end."""
+
+
+class _ByName:
+    """Collects what comes of several logs."""
+
+    def __init__(self, logs: int, done: Results) -> None:
+        self._left = logs
+        self._done = done
+        self._error: BaseException | None = None
+        self._results: list[CleanupResult] = []
+
+    def add(self, results: Sequence[CleanupResult], error: BaseException | None) -> None:
+        self._results += results
+        self._error = self._error or error
+        self._left -= 1
+        if not self._left:
+            self._done(self._error or sorted(self._results, key=lambda each: each.partition))
 
 
 class Dropper:
     def __init__(self, broker: Broker, cleaner: Cleaner) -> None:
         self._broker = broker
         self._cleaner = cleaner
-        self._to_drop: deque[Replica] = deque()
-        """Logs that the clock's look at retention has still to see."""
+        self._to_look: deque[Drop] = deque()
+        """Those that are to be planned."""
+        self._under_way: dict[TopicPartition, Drop] = {}
+        """Those that are planned, to their end."""
         self._turn = 0
-        self._unwritten: dict[TopicPartition, int] = {}
-        """Partition → the turn at which its log start moved, while no checkpoint says so."""
-        self._purging: set[TopicPartition] = set()
-        """Partitions for which a timer goes on with dropped files."""
+        self._purging: dict[TopicPartition, int] = {}
+        """Partition → when a timer goes on with its dropped files."""
         self._sweeping = False
 
     def start(self) -> None:
         """Take up what the last run left."""
         for replica in self._broker.replicas.values():
             if replica.log.leaving:
-                self._purge_on(replica)
+                self._purge(replica)
         self.sweep()
 
     def forget(self, name: TopicPartition) -> None:
-        self._unwritten.pop(name, None)
+        """The partition is deleted."""
+        self._purging.pop(name, None)
+        gone = self._under_way.get(name)
+        if gone is not None:
+            self._end(gone, KafkaStorageError(f"{name}: deleted"))
+
+    # ------------------------------------------------------------ LOOK
 
     def drop_all(self) -> None:
-        """What the policies want dropped, of every log that is not being rewritten; files whose delay is over go. A
-        turn of the loop takes only so many logs."""
-        under_way = bool(self._to_drop)
-        self._to_drop = deque(self._broker.replicas.values())
-        if not under_way:
-            self._drop_some()
-
-    def _drop_some(self) -> None:
-        clock, begun_ms = self._broker.clock, self._broker.clock.mono_ms()
-        while self._to_drop:
-            replica = self._to_drop.popleft()
-            if self._broker.leads(replica) and replica.log.rewriting is None:
-                self._drop_of_clock(replica)
-            if self._to_drop and clock.mono_ms() - begun_ms >= TURN_MS:
-                self._broker.timers.at(clock.mono_ms() + 1, self._drop_some)
-                break
-        self._write_starts()
+        """What the policies want dropped, of every log that is not being rewritten; files whose delay is over go."""
+        asked = [drop for drop in self._to_look if drop.by_name is not None]
+        self._look_at([*asked, *map(Drop, self._broker.replicas.values())], anew=True)
 
     def drop_in_the_background(self, replica: Replica) -> None:
-        """As `drop`, durable some time later. Raises nothing."""
-        self._drop_of_clock(replica)
-        self._write_starts()
+        """As `drop_all`, of one log."""
+        self._look_at([Drop(replica)])
 
-    def _drop_of_clock(self, replica: Replica) -> None:
+    def drop(self, replicas: Sequence[Replica], done: Results, *, at_once: bool) -> None:
+        """What the policies want dropped of some logs; `done` is told when it left them, durably. With `at_once` that
+        is before this returns."""
+        by_name = _ByName(len(replicas), done)
+        self._look_at([Drop(replica, by_name, at_once) for replica in replicas], at_once=at_once)
+
+    def _look_at(self, drops: Sequence[Drop], *, anew: bool = False, at_once: bool = False) -> None:
+        idle = not self._to_look
+        if anew:
+            self._to_look.clear()
+        self._to_look.extendleft(reversed(drops))
+        if idle or at_once:
+            self._look_at_some()
+
+    def _look_at_some(self) -> None:
+        clock = self._broker.clock
+        begun_ms = clock.mono_ms()
+
+        def over() -> bool:
+            return clock.mono_ms() - begun_ms >= TURN_MS
+
+        while self._to_look:
+            drop = self._to_look.popleft()
+            if not self._look(drop, over):
+                self._to_look.appendleft(drop)
+            if self._to_look and not self._to_look[0].at_once and over():
+                self._broker.timers.at(clock.mono_ms() + 1, self._look_at_some)
+                break
+        self._note()
+
+    def _look(self, drop: Drop, over: Callable[[], bool]) -> bool:
+        """Plan what a log drops; False where there is more to read first than one turn has time for."""
+        replica = drop.replica
+        if not self._broker.leads(replica):
+            self._end(drop, self._gone(replica))
+            return True
+        if drop.by_name is None and replica.log.rewriting is not None:
+            return True
+        under_way = self._under_way.get(replica.name)
+        if under_way is not None:
+            if drop.by_name is not None:
+                under_way.behind.append(drop)
+            if drop.at_once and not under_way.turn:
+                under_way.at_once = True
+                self._carry_out(under_way)
+            return True
         try:
-            self._drop_all_of(replica, now=False)
+            if not replica.log.take_stock(lambda: drop.at_once or not over()):
+                return False
+            self._plan(drop)
+        except OSError as error:  # nothing was written: whoever looks next finds what there is
+            log.error("cleanup put off: partition=%s error=%s", replica.name, error)
+            self._end(drop, KafkaStorageError(f"{replica.name}: {error}"))
         except LogkernelError as error:
             log.error("cleanup policy failed: partition=%s error=%s", replica.name, error)
-        except Exception:
+            self._end(drop, error)
+        except Exception as error:
             log.exception("cleanup policy failed: partition=%s", replica.name)
+            self._end(drop, error)
+        return True
 
-    def drop(self, replica: Replica) -> list[CleanupResult]:
-        """What the policies of a log want dropped; it is durable on return. Raises `KafkaStorageError`."""
-        return self._drop_all_of(replica, now=True)
+    def _gone(self, replica: Replica) -> LogkernelError:
+        return self._broker.absence(*replica.name)(str(replica.name))
 
-    def _drop_all_of(self, replica: Replica, *, now: bool) -> list[CleanupResult]:
-        """Policies one after the other: each sees what the one before it has left."""
-        results = []
+    def _plan(self, drop: Drop) -> None:
+        """Policies one after the other: each sees what the one before it will leave."""
+        replica = drop.replica
+        facts = self._cleaner.facts(replica)
+        active = facts.segments[-1]
+        drop.before = size_of(replica)
+        for name in replica.settings.cleanup_policy:
+            policy = self._cleaner.policy(name)
+            found = [step for step in policy.plan(facts) if isinstance(step, DropBefore)] if policy is not None else []
+            for step in found:
+                offset = min(step.offset, replica.leader.high_watermark)
+                drop.steps.append((name, evolve(step, offset=offset)))
+                drop.offset = max(drop.offset, offset)
+            if found:
+                left = tuple([each for each in facts.segments if each.next_offset > drop.offset or each.active])
+                facts = evolve(facts, segments=left, log_start_offset=max(facts.log_start_offset, drop.offset))
+        drop.log = replica.log
+        if drop.offset >= active.next_offset and active.size_bytes and not self._roll(drop, active.base_offset):
+            return
+        self._under_way[replica.name] = drop
+        noted = self._broker.storage.directories.directory_of(replica.name).log_starts.get(replica.name, 0)
+        if drop.steps and drop.offset > noted:
+            replica.log.promise_start(drop.offset)
+            self._turn += 1
+            drop.turn = self._turn
+        else:
+            self._carry_out(drop)
+
+    def _roll(self, drop: Drop, active_base: int) -> bool:
+        """The active segment is to go, too; where there is no room for another one it stays."""
+        replica = drop.replica
         try:
-            for name in replica.settings.cleanup_policy:
-                policy = self._cleaner.policy(name)
-                if policy is None:
-                    continue
-                before = size_of(replica)
-                steps = [step for step in policy.plan(self._cleaner.facts(replica)) if isinstance(step, DropBefore)]
-                dropped = [self._drop(replica, name, step, now) for step in steps]
-                if any(dropped):
-                    results.append(self._cleaner.result(replica, name, before, size_of(replica)))
-            self._purge(replica)
+            replica.log.roll(self._broker.clock.wall_ms())
         except OSError as error:
-            raise self._broker.storage_failed(replica, error) from error
-        return results
+            if error.errno not in PASSING:
+                self._end(drop, self._broker.storage_failed(replica, error))
+                return False
+            log.warning("active segment stays: partition=%s error=%s", replica.name, error)
+            drop.offset = min(drop.offset, active_base)
+            drop.steps = deque((name, evolve(step, offset=min(step.offset, active_base))) for name, step in drop.steps)
+        return True
+
+    # ------------------------------------------------------------ NOTE
+
+    def _note(self) -> None:
+        """Have log starts written that are to move."""
+        if any(drop.turn for drop in self._under_way.values()):
+            turn = self._turn
+            self._broker.storage.checkpoint_log_starts(
+                self._broker, lambda directory, error: self._noted(directory, turn, error)
+            )
+
+    def _noted(self, directory: DataDirectory, turn: int, error: OSError | None) -> None:
+        """The log starts of the turns up to `turn` were written, or could not be."""
+        due = [
+            drop
+            for name, drop in self._under_way.items()
+            if 0 < drop.turn <= turn and (directory.logs.get(name) is drop.log or drop.replica.log is not drop.log)
+        ]
+        if error is None:
+            for drop in due:
+                drop.turn = 0
+                self._carry_out(drop)
+        elif error.errno in FULL and True in [self._make_room(drop) for drop in due]:
+            self._broker.timers.at(self._broker.clock.mono_ms() + 1, self._note)
+        else:
+            for drop in due:
+                drop.log.promise_start(0)
+                self._end(drop, KafkaStorageError(f"{drop.replica.name}: its log start cannot be noted: {error}"))
+
+    def _make_room(self, drop: Drop) -> bool:
+        """Let the oldest segment go without a note: alone it leaves no hole, whatever a crash undoes of its removal."""
+        replica = drop.replica
+        if not self._broker.leads(replica) or replica.log is not drop.log:
+            return False
+        try:
+            made = drop.log.facts()[0].next_offset <= drop.offset and drop.log.make_room()
+        except OSError as error:
+            if error.errno not in PASSING:
+                self._broker.storage_failed(replica, error)
+            made = False
+        replica.advance_log_start(drop.log.start_offset)
+        return made
+
+    # ------------------------------------------------------------ DROP
+
+    def _carry_out(self, drop: Drop) -> None:
+        """The next steps of a plan whose log start is noted."""
+        replica = drop.replica
+        if not self._broker.leads(replica) or replica.log is not drop.log:
+            self._end(drop, self._gone(replica))
+            return
+        try:
+            replica.advance_log_start(min(drop.offset, replica.log.end_offset))
+            while drop.steps and not (drop.by_name is None and replica.log.rewriting is not None):
+                if not self._step(drop):
+                    self._broker.timers.at(self._broker.clock.mono_ms() + 1, lambda: self._carry_out(drop))
+                    return
+        except OSError as error:
+            self._end(drop, self._broker.storage_failed(replica, error))
+            return
+        self._end(drop)
+        self._purge(replica)
+
+    def _step(self, drop: Drop) -> bool:
+        """Drop what the first of the steps left says; False where that takes another turn."""
+        replica, (policy, step) = drop.replica, drop.steps[0]
+        most = None if drop.at_once else DROPPED_IN_A_TURN
+        dropped = len(drop.log.drop_before(step.offset, self._broker.clock.wall_ms(), rename=False, most=most))
+        drop.of_step += dropped
+        if dropped == most:
+            return False
+        drop.steps.popleft()
+        if drop.of_step:
+            log.info(
+                "segments deleted: partition=%s count=%d log_start_offset=%d reason=%s",
+                replica.name, drop.of_step, replica.log.start_offset, step.reason,
+            )  # fmt: skip
+            self._cleaner.tell(replica, policy)
+        drop.of_policy += drop.of_step
+        drop.of_step = 0
+        if not drop.steps or drop.steps[0][0] != policy:
+            after = size_of(replica)
+            if drop.of_policy:
+                drop.results.append(self._cleaner.result(replica, policy, drop.before, after))
+            drop.before, drop.of_policy = after, 0
+        return True
+
+    def _end(self, drop: Drop, error: BaseException | None = None) -> None:
+        name = drop.replica.name
+        if self._under_way.get(name) is drop:
+            del self._under_way[name]
+        drop.steps.clear()
+        if drop.by_name is not None:
+            drop.by_name.add(drop.results, error)
+        if drop.behind:
+            self._look_at(drop.behind)
+
+    # ------------------------------------------------------------ files
 
     def _purge(self, replica: Replica) -> None:
         """Rename files of dropped segments, a few at a time, as a request may wait behind them; those whose delay is
         over are a worker's to remove."""
-        waiting = replica.name not in self._unwritten and replica.log.rename_dropped(RENAMED_AT_ONCE)
-        replica.log.purge(self._broker.clock.wall_ms())
-        self.sweep()
-        if waiting and replica.name not in self._purging:
-            self._purging.add(replica.name)
-            self._broker.timers.at(self._broker.clock.mono_ms() + 1, lambda: self._purge_on(replica))
-
-    def _purge_on(self, replica: Replica) -> None:
-        self._purging.discard(replica.name)
-        if self._broker.leads(replica):
-            try:
-                self._purge(replica)
-            except OSError as error:
+        if not self._broker.leads(replica):
+            return
+        wall_ms = self._broker.clock.wall_ms()
+        try:
+            again_ms = 1 if replica.log.rename_dropped(RENAMED_AT_ONCE) else None
+        except OSError as error:
+            if error.errno not in PASSING:
                 self._broker.storage_failed(replica, error)
+                return
+            log.warning("dropped files keep their names: partition=%s error=%s", replica.name, error)
+            again_ms = TRIED_AGAIN_MS
+        replica.log.purge(wall_ms)
+        self.sweep()
+        if again_ms is None:
+            again_ms = replica.log.purge_due_ms(wall_ms)
+        if again_ms is not None:
+            self._purge_in(replica, again_ms)
+
+    def _purge_in(self, replica: Replica, wait_ms: int) -> None:
+        """One timer a log, the earliest that was asked for."""
+        name, clock = replica.name, self._broker.clock
+        when_ms = clock.mono_ms() + max(1, wait_ms)
+        if self._purging.get(name, when_ms + 1) <= when_ms:
+            return
+        self._purging[name] = when_ms
+
+        def go_on() -> None:
+            if self._purging.get(name) == when_ms:
+                del self._purging[name]
+                self._purge(replica)
+
+        self._broker.timers.at(when_ms, go_on)
 
     def sweep(self) -> None:
         """Have removed, on a thread, what was dropped or deleted."""
@@ -140,44 +383,6 @@ class Dropper:
             log.error("removing dropped files failed: error=%s", error)
         else:
             self.sweep()
-
-    def _drop(self, replica: Replica, policy: str, step: DropBefore, now: bool) -> bool:
-        wall_ms = self._broker.clock.wall_ms()
-        offset = min(step.offset, replica.leader.high_watermark)
-        if offset >= replica.log.end_offset and not replica.log.active_is_empty:
-            replica.log.roll(wall_ms)
-        if offset > replica.log.start_offset:
-            replica.advance_log_start(offset)
-            self._turn += 1
-            self._unwritten[replica.name] = self._turn
-            if now and self._broker.storage.write_log_starts(self._broker):
-                self._starts_written(self._turn)
-        dropped = replica.log.drop_before(offset, wall_ms, rename=replica.name not in self._unwritten)
-        if dropped:
-            log.info(
-                "segments deleted: partition=%s count=%d log_start_offset=%d reason=%s",
-                replica.name, len(dropped), replica.log.start_offset, step.reason,
-            )  # fmt: skip
-            self._cleaner.tell(replica, policy)
-        return bool(dropped)
-
-    def _write_starts(self) -> None:
-        """Have log starts written that moved: before that no file goes, as a crash would bring back others."""
-        if self._unwritten:
-            turn = self._turn
-            self._broker.storage.checkpoint_log_starts(
-                self._broker, lambda well: self._starts_written(turn) if well else None
-            )
-
-    def _starts_written(self, turn: int) -> None:
-        """Those of the turns up to `turn`."""
-        durable = [name for name, at in self._unwritten.items() if at <= turn]
-        for name in durable:
-            del self._unwritten[name]
-        for name in durable:
-            replica = self._broker.replicas.get(name)
-            if replica is not None and replica.log.leaving:
-                self._purge_on(replica)
 
 
 def size_of(replica: Replica) -> LogSize:

@@ -220,7 +220,7 @@ class Replica:
 
     def _flushed(self, flush: Flush, error: BaseException | None) -> None:
         self._flushing = False
-        if isinstance(error, OSError) and error.errno in HANDLES:
+        if isinstance(error, OSError) and error.errno in (PASSING if flush.may_be_repeated else HANDLES):
             log.error("flush put off: partition=%s error=%s", self.name, error)
             self.log.flush_refused()
             self._broker.timers.at(self._broker.clock.mono_ms() + PUT_OFF_MS, self._flush_again_later)

@@ -254,8 +254,10 @@ class Storage:
         """Begin to write them, in every directory that is online; as the next two."""
         self._checkpoint(broker, DataDirectory.begin_recovery_points)
 
-    def checkpoint_log_starts(self, broker: Broker, done: Callable[[bool], None] | None = None) -> None:
-        """`done` is told whether all were written."""
+    def checkpoint_log_starts(
+        self, broker: Broker, done: Callable[[DataDirectory, OSError | None], None] | None = None
+    ) -> None:
+        """`done` is told of each directory, and what went wrong with it."""
         self._checkpoint(broker, DataDirectory.begin_log_starts, done)
 
     def checkpoint_watermarks(self, broker: Broker) -> None:
@@ -266,24 +268,19 @@ class Storage:
         self,
         broker: Broker,
         begin: Callable[[DataDirectory], Write],
-        done: Callable[[bool], None] | None = None,
+        done: Callable[[DataDirectory, OSError | None], None] | None = None,
     ) -> None:
         """Off the path of requests, as a disk that is busy lets a sync wait for long."""
-        online = self.directories.online()
-        left, well = len(online), True
 
         def told(directory: DataDirectory, error: BaseException | None) -> None:
-            nonlocal left, well
-            left -= 1
-            if error is not None:
-                well = False
-                self.directories.not_written(directory, error if isinstance(error, OSError) else OSError(str(error)))
-            if not left:
-                self.drop_offline(broker)
-                if done is not None:
-                    done(well)
+            failed = error if error is None or isinstance(error, OSError) else OSError(str(error))
+            if failed is not None:
+                self.directories.not_written(directory, failed)
+            self.drop_offline(broker)
+            if done is not None:
+                done(directory, failed)
 
-        for directory in online:
+        for directory in self.directories.online():
             broker.run_flush(begin(directory), partial(told, directory))
 
     def write_log_starts(self, broker: Broker) -> bool:

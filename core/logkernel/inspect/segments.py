@@ -117,11 +117,14 @@ class LogCheck:
 
     def _check_names(self) -> None:
         logs = {offset_of(name, LOG) for name in self._names}
-        for name in sorted(self._names):
+        loose = sorted(name for name in self._names if name.endswith((DELETED, CLEANED, SWAP, ".tmp")))
+        if loose:
+            others = f" (nor were {len(loose) - 1} others here)" if len(loose) > 1 else ""
+            what = f"a removal or rewrite was not finished{others}"
+            self.report.warning(self._path(loose[0]), what, "opening the directory finishes it")
+        for name in sorted(self._names.difference(loose)):
             path = self._path(name)
-            if name.endswith((DELETED, CLEANED, SWAP, ".tmp")):
-                self.report.warning(path, "a removal or rewrite was not finished", "opening the directory finishes it")
-            elif name in SMALL_FILES or offset_of(name, LOG) is not None or offset_of(name, SNAPSHOT) is not None:
+            if name in SMALL_FILES or offset_of(name, LOG) is not None or offset_of(name, SNAPSHOT) is not None:
                 continue
             elif any(offset_of(name, suffix) is not None for suffix in SEGMENT_SUFFIXES):
                 if not any(offset_of(name, suffix) in logs - {None} for suffix in SEGMENT_SUFFIXES):

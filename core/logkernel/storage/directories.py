@@ -158,9 +158,9 @@ class LogDirectories:
                     each.fail(directory.failure)
         if recovering:
             self.write_recovery_points()  # a log that was cut may now end below its old one
-            cut = (each.name for each in self.logs.values() if each.damages and each.clean_offset is not None)
-            for name in cut:
-                self.write_clean_offsets(name)
+        for directory in self.online():  # or below where it was compacted to: what is written there is not
+            if any(each.clean_offset != directory.clean_offsets.get(name) for name, each in directory.logs.items()):
+                self._try(directory, DataDirectory.write_clean_offsets)
 
     def _open(self, directory: DataDirectory, name: TopicPartition, wall_ms: int) -> Log | None:
         if directory.failure is not None:
@@ -266,23 +266,30 @@ class LogDirectories:
         return made
 
     def truncate(self, name: TopicPartition, offset: int) -> None:
-        """Cut a log to end at `offset`. Recovery points are written before, so that a cut that a crash interrupts is
-        finished by recovery, and after, where a whole batch went with `offset`, before anything is appended there."""
+        """Cut a log to end at `offset`. Recovery points and clean offsets are written before, so that a cut that a
+        crash interrupts is finished by recovery, and after, where a whole batch went with `offset`, before anything is
+        appended there."""
         each, directory = self.logs[name], self.directory_of(name)
         each.recovery_point = min(each.recovery_point, offset)
         directory.write_recovery_points()
         if each.clean_offset is not None and each.clean_offset > offset:
             each.clean_offset = offset
             directory.write_clean_offsets()
+        clean_offset = each.clean_offset
         each.truncate_to(offset)
         if each.end_offset < offset:
             directory.write_recovery_points()
+        if each.clean_offset != clean_offset:
+            directory.write_clean_offsets()
 
     def truncate_fully_and_start_at(self, name: TopicPartition, offset: int, wall_ms: int) -> None:
         """Empty a log and start it at `offset`; recovery points are written before, log starts after."""
         each, directory = self.logs[name], self.directory_of(name)
         each.recovery_point = min(each.recovery_point, each.first_base_offset, offset)
         directory.write_recovery_points()
+        if each.clean_offset is not None:
+            each.clean_offset = None
+            directory.write_clean_offsets()
         each.truncate_fully_and_start_at(offset, wall_ms)
         directory.write_log_starts()
 
@@ -302,24 +309,22 @@ class LogDirectories:
 
     def write_clean_offsets(self, name: TopicPartition) -> None:
         """In the directory of one log."""
-        directory = self.directory_of(name)
-        try:
-            directory.write_clean_offsets()
-        except OSError as error:
-            directory.fail(error)
+        self._try(self.directory_of(name), DataDirectory.write_clean_offsets)
 
     def write_high_watermarks(self, watermarks: Mapping[TopicPartition, int]) -> None:
         self._everywhere(lambda directory: directory.write_high_watermarks(watermarks))
 
     def _everywhere(self, action: Callable[[DataDirectory], None]) -> bool:
-        well = True
-        for directory in self.online():
-            try:
-                action(directory)
-            except OSError as error:
-                well = False
-                self.not_written(directory, error)
-        return well
+        well = [self._try(directory, action) for directory in self.online()]
+        return all(well)
+
+    def _try(self, directory: DataDirectory, action: Callable[[DataDirectory], None]) -> bool:
+        try:
+            action(directory)
+        except OSError as error:
+            self.not_written(directory, error)
+            return False
+        return True
 
     @staticmethod
     def not_written(directory: DataDirectory, error: OSError) -> None:

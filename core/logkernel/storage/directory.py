@@ -80,9 +80,10 @@ class DataDirectory:
         self.logs: dict[TopicPartition, Log] = {}
         self.futures: dict[TopicPartition, Log] = {}
         """Copies of logs of other directories that are to move here; see `moving`."""
+        self.log_starts: Mapping[TopicPartition, int] = {}
+        """What their file says, durably."""
         self.recovery_points: dict[TopicPartition, int] = {}
-        """As read at open; so are the next three."""
-        self.log_starts: dict[TopicPartition, int] = {}
+        """As read at open; so are the next two."""
         self.high_watermarks: dict[TopicPartition, int] = {}
         self.clean_offsets: dict[TopicPartition, int] = {}
         self.noted: dict[str, frozenset[TopicPartition]] = {}
@@ -204,7 +205,13 @@ class DataDirectory:
     def begin_log_starts(self) -> Write:
         """Kafka leaves out logs that start at a segment's base; they stay here, as a crash may undo a removal."""
         here = {**self.futures, **self.logs}
-        return self._begin(LOG_STARTS, {name: each.start_offset for name, each in here.items() if each.start_offset})
+        found = {name: max(each.start_offset, each.promised_start) for name, each in here.items()}
+        starts = {name: start for name, start in found.items() if start}
+
+        def written() -> None:
+            self.log_starts = starts
+
+        return self._begin(LOG_STARTS, starts, written)
 
     def begin_high_watermarks(self, watermarks: Mapping[TopicPartition, int]) -> Write:
         """`watermarks` may name partitions that lie elsewhere."""
@@ -215,7 +222,7 @@ class DataDirectory:
         found = {name: each.clean_offset for name, each in self.logs.items()}
         return self._begin(CLEAN_OFFSETS, {name: offset for name, offset in found.items() if offset is not None})
 
-    def _begin(self, name: str, offsets: Mapping[TopicPartition, int]) -> Write:
+    def _begin(self, name: str, offsets: Mapping[TopicPartition, int], written: Write | None = None) -> Write:
         self.check()
         path, data = f"{self.path}/{name}", format_offsets(offsets)
         self.noted[name] = self.noted.get(name, frozenset()) | frozenset(offsets)
@@ -227,6 +234,8 @@ class DataDirectory:
                 if self._written.get(name, 0) < turn:
                     self._disk.write_atomic(path, data)
                     self._written[name] = turn
+                    if written is not None:
+                        written()
 
         return write
 

@@ -6,6 +6,8 @@
 
 from __future__ import annotations
 
+from attrs import field
+
 from logkernel.light import message
 from logkernel.storage.disk import Disk
 from logkernel.storage.epochs import LeaderEpochCache
@@ -23,6 +25,9 @@ class Flush:
     """Small files to sync."""
     _folders: list[str]
     """Folders to sync, in this order."""
+    may_be_repeated: bool = field(init=False, default=False)
+    """It failed at a small file that is written anew each time, and at no sync of what is there: after an error of the
+    moment it may be tried again."""
 
     def run(self) -> None:
         """Sync. Raises `OSError`; then nothing may be taken for durable."""
@@ -32,7 +37,11 @@ class Flush:
             except FileNotFoundError:
                 if not segment.dropped:  # while this ran: there is nothing left to make durable
                     raise
-        self._epochs.save()
+        try:
+            self._epochs.save()
+        except OSError:
+            self.may_be_repeated = True
+            raise
         for path in self._files:
             self._disk.sync(path)
         for folder in self._folders:

@@ -246,12 +246,13 @@ class Loader:
         for number in range(first, len(segments)):
             segment = segments[number]
             if number > first and self._is_hole(segments[number - 1], segment):
-                return self._cut_behind(segments, number)
+                hole = f"offsets {segments[number - 1].next_offset} to {segment.base - 1} before it are missing"
+                return self._cut_behind(segments, number, hole)
             self.load_producers(segments[:number], segment.base)
             damage = self._check(segment)
             self._state_at = segment.next_offset
             if damage is not None and number + 1 < len(segments):
-                return self._cut_behind(segments, number + 1)
+                return self._cut_behind(segments, number + 1, "the log ends before it now")
         return segments
 
     def _is_hole(self, before: Segment, after: Segment) -> bool:
@@ -263,9 +264,13 @@ class Loader:
             return False
         return after.base > self.recovery_point
 
-    def _cut_behind(self, segments: list[Segment], number: int) -> list[Segment]:
+    def _cut_behind(self, segments: list[Segment], number: int, why: str) -> list[Segment]:
+        from logkernel.storage.recovery import Damage
+
         for segment in segments[number:]:
-            log.warning("%s: removed, as the log now ends before it", segment.log_path)
+            log.warning("%s: removed with %d bytes: %s", segment.log_path, segment.size, why)
+            if segment.size:
+                self.damages.append(Damage(segment.log_path, 0, segment.size, why))
             self._remove(segment)
         kept = segments[:number]
         kept[-1].unseal()

@@ -225,7 +225,8 @@ class Log(LogRewrites):
     def facts(self) -> tuple[SegmentFacts, ...]:
         """What cleanup may know, oldest segment first."""
         self._check()
-        return tuple(self._facts(segment) for segment in self._segments)
+        self._note_policy()
+        return tuple([segment.facts or self._facts(segment) for segment in self._segments])
 
     @property
     def size_bytes(self) -> int:

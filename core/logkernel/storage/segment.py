@@ -19,7 +19,7 @@ from logkernel.storage.index import OffsetIndex, TimeIndex
 from logkernel.storage.names import DELETED, INDEX, LOG, SEGMENT_SUFFIXES, TIME_INDEX, TXN_INDEX, offset_name
 from logkernel.storage.scan import SHORT_CHUNK_BYTES, batch_size, headers
 from logkernel.storage.txnindex import TxnIndex
-from logkernel.vocabulary import NO_TIMESTAMP, BatchFacts
+from logkernel.vocabulary import NO_TIMESTAMP, BatchFacts, SegmentFacts
 
 MAX_RELATIVE = 2**31 - 1
 TABLE_BATCHES = 4096
@@ -45,6 +45,7 @@ class Segment:
         "created_ms",
         "dropped",
         "extra",
+        "facts",
         "first_ms",
         "index",
         "largest_ms",
@@ -80,6 +81,8 @@ class Segment:
         """Last offset of the batch with `largest_ms`."""
         self.first_ms: int | None = None
         """Largest timestamp of the first batch, once known: `segment.ms` counts from it."""
+        self.facts: SegmentFacts | None = None
+        """What cleanup may know of it, once that was read; it does not change while the segment is closed."""
         self.sealed = False
         self.dropped = False
         """Its files are renamed for removal, or will be; whoever still syncs them need not find them."""
@@ -134,6 +137,8 @@ class Segment:
         self.index.check(self.size)
         self.times.check(self.next_offset - self.base if self.sealed else MAX_RELATIVE)
         self.txns.rows()
+        if self.sealed:
+            self.largest()  # while the index is open: cleanup will ask
 
     @property
     def file(self) -> File:
@@ -221,6 +226,7 @@ class Segment:
         self._since_entry = 0
         self._reserved = RESERVE_FROM_BYTES
         self.sealed = False
+        self.facts = None
         self.loose = True
         self.start_table(0)
 
@@ -266,9 +272,9 @@ class Segment:
             if self.times.count:
                 relative = self.times.entry(self.times.count - 1)[1]
                 self.largest_offset = self.base + relative
-                if self.sealed:  # sealing wrote the last entry
-                    return self.largest_ms, self.largest_offset
                 start = self.index.lookup(relative)
+            if self.sealed:  # sealing wrote the last entry, unless there is no timestamp at all
+                return self.largest_ms, self.largest_offset
             for facts in self.scan(start):
                 if facts.max_timestamp_ms > self.largest_ms:
                     self.largest_ms, self.largest_offset = facts.max_timestamp_ms, facts.last_offset
@@ -291,12 +297,11 @@ class Segment:
 
     def seal(self) -> None:
         """Close the books: the last time entry is written, the files are cut to what they hold."""
-        if not self.sealed:
-            largest, offset = self.largest()
-            if largest >= 0:
-                self.times.append(largest, offset - self.base)
-            if self._reserved > RESERVE_FROM_BYTES:
-                self.file.truncate(self.size)
+        largest, offset = self.largest()
+        if largest >= 0:  # so, too, where it was sealed before, found no room for the next segment, and was written on
+            self.times.append(largest, offset - self.base)
+        if not self.sealed and self._reserved > RESERVE_FROM_BYTES:
+            self.file.truncate(self.size)
         self.index.seal()
         self.times.seal()
         self.sealed = True
@@ -336,6 +341,7 @@ class Segment:
         self.txns.truncate_to(offset)
         self.size = position
         self.sealed = False
+        self.facts = None
         self.loose = True
         self._reserved = RESERVE_FROM_BYTES
         self.reopen()
@@ -375,6 +381,7 @@ class Segment:
         """Be the active segment again, after the ones behind it went."""
         if self.sealed:
             self.sealed = False
+            self.facts = None
             self.loose = True
             self.reopen()
 

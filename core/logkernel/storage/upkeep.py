@@ -57,6 +57,7 @@ class LogUpkeep:
         "_rewriting",
         "_segments",
         "_sweeper",
+        "_with_first_ms",
         "clean_offset",
         "damages",
         "end_offset",
@@ -65,6 +66,7 @@ class LogUpkeep:
         "folder",
         "last_flush_ms",
         "name",
+        "promised_start",
         "recovery_point",
         "settings",
         "start_offset",
@@ -107,8 +109,12 @@ class LogUpkeep:
         self._recent: list[Segment] = []
         """Sealed segments that are open for readers, the one read last at the end."""
         self._rewriting: Rewriting | None = None
+        self._with_first_ms = False
+        """What segments know of themselves has the first timestamp, too."""
         self.clean_offset = clean_offset
         """How far the last rewrite came; None before the first."""
+        self.promised_start = 0
+        """Where the log is to start once the directory's log starts say so, where that is above its start."""
         self._dropped: list[tuple[int | None, list[str]]] = []
         """(since when, files) that `purge` removes; None: since the next purge."""
         self._leaving: deque[tuple[int | None, int]] = deque()
@@ -142,7 +148,7 @@ class LogUpkeep:
         self.damages = loader.damages
         """What recovery cut off."""
         self.end_offset = self._active.next_offset
-        if self.clean_offset is not None and loader.damages:  # what is written behind the cut is not clean
+        if self.clean_offset is not None:  # the end may have been cut off, and what is written there is not clean
             self.clean_offset = min(self.clean_offset, self.end_offset)
         self.start_offset = max(loader.log_start, self._bases[0])
         trusted = loader.clean and not loader.damages
@@ -290,6 +296,7 @@ class LogUpkeep:
         self._active = self._segments[-1]
         self.end_offset = self._active.truncate_to(offset)
         self.start_offset = min(self.start_offset, self.end_offset)
+        self.promised_start = min(self.promised_start, self.end_offset)
         self.recovery_point = min(self.recovery_point, self.end_offset)
         if self.clean_offset is not None:
             self.clean_offset = min(self.clean_offset, self.end_offset)
@@ -309,6 +316,7 @@ class LogUpkeep:
         self._segments, self._bases, self._recent = [], [], []
         self._active = self._add_segment(offset, wall_ms)
         self.start_offset = self.end_offset = offset
+        self.promised_start = 0
         self.recovery_point = min(self.recovery_point, offset)
         self.epochs.clear()
         self.epochs.save()
@@ -337,6 +345,11 @@ class LogUpkeep:
         for path in segment.rename_deleted():
             self._disk.remove(path)
 
+    def promise_start(self, offset: int) -> None:
+        """Have the directory's log starts say that the log starts at `offset` before it does: so nobody is told of a
+        start that a crash takes back. 0 takes the promise back, if nothing was written."""
+        self.promised_start = min(offset, self.end_offset)
+
     def advance_log_start(self, offset: int) -> None:
         """Hide what lies below `offset`. Durable once the directory's log starts are written.
 
@@ -348,8 +361,11 @@ class LogUpkeep:
             self.start_offset = offset
             self.epochs.truncate_from_start(offset)
 
-    def drop_before(self, offset: int, wall_ms: int | None = None, *, rename: bool = True) -> list[SegmentFacts]:
-        """Drop whole segments below `offset` and move the log start there; returns what was dropped.
+    def drop_before(
+        self, offset: int, wall_ms: int | None = None, *, rename: bool = True, most: int | None = None
+    ) -> list[SegmentFacts]:
+        """Drop whole segments below `offset`, the oldest `most` of them, and move the log start there; returns what was
+        dropped.
 
         The files are renamed now, those of many segments, or all of them without `rename`, by `rename_dropped`, and
         removed by `purge`. The active segment goes too, if `offset` is the log end. Before a file is renamed the
@@ -363,9 +379,12 @@ class LogUpkeep:
         if count and self._rewriting is not None and self._rewriting.uses(self._segments[0]):
             self._stop_rewriting()
             count = self._floor(offset)
+        if most is not None:
+            count = min(count, most)
         gone = self._segments[:count]
         if not gone:
             return []
+        self._note_policy()
         facts = [self._facts(segment) for segment in gone]
         del self._segments[:count], self._bases[:count]
         self._discard(gone, wall_ms)
@@ -379,6 +398,26 @@ class LogUpkeep:
                 self._recent.remove(segment)
             segment.drop()
             self._leaving.append((wall_ms, segment.base))
+
+    def make_room(self) -> bool:
+        """Remove the oldest segment here and now, where the disk has no room to note a log start first: its names are
+        gone durably on return, and the log start moves behind it. False where it is the only one."""
+        self._check()
+        if self._rewriting is not None and self._rewriting.uses(self._segments[0]):
+            self._stop_rewriting()
+        if len(self._segments) < 2:
+            return False
+        segment = self._segments.pop(0)
+        self._bases.pop(0)
+        if segment in self._recent:
+            self._recent.remove(segment)
+        segment.drop()
+        for path in self._files_of(segment.base):
+            if self._disk.exists(path):
+                self._disk.remove(path)
+        self.advance_log_start(segment.next_offset)
+        self._disk.sync_dir(self.folder)
+        return True
 
     def rename_dropped(self, most: int | None = None) -> int:
         """Rename the files of dropped segments for removal, oldest first, of `most` at most; returns how many wait."""
@@ -407,6 +446,13 @@ class LogUpkeep:
         """How many dropped segments wait for `rename_dropped`."""
         return len(self._leaving)
 
+    def purge_due_ms(self, wall_ms: int) -> int | None:
+        """In how many ms `purge` finds something to do, None where nothing waits."""
+        if not self._dropped:
+            return None
+        first = min(wall_ms if since is None else since for since, _ in self._dropped)
+        return max(0, first + self.settings.file_delete_delay_ms - wall_ms)
+
     def purge(self, wall_ms: int) -> int:
         """Let the files of dropped segments go whose `file.delete.delay.ms` is over; returns how many."""
         self._check()
@@ -433,14 +479,38 @@ class LogUpkeep:
 
     # ------------------------------------------------------------ facts
 
+    def take_stock(self, go_on: Callable[[], bool] = lambda: True) -> bool:
+        """Read what `facts` needs of closed segments, as long as `go_on` says so after each; False where some may be
+        left. Of ten thousand that nobody asked about since the log was opened that takes its time."""
+        self._check()
+        self._note_policy()
+        for segment in self._segments[:-1]:
+            if segment.facts is None:
+                self._facts(segment)
+                if not go_on():
+                    return False
+        return True
+
+    def _note_policy(self) -> None:
+        """The first timestamp costs a read of the records, so it is a fact only where the log is compacted."""
+        compacted = self.settings.cleanup_policy != ("delete",)
+        if compacted != self._with_first_ms:
+            self._with_first_ms = compacted
+            for segment in self._segments:
+                segment.facts = None
+
     def _facts(self, segment: Segment) -> SegmentFacts:
+        if segment.facts is not None:
+            return segment.facts
         active = segment is self._active
         end = self.end_offset if active else segment.next_offset
-        first_ms = segment.first_timestamp() if self.settings.cleanup_policy != ("delete",) else None
+        first_ms = segment.first_timestamp() if self._with_first_ms else None
         first_ms = NO_TIMESTAMP if first_ms is None else first_ms
         facts = SegmentFacts(segment.base, end, segment.size, segment.retention_ms(), active, first_ms)
-        if not active and segment not in self._recent:
-            segment.release()
+        if not active:
+            segment.facts = facts
+            if segment not in self._recent:
+                segment.release()
         return facts
 
     # ------------------------------------------------------------ the end

@@ -10,7 +10,10 @@ import pytest
 import logkernel
 from logkernel.broker.commands import handle
 from logkernel.errors import CorruptMessage, KafkaStorageError
-from logkernel.storage.simdisk import SimulatedDisk
+from logkernel.record.batch import parse_header, stamp
+from logkernel.record.encode import encode_batch
+from logkernel.storage.simdisk import PowerCut, SimulatedDisk
+from logkernel.vocabulary import Record
 
 STORAGE_ERROR = KafkaStorageError.code
 LOGS = "/a,/b"
@@ -28,6 +31,11 @@ def two_folders(new_machine, *settings: str):
     machine.topic("t", 2)
     assert {machine.produce([b"%d" % n], partition=n)[0] for n in (0, 1)} == {0}
     return machine
+
+
+def stamped(data: bytearray, offset: int):
+    stamp(data, 0, offset, 0)
+    return parse_header(data, 0)
 
 
 def folder_of(machine, partition: int) -> str:
@@ -341,6 +349,131 @@ def test_a_disk_without_room_for_an_index_entry_refuses_the_records_too(kind, ma
     machine.kill()
     machine.boot()
     assert machine.values() == kept
+
+
+def expiring(machine, segments: int = 6):
+    """A log of closed segments, a record each, and an active one, all of them too old by the next look at retention."""
+    machine.boot()
+    machine.topic(retention_ms=1000, file_delete_delay_ms=60_000)
+    for number in range(segments):
+        assert machine.produce([b"%d" % number]) == [0]
+        machine.broker.replica(("t", 0)).log.roll(machine.clock.wall_ms())
+    assert machine.produce([b"active"]) == [0]
+    return machine.broker.replica(("t", 0)).log
+
+
+def test_a_full_disk_is_made_room_on_by_retention(machine):
+    """Not even a checkpoint finds room, until something has gone. Nothing went, as that had to be noted first, or the
+    directory went offline, as there was no room for another segment."""
+    log = expiring(machine)
+    names = lambda: [name for name in machine.disk.listdir("/data/t-0") if ".log" in name]  # noqa: E731
+    before = len(names())
+
+    def full(kind: str, path: str) -> int | None:
+        return errno.ENOSPC if kind in ("write", "append", "create") and len(names()) >= before else None
+
+    machine.disk.fault = full
+    assert machine.produce([b"refused"]) == [STORAGE_ERROR]
+    machine.pass_ms(301_000)
+    assert online(machine) == ["/data"]
+    assert log.start_offset == 6, "the closed ones have gone"
+    assert machine.values() == [b"active"]
+    machine.pass_ms(300_000)  # now there is room for another segment, too
+    assert (log.start_offset, log.end_offset) == (7, 7)
+    assert machine.produce([b"goes on"]) == [0]
+    machine.crash()
+    machine.boot()
+    assert machine.broker.replica(("t", 0)).log.start_offset == 7
+
+
+def test_a_flush_that_finds_no_room_for_leader_epochs_is_put_off(machine):
+    """No sync failed. It took the directory offline, with the first segment that was closed on a full disk."""
+    machine.boot()
+    machine.topic(flush_messages=2)
+    assert machine.produce([b"a"]) == [0]
+    machine.disk.fault = failing("write", "leader-epoch-checkpoint", errno.ENOSPC)
+    waiting = machine.produce([b"b"])
+    machine.pass_ms(3_000)
+    assert waiting == []
+    assert online(machine) == ["/data"]
+    machine.disk.fault = None
+    machine.pass_ms(3_000)
+    assert waiting == [0]
+    machine.crash()
+    machine.boot()
+    assert machine.values() == [b"a", b"b"]
+
+
+def test_retention_on_a_full_disk_leaves_no_hole_whenever_the_power_goes(new_machine):
+    """Segments go one by one there, as no checkpoint keeps them from coming back."""
+    point = 0
+    while True:
+        point += 1
+        machine = new_machine(point)
+        expiring(machine)
+        machine.broker.replica(("t", 0)).log.flush()
+        machine.pass_ms(299_000)
+        machine.disk.fault = lambda kind, path: errno.ENOSPC if kind in ("write", "append", "create") else None
+        begun = machine.disk.operations
+        machine.disk.fail_at(begun + point, None)
+        told = 0
+        try:
+            for _ in range(30):
+                machine.pass_ms(100)
+                told = max(told, machine.broker.replica(("t", 0)).log.start_offset)
+        except PowerCut:
+            machine.crash()
+            machine.boot()
+            assert machine.broker.replica(("t", 0)).log.start_offset >= told, point
+            values = machine.values()
+            assert values == [b"0", b"1", b"2", b"3", b"4", b"5", b"active"][-len(values) :], point
+        else:
+            assert told == 6
+            if machine.disk.operations < begun + point:
+                assert point > 40
+                return
+
+
+def test_too_few_file_handles_put_cleaning_off(machine):
+    """It took the directory offline, and a compacted log was left alone until a restart."""
+    expiring(machine)
+    machine.topic("c", cleanup_policy="compact", min_cleanable_dirty_ratio=0.0)
+    replica = machine.broker.replica(("c", 0))
+    data = bytearray(encode_batch([Record(b"k", b"v", timestamp_ms=1)]))
+    for _ in range(3):
+        replica.log.append(data, [stamped(data, replica.log.end_offset)], 0)
+    replica.log.roll(0)
+    machine.broker.close()
+    machine.boot()
+    machine.disk.fault = no_handles
+    machine.pass_ms(310_000)
+    assert online(machine) == ["/data"]
+    assert machine.broker.cleaner.uncleanable == {}
+    assert machine.broker.replica(("t", 0)).log.start_offset == 0
+    machine.disk.fault = None
+    machine.pass_ms(310_000)
+    assert machine.broker.replica(("t", 0)).log.start_offset == 7
+    deadline = time.monotonic() + 20
+    while machine.broker.replica(("c", 0)).log.clean_offset != 3:
+        assert time.monotonic() < deadline
+        machine.broker.cleaner.workers.news.wait(0.01)
+        machine.pass_ms(1000)
+
+
+def test_a_read_error_puts_retention_off(machine):
+    log = expiring(machine)
+    machine.broker.close()
+    machine.boot()
+    log = machine.broker.replica(("t", 0)).log
+    for segment in log.closed_segments():
+        segment.largest_ms = None
+    machine.disk.fault = lambda kind, path: errno.EIO if kind == "open" and path.endswith(".timeindex") else None
+    machine.pass_ms(301_000)
+    assert online(machine) == ["/data"]
+    assert log.start_offset == 0
+    machine.disk.fault = None
+    machine.pass_ms(301_000)
+    assert log.start_offset == 7
 
 
 def test_rot_found_by_the_cleaner_is_placed_and_the_log_is_served_on(tmp_path, caplog):

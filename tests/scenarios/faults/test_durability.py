@@ -188,3 +188,30 @@ def test_offsets_are_never_given_twice_for_what_was_acknowledged_durably(new_mac
         machine.crash()
         machine.boot()
         assert machine.values()[: found + 1] == [*work.sent[:found], b"again"]
+
+
+def test_a_log_start_that_was_told_never_goes_back(new_machine):
+    """Retention told readers of it while the checkpoint was being written, and a crash took it back."""
+    for seed in range(20):
+        machine = new_machine(seed)
+        machine.boot()
+        machine.topic(retention_ms=1000)
+        log = machine.broker.replica(("t", 0)).log
+        for number in range(6):
+            assert machine.produce([b"%d" % number]) == [0]
+            log.roll(machine.clock.wall_ms())
+        machine.flush_later = True
+        machine.pass_ms(301_000)
+        assert machine.flushes
+        told = [log.start_offset]
+        for _ in range(seed % 4):
+            if machine.flushes:
+                machine.flushes.pop(0)[0]() if seed % 2 else machine.run_flushes()
+            machine.pass_ms(5)
+            told.append(log.start_offset)
+        if seed % 3:
+            machine.crash()
+        else:
+            machine.kill()
+        machine.boot()
+        assert machine.broker.replica(("t", 0)).log.start_offset >= max(told), seed

@@ -235,6 +235,16 @@ def test_names_that_nobody_knows_are_warnings(codec_for):
     assert {finding.severity for finding in found} == {"warning"}
 
 
+def test_what_a_removal_left_is_one_warning_a_folder(codec_for):
+    """Retention that a kill interrupted may leave tens of thousands of files."""
+    world = closed()
+    for number in range(40):
+        world.disk.write(f"{FOLDER}/{number:020d}.log.deleted", b"x")
+    (finding,) = world.check(codec_for).findings
+    assert (finding.severity, finding.path) == ("warning", f"{FOLDER}/{0:020d}.log.deleted")
+    assert "39 others" in finding.what
+
+
 def test_a_disk_that_cannot_be_read_is_a_finding_and_the_rest_is_checked(codec_for):
     world = closed()
     bad = f"{FOLDER}/{names(world, '.log')[0]}"

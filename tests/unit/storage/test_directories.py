@@ -88,6 +88,23 @@ def test_an_unclean_end_recovers_from_the_checkpoint(place, needs):
     assert again.logs[T1].recovery_point == 0
 
 
+def test_a_log_that_recovery_cut_below_its_recovery_point_has_another_one_at_once(place, needs):
+    """Else the next start would not look at what is written below the old one."""
+    disk, root = place
+    dirs = start(place, needs)
+    log = dirs.create(T0, TOPIC_ID, 1000)
+    append(log, 10)
+    log.flush()
+    dirs.write_recovery_points()
+    path = f"{log.folder}/{0:020d}.log"
+    data = disk.read(path)
+    dirs.abandon()
+    disk.write(path, data[: len(data) // 2 + 70] + b"\xee" + data[len(data) // 2 + 71 :])
+    again = start(place, needs)
+    assert again.logs[T0].end_offset == 5
+    assert disk.read(f"{root}/a/recovery-point-offset-checkpoint") == b"0\n1\nt 0 5\n"
+
+
 def test_a_directory_has_one_owner(place, needs):
     disk, root = place
     dirs = start(place, needs)

@@ -474,6 +474,60 @@ def test_offsets_by_timestamp(store):
         ]
 
 
+def test_a_segment_that_was_closed_in_vain_and_written_on_is_as_young_as_its_last_record(simulated):
+    """There was no room for the next segment. Its time index ended where it was closed first, and retention took it for
+    older than it is."""
+    store = simulated()
+    log = store.open()
+    store.append(log, timestamp=1000)
+    store.disk.fault = lambda kind, path: errno.ENOSPC if kind == "create" and path.endswith("1.log") else None
+    with pytest.raises(OSError):
+        log.roll(0)
+    store.disk.fault = None
+    store.append(log, timestamp=5000)
+    log.roll(0)
+    assert log.facts()[0].largest_timestamp_ms == 5000
+    log.close()
+    log = store.open(clean=True)
+    assert log.facts()[0].largest_timestamp_ms == 5000
+    assert log.offset_for_timestamp(4000, no_codec) == (5000, 1)
+
+
+def test_facts_are_read_once_and_as_long_as_there_is_time(simulated):
+    store = simulated()
+    log = store.open(settings=store.settings(cleanup_policy=("compact",)))
+    for n in range(30):
+        store.append(log, timestamp=1000 + n)
+        store.append(log, timestamp=2000 + n)
+        log.roll(0)
+    wanted = log.facts()
+    log.close()
+    log = store.open(clean=True, settings=store.settings(cleanup_policy=("compact",)))
+    opened: list[str] = []
+    store.disk.fault = lambda kind, path: opened.append(path) if kind == "open" else None
+    turns = 0
+    while not log.take_stock(lambda: False):
+        turns += 1
+        assert len(opened) <= turns
+    assert turns == 30
+    opened.clear()
+    assert log.facts() == wanted
+    assert [facts.first_timestamp_ms for facts in wanted] == [*range(1000, 1030), -1]
+    assert not opened
+    log.settings = store.settings(cleanup_policy=("delete",))
+    assert {facts.first_timestamp_ms for facts in log.facts()} == {-1}
+    log.settings = store.settings(cleanup_policy=("compact", "delete"))
+    assert log.facts() == wanted
+    log.truncate_to(33)
+    store.append(log, timestamp=99, size=200)
+    store.append(log, timestamp=98)
+    log.roll(0)
+    assert log.facts()[:16] == wanted[:16]
+    last = log.facts()[16]
+    assert (last.next_offset, last.largest_timestamp_ms) == (35, 1016)
+    assert last.size_bytes == store.disk.size(f"{log.folder}/{32:020d}.log")
+
+
 def test_retention_falls_back_to_the_file_time(simulated):
     store = simulated()
     log = store.open()

@@ -107,21 +107,79 @@ def test_a_flipped_bit_anywhere_is_found(store):
         store.disk.write(f"{store.root}/t-0/{name}", good)
 
 
-def test_damage_in_an_old_segment_takes_all_behind_it(store):
-    log = fill(store)
+@pytest.mark.parametrize("policy", ["delete", "compact"])
+def test_damage_in_an_old_segment_takes_all_behind_it(store, policy):
+    settings = store.settings(cleanup_policy=(policy,))
+    log = fill(store, settings=settings)
     everything = store.records(log)
     bases = [facts.base_offset for facts in log.facts()]
     log.abandon()
     overwrite(store, f"{bases[1]:020d}.log", 700, b"\xee" * 30)
-    log = store.open(recovery_point=bases[1])
+    log = store.open(recovery_point=bases[1], settings=settings)
     assert bases[1] < log.end_offset < bases[2]
     assert [facts.base_offset for facts in log.facts()] == bases[:2]
+    assert [(damage.path[-24:], damage.lost_bytes > 0) for damage in log.damages] == [
+        (f"{base:020d}.log", True) for base in bases[1:]
+    ]
     assert store.records(log) == everything[: log.end_offset]
     assert all(entry.batches[-1][1] < log.end_offset for entry in store.ledger.entries())
     store.check_indexes(log)
     store.append(log)
     log.close()
-    assert len(store.records(store.open())) == log.end_offset
+    assert len(store.records(store.open(settings=settings))) == log.end_offset
+
+
+def test_a_batch_that_begins_before_the_end_of_the_one_before_is_cut(store):
+    """Whole, and of a right checksum: two that hold the same offset."""
+    log = store.open()
+    first = store.append(log, 4)
+    second = store.append(log, 4)
+    name = active_name(log)
+    log.abandon()
+    overlapping = store.batch(log, 4, base_offset=2)
+    store.disk.write(f"{store.root}/t-0/{name}", first + overlapping + second)
+    log = store.open()
+    assert log.end_offset == 4
+    assert log.damages[0].reason == "offset 2 follows 3"
+
+
+def test_what_stood_behind_a_cut_is_known_no_more(store):
+    """Neither its leader epochs nor the state of its producers, which a later start could take for what is written
+    there by then."""
+    log = fill(store, 12)
+    log.close()
+    end = f"{log.end_offset:020d}.snapshot"
+    assert (log.epochs.latest, log.epochs.entries[-1].start_offset) == (1, 20)
+    assert end in store.names()
+    name = active_name(log)
+    data = store.bytes(name)
+    store.disk.write(f"{store.root}/t-0/{name}", data[: -3 * (len(data) // 12)] + b"\0" * 100)
+    log = store.open()
+    assert log.end_offset == 18
+    assert (log.epochs.latest, [entry.start_offset for entry in log.epochs.entries]) == (0, [0])
+    assert end not in store.names()
+
+
+def test_an_index_that_was_made_anew_below_the_recovery_point_is_durable(simulated):
+    """The next start looks at its last entries alone, so that a page lost in its midst would stay."""
+    store = simulated(3)
+    settings = store.settings(segment_bytes=1 << 20, index_interval_bytes=1, segment_index_bytes=1 << 20)
+    log = store.open(settings=settings)
+    for _ in range(700):
+        store.append(log, size=1)
+    log.roll(1000)
+    log.flush()
+    store.disk.sync_dir("/")
+    end = log.end_offset
+    log.abandon()
+    store.disk.remove(f"{log.folder}/{0:020d}.index")
+    store.disk.sync_dir(log.folder)
+    store.open(settings=settings, recovery_point=end).flush()
+    for _ in range(40):
+        again = simulated(store.disk.crash())
+        log = again.open(settings=settings, recovery_point=end)
+        assert log._segments[0].index.count == 699
+        assert [log._segments[0].index.entry(at)[0] for at in range(699)] == list(range(1, 700))
 
 
 def test_below_the_recovery_point_nothing_is_read(store):
@@ -145,6 +203,7 @@ def test_a_lost_segment_leaves_no_hole(store):
     log = store.open()
     assert log.end_offset == bases[1]
     assert store.records(log) == everything[: bases[1]]
+    assert f"offsets {bases[1]} to {bases[2] - 1} before it are missing" in {damage.reason for damage in log.damages}
 
 
 def test_gaps_between_segments_of_a_compacted_log_stay(store):
