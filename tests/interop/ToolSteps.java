@@ -8,20 +8,26 @@ import java.io.InputStreamReader;
 import java.io.PrintStream;
 import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
+import java.util.concurrent.locks.LockSupport;
 import org.apache.kafka.common.utils.Exit;
 
 public class ToolSteps {
-    static class Ended extends RuntimeException {
-        final int code;
-        Ended(int code) {
-            this.code = code;
-        }
+    static final long PATIENCE_MS = 40_000;
+    static volatile CompletableFuture<Integer> ended = new CompletableFuture<>();
+
+    /** A tool that exits is left standing where it does: what it catches must not see it. */
+    static void exit(int code) {
+        ended.complete(code);
+        while (true) LockSupport.park();
     }
 
     public static void main(String[] args) throws Exception {
         PrintStream out = System.out;
-        Exit.setExitProcedure((code, message) -> { throw new Ended(code); });
-        Exit.setHaltProcedure((code, message) -> { throw new Ended(code); });
+        Exit.setExitProcedure((code, message) -> exit(code));
+        Exit.setHaltProcedure((code, message) -> exit(code));
         BufferedReader in = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
         for (String line = in.readLine(); line != null; line = in.readLine()) {
             String[] words = line.split("\t");
@@ -29,35 +35,40 @@ public class ToolSteps {
             PrintStream both = new PrintStream(told, true, StandardCharsets.UTF_8);
             System.setOut(both);
             System.setErr(both);
-            int code = 0;
+            ended = new CompletableFuture<>();
+            Thread tool = new Thread(() -> run(words, both));
+            tool.setDaemon(true);
+            tool.start();
+            int code;
             try {
-                scala(both, () -> Class.forName(words[0]).getMethod("main", String[].class)
-                    .invoke(null, (Object) Arrays.copyOfRange(words, 1, words.length)));
-            } catch (Throwable error) {
-                Throwable cause = error;
-                while (cause != null && !(cause instanceof Ended)) cause = cause.getCause();
-                code = cause == null ? -1 : ((Ended) cause).code;
-                if (cause == null) error.printStackTrace(both);
+                code = ended.get(PATIENCE_MS, TimeUnit.MILLISECONDS);
+            } catch (TimeoutException error) {
+                code = -2;
             }
-            both.flush();
             String text = told.toString(StandardCharsets.UTF_8).replace("\\", "\\\\").replace("\r", "").replace("\n", "\\n");
-            out.println(code + "\t" + text);
+            out.println(code + "\t" + text.replace("\t", " "));
             out.flush();
         }
+        Runtime.getRuntime().halt(0);
     }
 
-    interface Run {
-        Object get() throws Exception;
-    }
-
-    /** Scala's println goes to a console of its own. */
-    static void scala(PrintStream to, Run run) throws Exception {
-        scala.Console$.MODULE$.withOut(to, () -> scala.Console$.MODULE$.withErr(to, () -> {
-            try {
-                return run.get();
-            } catch (Exception error) {
-                throw new RuntimeException(error);
-            }
-        }));
+    static void run(String[] words, PrintStream to) {
+        try {
+            // Scala's println goes to a console of its own
+            scala.Console$.MODULE$.withOut(to, () -> scala.Console$.MODULE$.withErr(to, () -> {
+                try {
+                    return Class.forName(words[0]).getMethod("main", String[].class)
+                        .invoke(null, (Object) Arrays.copyOfRange(words, 1, words.length));
+                } catch (Exception error) {
+                    throw new RuntimeException(error);
+                }
+            }));
+            ended.complete(0);
+        } catch (Throwable error) {
+            Throwable cause = error;
+            while (cause.getCause() != null) cause = cause.getCause();
+            to.println(cause);
+            ended.complete(-1);
+        }
     }
 }

@@ -15,7 +15,7 @@ import socket
 import struct
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
@@ -279,12 +279,12 @@ class Steps:
         instance: str | None = None,
         kind: str = "consumer",
         protocols: Sequence[str] = ("range",),
-        session_ms: int = 10_000,
+        session_ms: int = 60_000,
         version: int = 9,
         metadata: bytes | None = None,
     ) -> Any:
         rows = [JoinGroupRequestProtocol(one, metadata if metadata is not None else subscription("t")) for one in protocols]
-        request = JoinGroupRequest(group, session_ms, member, kind, rows, 10_000, instance)
+        request = JoinGroupRequest(group, session_ms, member, kind, rows, 60_000, instance)
         answer = self.ask(version, request, lambda a: [a.error_code])
         self.joined(name, answer)
         return answer
@@ -732,7 +732,7 @@ def two_classic_members(do: Steps) -> None:
     b = do.join("b asks", "two").member_id
     other = Connection(do.bootstrap)
     rows = [JoinGroupRequestProtocol("range", subscription("t")), JoinGroupRequestProtocol("extra", b"")]
-    other.send(9, JoinGroupRequest("two", 10_000, b, "consumer", rows, 10_000))
+    other.send(9, JoinGroupRequest("two", 60_000, b, "consumer", rows, 60_000))
     deadline = time.monotonic() + PATIENCE_S
     while do.ask(4, HeartbeatRequest("two", one, a)).error_code == 0:
         assert time.monotonic() < deadline
@@ -1006,7 +1006,7 @@ def timeouts(do: Steps) -> None:
             assert time.monotonic() < deadline, name
             time.sleep(0.05)
 
-    old = do.init("late init old", "late-old", timeout_ms=500)
+    old = do.init("late init old", "late-old", timeout_ms=2_000)
     do.add("late adds old", "late-old", old, ("late", 0))
     do.produce("late writes old", old, 0, transactional_id="late-old", topic="late", version=11)
     timed_out("late-old")
@@ -1015,10 +1015,10 @@ def timeouts(do: Steps) -> None:
     do.add("late adds more old", "late-old", old, ("late", 0))
     do.end("late commits old", "late-old", old, True, 4)
     do.end("late aborts old", "late-old", old, False, 4)
-    do.init("late goes on old", "late-old", old, timeout_ms=500)
+    do.init("late goes on old", "late-old", old, timeout_ms=2_000)
     for how in ("commits", "aborts", "writes", "goes on"):
         name = f"late-{how}"
-        new = do.init(f"late init who {how}", name, timeout_ms=500)
+        new = do.init(f"late init who {how}", name, timeout_ms=2_000)
         do.produce(f"late writes who {how}", new, 0, transactional_id=name, topic="late")
         timed_out(name)
         do.transaction(f"late who {how}", name)
@@ -1026,7 +1026,7 @@ def timeouts(do: Steps) -> None:
             do.produce("late writes more", new, 1, transactional_id=name, topic="late")
             do.offsets_in("late commits offsets", name, "g-late", new)
         elif how == "goes on":
-            do.init("late goes on", name, new, timeout_ms=500)
+            do.init("late goes on", name, new, timeout_ms=2_000)
         else:
             do.end(f"late {how}", name, new, how == "commits")
     do.ends("late lets readers pass", "late", 0)
@@ -1212,15 +1212,44 @@ PARTS = (
 )  # fmt: skip
 
 
+def find_coordinators(do: Steps) -> None:
+    """Of every kind: Apache Kafka makes their topics when it is asked."""
+    for kind, key in ((0, "g"), (1, "x"), (2, share_key("g", do.topics["t"], 0))):
+        request = FindCoordinatorRequest(key_type=kind, coordinator_keys=[key])
+        do.ask(6, request, lambda a: [r.error_code for r in a.coordinators])
+
+
 def run(bootstrap: str, tell: Callable[[str], None]) -> None:
     do = Steps(bootstrap, tell)
     do.create("t", 4)
     do.create("u", 1)
-    for kind, key in ((0, "g"), (1, "x"), (2, share_key("g", do.topics["t"], 0))):
-        request = FindCoordinatorRequest(key_type=kind, coordinator_keys=[key])
-        do.ask(6, request, lambda a: [r.error_code for r in a.coordinators])
+    find_coordinators(do)
     for part in PARTS:
         part(do)
+
+
+def settings() -> list[str]:
+    """`SETTINGS` as words of `logkernel serve`."""
+    return [word for name, value in SETTINGS.items() for word in ("--set", f"{name}={value}")]
+
+
+def by_name(text: str) -> dict[str, str]:
+    """Step → what was said."""
+    found: dict[str, str] = {}
+    for line in text.splitlines():
+        name, _, said = line.partition("\t")
+        assert name not in found, name
+        found[name] = said
+    return found
+
+
+def differing(found: dict[str, str], recorded: dict[str, str], otherwise: Mapping[str, str]) -> list[str]:
+    """Steps that are not as they were recorded, and those that are though they should not be."""
+    return [
+        f"{step}\n  Kafka: {said}\n  here:  {found[step]}"
+        for step, said in recorded.items()
+        if (found[step] == said) is (step in otherwise)
+    ]
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from coordinator_steps import Steps
+from coordinator_steps import Steps, find_coordinators
 
 TOOLS = "org.apache.kafka.tools."
 TOPICS = TOOLS + "TopicCommand"
@@ -69,7 +69,7 @@ class Tools:
 
 
 def topics(tool: Tool, tools: Tools) -> None:
-    tool("topics create", TOPICS, "--create", "--topic", "t", "--partitions", "2", "--config", "retention.ms=60000")
+    tool("topics create", TOPICS, "--create", "--topic", "t", "--partitions", "2", "--config", "retention.ms=-1")
     tool("topics create again", TOPICS, "--create", "--topic", "t")
     tool("topics create if not exists", TOPICS, "--create", "--topic", "t", "--if-not-exists")
     tool("topics create bad config", TOPICS, "--create", "--topic", "bad", "--config", "retention.ms=soon")
@@ -303,6 +303,7 @@ def prepared(do: Steps) -> tuple[int, str]:
     """Data, and groups of every kind; gives the generation and id of the one who is in `used`."""
     for name in ("t", "x"):
         do.create(name, 3)
+    find_coordinators(do)
     who = do.init("", None)
     for partition in range(3):
         do.produce("", who, 0, topic="t", partition=partition, count=5)
