@@ -213,10 +213,16 @@ class Steps:
         topic_id: UUID | None = None,
     ) -> None:
         rows = [OffsetCommitRequestPartition(partition, offset, metadata, -1)]
-        where = [OffsetCommitRequestTopic(topic if version < 10 else "", rows, topic_id or self.topics.get(topic, NO_ID))]
+        where = [
+            OffsetCommitRequestTopic(topic if version < 10 else "", rows, topic_id or self.topics.get(topic, NO_ID))
+        ]
         request = OffsetCommitRequest(group, generation, member, -1, where, instance)
         answer = self.ask(version, request, lambda a: [r.error_code for t in a.topics for r in t.partitions])
-        told = [(t.name or self.names[t.topic_id], r.partition_index, r.error_code) for t in answer.topics for r in t.partitions]
+        told = [
+            (t.name or self.names[t.topic_id], r.partition_index, r.error_code)
+            for t in answer.topics
+            for r in t.partitions
+        ]
         self.note(name, told)
 
     def fetched(
@@ -233,7 +239,9 @@ class Steps:
         topics = None
         if not everything:
             topics = [OffsetFetchRequestTopics(t, [p], self.topics.get(t, UNKNOWN_ID)) for t, p in places]
-        request = OffsetFetchRequest(require_stable=stable, groups=[OffsetFetchRequestGroup(group, topics, member, epoch)])
+        request = OffsetFetchRequest(
+            require_stable=stable, groups=[OffsetFetchRequestGroup(group, topics, member, epoch)]
+        )
         answer = self.ask(version, request, lambda a: [g.error_code for g in a.groups])
         (found,) = answer.groups
         told = [
@@ -250,14 +258,30 @@ class Steps:
         self.note(name, answer.error_code, sorted(told))
 
     def described(self, name: str, group: str, version: int = 6) -> None:
-        (row,) = self.ask(version, DescribeGroupsRequest([group], True), lambda a: [g.error_code for g in a.groups]).groups
+        (row,) = self.ask(
+            version, DescribeGroupsRequest([group], True), lambda a: [g.error_code for g in a.groups]
+        ).groups
         members = [
-            (self.member(m.member_id), m.group_instance_id, m.client_id, m.client_host,
-             bytes(m.member_metadata).hex(), bytes(m.member_assignment).hex())
+            (
+                self.member(m.member_id),
+                m.group_instance_id,
+                m.client_id,
+                m.client_host,
+                bytes(m.member_metadata).hex(),
+                bytes(m.member_assignment).hex(),
+            )
             for m in row.members
         ]
-        self.note(name, row.error_code, row.group_state, row.protocol_type, row.protocol_data, row.authorized_operations,
-                  sorted(members, key=str), row.error_message)
+        self.note(
+            name,
+            row.error_code,
+            row.group_state,
+            row.protocol_type,
+            row.protocol_data,
+            row.authorized_operations,
+            sorted(members, key=str),
+            row.error_message,
+        )
 
     def listed(self, name: str, *, states: Sequence[str] = (), types: Sequence[str] = (), version: int = 5) -> None:
         answer = self.ask(version, ListGroupsRequest(list(states), list(types)), lambda a: [a.error_code])
@@ -283,16 +307,29 @@ class Steps:
         version: int = 9,
         metadata: bytes | None = None,
     ) -> Any:
-        rows = [JoinGroupRequestProtocol(one, metadata if metadata is not None else subscription("t")) for one in protocols]
+        rows = [
+            JoinGroupRequestProtocol(one, metadata if metadata is not None else subscription("t")) for one in protocols
+        ]
         request = JoinGroupRequest(group, session_ms, member, kind, rows, 60_000, instance)
         answer = self.ask(version, request, lambda a: [a.error_code])
         self.joined(name, answer)
         return answer
 
     def joined(self, name: str, answer: Any) -> None:
-        members = sorted((self.member(m.member_id), m.group_instance_id, bytes(m.metadata).hex()) for m in answer.members)
-        self.note(name, answer.error_code, answer.generation_id, answer.protocol_type, answer.protocol_name,
-                  self.member(answer.leader), self.member(answer.member_id), answer.skip_assignment, members)
+        members = sorted(
+            (self.member(m.member_id), m.group_instance_id, bytes(m.metadata).hex()) for m in answer.members
+        )
+        self.note(
+            name,
+            answer.error_code,
+            answer.generation_id,
+            answer.protocol_type,
+            answer.protocol_name,
+            self.member(answer.leader),
+            self.member(answer.member_id),
+            answer.skip_assignment,
+            members,
+        )
 
     def sync(
         self,
@@ -352,12 +389,20 @@ class Steps:
         request = AddPartitionsToTxnRequest([AddPartitionsToTxnTransaction(transactional_id, *who, verify, topics)])
 
         def codes(a: Any) -> list[int]:
-            return [r.partition_error_code for x in a.results_by_transaction for t in x.topic_results
-                    for r in t.results_by_partition]
+            return [
+                r.partition_error_code
+                for x in a.results_by_transaction
+                for t in x.topic_results
+                for r in t.results_by_partition
+            ]
 
         answer = self.ask(version, request, codes)
-        told = [(t.name, r.partition_index, r.partition_error_code) for x in answer.results_by_transaction
-                for t in x.topic_results for r in t.results_by_partition]
+        told = [
+            (t.name, r.partition_index, r.partition_error_code)
+            for x in answer.results_by_transaction
+            for t in x.topic_results
+            for r in t.results_by_partition
+        ]
         self.note(name, answer.error_code, sorted(told))
 
     def add_offsets(self, name: str, transactional_id: str, who: tuple[int, int], group: str, version: int = 3) -> None:
@@ -406,7 +451,7 @@ class Steps:
         patient: bool = True,
         value: bytes = b"v",
     ) -> None:
-        """The offset is told as it was answered; what is not ready yet (NOT_LEADER_OR_FOLLOWER, NOT_ENOUGH_REPLICAS) is tried again."""
+        """What is not ready yet (NOT_LEADER_OR_FOLLOWER, NOT_ENOUGH_REPLICAS) is tried again."""
         records = [Record(None, value, timestamp_ms=1) for _ in range(count)]
         is_transactional = transactional_id is not None if transactional is None else transactional
         batch = encode_batch(records, producer_id=who[0], producer_epoch=who[1], base_sequence=sequence,
@@ -422,11 +467,20 @@ class Steps:
         self.note(name, row.error_code, row.base_offset)
 
     def transaction(self, name: str, *ids: str) -> None:
-        answer = self.ask(0, DescribeTransactionsRequest(list(ids)), lambda a: [r.error_code for r in a.transaction_states])
+        answer = self.ask(
+            0, DescribeTransactionsRequest(list(ids)), lambda a: [r.error_code for r in a.transaction_states]
+        )
         rows = [
-            (r.transactional_id, r.error_code, r.transaction_state, r.transaction_timeout_ms,
-             r.transaction_start_time_ms > 0, self.pid(r.producer_id), r.producer_epoch,
-             sorted((t.topic, sorted(t.partitions)) for t in r.topics))
+            (
+                r.transactional_id,
+                r.error_code,
+                r.transaction_state,
+                r.transaction_timeout_ms,
+                r.transaction_start_time_ms > 0,
+                self.pid(r.producer_id),
+                r.producer_epoch,
+                sorted((t.topic, sorted(t.partitions)) for t in r.topics),
+            )
             for r in answer.transaction_states
         ]
         self.note(name, sorted(rows))
@@ -449,18 +503,41 @@ class Steps:
         answer = self.ask(0, DescribeProducersRequest([TopicRequest(topic, [partition])]))
         (row,) = answer.topics[0].partitions
         found = sorted(row.active_producers, key=lambda one: one.producer_id)
-        told = [(self.pid(p.producer_id), p.producer_epoch, p.last_sequence, p.coordinator_epoch, p.current_txn_start_offset)
-                for p in found]
+        told = [
+            (
+                self.pid(p.producer_id),
+                p.producer_epoch,
+                p.last_sequence,
+                p.coordinator_epoch,
+                p.current_txn_start_offset,
+            )
+            for p in found
+        ]
         self.note(name, row.error_code, sorted(told))
 
     def marker(
-        self, name: str, who: tuple[int, int], topic: str, partition: int, *, commit: bool = False, coordinator: int = 0,
-        level: int = 0, version: int = 2,
+        self,
+        name: str,
+        who: tuple[int, int],
+        topic: str,
+        partition: int,
+        *,
+        commit: bool = False,
+        coordinator: int = 0,
+        level: int = 0,
+        version: int = 2,
     ) -> None:
         row = WritableTxnMarker(*who, commit, [WritableTxnMarkerTopic(topic, [partition])], coordinator, level)
         answer = self.ask(version, WriteTxnMarkersRequest([row]))
-        self.note(name, [(self.pid(m.producer_id), t.name, r.partition_index, r.error_code)
-                         for m in answer.markers for t in m.topics for r in t.partitions])
+        self.note(
+            name,
+            [
+                (self.pid(m.producer_id), t.name, r.partition_index, r.error_code)
+                for m in answer.markers
+                for t in m.topics
+                for r in t.partitions
+            ],
+        )
 
     def ends(self, name: str, topic: str, partition: int) -> None:
         """The high watermark and the last stable offset."""
@@ -495,22 +572,38 @@ class Steps:
         self.note(name, answer.error_code, answer.member_id, answer.member_epoch, answer.heartbeat_interval_ms, told)
 
     def share_fetch(
-        self, name: str, group: str | None, member: str | None, epoch: int, *parts: tuple[str, int],
-        acks: Sequence[tuple[int, int, Sequence[int]]] = (), topic_id: UUID | None = None, version: int = 1,
-        wait_ms: int = 500, until: bool = False,
+        self,
+        name: str,
+        group: str | None,
+        member: str | None,
+        epoch: int,
+        *parts: tuple[str, int],
+        acks: Sequence[tuple[int, int, Sequence[int]]] = (),
+        topic_id: UUID | None = None,
+        version: int = 1,
+        wait_ms: int = 500,
+        until: bool = False,
     ) -> None:
         """`until` asks again, with the next epoch, until records came."""
         deadline = time.monotonic() + PATIENCE_S
         while True:
             topics = [
-                ShareFetchTopic(topic_id or self.topics[t], [ShareFetchPartition(p, [AcknowledgementBatch(a, b, list(k)) for a, b, k in acks])])
+                ShareFetchTopic(
+                    topic_id or self.topics[t],
+                    [ShareFetchPartition(p, [AcknowledgementBatch(a, b, list(k)) for a, b, k in acks])],
+                )
                 for t, p in parts
             ]
             request = ShareFetchRequest(group, member, epoch, wait_ms, 1, 1 << 20, 100, 100, topics=topics)
             answer = self.ask(version, request, lambda a: [a.error_code])
             rows = [
-                (self.names[t.topic_id], p.partition_index, p.error_code, p.acknowledge_error_code,
-                 [(r.first_offset, r.last_offset, r.delivery_count) for r in p.acquired_records])
+                (
+                    self.names[t.topic_id],
+                    p.partition_index,
+                    p.error_code,
+                    p.acknowledge_error_code,
+                    [(r.first_offset, r.last_offset, r.delivery_count) for r in p.acquired_records],
+                )
                 for t in answer.responses
                 for p in t.partitions
             ]
@@ -520,31 +613,60 @@ class Steps:
         self.note(name, answer.error_code, sorted(rows))
 
     def share_ack(
-        self, name: str, group: str, member: str, epoch: int, topic: str, partition: int,
+        self,
+        name: str,
+        group: str,
+        member: str,
+        epoch: int,
+        topic: str,
+        partition: int,
         *acks: tuple[int, int, Sequence[int]],
     ) -> None:
         batches = [AcknowledgePartitionAcknowledgementBatch(a, b, list(k)) for a, b, k in acks]
         topics = [AcknowledgeTopic(self.topics.get(topic, UNKNOWN_ID), [AcknowledgePartition(partition, batches)])]
-        answer = self.ask(1, ShareAcknowledgeRequest(group, member, epoch, topics=topics if acks else []), lambda a: [a.error_code])
-        rows = [(self.names[t.topic_id], p.partition_index, p.error_code) for t in answer.responses for p in t.partitions]
+        answer = self.ask(
+            1, ShareAcknowledgeRequest(group, member, epoch, topics=topics if acks else []), lambda a: [a.error_code]
+        )
+        rows = [
+            (self.names[t.topic_id], p.partition_index, p.error_code) for t in answer.responses for p in t.partitions
+        ]
         self.note(name, answer.error_code, sorted(rows))
 
     def share_described(self, name: str, group: str) -> None:
-        (row,) = self.ask(1, ShareGroupDescribeRequest([group], True), lambda a: [g.error_code for g in a.groups]).groups
+        (row,) = self.ask(
+            1, ShareGroupDescribeRequest([group], True), lambda a: [g.error_code for g in a.groups]
+        ).groups
         members = [
-            (m.member_id, m.member_epoch, m.client_id, sorted(m.subscribed_topic_names),
-             sorted((t.topic_name, sorted(t.partitions)) for t in m.assignment.topic_partitions))
+            (
+                m.member_id,
+                m.member_epoch,
+                m.client_id,
+                sorted(m.subscribed_topic_names),
+                sorted((t.topic_name, sorted(t.partitions)) for t in m.assignment.topic_partitions),
+            )
             for m in row.members
         ]
-        self.note(name, row.error_code, row.group_state, row.group_epoch, row.assignment_epoch, row.assignor_name,
-                  row.authorized_operations, sorted(members), row.error_message)
+        self.note(
+            name,
+            row.error_code,
+            row.group_state,
+            row.group_epoch,
+            row.assignment_epoch,
+            row.assignor_name,
+            row.authorized_operations,
+            sorted(members),
+            row.error_message,
+        )
 
     def share_offsets(self, name: str, group: str, *parts: tuple[str, int], everything: bool = False) -> None:
         topics = None if everything else [DescribeShareGroupOffsetsRequestTopic(t, [p]) for t, p in parts]
         request = DescribeShareGroupOffsetsRequest([DescribeShareGroupOffsetsRequestGroup(group, topics)])
         (found,) = self.ask(1, request, lambda a: [g.error_code for g in a.groups]).groups
-        rows = [(t.topic_name, p.partition_index, p.start_offset, p.lag, p.error_code)
-                for t in found.topics for p in t.partitions]
+        rows = [
+            (t.topic_name, p.partition_index, p.start_offset, p.lag, p.error_code)
+            for t in found.topics
+            for p in t.partitions
+        ]
         self.note(name, found.error_code, sorted(rows))
 
     def share_alter(self, name: str, group: str, topic: str, partition: int, offset: int) -> None:
@@ -559,14 +681,23 @@ class Steps:
         self.note(name, answer.error_code, sorted((row.topic_name, row.error_code) for row in answer.responses))
 
     def consumer_beat(
-        self, name: str, group: str, member: str, epoch: int, *topics: str, instance: str | None = None,
-        held: Sequence[int] | None = None, rebalance_ms: int = -1,
+        self,
+        name: str,
+        group: str,
+        member: str,
+        epoch: int,
+        *topics: str,
+        instance: str | None = None,
+        held: Sequence[int] | None = None,
+        rebalance_ms: int = -1,
     ) -> int:
         from logkernel.requests.consumer_groups import TopicPartitions
 
         parts = None if held is None else [TopicPartitions(self.topics["t"], list(held))] if held else []
-        request = ConsumerGroupHeartbeatRequest(group, member, epoch, instance, None, rebalance_ms, list(topics) or None,
-                                                None, None, parts)  # fmt: skip
+        names = list(topics) or None
+        request = ConsumerGroupHeartbeatRequest(
+            group, member, epoch, instance, None, rebalance_ms, names, topic_partitions=parts
+        )
         answer = self.ask(1, request, lambda a: [a.error_code])
         self.note(name, answer.error_code, answer.member_epoch)
         return int(answer.member_epoch)
@@ -770,7 +901,9 @@ def static_members(do: Steps) -> None:
     do.sync("old id syncs", "st", again.generation_id, first.member_id, instance="i")
     do.join("old id joins", "st", first.member_id, instance="i")
     do.leave("old id leaves", "st", (first.member_id, "i"))
-    do.offsets_in("old id commits in a transaction", "no", "st", (77, 0), again.generation_id, first.member_id, instance="i")
+    do.offsets_in(
+        "old id commits in a transaction", "no", "st", (77, 0), again.generation_id, first.member_id, instance="i"
+    )
     do.sync("new id syncs", "st", again.generation_id, again.member_id, instance="i")
     do.beat("new id beats", "st", again.generation_id, again.member_id, "i")
     do.beat("another instance beats", "st", again.generation_id, again.member_id, "j")

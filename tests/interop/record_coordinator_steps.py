@@ -18,6 +18,7 @@ import apache_kafka  # noqa: E402
 import coordinator_steps  # noqa: E402
 import tool_steps  # noqa: E402
 
+
 def tell(line: str) -> None:
     print(line, flush=True)
 
@@ -29,7 +30,14 @@ def main() -> None:
         server.start()
         try:
             if "tools" in sys.argv:
-                compile_command = ["javac", "-cp", f"{apache_kafka.JARS}/*", "-d", scratch, str(HERE / "ToolSteps.java")]
+                compile_command = [
+                    "javac",
+                    "-cp",
+                    f"{apache_kafka.JARS}/*",
+                    "-d",
+                    scratch,
+                    str(HERE / "ToolSteps.java"),
+                ]
                 subprocess.run(compile_command, check=True)
                 tool_steps.run(server.bootstrap, apache_kafka.java("ToolSteps", classpath=scratch), tell)
             else:

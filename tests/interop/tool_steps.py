@@ -30,6 +30,19 @@ REASSIGN = TOOLS + "reassign.ReassignPartitionsCommand"
 OFFSETS = TOOLS + "GetOffsetShell"
 ACLS = TOOLS + "AclCommand"
 
+EQUAL = (
+    (r" +", " "),
+    (r"(\\n at [^\\]*|\\n \.\.\. \d+ more)+", ""),  # what Java's stack traces add
+    (r"\\n(Caused by: |java\.util\.concurrent\.|org\.apache\.kafka\.)[^\\]*", ""),
+    (r"steps-[0-9a-f-]{36}", "MEMBER"),
+    (r"\b1[67]\d{8,11}\b", "TIME"),
+    (r"TIME \d+ ", "TIME AGO "),
+    (r"(TopicId: |topic id )[\w-]{22}", r"\1ID"),
+    (r'("logDir":|"log_dirs":\[)"[^"]*"', r'\1"DIRECTORY"'),
+    (r"(Valid states are:) [^\\]*", r"\1 …"),
+)
+"""What differs from run to run, and what it is told as."""
+
 Tool = Callable[..., str]
 
 
@@ -45,17 +58,18 @@ class Tools:
         self.process.stdin.write("\t".join([tool, to, self.bootstrap, *words]) + "\n")
         self.process.stdin.flush()
         code, _, text = self.process.stdout.readline().rstrip("\n").partition("\t")
-        self.tell(f"{name}\t{code}\t{self.made_equal(text)}")
+        told = self.made_equal(text)
+        if words[0] == "list":  # in any order
+            told = "\\n".join(sorted(told.split("\\n")))
+        self.tell(f"{name}\t{code}\t{told}")
         return text
 
     def made_equal(self, text: str) -> str:
         for found, told in self.equal:
             text = text.replace(found, told)
-        text = re.sub(r"\\n\tat [^\\]*", "", text)
-        text = re.sub(r"\b1[67]\d{8,11}\b", "TIME", text)
-        text = re.sub(r"(TopicId: |topic id )[\w-]{22}", r"\1ID", text)
-        text = re.sub(r"[ ]+", " ", text)
-        return re.sub(r"\[?\d{4}-\d\d-\d\d[ T][\d:,.]+\]?", "WHEN", text)
+        for pattern, told in EQUAL:
+            text = re.sub(pattern, told, text)
+        return text
 
     def file(self, name: str, content: Any) -> str:
         path = self.folder / name
@@ -126,23 +140,88 @@ def groups(tool: Tool, tools: Tools) -> None:
     tool("consumers describe all", CONSUMERS, "--describe", "--all-groups", "--state")
     tool("consumers delete in use", CONSUMERS, "--delete", "--group", "used")
     tool("consumers delete offsets in use", CONSUMERS, "--delete-offsets", "--group", "used", "--topic", "t")
-    tool("consumers reset in use", CONSUMERS, "--reset-offsets", "--group", "used", "--topic", "t", "--to-earliest",
-         "--execute")
+    tool(
+        "consumers reset in use",
+        CONSUMERS,
+        "--reset-offsets",
+        "--group",
+        "used",
+        "--topic",
+        "t",
+        "--to-earliest",
+        "--execute",
+    )
     for how in (["--to-earliest"], ["--to-latest"], ["--to-offset", "2"], ["--to-offset", "99"], ["--shift-by", "-1"],
                 ["--shift-by", "99"], ["--by-duration", "PT1H"], ["--to-datetime", "2020-01-01T00:00:00.000"],
                 ["--to-current"]):  # fmt: skip
-        tool(f"consumers reset {' '.join(how)}", CONSUMERS, "--reset-offsets", "--group", "simple", "--topic", "t", *how,
-             "--dry-run")
-    tool("consumers reset export", CONSUMERS, "--reset-offsets", "--group", "simple", "--topic", "t:0", "--to-offset", "2",
-         "--export", "--dry-run")
-    tool("consumers reset execute", CONSUMERS, "--reset-offsets", "--group", "simple", "--all-topics", "--to-offset", "1",
-         "--execute")
-    tool("consumers reset a new group", CONSUMERS, "--reset-offsets", "--group", "made", "--topic", "t", "--to-latest",
-         "--execute")
-    tool("consumers reset no topic", CONSUMERS, "--reset-offsets", "--group", "simple", "--topic", "none", "--to-latest",
-         "--execute")
-    tool("consumers reset no partition", CONSUMERS, "--reset-offsets", "--group", "simple", "--topic", "t:9", "--to-latest",
-         "--execute")
+        tool(
+            f"consumers reset {' '.join(how)}",
+            CONSUMERS,
+            "--reset-offsets",
+            "--group",
+            "simple",
+            "--topic",
+            "t",
+            *how,
+            "--dry-run",
+        )
+    tool(
+        "consumers reset export",
+        CONSUMERS,
+        "--reset-offsets",
+        "--group",
+        "simple",
+        "--topic",
+        "t:0",
+        "--to-offset",
+        "2",
+        "--export",
+        "--dry-run",
+    )
+    tool(
+        "consumers reset execute",
+        CONSUMERS,
+        "--reset-offsets",
+        "--group",
+        "simple",
+        "--all-topics",
+        "--to-offset",
+        "1",
+        "--execute",
+    )
+    tool(
+        "consumers reset a new group",
+        CONSUMERS,
+        "--reset-offsets",
+        "--group",
+        "made",
+        "--topic",
+        "t",
+        "--to-latest",
+        "--execute",
+    )
+    tool(
+        "consumers reset no topic",
+        CONSUMERS,
+        "--reset-offsets",
+        "--group",
+        "simple",
+        "--topic",
+        "none",
+        "--to-latest",
+        "--execute",
+    )
+    tool(
+        "consumers reset no partition",
+        CONSUMERS,
+        "--reset-offsets",
+        "--group",
+        "simple",
+        "--topic",
+        "t:9",
+        "--to-latest",
+        "--execute",
+    )
     tool("consumers describe made", CONSUMERS, "--describe", "--group", "made")
     tool("consumers validate regex", CONSUMERS, "--validate-regex", "t.*")
     tool("consumers delete offsets", CONSUMERS, "--delete-offsets", "--group", "simple", "--topic", "t:0")
@@ -159,7 +238,9 @@ def groups(tool: Tool, tools: Tools) -> None:
     tool("shares describe none", SHARES, "--describe", "--group", "none")
     tool("shares delete none", SHARES, "--delete", "--group", "none")
     tool("shares delete offsets of nobody", SHARES, "--delete-offsets", "--group", "none", "--topic", "t")
-    tool("shares reset none", SHARES, "--reset-offsets", "--group", "none", "--topic", "t", "--to-earliest", "--execute")
+    tool(
+        "shares reset none", SHARES, "--reset-offsets", "--group", "none", "--topic", "t", "--to-earliest", "--execute"
+    )
     tool("shares describe a consumer group", SHARES, "--describe", "--group", "used")
     tool("consumers describe a share group", CONSUMERS, "--describe", "--group", "shared")
     tool("consumers delete a share group", CONSUMERS, "--delete", "--group", "shared")
@@ -175,7 +256,7 @@ def transactions(tool: Tool, tools: Tools) -> None:
     tool("transactions describe", TRANSACTIONS, "describe", "--transactional-id", "open")
     tool("transactions describe none", TRANSACTIONS, "describe", "--transactional-id", "none")
     tool("transactions producers", TRANSACTIONS, "describe-producers", "--topic", "x", "--partition", "0")
-    tool("transactions producers of nothing", TRANSACTIONS, "describe-producers", "--topic", "none", "--partition", "0")
+
     tool("transactions hanging", TRANSACTIONS, "find-hanging", "--topic", "x", "--max-transaction-timeout", "0")
     tool("transactions hanging on broker", TRANSACTIONS, "find-hanging", "--broker-id", "1")
     tool("transactions hanging of nothing", TRANSACTIONS, "find-hanging", "--topic", "none")
@@ -216,8 +297,21 @@ def configs(tool: Tool, tools: Tools) -> None:
     alter("client after", "clients", "c", "--describe")
     alter("ip", "ips", "127.0.0.1", "--alter", "--add-config", "connection_creation_rate=10")
     alter("ip now", "ips", "127.0.0.1", "--describe")
-    tool("configs user and client", CONFIGS, "--alter", "--entity-type", "users", "--entity-name", "ann", "--entity-type",
-         "clients", "--entity-name", "c", "--add-config", "producer_byte_rate=7")
+    tool(
+        "configs user and client",
+        CONFIGS,
+        "--alter",
+        "--entity-type",
+        "users",
+        "--entity-name",
+        "ann",
+        "--entity-type",
+        "clients",
+        "--entity-name",
+        "c",
+        "--add-config",
+        "producer_byte_rate=7",
+    )
     tool("configs users and clients", CONFIGS, "--describe", "--entity-type", "users", "--entity-type", "clients")
     alter("scram", "users", "ann", "--alter", "--add-config", "SCRAM-SHA-512=[iterations=8192,password=x]")
     alter("scram few", "users", "ann", "--alter", "--add-config", "SCRAM-SHA-512=[iterations=1,password=x]")
@@ -227,8 +321,19 @@ def configs(tool: Tool, tools: Tools) -> None:
     alter("group now", "groups", "used", "--describe")
     alter("group bad", "groups", "used", "--alter", "--add-config", "consumer.session.timeout.ms=1")
     alter("metrics none", "client-metrics", "m", "--describe")
-    tool("metrics alter", METRICS, "--alter", "--name", "m", "--metrics", "org.apache.kafka.", "--interval", "1000",
-         "--match", "client_id=c")
+    tool(
+        "metrics alter",
+        METRICS,
+        "--alter",
+        "--name",
+        "m",
+        "--metrics",
+        "org.apache.kafka.",
+        "--interval",
+        "1000",
+        "--match",
+        "client_id=c",
+    )
     tool("metrics list", METRICS, "--list")
     tool("metrics describe", METRICS, "--describe", "--name", "m")
     tool("metrics describe none", METRICS, "--describe", "--name", "none")
@@ -271,12 +376,23 @@ def cluster(tool: Tool, tools: Tools) -> None:
     tool("log dirs", TOOLS + "LogDirsCommand", "--describe", "--topic-list", "t", "--broker-list", "1")
     tool("log dirs of nobody", TOOLS + "LogDirsCommand", "--describe", "--broker-list", "9")
     tool("log dirs of no topic", TOOLS + "LogDirsCommand", "--describe", "--topic-list", "none")
-    tool("tokens", TOOLS + "DelegationTokenCommand", "--describe", "--command-config", tools.file("none.properties", ""))
+    tool(
+        "tokens", TOOLS + "DelegationTokenCommand", "--describe", "--command-config", tools.file("none.properties", "")
+    )
     tool("acls list", ACLS, "--list")
     tool("quorum", TOOLS + "MetadataQuorumCommand", "describe", "--status")
     tool("streams reset", TOOLS + "StreamsResetter", "--application-id", "app", "--input-topics", "t", "--force")
-    tool("streams reset dry", TOOLS + "StreamsResetter", "--application-id", "app", "--input-topics", "t", "--dry-run",
-         "--to-offset", "1")
+    tool(
+        "streams reset dry",
+        TOOLS + "StreamsResetter",
+        "--application-id",
+        "app",
+        "--input-topics",
+        "t",
+        "--dry-run",
+        "--to-offset",
+        "1",
+    )
     tool("streams reset no topic", TOOLS + "StreamsResetter", "--application-id", "app", "--input-topics", "none")
 
 

@@ -219,8 +219,8 @@ class Transaction:
     def fence(self, wall_ms: int, client_version: int, next_producer_id: int) -> Transaction:
         """Abort it without its producer, whose epoch ends with it.
 
-        With v2 that is as if he had ended it himself: who hears of it, and was not followed by another, goes on with the
-        next epoch (KIP-588). Without, he is fenced for good.
+        With v2 that is as if he had ended it himself: he goes on with the next epoch, unless another producer follows
+        him (KIP-588). Without, he is fenced for good.
         """
         ended = self.end(False, wall_ms, client_version, next_producer_id)
         if client_version >= V2:

@@ -45,7 +45,8 @@ def on_describe(shard: Shard, request: ShareGroupDescribeRequest, context: Reque
 def _described(shard: Shard, group_id: str) -> DescribedGroup:
     group = shard.groups.get(group_id)
     if group is None:
-        return DescribedGroup(GroupIdNotFound.code, f"Group {group_id} not found.", group_id)
+        why = "is not a share group" if shard.is_foreign(group_id) else "not found"
+        return DescribedGroup(GroupIdNotFound.code, f"Group {group_id} {why}.", group_id)
     return DescribedGroup(
         group_id=group_id,
         group_state=group.state.value,
