@@ -25,6 +25,7 @@ Tell = Callable[[Mapping[str, Any]], None]
 
 SETTINGS: Final[Mapping[str, str]] = {
     "spark.sql.session.timeZone": "UTC",
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
     "spark.sql.streaming.numRecentProgressUpdates": "10000",
     "spark.ui.showConsoleProgress": "false",
 }
