@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from logkernel.plugins.spark.pipelines import queries, spec
 from logkernel.plugins.spark.pipelines import plan as plans
+from logkernel.plugins.spark.pipelines import queries, spec
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "pipelines.md").read_text()

@@ -106,6 +106,7 @@ class Step:
             "tables": {view.name: place(view.read) for view in self.views},
             "sql": self.sql,
             "writes": "" if self.write is None else place(self.write),
+            "columns": dict(self.write.expressions) if isinstance(self.write, LogWrite) else {},
             "trigger": self.trigger,
             "mode": self.mode,
             "checkpoint": self.checkpoint,

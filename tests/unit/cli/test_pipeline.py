@@ -66,6 +66,13 @@ def test_a_check_says_what_would_be_done(capsys: pytest.CaptureFixture[str]) -> 
     assert [row["kind"] for row in rows] == ["audit", "stream", "stream", "compact"]
 
 
+def test_a_check_shows_the_expressions(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "p.yaml"
+    file.write_text("name: p\nlog: {path: d}\nsteps: {one: {read: {topic: a}, write: {topic: b, key: upper(value)}}}\n")
+    assert main(["pipeline", "check", str(file)]) == 0
+    assert "  columns: key: upper(value)\n" in capsys.readouterr().out
+
+
 def test_a_file_that_is_wrong_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "p.yaml"
     file.write_text("name: p\nstep: {}\n")
