@@ -231,6 +231,7 @@ def test_an_audit_finds_what_is_wrong(pipeline: Any, bootstrap: str, tmp_path: P
                 producer.begin_transaction()
                 for number in range(4):
                     producer.send("torn", b"v%d" % number, b"k", partition=0)
+                producer.flush()
                 end()
             with producer.transaction():
                 producer.send("torn", None, None, partition=1)
@@ -285,8 +286,8 @@ def test_a_stream_that_goes_on(spark: Any, bootstrap: str, tmp_path: Path, event
     from logkernel.plugins.spark.pipelines import load
 
     def append(topic: str, value: bytes) -> None:
-        with logkernel.connect(bootstrap) as log:
-            log.append(topic, value, key=b"k")
+        with logkernel.connect(bootstrap) as log, log.producer() as producer:
+            producer.send(topic, value, b"k")
 
     with logkernel.connect(bootstrap) as log:
         for topic in ("ticks", "tocks", "names"):

@@ -182,15 +182,16 @@ def quoted(name: str) -> str:
 # ---------------------------------------------------------------- what went wrong
 
 _STREAM: Final = re.compile(r"^\[STREAM_FAILED\] .*? terminated with exception: ")
+_TRACEBACK: Final = "Traceback (most recent call last):"
 _RAISED: Final = re.compile(r"^(?:\w+\.)*\w+: .+")
 
 
 def essence(text: str) -> str:
     """The line of Spark's many that says why: what Python raised in a worker, else the first."""
     lines = [line.strip() for line in _STREAM.sub("", text).splitlines() if line.strip()]
-    if "Traceback (most recent call last):" in lines:
-        begin = lines.index("Traceback (most recent call last):")
-        raised = [line for line in lines[begin:] if _RAISED.match(line) and not line.startswith(("at ", "File "))]
+    begin = next((at for at, line in enumerate(lines) if line.endswith(_TRACEBACK)), None)
+    if begin is not None:
+        raised = [line for line in lines[begin + 1 :] if _RAISED.match(line) and not line.startswith(("at ", "File "))]
         if raised:
             return raised[0]
     return lines[0] if lines else "it failed without a word"

@@ -223,7 +223,7 @@ def test_totals_and_complaints() -> None:
 
 def test_what_spark_says_is_cut_to_its_reason() -> None:
     text = (
-        'x\nTraceback (most recent call last):\n  File "a.py", line 1\nlogkernel.errors.ConfigError: no: way\n at java'
+        'x: Traceback (most recent call last):\n  File "a.py", line 1\nlogkernel.errors.ConfigError: no: way\n at java'
     )
     assert queries.essence(text) == "logkernel.errors.ConfigError: no: way"
     assert queries.essence("[STREAM_FAILED] Query [id = 1] terminated with exception: [X] no\nmore") == "[X] no"
