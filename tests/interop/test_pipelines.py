@@ -296,7 +296,8 @@ def test_a_stream_that_goes_on(spark: Any, bootstrap: str, tmp_path: Path, event
     append("ticks", b"1")
     file = tmp_path / "on.yaml"
     file.write_text(
-        f"name: on\nlog: {{bootstrap.servers: '{bootstrap}'}}\ntables: {{names: {{topic: names}}}}\nsteps:\n  on:\n"
+        f"name: ticking\nlog: {{bootstrap.servers: '{bootstrap}'}}\ntables: {{names: {{topic: names}}}}\n"
+        "steps:\n  on:\n"
         "    read: {topic: ticks}\n    trigger: 100 milliseconds\n    write: {topic: tocks}\n"
         "    sql: SELECT concat(input.value, names.value) AS value FROM input JOIN names ON names.key = 'k'\n"
     )

@@ -119,12 +119,12 @@ def read(text: str, file: str, given: Mapping[str, str]) -> Spec:
     for name in ("name", "steps"):
         if name not in sections:
             raise ConfigError(f"{file}: a pipeline needs `{name}:`")
-    top = {name: values.filled(setting(name, *sections[name])) for name in ("name", "state") if name in sections}
-    name = top["name"].text
+    named = values.filled(sections["name"][0])  # as it was written: `on` is a name too
+    name = named.text
     if not NAME.fullmatch(name):
-        raise ConfigError(f"{top['name'].where}: name={shown(name)}: letters, digits, dots, dashes and _ are wanted")
+        raise ConfigError(f"{named.where}: name={shown(name)}: letters, digits, dots, dashes and _ are wanted")
     folder = os.path.dirname(os.path.abspath(file))
-    state = top["state"].text if "state" in top else f"{name}.state"
+    state = values.filled(setting("state", *sections["state"])).text if "state" in sections else f"{name}.state"
     reader = _Reader(file, values)
     log = reader.block(sections["log"], "log", lambda rows: PLACE) if "log" in sections else Block("log", file)
     spark = reader.block(sections["spark"], "spark", None) if "spark" in sections else Block("spark", file)

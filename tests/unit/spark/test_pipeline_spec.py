@@ -23,6 +23,10 @@ def test_settings_keep_their_lines() -> None:
     assert found.steps[0].blocks["read"].rows["topic"].where == "p.yaml:5"
 
 
+def test_a_name_is_what_was_written() -> None:
+    assert spec(COPY.replace("name: p", "name: on")).name == "on"
+
+
 def test_paths_begin_at_the_file() -> None:
     assert read(COPY, "/x/p.yaml", {}).state == "/x/p.state"
     assert read(COPY + "state: s\n", "/x/p.yaml", {}).state == "/x/s"
