@@ -27,6 +27,8 @@ PROVIDES = {
     "logkernel_decoder": "RecordDecoder",
 }
 """Each providing hook and the contract of what it hands out."""
+FURTHER = ("Pipeline",)
+"""Contracts of what those hand out in their turn."""
 
 HEAD = """\
 # Hooks
@@ -86,7 +88,7 @@ def page() -> str:
         "## Hooks that tell\n",
         *tell,
         "## Contracts\n",
-        *(_contract(name) for name in PROVIDES.values()),
+        *(_contract(name) for name in (*PROVIDES.values(), *FURTHER)),
     ]
     return "\n".join(sections)
 

@@ -6,7 +6,7 @@ that it returns is then called directly. Whatever state an object needs lives in
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Protocol, runtime_checkable
 from uuid import UUID
 
@@ -70,10 +70,31 @@ class MetricsReporter(Protocol):
 
 @runtime_checkable
 class Connector(Protocol):
-    """Brings the log into a query engine as tables and streams."""
+    """Brings the log into a query engine as tables and streams, and runs pipelines there."""
 
     def register(self, session: Any) -> None:
         """Make the log known to a session of the engine, e.g. a `SparkSession`."""
+        ...
+
+    def pipeline(self, path: str, given: Mapping[str, str]) -> Pipeline:
+        """The pipeline that the file describes, judged; `given` are its parameters. Raises `ConfigError`."""
+        ...
+
+
+class Pipeline(Protocol):
+    """Jobs between logs and tables. It was read and judged; nothing runs before `run`."""
+
+    name: str
+
+    def plan(self, only: Collection[str] = ()) -> Sequence[Mapping[str, Any]]:
+        """What each step, or each that is named, reads, does and writes. Raises `ConfigError` for a name of none."""
+        ...
+
+    def run(
+        self, tell: Callable[[Mapping[str, Any]], None], only: Collection[str] = (), master: str | None = None
+    ) -> bool:
+        """Run the steps in order. `tell` is told what came of each; a row with "failed" says why one failed, which
+        ends the run with False. Raises `ConfigError` for what could not be known before the engine was asked."""
         ...
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from logkernel.contracts import Connector
+from logkernel.contracts import Connector, Pipeline
 from logkernel.hookspecs import hookimpl
 
 RECOMMENDED: Final[Mapping[str, str]] = {
@@ -58,6 +58,11 @@ class SparkConnector:
 
     def register(self, session: Any) -> None:
         register(session)
+
+    def pipeline(self, path: str, given: Mapping[str, str]) -> Pipeline:
+        from .pipelines import load
+
+        return load(path, given)
 
 
 @hookimpl

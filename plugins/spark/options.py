@@ -42,7 +42,7 @@ READING: Final = (
     "fetchOffset.numRetries",
     "fetchOffset.retryIntervalMs",
 )
-SHARED: Final = ("path", "bootstrap.servers", "includeHeaders", "checkpointLocation")
+SHARED: Final = ("path", "bootstrap.servers", "includeHeaders", "checkpointLocation", "queryName")
 OWN: Final = (
     "isolation.level",
     "columns",

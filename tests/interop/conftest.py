@@ -410,8 +410,10 @@ def spark(spark_kafka_jars: list[Path], tmp_path_factory: pytest.TempPathFactory
         **RECOMMENDED,
         "spark.ui.enabled": "false",
         "spark.driver.memory": "1g",
+        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",  # most of a short session is compiling
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
+        "spark.ui.showConsoleProgress": "false",
         "spark.sql.shuffle.partitions": "2",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.warehouse.dir": str(folder / "warehouse"),

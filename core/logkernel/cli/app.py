@@ -30,6 +30,7 @@ COMMANDS: Final[Table] = {
     "txn": ("logkernel.cli.app:txn", "Transactions: list, describe, find those that hang, abort, fence."),
     "cluster": ("logkernel.cli.app:cluster", "Brokers, log directories, features, ACLs, quotas, users."),
     "query": ("logkernel.cli.query:query", "SQL on topics, of a data directory or a cluster."),
+    "pipeline": ("logkernel.cli.app:pipeline", "Jobs between logs and tables, on Spark: run, check."),
     "dump": ("logkernel.cli.dump:dump", "Print what segments, indexes, snapshots and checkpoints hold."),
     "check": ("logkernel.cli.check:check", "Verify a data directory that no broker uses; writes nothing."),
     "perf": ("logkernel.cli.app:perf", "Measure throughput and latency: produce, consume, latency, sweep."),
@@ -51,6 +52,10 @@ PERF_COMMANDS: Final[Table] = {
     "consume": ("logkernel.cli.perf:consume", "Records a second, as kafka-consumer-perf-test."),
     "latency": ("logkernel.cli.perf:latency", "One record at a time: until it is acknowledged, until it is read."),
     "sweep": ("logkernel.cli.perf:sweep", "Curves of throughput: producers, consumers, partitions, sizes, replicas."),
+}
+PIPELINE_COMMANDS: Final[Table] = {
+    "run": ("logkernel.cli.pipeline:run", "Run a pipeline's steps."),
+    "check": ("logkernel.cli.pipeline:check", "Say what a pipeline would do; runs nothing."),
 }
 GROUP_COMMANDS: Final[Table] = {
     "list": ("logkernel.cli.groups:list_", "List all groups."),
@@ -162,6 +167,11 @@ def txn() -> None:
 @click.group(cls=LazyGroup, table=CLUSTER_COMMANDS)
 def cluster() -> None:
     """The cluster as a whole."""
+
+
+@click.group(cls=LazyGroup, table=PIPELINE_COMMANDS)
+def pipeline() -> None:
+    """Jobs between logs and tables that a YAML file describes, carried out by Spark."""
 
 
 @click.group(cls=LazyGroup, table=PERF_COMMANDS)

@@ -33,6 +33,11 @@ def test_defaults_are_the_connectors() -> None:
     assert (found.topic, found.exactly_once, found.job_id, found.partitioner) == (None, False, None, None)
 
 
+def test_what_spark_itself_adds_is_known() -> None:
+    """The name of a query and where its checkpoint is come as options of its sink."""
+    assert parse({**BASE, "queryname": "q", "checkpointlocation": "c"}).path == "data"
+
+
 @pytest.mark.parametrize("name", ["kafka.bootstrap.servers", "bootstrap.servers", "KAFKA.BOOTSTRAP.SERVERS"])
 def test_the_broker_has_two_names(name: str) -> None:
     found = parse({name: "host:9092", "subscribe": "t"})
