@@ -9,10 +9,10 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import pytest
+from doors import Bench, way_into
 
 import logkernel
 from logkernel import aio
@@ -35,107 +35,10 @@ QUICK = {
 }
 
 
-class Bridged:
-    """An asyncio consumer with the face of the synchronous one: its loop runs in a thread."""
-
-    def __init__(self, loop: asyncio.AbstractEventLoop, made: Any) -> None:
-        self._loop = loop
-        self._made = made
-
-    def _run(self, work: Any) -> Any:
-        return asyncio.run_coroutine_threadsafe(work, self._loop).result(60)
-
-    def __getattr__(self, name: str) -> Any:
-        found = getattr(self._made, name)
-        if asyncio.iscoroutinefunction(found):
-            return lambda *arguments, **details: self._run(found(*arguments, **details))
-        if callable(found):
-
-            async def inside(*arguments: Any, **details: Any) -> Any:
-                return found(*arguments, **details)
-
-            return lambda *arguments, **details: self._run(inside(*arguments, **details))
-        return found
-
-    def __iter__(self) -> Iterator[Any]:
-        while True:
-            yield self._run(self._made.__anext__())
-
-    def __enter__(self) -> Bridged:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-
-class Bench:
-    """Where a test consumes from; records are put there by the kernel itself."""
-
-    def __init__(self, log: logkernel.EmbeddedLog, make: Callable[..., Any]) -> None:
-        self.log = log
-        self._make = make
-        self._topics = 0
-
-    def topic(self, partitions: int = 1, records: int = 0, **settings: Any) -> str:
-        self._topics += 1
-        name = f"t{self._topics}"
-        self.log.create_topic(name, partitions, **settings)
-        for index in range(partitions):
-            self.put(name, index, records)
-        return name
-
-    def put(self, topic: str, partition: int, count: int) -> None:
-        for start in range(0, count, 10):
-            rows = [Record(b"k", b"%d" % number) for number in range(start, min(count, start + 10))]
-            self.log.append_many(topic, rows, partition=partition)
-
-    def consumer(self, *topics: str, **settings: Any) -> Any:
-        return self._make(*topics, **{"auto_offset_reset": "earliest", **settings})
-
-
-@contextmanager
-def running_loop() -> Iterator[asyncio.AbstractEventLoop]:
-    loop = asyncio.new_event_loop()
-    thread = threading.Thread(target=loop.run_forever)
-    thread.start()
-    yield loop
-    loop.call_soon_threadsafe(loop.stop)
-    thread.join()
-    loop.close()
-
-
-@pytest.fixture(params=["embedded", "tcp", "embedded-aio", "tcp-aio"])
-def bench(request: pytest.FixtureRequest) -> Iterator[Bench]:
-    kind = request.param
-    with logkernel.open(**QUICK) as log, running_loop() as loop:
-        if kind == "embedded":
-            yield Bench(log, log.consumer)
-            return
-        if kind == "tcp":
-            with logkernel.connect(log.listen()) as remote:
-                yield Bench(log, remote.consumer)
-            return
-        made: list[Any] = []
-
-        async def start() -> Any:
-            return aio.connect(address) if kind == "tcp-aio" else aio.AsyncLog(log)
-
-        address = log.listen() if kind == "tcp-aio" else ""
-        far = asyncio.run_coroutine_threadsafe(start(), loop).result(10)
-
-        def make(*topics: str, **settings: Any) -> Bridged:
-            async def inside() -> Any:
-                return far.consumer(*topics, **settings)
-
-            found = Bridged(loop, asyncio.run_coroutine_threadsafe(inside(), loop).result(10))
-            made.append(found)
-            return found
-
-        yield Bench(log, make)
-        for consumer in made:
-            consumer.close()
-        if kind == "tcp-aio":
-            asyncio.run_coroutine_threadsafe(far.close(), loop).result(10)
+@pytest.fixture
+def bench(way: str) -> Iterator[Bench]:
+    with logkernel.open(**QUICK) as log, way_into(log, way) as far:
+        yield Bench(log, far)
 
 
 def take(consumer: Any, count: int, timeout_s: float = 30.0) -> list[Any]:
