@@ -25,6 +25,7 @@ from logkernel.errors import (
     InvalidTopicException,
     LogkernelError,
     OffsetOutOfRange,
+    RequestTimedOut,
 )
 from logkernel.vocabulary import Record, TopicPartition
 
@@ -100,6 +101,18 @@ def test_all_records_come_once_and_in_order(bench: Bench) -> None:
         assert consumer.lag == {TopicPartition(topic, index): 0 for index in range(3)}
     for index in range(3):
         assert [row.offset for row in found if row.partition == index] == list(range(500))
+
+
+@pytest.mark.setting("default.api.timeout.ms")
+def test_a_question_that_nobody_answers_ends_in_time(bench: Bench) -> None:
+    with bench.consumer(default_api_timeout_ms=300, allow_auto_create_topics=False) as consumer:
+        begun_s = time.monotonic()
+        with pytest.raises(RequestTimedOut, match=r"default\.api\.timeout\.ms"):
+            consumer.partitions_for("nosuch")
+        consumer.assign([("nosuch", 0)])
+        with pytest.raises(RequestTimedOut):
+            consumer.end_offsets([("nosuch", 0)])
+        assert time.monotonic() - begun_s < 30
 
 
 def test_iteration_waits_for_more(bench: Bench) -> None:
@@ -438,6 +451,17 @@ def test_a_group_goes_from_one_protocol_to_the_other_while_it_reads(bench: Bench
 
 
 @pytest.mark.setting("exclude.internal.topics")
+@pytest.mark.parametrize("hidden", [True, False])
+def test_a_pattern_meets_internal_topics_where_they_are_not_excluded(bench: Bench, hidden: bool) -> None:
+    topic = bench.topic(1, 1)
+    with bench.consumer(topic, group="g") as member:
+        take(member, 1)
+    with bench.consumer(exclude_internal_topics=hidden) as consumer:
+        consumer.subscribe(pattern=re.compile(".*"))
+        take(consumer, 1)
+        assert consumer.subscription() == ({topic} if hidden else {topic, "__consumer_offsets"})
+
+
 @pytest.mark.parametrize("how", ["alone", "classic", "consumer", "consumer-here"])
 def test_topics_by_pattern_also_those_that_come_later(bench: Bench, how: str) -> None:
     details: dict[str, Any] = {"metadata_max_age_ms": 100}

@@ -108,7 +108,7 @@ def connected(command: F) -> F:
     @click.option(
         "--timeout",
         "timeout_s",
-        type=float,
+        type=click.FloatRange(0),
         default=30.0,
         show_default=True,
         help="Seconds that one operation may take.",

@@ -76,7 +76,8 @@ class ProducerBase(Placing, Generic[D]):
             if batch is not None:
                 at_ms = time_ns() // 1_000_000 if timestamp_ms is None else timestamp_ms
                 # Without the lock: one step of the builder, which takes nothing once the batch is closed.
-                headers = pairs(headers) if headers else ()
+                if headers:
+                    headers = pairs(headers)
                 place: D | None = batch.put(self._delivery, batch, at_ms, key, value, headers)
                 if place is not None:
                     if at_ms >= batch.due_ms:

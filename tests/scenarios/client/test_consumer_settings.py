@@ -219,7 +219,6 @@ def test_a_fenced_member_is_told() -> None:
         world.machine.raise_error()
 
 
-@pytest.mark.setting("default.api.timeout.ms")
 def test_questions_end_after_their_time() -> None:
     world = World(default_api_timeout_ms=500)
     question = world.machine.fetcher.offsets_by_time({T0: -1}, world.now_ms + 500)
