@@ -88,7 +88,7 @@ def test_a_record_comes_as_it_was_written(bench: Bench) -> None:
     assert (second.offset, second.key, second.value, second.headers) == (1, None, None, ())
 
 
-@pytest.mark.setting("max.poll.records", "group.id", "auto.offset.reset")
+@pytest.mark.setting("max.poll.records", "auto.offset.reset")
 def test_all_records_come_once_and_in_order(bench: Bench) -> None:
     topic = bench.topic(3, 500)
     with bench.consumer(topic, max_poll_records=70) as consumer:
@@ -335,7 +335,7 @@ def test_commits_of_one_s_own(bench: Bench) -> None:
         alone.commit()
 
 
-@pytest.mark.setting("partition.assignment.strategy", "heartbeat.interval.ms")
+@pytest.mark.setting("partition.assignment.strategy", "group.protocol")
 @pytest.mark.parametrize("strategy", ["range", "roundrobin", "sticky", "cooperative-sticky", "kip-848"])
 def test_two_members_share_and_nothing_is_lost_or_doubled(bench: Bench, strategy: str) -> None:
     topic = bench.topic(4, 50)
@@ -361,7 +361,7 @@ def test_two_members_share_and_nothing_is_lost_or_doubled(bench: Bench, strategy
     assert heard.calls[-1][0] == "revoked"
 
 
-@pytest.mark.setting("max.poll.interval.ms", "group.protocol")
+@pytest.mark.setting("max.poll.interval.ms")
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])
 def test_who_does_not_poll_loses_what_he_has(bench: Bench, protocol: str) -> None:
     topic = bench.topic(1, 5)

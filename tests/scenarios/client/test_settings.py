@@ -1,7 +1,8 @@
 """Every setting of a client does something, and here or in the contract suite it is seen doing it.
 
 A test names the settings whose effect it shows by `@pytest.mark.setting(...)`; the last tests hold the table
-of settings against these marks, and against the code that reads them.
+of settings against these marks, and against the code that reads them. `ignoring.py` ignores each in turn, and finds
+those that no test misses.
 """
 
 from __future__ import annotations
