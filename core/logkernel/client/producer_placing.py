@@ -14,7 +14,7 @@ from logkernel.client.accumulator import Claim, Queue
 from logkernel.client.batches import Batch, Callback
 from logkernel.client.core import ANY, Call
 from logkernel.client.drivers import mono_ms
-from logkernel.client.embedded_driver import held_interrupts
+from logkernel.client.embedded_driver import HeldInterrupts
 from logkernel.client.metadata import FATAL_TOPIC_ERRORS, TopicInfo
 from logkernel.client.partitioning import Plan, make_partitioner
 from logkernel.client.producer_root import ProducerRoot
@@ -56,7 +56,7 @@ class Placing(ProducerRoot):
     ) -> tuple[Batch, int] | Need:
         """Put a record into a batch, or say what must come first. `claim` is memory granted to it."""
         placed: tuple[Batch, int] | Need | None = None
-        with held_interrupts(), self._lock:
+        with HeldInterrupts(), self._lock:
             try:
                 self._check_open()
                 if self._transactional or self._transactions.state == FATAL:
