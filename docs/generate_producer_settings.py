@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from logkernel.client.settings import ALIASES, NOT_HERE, PRODUCER, ClientSetting
+from logkernel.client.producer_settings import ALIASES, PRODUCER
+from logkernel.client.settings import NOT_HERE, ClientSetting
 from logkernel.config.values import TYPE_NAMES, render
 
 PAGE = Path(__file__).with_name("producer-settings.md")

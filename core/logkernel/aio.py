@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from logkernel import embed
+from logkernel.client.making import Making
 from logkernel.vocabulary import Record, RecordMetadata
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ class AsyncLog:
     def __init__(self, log: embed.EmbeddedLog) -> None:
         self._log = log
         self._turn = asyncio.Lock()
-        self._clients: list[AsyncProducer | AsyncConsumer | AsyncAdmin] = []
+        self._making = Making(log.kernel)
 
     async def __aenter__(self) -> AsyncLog:
         return self
@@ -47,55 +48,32 @@ class AsyncLog:
             return await asyncio.to_thread(work, *args, **kwargs)
 
     async def close(self) -> None:
-        clients, self._clients = self._clients, []
-        for client in clients:
+        for client in self._making.let_go():
             await client.close()
         await self._call(self._log.close)
 
     def producer(self, **settings: Any) -> AsyncProducer:
         """A producer into this log; the kernel is stepped in a worker thread. Raises `ConfigError`."""
         from logkernel.client.aio_producer import AsyncProducer
-        from logkernel.client.embedded_driver import widen_batches
-        from logkernel.client.loop_driver import AsyncEmbeddedDriver
-        from logkernel.client.producer_base import make_sender
-        from logkernel.client.settings import load
 
-        values = load("producer", settings)
-        widen_batches(values, settings)
-        kernel, host = self._log.kernel, self._log.host
-        sender = make_sender(values, [("embedded", 0)], kernel)
-        made = AsyncProducer(AsyncEmbeddedDriver(sender, values, host, self._call), kernel, values)
-        self._clients = [known for known in self._clients if not known.closed] + [made]
-        return made
+        return self._making.producer(AsyncProducer, self._driver, settings)
 
     def consumer(self, *topics: str, group: str | None = None, **settings: Any) -> AsyncConsumer:
         """A consumer of this log; the kernel is stepped in a worker thread. Raises `ConfigError`."""
         from logkernel.client.aio_consumer import AsyncConsumer
-        from logkernel.client.consumer_base import consumer_settings, make_consumption
-        from logkernel.client.loop_driver import AsyncEmbeddedDriver
 
-        values = consumer_settings(topics, group, settings)
-        kernel, host = self._log.kernel, self._log.host
-        machine = make_consumption(values, [("embedded", 0)], kernel)
-        made = AsyncConsumer(AsyncEmbeddedDriver(machine, values, host, self._call), kernel, values)
-        self._clients = [known for known in self._clients if not known.closed] + [made]
-        if topics:
-            made.subscribe(topics)
-        return made
+        return self._making.consumer(AsyncConsumer, self._driver, topics, group, settings)
 
     def admin(self, **settings: Any) -> AsyncAdmin:
         """An admin client of this log; the kernel is stepped in a worker thread. Raises `ConfigError`."""
         from logkernel.client.admin.aio_client import AsyncAdmin
-        from logkernel.client.admin.base import make_admin
-        from logkernel.client.admin.settings import load_admin
+
+        return self._making.admin(AsyncAdmin, self._driver, settings)
+
+    def _driver(self, machine: Any, values: Mapping[str, Any]) -> Any:
         from logkernel.client.loop_driver import AsyncEmbeddedDriver
 
-        values = load_admin(settings)
-        machine = make_admin(values, [("embedded", 0)])
-        driver = AsyncEmbeddedDriver(machine, values, self._log.host, self._call)
-        made = AsyncAdmin(driver, self._log.kernel, values)
-        self._clients = [known for known in self._clients if not known.closed] + [made]
-        return made
+        return AsyncEmbeddedDriver(machine, values, self._log.host, self._call)
 
     async def listen(self, address: str = "127.0.0.1:0") -> str:
         return await self._call(self._log.listen, address)
@@ -168,9 +146,8 @@ class AsyncRemoteLog:
 
     def __init__(self, remote: RemoteLog, servers: str, settings: Mapping[str, Any]) -> None:
         self._remote = remote
-        self._common = {"bootstrap_servers": servers, **settings}
         self._turn = asyncio.Lock()
-        self._clients: list[AsyncProducer | AsyncConsumer | AsyncAdmin] = []
+        self._making = Making(remote.kernel, {"bootstrap_servers": servers, **settings})
 
     async def __aenter__(self) -> AsyncRemoteLog:
         return self
@@ -180,8 +157,7 @@ class AsyncRemoteLog:
 
     async def close(self) -> None:
         """Close every client made here, and the connection."""
-        clients, self._clients = self._clients, []
-        for client in clients:
+        for client in self._making.let_go():
             await client.close()
         await self._call(self._remote.close)
 
@@ -192,48 +168,25 @@ class AsyncRemoteLog:
     def producer(self, **settings: Any) -> AsyncProducer:
         """A producer on the running loop; keywords are Kafka's settings with `_` for `.`. Raises `ConfigError`."""
         from logkernel.client.aio_producer import AsyncProducer
-        from logkernel.client.connect import bootstrap_places
-        from logkernel.client.loop_driver import LoopDriver
-        from logkernel.client.producer_base import make_sender
-        from logkernel.client.settings import load
 
-        values = load("producer", {**self._common, **settings})
-        kernel = self._remote.kernel
-        sender = make_sender(values, bootstrap_places(values), kernel)
-        made = AsyncProducer(LoopDriver(sender, values, kernel, "tcp"), kernel, values)
-        self._clients = [known for known in self._clients if not known.closed] + [made]
-        return made
+        return self._making.producer(AsyncProducer, self._driver, settings)
 
     def consumer(self, *topics: str, group: str | None = None, **settings: Any) -> AsyncConsumer:
         """A consumer on the running loop; keywords are Kafka's settings with `_` for `.`. Raises `ConfigError`."""
         from logkernel.client.aio_consumer import AsyncConsumer
-        from logkernel.client.connect import bootstrap_places
-        from logkernel.client.consumer_base import consumer_settings, make_consumption
-        from logkernel.client.loop_driver import LoopDriver
 
-        values = consumer_settings(topics, group, {**self._common, **settings})
-        kernel = self._remote.kernel
-        machine = make_consumption(values, bootstrap_places(values), kernel)
-        made = AsyncConsumer(LoopDriver(machine, values, kernel, "tcp"), kernel, values)
-        self._clients = [known for known in self._clients if not known.closed] + [made]
-        if topics:
-            made.subscribe(topics)
-        return made
+        return self._making.consumer(AsyncConsumer, self._driver, topics, group, settings)
 
     def admin(self, **settings: Any) -> AsyncAdmin:
         """An admin client on the running loop; keywords are Kafka's settings with `_` for `.`. Raises `ConfigError`."""
         from logkernel.client.admin.aio_client import AsyncAdmin
-        from logkernel.client.admin.base import make_admin
-        from logkernel.client.admin.settings import load_admin
-        from logkernel.client.connect import bootstrap_places
+
+        return self._making.admin(AsyncAdmin, self._driver, settings)
+
+    def _driver(self, machine: Any, values: Mapping[str, Any]) -> Any:
         from logkernel.client.loop_driver import LoopDriver
 
-        values = load_admin({**self._common, **settings})
-        machine = make_admin(values, bootstrap_places(values))
-        kernel = self._remote.kernel
-        made = AsyncAdmin(LoopDriver(machine, values, kernel, "tcp"), kernel, values)
-        self._clients = [known for known in self._clients if not known.closed] + [made]
-        return made
+        return LoopDriver(machine, values, self._remote.kernel, "tcp")
 
     async def create_topic(self, name: str, partitions: int = -1, **settings: Any) -> None:
         await self._call(self._remote.create_topic, name, partitions, **settings)

@@ -19,6 +19,7 @@ from concurrent.futures import Future
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from logkernel.client.making import Making
 from logkernel.contracts import Partitioner, RequestContext
 from logkernel.errors import ConfigError, LogkernelError, error_for
 from logkernel.partition.effects import Outcome
@@ -74,9 +75,7 @@ class EmbeddedLog:
         self._mutex = threading.RLock()
         self._partitioners: dict[str, Partitioner] = {}
         self._listening: _Listening | None = None
-        self._producers: list[Producer] = []
-        self._consumers: list[Consumer] = []
-        self._admins: list[Admin] = []
+        self._making = Making(broker.kernel)
         self._source: EmbeddedSource | None = None
         self._closed = False
         broker.start()
@@ -93,9 +92,7 @@ class EmbeddedLog:
         """Stop listening, flush, close; may be called twice."""
         if self._closed:
             return
-        clients: list[Consumer | Producer | Admin] = [*self._consumers, *self._producers, *self._admins]
-        self._consumers, self._producers, self._admins = [], [], []
-        for client in clients:
+        for client in self._making.let_go():
             client.close()
         if self._listening is not None:
             self._listening.stop()
@@ -142,18 +139,9 @@ class EmbeddedLog:
 
         Keywords are Kafka's producer settings with `_` for `.`. Raises `ConfigError`.
         """
-        from logkernel.client.embedded_driver import EmbeddedDriver, widen_batches
         from logkernel.client.producer import Producer
-        from logkernel.client.producer_base import make_sender
-        from logkernel.client.settings import load
 
-        values = load("producer", settings)
-        widen_batches(values, settings)
-        kernel = self._broker.kernel
-        driver = EmbeddedDriver(make_sender(values, [("embedded", 0)], kernel), values, self.host)
-        made = Producer(driver, kernel, values)
-        self._producers = [known for known in self._producers if not known.closed] + [made]
-        return made
+        return self._making.producer(Producer, self._driver, settings)
 
     def consumer(self, *topics: str, group: str | None = None, **settings: Any) -> Consumer:
         """A consumer of this log, without a socket or thread, that reads batches from the page cache.
@@ -162,33 +150,22 @@ class EmbeddedLog:
         `ConfigError`.
         """
         from logkernel.client.consumer import Consumer
-        from logkernel.client.consumer_base import consumer_settings, make_consumption
-        from logkernel.client.embedded_driver import EmbeddedDriver
 
-        values = consumer_settings(topics, group, settings)
-        kernel = self._broker.kernel
-        driver = EmbeddedDriver(make_consumption(values, [("embedded", 0)], kernel), values, self.host)
-        made = Consumer(driver, kernel, values)
-        self._consumers = [known for known in self._consumers if not known.closed] + [made]
-        if topics:
-            made.subscribe(topics)
-        return made
+        return self._making.consumer(Consumer, self._driver, topics, group, settings)
 
     def admin(self, **settings: Any) -> Admin:
         """An admin client of this log, without a socket or thread. Keywords are Kafka's settings with `_` for `.`.
 
         Raises `ConfigError`.
         """
-        from logkernel.client.admin.base import make_admin
         from logkernel.client.admin.client import Admin
-        from logkernel.client.admin.settings import load_admin
+
+        return self._making.admin(Admin, self._driver, settings)
+
+    def _driver(self, machine: Any, values: Mapping[str, Any]) -> Any:
         from logkernel.client.embedded_driver import EmbeddedDriver
 
-        values = load_admin(settings)
-        driver = EmbeddedDriver(make_admin(values, [("embedded", 0)]), values, self.host)
-        made = Admin(driver, self._broker.kernel, values)
-        self._admins = [known for known in self._admins if not known.closed] + [made]
-        return made
+        return EmbeddedDriver(machine, values, self.host)
 
     # ------------------------------------------------------------ topics
 

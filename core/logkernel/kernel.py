@@ -14,6 +14,7 @@ from typing import Any
 import pluggy
 
 from logkernel import hookspecs
+from logkernel.config.nearest import nearest
 from logkernel.contracts import (
     Assignor,
     CleanupPolicy,
@@ -99,10 +100,8 @@ class Kernel:
         if found is not None:
             return found
         known = self.names(kind)
-        import difflib
-
-        near = difflib.get_close_matches(name, known, 1)
-        hint = f"; did you mean {near[0]!r}?" if near else ""
+        near = nearest(name, known)
+        hint = f"; did you mean {near!r}?" if near else ""
         raise PluginError(f"no plugin provides the {kind} {name!r}{hint} (known: {', '.join(known) or 'none'})")
 
     def partitioner(self, name: str, settings: Mapping[str, Any], seed: int) -> Partitioner:

@@ -7,12 +7,12 @@ pyspark or looks at a log: whether the partitions named exist is the planner's q
 
 from __future__ import annotations
 
-import difflib
 import json
 import re
 from collections.abc import Mapping
 from typing import Any, Final
 
+from logkernel.config.nearest import nearest
 from logkernel.errors import ConfigError
 from logkernel.light import value
 from logkernel.vocabulary import TopicPartition
@@ -211,8 +211,8 @@ def _split(given: Mapping[str, str]) -> tuple[_Known, dict[str, str]]:
         elif lower in names:
             known[names[lower]] = text
         else:
-            near = difflib.get_close_matches(lower, [*names, "kafka.bootstrap.servers"], 1)
-            hint = f"; did you mean '{names.get(near[0], near[0])}'?" if near else ""
+            near = nearest(lower, [*names, "kafka.bootstrap.servers"])
+            hint = f"; did you mean '{names.get(near, near)}'?" if near else ""
             raise ConfigError(f"option '{key}' is not known{hint}")
     return _Known(known), client
 
@@ -249,8 +249,8 @@ class _Known:
         """In lower case; the first of `choices` by default."""
         text = (self.text(name) or choices[0]).lower()
         if text not in choices:
-            near = difflib.get_close_matches(text, choices, 1)
-            hint = f"; did you mean {near[0]!r}?" if near else ""
+            near = nearest(text, choices)
+            hint = f"; did you mean {near!r}?" if near else ""
             raise ConfigError(f"{name}={text!r} is not one of {', '.join(choices)}{hint}")
         return text
 

@@ -12,13 +12,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from logkernel.client.batches import Batch, Section
-from logkernel.client.connect import bootstrap_places
+from logkernel.client.bootstrap import bootstrap_places
 from logkernel.client.core import ANY, Call, Target, Verdict, no_error
 from logkernel.client.drivers import mono_ms
 from logkernel.client.metadata import FATAL_TOPIC_ERRORS
 from logkernel.client.network import NONE
 from logkernel.client.producer_base import make_sender
-from logkernel.client.settings import load
+from logkernel.client.producer_settings import load_producer
 from logkernel.client.thread_driver import ThreadDriver
 from logkernel.client.transactions import Operation
 from logkernel.contracts import Partitioner
@@ -55,7 +55,7 @@ class Link:
         if transactional_id is not None:
             given["transactional.id"] = transactional_id
         self.kernel = Kernel()
-        self.settings = load("producer", given)
+        self.settings = load_producer(given)
         self.sender = make_sender(self.settings, bootstrap_places(self.settings), self.kernel)
         self.driver = ThreadDriver(self.sender, self.settings, self.kernel, "tcp")
         self.sender.accumulator.owner = self.driver

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 import os
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from uuid import UUID
 
 import pytest
+from doors import way_into
 
 import logkernel
-from logkernel import aio
 from logkernel.client.admin.access import AclBinding, AclFilter, ScramDeletion, ScramUpsertion, entity
 from logkernel.client.admin.aio_client import AsyncAdmin
 from logkernel.client.admin.client import Admin
@@ -48,29 +46,6 @@ from logkernel.vocabulary import Record, TopicPartition
 OPERATIONS = [name for name, found in vars(Admin).items() if type(found).__name__ == "_Blocking"]
 
 
-class Bridged:
-    """An asyncio admin client with the face of the synchronous one: its loop runs in a thread."""
-
-    def __init__(self, loop: asyncio.AbstractEventLoop, made: AsyncAdmin) -> None:
-        self._loop = loop
-        self._made = made
-
-    def __getattr__(self, name: str) -> Any:
-        found = getattr(self._made, name)
-        if name == "within":
-            return lambda timeout_s: Bridged(self._loop, found(timeout_s))
-        if not callable(found):
-            return found
-
-        async def inside(*arguments: Any, **details: Any) -> Any:
-            result = found(*arguments, **details)
-            return await result if inspect.isawaitable(result) else result
-
-        return lambda *arguments, **details: asyncio.run_coroutine_threadsafe(
-            inside(*arguments, **details), self._loop
-        ).result(60)
-
-
 class Bench:
     """An admin client, and the log behind it."""
 
@@ -79,47 +54,9 @@ class Bench:
         self.admin: Admin = admin
 
 
-@contextmanager
-def running_loop() -> Iterator[asyncio.AbstractEventLoop]:
-    loop = asyncio.new_event_loop()
-    thread = threading.Thread(target=loop.run_forever)
-    thread.start()
-    yield loop
-    loop.call_soon_threadsafe(loop.stop)
-    thread.join()
-    loop.close()
-
-
-@contextmanager
-def admin_of(kind: str, log: logkernel.EmbeddedLog) -> Iterator[Any]:
-    if kind == "embedded":
-        with log.admin() as admin:
-            yield admin
-        return
-    if kind == "tcp":
-        with logkernel.connect(log.listen()) as remote, remote.admin() as admin:
-            yield admin
-        return
-    address = log.listen() if kind == "tcp-aio" else ""
-
-    async def start() -> Any:
-        far = aio.connect(address) if address else aio.AsyncLog(log)
-        return far, far.admin()
-
-    with running_loop() as loop:
-        far, made = asyncio.run_coroutine_threadsafe(start(), loop).result(10)
-        yield Bridged(loop, made)
-        asyncio.run_coroutine_threadsafe(made.close(), loop).result(10)
-        if address:
-            asyncio.run_coroutine_threadsafe(far.close(), loop).result(10)
-
-
-KINDS = ["embedded", "tcp", "embedded-aio", "tcp-aio"]
-
-
-@pytest.fixture(params=KINDS)
-def bench(request: pytest.FixtureRequest) -> Iterator[Bench]:
-    with logkernel.open(group_initial_rebalance_delay_ms=0) as log, admin_of(request.param, log) as admin:
+@pytest.fixture
+def bench(way: str) -> Iterator[Bench]:
+    with logkernel.open(group_initial_rebalance_delay_ms=0) as log, way_into(log, way) as far, far.admin() as admin:
         yield Bench(log, admin)
 
 
@@ -401,14 +338,17 @@ def test_transactions_are_listed_described_fenced(bench: Bench) -> None:
         admin.describe_transactions("nobody")
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_transaction_without_a_coordinator_hangs_until_it_is_aborted(kind: str) -> None:
+def test_a_transaction_without_a_coordinator_hangs_until_it_is_aborted(way: str) -> None:
     """Where nobody verifies it, a write of a transaction that its coordinator does not know is open for ever."""
     now_ms = time.time_ns() // 1_000_000
     details: dict[str, Any] = {"producer_id": 4242, "producer_epoch": 3, "base_sequence": 0, "transactional": True}
     data = bytearray(encode_batch([Record(None, b"v", (), now_ms)], **details))
     rows = ProduceRequest("t", -1, 1000, [TopicProduceData("a", [PartitionProduceData(0, data)])])
-    with logkernel.open(transaction_partition_verification_enable=False) as log, admin_of(kind, log) as admin:
+    with (
+        logkernel.open(transaction_partition_verification_enable=False) as log,
+        way_into(log, way) as far,
+        far.admin() as admin,
+    ):
         admin.create_topics("a")
         assert log.request(rows).responses[0].partition_responses[0].error_code == 0
         assert admin.find_hanging_transactions([("a", 0)], now_ms) == []
@@ -424,11 +364,10 @@ def test_a_transaction_without_a_coordinator_hangs_until_it_is_aborted(kind: str
 # ---------------------------------------------------------------- placement
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_log_directories_and_a_move_between_them(kind: str, tmp_path: Path) -> None:
+def test_log_directories_and_a_move_between_them(way: str, tmp_path: Path) -> None:
     paths = [str(tmp_path / "one"), str(tmp_path / "two")]
     name = TopicPartition("a", 0)
-    with logkernel.open(",".join(paths)) as log, admin_of(kind, log) as admin:
+    with logkernel.open(",".join(paths)) as log, way_into(log, way) as far, far.admin() as admin:
         admin.create_topics("a")
         log.append("a", b"v" * 100)
 

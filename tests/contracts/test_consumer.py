@@ -9,10 +9,10 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import pytest
+from doors import Bench, way_into
 
 import logkernel
 from logkernel import aio
@@ -25,6 +25,7 @@ from logkernel.errors import (
     InvalidTopicException,
     LogkernelError,
     OffsetOutOfRange,
+    RequestTimedOut,
 )
 from logkernel.vocabulary import Record, TopicPartition
 
@@ -35,107 +36,10 @@ QUICK = {
 }
 
 
-class Bridged:
-    """An asyncio consumer with the face of the synchronous one: its loop runs in a thread."""
-
-    def __init__(self, loop: asyncio.AbstractEventLoop, made: Any) -> None:
-        self._loop = loop
-        self._made = made
-
-    def _run(self, work: Any) -> Any:
-        return asyncio.run_coroutine_threadsafe(work, self._loop).result(60)
-
-    def __getattr__(self, name: str) -> Any:
-        found = getattr(self._made, name)
-        if asyncio.iscoroutinefunction(found):
-            return lambda *arguments, **details: self._run(found(*arguments, **details))
-        if callable(found):
-
-            async def inside(*arguments: Any, **details: Any) -> Any:
-                return found(*arguments, **details)
-
-            return lambda *arguments, **details: self._run(inside(*arguments, **details))
-        return found
-
-    def __iter__(self) -> Iterator[Any]:
-        while True:
-            yield self._run(self._made.__anext__())
-
-    def __enter__(self) -> Bridged:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-
-class Bench:
-    """Where a test consumes from; records are put there by the kernel itself."""
-
-    def __init__(self, log: logkernel.EmbeddedLog, make: Callable[..., Any]) -> None:
-        self.log = log
-        self._make = make
-        self._topics = 0
-
-    def topic(self, partitions: int = 1, records: int = 0, **settings: Any) -> str:
-        self._topics += 1
-        name = f"t{self._topics}"
-        self.log.create_topic(name, partitions, **settings)
-        for index in range(partitions):
-            self.put(name, index, records)
-        return name
-
-    def put(self, topic: str, partition: int, count: int) -> None:
-        for start in range(0, count, 10):
-            rows = [Record(b"k", b"%d" % number) for number in range(start, min(count, start + 10))]
-            self.log.append_many(topic, rows, partition=partition)
-
-    def consumer(self, *topics: str, **settings: Any) -> Any:
-        return self._make(*topics, **{"auto_offset_reset": "earliest", **settings})
-
-
-@contextmanager
-def running_loop() -> Iterator[asyncio.AbstractEventLoop]:
-    loop = asyncio.new_event_loop()
-    thread = threading.Thread(target=loop.run_forever)
-    thread.start()
-    yield loop
-    loop.call_soon_threadsafe(loop.stop)
-    thread.join()
-    loop.close()
-
-
-@pytest.fixture(params=["embedded", "tcp", "embedded-aio", "tcp-aio"])
-def bench(request: pytest.FixtureRequest) -> Iterator[Bench]:
-    kind = request.param
-    with logkernel.open(**QUICK) as log, running_loop() as loop:
-        if kind == "embedded":
-            yield Bench(log, log.consumer)
-            return
-        if kind == "tcp":
-            with logkernel.connect(log.listen()) as remote:
-                yield Bench(log, remote.consumer)
-            return
-        made: list[Any] = []
-
-        async def start() -> Any:
-            return aio.connect(address) if kind == "tcp-aio" else aio.AsyncLog(log)
-
-        address = log.listen() if kind == "tcp-aio" else ""
-        far = asyncio.run_coroutine_threadsafe(start(), loop).result(10)
-
-        def make(*topics: str, **settings: Any) -> Bridged:
-            async def inside() -> Any:
-                return far.consumer(*topics, **settings)
-
-            found = Bridged(loop, asyncio.run_coroutine_threadsafe(inside(), loop).result(10))
-            made.append(found)
-            return found
-
-        yield Bench(log, make)
-        for consumer in made:
-            consumer.close()
-        if kind == "tcp-aio":
-            asyncio.run_coroutine_threadsafe(far.close(), loop).result(10)
+@pytest.fixture
+def bench(way: str) -> Iterator[Bench]:
+    with logkernel.open(**QUICK) as log, way_into(log, way) as far:
+        yield Bench(log, far)
 
 
 def take(consumer: Any, count: int, timeout_s: float = 30.0) -> list[Any]:
@@ -184,7 +88,7 @@ def test_a_record_comes_as_it_was_written(bench: Bench) -> None:
     assert (second.offset, second.key, second.value, second.headers) == (1, None, None, ())
 
 
-@pytest.mark.setting("max.poll.records", "group.id", "auto.offset.reset")
+@pytest.mark.setting("max.poll.records", "auto.offset.reset")
 def test_all_records_come_once_and_in_order(bench: Bench) -> None:
     topic = bench.topic(3, 500)
     with bench.consumer(topic, max_poll_records=70) as consumer:
@@ -197,6 +101,18 @@ def test_all_records_come_once_and_in_order(bench: Bench) -> None:
         assert consumer.lag == {TopicPartition(topic, index): 0 for index in range(3)}
     for index in range(3):
         assert [row.offset for row in found if row.partition == index] == list(range(500))
+
+
+@pytest.mark.setting("default.api.timeout.ms")
+def test_a_question_that_nobody_answers_ends_in_time(bench: Bench) -> None:
+    with bench.consumer(default_api_timeout_ms=300, allow_auto_create_topics=False) as consumer:
+        begun_s = time.monotonic()
+        with pytest.raises(RequestTimedOut, match=r"default\.api\.timeout\.ms"):
+            consumer.partitions_for("nosuch")
+        consumer.assign([("nosuch", 0)])
+        with pytest.raises(RequestTimedOut):
+            consumer.end_offsets([("nosuch", 0)])
+        assert time.monotonic() - begun_s < 30
 
 
 def test_iteration_waits_for_more(bench: Bench) -> None:
@@ -419,7 +335,7 @@ def test_commits_of_one_s_own(bench: Bench) -> None:
         alone.commit()
 
 
-@pytest.mark.setting("partition.assignment.strategy", "heartbeat.interval.ms")
+@pytest.mark.setting("partition.assignment.strategy", "group.protocol")
 @pytest.mark.parametrize("strategy", ["range", "roundrobin", "sticky", "cooperative-sticky", "kip-848"])
 def test_two_members_share_and_nothing_is_lost_or_doubled(bench: Bench, strategy: str) -> None:
     topic = bench.topic(4, 50)
@@ -445,7 +361,7 @@ def test_two_members_share_and_nothing_is_lost_or_doubled(bench: Bench, strategy
     assert heard.calls[-1][0] == "revoked"
 
 
-@pytest.mark.setting("max.poll.interval.ms", "group.protocol")
+@pytest.mark.setting("max.poll.interval.ms")
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])
 def test_who_does_not_poll_loses_what_he_has(bench: Bench, protocol: str) -> None:
     topic = bench.topic(1, 5)
@@ -535,6 +451,17 @@ def test_a_group_goes_from_one_protocol_to_the_other_while_it_reads(bench: Bench
 
 
 @pytest.mark.setting("exclude.internal.topics")
+@pytest.mark.parametrize("hidden", [True, False])
+def test_a_pattern_meets_internal_topics_where_they_are_not_excluded(bench: Bench, hidden: bool) -> None:
+    topic = bench.topic(1, 1)
+    with bench.consumer(topic, group="g") as member:
+        take(member, 1)
+    with bench.consumer(exclude_internal_topics=hidden) as consumer:
+        consumer.subscribe(pattern=re.compile(".*"))
+        take(consumer, 1)
+        assert consumer.subscription() == ({topic} if hidden else {topic, "__consumer_offsets"})
+
+
 @pytest.mark.parametrize("how", ["alone", "classic", "consumer", "consumer-here"])
 def test_topics_by_pattern_also_those_that_come_later(bench: Bench, how: str) -> None:
     details: dict[str, Any] = {"metadata_max_age_ms": 100}

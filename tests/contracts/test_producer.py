@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+import inspect
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from doors import Bench, way_into
 
 import logkernel
-from logkernel import aio
+from logkernel.client.aio_consumer import AsyncConsumer
+from logkernel.client.aio_producer import AsyncDelivery, AsyncProducer
+from logkernel.client.consumer import Consumer
+from logkernel.client.producer import Delivery, Producer
 from logkernel.errors import (
     ConfigError,
     InvalidPartitions,
@@ -21,108 +23,28 @@ from logkernel.errors import (
     MessageTooLarge,
     RequestTimedOut,
 )
-from logkernel.vocabulary import Record, RecordMetadata
+from logkernel.vocabulary import RecordMetadata
 
 
-class Bridged:
-    """An asyncio producer with the face of the synchronous one: its loop runs in a thread."""
-
-    def __init__(self, loop: asyncio.AbstractEventLoop, made: Any) -> None:
-        self._loop = loop
-        self._made = made
-
-    def _run(self, work: Any) -> Any:
-        return asyncio.run_coroutine_threadsafe(work, self._loop).result(60)
-
-    def send(self, *arguments: Any, **details: Any) -> Any:
-        return BridgedDelivery(self, self._run(self._made.send(*arguments, **details)))
-
-    def __getattr__(self, name: str) -> Any:
-        found = getattr(self._made, name)
-        if asyncio.iscoroutinefunction(found):
-            return lambda *arguments, **details: self._run(found(*arguments, **details))
-        return found
-
-    def __enter__(self) -> Bridged:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
+@pytest.fixture
+def bench(way: str) -> Iterator[Bench]:
+    with logkernel.open(num_partitions=1) as log, way_into(log, way) as far:
+        yield Bench(log, far)
 
 
-class BridgedDelivery:
-    def __init__(self, producer: Bridged, delivery: Any) -> None:
-        self._producer = producer
-        self._delivery = delivery
-
-    def result(self, timeout_s: float | None = None) -> Any:
-        return self._producer._run(self._delivery.result(timeout_s))
-
-    def done(self) -> bool:
-        return bool(self._delivery.done())
-
-
-class Bench:
-    """Where a test produces to; what lies there is read from the kernel itself."""
-
-    def __init__(self, log: logkernel.EmbeddedLog, make: Callable[..., Any]) -> None:
-        self.log = log
-        self.producer = make
-        self._topics = 0
-
-    def topic(self, partitions: int = 1, **settings: Any) -> str:
-        self._topics += 1
-        name = f"t{self._topics}"
-        self.log.create_topic(name, partitions, **settings)
-        return name
-
-    def records(self, topic: str, partition: int = 0) -> list[Record]:
-        return list(self.log.read(topic, partition))
-
-
-@contextmanager
-def running_loop() -> Iterator[asyncio.AbstractEventLoop]:
-    loop = asyncio.new_event_loop()
-    thread = threading.Thread(target=loop.run_forever)
-    thread.start()
-    yield loop
-    loop.call_soon_threadsafe(loop.stop)
-    thread.join()
-    loop.close()
-
-
-@pytest.fixture(params=["embedded", "tcp", "embedded-aio", "tcp-aio"])
-def bench(request: pytest.FixtureRequest) -> Iterator[Bench]:
-    kind = request.param
-    with logkernel.open(num_partitions=1) as log, running_loop() as loop:
-        if kind == "embedded":
-            yield Bench(log, log.producer)
-            return
-        if kind == "tcp":
-            with logkernel.connect(log.listen()) as remote:
-                yield Bench(log, remote.producer)
-            return
-        made: list[Any] = []
-
-        async def start() -> Any:
-            return aio.connect(address) if kind == "tcp-aio" else aio.AsyncLog(log)
-
-        address = log.listen() if kind == "tcp-aio" else ""
-        far = asyncio.run_coroutine_threadsafe(start(), loop).result(10)
-
-        def make(**settings: Any) -> Bridged:
-            async def inside() -> Any:
-                return far.producer(**settings)
-
-            found = Bridged(loop, asyncio.run_coroutine_threadsafe(inside(), loop).result(10))
-            made.append(found)
-            return found
-
-        yield Bench(log, make)
-        for producer in made:
-            producer.close()
-        if kind == "tcp-aio":
-            asyncio.run_coroutine_threadsafe(far.close(), loop).result(10)
+def test_the_twins_have_the_same_methods() -> None:
+    for one, other, more in (
+        (Producer, AsyncProducer, {"send_and_wait"}),
+        (Delivery, AsyncDelivery, {"exception", "add_done_callback"}),
+        (Consumer, AsyncConsumer, {"wakeup"}),
+    ):
+        names, twins = ({name for name in dir(found) if name[0] != "_"} for found in (one, other))
+        assert names ^ twins == more
+        for name in names & twins:
+            if callable(getattr(one, name)):
+                mine, its = (inspect.signature(getattr(found, name)) for found in (one, other))
+                assert mine.parameters == its.parameters, name
+        assert all(getattr(one, name).__doc__ for name in ("send", "flush", "close", "poll") if name in names)
 
 
 def test_a_record_arrives_as_it_was_sent(bench: Bench) -> None:

@@ -115,10 +115,10 @@ class LazyGroup(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         if args and args[0] not in self._table:
-            import difflib
+            from logkernel.config.nearest import nearest
 
-            near = difflib.get_close_matches(args[0], self._table, 1)
-            hint = f" Did you mean {near[0]!r}?" if near else ""
+            near = nearest(args[0], self._table)
+            hint = f" Did you mean {near!r}?" if near else ""
             ctx.fail(f"No such command {args[0]!r}.{hint}")
         return super().resolve_command(ctx, args)
 

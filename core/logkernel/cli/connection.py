@@ -71,11 +71,11 @@ def _owner(path: str) -> dict[str, int]:
 
 def reach(servers: str) -> None:
     """Whether anybody listens at one of the servers: the client itself would go on trying."""
-    from logkernel.client.connect import bootstrap_places
-    from logkernel.client.settings import load
+    from logkernel.client.bootstrap import bootstrap_places
+    from logkernel.client.producer_settings import load_producer
 
     why = ""
-    for host, port in bootstrap_places(load("producer", {"bootstrap.servers": servers})):
+    for host, port in bootstrap_places(load_producer({"bootstrap.servers": servers})):
         try:
             socket.create_connection((host, port), REACH_S).close()
         except OSError as error:
@@ -108,7 +108,7 @@ def connected(command: F) -> F:
     @click.option(
         "--timeout",
         "timeout_s",
-        type=float,
+        type=click.FloatRange(0),
         default=30.0,
         show_default=True,
         help="Seconds that one operation may take.",

@@ -188,9 +188,9 @@ def delete(names: tuple[str, ...], place: Place, as_json: bool) -> int:
 @click.argument("name")
 @click.option("-t", "--topic", "topics", metavar="TOPIC[:PARTITION,…]", multiple=True, help="Repeatable.")
 @click.option("--all-topics", is_flag=True, help="Every partition that the group has an offset of.")
-@click.option("--to-earliest", "how", flag_value="earliest", help="To the first record.")
-@click.option("--to-latest", "how", flag_value="latest", help="To the end.")
-@click.option("--to-current", "how", flag_value="current", help="Where it is, within what is there.")
+@click.option("--to-earliest", is_flag=True, help="To the first record.")
+@click.option("--to-latest", is_flag=True, help="To the end.")
+@click.option("--to-current", is_flag=True, help="Where it is, within what is there.")
 @click.option("--to-offset", type=click.IntRange(0), help="To this offset, within what is there.")
 @click.option(
     "--to-datetime", metavar="TIME", help="To the first record at or after a time (ISO 8601, or ms since 1970)."
@@ -199,11 +199,13 @@ def delete(names: tuple[str, ...], place: Place, as_json: bool) -> int:
 @click.option("--execute/--dry-run", default=False, help="Do it, or only say what would be done (the default).")
 @connected
 def reset_offsets(
-    name: str, topics: tuple[str, ...], all_topics: bool, how: str | None, to_offset: int | None,
-    to_datetime: str | None, shift_by: int | None, execute: bool, place: Place, as_json: bool,
+    name: str, topics: tuple[str, ...], all_topics: bool, to_earliest: bool, to_latest: bool, to_current: bool,
+    to_offset: int | None, to_datetime: str | None, shift_by: int | None, execute: bool, place: Place, as_json: bool,
 ) -> None:  # fmt: skip
     """Set where group NAME, which has no members, goes on reading."""
-    if sum(given is not None for given in (how, to_offset, to_datetime, shift_by)) != 1:
+    hows = {"earliest": to_earliest, "latest": to_latest, "current": to_current}
+    named = [how for how, given in hows.items() if given]
+    if len(named) + sum(given is not None for given in (to_offset, to_datetime, shift_by)) != 1:
         raise click.UsageError(
             "say one of --to-earliest, --to-latest, --to-current, --to-offset, --to-datetime, --shift-by"
         )
@@ -215,7 +217,7 @@ def reset_offsets(
         wanted = list(now) if all_topics else [TopicPartition(*row) for row in places(admin, topics)]
         if not wanted:
             raise ConfigError(f"group {name!r} has no offsets; name the topics by --topic")
-        target = _targets(admin, wanted, now, how, to_offset, to_datetime, shift_by)
+        target = _targets(admin, wanted, now, named[0] if named else None, to_offset, to_datetime, shift_by)
         if execute:
             if share:
                 admin.alter_share_group_offsets(name, target)

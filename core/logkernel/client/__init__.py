@@ -1,5 +1,6 @@
 """Our own client: pure machines, and drivers that carry them over threads, asyncio or no wire at all.
 
+bootstrap     where a client begins
 settings      names, defaults and bounds of every setting
 backoff       exponential waits with jitter
 network       machine: connections, requests in flight, timeouts
@@ -19,8 +20,10 @@ fetcher       machine: fetch sessions; arrow takes what it fetched as columns
 membership    what members of both group protocols are;  group  the classic one;  member  KIP-848
 commits       machine: committed offsets, one commit after the other
 consumption   machine: the consumer's machines together
-steps         the calls of a consumer as lists of steps;  consumer_root, _places, _offsets, _base  these calls
-consumer      what users see;  aio_consumer  its asyncio twin
+face          what users meet of every client
+steps         what a call that waits is made of;  blocking, awaiting  how threads and asyncio carry it out
+consumer      what users see;  aio_consumer  its asyncio twin;  consumer_root, _places, _offsets, _base  their calls
 admin         the admin client: plans, their machine, families of operations
-producer      what users see;  aio_producer its asyncio twin;  connect the remote log
+producer      what users see;  aio_producer  its asyncio twin;  producer_root, _placing, _base, deliveries  their calls
+making        clients of a log, alike for all of them;  connect  the remote log
 """

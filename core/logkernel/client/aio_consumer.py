@@ -10,59 +10,30 @@ loop's own callbacks, not the user's task.
 
 from __future__ import annotations
 
-import inspect
-import time
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from logkernel.client.arrow import COLUMNS, MAX_ROWS
 from logkernel.client.asking import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
+from logkernel.client.awaiting import Awaiting
 from logkernel.client.commits import Committed
-from logkernel.client.consumer_base import CLOSE_S, ConsumerBase
-from logkernel.client.loop_driver import wait_until
+from logkernel.client.consumer_base import ConsumerBase
 from logkernel.client.positions import ConsumerRecord
-from logkernel.client.steps import OffsetAndTime, Partition, Steps, Wait
+from logkernel.client.steps import OffsetAndTime, Partition
 from logkernel.client.transactions import Offsets
 from logkernel.vocabulary import TopicPartition
 
 if TYPE_CHECKING:
     import pyarrow
 
-T = TypeVar("T")
 
-
-class AsyncConsumer(ConsumerBase):
+class AsyncConsumer(Awaiting, ConsumerBase):
     """See the module. Methods do and raise what those of `Consumer` do."""
 
-    async def _run(self, steps: Steps[T]) -> T:
-        try:
-            step = next(steps)
-            while True:
-                try:
-                    if isinstance(step, Wait):
-                        answer = await wait_until(self._driver, step.ready, step.deadline_s)
-                    else:
-                        answer = step.function(step.partitions)
-                        if inspect.isawaitable(answer):
-                            answer = await answer
-                except BaseException as error:
-                    step = steps.throw(error)
-                else:
-                    step = steps.send(answer)
-        except StopIteration as end:
-            found: T = end.value
-            return found
-
     def __del__(self) -> None:
-        if not getattr(self, "_closed", True):
+        if not self._closed:
             warnings.warn("a consumer was not closed; it did not leave its group", ResourceWarning, stacklevel=2)
-
-    async def __aenter__(self) -> AsyncConsumer:
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self.close()
 
     async def poll(self, timeout_s: float | None = 0.0, max_records: int | None = None) -> list[ConsumerRecord]:
         return await self._run(self._poll(timeout_s, max_records))
@@ -102,14 +73,4 @@ class AsyncConsumer(ConsumerBase):
         return await self._run(self._partitions_for(topic))
 
     async def close(self, timeout_s: float | None = None) -> None:
-        if self._closed:
-            return
-        deadline_s = time.monotonic() + (CLOSE_S if timeout_s is None else timeout_s)
-        try:
-            await self._run(self._before_close(deadline_s))
-        finally:
-            self._begin_close()
-            try:
-                await self._driver.end(deadline_s)
-            finally:
-                self._close_helpers()
+        await self._run(self._close(timeout_s))

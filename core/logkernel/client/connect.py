@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import socket
-import weakref
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from logkernel.client.settings import load
-from logkernel.errors import ConfigError, KafkaError, NetworkException, RequestTimedOut, error_for
+from logkernel.client.bootstrap import bootstrap_places
+from logkernel.client.making import Making
+from logkernel.client.producer_settings import load_producer
+from logkernel.errors import KafkaError, NetworkException, RequestTimedOut, error_for
 from logkernel.kernel import Kernel
 from logkernel.requests.cluster import MetadataRequest
 from logkernel.requests.topics import (
@@ -25,35 +25,6 @@ if TYPE_CHECKING:
     from logkernel.client.producer import Producer
     from logkernel.table import Source
     from logkernel.table.reader import Where
-
-DEFAULT_PORT = 9092
-
-
-def bootstrap_places(settings: Mapping[str, Any]) -> list[tuple[str, int]]:
-    """(host, port) of `bootstrap.servers`, resolved to full names where client.dns.lookup says so."""
-    places: list[tuple[str, int]] = []
-    for text in settings["bootstrap.servers"]:
-        host, colon, port = text.rpartition(":")
-        if not colon:
-            host, port = text, str(DEFAULT_PORT)
-        host = host.strip("[]")
-        if not host or not port.isdigit() or not 0 < int(port) < 65536:
-            raise ConfigError(f"bootstrap.servers: {text!r} is no host:port")
-        places.append((host, int(port)))
-    if not places:
-        raise ConfigError("bootstrap.servers names no broker")
-    if settings["client.dns.lookup"] == "resolve_canonical_bootstrap_servers_only":
-        places = [(name, port) for host, port in places for name in _canonical(host, port)]
-    return list(dict.fromkeys(places))
-
-
-def _canonical(host: str, port: int) -> list[str]:
-    """The full names of all addresses of `host`; itself where none is found."""
-    try:
-        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    except OSError:
-        return [host]
-    return list(dict.fromkeys(socket.getnameinfo(address, socket.NI_NUMERICSERV)[0] for *_, address in found))
 
 
 def text_of(value: Any) -> str:
@@ -92,8 +63,8 @@ class RemoteLog:
         self._common = {"bootstrap_servers": servers, **settings}
         self._channel: Any = None
         self._source: Source | None = None
-        self._clients: weakref.WeakSet[Producer | Consumer | Admin] = weakref.WeakSet()
-        self._places = bootstrap_places(load("producer", self._common))
+        self._making = Making(self.kernel, self._common, weak=True)
+        self._places = bootstrap_places(load_producer(self._common))
 
     def __enter__(self) -> RemoteLog:
         return self
@@ -103,7 +74,7 @@ class RemoteLog:
 
     def close(self) -> None:
         """Close every client made here, and the connection; may be called twice."""
-        for client in list(self._clients):
+        for client in self._making.let_go():
             client.close()
         if self._source is not None:
             self._source.close()
@@ -115,42 +86,26 @@ class RemoteLog:
     def producer(self, **settings: Any) -> Producer:
         """A producer to this cluster; keywords are Kafka's settings with `_` for `.`. Raises `ConfigError`."""
         from logkernel.client.producer import Producer
-        from logkernel.client.producer_base import make_sender
-        from logkernel.client.thread_driver import ThreadDriver
 
-        values = load("producer", {**self._common, **settings})
-        sender = make_sender(values, bootstrap_places(values), self.kernel)
-        made = Producer(ThreadDriver(sender, values, self.kernel, self._transport), self.kernel, values)
-        self._clients.add(made)
-        return made
+        return self._making.producer(Producer, self._driver, settings)
 
     def consumer(self, *topics: str, group: str | None = None, **settings: Any) -> Consumer:
         """A consumer of this cluster; keywords are Kafka's settings with `_` for `.`, without a group it reads all
         partitions. Raises `ConfigError`."""
         from logkernel.client.consumer import Consumer
-        from logkernel.client.consumer_base import consumer_settings, make_consumption
-        from logkernel.client.thread_driver import ThreadDriver
 
-        values = consumer_settings(topics, group, {**self._common, **settings})
-        machine = make_consumption(values, bootstrap_places(values), self.kernel)
-        made = Consumer(ThreadDriver(machine, values, self.kernel, self._transport), self.kernel, values)
-        self._clients.add(made)
-        if topics:
-            made.subscribe(topics)
-        return made
+        return self._making.consumer(Consumer, self._driver, topics, group, settings)
 
     def admin(self, **settings: Any) -> Admin:
         """An admin client of this cluster; keywords are Kafka's settings with `_` for `.`. Raises `ConfigError`."""
-        from logkernel.client.admin.base import make_admin
         from logkernel.client.admin.client import Admin
-        from logkernel.client.admin.settings import load_admin
+
+        return self._making.admin(Admin, self._driver, settings)
+
+    def _driver(self, machine: Any, values: Mapping[str, Any]) -> Any:
         from logkernel.client.thread_driver import ThreadDriver
 
-        values = load_admin({**self._common, **settings})
-        machine = make_admin(values, bootstrap_places(values))
-        made = Admin(ThreadDriver(machine, values, self.kernel, self._transport), self.kernel, values)
-        self._clients.add(made)
-        return made
+        return ThreadDriver(machine, values, self.kernel, self._transport)
 
     # ------------------------------------------------------------ topics
 

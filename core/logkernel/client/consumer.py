@@ -11,60 +11,27 @@ does; embedded, whoever calls steps the kernel, and with it the group's coordina
 
 from __future__ import annotations
 
-import time
-import warnings
-import weakref
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING
 
-from logkernel.client import lifetime
 from logkernel.client.arrow import COLUMNS, MAX_ROWS
 from logkernel.client.asking import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
+from logkernel.client.blocking import Blocking
 from logkernel.client.commits import Committed
-from logkernel.client.consumer_base import CLOSE_S, ConsumerBase
+from logkernel.client.consumer_base import ConsumerBase
 from logkernel.client.positions import ConsumerRecord
-from logkernel.client.steps import OffsetAndTime, Partition, Steps, Wait
+from logkernel.client.steps import OffsetAndTime, Partition
 from logkernel.client.transactions import Offsets
-from logkernel.kernel import Kernel
 from logkernel.vocabulary import TopicPartition
 
 if TYPE_CHECKING:
     import pyarrow
 
-T = TypeVar("T")
 
-
-class Consumer(ConsumerBase):
+class Consumer(Blocking, ConsumerBase):
     """See the module. Made by `consumer()` of a log."""
 
-    def __init__(self, driver: Any, kernel: Kernel, settings: Mapping[str, Any]) -> None:
-        super().__init__(driver, kernel, settings)
-        lifetime.register(driver)
-        self._forgotten = weakref.finalize(self, _forgotten, driver)
-        self._forgotten.atexit = False
-
-    def _run(self, steps: Steps[T]) -> T:
-        try:
-            step = next(steps)
-            while True:
-                try:
-                    if isinstance(step, Wait):
-                        answer = self._driver.wait(step.ready, step.deadline_s)
-                    else:
-                        answer = step.function(step.partitions)
-                except BaseException as error:
-                    step = steps.throw(error)
-                else:
-                    step = steps.send(answer)
-        except StopIteration as end:
-            found: T = end.value
-            return found
-
-    def __enter__(self) -> Consumer:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
+    _dropped = "a consumer was not closed; what it read last is not committed"
 
     # ------------------------------------------------------------ records
 
@@ -141,25 +108,4 @@ class Consumer(ConsumerBase):
 
     def close(self, timeout_s: float | None = None) -> None:
         """Commit (where automatic), leave the group, end; for at most `timeout_s` (30). May be called twice."""
-        if self._closed:
-            return
-        deadline_s = time.monotonic() + (CLOSE_S if timeout_s is None else timeout_s)
-        try:
-            self._run(self._before_close(deadline_s))
-        finally:
-            self._begin_close()
-            self._forgotten.detach()
-            try:
-                self._driver.end(deadline_s)
-            finally:
-                lifetime.unregister(self._driver)
-                self._close_helpers()
-
-
-def _forgotten(driver: Any) -> None:
-    """A consumer was dropped without a close: it leaves its group."""
-    warnings.warn("a consumer was not closed; what it read last is not committed", ResourceWarning, stacklevel=2)
-    with driver.lock:
-        driver.machine.begin_end()
-    lifetime.unregister(driver)
-    driver.end_soon()
+        self._run_last(self._close(timeout_s))

@@ -20,9 +20,8 @@ from logkernel.client.consumption import Consumption
 from logkernel.client.drivers import log, mono_ms
 from logkernel.client.membership import ASSIGN, LOST, REVOKE, Event
 from logkernel.client.positions import ConsumerRecord
-from logkernel.client.producer_base import check_topic, deadline_of
+from logkernel.client.steps import End, Steps, Tell, Wait, WakeupError, check_topic, deadline_of
 from logkernel.client.steps import RebalanceListener as RebalanceListener
-from logkernel.client.steps import Steps, Tell, Wait, WakeupError
 from logkernel.client.transactions import GroupMetadata
 from logkernel.errors import ConfigError, LogkernelError
 from logkernel.kernel import Kernel
@@ -48,11 +47,6 @@ class ConsumerBase(Places, OffsetCalls):
         """Partition → records that are not read yet; None before its first fetch."""
         with self._lock:
             return self._machine.lags()
-
-    def metrics(self) -> dict[str, Any]:
-        """Metric name, as Kafka's consumer has it, → number."""
-        found: dict[str, Any] = self._driver.metrics()
-        return found
 
     def group_metadata(self) -> GroupMetadata:
         """Who this member is, for `send_offsets_to_transaction`. Raises `LogkernelError` without a group."""
@@ -198,6 +192,22 @@ class ConsumerBase(Places, OffsetCalls):
 
     # ------------------------------------------------------------ the end
 
+    def _close(self, timeout_s: float | None) -> Steps[None]:
+        if self._closed:
+            return
+        deadline_s = time.monotonic() + (CLOSE_S if timeout_s is None else timeout_s)
+        try:
+            yield from self._before_close(deadline_s)
+        finally:
+            with self._lock:
+                self._closed = True
+                self._unread.clear()
+                self._machine.begin_end()
+            try:
+                yield End(deadline_s)
+            finally:
+                self._close_helpers()
+
     def _before_close(self, deadline_s: float) -> Steps[None]:
         """Commit what was handed out, and tell the listener what goes."""
         machine, group = self._machine, self._machine.group
@@ -216,19 +226,6 @@ class ConsumerBase(Places, OffsetCalls):
                 yield Tell(self._listener.on_partitions_revoked, owned)
             except Exception:
                 log.exception("on_partitions_revoked failed")
-
-    def _begin_close(self) -> None:
-        with self._lock:
-            self._closed = True
-            self._unread.clear()
-            self._machine.begin_end()
-
-    def _close_helpers(self) -> None:
-        for helper in [*self._interceptors, *self._driver.reporters]:
-            try:
-                helper.close()
-            except Exception:
-                log.exception("close of %r failed", helper)
 
 
 def consumer_settings(topics: tuple[str, ...], group: str | None, settings: Mapping[str, Any]) -> dict[str, Any]:

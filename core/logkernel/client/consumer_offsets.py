@@ -11,8 +11,7 @@ from logkernel.client.commits import Commit, Committed, full
 from logkernel.client.consumer_root import ConsumerRoot
 from logkernel.client.drivers import log, mono_ms
 from logkernel.client.metadata import FATAL_TOPIC_ERRORS
-from logkernel.client.producer_base import check_topic, deadline_of
-from logkernel.client.steps import OffsetAndTime, Partition, Steps, Wait
+from logkernel.client.steps import OffsetAndTime, Partition, Steps, Wait, check_topic, deadline_of
 from logkernel.client.transactions import Offsets
 from logkernel.errors import RequestTimedOut, error_for
 from logkernel.vocabulary import TopicPartition
@@ -43,20 +42,13 @@ class OffsetCalls(ConsumerRoot):
     ) -> Commit:
         def told(commit: Commit) -> None:
             if commit.error is None and self._interceptors:
-                self._machine.finished.append(lambda: self._intercept_commit(commit.offsets))
+                self._machine.finished.append(lambda: self._tell(self._interceptors, "on_commit", commit.offsets))
             if callback is not None:
                 self._machine.finished.append(lambda: callback(commit.offsets, commit.error))
 
         commit = Commit(offsets, mono_ms() + int(timeout_s * 1000), told)
         self._machine.commit(commit)
         return commit
-
-    def _intercept_commit(self, offsets: dict[TopicPartition, Any]) -> None:
-        for interceptor in self._interceptors:
-            try:
-                interceptor.on_commit(offsets)
-            except Exception:
-                log.exception("on_commit of %r failed", interceptor)
 
     def _commit(self, offsets: Offsets | None, timeout_s: float | None) -> Steps[None]:
         given = None if offsets is None else full(offsets)

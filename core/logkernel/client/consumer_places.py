@@ -11,8 +11,7 @@ from logkernel.client.asking import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
 from logkernel.client.consumer_root import ConsumerRoot
 from logkernel.client.drivers import mono_ms
 from logkernel.client.positions import Part
-from logkernel.client.producer_base import check_topic
-from logkernel.client.steps import Partition
+from logkernel.client.steps import Partition, check_topic
 from logkernel.vocabulary import TopicPartition
 
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import time
-import weakref
 from collections import deque
 from collections.abc import Mapping
 from typing import Any
 
 from logkernel.client.consumption import Consumption
+from logkernel.client.face import HelpedFace
 from logkernel.client.positions import ConsumerRecord, Part
 from logkernel.client.serializers import deserializer
 from logkernel.client.steps import Partition
@@ -18,17 +17,12 @@ from logkernel.kernel import Kernel
 from logkernel.vocabulary import TopicPartition
 
 
-class ConsumerRoot:
-    """See the module. For one thread or task at a time; `driver` steps the machine."""
+class ConsumerRoot(HelpedFace):
+    """See the module. For one thread or task at a time."""
 
     def __init__(self, driver: Any, kernel: Kernel, settings: Mapping[str, Any]) -> None:
-        self.settings = settings
-        self._driver = driver
-        driver.owner = weakref.ref(self)
+        super().__init__(driver, kernel, settings)
         self._machine: Consumption = driver.machine
-        self._lock = driver.lock
-        self._pid = os.getpid()
-        self._closed = False
         self._listener: Any = None
         self._unread: deque[ConsumerRecord] = deque()
         """What iteration took from a poll and did not hand out yet."""
@@ -45,30 +39,6 @@ class ConsumerRoot:
             self._nap_s = min(self._nap_s, max(self._auto_s, 0.1))
         self._key = deserializer(settings["key.deserializer"])
         self._value = deserializer(settings["value.deserializer"])
-        self._interceptors: list[Any] = [
-            kernel.interceptor(given, settings) if isinstance(given, str) else made(given)
-            for given in settings["interceptor.classes"]
-        ]
-        driver.reporters = [
-            kernel.metrics_reporter(given, settings) if isinstance(given, str) else made(given)
-            for given in settings["metric.reporters"]
-        ]
-
-    @property
-    def closed(self) -> bool:
-        return self._closed
-
-    def forked(self) -> None:
-        """In the child of a fork: no lock of the parent's is waited for."""
-        self._lock = self._driver.lock
-
-    def _check_open(self) -> None:
-        if self._pid != os.getpid():
-            raise LogkernelError("this consumer belongs to the process that made it; open another after a fork")
-        if self._driver.broken is not None:
-            raise LogkernelError(f"the consumer ended: {self._driver.broken!r}")
-        if self._closed or self._driver.closed:
-            raise LogkernelError("this consumer is closed; open another")
 
     def _need_group(self) -> None:
         self._check_open()
@@ -90,7 +60,3 @@ class ConsumerRoot:
             if name in found and row.offset < found[name][0]:
                 found[name] = (row.offset, -1, "")
         return found
-
-
-def made(given: Any) -> Any:
-    return given() if isinstance(given, type) else given

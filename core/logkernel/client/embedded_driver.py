@@ -7,12 +7,11 @@ KeyboardInterrupt between two steps would lose what they share.
 
 from __future__ import annotations
 
-import contextlib
 import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 from logkernel.client.batches import Batch
@@ -82,24 +81,30 @@ def widen_batches(values: dict[str, Any], given: Mapping[str, Any]) -> None:
         values["batch.size"] = max(values["batch.size"], min(EMBEDDED_BATCH_BYTES, values["buffer.memory"] // 8))
 
 
-@contextlib.contextmanager
-def held_interrupts() -> Iterator[None]:
+class HeldInterrupts:
     """SIGINT waits until the end, in the main thread; elsewhere Python delivers none."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    usual = _raw.getsignal(SIGINT)
-    if not callable(usual):
-        yield
-        return
-    came: list[Any] = []
-    _raw.signal(SIGINT, lambda number, frame: came.append((number, frame)))
-    try:
-        yield
-    finally:
-        _raw.signal(SIGINT, usual)
-        if came:
-            usual(*came[0])
+
+    __slots__ = ("_came", "_usual")
+
+    def __enter__(self) -> None:
+        self._usual: Any = None
+        if threading.get_ident() != threading.main_thread().ident:
+            return
+        usual = _raw.getsignal(SIGINT)
+        if callable(usual):
+            self._usual = usual
+            self._came: list[Any] = []
+            _raw.signal(SIGINT, self._hold)
+
+    def _hold(self, number: int, frame: Any) -> None:
+        self._came.append((number, frame))
+
+    def __exit__(self, *_: object) -> None:
+        usual = self._usual
+        if usual is not None:
+            _raw.signal(SIGINT, usual)
+            if self._came:
+                usual(*self._came[0])
 
 
 class EmbeddedDriver(Driver):
@@ -168,7 +173,7 @@ class EmbeddedDriver(Driver):
         self._turning = True
         self._turner = threading.get_ident()
         try:
-            with held_interrupts():
+            with HeldInterrupts():
                 self._more = True
                 while self._more:
                     self._more = False

@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import Any
 
+from logkernel.client.batches import Batch
 from logkernel.client.core import earliest
 from logkernel.client.drivers import Driver, Machine, Wake, closed_early, mono_ms, tell
 from logkernel.client.embedded_driver import EmbeddedDriver, Host
@@ -159,6 +160,9 @@ class AsyncEmbeddedDriver(EmbeddedDriver):
             self._loop.call_soon_threadsafe(_settle, future)
 
         return wake
+
+    def opened(self, batch: Batch) -> None:
+        self.wake()  # the loop's timers keep linger.ms
 
     def wake(self) -> None:
         self._again = True

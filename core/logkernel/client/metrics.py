@@ -19,13 +19,23 @@ if TYPE_CHECKING:
 
 
 @define
+class Tally:
+    """What happened of one kind in one window."""
+
+    sum: float = 0.0
+    count: int = 0
+    largest: float = float("-inf")
+
+
+NOTHING = Tally(largest=0.0)
+
+
+@define
 class Window:
-    """What happened in one sample window. Averages are a sum and a count."""
+    """What happened in one sample window, by its name."""
 
     start_ms: int
-    sums: dict[str, float] = field(factory=dict)
-    counts: dict[str, int] = field(factory=dict)
-    largest: dict[str, float] = field(factory=dict)
+    tallies: dict[str, Tally] = field(factory=dict)
 
 
 RATES = (
@@ -64,6 +74,7 @@ class Windows:
         self._by_topic: bool = settings["metrics.recording.level"] != "INFO"
         self._windows: deque[Window] = deque(maxlen=settings["metrics.num.samples"])
         self._totals: dict[str, float] = {}
+        """Of windows that are over."""
         self._topics: dict[str, dict[str, float]] = {}
         self.closed_windows = 0
         """Windows that came to an end: reporters are told after each."""
@@ -76,17 +87,32 @@ class Windows:
         if not self._begun:
             self._begun, last.start_ms = True, now_ms
         if now_ms - last.start_ms >= self._length_ms:
+            for name, tally in last.tallies.items():
+                self._totals[name] = self._totals.get(name, 0.0) + tally.sum
             self._windows.append(Window(now_ms))
             self.closed_windows += 1
         return self._windows[-1].start_ms + self._length_ms
 
     def _add(self, name: str, amount: float) -> None:
-        window = self._windows[-1]
-        window.sums[name] = window.sums.get(name, 0.0) + amount
-        window.counts[name] = window.counts.get(name, 0) + 1
-        if amount > window.largest.get(name, float("-inf")):
-            window.largest[name] = amount
-        self._totals[name] = self._totals.get(name, 0.0) + amount
+        tallies = self._windows[-1].tallies
+        tally = tallies.get(name)
+        if tally is None:
+            tally = tallies[name] = Tally()
+        tally.sum += amount
+        tally.count += 1
+        if amount > tally.largest:
+            tally.largest = amount
+
+    def _recent(self, name: str) -> list[Tally]:
+        """Of the windows that are kept."""
+        return [window.tallies.get(name, NOTHING) for window in self._windows]
+
+    def _sum(self, name: str) -> float:
+        return sum(tally.sum for tally in self._recent(name))
+
+    def _total(self, name: str) -> float:
+        """Of all time."""
+        return self._totals.get(name, 0.0) + self._windows[-1].tallies.get(name, NOTHING).sum
 
     def network(self, network: Network, metadata_age_ms: int) -> dict[str, Any]:
         """What every client tells of its connections."""
@@ -154,19 +180,18 @@ class ProducerMetrics(Windows):
         found: dict[str, Any] = {}
         span_s = max(1, now_ms - self._windows[0].start_ms) / 1000
         for name, source in RATES:
-            total = sum(window.sums.get(source, 0.0) for window in self._windows)
-            found[f"{name}-rate"] = total / span_s
-            found[f"{name}-total"] = self._totals.get(source, 0.0)
+            found[f"{name}-rate"] = self._sum(source) / span_s
+            found[f"{name}-total"] = self._total(source)
         for name, source, with_max in AVERAGES:
-            count = sum(window.counts.get(source, 0) for window in self._windows)
-            total = sum(window.sums.get(source, 0.0) for window in self._windows)
-            found[f"{name}-avg"] = total / count if count else 0.0
+            recent = self._recent(source)
+            count = sum(tally.count for tally in recent)
+            found[f"{name}-avg"] = sum(tally.sum for tally in recent) / count if count else 0.0
             if with_max:
-                found[f"{name}-max"] = max((window.largest.get(source, 0.0) for window in self._windows), default=0.0)
-        wait_ms = sum(window.sums.get("wait", 0.0) for window in self._windows)
+                found[f"{name}-max"] = max(tally.largest for tally in recent)
+        wait_ms = self._sum("wait")
         found["bufferpool-wait-ratio"] = min(1.0, wait_ms / 1000 / span_s)
-        found["bufferpool-wait-time-ns-total"] = self._totals.get("wait", 0.0) * 1_000_000
-        found["buffer-exhausted-total"] = self._totals.get("exhausted", 0.0)
+        found["bufferpool-wait-time-ns-total"] = self._total("wait") * 1_000_000
+        found["buffer-exhausted-total"] = self._total("exhausted")
         found["buffer-total-bytes"] = accumulator.pool.total
         found["buffer-available-bytes"] = accumulator.pool.free
         found["waiting-threads"] = len(accumulator.pool.waiting)
@@ -198,8 +223,8 @@ class ConsumerMetrics(Windows):
         found: dict[str, Any] = {}
         span_s = max(1, now_ms - self._windows[0].start_ms) / 1000
         for name, source in CONSUMER_RATES:
-            found[f"{name}-rate"] = sum(window.sums.get(source, 0.0) for window in self._windows) / span_s
-            found[f"{name}-total"] = self._totals.get(source, 0.0)
+            found[f"{name}-rate"] = self._sum(source) / span_s
+            found[f"{name}-total"] = self._total(source)
         known = [lag for lag in lags.values() if lag is not None]
         found["records-lag-max"] = max(known, default=0)
         found["assigned-partitions"] = len(lags)

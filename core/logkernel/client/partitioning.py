@@ -109,6 +109,8 @@ class Plan:
 
     def _draw(self) -> int:
         """A partition among those with a leader; a long queue makes it less likely, a stuck broker rules it out."""
+        if self.count == 1:
+            return 0
         among = self._info.available or range(self.count)
         if self._wait_ms > 0:
             among = [index for index in among if not self._stuck(index)] or among

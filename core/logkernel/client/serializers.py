@@ -8,10 +8,12 @@ from struct import Struct
 from typing import Any, Final
 from uuid import UUID
 
-from logkernel.client.settings import Serializer
 from logkernel.errors import ConfigError
 
 _I16, _I32, _I64, _F32, _F64 = Struct(">h"), Struct(">i"), Struct(">q"), Struct(">f"), Struct(">d")
+
+Serializer = Callable[[str, Any], bytes | None]
+"""(topic, object) → bytes."""
 
 PLAIN: Final[dict[str, Callable[[Any], bytes]]] = {
     "bytes": bytes,

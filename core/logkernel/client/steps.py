@@ -1,17 +1,20 @@
-"""The calls of a consumer as lists of steps, and what its users meet in them.
+"""The calls of a client as lists of steps, and what users of consumers meet in them.
 
-A call that may wait is a generator. It yields `Wait` (until something holds, or a time) and `Tell` (a call of the
-user's listener); the synchronous and the asyncio consumer differ only in how they carry these out.
+A call that may wait is a generator. It yields `Wait`, `Settle`, `Tell` and `End`; clients for threads and for asyncio
+differ only in how they carry these out (`blocking`, `awaiting`).
 """
 
 from __future__ import annotations
 
+import threading
+import time
 from collections.abc import Callable, Generator
 from typing import Any, NamedTuple, TypeVar
 
 from attrs import define
 
-from logkernel.errors import LogkernelError
+from logkernel.client.batches import Batch
+from logkernel.errors import InvalidTopicException, LogkernelError
 from logkernel.vocabulary import TopicPartition
 
 Partition = tuple[str, int]
@@ -39,6 +42,14 @@ class Wait:
 
 
 @define(eq=False)
+class Settle:
+    """Until a batch has its outcome and its callbacks were told, or a time; the step is told whether it came."""
+
+    batch: Batch
+    deadline_s: float | None
+
+
+@define(eq=False)
 class Tell:
     """Call this; asyncio awaits what it returns."""
 
@@ -46,7 +57,25 @@ class Tell:
     partitions: list[TopicPartition]
 
 
-Steps = Generator[Wait | Tell, Any, T]
+@define(eq=False)
+class End:
+    """Let the driver do what is left until a time, and end it."""
+
+    deadline_s: float | None
+
+
+Step = Wait | Settle | Tell | End
+Steps = Generator[Step, Any, T]
+
+
+def deadline_of(timeout_s: float | None) -> float | None:
+    """A monotonic time, or None for ever."""
+    return None if timeout_s is None or timeout_s > threading.TIMEOUT_MAX else time.monotonic() + timeout_s
+
+
+def check_topic(topic: Any) -> None:
+    if not isinstance(topic, str) or not topic:
+        raise InvalidTopicException(f"{topic!r} is no topic name")
 
 
 class RebalanceListener:

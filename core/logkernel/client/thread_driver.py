@@ -13,6 +13,7 @@ from typing import Any
 
 from attrs import define, field
 
+from logkernel.client import lifetime
 from logkernel.client.drivers import Driver, Machine, closed_early, log, mono_ms, tell
 from logkernel.client.network import Action, Close, Connect, Transmit
 from logkernel.errors import LogkernelError, NetworkException, RequestTimedOut
@@ -288,6 +289,7 @@ class ThreadDriver(Driver):
         self._selector.close()
         self._near.close()
         self._far.close()
+        lifetime.unregister(self)
 
     def forked(self) -> None:
         """The child closes its copies of the descriptors, quietly; the parent's connections live on."""

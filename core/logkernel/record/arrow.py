@@ -5,11 +5,11 @@ pyarrow is imported when the first array is made (`pip install 'logkernel[arrow]
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import Any, Final
 
+from logkernel.config.nearest import nearest
 from logkernel.errors import ConfigError
 from logkernel.record import columns as decoded
 from logkernel.record.columns import FULL, Blobs, ColumnReader, HeaderRows, Rows
@@ -45,8 +45,8 @@ def wanted_bits(columns: Sequence[str]) -> int:
     """What the decoder must give for these columns. Raises `ConfigError` for one that there is not, or twice."""
     for index, name in enumerate(columns):
         if name not in BITS:
-            near = difflib.get_close_matches(name, BITS, 1)
-            hint = f"; did you mean {near[0]!r}?" if near else ""
+            near = nearest(name, BITS)
+            hint = f"; did you mean {near!r}?" if near else ""
             raise ConfigError(f"no column {name!r}{hint} (there are {', '.join((*COLUMNS, HEADERS))})")
         if name in columns[:index]:
             raise ConfigError(f"column {name!r} is named twice")

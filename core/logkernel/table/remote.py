@@ -16,7 +16,8 @@ from typing import Any, Final
 
 from logkernel.client import lifetime
 from logkernel.client.asking import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, Question
-from logkernel.client.connect import RemoteLog, bootstrap_places
+from logkernel.client.bootstrap import bootstrap_places
+from logkernel.client.connect import RemoteLog
 from logkernel.client.consumer_settings import load_consumer
 from logkernel.client.core import ClientCore, earliest
 from logkernel.client.drivers import mono_ms

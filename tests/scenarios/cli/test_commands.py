@@ -472,6 +472,8 @@ def test_nobody_there_is_said_at_once(shell: Shell) -> None:
         "group reset-offsets g --all-topics",
         "group reset-offsets g --to-latest",
         "group reset-offsets g --to-latest --to-earliest --all-topics --shift-by 1",
+        "group reset-offsets g --to-latest --to-earliest --all-topics",
+        "topic list --timeout -1",
         "group remove-members g",
         "config get table a b",
         "config set topic a b",

@@ -14,8 +14,8 @@ from logkernel.client.accumulator import Queue
 from logkernel.client.batches import DONE, Batch
 from logkernel.client.drivers import tell
 from logkernel.client.network import Close, Connect, Transmit
+from logkernel.client.producer_settings import load_producer
 from logkernel.client.sender import Sender
-from logkernel.client.settings import load
 from logkernel.errors import (
     InvalidProducerEpoch,
     KafkaError,
@@ -159,7 +159,7 @@ class World:
         self.random = Random(seed)
         self.cluster = Cluster(self.random, faults, partitions)
         self.faults = faults
-        self.values = load("producer", {"bootstrap_servers": "host:1", **settings})
+        self.values = load_producer({"bootstrap_servers": "host:1", **settings})
         self.sender = Sender(self.values, [("host", 1)], Random(seed + 1), None, None)  # type: ignore[arg-type]
         self.now = 0
         self.sent: list[tuple[int, bytes, Batch, int]] = []

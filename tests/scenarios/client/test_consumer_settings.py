@@ -197,7 +197,7 @@ def test_a_log_that_was_cut_is_noticed_under_a_new_leader(reset: str, state: int
         assert part.position == 6
 
 
-@pytest.mark.setting("session.timeout.ms")
+@pytest.mark.setting("group.id", "session.timeout.ms", "heartbeat.interval.ms")
 def test_a_member_joins_and_beats_without_further_polls() -> None:
     world = World(group_id="g", session_timeout_ms=7000, heartbeat_interval_ms=1000, max_poll_interval_ms=9000).joined()
     (join,) = [request for request in world.asked if isinstance(request, JoinGroupRequest)]
@@ -219,7 +219,6 @@ def test_a_fenced_member_is_told() -> None:
         world.machine.raise_error()
 
 
-@pytest.mark.setting("default.api.timeout.ms")
 def test_questions_end_after_their_time() -> None:
     world = World(default_api_timeout_ms=500)
     question = world.machine.fetcher.offsets_by_time({T0: -1}, world.now_ms + 500)
@@ -239,7 +238,6 @@ def test_metadata_may_make_topics(allowed: bool) -> None:
     assert {one.allow_auto_topic_creation for one in world.asked if isinstance(one, MetadataRequest)} == {allowed}
 
 
-@pytest.mark.setting("group.protocol")
 def test_settings_that_do_not_go_together() -> None:
     for bad, text in (
         ({"group_protocol": "share"}, "one of|classic"),

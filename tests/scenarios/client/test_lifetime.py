@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 import logkernel
-from logkernel.errors import LogkernelError, RequestTimedOut
+from logkernel.errors import LogkernelError, PluginError, RequestTimedOut
 from logkernel.vocabulary import RecordMetadata
 
 
@@ -75,6 +75,60 @@ def test_what_is_pending_at_exit_is_sent(
     assert values(served[0]) == ALL
 
 
+def test_a_close_that_is_interrupted_is_finished_at_exit(start_broker: Callable[..., Any], tmp_path: Path) -> None:
+    """Ctrl-C while the last records wait for a broker that has stopped for a moment."""
+    broker = start_broker()
+    with logkernel.connect(broker.bootstrap) as log:
+        log.create_topic("t")
+    text = """
+import logkernel, os, signal, sys, threading
+pid = int(sys.argv[2])
+producer = logkernel.connect(sys.argv[1]).producer(linger_ms=60000, request_timeout_ms=30000)
+producer.send("t", b"first")
+producer.flush(20)
+os.kill(pid, signal.SIGSTOP)
+for number in range(500):
+    producer.send("t", b"%d" % number)
+threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+try:
+    producer.close()
+except KeyboardInterrupt:
+    print("interrupted", flush=True)
+os.kill(pid, signal.SIGCONT)
+"""
+    try:
+        command = [sys.executable, "-c", text, broker.bootstrap, str(broker.pid)]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    finally:
+        os.kill(broker.pid, signal.SIGCONT)
+    assert (done.returncode, done.stdout) == (0, "interrupted\n"), done.stderr
+    with logkernel.connect(broker.bootstrap) as log, log.consumer("t", auto_offset_reset="earliest") as consumer:
+        found: list[Any] = []
+        while len(found) < 501:
+            rows = consumer.poll(20)
+            assert rows, f"{len(found)} of 501 records"
+            found += rows
+    assert [row.value for row in found] == [b"first", *ALL]
+
+
+def test_an_interrupt_gives_back_memory_that_was_waited_for() -> None:
+    """It comes when the memory was granted, and before the record lies in it."""
+    with logkernel.open() as log:
+        log.create_topic("t")
+        with log.producer(buffer_memory=100_000, batch_size=50_000) as producer:
+            producer.send("t", b"warm").result(20)
+            pool = producer._accumulator.pool
+            assert pool.take(pool.free)
+            need = producer._offer("t", (0, None, bytes(1000), ()), None, (), None)
+            steps = producer._await_place("t", (0, None, bytes(1000), ()), None, (), need)  # type: ignore[arg-type]
+            next(steps)
+            pool.release(100_000)
+            assert need.granted  # type: ignore[union-attr]
+            with pytest.raises(KeyboardInterrupt):
+                steps.throw(KeyboardInterrupt)
+            assert pool.free == pool.total
+
+
 def test_an_embedded_log_sends_what_is_pending_at_exit(tmp_path: Path) -> None:
     text = """
 import logkernel, sys
@@ -118,6 +172,21 @@ def test_a_producer_that_is_dropped_sends_what_it_holds(
         with pytest.warns(ResourceWarning):
             kept.clear()
         eventually(lambda: values(served[0]) == [b"v"])
+
+
+def test_a_client_that_cannot_be_made_leaves_no_thread(
+    served: tuple[logkernel.EmbeddedLog, str], eventually: Any
+) -> None:
+    def left() -> list[str]:
+        names = ("logkernel-producer", "logkernel-consumer", "logkernel-connect")
+        return [thread.name for thread in threading.enumerate() if thread.name in names]
+
+    with logkernel.connect(served[1]) as remote:
+        with pytest.raises(PluginError, match="interceptor 'nosuch'"):
+            remote.producer(interceptor_classes=["nosuch"])
+        with pytest.raises(PluginError, match="metrics reporter 'nosuch'"):
+            remote.consumer("t", metric_reporters=["nosuch"])
+        eventually(lambda: not left())
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")

@@ -1,12 +1,14 @@
 """Every setting of a client does something, and here or in the contract suite it is seen doing it.
 
 A test names the settings whose effect it shows by `@pytest.mark.setting(...)`; the last tests hold the table
-of settings against these marks, and against the code that reads them.
+of settings against these marks, and against the code that reads them. `ignoring.py` ignores each in turn, and finds
+those that no test misses.
 """
 
 from __future__ import annotations
 
 import ast
+import re
 import socket
 from itertools import pairwise
 from pathlib import Path
@@ -16,17 +18,23 @@ from typing import Any
 import pytest
 from modelled import TOPIC, Faults, World
 
+import logkernel
 from logkernel.client.accumulator import Accumulator
 from logkernel.client.batches import Batch
-from logkernel.client.connect import bootstrap_places
-from logkernel.client.consumer_settings import CONSUMER
+from logkernel.client.bootstrap import bootstrap_places
+from logkernel.client.consumer import Consumer
+from logkernel.client.consumer_base import make_consumption
+from logkernel.client.consumer_settings import CONSUMER, load_consumer
 from logkernel.client.core import ClientCore
 from logkernel.client.metadata import Metadata
 from logkernel.client.metrics import ProducerMetrics
 from logkernel.client.network import Close, Connect
 from logkernel.client.partitioning import Plan
+from logkernel.client.producer import Producer
 from logkernel.client.producer_base import make_sender
-from logkernel.client.settings import ALIASES, LONG_MAX, PRODUCER, load
+from logkernel.client.producer_settings import ALIASES, PRODUCER, load_producer
+from logkernel.client.settings import LONG_MAX
+from logkernel.client.thread_driver import ThreadDriver
 from logkernel.client.transactions import Transactions
 from logkernel.errors import ConfigError, MessageTooLarge, NetworkException, RequestTimedOut
 from logkernel.kernel import Kernel
@@ -43,7 +51,7 @@ def world(faults: Faults = CALM, partitions: int = 1, **settings: Any) -> World:
 
 
 def values(**settings: Any) -> dict[str, Any]:
-    return load("producer", {"bootstrap_servers": HERE, **settings})
+    return load_producer({"bootstrap_servers": HERE, **settings})
 
 
 # ---------------------------------------------------------------- connections
@@ -54,7 +62,7 @@ def test_the_first_connection_goes_to_a_bootstrap_server() -> None:
     made = world()
     made.turn(1)
     assert [(action.host, action.port) for _, action in made.actions(Connect)] == [("host", 1)]
-    assert bootstrap_places(load("producer", {"bootstrap_servers": "a:1,b:2,[::1]:3,d"})) == [
+    assert bootstrap_places(load_producer({"bootstrap_servers": "a:1,b:2,[::1]:3,d"})) == [
         ("a", 1),
         ("b", 2),
         ("::1", 3),
@@ -62,7 +70,7 @@ def test_the_first_connection_goes_to_a_bootstrap_server() -> None:
     ]
     for bad in ("", "a:x", ":1", "a:0", "a:70000"):
         with pytest.raises(ConfigError):
-            bootstrap_places(load("producer", {"bootstrap_servers": bad}))
+            bootstrap_places(load_producer({"bootstrap_servers": bad}))
 
 
 @pytest.mark.setting("client.dns.lookup")
@@ -155,8 +163,6 @@ class Remembering:
 
 @pytest.mark.setting("client.id", "send.buffer.bytes", "receive.buffer.bytes")
 def test_what_a_channel_is_told(monkeypatch: pytest.MonkeyPatch, eventually: Any) -> None:
-    from logkernel.client.thread_driver import ThreadDriver
-
     kernel, transport = Kernel(), Remembering()
     monkeypatch.setattr(kernel, "transport", lambda name: transport)
     given = values(client_id="me", send_buffer_bytes=5000, receive_buffer_bytes=6000)
@@ -502,8 +508,6 @@ def test_a_bad_setting_is_refused_with_the_remedy() -> None:
 
 
 def test_a_record_larger_than_a_request_or_the_pool_is_refused() -> None:
-    import logkernel
-
     with logkernel.open() as log:
         log.create_topic("t")
         with (
@@ -537,18 +541,60 @@ def test_every_setting_is_shown_by_a_test() -> None:
     assert marked() - names == set()
 
 
-def test_every_setting_is_read_by_code() -> None:
-    text = "".join(
-        path.read_text()
-        for path in (ROOT / "core/logkernel/client").glob("*.py")
-        if path.name not in ("settings.py", "consumer_settings.py")
-    )
-    refused = {"security.protocol", "enable.metrics.push", "transaction.two.phase.commit.enable"}
-    levels = {f"compression.{name}.level" for name in ("gzip", "lz4", "zstd")}
-    assert 'f"compression.{name}.level"' in text
-    for setting in (*PRODUCER, *CONSUMER):
-        if setting.name not in refused | levels:
-            assert f'"{setting.name}"' in text, f"{setting.name} is read by no code"
+class Watched(dict[str, Any]):
+    """Settings that know which of them were asked for."""
+
+    def __init__(self, values: dict[str, Any]) -> None:
+        super().__init__(values)
+        self.read: set[str] = set()
+
+    def __getitem__(self, name: str) -> Any:
+        self.read.add(name)
+        return super().__getitem__(name)
+
+    def get(self, name: str, default: Any = None) -> Any:
+        self.read.add(name)
+        return super().get(name, default)
+
+
+REFUSED = {"security.protocol", "enable.metrics.push", "transaction.two.phase.commit.enable"}
+"""Of these, the one value that is offered means that there is nothing to do."""
+
+
+def test_every_setting_of_a_producer_is_read_by_the_code_that_runs() -> None:
+    read: set[str] = set()
+    codecs = ({"compression_type": name} for name in ("gzip", "lz4", "zstd"))
+    with logkernel.open() as log:
+        log.create_topic("t")
+        address = log.listen()
+        for more in ({}, {"transactional_id": "x", "transaction_timeout_ms": 10_000}, *codecs):
+            given = Watched(load_producer({"bootstrap_servers": address, **more}))
+            driver = ThreadDriver(make_sender(given, bootstrap_places(given), log.kernel), given, log.kernel, "tcp")
+            with Producer(driver, log.kernel, given) as producer:
+                if "transactional_id" in more:
+                    producer.init_transactions()
+                    producer.begin_transaction()
+                producer.send("t", b"v").result(20)
+            read |= given.read
+    assert {setting.name for setting in PRODUCER} - read == REFUSED
+
+
+def test_every_setting_of_a_consumer_is_read_by_the_code_that_runs() -> None:
+    read: set[str] = set()
+    with logkernel.open(group_initial_rebalance_delay_ms=0) as log:
+        log.create_topic("t")
+        log.append("t", b"v")
+        address = log.listen()
+        for more in ({}, {"group_id": "a"}, {"group_id": "b", "group_protocol": "consumer"}):
+            wanted = {"bootstrap_servers": address, "auto_offset_reset": "earliest", **more}
+            given = Watched(load_consumer(wanted))
+            machine = make_consumption(given, bootstrap_places(given), log.kernel)
+            with Consumer(ThreadDriver(machine, given, log.kernel, "tcp"), log.kernel, given) as consumer:
+                consumer.subscribe(pattern=re.compile("t"))
+                while not consumer.poll(1):
+                    pass
+            read |= given.read
+    assert {setting.name for setting in CONSUMER} - read == REFUSED & {setting.name for setting in CONSUMER}
 
 
 def test_every_name_of_old_stands_for_a_setting() -> None:

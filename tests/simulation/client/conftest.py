@@ -26,7 +26,7 @@ from logkernel.client.embedded_driver import CAPABILITIES
 from logkernel.client.network import Close, Connect, Transmit
 from logkernel.client.producer import Producer
 from logkernel.client.producer_base import make_sender
-from logkernel.client.settings import load
+from logkernel.client.producer_settings import load_producer
 from logkernel.client.steps import RebalanceListener
 from logkernel.contracts import RequestContext
 from logkernel.errors import (
@@ -223,7 +223,7 @@ class World:
     def start(self) -> None:
         self.log = logkernel.open(**BROKER)
         self.log.create_topic(TOPIC, self.partitions)
-        values = load("producer", {"request_timeout_ms": 900, "retry_backoff_ms": 10, "linger_ms": 5})
+        values = load_producer({"request_timeout_ms": 900, "retry_backoff_ms": 10, "linger_ms": 5})
         driver = SimDriver(self, make_sender(values, [("broker", 1)], self.log.kernel), values)
         self.producer = Producer(driver, self.log.kernel, values)
 

@@ -8,11 +8,11 @@ from typing import Any
 from logkernel.client.accumulator import Accumulator, Queue
 from logkernel.client.batches import Batch
 from logkernel.client.metadata import Metadata, TopicInfo
-from logkernel.client.settings import load
+from logkernel.client.producer_settings import load_producer
 
 
 def made(partitions: int = 4, **settings: Any) -> tuple[Accumulator, Metadata]:
-    values = load("producer", {"bootstrap_servers": "h:1", "batch_size": 200, **settings})
+    values = load_producer({"bootstrap_servers": "h:1", "batch_size": 200, **settings})
     metadata = Metadata(values, [("h", 1)], Random(1))
     metadata.topics["t"] = TopicInfo("t", leaders=[1] * partitions, epochs=[0] * partitions)
     return Accumulator(values, None, None), metadata  # type: ignore[arg-type]

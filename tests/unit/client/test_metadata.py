@@ -9,7 +9,7 @@ from uuid import UUID
 import pytest
 
 from logkernel.client.metadata import Metadata
-from logkernel.client.settings import load
+from logkernel.client.producer_settings import load_producer
 from logkernel.errors import InvalidTopicException, LeaderNotAvailable, RebootstrapRequired, UnknownTopicOrPartition
 from logkernel.requests.cluster import (
     MetadataResponse,
@@ -22,7 +22,7 @@ BROKERS = [MetadataResponseBroker(1, "h", 11), MetadataResponseBroker(2, "h", 12
 
 
 def metadata(**settings: Any) -> Metadata:
-    return Metadata(load("producer", {"bootstrap_servers": "h:1", **settings}), [("h", 1)], Random(1))
+    return Metadata(load_producer({"bootstrap_servers": "h:1", **settings}), [("h", 1)], Random(1))
 
 
 def answer(leader: int = 1, epoch: int = 3, error: int = 0, topic_id: int = 5) -> MetadataResponse:

@@ -9,7 +9,7 @@ import pytest
 
 from logkernel.client.backoff import Backoff
 from logkernel.client.network import CONNECTING, DOWN, UP, Close, Connect, Network, Transmit
-from logkernel.client.settings import load
+from logkernel.client.producer_settings import load_producer
 from logkernel.errors import NetworkException, UnsupportedVersion
 from logkernel.requests.data import ProduceResponse
 
@@ -24,7 +24,7 @@ class Heard:
 
 @pytest.fixture
 def network() -> Network:
-    made = Network(load("producer", {"bootstrap_servers": "h:1"}), Random(1))
+    made = Network(load_producer({"bootstrap_servers": "h:1"}), Random(1))
     made.learn({1: ("h", 1), 2: ("h", 2)}, 0)
     return made
 

@@ -9,9 +9,9 @@ import pytest
 
 from logkernel.client.batches import Batch
 from logkernel.client.metadata import TopicInfo
+from logkernel.client.producer_settings import load_producer
 from logkernel.client.sender import Sender
 from logkernel.client.sequences import Sequences
-from logkernel.client.settings import load
 from logkernel.errors import NotLeaderOrFollower
 from logkernel.requests.data import (
     LeaderIdAndEpoch,
@@ -23,7 +23,7 @@ from logkernel.requests.data import (
 
 
 def sender(**settings: Any) -> Sender:
-    values = load("producer", {"bootstrap_servers": "h:1", **settings})
+    values = load_producer({"bootstrap_servers": "h:1", **settings})
     return Sender(values, [("h", 1)], Random(1), None, None)  # type: ignore[arg-type]
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from logkernel.client.core import Call, ClientCore
-from logkernel.client.settings import load
+from logkernel.client.producer_settings import load_producer
 from logkernel.client.transactions import (
     ABORTABLE,
     FATAL,
@@ -45,7 +45,7 @@ class Scene:
     """A transactional producer, and the calls that it makes."""
 
     def __init__(self, version: int = 2) -> None:
-        settings = load("producer", {"bootstrap_servers": "h:1", "transactional_id": "me"})
+        settings = load_producer({"bootstrap_servers": "h:1", "transactional_id": "me"})
         self.core = ClientCore(settings, [("h", 1)], Random(1))
         self.machine = Transactions(self.core, settings)
         self.machine.level = lambda: version  # type: ignore[method-assign]
@@ -190,7 +190,7 @@ def test_who_is_fenced_is_fenced_for_good(error: Exception) -> None:
 
 
 def test_the_epochs_of_an_idempotent_producer() -> None:
-    settings = load("producer", {"bootstrap_servers": "h:1"})
+    settings = load_producer({"bootstrap_servers": "h:1"})
     core = ClientCore(settings, [("h", 1)], Random(1))
     machine = Transactions(core, settings)
     machine.need_id()

@@ -22,7 +22,7 @@ from logkernel.client.admin import (
 )
 from logkernel.client.admin.base import AdminBase
 from logkernel.client.admin.plans import Plan
-from logkernel.client.loop_driver import wait_until
+from logkernel.client.awaiting import Awaiting
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -47,34 +47,17 @@ class _Awaited(Generic[P, T]):
             return self
 
         async def call(*args: P.args, **kwargs: P.kwargs) -> T:
-            return await instance._run(self.plan(*args, **kwargs))
+            return await instance._run(instance._operate(self.plan(*args, **kwargs)))
 
         call.__doc__, call.__name__ = self.plan.__doc__, self.plan.__name__
         return call
 
 
-class AsyncAdmin(AdminBase):
+class AsyncAdmin(Awaiting, AdminBase):
     """See the module. Operations do and raise what those of `Admin` do."""
 
-    async def __aenter__(self) -> AsyncAdmin:
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self.close()
-
-    async def _run(self, plan: Plan[T]) -> T:
-        operation = self._begin(plan)
-        try:
-            await wait_until(self._driver, lambda: operation.done, None)
-        except BaseException:
-            self._give_up(operation)
-            raise
-        result: T = self._result(operation)
-        return result
-
     async def close(self) -> None:
-        if self._close():
-            await self._driver.end(None)
+        await self._run(self._close())
 
     create_topics = _Awaited(topics.create_topics)
     delete_topics = _Awaited(topics.delete_topics)

@@ -11,11 +11,9 @@ time that `within` says. What many things were asked for and some failed of, is 
 
 from __future__ import annotations
 
-import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, Generic, ParamSpec, TypeVar, overload
 
-from logkernel.client import lifetime
 from logkernel.client.admin import (
     access,
     cluster,
@@ -29,7 +27,7 @@ from logkernel.client.admin import (
 )
 from logkernel.client.admin.base import AdminBase
 from logkernel.client.admin.plans import Plan
-from logkernel.kernel import Kernel
+from logkernel.client.blocking import Blocking
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -54,42 +52,18 @@ class _Blocking(Generic[P, T]):
             return self
 
         def call(*args: P.args, **kwargs: P.kwargs) -> T:
-            return instance._run(self.plan(*args, **kwargs))
+            return instance._run(instance._operate(self.plan(*args, **kwargs)))
 
         call.__doc__, call.__name__ = self.plan.__doc__, self.plan.__name__
         return call
 
 
-class Admin(AdminBase):
+class Admin(Blocking, AdminBase):
     """See the module. Made by `admin()` of a log; use as a context manager, or call `close`."""
-
-    def __init__(self, driver: Any, kernel: Kernel, settings: Mapping[str, Any]) -> None:
-        super().__init__(driver, kernel, settings)
-        lifetime.register(driver)
-        self._forgotten = weakref.finalize(self, _forgotten, driver)
-        self._forgotten.atexit = False
-
-    def __enter__(self) -> Admin:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def _run(self, plan: Plan[T]) -> T:
-        operation = self._begin(plan)
-        try:
-            self._driver.wait(lambda: operation.done, None)
-        except BaseException:
-            self._give_up(operation)
-            raise
-        result: T = self._result(operation)
-        return result
 
     def close(self) -> None:
         """End the connections; may be called twice."""
-        if self._close():
-            lifetime.unregister(self._driver)
-            self._driver.end(None)
+        self._run_last(self._close())
 
     create_topics = _Blocking(topics.create_topics)
     delete_topics = _Blocking(topics.delete_topics)
@@ -142,8 +116,3 @@ class Admin(AdminBase):
     alter_user_scram_credentials = _Blocking(access.alter_user_scram_credentials)
     describe_client_quotas = _Blocking(access.describe_client_quotas)
     alter_client_quotas = _Blocking(access.alter_client_quotas)
-
-
-def _forgotten(driver: Any) -> None:
-    lifetime.unregister(driver)
-    driver.end_soon()

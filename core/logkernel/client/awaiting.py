@@ -1,0 +1,61 @@
+"""How clients for asyncio wait: the steps of a call are awaited, on the loop that made the client."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+from typing import Any, Self, TypeVar
+
+from logkernel.client.face import Face
+from logkernel.client.loop_driver import wait_batch, wait_until
+from logkernel.client.steps import Settle, Step, Steps, Tell, Wait
+from logkernel.kernel import Kernel
+
+T = TypeVar("T")
+
+
+async def run(driver: Any, steps: Steps[T]) -> T:
+    """Carry out a call's steps; returns what it returns."""
+    try:
+        step = next(steps)
+        while True:
+            try:
+                answer = await _carry_out(driver, step)
+            except BaseException as error:
+                step = steps.throw(error)
+            else:
+                step = steps.send(answer)
+    except StopIteration as end:
+        found: T = end.value
+        return found
+
+
+async def _carry_out(driver: Any, step: Step) -> Any:
+    if isinstance(step, Wait):
+        return await wait_until(driver, step.ready, step.deadline_s)
+    if isinstance(step, Settle):
+        return await wait_batch(driver, step.batch, step.deadline_s)
+    if isinstance(step, Tell):
+        answer = step.function(step.partitions)
+        return await answer if inspect.isawaitable(answer) else answer
+    return await driver.end(step.deadline_s)
+
+
+class Awaiting(Face):
+    """A client for asyncio."""
+
+    def __init__(self, driver: Any, kernel: Kernel, settings: Mapping[str, Any]) -> None:
+        super().__init__(driver, kernel, settings)
+        self._closed = False
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        raise NotImplementedError
+
+    async def _run(self, steps: Steps[T]) -> T:
+        return await run(self._driver, steps)
