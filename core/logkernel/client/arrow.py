@@ -25,59 +25,61 @@ WHOLE: Final = 2**31 - 1
 
 
 class _Columns:
-    """Takes one chunk as columns, in parts where it has more rows than are wanted at once."""
+    """Takes one chunk as columns, in parts where it has more rows than are wanted at once.
 
-    __slots__ = ("_at", "_chunk", "_max_rows", "_part", "_reader", "_stop", "wanted")
+    The chunk has it, so that it has not the chunk: what refers to itself would keep fetched bytes until the garbage
+    collector comes by.
+    """
+
+    __slots__ = ("_at", "_max_rows", "_part", "_reader", "wanted")
 
     def __init__(self, part: Part, chunk: Chunk, wanted: int, max_rows: int) -> None:
         self.wanted = wanted, max_rows
         self._part = part
-        self._chunk = chunk
         self._max_rows = max_rows
         self._at = 0
-        self._stop = len(chunk.data)
-        self._reader = self._made()
+        self._reader = self._made(chunk)
 
-    def _made(self) -> ColumnReader:
+    def _made(self, chunk: Chunk) -> ColumnReader:
         reader = ColumnReader(
-            self._chunk.codec_for,
+            chunk.codec_for,
             self.wanted[0],
             start=self._part.position,
             max_rows=self._max_rows,
             max_bytes=MAX_BYTES,
-            verify_crc=self._chunk.verify_crc,
+            verify_crc=chunk.verify_crc,
             where=str(self._part.name),
         )
-        for producer_id, first in self._chunk.aborted:
+        for producer_id, first in chunk.aborted:
             reader.abort(producer_id, first)
         return reader
 
-    def next(self) -> tuple[Rows | None, bool]:
+    def next(self, chunk: Chunk) -> tuple[Rows | None, bool]:
         """(the next rows, whether there may be more); the position moves behind them. Raises `CorruptMessage` …"""
-        part, reader = self._part, self._reader
+        part, reader, data = self._part, self._reader, chunk.data
         reader.skip_to(part.position)
         before = self._at
         try:
-            self._at = reader.read(self._chunk.data, before, self._stop)
+            self._at = reader.read(data, before, len(data))
         except KafkaError:
             # What a reader took before an error is gone with it: another one takes that alone, from the start, as
             # it must see again which transactions were aborted.
             rotten, self._at = reader.at, 0
-            self._reader = self._made()
+            self._reader = self._made(chunk)
             if rotten > before:
-                self._at = self._reader.read(self._chunk.data, 0, rotten)
-                rows = self._passed()
+                self._at = self._reader.read(data, 0, rotten)
+                rows = self._passed(chunk)
                 if rows is not None:
                     return rows, True
             raise
         more = reader.why == FULL
-        return self._passed(), more
+        return self._passed(chunk), more
 
-    def _passed(self) -> Rows | None:
+    def _passed(self, chunk: Chunk) -> Rows | None:
         part, reader = self._part, self._reader
         rows = reader.take()
         if reader.next_offset > part.position:
-            part.position, part.epoch = reader.next_offset, self._chunk.epoch_before(self._at)
+            part.position, part.epoch = reader.next_offset, chunk.epoch_before(self._at)
         return rows
 
 
@@ -126,7 +128,7 @@ class ArrowTaker:
             if taker is None or taker.wanted != (wanted, max_rows):
                 taker = chunk.columns = _Columns(part, chunk, wanted, max_rows)
             chunk.rows, chunk.taken = [], 0  # decoded by a poll and not handed out
-            rows, more = taker.next()
+            rows, more = taker.next(chunk)
             if not more:
                 part.buffered_bytes -= chunk.bytes
                 part.chunks.popleft()

@@ -88,11 +88,11 @@ class ConsumerBase(Places, OffsetCalls):
                 self._check_open()
                 self._wake_up()
                 machine.raise_error()
-                self._commit_due()
+                to_do = self._commit_due() or self._driver.hurries
                 taken = take()
-                hungry = machine.fetcher.hungry
+                to_do = to_do or machine.fetcher.hungry
             if taken:
-                if hungry:
+                if to_do:
                     self._driver.wake()
                 found = prepared(taken)
                 if found:

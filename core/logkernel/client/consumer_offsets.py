@@ -22,10 +22,10 @@ class OffsetCalls(ConsumerRoot):
 
     # ------------------------------------------------------------ commits
 
-    def _commit_due(self) -> None:
-        """The automatic commit, where it is time."""
+    def _commit_due(self) -> bool:
+        """The automatic commit, where it is time: whether one is to be sent."""
         if not self._auto or time.monotonic() < self._auto_next_s:
-            return
+            return False
         self._auto_next_s = time.monotonic() + self._auto_s
         found = self._positions()
         changed = {name: row for name, row in found.items() if self._auto_last.get(name) != row}
@@ -33,6 +33,8 @@ class OffsetCalls(ConsumerRoot):
         if changed and group is not None and (group.member or not self._machine.by_group):
             self._auto_last = found
             self._start_commit(changed, self._api_s, _complain)
+            return True
+        return False
 
     def _start_commit(
         self,

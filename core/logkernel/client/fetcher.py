@@ -1,7 +1,7 @@
 """Fetching ahead: one request a broker under way, in a fetch session (KIP-227). Pure.
 
-A partition is asked for while it is in FETCHING, not paused, and has less than max.partition.fetch.bytes ahead;
-nothing is asked for while half of fetch.max.bytes lies here. What may come is at most the rest, shared by the
+A partition is asked for while it is in FETCHING, not paused, and has no more than max.partition.fetch.bytes ahead (so
+much is what one answer brings: while it is read, the next one is on its way); nothing is asked for while half of fetch.max.bytes lies here. What may come is at most the rest, shared by the
 brokers, so that what is held stays within fetch.max.bytes but for first batches that are larger.
 
     session epoch     request                                          an answer leads to
@@ -118,6 +118,8 @@ class Fetcher:
         self._part_bytes: int = settings["max.partition.fetch.bytes"]
         self._reset: str = settings["auto.offset.reset"]
         self._verify: bool = settings["check.crcs"]
+        self._sated: list[Part] = []
+        """Partitions that the last turn did not ask for, as enough of them lies here."""
         self._backoff = Backoff(settings["retry.backoff.ms"], settings["retry.backoff.max.ms"], core.random)
 
     @property
@@ -126,8 +128,13 @@ class Fetcher:
 
     @property
     def hungry(self) -> bool:
-        """Whether a turn may find something to fetch."""
-        return self.buffered_bytes * 2 <= self._max_bytes
+        """Whether a turn would find something to fetch that the last one did not: enough of what was ahead is read."""
+        if not self._sated or (self.buffered_bytes * 2 > self._max_bytes):
+            return False
+        return any(self._wants(part) for part in self._sated)
+
+    def _wants(self, part: Part) -> bool:
+        return not part.chunks or part.buffered_bytes <= self._part_bytes
 
     # ------------------------------------------------------------ time
 
@@ -246,6 +253,7 @@ class Fetcher:
         by_node, next_ms = self._fetchable(now_ms)
         held = self.buffered_bytes
         if held * 2 > self._max_bytes and held:
+            self._sated = list(self.line)
             return next_ms
         share = max(1, (self._max_bytes - held) // max(1, len(by_node)))
         for node, parts in by_node.items():
@@ -263,8 +271,12 @@ class Fetcher:
     def _fetchable(self, now_ms: int) -> tuple[dict[int, list[Part]], int | None]:
         by_node: dict[int, list[Part]] = {}
         next_ms: int | None = None
+        self._sated = []
         for part in self.parts.values():
-            if part.state != FETCHING or part.paused or (part.chunks and part.buffered_bytes >= self._part_bytes):
+            if part.state != FETCHING or part.paused:
+                continue
+            if not self._wants(part):
+                self._sated.append(part)
                 continue
             if part.retry_ms > now_ms:
                 next_ms = earliest(next_ms, part.retry_ms)

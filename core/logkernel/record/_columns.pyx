@@ -8,7 +8,7 @@ them. Nothing is read before it is bounded: a record's fields by the record's en
 cimport cython
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_FillInfo, PyBuffer_Release, PyObject_GetBuffer
 from libc.stdint cimport INT64_MAX, INT64_MIN, int16_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t
-from libc.stdlib cimport free, realloc
+from libc.stdlib cimport free, malloc, realloc
 from libc.string cimport memcpy, memset
 
 from logkernel.errors import CorruptMessage as _CorruptMessage
@@ -62,6 +62,13 @@ cdef enum:
     LEGACY_MIN_LENGTH = 14
     STRETCH = 128
 
+cdef enum:
+    # Of what is kept for the next columns: blocks of these sizes, so many, and so many bytes in all.
+    LEAST_KEPT = 1 << 15
+    MOST_KEPT = 1 << 22
+    KEPT_BLOCKS = 16
+    KEPT_BYTES = 1 << 24
+
 cdef int64_t MAX_BASE_OFFSET = (<int64_t> 1 << 62) - (<int64_t> 1 << 31) + (<int64_t> 1 << 62)
 cdef int64_t MAX_INT = 0x7FFFFFFF
 cdef int64_t MAX_MICROS_MS = INT64_MAX // 1000
@@ -76,6 +83,54 @@ if (
 
 # ---------------------------------------------------------------- memory
 
+# The first touch of new memory can cost more than filling it, so that what was given back is used again. A block is
+# given back when the last view of it is gone: nobody sees what is written to it then. All of this with the GIL held.
+
+cdef struct Block:
+    uint8_t *data
+    Py_ssize_t capacity
+
+cdef Block kept[KEPT_BLOCKS]
+cdef int kept_blocks = 0
+cdef Py_ssize_t kept_bytes = 0
+
+
+cdef void give_back(uint8_t *data, Py_ssize_t capacity) noexcept:
+    global kept_blocks, kept_bytes
+    if (
+        LEAST_KEPT <= capacity <= MOST_KEPT and kept_blocks < KEPT_BLOCKS and kept_bytes + capacity <= KEPT_BYTES
+    ):
+        kept[kept_blocks].data = data
+        kept[kept_blocks].capacity = capacity
+        kept_blocks += 1
+        kept_bytes += capacity
+    else:
+        free(data)
+
+
+cdef bint take_kept(Py_ssize_t wanted, Block *block) noexcept:
+    # The block that was given back last and fits: its bytes are still near.
+    global kept_blocks, kept_bytes
+    cdef int index
+    if wanted < LEAST_KEPT:
+        return False
+    for index in range(kept_blocks - 1, -1, -1):
+        if wanted <= kept[index].capacity <= 2 * wanted:
+            block[0] = kept[index]
+            kept_blocks -= 1
+            kept_bytes -= block.capacity
+            while index < kept_blocks:
+                kept[index] = kept[index + 1]
+                index += 1
+            return True
+    return False
+
+
+def kept_memory():
+    """(blocks, bytes) that wait to be used again."""
+    return kept_blocks, kept_bytes
+
+
 @cython.final
 cdef class Memory:
     """Bytes that grow until they are handed out; then they are read as any buffer."""
@@ -85,7 +140,7 @@ cdef class Memory:
     cdef Py_ssize_t capacity
 
     def __dealloc__(self):
-        free(self.data)
+        give_back(self.data, self.capacity)
 
     def __getbuffer__(self, Py_buffer *view, int flags):
         PyBuffer_FillInfo(view, self, self.data, self.size, 1, flags)
@@ -106,11 +161,33 @@ cdef class Memory:
         self.capacity = wanted
         return OK
 
+    cdef int reserve(self, Py_ssize_t more) except -1:
+        # As `room`, at once for all that is to come, in a block that was given back where one fits.
+        cdef Block block
+        cdef Py_ssize_t wanted = self.size + more
+        if wanted <= self.capacity:
+            return 0
+        if take_kept(wanted, &block):
+            memcpy(block.data, self.data, self.size)
+            give_back(self.data, self.capacity)
+            self.data = block.data
+            self.capacity = block.capacity
+        elif self.size == 0:
+            # Nothing to carry over.
+            block.data = <uint8_t *> malloc(wanted)
+            if block.data == NULL:
+                raise MemoryError
+            give_back(self.data, self.capacity)
+            self.data = block.data
+            self.capacity = wanted
+        elif self.room(more):
+            raise MemoryError
+        return 0
+
 
 cdef Memory memory(Py_ssize_t capacity):
     cdef Memory made = Memory.__new__(Memory)
-    if made.room(max(capacity, <Py_ssize_t> 64)):
-        raise MemoryError
+    made.reserve(max(capacity, <Py_ssize_t> 64))
     return made
 
 
@@ -503,6 +580,18 @@ cdef class ColumnScan:
 
     cdef int decode_all(self, Job *jobs, int count) except -1:
         cdef int index, code = OK
+        cdef Py_ssize_t size = 0, rows = 0
+        for index in range(count):
+            size += jobs[index].stop - jobs[index].start
+            rows += jobs[index].count
+        if self.wanted & VALUE:
+            self.values.data.reserve(size)
+        if self.wanted & OFFSET:
+            self.offsets.size = 8 * self.rows
+            self.offsets.reserve(8 * rows)
+        if self.wanted & TIMESTAMP:
+            self.timestamps.size = 8 * self.rows
+            self.timestamps.reserve(8 * rows)
         with nogil:
             for index in range(count):
                 code = self.decode(&jobs[index])

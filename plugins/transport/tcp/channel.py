@@ -9,21 +9,30 @@ may still come, and is then dropped) and `NetworkException` (the connection is g
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import selectors
 import socket
+import sys
 import time
 from collections.abc import Callable, Mapping
 from typing import Any, Final, cast
 
 from logkernel.errors import NetworkException, RequestTimedOut
 
+from .arrivals import ArrivalBuffer
 from .client import READY, ClientConnection
-from .receiving import ReceiveBuffer
 from .wire import WireError
 
 DEFAULT_CLIENT_ID: Final = "logkernel"
 CONNECT_TIMEOUT_MS: Final = 10000
 REQUEST_TIMEOUT_MS: Final = 30000
+WORTH_WAITING_BYTES: Final = 64 << 10
+"""Where a frame lacks so much, the system is asked not to call for less ..."""
+LOW_WATER_BYTES: Final = 512 << 10
+"""... than what is missing, and this at most: a call costs as much as copying a good part of it."""
+
+AS_TOLD: Final = 2 if sys.platform == "linux" else 1
+"""A socket tells its buffers' sizes so many times what was asked for."""
 
 
 def _client_id(settings: Mapping[str, Any]) -> str:
@@ -35,11 +44,14 @@ def _seconds(settings: Mapping[str, Any], name: str, default_ms: int) -> float:
 
 
 def _tune(peer: socket.socket, settings: Mapping[str, Any]) -> None:
-    """No delay of small requests; buffers as asked for, -1 the system's own."""
+    """No delay of small requests; buffers as asked for, -1 the system's own.
+
+    A size that the socket begins with is not set: that would only end the system's own fitting of it to what comes.
+    """
     peer.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     for name, option in (("send.buffer.bytes", socket.SO_SNDBUF), ("receive.buffer.bytes", socket.SO_RCVBUF)):
         size = int(settings.get(name, -1))
-        if size >= 0:
+        if size >= 0 and peer.getsockopt(socket.SOL_SOCKET, option) != AS_TOLD * size:
             peer.setsockopt(socket.SOL_SOCKET, option, size)
 
 
@@ -90,7 +102,8 @@ class TcpChannel:
         self._socket.setblocking(False)
         self._selector = selectors.DefaultSelector()
         self._selector.register(self._socket, selectors.EVENT_READ)
-        self._buffer = ReceiveBuffer(None)
+        self._buffer = ArrivalBuffer()
+        self._low_water = 1
         self._replies: dict[int, Reply] = {}
         self._closed: Exception | None = None
         self.machine = ClientConnection(_client_id(settings))
@@ -192,13 +205,16 @@ class TcpChannel:
             self._fail(str(error))
 
     def _read(self) -> bool:
-        """Handle what has come; False where nothing has."""
+        """Handle what has come; False where it was all there is."""
+        buffer = self._buffer
         try:
-            size = self._socket.recv_into(self._buffer.room())
+            room = buffer.room()
+            size = self._socket.recv_into(room)
             if size == 0:
                 raise NetworkException("the broker closed the connection")
-            used, responses = self.machine.feed(self._buffer.received(size))
-            self._buffer.consumed(used)
+            used, responses = self.machine.feed(buffer.received(size), buffer.least_kept)
+            buffer.consumed(used)
+            self._expect(buffer.missing)
         except BlockingIOError:
             return False
         except (OSError, WireError, NetworkException) as error:
@@ -206,7 +222,15 @@ class TcpChannel:
             return False
         for ticket, response in responses:
             self._replies.pop(ticket).settle(response)
-        return True
+        return size == len(room)
+
+    def _expect(self, missing: int) -> None:
+        """Be called only when the rest of a large frame is there, or much of it."""
+        low_water = min(missing, LOW_WATER_BYTES) if missing >= WORTH_WAITING_BYTES else 1
+        if low_water != self._low_water:
+            self._low_water = low_water
+            with contextlib.suppress(OSError):  # not every system can
+                self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, low_water)
 
     def _fail(self, why: str) -> None:
         if self._closed is not None:
@@ -229,7 +253,7 @@ class AsyncTcpChannel(asyncio.BufferedProtocol):
         self._timeout_s = _seconds(settings, "request.timeout.ms", REQUEST_TIMEOUT_MS)
         self._ready: asyncio.Future[None] = self._loop.create_future()
         self._replies: dict[int, asyncio.Future[Any]] = {}
-        self._buffer = ReceiveBuffer(None)
+        self._buffer = ArrivalBuffer()
         self._closed: Exception | None = None
         self._transport: asyncio.Transport | None = None
         self.on_closed: Callable[[Exception], None] | None = None
@@ -301,7 +325,7 @@ class AsyncTcpChannel(asyncio.BufferedProtocol):
 
     def buffer_updated(self, nbytes: int) -> None:
         try:
-            used, responses = self.machine.feed(self._buffer.received(nbytes))
+            used, responses = self.machine.feed(self._buffer.received(nbytes), self._buffer.least_kept)
         except WireError as error:
             self._fail(str(error))
             return

@@ -94,10 +94,12 @@ class ClientConnection:
         self._waiting.append((ticket, api, version))
         return ticket
 
-    def feed(self, view: memoryview) -> tuple[int, list[tuple[int, Any]]]:
+    def feed(self, view: memoryview, least_kept: int = 0) -> tuple[int, list[tuple[int, Any]]]:
         """Handle the whole frames at the start of `view`: the bytes used, and (ticket, response) of each.
 
-        Raises `WireError` where the peer does not speak the protocol; the connection is then of no use.
+        The records of a response of at least `least_kept` bytes are a view of these bytes, which must not change as
+        long as somebody has it; a smaller one is copied. Raises `WireError` where the peer does not speak the
+        protocol; the connection is then of no use.
         """
         pos, end = 0, len(view)
         done: list[tuple[int, Any]] = []
@@ -107,7 +109,9 @@ class ClientConnection:
                 raise WireError(f"a response of {size} bytes")
             if end - pos - 4 < size:
                 break
-            body = memoryview(bytes(view[pos + 4 : pos + 4 + size]))  # lives as long as the response's records
+            body = view[pos + 4 : pos + 4 + size].toreadonly()
+            if size < least_kept:
+                body = memoryview(bytes(body))
             pos += 4 + size
             try:
                 self._on_response(body, done)
