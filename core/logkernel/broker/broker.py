@@ -219,11 +219,6 @@ class Broker:
             found = self._sharing[host] = [host, *others]
         return found
 
-    def state_appended(self, source: ServiceHost, shard: int, records: Sequence[Record]) -> None:
-        """Records that a service appended: others that keep their state in the same topic fold them as well."""
-        for host in self.sharing(source)[1:]:
-            host.replay_foreign(shard, records)
-
     def _load_services(self) -> None:
         begun_ms = self.clock.mono_ms()
         for host in self._hosts:
