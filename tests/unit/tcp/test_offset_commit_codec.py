@@ -81,7 +81,7 @@ def usual_request(chance: random.Random) -> g.OffsetCommitRequest:
 
     def row() -> g.OffsetCommitRequestPartition:
         metadata = chance.choice((None, "", word()))
-        return g.OffsetCommitRequestPartition(chance.randrange(99), chance.randrange(2**40), metadata, chance.randrange(9))
+        return g.OffsetCommitRequestPartition(chance.randrange(99), chance.randrange(2**40), metadata, 7)
 
     topics = [
         g.OffsetCommitRequestTopic(
