@@ -205,11 +205,13 @@ class Shard:
             if record.timestamp_ms < 0:
                 record.timestamp_ms = wall_ms
         commit = _Commit(self, decision)
-        try:
-            replica = self.host.writable(self.number)
-        except KafkaError as error:
-            commit.deliver(Outcome(error.code, error_message=str(error)))
-            return
+        replica = self.host.replica(self.number)
+        if replica is None:
+            try:
+                replica = self.host.writable(self.number)
+            except KafkaError as error:
+                commit.deliver(Outcome(error.code, error_message=str(error)))
+                return
         guard = None
         if decision.producer is None:
             checked = own_batch(decision.records)

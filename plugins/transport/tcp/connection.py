@@ -153,7 +153,7 @@ class ServerConnection:
         self.has_more = False
         try:
             while end - pos >= 4:
-                if not self.wants_data:
+                if self.state != OPEN or len(self.places) >= MAX_UNANSWERED or self.output_bytes >= MAX_OUTPUT_BYTES:
                     self.has_more = True
                     break
                 size = I32.unpack_from(view, pos)[0]
@@ -177,7 +177,7 @@ class ServerConnection:
                 return
             client_id, pos = read_client_id(body, MIN_REQUEST)
             if route.flexible:
-                pos = skip_tags(body, pos)
+                pos = skip_tags(body, pos) if body[pos] else pos + 1
             request = route.decode(body[pos:])
         except DECODE_ERRORS as error:
             name = registry.BY_KEY[key].name

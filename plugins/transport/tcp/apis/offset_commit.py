@@ -12,7 +12,7 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import lru_cache, partial
 from struct import Struct
 from typing import Final
 from uuid import UUID
@@ -26,7 +26,7 @@ from logkernel.requests.groups import (
 from logkernel.vocabulary import NO_ID
 
 from ..api import Api, DecodeBody, EncodeBody
-from ..wire import DECODE_ERRORS, I32, Cursor, WireError, put_length, put_string
+from ..wire import DECODE_ERRORS, I32, Cursor, Part, WireError, put_length, put_string
 
 _OLD_ROW: Final = Struct(">iq")
 _ROW: Final = Struct(">iqi")
@@ -47,7 +47,7 @@ class OffsetCommit(Api):
         return lambda body: _decode_usual(version, bytes(body)) or _decode(version, Cursor(body))
 
     def response_encoder(self, version: int) -> EncodeBody:
-        return lambda response: [_encode(version, response)]
+        return partial(_encode, version)
 
     def ceiling(self, request: OffsetCommitRequest) -> int:
         """Version 10 has ids alone."""
@@ -155,7 +155,7 @@ def _decode_rows(cursor: Cursor, version: int, flexible: bool) -> list[OffsetCom
     return rows
 
 
-def _encode(version: int, response: OffsetCommitResponse) -> bytearray:
+def _encode(version: int, response: OffsetCommitResponse) -> list[Part]:
     flexible = version >= 8
     result = (_FLEXIBLE_RESULT if flexible else _RESULT).pack
     out = bytearray(I32.pack(response.throttle_time_ms) if version >= 3 else b"")
@@ -172,4 +172,4 @@ def _encode(version: int, response: OffsetCommitResponse) -> bytearray:
             out.append(0)
     if flexible:
         out.append(0)
-    return out
+    return [out]
