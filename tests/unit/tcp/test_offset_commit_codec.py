@@ -114,6 +114,15 @@ def test_the_short_way_reads_what_the_generic_codec_reads(version: int) -> None:
     assert taken > 250
 
 
+@pytest.mark.parametrize("version", range(8, 11))
+def test_a_length_of_two_bytes_is_left_to_the_long_way(version: int) -> None:
+    rest = generic(version).request_encoder(version)(g.OffsetCommitRequest(member_id="m"))[1:]
+    found = _decode_usual(version, b"\x7f" + b"a" * 126 + rest)
+    assert found is not None
+    assert (found.group_id, found.member_id) == ("a" * 126, "m")
+    assert _decode_usual(version, b"\x80" + b"a" * 127 + rest) is None
+
+
 def both(version: int) -> tuple[Any, Any]:
     return registry.load(KEY), generic(version)
 
