@@ -565,7 +565,8 @@ class Service(Protocol):
         ...
 
     def split(self, request: Any, shards: int) -> Sequence[tuple[int, Any]]:
-        """The parts of a request with the shard of each; where there is none, `join` answers alone."""
+        """The parts of a request with the shard of each; where there is none, `join` answers alone, and where the only
+        one is `request` itself, its response is the answer."""
         ...
 
     def join(self, request: Any, responses: Sequence[Any], context: RequestContext) -> Any:

@@ -11,7 +11,7 @@ import logging
 import os
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("logkernel.broker")
 
-Handler = Callable[["Broker", Any, RequestContext, Answer], None]
+Handler = Callable[[Any, RequestContext, Answer], None]
 
 HANDLERS: Mapping[str, str] = {
     "ProduceRequest": "produce:produce",
@@ -219,11 +219,6 @@ class Broker:
             found = self._sharing[host] = [host, *others]
         return found
 
-    def state_appended(self, source: ServiceHost, shard: int, records: Sequence[Record]) -> None:
-        """Records that a service appended: others that keep their state in the same topic fold them as well."""
-        for host in self.sharing(source)[1:]:
-            host.replay_foreign(shard, records)
-
     def _load_services(self) -> None:
         begun_ms = self.clock.mono_ms()
         for host in self._hosts:
@@ -288,7 +283,7 @@ class Broker:
         try:
             if handler is None:
                 handler = self._handlers[name] = self._find_handler(name)
-            handler(self, request, context, answer)
+            handler(request, context, answer)
         except (KafkaError, OSError) as error:
             log.error("request refused: request=%s error=%s", name, error, exc_info=True)
             answer(self._refusal(name, request, error))
@@ -309,15 +304,12 @@ class Broker:
         host = self._services.get(name)
         if host is not None:
             extensions = self._extensions.get(name)
-            if extensions is not None:
-                return lambda _, request, context, answer: extended(host, extensions, request, context, answer)
-            return lambda _, request, context, answer: host.handle(request, context, answer)
+            return host.handle if extensions is None else partial(extended, host, extensions)
         try:
             module, function = HANDLERS[name].split(":")
         except KeyError:
             raise UnknownServerError(f"nothing here answers {name}") from None
-        found: Handler = getattr(import_module(f"logkernel.broker.{module}"), function)
-        return found
+        return partial(getattr(import_module(f"logkernel.broker.{module}"), function), self)
 
     @cached_property
     def verifications(self) -> Verifications:

@@ -30,7 +30,7 @@ class Cluster:
         return self._broker.admin.image.topics
 
     def partition_count(self, topic: str) -> int | None:
-        found = self.topics.get(topic)
+        found = self._broker.admin.image.topics.get(topic)
         return None if found is None else len(found.partitions)
 
     def topic_names(self) -> list[str]:
@@ -68,7 +68,7 @@ class Cluster:
         return self._broker.kernel.assignor(name)
 
     def topic_id(self, topic: str) -> UUID | None:
-        found = self.topics.get(topic)
+        found = self._broker.admin.image.topics.get(topic)
         return None if found is None else found.id
 
     def topic_name(self, topic_id: UUID) -> str | None:

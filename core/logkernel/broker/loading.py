@@ -30,9 +30,8 @@ def load(shards: Sequence[Shard]) -> None:
     if replica is not None:
         with _no_collector():
             _replay_log(shards, replica)
-    clock = host.broker.clock
     for shard in shards:
-        shard.run(shard.machine.on_loaded(clock.wall_ms(), clock.mono_ms()))
+        shard.tell(shard.machine.on_loaded)
 
 
 def _replay_log(shards: Sequence[Shard], replica: Replica) -> None:

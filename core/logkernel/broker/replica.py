@@ -127,7 +127,8 @@ class Replica:
         effects = self.leader.on_produce(checked.batches, acks, ticket, guard)
         if effects.append is not None:
             self._append(checked.data, effects, acks, ticket, wall_ms, deadline_ms)
-        self._answer(effects)
+        else:
+            self._answer(effects)
 
     def end_transaction(
         self,
@@ -146,7 +147,8 @@ class Replica:
         effects = self.leader.on_marker(parse_header(data, 0), marker, version, ticket)
         if effects.append is not None:
             self._append(data, effects, -1, ticket, wall_ms, deadline_ms, marker)
-        self._answer(effects)
+        else:
+            self._answer(effects)
 
     def _append(
         self,

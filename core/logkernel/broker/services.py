@@ -64,12 +64,13 @@ class _Commit:
         self._decision = decision
 
     def appended(self, base_offset: int) -> None:
-        shard, records = self._shard, self._decision.records
+        shard, records, producer = self._shard, self._decision.records, self._decision.producer
         for offset, record in enumerate(records, base_offset):
             record.offset = offset
-        shard.replay(records, self._decision.producer)
-        if self._decision.producer is None:
-            shard.host.broker.state_appended(shard.host, shard.number, records)
+        shard.replay(records, producer)
+        if producer is None:
+            for other in shard.sharing:
+                other.replay(records, None)
 
     def deliver(self, outcome: Outcome) -> None:
         if outcome.error_code:
@@ -84,6 +85,8 @@ class Shard:
     def __init__(self, host: ServiceHost, number: int) -> None:
         self.host = host
         self.number = number
+        self.sharing: Sequence[Shard] = ()
+        """Those of other services that keep their state in the same log: they fold what is appended as well."""
         self._timer: Timer | None = None
         self.machine: ServiceMachine
         self._bulk: BulkMachine | None
@@ -140,18 +143,18 @@ class Shard:
             if marker is not None:
                 self.machine.replay_marker(producer_id, producer_epoch, marker.committed)
 
-    def request(self, request: Any, context: RequestContext, ticket: int) -> None:
-        clock = self.host.broker.clock
-        self.run(self.machine.on_request(request, context, ticket, clock.wall_ms(), clock.mono_ms()))
+    def tell(self, event: Callable[..., Decision], *facts: Any) -> None:
+        """Hand an event to the machine, e.g. `machine.on_request` with its request, and carry out what it decides.
 
-    def run(self, decision: Decision) -> None:
-        """Append and replay before anything is answered: an answer may bring the next request at once.
-
-        What is decided without a record may rest on records that are not committed yet, so it waits for them.
+        Append and replay before anything is answered: an answer may bring the next request at once. What is decided
+        without a record may rest on records that are not committed yet, so it waits for them.
         """
+        clock = self.host.broker.clock
+        wall_ms, mono_ms = clock.wall_ms(), clock.mono_ms()
+        decision = event(*facts, wall_ms, mono_ms)
         if decision.records:
             self._begun += 1
-            self._append(decision)
+            self._append(decision, wall_ms, mono_ms)
         elif self._done < self._begun:
             self._held.append((self._begun, decision))
         else:
@@ -182,9 +185,8 @@ class Shard:
         def heard(response: Any) -> None:
             if self.machine is not machine:
                 return
-            clock = broker.clock
             try:
-                self.run(machine.on_response(token, response, clock.wall_ms(), clock.mono_ms()))
+                self.tell(machine.on_response, token, response)
             except Exception:  # it must not end the event of somebody else, in whose course it came
                 log.exception("service failed: service=%s answer=%s", self.host.declared.name, type(response).__name__)
 
@@ -198,18 +200,18 @@ class Shard:
         except (KafkaError, OSError) as error:
             log.error("topic not created: service=%s error=%s", self.host.declared.name, error)
 
-    def _append(self, decision: Decision) -> None:
-        clock = self.host.broker.clock
-        wall_ms = clock.wall_ms()
+    def _append(self, decision: Decision, wall_ms: int, mono_ms: int) -> None:
         for record in decision.records:
             if record.timestamp_ms < 0:
                 record.timestamp_ms = wall_ms
         commit = _Commit(self, decision)
-        try:
-            replica = self.host.writable(self.number)
-        except KafkaError as error:
-            commit.deliver(Outcome(error.code, error_message=str(error)))
-            return
+        replica = self.host.replica(self.number)
+        if replica is None:
+            try:
+                replica = self.host.writable(self.number)
+            except KafkaError as error:
+                commit.deliver(Outcome(error.code, error_message=str(error)))
+                return
         guard = None
         if decision.producer is None:
             checked = own_batch(decision.records)
@@ -218,7 +220,7 @@ class Shard:
             guard = replica.leader.on_verification(  # its coordinator was asked by the machine itself
                 *decision.producer, -1, False, wall_ms
             )
-        replica.store(checked, -1, commit, wall_ms, clock.mono_ms() + self.host.commit_timeout_ms, guard)
+        replica.store(checked, -1, commit, wall_ms, mono_ms + self.host.commit_timeout_ms, guard)
 
     def failed(self, decision: Decision, outcome: Outcome) -> None:
         """Nothing of the decision holds: start again from the log, and refuse all who waited on this machine."""
@@ -243,8 +245,7 @@ class Shard:
 
     def _on_timer(self) -> None:
         self._timer = None
-        clock = self.host.broker.clock
-        self.run(self.machine.on_timer(clock.wall_ms(), clock.mono_ms()))
+        self.tell(self.machine.on_timer)
 
 
 class ServiceHost:
@@ -275,7 +276,7 @@ class ServiceHost:
     def replica(self, shard: int) -> Replica | None:
         """The shard's partition where it exists."""
         topic = self.declared.topic
-        return None if topic is None else self.broker.replicas.get(TopicPartition(topic.name, shard))
+        return None if topic is None else self.broker.replicas.get((topic.name, shard))
 
     def writable(self, shard: int) -> Replica:
         """The shard's partition; the topic is created when it is first written."""
@@ -291,13 +292,12 @@ class ServiceHost:
         """The shard, loaded; with those of other services that keep their state in the same log, to read it once."""
         shard = self._shards.get(number)
         if shard is None:
-            found = [host.add_shard(number) for host in self.broker.sharing(self) if number not in host._shards]
-            shard = self._shards[number]
+            found = [Shard(host, number) for host in self.broker.sharing(self)]
+            for one in found:
+                one.sharing = [other for other in found if other is not one]
+                one.host._shards[number] = one
+            shard = found[0]
             load(found)
-        return shard
-
-    def add_shard(self, number: int) -> Shard:
-        shard = self._shards[number] = Shard(self, number)
         return shard
 
     def load_next(self) -> bool:
@@ -322,7 +322,8 @@ class ServiceHost:
             return
         if len(parts) == 1:
             number, part = parts[0]
-            self._ask(number, part, context, partial(self._joined, request, context, answer))
+            take = answer if part is request else partial(self._joined, request, context, answer)
+            self._ask(number, part, context, take)
             return
         gather = _Gather(self, request, context, answer, len(parts))
         for index, (number, part) in enumerate(parts):
@@ -335,7 +336,8 @@ class ServiceHost:
         ticket = next(self._next)
         self._tickets[ticket] = (part, take, number)
         try:
-            self.shard(number).request(part, context, ticket)
+            shard = self._shards.get(number) or self.shard(number)
+            shard.tell(shard.machine.on_request, part, context, ticket)
         except Exception:
             log.exception("service failed: service=%s request=%s", self.declared.name, type(part).__name__)
             self.refuse([ticket], UnknownServerError.code)
@@ -349,9 +351,8 @@ class ServiceHost:
     def topics_deleted(self, topics: list[str]) -> None:
         """Every shard hears of it, those that no request has touched too: a topic made anew starts afresh."""
         self.load_all()
-        clock = self.broker.clock
         for shard in list(self._shards.values()):
-            shard.run(shard.machine.on_topics_deleted(topics, clock.wall_ms(), clock.mono_ms()))
+            shard.tell(shard.machine.on_topics_deleted, topics)
 
     def foreign(self, topics: Iterable[str]) -> list[str]:
         """Those of `topics` that are not the service's own."""
@@ -360,27 +361,20 @@ class ServiceHost:
 
     def topics_changed(self, topics: list[str]) -> None:
         """Only shards that are loaded hear of it: the others will see the cluster as it is then."""
-        clock = self.broker.clock
         for shard in list(self._shards.values()):
-            shard.run(shard.machine.on_topics_changed(topics, clock.wall_ms(), clock.mono_ms()))
+            shard.tell(shard.machine.on_topics_changed, topics)
 
     def disconnected(self, listener: str, connection_id: int) -> None:
-        clock = self.broker.clock
         for shard in list(self._shards.values()):
             machine = shard.machine
             if not isinstance(machine, ConnectionMachine):
                 return  # nor are the service's others
-            shard.run(machine.on_disconnected(listener, connection_id, clock.wall_ms(), clock.mono_ms()))
+            shard.tell(machine.on_disconnected, listener, connection_id)
 
     def replay_control(self, shard: int, producer_id: int, producer_epoch: int, records: Sequence[Record]) -> None:
         """A marker was appended to a shard's log, not by its machine. A shard that is not loaded will read it."""
         if shard in self._shards:
             self._shards[shard].replay_control(producer_id, producer_epoch, records)
-
-    def replay_foreign(self, shard: int, records: Sequence[Record]) -> None:
-        """Another service appended to the log that this one shares. A shard that is not loaded will read it."""
-        if shard in self._shards:
-            self._shards[shard].replay(records, None)
 
     def refuse_shard(self, shard: int, code: int) -> None:
         self.refuse([ticket for ticket, entry in self._tickets.items() if entry[2] == shard], code)

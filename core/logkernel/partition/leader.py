@@ -163,12 +163,12 @@ class Leader:
                 self._flushed = max(self._flushed, batches[0].base_offset)
             effects.persist = self._outstanding = end
             self.unflushed = 0
+        self._advance(effects)  # who waited before has his answer first
         outcome = Outcome(0, batches[0].base_offset, wall_ms if self.log_append_time else -1, self.log_start)
-        if acks == -1 or effects.persist is not None:
+        if end > self.high_watermark and (acks == -1 or effects.persist is not None):
             self._parked.append((end, ticket, outcome, deadline_ms))
         else:
             effects.answer.append((ticket, outcome))
-        self._advance(effects)
         return effects
 
     def on_append_failed(self, ticket: Any, error: KafkaError) -> Effects:

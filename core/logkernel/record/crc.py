@@ -9,14 +9,16 @@ from __future__ import annotations
 import importlib
 import logging
 import zlib
-from collections.abc import Callable
 from importlib.machinery import PathFinder
 from importlib.util import module_from_spec
-from typing import Any, cast
+from typing import Any, Protocol, cast
 
 from logkernel.contracts import Buffer
 
-Crc = Callable[[Buffer, int], int]
+
+class Crc(Protocol):
+    def __call__(self, data: Buffer, value: int = 0, /) -> int: ...
+
 
 log = logging.getLogger("logkernel.record")
 
@@ -49,12 +51,8 @@ def _load_crc32c() -> tuple[Crc, str]:
         return cast(Crc, crcmod.predefined.mkCrcFun("crc-32c")), "crcmod"
 
 
-_crc32c, IMPLEMENTATION = _load_crc32c()
-
-
-def crc32c(data: Buffer, value: int = 0) -> int:
-    """CRC-32C (Castagnoli) of `data`, continued from `value`."""
-    return _crc32c(data, value)
+crc32c, IMPLEMENTATION = _load_crc32c()
+"""CRC-32C (Castagnoli) of `data`, continued from `value`."""
 
 
 _crc32: Crc | None = None

@@ -125,11 +125,17 @@ class Log(LogRewrites):
             waited = newest_ms - first_ms
         else:
             waited = wall_ms - active.created_ms
+        if self.settings is not self._aging_by:
+            self._aging_by = self.settings
+            self._oldest_ms = self._age_limit_ms()
+        return waited > self._oldest_ms
+
+    def _age_limit_ms(self) -> int:
         settings = self.settings
         limit = settings.segment_ms
         if "compact" in settings.cleanup_policy:
             limit = min(limit, settings.max_compaction_lag_ms)  # what must be compacted by then must be closed by then
-        return waited > limit - int(self._jitter * min(settings.segment_jitter_ms, limit))
+        return limit - int(self._jitter * min(settings.segment_jitter_ms, limit))
 
     def note_aborted(self, row: AbortedTxn) -> None:
         """An abort marker, appended just now, ended `row`."""

@@ -44,6 +44,7 @@ class LogUpkeep:
 
     __slots__ = (
         "_active",
+        "_aging_by",
         "_bases",
         "_disk",
         "_dropped",
@@ -52,6 +53,7 @@ class LogUpkeep:
         "_ledger",
         "_new_folder",
         "_new_names",
+        "_oldest_ms",
         "_on_roll",
         "_recent",
         "_rewriting",
@@ -97,6 +99,9 @@ class LogUpkeep:
         self.folder = f"{directory}/{folder or f'{topic}-{partition}'}"
         self.settings = settings
         """May be replaced at any time."""
+        self._aging_by: TopicSettings | None = None
+        self._oldest_ms = 0
+        """How long a segment may be the active one, as the settings `_aging_by` have it."""
         self.failure: OSError | None = None
         """Why the log is offline."""
         self.last_flush_ms = wall_ms

@@ -17,10 +17,12 @@ from logkernel.vocabulary import Record
 
 from .records import (
     FLEXIBLE,
+    NO_METADATA,
     NO_TIME,
     OFFSET_KEY,
     TOPIC_ID_TAG,
     USUAL_BYTES,
+    USUAL_OFFSET,
     CommittedOffset,
 )
 from .shard import Shard
@@ -29,21 +31,18 @@ _PARTITION = Struct(">i")
 _KEY_HEAD = Struct(">hh")
 """Version, length of the group's id."""
 _TEXT_SIZE = Struct(">h")
-_VALUE = Struct(">hqiBq3s16s")
-"""A usual offset value, its topic's id included."""
-_NO_METADATA: Final = 1
 MAX_PLACES: Final = 4_096
 
 
 def fold(shard: Shard, records: Sequence[Record], replay: Callable[[Record], None]) -> None:
     """`replay` folds one record of any kind. Raises what it raises."""
     places, ids = shard.places.of_key, shard.places.ids
-    read_value, read_partition = _VALUE.unpack, _PARTITION.unpack_from
+    read_value, read_partition = USUAL_OFFSET.unpack, _PARTITION.unpack_from
     for record in records:
         key, value = record.key, record.value
         if key is not None and value is not None and len(value) == USUAL_BYTES:
             version, offset, leader_epoch, size, commit_ms, tag, topic_id = read_value(value)
-            if version == FLEXIBLE and size == _NO_METADATA and tag == TOPIC_ID_TAG:
+            if version == FLEXIBLE and size == NO_METADATA and tag == TOPIC_ID_TAG:
                 place = key[:-4]
                 kept = places.get(place) or _known_place(shard, place)
                 if kept is not None:
@@ -69,12 +68,12 @@ def fold_columns(shard: Shard, columns: Any, replay: Callable[[Record], None]) -
     ids = shard.places.ids
     keys = Struct(f">{stride - _PARTITION.size}si").iter_unpack(columns.keys)
     offsets = memoryview(columns.offsets).cast("q")
-    rows_of = zip(keys, _VALUE.iter_unpack(values), offsets, range(0, len(values), USUAL_BYTES), strict=True)
+    rows_of = zip(keys, USUAL_OFFSET.iter_unpack(values), offsets, range(0, len(values), USUAL_BYTES), strict=True)
     for (found, partition), usual, record_offset, at in rows_of:
         version, offset, leader_epoch, size, commit_ms, tag, topic_id = usual
         if found != place:
             place, kept = found, _known_place(shard, found)
-        if kept is None or version != FLEXIBLE or size != _NO_METADATA or tag != TOPIC_ID_TAG:
+        if kept is None or version != FLEXIBLE or size != NO_METADATA or tag != TOPIC_ID_TAG:
             replay(Record(found + _PARTITION.pack(partition), values[at : at + USUAL_BYTES], offset=record_offset))
             place = b""  # it may be no more
         else:

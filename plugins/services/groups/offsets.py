@@ -11,7 +11,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 
 from logkernel.contracts import RequestContext
 from logkernel.errors import (
@@ -48,7 +48,8 @@ from logkernel.vocabulary import NO_ID
 
 from . import transactions
 from .consumer import commits, traces
-from .records import NO_TIME, CommittedOffset, encode_offset, group_key, is_metadata_too_large, offset_key
+from .consumer.state import ConsumerGroup
+from .records import NO_TIME, CommittedOffset, group_key, is_metadata_too_large, offset_key, offset_value
 from .shard import RETENTION, Shard
 from .state import CONSUMER, Group, State
 
@@ -56,6 +57,8 @@ MAX_SWEPT = 1_000
 """Tombstones that one sweep writes; what is left is swept by the next, which then follows at once."""
 NO_OFFSET = -1
 MAX_TIME_MS = 2**63 - 1
+HEARING = (State.STABLE, State.PREPARING)
+"""A member's commit is a sign of life then."""
 
 # ---------------------------------------------------------------- OffsetCommit
 
@@ -64,23 +67,20 @@ def on_commit(shard: Shard, request: OffsetCommitRequest, context: RequestContex
     group = shard.groups.get(request.group_id)
     taken = request.group_id in shard.foreign
     fault = GroupIdNotFound.code if taken else commit_fault_of(group, request, context)
-    if group is not None and not fault and group.state in (State.STABLE, State.PREPARING):
+    if group is not None and not fault and group.state in HEARING:
         member = group.members.get(request.member_id)
         if member is not None:
             shard.alive(group, member)
+    consumer = group.consumer if group is not None else None
     topics: list[OffsetCommitResponseTopic] = []
     for topic in request.topics:
         name: str | None = topic.name
-        if topic.topic_id != NO_ID:
+        if topic.topic_id is not NO_ID and topic.topic_id != NO_ID:
             name = shard.cluster.topic_name(topic.topic_id)
-        count = shard.cluster.partition_count(name) if name is not None and not fault else None
-        rows = [
-            OffsetCommitResponsePartition(
-                row.partition_index,
-                fault or fault_of_row(shard, group, request, name, row) or commit(shard, request, name, count, row),
-            )
-            for row in topic.partitions
-        ]
+        if fault:
+            rows = [OffsetCommitResponsePartition(row.partition_index, fault) for row in topic.partitions]
+        else:
+            rows = commit(shard, consumer, request, name, topic.partitions)
         topics.append(OffsetCommitResponseTopic(topic.name or name or "", rows, topic.topic_id))
     shard.answer(ticket, OffsetCommitResponse(topics=topics))
 
@@ -106,42 +106,48 @@ def commit_fault_of(group: Group | None, request: OffsetCommitRequest, context: 
     return RebalanceInProgress.code if group.state is State.COMPLETING else 0
 
 
-def fault_of_row(
-    shard: Shard,
-    group: Group | None,
-    request: OffsetCommitRequest,
-    topic: str | None,
-    row: OffsetCommitRequestPartition,
-) -> int:
-    """The error code for one partition, which a consumer group's member must have held in its epoch; else 0."""
-    if group is None or group.consumer is None or topic is None:
-        return 0
-    epoch, topic_id = request.generation_id_or_member_epoch, shard.cluster.topic_id(topic)
-    return commits.fault_of_partition(group.consumer, request.member_id, epoch, topic_id, row.partition_index)
-
-
 def commit(
     shard: Shard,
+    consumer: ConsumerGroup | None,
     request: OffsetCommitRequest,
     topic: str | None,
-    partitions: int | None,
-    row: OffsetCommitRequestPartition,
-) -> int:
-    """Append one offset; returns the error code."""
+    rows: Sequence[OffsetCommitRequestPartition],
+) -> list[OffsetCommitResponsePartition]:
+    """Append the offsets of one topic, whose partitions a consumer group's member must have held in its epoch."""
     if topic is None:
-        return UnknownTopicId.code
-    if partitions is None or not 0 <= row.partition_index < partitions:
-        return UnknownTopicOrPartition.code
-    metadata = row.committed_metadata or ""
-    if is_metadata_too_large(metadata, shard.settings.offset_metadata_max_bytes):
-        return OffsetMetadataTooLarge.code
+        return [OffsetCommitResponsePartition(row.partition_index, UnknownTopicId.code) for row in rows]
+    count, topic_id = shard.cluster.partition_count(topic), shard.cluster.topic_id(topic)
+    id_bytes = b"" if topic_id is None else topic_id.bytes
     expire_ms = NO_TIME
     if request.retention_time_ms != -1:
         expire_ms = max(0, min(shard.wall_ms + request.retention_time_ms, MAX_TIME_MS))
-    topic_id = shard.cluster.topic_id(topic)
-    entry = CommittedOffset(row.committed_offset, row.committed_leader_epoch, metadata, shard.wall_ms, expire_ms)
-    entry.topic_id = b"" if topic_id is None else topic_id.bytes
-    shard.append(offset_key(request.group_id, topic, row.partition_index), encode_offset(entry))
+    results: list[OffsetCommitResponsePartition] = []
+    for row in rows:
+        partition, code = row.partition_index, 0
+        if consumer is not None:
+            epoch = request.generation_id_or_member_epoch
+            code = commits.fault_of_partition(consumer, request.member_id, epoch, topic_id, partition)
+        code = code or fault_of_row(row, count, shard.settings.offset_metadata_max_bytes)
+        if not code:
+            value = offset_value(
+                row.committed_offset,
+                row.committed_leader_epoch,
+                row.committed_metadata or "",
+                shard.wall_ms,
+                expire_ms,
+                id_bytes,
+            )
+            shard.append(offset_key(request.group_id, topic, partition), value)
+        results.append(OffsetCommitResponsePartition(partition, code))
+    return results
+
+
+def fault_of_row(row: OffsetCommitRequestPartition, partitions: int | None, max_metadata: int) -> int:
+    """The error code for one partition of a topic that has so many; else 0."""
+    if partitions is None or not 0 <= row.partition_index < partitions:
+        return UnknownTopicOrPartition.code
+    if row.committed_metadata and is_metadata_too_large(row.committed_metadata, max_metadata):
+        return OffsetMetadataTooLarge.code
     return 0
 
 

@@ -23,6 +23,7 @@ are, as Kafka 4.3 does, offsets in 4, or 1 for one with a time of its own to exp
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 from struct import Struct
 from typing import Final, NamedTuple
 
@@ -53,7 +54,11 @@ _FLEXIBLE_VERSION = _I16.pack(FLEXIBLE)
 _USUAL = Struct(">hqiBq")
 """An offset value of version 4 without metadata, up to its tags."""
 _BARE_BYTES = _USUAL.size + 1
-USUAL_BYTES = _USUAL.size + len(TOPIC_ID_TAG) + 16
+USUAL_OFFSET = Struct(">hqiBq3s16s")
+"""The same with its tags, which are its topic's id: nearly all that a log holds."""
+USUAL_BYTES = USUAL_OFFSET.size
+NO_METADATA: Final = 1
+"""The length of an empty compact string."""
 
 
 class OffsetKey(NamedTuple):
@@ -119,7 +124,13 @@ def is_metadata_too_large(text: str, limit: int) -> bool:
 
 
 def offset_key(group_id: str, topic: str, partition: int) -> bytes:
-    return _I16.pack(OFFSET_KEY) + _string(group_id) + _string(topic) + _I32.pack(partition)
+    return _place_key(group_id, topic) + _I32.pack(partition)
+
+
+@lru_cache(maxsize=1024)
+def _place_key(group_id: str, topic: str) -> bytes:
+    """An offset's key up to the partition: commit after commit names the same topics of the same groups."""
+    return _I16.pack(OFFSET_KEY) + _string(group_id) + _string(topic)
 
 
 def group_key(group_id: str) -> bytes:
@@ -127,12 +138,23 @@ def group_key(group_id: str) -> bytes:
 
 
 def encode_offset(entry: CommittedOffset) -> bytes:
-    if entry.expire_ms != NO_TIME:
-        head = _EXPIRING_HEAD.pack(1, entry.offset)
-        return head + _string(entry.metadata) + _TWO_TIMES.pack(entry.commit_ms, entry.expire_ms)
-    head = _OFFSET_HEAD.pack(FLEXIBLE, entry.offset, entry.leader_epoch)
-    tags = TOPIC_ID_TAG + entry.topic_id if entry.topic_id else b"\x00"
-    return head + _compact_string(entry.metadata) + _I64.pack(entry.commit_ms) + tags
+    return offset_value(
+        entry.offset, entry.leader_epoch, entry.metadata, entry.commit_ms, entry.expire_ms, entry.topic_id
+    )
+
+
+def offset_value(
+    offset: int, leader_epoch: int, metadata: str, commit_ms: int, expire_ms: int, topic_id: bytes
+) -> bytes:
+    """See `CommittedOffset` for what they are."""
+    if expire_ms != NO_TIME:
+        head = _EXPIRING_HEAD.pack(1, offset)
+        return head + _string(metadata) + _TWO_TIMES.pack(commit_ms, expire_ms)
+    if topic_id and not metadata:
+        return USUAL_OFFSET.pack(FLEXIBLE, offset, leader_epoch, NO_METADATA, commit_ms, TOPIC_ID_TAG, topic_id)
+    head = _OFFSET_HEAD.pack(FLEXIBLE, offset, leader_epoch)
+    tags = TOPIC_ID_TAG + topic_id if topic_id else b"\x00"
+    return head + _compact_string(metadata) + _I64.pack(commit_ms) + tags
 
 
 def encode_group(group: GroupMetadata) -> bytes:
@@ -206,7 +228,7 @@ def decode_offset(value: bytes) -> CommittedOffset:
     """Raises `CorruptMessage` for bytes that are no offset value of versions 0 to 4."""
     if value[:2] == _FLEXIBLE_VERSION and len(value) in (_BARE_BYTES, USUAL_BYTES):  # nearly all that a start reads
         _, offset, leader_epoch, size, commit_ms = _USUAL.unpack_from(value)
-        if size == 1:
+        if size == NO_METADATA:
             if value[_USUAL.size :] == b"\x00":
                 return CommittedOffset(offset, leader_epoch, "", commit_ms)
             if value[_USUAL.size :].startswith(TOPIC_ID_TAG):

@@ -140,7 +140,7 @@ class GroupsService:
 
     def join(self, request: Any, responses: Sequence[Any], context: RequestContext) -> Any:
         if type(request) in OF_ONE_GROUP:
-            return responses[0] if responses else self.refusal(request, InvalidGroupId.code)
+            return self.refusal(request, InvalidGroupId.code)
         match request:
             case FindCoordinatorRequest():
                 return self._find_coordinators(request, context)

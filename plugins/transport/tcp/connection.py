@@ -57,7 +57,9 @@ PRODUCE: Final = 0
 class Route:
     """One API at one version: its codecs, resolved once."""
 
-    __slots__ = ("api", "capabilities", "decode", "encode", "flexible", "key", "response_flexible", "version")
+    __slots__ = (
+        "api", "capabilities", "decode", "encode", "flexible", "key", "refusal", "response_flexible", "version",
+    )  # fmt: skip
 
     def __init__(self, api: Api, version: int) -> None:
         self.api = api
@@ -68,6 +70,8 @@ class Route:
         self.decode: DecodeBody = api.request_decoder(version)
         self.encode: EncodeBody = api.response_encoder(version)
         self.capabilities = api.capabilities_at(version)
+        refuses = type(api).refusal is not Api.refusal
+        self.refusal: Callable[[Any], Any] | None = partial(api.refusal, version) if refuses else None
 
 
 class Place:
@@ -154,7 +158,8 @@ class ServerConnection:
         left = MAX_A_TURN
         try:
             while end - pos >= 4:
-                if left == 0 or not self.wants_data:
+                full = len(self.places) >= MAX_UNANSWERED or self.output_bytes >= MAX_OUTPUT_BYTES
+                if left == 0 or full or self.state != OPEN:
                     self.has_more = True
                     break
                 size = I32.unpack_from(view, pos)[0]
@@ -179,7 +184,7 @@ class ServerConnection:
                 return
             client_id, pos = read_client_id(body, MIN_REQUEST)
             if route.flexible:
-                pos = skip_tags(body, pos)
+                pos = skip_tags(body, pos) if body[pos] else pos + 1
             request = route.decode(body[pos:])
         except DECODE_ERRORS as error:
             name = registry.BY_KEY[key].name
@@ -194,10 +199,11 @@ class ServerConnection:
         if route.key == registry.API_VERSIONS_KEY:
             self._answer(place, self._api_versions(route.version, request))
             return
-        refusal = route.api.refusal(route.version, request)
-        if refusal is not None:
-            self._answer(place, refusal)
-            return
+        if route.refusal is not None:
+            refusal = route.refusal(request)
+            if refusal is not None:
+                self._answer(place, refusal)
+                return
         context = self._contexts.get((route, client_id)) or self._context(route, client_id)
         try:
             self.door.submit(request, context, partial(self._answer, place))
@@ -282,15 +288,17 @@ class ServerConnection:
             place.parts = []
             place.last = failed(response)
             return
-        parts = [_read_small(part) for part in route.encode(response)]
+        parts = route.encode(response)
+        if len(parts) == 1 and type(parts[0]) is not FileSlice:  # nearly always
+            body: Any = parts[0]
+            place.parts = [response_head(len(body), place.correlation_id, route.response_flexible) + body]
+            return
+        parts = [_read_small(part) for part in parts]
         size = 0
         for part in parts:
             size += part.size if type(part) is FileSlice else len(part)  # type: ignore[arg-type]
         head = response_head(size, place.correlation_id, route.response_flexible)
-        if len(parts) == 1 and type(parts[0]) is not FileSlice:
-            place.parts = [head + parts[0]]  # type: ignore[operator]
-        else:
-            place.parts = [head, *parts]
+        place.parts = [head, *parts]
 
     def _release(self) -> None:
         """Move the answers whose turn it is to the output."""

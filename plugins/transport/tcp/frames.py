@@ -22,6 +22,8 @@ from .wire import I16, I32, Cursor, WireError, put_string
 REQUEST_HEAD: Final = Struct(">hhi")
 MIN_REQUEST: Final = REQUEST_HEAD.size
 FRAME_HEAD: Final = Struct(">ii")
+FLEXIBLE_FRAME_HEAD: Final = Struct(">iix")
+"""With the count of its tagged fields, of which there are none."""
 
 _HTTP: Final = (b"GET ", b"POST", b"HEAD", b"PUT ", b"OPTI", b"DELE", b"PATC", b"CONN", b"TRAC", b"PRI ")
 
@@ -65,7 +67,7 @@ def finish_frame(out: bytearray) -> bytearray:
 def response_head(size: int, correlation_id: int, flexible: bool) -> bytes:
     """Frame size and response header of a body of `size` bytes."""
     if flexible:
-        return FRAME_HEAD.pack(size + 5, correlation_id) + b"\x00"
+        return FLEXIBLE_FRAME_HEAD.pack(size + 5, correlation_id)
     return FRAME_HEAD.pack(size + 4, correlation_id)
 
 

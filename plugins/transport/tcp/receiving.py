@@ -55,7 +55,9 @@ class ReceiveBuffer:
         """All unhandled bytes, after `size` bytes were put into `room`."""
         self._used = True
         self._end += size
-        return self.pending()
+        whole = self._own if self._own is not None else self._shared
+        assert whole is not None
+        return whole[self._start : self._end]
 
     def pending(self) -> memoryview:
         whole = self._own if self._own is not None else self._shared

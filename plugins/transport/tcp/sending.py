@@ -112,14 +112,17 @@ class Sender:
 
     def _send_bytes(self) -> int:
         output, machine = self._machine.output, self._machine
-        batch: list[Any] = []
-        size = 0
-        while output and size < JOIN_BYTES and type(output[0]) is not FileSlice:
-            part = output.popleft()
-            machine.sent(part)
-            batch.append(part)
-            size += len(part)  # type: ignore[arg-type]
-        data = batch[0] if len(batch) == 1 else b"".join(batch)
+        data: Any = output.popleft()
+        machine.sent(data)
+        size = len(data)
+        if output:
+            batch = [data]
+            while output and size < JOIN_BYTES and type(output[0]) is not FileSlice:
+                part: Any = output.popleft()
+                machine.sent(part)
+                batch.append(part)
+                size += len(part)
+            data = b"".join(batch)
         if self._use_sendfile:
             self._send_now(data, size, _MORE if output and type(output[0]) is FileSlice else 0)
         else:

@@ -189,6 +189,10 @@ def put_string(out: bytearray, value: str | None, flexible: bool) -> None:
         return
     raw = value.encode()
     size = len(raw)
+    if flexible and size < 0x7F:  # nearly always
+        out.append(size + 1)
+        out += raw
+        return
     if size > 0x7FFF:
         raise WireError(f"a string of {size} bytes, Kafka's limit is 32767")
     if flexible:
@@ -200,7 +204,9 @@ def put_string(out: bytearray, value: str | None, flexible: bool) -> None:
 
 def put_length(out: bytearray, size: int, flexible: bool) -> None:
     """The length of bytes or records, or the count of an array; -1 is null."""
-    if flexible:
+    if flexible and size < 0x7F:
+        out.append(size + 1)
+    elif flexible:
         put_uvarint(out, size + 1)
     else:
         out += I32.pack(size)

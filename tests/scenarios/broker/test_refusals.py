@@ -109,7 +109,7 @@ def test_a_metadata_log_that_cannot_be_written_is_told(failure, caplog):
 
 
 def test_a_handler_with_a_bug_is_an_answer_and_not_the_end_of_the_connection(monkeypatch, caplog):
-    def fail(broker, request, context, answer):
+    def fail(request, context, answer):
         raise ZeroDivisionError
 
     with logkernel.open() as log:

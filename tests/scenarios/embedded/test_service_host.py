@@ -1,9 +1,11 @@
 """The shell's side of services: deleted topics, failed appends."""
 
+import pytest
+
 import logkernel
 from logkernel.broker.broker import flush_here
 from logkernel.contracts import Decision, RequestContext
-from logkernel.errors import CoordinatorNotAvailable, KafkaStorageError, NotCoordinator
+from logkernel.errors import CoordinatorNotAvailable, KafkaStorageError, NotCoordinator, UnknownServerError
 from logkernel.partition.effects import Outcome
 from logkernel.requests.groups import (
     OffsetCommitRequest,
@@ -59,6 +61,44 @@ def test_a_failed_append_is_answered_and_forgotten(monkeypatch):
         assert commit(log, 9) in (KafkaStorageError.code, CoordinatorNotAvailable.code, 16)
         monkeypatch.undo()
         assert committed(log) == 7
+
+
+def test_the_answer_of_a_whole_request_is_taken_as_it_is(monkeypatch):
+    with logkernel.open() as log:
+        log.create_topic("t")
+        service = log._broker._services["OffsetCommitRequest"].service
+        monkeypatch.setattr(type(service), "join", lambda *_: pytest.fail("there is nothing to be joined"))
+        assert commit(log, 7) == 0
+
+
+def test_who_shares_a_log_folds_what_another_appends(monkeypatch):
+    with logkernel.open() as log:
+        log.create_topic("t")
+        broker, folded = log._broker, []
+        assert commit(log, 7) == 0
+        other = broker.sharing(broker._services["OffsetCommitRequest"])[1]
+        (shard,) = other._shards.values()
+        monkeypatch.setattr(shard, "replay", lambda records, producer: folded.append((len(records), producer)))
+        assert commit(log, 8) == 0
+        assert folded == [(1, None)]
+
+
+def test_no_shard_is_there_whose_log_another_could_not_fold(monkeypatch):
+    with logkernel.open() as log:
+        log.create_topic("t")
+        broker = log._broker
+        host = broker._services["OffsetCommitRequest"]
+        other = broker.sharing(host)[1]
+
+        def broken(*_):
+            raise ValueError("cannot be made")
+
+        monkeypatch.setattr(type(other.service), "machine", broken)
+        assert commit(log, 7) == UnknownServerError.code
+        assert not host._shards
+        monkeypatch.undo()
+        assert commit(log, 8) == 0
+        assert committed(log) == 8
 
 
 def submit_both(broker, answers):

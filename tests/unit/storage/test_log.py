@@ -56,6 +56,17 @@ def test_roll_by_time_counts_in_record_time(store):
     assert len(log.facts()) == 2, "800 ms are over"
 
 
+def test_new_settings_count_from_the_next_append_on(store):
+    log = store.open(settings=store.settings(segment_ms=1000))
+    store.append(log, timestamp=5000)
+    store.append(log, timestamp=5500)
+    log.settings = store.settings(segment_ms=500)
+    store.append(log, timestamp=5500)
+    assert len(log.facts()) == 1
+    store.append(log, timestamp=5501)
+    assert len(log.facts()) == 2
+
+
 def test_roll_by_wall_time_without_timestamps(store):
     log = store.open(settings=store.settings(segment_ms=1000), wall_ms=100)
     store.append(log, timestamp=-1, wall_ms=1000)

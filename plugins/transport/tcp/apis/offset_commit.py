@@ -12,8 +12,10 @@
 
 from __future__ import annotations
 
+from functools import lru_cache, partial
 from struct import Struct
 from typing import Final
+from uuid import UUID
 
 from logkernel.requests.groups import (
     OffsetCommitRequest,
@@ -24,10 +26,13 @@ from logkernel.requests.groups import (
 from logkernel.vocabulary import NO_ID
 
 from ..api import Api, DecodeBody, EncodeBody
-from ..wire import I32, Cursor, WireError, put_length, put_string
+from ..wire import DECODE_ERRORS, I32, Cursor, Part, WireError, put_length, put_string
 
 _OLD_ROW: Final = Struct(">iq")
 _ROW: Final = Struct(">iqi")
+_USUAL_ROW: Final = Struct(">iqiBB")
+"""With the length of its metadata, and the count of its tagged fields where there is no metadata."""
+_ID: Final = Struct("16s")
 _RESULT: Final = Struct(">ih")
 _FLEXIBLE_RESULT: Final = Struct(">ihx")
 """With the count of its tagged fields, of which there are none."""
@@ -37,14 +42,76 @@ class OffsetCommit(Api):
     capabilities = (("static_members", 7), ("group_not_found", 9), ("member_epochs", 9), ("topic_ids", 10))
 
     def request_decoder(self, version: int) -> DecodeBody:
-        return lambda body: _decode(version, Cursor(body))
+        if version < 8:
+            return lambda body: _decode(version, Cursor(body))
+        return lambda body: _decode_usual(version, bytes(body)) or _decode(version, Cursor(body))
 
     def response_encoder(self, version: int) -> EncodeBody:
-        return lambda response: [_encode(version, response)]
+        return partial(_encode, version)
 
     def ceiling(self, request: OffsetCommitRequest) -> int:
         """Version 10 has ids alone."""
         return 10 if all(topic.topic_id != NO_ID for topic in request.topics) else 9
+
+
+def _decode_usual(version: int, data: bytes) -> OffsetCommitRequest | None:
+    """What nearly every request is: of a flexible version, without tagged fields, all its lengths of one byte, which is
+    length + 1. None for any other, and for what is no request at all: `_decode` says."""
+    try:
+        pos = size = data[0]
+        group_id, (generation,) = data[1:pos].decode(), I32.unpack_from(data, pos)
+        start = pos + 5
+        pos = start - 1 + (more := data[start - 1])
+        member_id = data[start:pos].decode()
+        lengths, missing = size | more, not (size and more)
+        instance_id: str | None = None
+        if size := data[pos]:
+            instance_id = data[pos + 1 : pos + size].decode()
+        pos += size or 1
+        count = data[pos]
+        lengths |= size | count
+        pos += 1
+        tags = 0
+        topics: list[OffsetCommitRequestTopic] = []
+        for _ in range(count - 1):
+            name, topic_id = "", NO_ID
+            if version >= 10:
+                topic_id = _topic_id(*_ID.unpack_from(data, pos))
+                pos += 16
+            else:
+                size = data[pos]
+                name = data[pos + 1 : pos + size].decode()
+                lengths, missing = lengths | size, missing or not size
+                pos += size
+            rows: list[OffsetCommitRequestPartition] = []
+            partitions = data[pos]
+            pos += 1
+            for _ in range(partitions - 1):
+                index, offset, leader_epoch, size, tagged = _USUAL_ROW.unpack_from(data, pos)
+                metadata = "" if size else None
+                if size > 1:
+                    end = pos + 16 + size
+                    metadata, tagged = data[pos + 17 : end].decode(), data[end]
+                    lengths |= size
+                    pos += size - 1
+                pos += 18
+                tags |= tagged
+                rows.append(OffsetCommitRequestPartition(index, offset, metadata, leader_epoch))
+            lengths, missing = lengths | partitions, missing or not partitions
+            tags |= data[pos]
+            pos += 1
+            topics.append(OffsetCommitRequestTopic(name, rows, topic_id))
+        tags |= data[pos]
+    except DECODE_ERRORS:
+        return None
+    if missing or not count or lengths > 0x7F or tags or pos + 1 != len(data):
+        return None
+    return OffsetCommitRequest(group_id, generation, member_id, -1, topics, instance_id)
+
+
+@lru_cache(maxsize=1024)
+def _topic_id(raw: bytes) -> UUID:
+    return UUID(bytes=raw) if any(raw) else NO_ID
 
 
 def _decode(version: int, cursor: Cursor) -> OffsetCommitRequest:
@@ -88,7 +155,7 @@ def _decode_rows(cursor: Cursor, version: int, flexible: bool) -> list[OffsetCom
     return rows
 
 
-def _encode(version: int, response: OffsetCommitResponse) -> bytearray:
+def _encode(version: int, response: OffsetCommitResponse) -> list[Part]:
     flexible = version >= 8
     result = (_FLEXIBLE_RESULT if flexible else _RESULT).pack
     out = bytearray(I32.pack(response.throttle_time_ms) if version >= 3 else b"")
@@ -105,4 +172,4 @@ def _encode(version: int, response: OffsetCommitResponse) -> bytearray:
             out.append(0)
     if flexible:
         out.append(0)
-    return out
+    return [out]
