@@ -28,6 +28,7 @@ import logkernel
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parents[1] / "bench"))
 from ours import LogkernelServer  # noqa: E402
+from server import Server  # noqa: E402
 
 KILLS = int(os.environ.get("LOGKERNEL_SPARK_KILLS", "3"))
 pytestmark = [pytest.mark.interop, pytest.mark.slow, pytest.mark.timeout(300 + 60 * KILLS)]
@@ -41,6 +42,19 @@ def served(tmp_path: Path) -> Iterator[LogkernelServer]:
     yield server
     with contextlib.suppress(Exception):
         server.stop()
+
+
+@pytest.fixture(params=["ours", "Apache Kafka"])
+def either(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Server]:
+    if request.param == "ours":
+        yield request.getfixturevalue("served")
+        return
+    settings = {"transaction.state.log.num.partitions": "2", "offsets.topic.num.partitions": "2"}
+    server: Server = request.getfixturevalue("apache_kafka").KafkaServer(tmp_path / "kafka", settings)
+    server.prepare()
+    server.start()
+    yield server
+    server.stop()
 
 
 def committed(bootstrap: str, topic: str) -> list[Any]:
@@ -79,15 +93,15 @@ def judged(spark: Any, bootstrap: str, topic: str) -> list[Any]:
     return rows
 
 
-def writer(frame: Any, server: LogkernelServer, topic: str | None, **options: str) -> Any:
+def writer(frame: Any, server: Server, topic: str | None, **options: str) -> Any:
     made = frame.write.format("logkernel").option("kafka.bootstrap.servers", server.bootstrap).mode("append")
     for name, value in {**options, **({} if topic is None else {"topic": topic})}.items():
         made = made.option(name.replace("_", "."), value)
     return made
 
 
-def test_columns_of_a_batch(spark: Any, served: LogkernelServer) -> None:
-    with logkernel.connect(served.bootstrap) as log:
+def test_columns_of_a_batch(spark: Any, either: Server) -> None:
+    with logkernel.connect(either.bootstrap) as log:
         log.create_topic("one", partitions=3)
         log.create_topic("two", partitions=3)
     frame = spark.sql(
@@ -99,8 +113,8 @@ def test_columns_of_a_batch(spark: Any, served: LogkernelServer) -> None:
         "key", "value", "topic", "cast(partition AS int) partition",
         "transform(h, x -> named_struct('key', x.key, 'value', cast(x.value AS binary))) AS headers",
     )  # fmt: skip
-    writer(frame, served, None).save()
-    rows = [*committed(served.bootstrap, "one"), *committed(served.bootstrap, "two")]
+    writer(frame, either, None).save()
+    rows = [*committed(either.bootstrap, "one"), *committed(either.bootstrap, "two")]
     assert Counter(row.key() for row in rows) == Counter(str(i).encode() for i in range(1000))
     for row in rows:
         number = int(row.key())
@@ -109,7 +123,7 @@ def test_columns_of_a_batch(spark: Any, served: LogkernelServer) -> None:
         assert row.headers() == ([("h", b"%d" % number)] if number % 3 == 0 else None)
         if number % 5 == 0:
             assert row.partition() == 2
-    by_judge = [*judged(spark, served.bootstrap, "one"), *judged(spark, served.bootstrap, "two")]
+    by_judge = [*judged(spark, either.bootstrap, "one"), *judged(spark, either.bootstrap, "two")]
     assert Counter((row.key, row.value, row.partition) for row in by_judge) == Counter(
         (row.key(), row.value(), row.partition()) for row in rows
     )
@@ -117,28 +131,28 @@ def test_columns_of_a_batch(spark: Any, served: LogkernelServer) -> None:
     assert {row.partition() for row in by_hand} == {0, 1, 2}
 
 
-def test_a_job_with_a_name_is_written_once(spark: Any, served: LogkernelServer) -> None:
-    with logkernel.connect(served.bootstrap) as log:
+def test_a_job_with_a_name_is_written_once(spark: Any, either: Server) -> None:
+    with logkernel.connect(either.bootstrap) as log:
         log.create_topic("jobs", partitions=2)
     frame = spark.range(500).selectExpr("cast(id AS string) AS value").repartition(3)
     for _ in range(2):
-        writer(frame, served, "jobs", jobId="nightly").save()
-    writer(frame.repartition(2), served, "jobs", jobId="nightly").save()
-    assert Counter(row.value() for row in committed(served.bootstrap, "jobs")) == Counter(b"%d" % i for i in range(500))
-    writer(frame, served, "jobs", jobId="the next").save()
-    assert len(committed(served.bootstrap, "jobs")) == 1000
+        writer(frame, either, "jobs", jobId="nightly").save()
+    writer(frame.repartition(2), either, "jobs", jobId="nightly").save()
+    assert Counter(row.value() for row in committed(either.bootstrap, "jobs")) == Counter(b"%d" % i for i in range(500))
+    writer(frame, either, "jobs", jobId="the next").save()
+    assert len(committed(either.bootstrap, "jobs")) == 1000
 
 
-def test_a_task_that_fails_leaves_nothing_of_a_named_job(spark: Any, served: LogkernelServer) -> None:
-    with logkernel.connect(served.bootstrap) as log:
+def test_a_task_that_fails_leaves_nothing_of_a_named_job(spark: Any, either: Server) -> None:
+    with logkernel.connect(either.bootstrap) as log:
         log.create_topic("failing", partitions=2)
     bad = spark.range(400).selectExpr("cast(IF(id = 399, raise_error('bad'), id) AS string) AS value").repartition(1)
     frame = spark.range(400).selectExpr("cast(id AS string) AS value")
     with pytest.raises(Exception, match="bad"):
-        writer(bad, served, "failing", jobId="j").save()
-    assert committed(served.bootstrap, "failing") == []
-    writer(frame, served, "failing", jobId="j").save()
-    assert len(committed(served.bootstrap, "failing")) == 400
+        writer(bad, either, "failing", jobId="j").save()
+    assert committed(either.bootstrap, "failing") == []
+    writer(frame, either, "failing", jobId="j").save()
+    assert len(committed(either.bootstrap, "failing")) == 400
 
 
 @pytest.mark.parametrize("name", ["keyed", "round_robin"])
@@ -194,8 +208,8 @@ def test_the_pages_examples(spark: Any, served: LogkernelServer, tmp_path: Path)
 class Copy:
     """A driver in a process group of its own."""
 
-    def __init__(self, bootstrap: str, folder: Path, checkpoint: Path, tasks: int, log: Path) -> None:
-        command = [sys.executable, str(HERE / "spark_copy.py"), bootstrap, "copy", str(folder), str(checkpoint)]
+    def __init__(self, bootstrap: str, source: str, checkpoint: Path, tasks: int, log: Path) -> None:
+        command = [sys.executable, str(HERE / "spark_copy.py"), bootstrap, "copy", source, str(checkpoint)]
         with log.open("ab") as out:
             self.process = subprocess.Popen(
                 [*command, "--tasks", str(tasks)],
@@ -242,25 +256,56 @@ def _command(pid: int) -> bytes:
         return b""
 
 
-def test_a_copy_is_exact_whatever_is_killed(served: LogkernelServer, tmp_path: Path) -> None:
-    """Task, driver and broker are killed, while files are copied by drivers whose tasks are cut otherwise each time."""
-    chance = random.Random(int(os.environ.get("LOGKERNEL_SPARK_SEED", "7")))
-    folder, checkpoint, log = tmp_path / "lines", tmp_path / "checkpoint", tmp_path / "driver.log"
+Records = Counter[tuple[int | None, bytes | None, bytes | None, tuple[tuple[str, bytes | None], ...]]]
+"""Partition (None: any), key, value, headers."""
+
+
+def lines(folder: Path, server: LogkernelServer, triggers: int) -> tuple[str, Records]:
+    """A folder of text, a file a trigger: what is read, and what the copy is to hold."""
     folder.mkdir()
-    wanted: Counter[bytes] = Counter()
-    files = 12 + 6 * KILLS
-    for number in range(files):
-        lines = [f"k{index % 50} file {number} line {index // 2 * 2} {'x' * (index % 7)}" for index in range(600)]
-        lines += lines[:20]
-        wanted.update(line.encode() for line in lines)
-        (folder / f"{number:05}.txt").write_text("\n".join(lines) + "\n")
+    wanted: Records = Counter()
+    for number in range(triggers):
+        text = texts(number)
+        wanted.update((None, line.split()[0].encode(), line.encode(), ()) for line in text)
+        (folder / f"{number:05}.txt").write_text("\n".join(text) + "\n")
+    return str(folder), wanted
+
+
+def topic(folder: Path, server: LogkernelServer, triggers: int) -> tuple[str, Records]:
+    """A topic with keys, nulls and headers: the same."""
+    wanted: Records = Counter()
+    with logkernel.connect(server.bootstrap) as log:
+        log.create_topic("original", partitions=3)
+        with log.producer() as producer:
+            for number in range(triggers):
+                for index, line in enumerate(texts(number)):
+                    key = None if index % 11 == 0 else line.split()[0].encode()
+                    value = None if index % 13 == 0 else line.encode()
+                    headers = (("n", b"%d" % number), ("null", None)) if index % 3 == 0 else ()
+                    producer.send("original", value, key=key, partition=index % 3, headers=headers)
+                    wanted[index % 3, key, value, headers] += 1
+    return "topic:original", wanted
+
+
+def texts(number: int) -> list[str]:
+    """The lines of one trigger, some of them twice."""
+    found = [f"k{index % 50} file {number} line {index // 2 * 2} {'x' * (index % 7)}" for index in range(600)]
+    return found + found[:20]
+
+
+@pytest.mark.parametrize("source", [lines, topic], ids=lambda made: made.__name__)
+def test_a_copy_is_exact_whatever_is_killed(served: LogkernelServer, tmp_path: Path, source: Any) -> None:
+    """Task, driver and broker are killed while drivers copy, each with its tasks cut otherwise."""
+    chance = random.Random(int(os.environ.get("LOGKERNEL_SPARK_SEED", "7")))
+    checkpoint, log = tmp_path / "checkpoint", tmp_path / "driver.log"
+    read, wanted = source(tmp_path / "source", served, 12 + 6 * KILLS)
     with logkernel.connect(served.bootstrap) as made:
         made.create_topic("copy", partitions=3)
     kinds = [("driver", "task", "broker")[index % 3] for index in range(KILLS)]
     done = threading.Event()
     copied = 0
     while not done.is_set():
-        copy = Copy(served.bootstrap, folder, checkpoint, chance.choice((1, 2, 3, 5)), log)
+        copy = Copy(served.bootstrap, read, checkpoint, chance.choice((1, 2, 3, 5)), log)
         killed = False
         try:
             while copy.process.poll() is None:
@@ -288,6 +333,9 @@ def test_a_copy_is_exact_whatever_is_killed(served: LogkernelServer, tmp_path: P
             copy.kill()
         if not killed and copy.process.returncode == 0:
             done.set()
-    assert not kinds, f"{kinds} were not killed: more files are needed"
-    found = Counter(message.value() for message in committed(served.bootstrap, "copy"))
+    assert not kinds, f"{kinds} were not killed: more triggers are needed"
+    found: Records = Counter()
+    for row in committed(served.bootstrap, "copy"):
+        place = row.partition() if source is topic else None
+        found[place, row.key(), row.value(), tuple(row.headers() or ())] += 1
     assert found == wanted, (sum(found.values()), sum(wanted.values()), log.read_text()[-3000:])

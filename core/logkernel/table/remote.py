@@ -226,30 +226,47 @@ class RemoteSource:
             raise UnknownTopicOrPartition(f"{name} is not in the cluster at {self._bootstrap}")
         return name
 
-    def _ask(self, driver: ThreadDriver, name: TopicPartition, timestamp_ms: int) -> int:
+    def _ask(self, driver: ThreadDriver, *asked: Mapping[TopicPartition, int]) -> list[dict[TopicPartition, int]]:
+        """Offsets by time, for each of `asked`; all are under way at once."""
         machine: BatchFetch = driver.machine
+        deadline_ms = mono_ms() + int(self._timeout_s * 1000)
         with driver.lock:
-            question = machine.fetcher.offsets_by_time({name: timestamp_ms}, mono_ms() + int(self._timeout_s * 1000))
-            machine.questions.append(question)
+            questions = [machine.fetcher.offsets_by_time(wanted, deadline_ms) for wanted in asked]
+            machine.questions += questions
         driver.wake()
-        driver.wait(lambda: question.done or driver.closed, time.monotonic() + self._timeout_s + 1)
-        if name in question.errors:
-            raise question.errors[name]
-        if name not in question.found:
-            raise driver.broken or RequestTimedOut(f"{name}: no answer for its offsets")
-        return int(question.found[name].offset)
+        driver.wait(
+            lambda: driver.closed or all(question.done for question in questions),
+            time.monotonic() + self._timeout_s + 1,
+        )
+        for question in questions:
+            for error in question.errors.values():
+                raise error
+            if not question.done:
+                names = ", ".join(map(str, question.wanted))
+                raise driver.broken or RequestTimedOut(f"{names}: no answer for offsets")
+        return [{name: int(row.offset) for name, row in question.found.items()} for question in questions]
 
     def bounds(self, partition: TopicPartition, isolation: str = READ_UNCOMMITTED) -> Bounds:
+        name = TopicPartition(*partition)
+        return self.bounds_of([name], isolation)[name]
+
+    def bounds_of(
+        self, partitions: Sequence[TopicPartition], isolation: str = READ_UNCOMMITTED
+    ) -> dict[TopicPartition, Bounds]:
         check_isolation(isolation)
-        name = self._known(partition)
+        names = [self._known(partition) for partition in partitions]
+        if not names:
+            return {}
         with self._machine(isolation) as driver:
-            start = self._ask(driver, name, EARLIEST_TIMESTAMP)
-            return Bounds(start, max(start, self._ask(driver, name, LATEST_TIMESTAMP)))
+            first, last = self._ask(
+                driver, dict.fromkeys(names, EARLIEST_TIMESTAMP), dict.fromkeys(names, LATEST_TIMESTAMP)
+            )
+        return {name: Bounds(first[name], max(first[name], last[name])) for name in names}
 
     def offset_for_timestamp(self, partition: TopicPartition, timestamp_ms: int) -> int | None:
         name = self._known(partition)
         with self._machine(READ_UNCOMMITTED) as driver:
-            offset = self._ask(driver, name, max(0, timestamp_ms))
+            offset = self._ask(driver, {name: max(0, timestamp_ms)})[0][name]
         return offset if offset >= 0 else None
 
     def cuts(self, partition: TopicPartition, start: int, end: int, parts: int) -> list[int]:
@@ -300,7 +317,7 @@ class RemoteSource:
     ) -> Iterator[Any]:
         with self._machine(isolation) as driver:
             if first_ms is not None and first_ms > 0:
-                found = self._ask(driver, name, first_ms)
+                found = self._ask(driver, {name: first_ms})[0][name]
                 start = end if found < 0 else max(start, found)
             try:
                 for chunk in self._chunks(driver, name, start, end):
