@@ -52,6 +52,11 @@ SETTINGS: Final[Mapping[str, Any]] = {
 """What a table wants other than a consumer, where the user does not say."""
 IDLE: Final = 4
 """Machines that are kept for the next scan."""
+LEAST_BYTES: Final = 64 << 10
+"""A fetch asks for no less than that."""
+USUAL_BYTES: Final = 1 << 10
+"""Of a record, until a topic has shown its own."""
+NO_END: Final = 2**63 - 1
 
 
 class BatchFetch:
@@ -83,12 +88,13 @@ class BatchFetch:
                 self.questions.remove(question)
         return earliest(next_ms, self.core.step(wall_ms, now_ms))
 
-    def place(self, name: TopicPartition, offset: int, now_ms: int) -> Part:
-        """Fetch this partition from here on, and no other."""
+    def place(self, name: TopicPartition, offset: int, end: int, now_ms: int) -> Part:
+        """Fetch this partition from `offset` to `end`, and no other."""
         self.release()
         self.core.metadata.want(name.topic, now_ms)
         part = self.fetcher.parts[name] = Part(name)
         part.place(offset)
+        self.fetcher.expect(part, end)
         return part
 
     def release(self) -> None:
@@ -130,12 +136,25 @@ class BatchFetch:
 
 
 class _Fetcher(Fetcher):
-    """Notes, too, where a partition had nothing more to give."""
+    """Asks for about as much as lies before the end, and for nothing behind it: a broker keeps a request waiting there,
+    and the next scan with it. Notes, too, where a partition had nothing more to give."""
 
     def __init__(self, core: ClientCore, settings: Mapping[str, Any], codec_for: Callable[[int], Codec]) -> None:
         super().__init__(core, settings, codec_for)
         self.empty_at: dict[TopicPartition, int] = {}
         """Partition → the offset at which an answer held no batch."""
+        self._most = self._part_bytes
+        self._end = NO_END
+        self._sizes: dict[str, float] = {}
+        """Topic → bytes an offset, as the last answer had them."""
+
+    def expect(self, part: Part, end: int) -> None:
+        """How much to ask for next; nothing at the end."""
+        self._end = end
+        left = end - part.fetch_offset
+        part.paused = left <= 0
+        wanted = int(left * self._sizes.get(part.name.topic, USUAL_BYTES) * 1.125)
+        self._part_bytes = min(self._most, max(LEAST_BYTES, wanted))
 
     def answered(self, fetched: Any, response: Any, error: Exception | None, now_ms: int) -> None:
         before = {name: part.fetch_offset for name, (part, _) in fetched.sent.items()}
@@ -143,7 +162,12 @@ class _Fetcher(Fetcher):
         if error is not None or response.error_code:
             return
         for name, (part, version) in fetched.sent.items():
-            if part.version == version and part.fetch_offset == before[name] and part.retry_ms <= now_ms:
+            if part.version != version or self.parts.get(name) is not part:
+                continue
+            if part.fetch_offset > before[name]:
+                self._sizes[name.topic] = part.chunks[-1].bytes / (part.fetch_offset - before[name])
+                self.expect(part, self._end)
+            elif part.retry_ms <= now_ms:
                 self.empty_at[name] = part.fetch_offset
 
 
@@ -344,7 +368,7 @@ class RemoteSource:
         machine: BatchFetch = driver.machine
         with driver.lock:
             machine.fetcher.empty_at.pop(name, None)
-            part = machine.place(name, start, mono_ms())
+            part = machine.place(name, start, end, mono_ms())
         driver.wake()
         while True:
             came = driver.wait(
@@ -354,8 +378,6 @@ class RemoteSource:
                 chunk = machine.take(part)
                 error, done = part.error, chunk is None and machine.fetcher.empty_at.get(name) == part.fetch_offset
                 passed = chunk is not None and not part.chunks and part.fetch_offset >= end
-                if passed:
-                    part.paused = True  # what lies behind the end is not fetched
             if chunk is not None:
                 driver.wake()
                 yield chunk
