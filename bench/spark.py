@@ -25,7 +25,7 @@ import apache_kafka
 from ours import LogkernelServer
 from server import Server
 from spark_reads import fill_all, filters, frame, latency, reads, splits, streams
-from spark_rig import CONNECTOR, PATH, Rig, session
+from spark_rig import CONNECTOR, NETWORK, PATH, Rig, session
 from spark_writes import writes
 
 MEASURES: dict[str, Callable[[Rig], None]] = {
@@ -94,9 +94,9 @@ def measure_all(folder: Path, given: argparse.Namespace, chosen: list[str], jars
             if FILLED & set(chosen):
                 fill_all(server, given.small, given.large)
         rig = Rig(given, ours, kafka, session(given, jars))
-        if FILLED & set(chosen):  # workers and classes are there
-            for column in rig.columns(PATH, CONNECTOR):
-                frame(rig, column, "small", endingOffsets='{"small":{"0":9,"1":9,"2":9,"3":9,"4":9,"5":9}}').collect()
+        if FILLED & set(chosen):  # a JVM compiles what is hot, and workers load what they need
+            for column in rig.columns(PATH, NETWORK, CONNECTOR):
+                frame(rig, column, "small").write.format("noop").mode("overwrite").save()
         for turn in range(given.runs):
             rig.turn = turn
             for name in chosen:
