@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
+from functools import cache, partial
 from typing import Any, Final
 
 from logkernel.client.batches import Batch, Section
@@ -48,6 +48,12 @@ BY_KEY: Final = ("", "default", KEYED)
 by default, all of a task by `keyed`."""
 
 
+@cache
+def _kernel() -> Kernel:
+    """One for all links: a worker runs task after task."""
+    return Kernel()
+
+
 class Link:
     """A producer's machine, driven by a thread of its own. `close` leaves an open transaction open."""
 
@@ -55,7 +61,7 @@ class Link:
         given: dict[str, Any] = {**DEFAULTS, **client, "bootstrap.servers": bootstrap}
         if transactional_id is not None:
             given["transactional.id"] = transactional_id
-        self.kernel = Kernel()
+        self.kernel = _kernel()
         self.settings = load("producer", given)
         self.sender = make_sender(self.settings, bootstrap_places(self.settings), self.kernel)
         self.driver = ThreadDriver(self.sender, self.settings, self.kernel, "tcp")
