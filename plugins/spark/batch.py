@@ -50,7 +50,7 @@ class BatchReader(DataSourceReader):
         source = opened(self.options)
         try:
             found = planning.matched(self.options.subscription, source.topics())
-            bounds = ends.all_bounds(source, found, self.options.isolation)
+            bounds = source.bounds_of(found, self.options.isolation)
             rows = ends.batch_ranges(self.options, bounds, source)
             narrowed = [self.wanted.narrowed(row) for row in rows if self.wanted.has(row.partition)]
             late = [later(source, row, self.wanted.time_low_ms) for row in narrowed if row.size > 0]

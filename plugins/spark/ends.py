@@ -10,7 +10,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from logkernel.errors import ConfigError
@@ -21,10 +21,6 @@ from .planning import DataLoss, Offsets, Range
 
 if TYPE_CHECKING:
     from logkernel.table import Bounds, Source
-
-
-def all_bounds(source: Source, partitions: Sequence[TopicPartition], isolation: str) -> dict[TopicPartition, Bounds]:
-    return {partition: source.bounds(partition, isolation) for partition in partitions}
 
 
 def starts(

@@ -133,8 +133,9 @@ class Port(Protocol):
         """A record for the journal, in the open transaction, acknowledged."""
         ...
 
-    def end(self, transactional_id: str, producer_id: int, epoch: int, commit: bool) -> bool:
-        """End anybody's transaction. False: it is not open under these numbers."""
+    def end_all(self, owners: Sequence[tuple[str, int, int]], commit: bool) -> bool:
+        """End anybody's transactions: transactional id, producer id and epoch of each; in any order, all at once.
+        False: one is not open under these numbers."""
         ...
 
     def decide(self, query: str, key: bytes, blob: bytes, hint: int, rows: Sequence[Row]) -> None:
@@ -384,8 +385,8 @@ def abort(port: Port, messages: Iterable[Message | None]) -> None:
 
 def _end_all(port: Port, query: str, participants: Iterable[Participant], *, commit: bool) -> bool:
     """Whether every one could be ended so."""
-    done = [port.end(participant_id(query, one.slot), one.producer_id, one.epoch, commit) for one in participants]
-    return all(done)
+    owners = [(participant_id(query, one.slot), one.producer_id, one.epoch) for one in participants]
+    return not owners or port.end_all(owners, commit)
 
 
 # ---------------------------------------------------------------- what is missing

@@ -202,15 +202,14 @@ class Journal:
         builder.append(0, key, blob, ())
         self._link.send(TOPIC, partition_of(query), builder.finish(), 1, self.now_ms())
 
-    def end(self, transactional_id: str, producer_id: int, epoch: int, commit: bool) -> bool:
-        link = self._link
-        withheld = NONE if link.sender.transactions.level() >= 2 else V1
-        request = EndTxnRequest(transactional_id, producer_id, epoch, commit)
-        try:
-            link.ask(("transaction", transactional_id), request, withheld=withheld)
-        except NOT_OPEN:
-            return False
-        return True
+    def end_all(self, owners: Sequence[tuple[str, int, int]], commit: bool) -> bool:
+        withheld = NONE if self._link.sender.transactions.level() >= 2 else V1
+        asked = [(("transaction", owner[0]), EndTxnRequest(*owner, commit)) for owner in owners]
+        errors = [error for _, error in self._link.ask_all(asked, withheld=withheld) if error is not None]
+        for error in errors:
+            if not isinstance(error, NOT_OPEN):
+                raise error
+        return not errors
 
     def decide(self, query: str, key: bytes, blob: bytes, hint: int, rows: Sequence[Row]) -> None:
         link, transactions = self._link, self._link.sender.transactions

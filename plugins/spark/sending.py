@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache, partial
 from typing import Any, Final
 
 from logkernel.client.batches import Batch, Section
@@ -47,6 +48,12 @@ BY_KEY: Final = ("", "default", KEYED)
 by default, all of a task by `keyed`."""
 
 
+@cache
+def _kernel() -> Kernel:
+    """One for all links: a worker runs task after task."""
+    return Kernel()
+
+
 class Link:
     """A producer's machine, driven by a thread of its own. `close` leaves an open transaction open."""
 
@@ -54,7 +61,7 @@ class Link:
         given: dict[str, Any] = {**DEFAULTS, **client, "bootstrap.servers": bootstrap}
         if transactional_id is not None:
             given["transactional.id"] = transactional_id
-        self.kernel = Kernel()
+        self.kernel = _kernel()
         self.settings = load_producer(given)
         self.sender = make_sender(self.settings, bootstrap_places(self.settings), self.kernel)
         self.driver = ThreadDriver(self.sender, self.settings, self.kernel, "tcp")
@@ -68,19 +75,24 @@ class Link:
 
     def ask(self, target: Target, request: Any, verdict: Verdict = no_error, withheld: frozenset[str] = NONE) -> Any:
         """The answer to a request that is tried until it succeeds, for max.block.ms. Raises what it is refused with."""
-        found: list[tuple[Any, Exception | None]] = []
-        deadline_ms = mono_ms() + int(self.settings["max.block.ms"])
-        call = Call(
-            target, request, deadline_ms, lambda response, error: found.append((response, error)), verdict, withheld
-        )
-        with self.driver.lock:
-            self.sender.core.call(call)
-        self.driver.wait(lambda: bool(found), None)
-        self._alive()
-        response, error = found[0]
+        response, error = self.ask_all([(target, request)], verdict, withheld)[0]
         if error is not None:
             raise error
         return response
+
+    def ask_all(
+        self, asked: Sequence[tuple[Target, Any]], verdict: Verdict = no_error, withheld: frozenset[str] = NONE
+    ) -> list[tuple[Any, Exception | None]]:
+        """As `ask`, of many at once: what each was answered, or refused with."""
+        found: dict[int, tuple[Any, Exception | None]] = {}
+        deadline_ms = mono_ms() + int(self.settings["max.block.ms"])
+        with self.driver.lock:
+            for index, (target, request) in enumerate(asked):
+                told = partial(_note, found, index)
+                self.sender.core.call(Call(target, request, deadline_ms, told, verdict, withheld))
+        self.driver.wait(lambda: len(found) == len(asked), None)
+        self._alive()
+        return [found[index] for index in range(len(asked))]
 
     def wait(self, ready: Callable[[], bool], why: str) -> None:
         """Raises `RequestTimedOut` with `why` after max.block.ms."""
@@ -200,6 +212,12 @@ class Link:
         for batch in batches:
             if batch.error is not None:
                 raise batch.error
+
+
+def _note(
+    found: dict[int, tuple[Any, Exception | None]], index: int, response: Any, error: Exception | None
+) -> None:
+    found[index] = (response, error)
 
 
 class Columns:

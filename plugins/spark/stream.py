@@ -111,7 +111,7 @@ class Stream(DataSourceStreamReader):
             return self._bounds([row for row in sorted(known) if row.partition < topics.get(row.topic, 0)])
 
     def _bounds(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, Bounds]:
-        return ends.all_bounds(self._opened(), partitions, self.options.isolation)
+        return self._opened().bounds_of(partitions, self.options.isolation)
 
     def _weights(self, starts: Offsets, found: Offsets) -> dict[TopicPartition, float]:
         """Bytes of key and value a record, uncompressed, of the next records of each partition that has any."""

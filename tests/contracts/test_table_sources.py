@@ -145,6 +145,15 @@ def test_it_has_what_a_reader_reads(rig: Rig, name: TopicPartition, level: str) 
     assert [] not in table["headers"].to_pylist(), "no headers are null, as in Spark's connector"
 
 
+@pytest.mark.parametrize("level", LEVELS)
+def test_bounds_of_many(rig: Rig, level: str) -> None:
+    names = [P1, P0, EMPTY]
+    assert rig.source.bounds_of(names, level) == {name: rig.bounds[name, level] for name in names}
+    assert rig.source.bounds_of([], level) == {}
+    with pytest.raises(UnknownTopicOrPartition):
+        rig.source.bounds_of([P0, TopicPartition(P0.topic, 99)], level)
+
+
 def test_topics(rig: Rig) -> None:
     assert rig.source.topics()["t.x-y"] == 3
     assert "__logkernel_metadata" not in rig.source.topics()

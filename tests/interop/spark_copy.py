@@ -1,4 +1,4 @@
-"""A Spark driver for the tests: copies lines of files to a topic, exactly once, and ends when all are read."""
+"""A Spark driver for the tests: copies lines of files, or a topic, to a topic exactly once, until all is read."""
 
 from __future__ import annotations
 
@@ -6,12 +6,15 @@ import argparse
 import os
 import sys
 
+LINES = 620
+"""Records of a trigger."""
+
 
 def main() -> None:
     known = argparse.ArgumentParser()
     known.add_argument("bootstrap")
     known.add_argument("topic")
-    known.add_argument("folder")
+    known.add_argument("source", help="a folder of lines, or topic:NAME")
     known.add_argument("checkpoint")
     known.add_argument("--tasks", type=int, default=3)
     known.add_argument("--set", action="append", default=[])
@@ -29,11 +32,17 @@ def main() -> None:
         .getOrCreate()
     )
     register(spark)
-    lines = spark.readStream.option("maxFilesPerTrigger", 1).text(given.folder)
-    rows = lines.repartition(given.tasks).selectExpr(
-        "split(value, ' ')[0] AS key", "value", "IF(length(value) % 3 = 0, 0, NULL) AS partition"
-    )
-    writer = rows.writeStream.format("logkernel").option("kafka.bootstrap.servers", given.bootstrap)
+    kind, _, name = given.source.partition(":")
+    if kind == "topic":
+        reader = spark.readStream.format("logkernel").option("kafka.bootstrap.servers", given.bootstrap)
+        reader = reader.options(subscribe=name, startingOffsets="earliest", maxOffsetsPerTrigger=LINES)
+        rows = reader.option("includeHeaders", "true").load().select("key", "value", "headers", "partition")
+    else:
+        lines = spark.readStream.option("maxFilesPerTrigger", 1).text(given.source)
+        partition = "IF(length(value) % 3 = 0, 0, NULL) AS partition"
+        rows = lines.selectExpr("split(value, ' ')[0] AS key", "value", partition)
+    writer = rows.repartition(given.tasks).writeStream.format("logkernel")
+    writer = writer.option("kafka.bootstrap.servers", given.bootstrap)
     for text in given.set:
         name, _, value = text.partition("=")
         writer = writer.option(name, value)

@@ -102,7 +102,7 @@ class Query:
         with self.journal(once.decider_id(self.name)) as (_, journal):
             journal.view(self.name)
             who = message.participant
-            assert journal.end(once.participant_id(self.name, who.slot), who.producer_id, who.epoch, commit)
+            assert journal.end_all([(once.participant_id(self.name, who.slot), who.producer_id, who.epoch)], commit)
 
     def decide(self, messages: list[Message]) -> None:
         """The decision, and no more: the driver dies behind it."""

@@ -1,11 +1,13 @@
-"""Spark reads by `logkernel` what it reads by its own Kafka connector: option by option, batch and stream."""
+"""Spark reads by `logkernel` what it reads by its own Kafka connector: option by option, batch and stream.
+
+Both are held against each other on our broker and on Apache Kafka."""
 
 from __future__ import annotations
 
 import json
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -27,12 +29,35 @@ ROWS = ("partition", "offset", "key", "value", "topic", "timestamp", "timestampT
 class Cluster:
     bootstrap: str
     data: Path
+    beside: dict[str, str]
+    """What `path` needs to know the newest bounds: Apache Kafka's checkpoints are seconds old."""
 
 
-@pytest.fixture(scope="module")
-def cluster(start_module_broker: Any) -> Cluster:
+SETTINGS = {
+    "auto.create.topics.enable": "false",
+    "transaction.state.log.num.partitions": "2",
+    "offsets.topic.num.partitions": "2",
+}
+
+
+@pytest.fixture(scope="module", params=["ours", "Apache Kafka"])
+def cluster(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     """A broker with records of every shape: codecs, nulls, headers, transactions, times ten ms apart."""
-    broker = start_module_broker("--set", "auto.create.topics.enable=false")
+    if request.param == "ours":
+        start = request.getfixturevalue("start_module_broker")
+        broker = start(*(part for name, text in SETTINGS.items() for part in ("--set", f"{name}={text}")))
+        yield filled(Cluster(broker.bootstrap, broker.data, {}))
+        return
+    kafka = request.getfixturevalue("apache_kafka").KafkaServer(tmp_path_factory.mktemp("kafka"), SETTINGS)
+    kafka.prepare()
+    kafka.start()
+    try:
+        yield filled(Cluster(kafka.bootstrap, kafka.data, {"kafka.bootstrap.servers": kafka.bootstrap}))
+    finally:
+        kafka.stop()
+
+
+def filled(broker: Cluster) -> Cluster:
     with logkernel.connect(broker.bootstrap) as log:
         log.create_topic(TOPIC, PARTITIONS, retention_ms=-1)
         log.create_topic("other", 1, retention_ms=-1)
@@ -41,7 +66,7 @@ def cluster(start_module_broker: Any) -> Cluster:
     produce(broker.bootstrap, "other", 0, range(20), "gzip")
     transact(broker.bootstrap, TOPIC, 2, "commit", range(200, 210))
     transact(broker.bootstrap, TOPIC, 2, "abort", range(210, 220))
-    return Cluster(broker.bootstrap, broker.data)
+    return broker
 
 
 def produce(bootstrap: str, topic: str, partition: int, numbers: range, codec: str = "none") -> None:
@@ -83,7 +108,7 @@ def by_kafka(spark: Any, cluster: Cluster, given: dict[str, str]) -> Any:
 
 
 def by_path(spark: Any, cluster: Cluster, given: dict[str, str]) -> Any:
-    return spark.read.format("logkernel").options(**given).load(str(cluster.data))
+    return spark.read.format("logkernel").options(**{**cluster.beside, **given}).load(str(cluster.data))
 
 
 def by_network(spark: Any, cluster: Cluster, given: dict[str, str]) -> Any:
@@ -103,7 +128,7 @@ _judged: dict[str, Any] = {}
 
 def judged(spark: Any, cluster: Cluster, given: dict[str, str]) -> Any:
     """What the connector reads, asked once for both of ours."""
-    name = json.dumps(given)
+    name = json.dumps([cluster.bootstrap, given])
     if name not in _judged:
         frame = by_kafka(spark, cluster, given)
         _judged[name] = (frame.schema, rows(frame))
@@ -223,6 +248,7 @@ def test_types_of_values_are_ddl(spark: Any, cluster: Cluster, text: str) -> Non
 def test_a_schema_of_the_users_prunes(spark: Any, cluster: Cluster) -> None:
     frame = (
         spark.read.format("logkernel").schema("offset BIGINT, value STRING").option("assign", '{"orders": [0]}')
+        .options(**cluster.beside)
         .load(str(cluster.data))
     )
     assert frame.where("offset = 4").collect()[0].value == '{"id": 4, "name": "n4"}'
@@ -314,7 +340,9 @@ class Triggers:
 
 
 def stream(spark: Any, cluster: Cluster, source: str, given: dict[str, str]) -> Any:
-    where = {"path": str(cluster.data)} if source == "path" else {"kafka.bootstrap.servers": cluster.bootstrap}
+    where = {"kafka.bootstrap.servers": cluster.bootstrap}
+    if source == "path":
+        where = {"path": str(cluster.data), **cluster.beside}
     kind = "kafka" if source == "kafka" else "logkernel"
     return spark.readStream.format(kind).options(**where, **given).load()
 
@@ -330,19 +358,20 @@ def fresh(cluster: Cluster, request: pytest.FixtureRequest) -> str:
     return name
 
 
-_copied: dict[str, list[list[tuple[str, int, int]]]] = {}
+_copied: dict[tuple[str, str], list[list[tuple[str, int, int]]]] = {}
 
 
 def copied(spark: Any, cluster: Cluster, source: str, folder: Path) -> list[list[tuple[str, int, int]]]:
     """What an AvailableNow stream by this source gives in each trigger; asked once."""
-    if source not in _copied:
+    key = (cluster.bootstrap, source)
+    if key not in _copied:
         given = {"subscribe": TOPIC, "startingOffsets": "earliest", "maxOffsetsPerTrigger": "300"}
         seen = Triggers()
         writer = stream(spark, cluster, source, given).writeStream.foreachBatch(seen).trigger(availableNow=True)
         query = writer.option("checkpointLocation", str(folder / source)).start()
         assert query.awaitTermination(300)
-        _copied[source] = list(seen.batches.values())
-    return _copied[source]
+        _copied[key] = list(seen.batches.values())
+    return _copied[key]
 
 
 @pytest.mark.parametrize("source", ["path", "bootstrap"])

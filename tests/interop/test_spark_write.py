@@ -1,6 +1,7 @@
 """Real Spark writes to a served log: batches, and a stream that copies lines exactly once while everything is killed.
 
-`LOGKERNEL_SPARK_KILLS` says how often; the judge is confluent-kafka, reading what is committed.
+`LOGKERNEL_SPARK_KILLS` says how often, and ten times as often without Spark. The judge is confluent-kafka, reading what
+is committed.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ import logkernel
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parents[1] / "bench"))
 from ours import LogkernelServer  # noqa: E402
+from server import Server  # noqa: E402
 
 KILLS = int(os.environ.get("LOGKERNEL_SPARK_KILLS", "3"))
 pytestmark = [pytest.mark.interop, pytest.mark.slow, pytest.mark.timeout(300 + 60 * KILLS)]
@@ -41,6 +43,19 @@ def served(tmp_path: Path) -> Iterator[LogkernelServer]:
     yield server
     with contextlib.suppress(Exception):
         server.stop()
+
+
+@pytest.fixture(params=["ours", "Apache Kafka"])
+def either(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Server]:
+    if request.param == "ours":
+        yield request.getfixturevalue("served")
+        return
+    settings = {"transaction.state.log.num.partitions": "2", "offsets.topic.num.partitions": "2"}
+    server: Server = request.getfixturevalue("apache_kafka").KafkaServer(tmp_path / "kafka", settings)
+    server.prepare()
+    server.start()
+    yield server
+    server.stop()
 
 
 def committed(bootstrap: str, topic: str) -> list[Any]:
@@ -79,15 +94,15 @@ def judged(spark: Any, bootstrap: str, topic: str) -> list[Any]:
     return rows
 
 
-def writer(frame: Any, server: LogkernelServer, topic: str | None, **options: str) -> Any:
+def writer(frame: Any, server: Server, topic: str | None, **options: str) -> Any:
     made = frame.write.format("logkernel").option("kafka.bootstrap.servers", server.bootstrap).mode("append")
     for name, value in {**options, **({} if topic is None else {"topic": topic})}.items():
         made = made.option(name.replace("_", "."), value)
     return made
 
 
-def test_columns_of_a_batch(spark: Any, served: LogkernelServer) -> None:
-    with logkernel.connect(served.bootstrap) as log:
+def test_columns_of_a_batch(spark: Any, either: Server) -> None:
+    with logkernel.connect(either.bootstrap) as log:
         log.create_topic("one", partitions=3)
         log.create_topic("two", partitions=3)
     frame = spark.sql(
@@ -99,8 +114,8 @@ def test_columns_of_a_batch(spark: Any, served: LogkernelServer) -> None:
         "key", "value", "topic", "cast(partition AS int) partition",
         "transform(h, x -> named_struct('key', x.key, 'value', cast(x.value AS binary))) AS headers",
     )  # fmt: skip
-    writer(frame, served, None).save()
-    rows = [*committed(served.bootstrap, "one"), *committed(served.bootstrap, "two")]
+    writer(frame, either, None).save()
+    rows = [*committed(either.bootstrap, "one"), *committed(either.bootstrap, "two")]
     assert Counter(row.key() for row in rows) == Counter(str(i).encode() for i in range(1000))
     for row in rows:
         number = int(row.key())
@@ -109,7 +124,7 @@ def test_columns_of_a_batch(spark: Any, served: LogkernelServer) -> None:
         assert row.headers() == ([("h", b"%d" % number)] if number % 3 == 0 else None)
         if number % 5 == 0:
             assert row.partition() == 2
-    by_judge = [*judged(spark, served.bootstrap, "one"), *judged(spark, served.bootstrap, "two")]
+    by_judge = [*judged(spark, either.bootstrap, "one"), *judged(spark, either.bootstrap, "two")]
     assert Counter((row.key, row.value, row.partition) for row in by_judge) == Counter(
         (row.key(), row.value(), row.partition()) for row in rows
     )
@@ -117,28 +132,28 @@ def test_columns_of_a_batch(spark: Any, served: LogkernelServer) -> None:
     assert {row.partition() for row in by_hand} == {0, 1, 2}
 
 
-def test_a_job_with_a_name_is_written_once(spark: Any, served: LogkernelServer) -> None:
-    with logkernel.connect(served.bootstrap) as log:
+def test_a_job_with_a_name_is_written_once(spark: Any, either: Server) -> None:
+    with logkernel.connect(either.bootstrap) as log:
         log.create_topic("jobs", partitions=2)
     frame = spark.range(500).selectExpr("cast(id AS string) AS value").repartition(3)
     for _ in range(2):
-        writer(frame, served, "jobs", jobId="nightly").save()
-    writer(frame.repartition(2), served, "jobs", jobId="nightly").save()
-    assert Counter(row.value() for row in committed(served.bootstrap, "jobs")) == Counter(b"%d" % i for i in range(500))
-    writer(frame, served, "jobs", jobId="the next").save()
-    assert len(committed(served.bootstrap, "jobs")) == 1000
+        writer(frame, either, "jobs", jobId="nightly").save()
+    writer(frame.repartition(2), either, "jobs", jobId="nightly").save()
+    assert Counter(row.value() for row in committed(either.bootstrap, "jobs")) == Counter(b"%d" % i for i in range(500))
+    writer(frame, either, "jobs", jobId="the next").save()
+    assert len(committed(either.bootstrap, "jobs")) == 1000
 
 
-def test_a_task_that_fails_leaves_nothing_of_a_named_job(spark: Any, served: LogkernelServer) -> None:
-    with logkernel.connect(served.bootstrap) as log:
+def test_a_task_that_fails_leaves_nothing_of_a_named_job(spark: Any, either: Server) -> None:
+    with logkernel.connect(either.bootstrap) as log:
         log.create_topic("failing", partitions=2)
     bad = spark.range(400).selectExpr("cast(IF(id = 399, raise_error('bad'), id) AS string) AS value").repartition(1)
     frame = spark.range(400).selectExpr("cast(id AS string) AS value")
     with pytest.raises(Exception, match="bad"):
-        writer(bad, served, "failing", jobId="j").save()
-    assert committed(served.bootstrap, "failing") == []
-    writer(frame, served, "failing", jobId="j").save()
-    assert len(committed(served.bootstrap, "failing")) == 400
+        writer(bad, either, "failing", jobId="j").save()
+    assert committed(either.bootstrap, "failing") == []
+    writer(frame, either, "failing", jobId="j").save()
+    assert len(committed(either.bootstrap, "failing")) == 400
 
 
 @pytest.mark.parametrize("name", ["keyed", "round_robin"])
@@ -194,8 +209,12 @@ def test_the_pages_examples(spark: Any, served: LogkernelServer, tmp_path: Path)
 class Copy:
     """A driver in a process group of its own."""
 
-    def __init__(self, bootstrap: str, folder: Path, checkpoint: Path, tasks: int, log: Path) -> None:
-        command = [sys.executable, str(HERE / "spark_copy.py"), bootstrap, "copy", str(folder), str(checkpoint)]
+    script = "spark_copy.py"
+    pause_s = 2.5
+    """Between two kills, at most."""
+
+    def __init__(self, bootstrap: str, source: str, checkpoint: Path, tasks: int, log: Path) -> None:
+        command = [sys.executable, str(HERE / self.script), bootstrap, "copy", source, str(checkpoint)]
         with log.open("ab") as out:
             self.process = subprocess.Popen(
                 [*command, "--tasks", str(tasks)],
@@ -235,6 +254,23 @@ class Copy:
         return [pid for pid, parent in found.items() if parent in daemons]
 
 
+class Bare(Copy):
+    """The sink's tasks and driver without Spark around them: the same kills in a tenth of the time."""
+
+    script = "once_copy.py"
+    pause_s = 0.6
+
+    def kill(self, chance: random.Random | None = None) -> None:
+        if chance is not None and chance.random() < 0.5:  # tasks, commit or abort go on
+            self.process.kill()
+            self.process.wait()
+        else:
+            super().kill()
+
+    def workers(self) -> list[int]:
+        return [pid for pid in self._session() if pid != self.process.pid]
+
+
 def _command(pid: int) -> bytes:
     try:
         return Path(f"/proc/{pid}/cmdline").read_bytes()
@@ -242,25 +278,61 @@ def _command(pid: int) -> bytes:
         return b""
 
 
-def test_a_copy_is_exact_whatever_is_killed(served: LogkernelServer, tmp_path: Path) -> None:
-    """Task, driver and broker are killed, while files are copied by drivers whose tasks are cut otherwise each time."""
-    chance = random.Random(int(os.environ.get("LOGKERNEL_SPARK_SEED", "7")))
-    folder, checkpoint, log = tmp_path / "lines", tmp_path / "checkpoint", tmp_path / "driver.log"
+Records = Counter[tuple[int | None, bytes | None, bytes | None, tuple[tuple[str, bytes | None], ...]]]
+"""Partition (None: any), key, value, headers."""
+
+
+def lines(folder: Path, server: LogkernelServer, triggers: int) -> tuple[str, Records]:
+    """A folder of text, a file a trigger: what is read, and what the copy is to hold."""
     folder.mkdir()
-    wanted: Counter[bytes] = Counter()
-    files = 12 + 6 * KILLS
-    for number in range(files):
-        lines = [f"k{index % 50} file {number} line {index // 2 * 2} {'x' * (index % 7)}" for index in range(600)]
-        lines += lines[:20]
-        wanted.update(line.encode() for line in lines)
-        (folder / f"{number:05}.txt").write_text("\n".join(lines) + "\n")
+    wanted: Records = Counter()
+    for number in range(triggers):
+        text = texts(number)
+        wanted.update((None, line.split()[0].encode(), line.encode(), ()) for line in text)
+        (folder / f"{number:05}.txt").write_text("\n".join(text) + "\n")
+    return str(folder), wanted
+
+
+def topic(folder: Path, server: LogkernelServer, triggers: int) -> tuple[str, Records]:
+    """A topic with keys, nulls and headers: the same."""
+    wanted: Records = Counter()
+    with logkernel.connect(server.bootstrap) as log:
+        log.create_topic("original", partitions=3)
+        with log.producer() as producer:
+            for number in range(triggers):
+                for index, line in enumerate(texts(number)):
+                    key = None if index % 11 == 0 else line.split()[0].encode()
+                    value = None if index % 13 == 0 else line.encode()
+                    headers = (("n", b"%d" % number), ("null", None)) if index % 3 == 0 else ()
+                    producer.send("original", value, key=key, partition=index % 3, headers=headers)
+                    wanted[index % 3, key, value, headers] += 1
+    return "topic:original", wanted
+
+
+def texts(number: int) -> list[str]:
+    """The lines of one trigger, some of them twice."""
+    found = [f"k{index % 50} file {number} line {index // 2 * 2} {'x' * (index % 7)}" for index in range(600)]
+    return found + found[:20]
+
+
+@pytest.mark.parametrize(
+    ("driver", "source", "kills", "triggers"),
+    [(Copy, lines, KILLS, 6), (Copy, topic, KILLS, 6), (Bare, topic, 10 * KILLS, 3)],
+)
+def test_a_copy_is_exact_whatever_is_killed(
+    served: LogkernelServer, tmp_path: Path, driver: type[Copy], source: Any, kills: int, triggers: int
+) -> None:
+    """Task, driver and broker are killed while drivers copy, each with its tasks cut otherwise."""
+    chance = random.Random(int(os.environ.get("LOGKERNEL_SPARK_SEED", "7")))
+    checkpoint, log = tmp_path / "checkpoint", tmp_path / "driver.log"
+    read, wanted = source(tmp_path / "source", served, 12 + triggers * kills)
     with logkernel.connect(served.bootstrap) as made:
         made.create_topic("copy", partitions=3)
-    kinds = [("driver", "task", "broker")[index % 3] for index in range(KILLS)]
+    kinds = [("driver", "task", "broker")[index % 3] for index in range(kills)]
     done = threading.Event()
     copied = 0
     while not done.is_set():
-        copy = Copy(served.bootstrap, folder, checkpoint, chance.choice((1, 2, 3, 5)), log)
+        copy = driver(served.bootstrap, read, checkpoint, chance.choice((1, 2, 3, 5)), log)
         killed = False
         try:
             while copy.process.poll() is None:
@@ -268,7 +340,7 @@ def test_a_copy_is_exact_whatever_is_killed(served: LogkernelServer, tmp_path: P
                 if not kinds or not started:
                     time.sleep(0.05)
                     continue
-                time.sleep(chance.uniform(0.0, 2.5))
+                time.sleep(chance.uniform(0.0, driver.pause_s))
                 copied = len(list((checkpoint / "offsets").iterdir()))
                 kind = kinds.pop(0)
                 if kind == "driver":
@@ -288,6 +360,9 @@ def test_a_copy_is_exact_whatever_is_killed(served: LogkernelServer, tmp_path: P
             copy.kill()
         if not killed and copy.process.returncode == 0:
             done.set()
-    assert not kinds, f"{kinds} were not killed: more files are needed"
-    found = Counter(message.value() for message in committed(served.bootstrap, "copy"))
+    assert not kinds, f"{kinds} were not killed: more triggers are needed"
+    found: Records = Counter()
+    for row in committed(served.bootstrap, "copy"):
+        place = row.partition() if source is topic else None
+        found[place, row.key(), row.value(), tuple(row.headers() or ())] += 1
     assert found == wanted, (sum(found.values()), sum(wanted.values()), log.read_text()[-3000:])

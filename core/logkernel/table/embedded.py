@@ -64,6 +64,11 @@ class EmbeddedSource:
         committed = check_isolation(isolation)
         return Bounds(self._offset(partition, EARLIEST), self._offset(partition, LATEST, committed))
 
+    def bounds_of(
+        self, partitions: Sequence[TopicPartition], isolation: str = READ_UNCOMMITTED
+    ) -> dict[TopicPartition, Bounds]:
+        return {partition: self.bounds(partition, isolation) for partition in partitions}
+
     def offset_for_timestamp(self, partition: TopicPartition, timestamp_ms: int) -> int | None:
         offset = self._offset(partition, max(0, timestamp_ms))
         return offset if offset >= 0 else None

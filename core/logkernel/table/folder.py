@@ -111,6 +111,15 @@ class FolderSource:
         end = max(start, end)
         return Bounds(start, max(start, reader.last_stable(end)) if committed else end)
 
+    def bounds_of(
+        self, partitions: Sequence[TopicPartition], isolation: str = READ_UNCOMMITTED
+    ) -> dict[TopicPartition, Bounds]:
+        if self._cluster is None:
+            return {partition: self.bounds(partition, isolation) for partition in partitions}
+        for partition in partitions:
+            self._reader(partition)
+        return self._cluster.bounds_of(partitions, isolation)
+
     @staticmethod
     def _start(reader: PartitionReader, path: str, partition: TopicPartition) -> int:
         bases = reader.bases()

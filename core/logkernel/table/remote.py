@@ -53,6 +53,11 @@ SETTINGS: Final[Mapping[str, Any]] = {
 """What a table wants other than a consumer, where the user does not say."""
 IDLE: Final = 4
 """Machines that are kept for the next scan."""
+LEAST_BYTES: Final = 64 << 10
+"""A fetch asks for no less than that."""
+USUAL_BYTES: Final = 1 << 10
+"""Of a record, until a topic has shown its own."""
+NO_END: Final = 2**63 - 1
 
 
 class BatchFetch:
@@ -84,12 +89,13 @@ class BatchFetch:
                 self.questions.remove(question)
         return earliest(next_ms, self.core.step(wall_ms, now_ms))
 
-    def place(self, name: TopicPartition, offset: int, now_ms: int) -> Part:
-        """Fetch this partition from here on, and no other."""
+    def place(self, name: TopicPartition, offset: int, end: int, now_ms: int) -> Part:
+        """Fetch this partition from `offset` to `end`, and no other."""
         self.release()
         self.core.metadata.want(name.topic, now_ms)
         part = self.fetcher.parts[name] = Part(name)
         part.place(offset)
+        self.fetcher.expect(part, end)
         return part
 
     def release(self) -> None:
@@ -131,12 +137,25 @@ class BatchFetch:
 
 
 class _Fetcher(Fetcher):
-    """Notes, too, where a partition had nothing more to give."""
+    """Asks for about as much as lies before the end, and for nothing behind it: a broker keeps a request waiting there,
+    and the next scan with it. Notes, too, where a partition had nothing more to give."""
 
     def __init__(self, core: ClientCore, settings: Mapping[str, Any], codec_for: Callable[[int], Codec]) -> None:
         super().__init__(core, settings, codec_for)
         self.empty_at: dict[TopicPartition, int] = {}
         """Partition → the offset at which an answer held no batch."""
+        self._most = self._part_bytes
+        self._end = NO_END
+        self._sizes: dict[str, float] = {}
+        """Topic → bytes an offset, as the last answer had them."""
+
+    def expect(self, part: Part, end: int) -> None:
+        """How much to ask for next; nothing at the end."""
+        self._end = end
+        left = end - part.fetch_offset
+        part.paused = left <= 0
+        wanted = int(left * self._sizes.get(part.name.topic, USUAL_BYTES) * 1.125)
+        self._part_bytes = min(self._most, max(LEAST_BYTES, wanted))
 
     def answered(self, fetched: Any, response: Any, error: Exception | None, now_ms: int) -> None:
         before = {name: part.fetch_offset for name, (part, _) in fetched.sent.items()}
@@ -144,7 +163,12 @@ class _Fetcher(Fetcher):
         if error is not None or response.error_code:
             return
         for name, (part, version) in fetched.sent.items():
-            if part.version == version and part.fetch_offset == before[name] and part.retry_ms <= now_ms:
+            if part.version != version or self.parts.get(name) is not part:
+                continue
+            if part.fetch_offset > before[name]:
+                self._sizes[name.topic] = part.chunks[-1].bytes / (part.fetch_offset - before[name])
+                self.expect(part, self._end)
+            elif part.retry_ms <= now_ms:
                 self.empty_at[name] = part.fetch_offset
 
 
@@ -227,30 +251,47 @@ class RemoteSource:
             raise UnknownTopicOrPartition(f"{name} is not in the cluster at {self._bootstrap}")
         return name
 
-    def _ask(self, driver: ThreadDriver, name: TopicPartition, timestamp_ms: int) -> int:
+    def _ask(self, driver: ThreadDriver, *asked: Mapping[TopicPartition, int]) -> list[dict[TopicPartition, int]]:
+        """Offsets by time, for each of `asked`; all are under way at once."""
         machine: BatchFetch = driver.machine
+        deadline_ms = mono_ms() + int(self._timeout_s * 1000)
         with driver.lock:
-            question = machine.fetcher.offsets_by_time({name: timestamp_ms}, mono_ms() + int(self._timeout_s * 1000))
-            machine.questions.append(question)
+            questions = [machine.fetcher.offsets_by_time(wanted, deadline_ms) for wanted in asked]
+            machine.questions += questions
         driver.wake()
-        driver.wait(lambda: question.done or driver.closed, time.monotonic() + self._timeout_s + 1)
-        if name in question.errors:
-            raise question.errors[name]
-        if name not in question.found:
-            raise driver.broken or RequestTimedOut(f"{name}: no answer for its offsets")
-        return int(question.found[name].offset)
+        driver.wait(
+            lambda: driver.closed or all(question.done for question in questions),
+            time.monotonic() + self._timeout_s + 1,
+        )
+        for question in questions:
+            for error in question.errors.values():
+                raise error
+            if not question.done:
+                names = ", ".join(map(str, question.wanted))
+                raise driver.broken or RequestTimedOut(f"{names}: no answer for offsets")
+        return [{name: int(row.offset) for name, row in question.found.items()} for question in questions]
 
     def bounds(self, partition: TopicPartition, isolation: str = READ_UNCOMMITTED) -> Bounds:
+        name = TopicPartition(*partition)
+        return self.bounds_of([name], isolation)[name]
+
+    def bounds_of(
+        self, partitions: Sequence[TopicPartition], isolation: str = READ_UNCOMMITTED
+    ) -> dict[TopicPartition, Bounds]:
         check_isolation(isolation)
-        name = self._known(partition)
+        names = [self._known(partition) for partition in partitions]
+        if not names:
+            return {}
         with self._machine(isolation) as driver:
-            start = self._ask(driver, name, EARLIEST_TIMESTAMP)
-            return Bounds(start, max(start, self._ask(driver, name, LATEST_TIMESTAMP)))
+            first, last = self._ask(
+                driver, dict.fromkeys(names, EARLIEST_TIMESTAMP), dict.fromkeys(names, LATEST_TIMESTAMP)
+            )
+        return {name: Bounds(first[name], max(first[name], last[name])) for name in names}
 
     def offset_for_timestamp(self, partition: TopicPartition, timestamp_ms: int) -> int | None:
         name = self._known(partition)
         with self._machine(READ_UNCOMMITTED) as driver:
-            offset = self._ask(driver, name, max(0, timestamp_ms))
+            offset = self._ask(driver, {name: max(0, timestamp_ms)})[0][name]
         return offset if offset >= 0 else None
 
     def cuts(self, partition: TopicPartition, start: int, end: int, parts: int) -> list[int]:
@@ -301,7 +342,7 @@ class RemoteSource:
     ) -> Iterator[Any]:
         with self._machine(isolation) as driver:
             if first_ms is not None and first_ms > 0:
-                found = self._ask(driver, name, first_ms)
+                found = self._ask(driver, {name: first_ms})[0][name]
                 start = end if found < 0 else max(start, found)
             try:
                 for chunk in self._chunks(driver, name, start, end):
@@ -328,7 +369,7 @@ class RemoteSource:
         machine: BatchFetch = driver.machine
         with driver.lock:
             machine.fetcher.empty_at.pop(name, None)
-            part = machine.place(name, start, mono_ms())
+            part = machine.place(name, start, end, mono_ms())
         driver.wake()
         while True:
             came = driver.wait(
@@ -338,8 +379,6 @@ class RemoteSource:
                 chunk = machine.take(part)
                 error, done = part.error, chunk is None and machine.fetcher.empty_at.get(name) == part.fetch_offset
                 passed = chunk is not None and not part.chunks and part.fetch_offset >= end
-                if passed:
-                    part.paused = True  # what lies behind the end is not fetched
             if chunk is not None:
                 driver.wake()
                 yield chunk

@@ -49,6 +49,12 @@ class Source(Protocol):
         """Raises `UnknownTopicOrPartition`."""
         ...
 
+    def bounds_of(
+        self, partitions: Sequence[TopicPartition], isolation: str = READ_UNCOMMITTED
+    ) -> dict[TopicPartition, Bounds]:
+        """Of many at once, in as few questions as that takes. Raises `UnknownTopicOrPartition`."""
+        ...
+
     def offset_for_timestamp(self, partition: TopicPartition, timestamp_ms: int) -> int | None:
         """The first record at or after a time; None where there is none."""
         ...

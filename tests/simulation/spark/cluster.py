@@ -58,7 +58,8 @@ class Cluster:
     """(producer id, epoch, row or marker)."""
     now_ms: int = 0
     hints: dict[str, int] = field(factory=dict)
-    calls: int = 0
+    backwards: bool = False
+    """Transactions that are ended at once are ended in this order."""
 
     def take(self, name: str) -> tuple[int, int]:
         txn = self.txns.setdefault(name, Txn(len(self.txns)))
@@ -162,10 +163,12 @@ class SimPort:
         self._crash("row after")
         return len(self._cluster.target) - 1
 
-    def end(self, transactional_id: str, producer_id: int, epoch: int, commit: bool) -> bool:
-        self._crash("end before")
-        done = self._cluster.end(transactional_id, producer_id, epoch, commit)
-        self._crash("end after")
+    def end_all(self, owners: Sequence[tuple[str, int, int]], commit: bool) -> bool:
+        done = True
+        for owner in reversed(owners) if self._cluster.backwards else owners:
+            self._crash("end before")
+            done = self._cluster.end(*owner, commit) and done
+            self._crash("end after")
         return done
 
     def decide(self, query: str, key: bytes, blob: bytes, hint: int, rows: Sequence[Row]) -> None:

@@ -115,11 +115,12 @@ def whole_or_nothing(cluster: Any) -> None:
         assert sim.committed_rows(cluster) == Counter()
 
 
+@pytest.mark.parametrize("backwards", [False, True])
 @pytest.mark.parametrize("after", AFTER)
 @pytest.mark.parametrize("how", [kill, lose_task, refuse])
-def test_every_single_failure(how: Callable[[str], None], after: str) -> None:
+def test_every_single_failure(how: Callable[[str], None], after: str, backwards: bool) -> None:
     for number in range(points()):
-        cluster = sim.Cluster()
+        cluster = sim.Cluster(backwards=backwards)
         attempt(cluster, 1, FIRST, At(number, how))
         whole_or_nothing(cluster)
         AFTER[after](cluster)

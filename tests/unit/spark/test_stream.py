@@ -47,8 +47,8 @@ class Log:
         names = {topic for topic, _ in self.partitions}
         return {name: sum(topic == name for topic, _ in self.partitions) for name in names}
 
-    def bounds(self, partition: TopicPartition, isolation: str) -> Bounds:
-        return self.partitions[partition]
+    def bounds_of(self, partitions: list[TopicPartition], isolation: str) -> dict[TopicPartition, Bounds]:
+        return {partition: self.partitions[partition] for partition in partitions}
 
     def offset_for_timestamp(self, partition: TopicPartition, timestamp_ms: int) -> int | None:
         return timestamp_ms if timestamp_ms < self.partitions[partition].end else None
