@@ -387,3 +387,34 @@ def test_segments_of_apache_kafka(scan: Any, path: Path, step: int | None) -> No
 def test_the_compiled_one_is_in_use_where_it_was_built() -> None:
     compiled()
     assert (os.environ.get("LOGKERNEL_PURE", "") in ("", "0")) == columns.COMPILED
+
+
+# ---------------------------------------------------------------- memory
+
+
+def test_columns_that_are_held_never_change_and_their_memory_serves_again(scan: Any) -> None:
+    """What was given back is used for later columns; what somebody looks at is not."""
+    held: list[tuple[Rows, bytes]] = []
+    for number in range(40):
+        value = bytes([65 + number % 26]) * 3000
+        data = encode_batch([Record(None, value) for _ in range(30 + number % 3)])
+        (rows,) = read(reader(scan), data)
+        assert rows.values is not None
+        held.append((rows, value * rows.rows))
+        for kept, expected in held:
+            assert kept.values is not None
+            assert bytes(kept.values.data) == expected
+        if len(held) > 4:
+            del held[number % 5]
+
+
+def test_kept_memory_is_bounded() -> None:
+    compiled()
+    from logkernel.record import _columns
+
+    data = b"".join(encode_batch([Record(None, b"x" * 100_000) for _ in range(9)]) for _ in range(3))
+    held = [read(reader(_columns.ColumnScan), data) for _ in range(40)]
+    del held
+    blocks, size = _columns.kept_memory()
+    assert 0 < blocks <= 16
+    assert 0 < size <= 16 << 20

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import time
 from collections.abc import Callable, Iterator
+from random import Random
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -12,9 +15,16 @@ import pytest
 import logkernel
 import logkernel.record.columns as columns_room
 from logkernel import aio
+from logkernel.client.arrow import COLUMNS, ArrowTaker
+from logkernel.client.consumer_settings import load_consumer
+from logkernel.client.fetcher import Fetcher
+from logkernel.client.positions import Chunk, Part
 from logkernel.errors import ConfigError, CorruptMessage
+from logkernel.kernel import Kernel
+from logkernel.plugins.transport.tcp.arrivals import is_held
+from logkernel.record.encode import encode_batch
 from logkernel.record.pure_columns import ColumnScan
-from logkernel.vocabulary import Record
+from logkernel.vocabulary import Record, TopicPartition
 
 pa = pytest.importorskip("pyarrow")
 
@@ -212,3 +222,22 @@ def test_awaited(kind: str) -> None:
         log.create_topic("t", 1)
         log.append_many("t", [Record(None, b"a"), Record(None, b"b")])
         asyncio.run(work(log))
+
+
+def test_fetched_bytes_are_let_go_with_their_last_row() -> None:
+    """Not when the garbage collector comes by: a receive buffer waits for it, and new ones cost more than the copy."""
+    part = Part(TopicPartition("t", 0))
+    part.place(0)
+    core = SimpleNamespace(random=Random(1))
+    fetcher = Fetcher(core, load_consumer({}), Kernel().codec_for)  # type: ignore[arg-type]
+    fetcher.parts[part.name] = part
+    data = bytearray(encode_batch([Record(None, b"v") for _ in range(5)]))
+    part.chunks.append(Chunk(part.name, memoryview(data), [], Kernel().codec_for, True))
+    fetcher.line[part] = None
+    gc.disable()
+    try:
+        assert is_held(data)
+        assert ArrowTaker(fetcher).take(COLUMNS, 100).num_rows == 5
+        assert not is_held(data)
+    finally:
+        gc.enable()

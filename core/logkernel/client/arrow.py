@@ -89,12 +89,16 @@ class ArrowTaker:
     def __init__(self, fetcher: Fetcher) -> None:
         self._fetcher = fetcher
         self._shapes: dict[tuple[TopicPartition, tuple[str, ...]], Any] = {}
+        self._good: tuple[str, ...] | None = None
+        """The columns that were last found to be there."""
 
     def check(self, columns: Sequence[str]) -> None:
         """Raises `ConfigError`."""
         from logkernel.record.arrow import schema
 
-        schema(columns)
+        if tuple(columns) != self._good:
+            schema(columns)
+            self._good = tuple(columns)
 
     def nothing(self, columns: Sequence[str]) -> Any:
         """A record batch without rows."""

@@ -1,8 +1,9 @@
 """Fetching ahead: one request a broker under way, in a fetch session (KIP-227). Pure.
 
-A partition is asked for while it is in FETCHING, not paused, and has no more than max.partition.fetch.bytes ahead (so
-much is what one answer brings: while it is read, the next one is on its way); nothing is asked for while half of fetch.max.bytes lies here. What may come is at most the rest, shared by the
-brokers, so that what is held stays within fetch.max.bytes but for first batches that are larger.
+A partition is asked for while it is in FETCHING, not paused, and has no more than max.partition.fetch.bytes ahead: so
+much is what one answer brings, and while it is read, the next one is on its way. Nothing is asked for while half of
+fetch.max.bytes lies here. What may come is at most the rest, shared by the brokers, so that what is held stays within
+fetch.max.bytes but for first batches that are larger.
 
     session epoch     request                                          an answer leads to
     0                 all wanted partitions                            1 under the id that the broker gave; 0 without

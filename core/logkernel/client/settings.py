@@ -125,7 +125,13 @@ COMMON: Final = (
         "Largest such time: it doubles with each failure in a row, and varies by a fifth.",
     ),
     row("send.buffer.bytes", INT, 131_072, Between(-1), "SO_SNDBUF of a connection; -1 the system's default."),
-    row("receive.buffer.bytes", INT, 32_768, Between(-1), "SO_RCVBUF of a connection; -1 the system's default."),
+    row(
+        "receive.buffer.bytes",
+        INT,
+        32_768,
+        Between(-1),
+        "SO_RCVBUF of a connection; -1 the system's default, which may grow, as may a size that a socket has anyway.",
+    ),
     row(
         "metadata.max.age.ms",
         LONG,

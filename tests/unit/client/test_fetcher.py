@@ -287,6 +287,47 @@ def test_records_are_taken_in_turn_and_in_order(play: Callable[..., Any]) -> Non
     assert bench.fetcher.buffered_bytes == 0 or bench.fetcher.line
 
 
+def test_the_next_fetch_is_sent_while_an_answer_of_full_size_is_read(play: Callable[..., Any]) -> None:
+    """A broker cuts what it sends at max.partition.fetch.bytes: so much ahead must not keep the next fetch back."""
+    records = batch(0, 3)
+    bench = Bench(play, 0, max_partition_fetch_bytes=len(records)).step()
+    bench.answer(PartitionData(0, records=records)).step()
+    assert bench.said()[2] == {0: 3}
+    bench.answer(PartitionData(0, records=batch(3, 3))).step()
+    assert bench.core.network.sent == []  # two answers lie here
+    assert bench.part().buffered_bytes == 2 * len(records)
+
+
+def test_only_what_makes_room_for_a_fetch_is_worth_a_turn(play: Callable[..., Any]) -> None:
+    records = batch(0, 3)
+    bench = Bench(play, 0, max_partition_fetch_bytes=len(records)).step()
+    assert not bench.fetcher.hungry
+    bench.answer(PartitionData(0, records=records)).step()
+    assert not bench.fetcher.hungry  # the next is asked for already
+    bench.answer(PartitionData(0, records=batch(3, 3))).step()
+    assert bench.values(2) == [b"0", b"1"]
+    assert not bench.fetcher.hungry
+    assert bench.values(2) == [b"2", b"3"]
+    assert bench.fetcher.hungry
+    bench.step()
+    assert not bench.fetcher.hungry
+    assert bench.said()[2] == {0: 6}
+
+
+def test_what_all_partitions_hold_is_worth_a_turn_once_half_is_read(play: Callable[..., Any]) -> None:
+    records = batch(0, 3)
+    bench = Bench(play, 0, 0, fetch_max_bytes=3 * len(records)).step()
+    bench.answer(PartitionData(0, records=records), PartitionData(1, records=records)).step()
+    assert bench.core.network.sent == []
+    assert not bench.fetcher.hungry
+    assert bench.values(2) == [b"0", b"1"]
+    assert not bench.fetcher.hungry
+    assert bench.values(2) == [b"0", b"1"]  # in turn
+    assert bench.values(2) == [b"2", b"2"]
+    assert bench.fetcher.hungry
+    assert bench.step().said()[2]
+
+
 def test_a_batch_that_begins_before_the_position_gives_only_what_follows(play: Callable[..., Any]) -> None:
     bench = Bench(play, 2).step().answer(PartitionData(0, records=batch(0, 5)))
     assert bench.values() == [b"2", b"3", b"4"]
