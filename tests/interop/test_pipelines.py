@@ -94,7 +94,8 @@ def expected_delays(load: ModuleType, since: int, until: int) -> dict[str, dict[
         total["departed"] += 1
         total["delay_min"] += delay
         sky = weather.get(f"{row['origin']}/{row['time_hour']}", {})
-        if (sky.get("visib") or 99) < 5 or (sky.get("precip") or 0) > 0:
+        visib, precip = sky.get("visib"), sky.get("precip")
+        if (visib is not None and visib < 5) or (precip is not None and precip > 0):
             total["foul"] += 1
             total["foul_min"] += delay
     return found
