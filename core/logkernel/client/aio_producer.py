@@ -18,7 +18,7 @@ from typing import Any
 from logkernel.client.awaiting import Awaiting, run
 from logkernel.client.batches import Callback
 from logkernel.client.deliveries import Outcome
-from logkernel.client.producer_base import ProducerBase
+from logkernel.client.producer_base import ProducerBase, time_ns
 from logkernel.client.producer_root import Headers
 from logkernel.client.transactions import GroupMetadata, Offsets
 from logkernel.vocabulary import RecordMetadata
@@ -44,6 +44,7 @@ class AsyncProducer(Awaiting, ProducerBase[AsyncDelivery]):
     """See the module. Made by `producer()` of a log of `logkernel.aio`; methods do and raise what `Producer`'s do."""
 
     _kind = AsyncDelivery
+    _put = ProducerBase.send
 
     def __del__(self) -> None:
         if not self._closed and self._accumulator.incomplete:
@@ -61,10 +62,20 @@ class AsyncProducer(Awaiting, ProducerBase[AsyncDelivery]):
         on_delivery: Callback | None = None,
     ) -> AsyncDelivery:
         """As `Producer.send`: returns when the record lies in a batch, which may wait for metadata and memory."""
-        found: Any = ProducerBase.send(self, topic, value, key, headers, partition, timestamp_ms, on_delivery)
-        if type(found) is not AsyncDelivery:
-            found = await found
-        return found  # type: ignore[no-any-return]
+        plan = self._fast.get(topic)
+        if plan is not None and partition is None and on_delivery is None and not headers:
+            # The common case of `ProducerBase.send` once more: a call of it is a sixth of what an awaited send costs.
+            batch = (plan.sticky if key is None else plan.choose(key, value)).open
+            if batch is not None:
+                at_ms = time_ns() // 1_000_000 if timestamp_ms is None else timestamp_ms
+                place: AsyncDelivery | None = batch.put(AsyncDelivery, batch, at_ms, key, value, ())
+                if place is not None:
+                    return place
+        found: Any = self._put(topic, value, key, headers, partition, timestamp_ms, on_delivery)
+        if type(found) is AsyncDelivery:
+            return found
+        delivery: AsyncDelivery = await found
+        return delivery
 
     async def send_and_wait(self, topic: str, value: Any = None, **details: Any) -> RecordMetadata:
         """Send, and wait for the outcome."""
