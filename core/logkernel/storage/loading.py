@@ -319,7 +319,7 @@ class Loader:
         keep = {segment.base for segment in segments}
         keep.update([at for at in found if at <= end][-1:])
         for at in found:
-            if at > end or at not in keep:
+            if at not in keep:
                 self._unlink(offset_name(at, SNAPSHOT))
 
 

@@ -215,3 +215,24 @@ def test_a_log_start_that_was_told_never_goes_back(new_machine):
             machine.kill()
         machine.boot()
         assert machine.broker.replica(("t", 0)).log.start_offset >= max(told), seed
+
+
+def test_what_comes_while_a_sync_is_under_way_shares_the_next(machine):
+    machine.boot()
+    machine.topic(flush_messages=1)
+    machine.flush_later = True
+    told = [machine.produce([b"%d" % number]) for number in range(4)]
+    assert told == [[], [], [], []]
+    ((sync, done),) = machine.flushes
+    machine.flushes.clear()
+    sync()
+    done(None)
+    machine.broker.settle()
+    assert told == [[0], [], [], []], "the others came after it began"
+    machine.run_flushes()
+    assert told == [[0], [0], [0], [0]]
+    syncs = [line for line in machine.disk.trace if " sync /data/t-0/" in line and line.endswith(".log")]
+    assert len(syncs) == 2
+    machine.crash()
+    machine.boot()
+    assert machine.values() == [b"0", b"1", b"2", b"3"]

@@ -336,6 +336,19 @@ def test_a_flush_under_way_passes_over_what_was_dropped_meanwhile(store):
     assert log.recovery_point == log.end_offset == 20
 
 
+def test_the_recovery_point_stays_in_a_segment_that_was_closed_while_it_was_synced(store):
+    """Its indexes are not durable yet, and recovery looks at no segment below the recovery point."""
+    log = store.open()
+    store.append(log, 2)
+    flush = log.begin_flush()
+    flush.run()
+    log.roll(0)
+    log.end_flush(flush)
+    assert log.recovery_point == 1
+    log.flush()
+    assert log.recovery_point == 2
+
+
 def test_drop_before_the_end_drops_the_active_segment_too(store):
     log = store.open()
     store.append(log, 5)
