@@ -15,8 +15,9 @@ and writing a marker twice does no harm; so the end is carried through by whoeve
 
 Who may speak for an id is said by producer id and epoch alone. Each InitProducerId bumps the epoch, which fences all
 before it; taking a transaction away from its producer (a timeout, a successor) bumps it as well. Since transactions v2
-(KIP-890) every end bumps it, so that what arrives late for one transaction cannot fall into the next. When the epochs
-of a producer id are used up, a new id follows; the highest epoch is kept back, so that fencing always has one.
+(KIP-890) every end bumps it, so that what arrives late for one transaction cannot fall into the next; an end by timeout
+too, and its producer goes on from there as after an end of his own. When the epochs of a producer id are used up, a new
+id follows; the highest epoch is kept back, so that fencing always has one.
 
 A `Transaction` is a value: what the log holds of the id, and one soft field. Methods give the value that comes
 next; the machine appends it, and only its replay makes it so.
@@ -216,9 +217,15 @@ class Transaction:
         return client_version >= V2 and self.is_exhausted
 
     def fence(self, wall_ms: int, client_version: int, next_producer_id: int) -> Transaction:
-        """Abort it against its producer, whose epoch is worth nothing from now on."""
-        fenced = evolve(self, epoch=min(self.epoch + 1, MAX_EPOCH), last_epoch=NO_EPOCH)
-        return fenced.end(False, wall_ms, client_version, next_producer_id)
+        """Abort it without its producer, whose epoch ends with it.
+
+        With v2 that is as if he had ended it himself: he goes on with the next epoch, unless another producer follows
+        him (KIP-588). Without, he is fenced for good.
+        """
+        ended = self.end(False, wall_ms, client_version, next_producer_id)
+        if client_version >= V2:
+            return ended
+        return evolve(ended, epoch=min(self.epoch + 1, MAX_EPOCH), last_epoch=NO_EPOCH)
 
     def complete(self, wall_ms: int) -> Transaction:
         rotates = self.client_version >= V2 and self.next_producer_id != NO_PRODUCER

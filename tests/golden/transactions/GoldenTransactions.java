@@ -22,8 +22,10 @@ public class GoldenTransactions {
     static void fence(String name, TransactionVersion tv, long nextPid) {
         TxnTransitMetadata f = m.prepareFenceProducerEpoch();
         m.pendingState(Optional.empty());
-        m.setProducerEpoch(f.producerEpoch());
-        m.setLastProducerEpoch((short) -1);
+        if (!tv.supportsEpochBump()) {  // else the end itself bumps it, as in TransactionCoordinator
+            m.setProducerEpoch(f.producerEpoch());
+            m.setLastProducerEpoch((short) -1);
+        }
         step(name, m.prepareAbortOrCommit(TransactionState.PREPARE_ABORT, tv, nextPid, 9000L, false));
     }
     public static void main(String[] a) {

@@ -94,12 +94,13 @@ def test_the_second_producer_settles_what_the_first_has_begun(world: Any) -> Non
     assert world.init() == CONCURRENT, "the markers are not written"
     assert world.end(first) == FENCED
     world.carry()
-    assert world.marks() == [("orders-0", 2, False), ("orders-1", 2, False)]
-    assert world.init() == (4000, 3)
+    assert world.marks() == [("orders-0", 1, False), ("orders-1", 1, False)]
+    assert world.init() == (4000, 2)
+    assert world.init("tx", *first) == world.end(first, False, v2=True) == FENCED
     assert world.states() == ["Empty", "Ongoing", "PrepareAbort", "CompleteAbort", "Empty"]
 
 
-def test_without_the_feature_fencing_bumps_the_epoch_once(world: Any) -> None:
+def test_without_the_feature_too(world: Any) -> None:
     world.cluster.level = 1
     first = world.init()
     world.add(first)
@@ -139,7 +140,8 @@ def test_its_owner_may_abort_it_by_asking_for_the_next_epoch(world: Any) -> None
     who = world.init()
     world.add(who)
     assert world.init("tx", *who) == CONCURRENT
-    assert world.marks() == [("orders-0", 2, False)]
+    assert world.marks() == [("orders-0", 1, False)]
+    assert world.init("tx", *who) == (4000, 1), "it asks again, as it is told to"
 
 
 def test_half_an_identity_is_none(world: Any) -> None:
@@ -355,10 +357,34 @@ def test_a_transaction_that_takes_too_long_is_aborted(world: Any) -> None:
     assert world.state == "Ongoing"
     world.after(10 * SECOND)
     assert world.state == "CompleteAbort"
-    assert world.marks() == [("orders-0", 2, False), ("orders-1", 2, False)]
-    assert world.end(who) == world.end(who, v2=True) == world.add(who) == FENCED
-    assert world.init("tx", *who) == FENCED
-    assert world.init() == (4000, 3)
+    assert world.marks() == [("orders-0", 1, False), ("orders-1", 1, False)]
+    assert world.end(who) == world.end(who, False) == world.add(who) == FENCED
+
+
+def test_a_producer_goes_on_after_its_transaction_took_too_long(world: Any) -> None:
+    """KIP-588: what it hears depends on how it asks; whoever followed it has ended that."""
+    who = world.init(timeout_ms=SECOND)
+    world.add(who, internal=True)
+    world.after(20 * SECOND)
+    assert world.end(who, v2=True) == INVALID_STATE
+    assert world.end(who, False, v2=True) == (4000, 1)
+    assert world.init("tx", *who, timeout_ms=SECOND) == (4000, 1)
+    world.add((4000, 1))
+    world.after(20 * SECOND)
+    assert world.init("tx", 4000, 1) == (4000, 2), "one that adds partitions itself"
+    world.add((4000, 2))
+    assert world.init() == CONCURRENT
+    assert world.init() == (4000, 4)
+    assert world.init("tx", 4000, 2) == world.end((4000, 2), False, v2=True) == FENCED
+
+
+def test_without_the_feature_a_producer_whose_transaction_took_too_long_is_fenced(world: Any) -> None:
+    world.cluster.level = 1
+    who = world.init(timeout_ms=SECOND)
+    world.add(who)
+    world.after(20 * SECOND)
+    assert world.state == "CompleteAbort"
+    assert world.end(who) == world.end(who, False) == world.init("tx", *who) == FENCED
 
 
 def test_nothing_is_aborted_before_its_time_or_when_it_has_ended(world: Any) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from attrs import define, field
 
-from logkernel.plugins.services.transactions.state import State
+from logkernel.plugins.services.transactions.state import COMPLETE, State
 from logkernel.requests.producers import InitProducerIdRequest, InitProducerIdResponse
 from logkernel.requests.transactions import AddPartitionsToTxnResponse, EndTxnRequest, EndTxnResponse
 from logkernel.vocabulary import TopicPartition
@@ -141,6 +141,14 @@ class History:
             world.after(300_000)
         else:
             self.act(self.chance.choice(self.clients))
+        self.inherit()
+
+    def inherit(self) -> None:
+        """Whoever had the epoch before a transaction was taken from him may go on, until another is given the next."""
+        for txn in self.world.machine.transactions.values():
+            before = self.owners.get((txn.producer_id, txn.epoch - 1))
+            if before is not None and txn.client_version >= 2 and (txn.is_ending or txn.state in COMPLETE):
+                self.owners[txn.producer_id, txn.epoch] = before
 
     def crash(self) -> None:
         for client in self.clients:

@@ -77,8 +77,10 @@ JUDGED = [
     (ended(False, 2, True), 2, (9, 6), INVALID_STATE, GO_ON),
     # what v1 ended left its epoch alone: the one before belongs to somebody who was fenced
     (ended(True, 0, True), 2, (9, 4), FENCED, FENCED),
-    # aborted against its producer: nobody has the epoch before
-    (begun().fence(2_000, 2, -1).complete(3_000), 2, (9, 5), FENCED, FENCED),
+    # aborted without its producer: with v2 he goes on as if he had done it, else nobody has the epoch before
+    (begun().fence(2_000, 2, -1).complete(3_000), 2, (9, 5), INVALID_STATE, DONE),
+    (begun().fence(2_000, 2, -1).complete(3_000), 2, (9, 6), INVALID_STATE, GO_ON),
+    (begun().fence(2_000, 2, -1).complete(3_000), 2, (9, 4), FENCED, FENCED),
     (begun().fence(2_000, 0, -1).complete(3_000), 0, (9, 5), FENCED, FENCED),
 ]
 
