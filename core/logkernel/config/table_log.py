@@ -97,6 +97,16 @@ ROWS: tuple[Setting, ...] = (
         "How fast logs are copied, all together, when they move between log.dirs.",
     ),
     _row(
+        "leader.replication.throttled.rate", LONG, "9223372036854775807", NATURAL,
+        "How fast, in bytes a second, followers are sent replicas that are moved; kafka-reassign-partitions sets it."
+        " One broker has no followers.",
+    ),
+    _row(
+        "follower.replication.throttled.rate", LONG, "9223372036854775807", NATURAL,
+        "How fast, in bytes a second, replicas that are moved are fetched; kafka-reassign-partitions sets it."
+        " One broker fetches none.",
+    ),
+    _row(
         "log.flush.start.offset.checkpoint.interval.ms", INT, "60000", NATURAL,
         "How often log start offsets are written.", fixed=True,
     ),

@@ -25,7 +25,7 @@ controller.quorum.retry.backoff.ms controller.quorum.voters controller.quota.win
 controller.quota.window.size.seconds controller.socket.timeout.ms cordoned.log.dirs create.topic.policy.class.name
 delegation.token.expiry.check.interval.ms delegation.token.expiry.time.ms delegation.token.max.lifetime.ms
 delegation.token.secret.key delete.records.purgatory.purge.interval.requests early.start.listeners
-fetch.purgatory.purge.interval.requests follower.fetch.last.tiered.offset.enable follower.replication.throttled.rate
+fetch.purgatory.purge.interval.requests follower.fetch.last.tiered.offset.enable
 group.coordinator.append.linger.ms group.coordinator.background.threads group.coordinator.cached.buffer.max.bytes
 group.coordinator.new.enable group.coordinator.rebalance.protocols group.coordinator.threads
 group.share.assignment.interval.ms group.share.max.assignment.interval.ms group.share.min.assignment.interval.ms
@@ -37,7 +37,7 @@ group.streams.min.session.timeout.ms group.streams.num.standby.replicas group.st
 initial.broker.registration.timeout.ms inter.broker.protocol.version internal.metadata.delete.delay.millis
 internal.metadata.log.segment.bytes internal.metadata.max.batch.size.in.bytes kafka.csv.metrics.dir
 kafka.csv.metrics.reporter.enabled kafka.metrics.polling.interval.secs kafka.metrics.reporters
-leader.imbalance.check.interval.seconds leader.imbalance.per.broker.percentage leader.replication.throttled.rate
+leader.imbalance.check.interval.seconds leader.imbalance.per.broker.percentage
 log.dir.failure.timeout.ms log.initial.task.delay.ms log.local.retention.bytes log.local.retention.ms
 log.message.downconversion.enable log.message.format.version log.message.timestamp.difference.max.ms
 max.connection.creation.rate metadata.log.dir metadata.log.max.record.bytes.between.snapshots

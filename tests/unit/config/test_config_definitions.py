@@ -20,7 +20,11 @@ from logkernel.config.values import TYPE_NAMES
 
 KAFKA: dict[str, Any] = json.loads(Path(__file__).with_name("kafka-4.3.1-settings.json").read_text())
 OWN = {"coordination", "partitioner", "election"}
-DYNAMIC_ONLY = {"replica.alter.log.dirs.io.max.bytes.per.second"}
+DYNAMIC_ONLY = {
+    "replica.alter.log.dirs.io.max.bytes.per.second",
+    "leader.replication.throttled.rate",
+    "follower.replication.throttled.rate",
+}
 """Kafka takes these by AlterConfigs alone, and lists them only once they are set."""
 OTHER_DEFAULT = {
     "node.id",  # Kafka has none
