@@ -29,19 +29,23 @@ ALL_OPERATIONS: Final = 1 << 3 | 1 << 6 | 1 << 8 | 1 << 10 | 1 << 11
 
 
 def on_describe(shard: Shard, request: DescribeGroupsRequest, context: RequestContext, ticket: int) -> None:
-    rows = [describe(shard.groups.get(group_id), group_id, context) for group_id in request.groups]
+    rows = [describe(shard, group_id, context) for group_id in request.groups]
     if request.include_authorized_operations:
         for row in rows:
-            row.authorized_operations = ALL_OPERATIONS
+            if not row.error_code:
+                row.authorized_operations = ALL_OPERATIONS
     shard.answer(ticket, DescribeGroupsResponse(groups=rows))
 
 
-def describe(group: Group | None, group_id: str, context: RequestContext) -> DescribedGroup:
-    """Metadata and assignments are told of a Stable group alone: in between they belong to no generation."""
+def describe(shard: Shard, group_id: str, context: RequestContext) -> DescribedGroup:
+    """Protocol and metadata are told of a Stable group alone: in between they belong to no generation. Assignments are
+    told as they are: members work by them until they rejoin."""
+    group = shard.groups.get(group_id)
     if group is None or group.consumer is not None:
         row = DescribedGroup(group_id=group_id, group_state=State.DEAD.value)
         if "group_not_found" in context.capabilities:
-            why = "not found" if group is None else "is not a classic group"
+            unknown = group is None and group_id not in shard.foreign
+            why = "not found" if unknown else "is not a classic group"
             row.error_code, row.error_message = GroupIdNotFound.code, f"Group {group_id} {why}."
         return row
     stable = group.state is State.STABLE
@@ -61,7 +65,7 @@ def _member(member: Member, protocol: str | None, stable: bool) -> DescribedGrou
         client_id=member.client_id,
         client_host=member.client_host,
         member_metadata=member.metadata(protocol) if stable else b"",
-        member_assignment=member.assignment if stable else b"",
+        member_assignment=member.assignment,
     )
 
 

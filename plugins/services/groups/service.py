@@ -132,7 +132,8 @@ class GroupsService:
             case DescribeGroupsRequest():
                 return [(shard_of(name, shards), evolve(request, groups=[name])) for name in request.groups]
             case DeleteGroupsRequest():
-                return [(shard_of(name, shards), DeleteGroupsRequest([name])) for name in request.groups_names]
+                names = dict.fromkeys(request.groups_names)
+                return [(shard_of(name, shards), DeleteGroupsRequest([name])) for name in names]
             case ConsumerGroupDescribeRequest():
                 return [(shard_of(name, shards), evolve(request, group_ids=[name])) for name in request.group_ids]
         raise TypeError(f"groups do not answer {type(request).__name__}")

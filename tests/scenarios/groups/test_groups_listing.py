@@ -26,6 +26,7 @@ def describe(world: Any, name: str = "g", **more: Any) -> Any:
 def test_describe_in_every_state(world: Any) -> None:
     unknown = describe(world)
     assert (unknown.error_code, unknown.group_state, unknown.group_id) == (69, "Dead", "g")
+    assert describe(world, include_authorized_operations=True).authorized_operations == -(2**31), "nothing can be done"
     assert world.ask(DescribeGroupsRequest(["g"]), frozenset()).groups[0].error_code == 0
     (one, two), _ = world.stable(2)
     stable = describe(world, include_authorized_operations=True)
@@ -39,7 +40,8 @@ def test_describe_in_every_state(world: Any) -> None:
     world.join(one)
     preparing = describe(world)
     assert (preparing.group_state, preparing.protocol_data) == ("PreparingRebalance", "")
-    assert not any(row.member_assignment or row.member_metadata for row in preparing.members)
+    assert not any(row.member_metadata for row in preparing.members)
+    assert {row.member_assignment for row in preparing.members} == {one.encode(), two.encode()}, "they work by it still"
     assert preparing.authorized_operations == -(2**31)
     world.join(two)
     assert describe(world).group_state == "CompletingRebalance"

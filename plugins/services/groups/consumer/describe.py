@@ -39,9 +39,9 @@ def describe(shard: Shard, group_id: str) -> DescribedGroup:
     if not group_id:
         return DescribedGroup(InvalidGroupId.code, group_id=group_id)
     owner = shard.groups.get(group_id)
-    if owner is None:
+    if owner is None and group_id not in shard.foreign:
         return DescribedGroup(GroupIdNotFound.code, f"Group {group_id} not found.", group_id)
-    group = owner.consumer
+    group = owner.consumer if owner is not None else None
     if group is None:
         return DescribedGroup(GroupIdNotFound.code, f"Group {group_id} is not a consumer group.", group_id)
     return DescribedGroup(

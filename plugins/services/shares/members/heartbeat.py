@@ -96,10 +96,11 @@ def _beat(shard: Shard, request: ShareGroupHeartbeatRequest, context: RequestCon
         return
     shard.alive(group_id, member_id)
     old = turn.group.members.get(member_id)
+    host = context.client_host
     member = MemberValue(
         request.rack_id if request.rack_id is not None or old is None else old.rack,
         context.client_id or "",
-        context.client_host,
+        host if not host or host.startswith("/") else f"/{host}",  # as Java prints an address
         _topics(request, old),
     )
     changed = member != old

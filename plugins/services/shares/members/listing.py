@@ -23,7 +23,7 @@ from logkernel.requests.share_groups import (
     ShareGroupDescribeResponse,
 )
 
-from .group import Group, State
+from .group import Group
 from .offsets import delete_request, empty
 from .records import Kind
 from .shard import Shard
@@ -37,16 +37,16 @@ def on_describe(shard: Shard, request: ShareGroupDescribeRequest, context: Reque
     rows = [_described(shard, group_id) for group_id in request.group_ids]
     if request.include_authorized_operations:
         for row in rows:
-            row.authorized_operations = ALL_OPERATIONS
+            if not row.error_code:
+                row.authorized_operations = ALL_OPERATIONS
     shard.answer(ticket, ShareGroupDescribeResponse(groups=rows))
 
 
 def _described(shard: Shard, group_id: str) -> DescribedGroup:
     group = shard.groups.get(group_id)
     if group is None:
-        return DescribedGroup(
-            GroupIdNotFound.code, f"Group {group_id} not found.", group_id, State.DEAD.value
-        )
+        why = "is not a share group" if shard.is_foreign(group_id) else "not found"
+        return DescribedGroup(GroupIdNotFound.code, f"Group {group_id} {why}.", group_id)
     return DescribedGroup(
         group_id=group_id,
         group_state=group.state.value,

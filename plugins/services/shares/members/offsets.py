@@ -44,10 +44,10 @@ def empty(shard: Shard, group_id: str) -> Group:
 def on_describe(
     shard: Shard, request: requests.DescribeShareGroupOffsetsRequest, context: RequestContext, ticket: int
 ) -> None:
-    """A part has one group."""
+    """A part has one group. Where nothing is kept, be it for want of the group or of the topic, the start is -1."""
     asked = request.groups[0]
-    group = existing(shard, asked.group_id)
-    known = {**group.topics.initializing, **group.topics.initialized}
+    group = shard.groups.get(asked.group_id)
+    known = {} if group is None else {**group.topics.initializing, **group.topics.initialized}
     wanted: list[tuple[str, UUID, list[int]]] = []
     if asked.topics is None:
         wanted = [(name, topic_id, list(rows)) for topic_id, (name, rows) in known.items()]
@@ -67,7 +67,7 @@ def on_describe(
         states = {(one.topic_id, row.partition): row for one in response.results for row in one.partitions}
         topics = [
             requests.DescribeShareGroupOffsetsResponseTopic(
-                name, topic_id, [_described(shard, group.group_id, name, topic_id, row, states) for row in rows]
+                name, topic_id, [_described(shard, asked.group_id, name, topic_id, row, states) for row in rows]
             )
             for name, topic_id, rows in wanted
         ]
@@ -89,9 +89,6 @@ def _described(
     states: Mapping[tuple[UUID, int], requests.ReadStateSummaryResultPartitionResult],
 ) -> requests.DescribeShareGroupOffsetsResponsePartition:
     row = requests.DescribeShareGroupOffsetsResponsePartition(partition, start_offset=-1)
-    if partition not in range(shard.cluster.partition_count(name) or 0):
-        row.error_code = UnknownTopicOrPartition.code
-        return row
     state = states.get((topic_id, partition))
     if state is None:
         return row

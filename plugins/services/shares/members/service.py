@@ -69,7 +69,8 @@ class ShareGroupsService:
             case ListGroupsRequest():
                 return [(shard, request) for shard in range(shards)]
             case DeleteGroupsRequest():
-                return [(shard_of(name, shards), DeleteGroupsRequest([name])) for name in request.groups_names]
+                names = dict.fromkeys(request.groups_names)
+                return [(shard_of(name, shards), DeleteGroupsRequest([name])) for name in names]
             case ShareGroupDescribeRequest() if self._enabled:
                 return [(shard_of(name, shards), evolve(request, group_ids=[name])) for name in request.group_ids]
             case DescribeShareGroupOffsetsRequest() if self._enabled:

@@ -1,0 +1,41 @@
+"""Coordinators beside Apache Kafka 4.3.1: the same requests, byte by byte, and the same answers.
+
+`kafka-4.3.1-coordinator-steps.txt` is what a fresh KRaft node answered, recorded by `record_coordinator_steps.py`.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE))
+
+import coordinator_steps  # noqa: E402
+
+pytestmark = [pytest.mark.interop, pytest.mark.timeout(300)]
+
+ASKED = coordinator_steps.by_name((HERE / "kafka-4.3.1-coordinator-steps.txt").read_text())
+OTHERWISE = {
+    "describe after bad joins": "a JoinGroup that is refused leaves no group behind",
+    "share fetch of no name": "an empty group id is INVALID_REQUEST, not a failure of every partition",
+    "share fetch before it joined": "a share-partition that nobody reads yet is empty, not a failure",
+    "share joins": "a member is told its partitions at once, not when their state was made",
+    "share described": "likewise",
+    "share unknown topic": "UNKNOWN_TOPIC_ID of that topic, not a failure of the request",
+    "share session begins": "a partition that has nothing to tell is left out",
+}
+"""Steps that are answered otherwise here, and why."""
+
+
+def test_coordinators_answer_as_kafkas(start_broker: Callable[..., Any]) -> None:
+    broker = start_broker(*coordinator_steps.settings())
+    lines: list[str] = []
+    coordinator_steps.run(broker.bootstrap, lines.append)
+    found = coordinator_steps.by_name("\n".join(lines))
+    assert list(found) == list(ASKED)
+    assert coordinator_steps.differing(found, ASKED, OTHERWISE) == []
