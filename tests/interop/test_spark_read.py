@@ -1,7 +1,6 @@
 """Spark reads by `logkernel` what it reads by its own Kafka connector: option by option, batch and stream.
 
-Both are held against each other on our broker, and with `LOGKERNEL_SPARK_JUDGE=all` on Apache Kafka, which takes as long
-again."""
+Both are held against each other on our broker, and with `LOGKERNEL_SPARK_JUDGE=all` on Apache Kafka as well."""
 
 from __future__ import annotations
 
