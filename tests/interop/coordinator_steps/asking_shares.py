@@ -7,11 +7,18 @@ import time
 from collections.abc import Sequence
 from uuid import UUID
 
-from logkernel.requests.share_groups import (
+from logkernel.requests.share_delivery import (
     AcknowledgementBatch,
     AcknowledgePartition,
     AcknowledgePartitionAcknowledgementBatch,
     AcknowledgeTopic,
+    ShareAcknowledgeRequest,
+    ShareFetchRequest,
+)
+from logkernel.requests.share_delivery import FetchPartition as ShareFetchPartition
+from logkernel.requests.share_delivery import FetchTopic as ShareFetchTopic
+from logkernel.requests.share_groups import ShareGroupDescribeRequest, ShareGroupHeartbeatRequest
+from logkernel.requests.share_offsets import (
     AlterShareGroupOffsetsRequest,
     AlterShareGroupOffsetsRequestPartition,
     AlterShareGroupOffsetsRequestTopic,
@@ -20,13 +27,7 @@ from logkernel.requests.share_groups import (
     DescribeShareGroupOffsetsRequest,
     DescribeShareGroupOffsetsRequestGroup,
     DescribeShareGroupOffsetsRequestTopic,
-    ShareAcknowledgeRequest,
-    ShareFetchRequest,
-    ShareGroupDescribeRequest,
-    ShareGroupHeartbeatRequest,
 )
-from logkernel.requests.share_groups import FetchPartition as ShareFetchPartition
-from logkernel.requests.share_groups import FetchTopic as ShareFetchTopic
 
 from .asking import PATIENCE_S, UNKNOWN_ID, Asking
 
