@@ -14,13 +14,13 @@ from uuid import UUID
 from logkernel.config.topic import TopicSettings
 from logkernel.contracts import Buffer
 from logkernel.errors import CorruptMessage, OffsetOutOfRange, RecordListTooLarge
+from logkernel.record.bounds import CodecFor
 from logkernel.storage import timestamps
 from logkernel.storage.disk import Disk
 from logkernel.storage.ledger import ProducerLedger
 from logkernel.storage.rewrites import LogRewrites
 from logkernel.storage.segment import MAX_RELATIVE, Segment
 from logkernel.storage.sweeping import Sweeper
-from logkernel.storage.timestamps import CodecFor
 from logkernel.storage.upkeep import RollObserver
 from logkernel.vocabulary import AbortedTxn, BatchFacts, FileSlice, LogPosition, SegmentFacts, TimestampAndOffset
 

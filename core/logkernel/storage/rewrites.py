@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from logkernel.contracts import Rewrite
 from logkernel.errors import LogkernelError
-from logkernel.record.decode import CodecFor
+from logkernel.record.bounds import CodecFor
 from logkernel.storage.disk import Disk
 from logkernel.storage.segment import Segment
 from logkernel.storage.upkeep import LogUpkeep
