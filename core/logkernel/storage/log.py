@@ -1,4 +1,4 @@
-"""One partition's log: what is written and read all day. `upkeep` and `rewrites` hold the rest of its life.
+"""One partition's log: what is written and read all day. `upkeep`, `cutting` and `rewrites` hold the rest of its life.
 
 Invariants: `start_offset <= end_offset`, `recovery_point <= end_offset`, all below `recovery_point` is synced; the last
 segment is the active one and the only one that is written. One thread drives a log; only `Flush.run`, and the
