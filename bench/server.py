@@ -8,6 +8,7 @@ import socket
 import struct
 import subprocess
 import time
+from abc import ABC, abstractmethod
 from pathlib import Path
 
 READY_TIMEOUT_S = 180.0
@@ -37,7 +38,7 @@ def _environment() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
 
 
-class Server:
+class Server(ABC):
     """One broker on `folder` and one port. Subclasses say how it is formatted and what its command is."""
 
     name = "?"
@@ -65,8 +66,9 @@ class Server:
         """Once before the first start: folders, formatting."""
         self.folder.mkdir(parents=True, exist_ok=True)
 
+    @abstractmethod
     def command(self) -> list[str]:
-        raise NotImplementedError
+        """What starts it, in the foreground."""
 
     def start(self) -> float:
         """Start it; returns the seconds from exec to its first answer (ApiVersions, asked every 2 ms)."""

@@ -6,7 +6,8 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from logkernel.config import unused
-from logkernel.config.definitions import Setting, tables
+from logkernel.config.definitions import Setting
+from logkernel.config.tables import tables
 from logkernel.config.values import TYPE_NAMES
 
 PAGE = Path(__file__).with_name("configuration.md")

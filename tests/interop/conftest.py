@@ -23,6 +23,7 @@ import pytest
 from attrs import field, frozen
 
 HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE))  # for what the tests of this folder share
 READ_TIMEOUT_S = 30.0
 
 

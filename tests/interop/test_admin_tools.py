@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import subprocess
 import threading
+import time
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -166,77 +167,97 @@ def test_kafka_python(broker_session: Any, topic: str) -> None:
         admin.close()
 
 
-@pytest.mark.parametrize("killed", [False, True])
-def test_a_log_moves_under_load(start_broker: Any, apache_kafka: ModuleType, tmp_path: Path, killed: bool) -> None:
-    """Records go in and come out while a partition moves; with SIGKILL in its midst, it moves after the restart."""
-    from confluent_kafka import Consumer, Producer, TopicPartition
+class Load:
+    """A thread that sends to partition 0 of `t` for as long as it is entered, and what became of each record."""
 
-    one, two = tmp_path / "one", tmp_path / "two"
-    rate = "20000000" if killed else "9223372036854775807"
-    setting = f"replica.alter.log.dirs.io.max.bytes.per.second={rate}"
-    broker = start_broker("--set", setting, data=Path(f"{one},{two}"))
-    producer = Producer({"bootstrap.servers": broker.bootstrap, "enable.idempotence": True, "linger.ms": 5,
-                         "message.timeout.ms": 120_000})  # fmt: skip
-    acknowledged: list[int] = []
-    failed: list[Any] = []
+    def __init__(self, bootstrap: str) -> None:
+        from confluent_kafka import Producer
 
-    def told(error: Any, message: Any) -> None:
-        (failed.append(error) if error else acknowledged.append(message.offset()))
+        self.producer = Producer({"bootstrap.servers": bootstrap, "enable.idempotence": True, "linger.ms": 5,
+                                  "message.timeout.ms": 120_000})  # fmt: skip
+        self.acknowledged: list[int] = []
+        self.failed: list[Any] = []
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._keep_sending)
 
-    def send(count: int) -> None:
+    def __enter__(self) -> Load:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        self._thread.join()
+
+    def _told(self, error: Any, message: Any) -> None:
+        (self.failed.append(error) if error else self.acknowledged.append(message.offset()))
+
+    def send(self, count: int) -> None:
         for number in range(count):
             while True:
                 with contextlib.suppress(BufferError):
-                    producer.produce("t", b"%d" % number + b"x" * 1000, partition=0, on_delivery=told)
+                    self.producer.produce("t", b"%d" % number + b"x" * 1000, partition=0, on_delivery=self._told)
                     break
-                producer.poll(0.05)
-            producer.poll(0)
+                self.producer.poll(0.05)
+            self.producer.poll(0)
 
-    send(30_000)
-    assert producer.flush(60) == 0
-    (own,) = (path for path in (one, two) if (path / "t-0").is_dir())
-    target = two if own == one else one
-    plan = tmp_path / "plan.json"
+    def _keep_sending(self) -> None:
+        while not self._stop.is_set():
+            self.send(200)
+            self._stop.wait(0.05)
+
+
+def move(apache_kafka: ModuleType, bootstrap: str, target: Path, plan: Path) -> None:
+    """Begin to move partition 0 of `t` to another directory of its broker."""
     row = f'{{"topic":"t","partition":0,"replicas":[1],"log_dirs":["{target}"]}}'
     plan.write_text(f'{{"version":1,"partitions":[{row}]}}')
-    stop = threading.Event()
+    reassign = "org.apache.kafka.tools.reassign.ReassignPartitionsCommand"
+    given = ["--bootstrap-server", bootstrap, "--reassignment-json-file", str(plan), "--execute"]
+    done = subprocess.run(apache_kafka.java(reassign, *given), capture_output=True, text=True, timeout=90)
+    assert done.returncode == 0, done.stdout + done.stderr
 
-    def keep_sending() -> None:
-        while not stop.is_set():
-            send(200)
-            stop.wait(0.05)
 
-    sender = threading.Thread(target=keep_sending)
-    sender.start()
-    try:
-        reassign = "org.apache.kafka.tools.reassign.ReassignPartitionsCommand"
-        given = ["--bootstrap-server", broker.bootstrap, "--reassignment-json-file", str(plan), "--execute"]
-        done = subprocess.run(apache_kafka.java(reassign, *given), capture_output=True, text=True, timeout=90)
-        assert done.returncode == 0, done.stdout + done.stderr
-        if killed:
-            assert list(target.glob("t-0.*-future")), "the move is under way"
-            broker.kill()
-            broker.restart()
-        for _ in range(600):
-            if (target / "t-0").is_dir() and not (own / "t-0").exists():
-                break
-            stop.wait(0.1)
-    finally:
-        stop.set()
-        sender.join()
-    assert producer.flush(60) == 0
-    assert not failed
-    assert (target / "t-0").is_dir()
-    assert not list(own.glob("t-0*"))
-    assert sorted(acknowledged) == list(range(len(acknowledged))), "each record once, none missing"
-    consumer = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": "g"})
+def read_all(bootstrap: str, count: int) -> None:
+    """Read `count` records, each where it belongs."""
+    from confluent_kafka import Consumer, TopicPartition
+
+    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "g"})
     consumer.assign([TopicPartition("t", 0, 0)])
     seen = 0
-    while seen < len(acknowledged):
+    while seen < count:
         messages = consumer.consume(5000, 10)
-        assert messages, f"{seen} of {len(acknowledged)}"
+        assert messages, f"{seen} of {count}"
         for message in messages:
             assert message.error() is None
             assert message.offset() == seen
             seen += 1
     consumer.close()
+
+
+@pytest.mark.parametrize("killed", [False, True])
+def test_a_log_moves_under_load(start_broker: Any, apache_kafka: ModuleType, tmp_path: Path, killed: bool) -> None:
+    """Records go in and come out while a partition moves; with SIGKILL in its midst, it moves after the restart."""
+    one, two = tmp_path / "one", tmp_path / "two"
+    rate = "20000000" if killed else "9223372036854775807"
+    setting = f"replica.alter.log.dirs.io.max.bytes.per.second={rate}"
+    broker = start_broker("--set", setting, data=Path(f"{one},{two}"))
+    load = Load(broker.bootstrap)
+    load.send(30_000)
+    assert load.producer.flush(60) == 0
+    (own,) = (path for path in (one, two) if (path / "t-0").is_dir())
+    target = two if own == one else one
+    with load:
+        move(apache_kafka, broker.bootstrap, target, tmp_path / "plan.json")
+        if killed:
+            assert list(target.glob("t-0.*-future")), "the move is under way"
+            broker.kill()
+            broker.restart()
+        for _ in range(600):
+            if (target / "t-0").is_dir() and not list(own.glob("t-0*")):  # its folder is renamed, and removed later
+                break
+            time.sleep(0.1)
+    assert load.producer.flush(60) == 0
+    assert not load.failed
+    assert (target / "t-0").is_dir()
+    assert not list(own.glob("t-0*"))
+    assert sorted(load.acknowledged) == list(range(len(load.acknowledged))), "each record once, none missing"
+    read_all(broker.bootstrap, len(load.acknowledged))

@@ -2,52 +2,20 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 import pytest
-from confluent_kafka import Consumer, ConsumerGroupState, Producer
+from confluent_kafka import Consumer, ConsumerGroupState
 from confluent_kafka.admin import AdminClient
+from group_members import PARTITIONS, WAIT_S, fill, poll_until, shares, subscribed
 
 pytestmark = pytest.mark.interop
-PARTITIONS = 4
-WAIT_S = 60.0
-
-
-def fill(bootstrap: str, topic: str, count: int, start: int = 0) -> None:
-    producer = Producer({"bootstrap.servers": bootstrap})
-    for number in range(start, start + count):
-        producer.produce(topic, b"%d" % number, partition=number % PARTITIONS)
-    assert producer.flush(WAIT_S) == 0
 
 
 def member(bootstrap: str, group: str, topic: str, protocol: str = "consumer", **more: str) -> Consumer:
-    settings = {"bootstrap.servers": bootstrap, "group.id": group, "auto.offset.reset": "earliest"}
     if protocol == "classic":
-        settings["session.timeout.ms"] = "10000"
-        settings["heartbeat.interval.ms"] = "500"
-    settings |= {"group.protocol": protocol} | {name.replace("_", "."): value for name, value in more.items()}
-    consumer = Consumer(settings)
-    consumer.subscribe([topic])
-    return consumer
-
-
-def poll_until(members: list[Consumer], done: Any) -> list[int]:
-    """Poll all members in turn until `done(values so far)`; returns the values."""
-    values: list[int] = []
-    deadline = time.monotonic() + WAIT_S
-    while not done(values):
-        assert time.monotonic() < deadline, f"{len(values)} values; assigned {[m.assignment() for m in members]}"
-        for consumer in members:
-            message = consumer.poll(0.05)
-            if message is not None:
-                assert message.error() is None, message.error()
-                values.append(int(message.value()))
-    return values
-
-
-def shares(members: list[Consumer]) -> list[int]:
-    return sorted(len(consumer.assignment()) for consumer in members)
+        more = {"session_timeout_ms": "10000", "heartbeat_interval_ms": "500", **more}
+    return subscribed(bootstrap, group, topic, group_protocol=protocol, **more)
 
 
 def described(bootstrap: str, group: str) -> Any:

@@ -5,18 +5,14 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import coordinator_steps
 import pytest
 
 HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE))
-
-import coordinator_steps  # noqa: E402
-
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(300)]
 
 ASKED = coordinator_steps.by_name((HERE / "kafka-4.3.1-coordinator-steps.txt").read_text())

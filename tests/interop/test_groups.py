@@ -7,51 +7,17 @@ import time
 from typing import Any
 
 import pytest
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient
+from group_members import PARTITIONS, WAIT_S, fill, poll_until, shares, subscribed
 
 pytestmark = pytest.mark.interop
-PARTITIONS = 4
-WAIT_S = 40.0
-
-
-def fill(bootstrap: str, topic: str, count: int, start: int = 0) -> None:
-    """`count` numbered records, spread evenly."""
-    producer = Producer({"bootstrap.servers": bootstrap})
-    for number in range(start, start + count):
-        producer.produce(topic, b"%d" % number, partition=number % PARTITIONS)
-    assert producer.flush(WAIT_S) == 0
-
-
-def member(bootstrap: str, group: str, topic: str) -> Consumer:
-    settings = {"bootstrap.servers": bootstrap, "group.id": group, "auto.offset.reset": "earliest"}
-    consumer = Consumer(settings)
-    consumer.subscribe([topic])
-    return consumer
-
-
-def poll_until(members: list[Consumer], done: Any) -> list[int]:
-    """Poll all members in turn until `done(values so far)`; returns the values."""
-    values: list[int] = []
-    deadline = time.monotonic() + WAIT_S
-    while not done(values):
-        assert time.monotonic() < deadline, f"only {len(values)} values; assigned {[m.assignment() for m in members]}"
-        for consumer in members:
-            message = consumer.poll(0.05)
-            if message is not None:
-                assert message.error() is None, message.error()
-                values.append(int(message.value()))
-    return values
-
-
-def shares(members: list[Consumer]) -> list[int]:
-    return sorted(len(consumer.assignment()) for consumer in members)
 
 
 def test_two_members_share_and_one_takes_over(broker_session: Any, topic: str, make_topic: Any) -> None:
     make_topic(broker_session.bootstrap, topic, PARTITIONS)
     fill(broker_session.bootstrap, topic, 400)
-    members = [member(broker_session.bootstrap, topic, topic) for _ in range(2)]
+    members = [subscribed(broker_session.bootstrap, topic, topic) for _ in range(2)]
     values = poll_until(members, lambda values: len(set(values)) == 400 and shares(members) == [2, 2])
     assert set(values) == set(range(400))
     for consumer in members:
@@ -67,12 +33,12 @@ def test_two_members_share_and_one_takes_over(broker_session: Any, topic: str, m
 def test_a_group_goes_on_where_it_stopped(broker_session: Any, topic: str, make_topic: Any) -> None:
     make_topic(broker_session.bootstrap, topic, PARTITIONS)
     fill(broker_session.bootstrap, topic, 100)
-    first = member(broker_session.bootstrap, topic, topic)
+    first = subscribed(broker_session.bootstrap, topic, topic)
     poll_until([first], lambda values: len(values) == 100)
     first.commit(asynchronous=False)
     first.close()
     fill(broker_session.bootstrap, topic, 20, start=100)
-    second = member(broker_session.bootstrap, topic, topic)
+    second = subscribed(broker_session.bootstrap, topic, topic)
     assert sorted(poll_until([second], lambda values: len(values) == 20)) == list(range(100, 120))
     second.close()
 
@@ -81,7 +47,7 @@ def test_committed_offsets_survive_a_kill(start_broker: Any, topic: str, make_to
     broker = start_broker()
     make_topic(broker.bootstrap, topic, PARTITIONS)
     fill(broker.bootstrap, topic, 100)
-    reader = member(broker.bootstrap, "durable", topic)
+    reader = subscribed(broker.bootstrap, "durable", topic)
     poll_until([reader], lambda values: len(values) == 100)
     reader.commit(asynchronous=False)
     places = [TopicPartition(topic, number) for number in range(PARTITIONS)]
@@ -97,7 +63,7 @@ def test_committed_offsets_survive_a_kill(start_broker: Any, topic: str, make_to
 def test_groups_are_listed_and_described(broker_session: Any, topic: str, make_topic: Any) -> None:
     make_topic(broker_session.bootstrap, topic, PARTITIONS)
     fill(broker_session.bootstrap, topic, 10)
-    reader = member(broker_session.bootstrap, topic, topic)
+    reader = subscribed(broker_session.bootstrap, topic, topic)
     poll_until([reader], lambda values: len(values) == 10)
     admin = AdminClient({"bootstrap.servers": broker_session.bootstrap})
     listed = admin.list_consumer_groups().result(WAIT_S)
@@ -114,7 +80,7 @@ def test_clients_of_three_makes_in_one_group(broker_session: Any, topic: str, ma
 
     make_topic(broker_session.bootstrap, topic, PARTITIONS)
     fill(broker_session.bootstrap, topic, 40)
-    first = member(broker_session.bootstrap, topic, topic)
+    first = subscribed(broker_session.bootstrap, topic, topic)
     poll_until([first], lambda values: len(values) == 40)
     first.commit(asynchronous=False)
     first.close()

@@ -6,20 +6,16 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import coordinator_steps
 import pytest
+import tool_steps
 
 HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE))
-
-import coordinator_steps  # noqa: E402
-import tool_steps  # noqa: E402
-
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(400)]
 
 TYPED = coordinator_steps.by_name((HERE / "kafka-4.3.1-tool-steps.txt").read_text())

@@ -14,7 +14,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from coordinator_steps import Steps, find_coordinators
+from coordinator_steps import find_coordinators
+from coordinator_steps.asks import Steps
 
 TOOLS = "org.apache.kafka.tools."
 TOPICS = TOOLS + "TopicCommand"
@@ -44,6 +45,7 @@ EQUAL = (
 """What differs from run to run, and what it is told as."""
 
 Tool = Callable[..., str]
+Alter = Callable[..., None]
 
 
 class Tools:
@@ -116,6 +118,15 @@ def offsets(tool: Tool, tools: Tools) -> None:
 
 
 def groups(tool: Tool, tools: Tools) -> None:
+    lists(tool)
+    descriptions(tool)
+    in_use(tool)
+    resets(tool)
+    deletions(tool)
+    shares_and_streams(tool)
+
+
+def lists(tool: Tool) -> None:
     tool("groups list", GROUPS, "--list")
     tool("groups list consumers", GROUPS, "--list", "--consumer")
     tool("groups list classic", GROUPS, "--list", "--group-type", "classic")
@@ -127,6 +138,9 @@ def groups(tool: Tool, tools: Tools) -> None:
     tool("consumers list empty", CONSUMERS, "--list", "--state", "Empty")
     tool("consumers list unknown state", CONSUMERS, "--list", "--state", "Nonsense")
     tool("consumers list classic", CONSUMERS, "--list", "--type", "classic")
+
+
+def descriptions(tool: Tool) -> None:
     tool("consumers describe", CONSUMERS, "--describe", "--group", "simple")
     tool("consumers describe offsets", CONSUMERS, "--describe", "--group", "simple", "--offsets", "--verbose")
     tool("consumers describe members", CONSUMERS, "--describe", "--group", "simple", "--members", "--verbose")
@@ -138,92 +152,32 @@ def groups(tool: Tool, tools: Tools) -> None:
     tool("consumers describe in use members", CONSUMERS, "--describe", "--group", "used", "--members", "--verbose")
     tool("consumers describe in use state", CONSUMERS, "--describe", "--group", "used", "--state", "--verbose")
     tool("consumers describe all", CONSUMERS, "--describe", "--all-groups", "--state")
+
+
+def in_use(tool: Tool) -> None:
     tool("consumers delete in use", CONSUMERS, "--delete", "--group", "used")
     tool("consumers delete offsets in use", CONSUMERS, "--delete-offsets", "--group", "used", "--topic", "t")
-    tool(
-        "consumers reset in use",
-        CONSUMERS,
-        "--reset-offsets",
-        "--group",
-        "used",
-        "--topic",
-        "t",
-        "--to-earliest",
-        "--execute",
-    )
+
+
+def resets(tool: Tool) -> None:
+    def reset(name: str, group: str, *words: str) -> None:
+        tool(f"consumers reset {name}", CONSUMERS, "--reset-offsets", "--group", group, *words)
+
+    reset("in use", "used", "--topic", "t", "--to-earliest", "--execute")
     for how in (["--to-earliest"], ["--to-latest"], ["--to-offset", "2"], ["--to-offset", "99"], ["--shift-by", "-1"],
                 ["--shift-by", "99"], ["--by-duration", "PT1H"], ["--to-datetime", "2020-01-01T00:00:00.000"],
                 ["--to-current"]):  # fmt: skip
-        tool(
-            f"consumers reset {' '.join(how)}",
-            CONSUMERS,
-            "--reset-offsets",
-            "--group",
-            "simple",
-            "--topic",
-            "t",
-            *how,
-            "--dry-run",
-        )
-    tool(
-        "consumers reset export",
-        CONSUMERS,
-        "--reset-offsets",
-        "--group",
-        "simple",
-        "--topic",
-        "t:0",
-        "--to-offset",
-        "2",
-        "--export",
-        "--dry-run",
-    )
-    tool(
-        "consumers reset execute",
-        CONSUMERS,
-        "--reset-offsets",
-        "--group",
-        "simple",
-        "--all-topics",
-        "--to-offset",
-        "1",
-        "--execute",
-    )
-    tool(
-        "consumers reset a new group",
-        CONSUMERS,
-        "--reset-offsets",
-        "--group",
-        "made",
-        "--topic",
-        "t",
-        "--to-latest",
-        "--execute",
-    )
-    tool(
-        "consumers reset no topic",
-        CONSUMERS,
-        "--reset-offsets",
-        "--group",
-        "simple",
-        "--topic",
-        "none",
-        "--to-latest",
-        "--execute",
-    )
-    tool(
-        "consumers reset no partition",
-        CONSUMERS,
-        "--reset-offsets",
-        "--group",
-        "simple",
-        "--topic",
-        "t:9",
-        "--to-latest",
-        "--execute",
-    )
+        reset(" ".join(how), "simple", "--topic", "t", *how, "--dry-run")
+    reset("export", "simple", "--topic", "t:0", "--to-offset", "2", "--export", "--dry-run")
+    reset("execute", "simple", "--all-topics", "--to-offset", "1", "--execute")
+    reset("a new group", "made", "--topic", "t", "--to-latest", "--execute")
+    reset("no topic", "simple", "--topic", "none", "--to-latest", "--execute")
+    reset("no partition", "simple", "--topic", "t:9", "--to-latest", "--execute")
     tool("consumers describe made", CONSUMERS, "--describe", "--group", "made")
     tool("consumers validate regex", CONSUMERS, "--validate-regex", "t.*")
+
+
+def deletions(tool: Tool) -> None:
     tool("consumers delete offsets", CONSUMERS, "--delete-offsets", "--group", "simple", "--topic", "t:0")
     tool("consumers delete offsets of no topic", CONSUMERS, "--delete-offsets", "--group", "simple", "--topic", "none")
     tool("consumers delete offsets of nobody", CONSUMERS, "--delete-offsets", "--group", "none", "--topic", "t")
@@ -231,6 +185,9 @@ def groups(tool: Tool, tools: Tools) -> None:
     tool("consumers delete again", CONSUMERS, "--delete", "--group", "simple")
     tool("consumers delete pattern", CONSUMERS, "--delete", "--all-groups")
     tool("groups list after", GROUPS, "--list")
+
+
+def shares_and_streams(tool: Tool) -> None:
     tool("shares list", SHARES, "--list", "--state")
     tool("shares describe", SHARES, "--describe", "--group", "shared")
     tool("shares describe members", SHARES, "--describe", "--group", "shared", "--members", "--verbose")
@@ -273,6 +230,14 @@ def configs(tool: Tool, tools: Tools) -> None:
         who = ["--entity-default"] if entity is None else ["--entity-name", entity]
         tool(f"configs {name}", CONFIGS, "--entity-type", kind, *who, *words)
 
+    topics_and_brokers(alter)
+    quotas(alter)
+    quotas_of_two(tool)
+    passwords_and_groups(alter)
+    metrics(tool, alter)
+
+
+def topics_and_brokers(alter: Alter) -> None:
     alter("topic", "topics", "t", "--describe")
     alter("topic all", "topics", "t", "--describe", "--all")
     alter("topic none", "topics", "none", "--describe")
@@ -288,6 +253,9 @@ def configs(tool: Tool, tools: Tools) -> None:
     alter("broker default unset", "brokers", None, "--alter", "--delete-config", "log.cleaner.backoff.ms")
     alter("broker none", "brokers", "9", "--describe")
     alter("loggers bad", "broker-loggers", "1", "--alter", "--add-config", "root=LOUD")
+
+
+def quotas(alter: Alter) -> None:
     alter("user default", "users", None, "--alter", "--add-config", "consumer_byte_rate=1000")
     alter("user default now", "users", None, "--describe")
     alter("client", "clients", "c", "--alter", "--add-config", "producer_byte_rate=1000,request_percentage=50")
@@ -297,22 +265,15 @@ def configs(tool: Tool, tools: Tools) -> None:
     alter("client after", "clients", "c", "--describe")
     alter("ip", "ips", "127.0.0.1", "--alter", "--add-config", "connection_creation_rate=10")
     alter("ip now", "ips", "127.0.0.1", "--describe")
-    tool(
-        "configs user and client",
-        CONFIGS,
-        "--alter",
-        "--entity-type",
-        "users",
-        "--entity-name",
-        "ann",
-        "--entity-type",
-        "clients",
-        "--entity-name",
-        "c",
-        "--add-config",
-        "producer_byte_rate=7",
-    )
+
+
+def quotas_of_two(tool: Tool) -> None:
+    who = ["--entity-type", "users", "--entity-name", "ann", "--entity-type", "clients", "--entity-name", "c"]
+    tool("configs user and client", CONFIGS, "--alter", *who, "--add-config", "producer_byte_rate=7")
     tool("configs users and clients", CONFIGS, "--describe", "--entity-type", "users", "--entity-type", "clients")
+
+
+def passwords_and_groups(alter: Alter) -> None:
     alter("scram", "users", "ann", "--alter", "--add-config", "SCRAM-SHA-512=[iterations=8192,password=x]")
     alter("scram few", "users", "ann", "--alter", "--add-config", "SCRAM-SHA-512=[iterations=1,password=x]")
     alter("scram now", "users", "ann", "--describe")
@@ -320,20 +281,12 @@ def configs(tool: Tool, tools: Tools) -> None:
     alter("group", "groups", "used", "--alter", "--add-config", "consumer.session.timeout.ms=46000")
     alter("group now", "groups", "used", "--describe")
     alter("group bad", "groups", "used", "--alter", "--add-config", "consumer.session.timeout.ms=1")
+
+
+def metrics(tool: Tool, alter: Alter) -> None:
     alter("metrics none", "client-metrics", "m", "--describe")
-    tool(
-        "metrics alter",
-        METRICS,
-        "--alter",
-        "--name",
-        "m",
-        "--metrics",
-        "org.apache.kafka.",
-        "--interval",
-        "1000",
-        "--match",
-        "client_id=c",
-    )
+    words = ["--metrics", "org.apache.kafka.", "--interval", "1000", "--match", "client_id=c"]
+    tool("metrics alter", METRICS, "--alter", "--name", "m", *words)
     tool("metrics list", METRICS, "--list")
     tool("metrics describe", METRICS, "--describe", "--name", "m")
     tool("metrics describe none", METRICS, "--describe", "--name", "none")
@@ -343,6 +296,14 @@ def configs(tool: Tool, tools: Tools) -> None:
 
 
 def cluster(tool: Tool, tools: Tools) -> None:
+    features(tool)
+    elections(tool, tools)
+    reassignments(tool, tools)
+    directories(tool, tools)
+    streams_reset(tool)
+
+
+def features(tool: Tool) -> None:
     tool("features describe", FEATURES, "describe")
     tool("features upgrade to the same", FEATURES, "upgrade", "--feature", "transaction.version=2")
     tool("features upgrade beyond", FEATURES, "upgrade", "--feature", "transaction.version=9")
@@ -351,11 +312,17 @@ def cluster(tool: Tool, tools: Tools) -> None:
     tool("features downgrade up", FEATURES, "downgrade", "--feature", "transaction.version=2")
     tool("features disable", FEATURES, "disable", "--feature", "share.version", "--dry-run")
     tool("features dependencies", FEATURES, "feature-dependencies", "--feature", "transaction.version=2")
+
+
+def elections(tool: Tool, tools: Tools) -> None:
     elect = TOOLS + "LeaderElectionCommand"
     tool("elect all", elect, "--election-type", "preferred", "--all-topic-partitions")
     tool("elect none", elect, "--election-type", "preferred", "--topic", "none", "--partition", "0")
     plan = tools.file("elect.json", {"partitions": [{"topic": "t", "partition": 0}, {"topic": "t", "partition": 9}]})
     tool("elect some", elect, "--election-type", "unclean", "--path-to-json-file", plan)
+
+
+def reassignments(tool: Tool, tools: Tools) -> None:
     plan = tools.file("move.json", {"topics": [{"topic": "t"}], "version": 1})
     tool("reassign generate", REASSIGN, "--topics-to-move-json-file", plan, "--broker-list", "1", "--generate")
     rows = [{"topic": "t", "partition": 0, "replicas": [9]}]
@@ -373,6 +340,9 @@ def cluster(tool: Tool, tools: Tools) -> None:
     rows = [{"topic": "t", "partition": 0, "replicas": [1], "log_dirs": ["/none"]}]
     bad = tools.file("bad-dir.json", {"version": 1, "partitions": rows})
     tool("reassign to no directory", REASSIGN, "--reassignment-json-file", bad, "--execute", "--timeout", "1000")
+
+
+def directories(tool: Tool, tools: Tools) -> None:
     tool("log dirs", TOOLS + "LogDirsCommand", "--describe", "--topic-list", "t", "--broker-list", "1")
     tool("log dirs of nobody", TOOLS + "LogDirsCommand", "--describe", "--broker-list", "9")
     tool("log dirs of no topic", TOOLS + "LogDirsCommand", "--describe", "--topic-list", "none")
@@ -381,18 +351,12 @@ def cluster(tool: Tool, tools: Tools) -> None:
     )
     tool("acls list", ACLS, "--list")
     tool("quorum", TOOLS + "MetadataQuorumCommand", "describe", "--status")
+
+
+def streams_reset(tool: Tool) -> None:
     tool("streams reset", TOOLS + "StreamsResetter", "--application-id", "app", "--input-topics", "t", "--force")
-    tool(
-        "streams reset dry",
-        TOOLS + "StreamsResetter",
-        "--application-id",
-        "app",
-        "--input-topics",
-        "t",
-        "--dry-run",
-        "--to-offset",
-        "1",
-    )
+    words = ["--application-id", "app", "--input-topics", "t", "--dry-run", "--to-offset", "1"]
+    tool("streams reset dry", TOOLS + "StreamsResetter", *words)
     tool("streams reset no topic", TOOLS + "StreamsResetter", "--application-id", "app", "--input-topics", "none")
 
 

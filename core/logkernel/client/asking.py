@@ -6,6 +6,7 @@ error with a growing wait, until it is answered, refused for good, or the deadli
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -40,7 +41,7 @@ class _Asked:
         self.question.answered(self.partitions, response, error, now_ms)
 
 
-class Question:
+class Question(ABC):
     """See the module. `found` grows as answers come; `errors` has what was refused for good."""
 
     def __init__(
@@ -121,11 +122,13 @@ class Question:
 
     # ------------------------------------------------------------ each its own
 
+    @abstractmethod
     def request(self, partitions: list[TopicPartition]) -> Any:
-        raise NotImplementedError
+        """What their leader is asked."""
 
+    @abstractmethod
     def rows(self, response: Any) -> Rows:
-        raise NotImplementedError
+        """(partition, error code, answer) of each that it has."""
 
     def epoch(self, partition: TopicPartition) -> int:
         info = self.core.metadata.topics.get(partition.topic)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Any, Self, TypeVar
 
@@ -41,7 +42,7 @@ async def _carry_out(driver: Any, step: Step) -> Any:
     return await driver.end(step.deadline_s)
 
 
-class Awaiting(Face):
+class Awaiting(Face, ABC):
     """A client for asyncio."""
 
     def __init__(self, driver: Any, kernel: Kernel, settings: Mapping[str, Any]) -> None:
@@ -54,8 +55,9 @@ class Awaiting(Face):
     async def __aexit__(self, *_: object) -> None:
         await self.close()
 
+    @abstractmethod
     async def close(self) -> None:
-        raise NotImplementedError
+        """Do what is left, and end. May be called twice."""
 
     async def _run(self, steps: Steps[T]) -> T:
         return await run(self._driver, steps)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import warnings
 import weakref
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Any, ClassVar, Self, TypeVar
 
@@ -45,7 +46,7 @@ def _carry_out(driver: Any, step: Step) -> Any:
     return driver.end(step.deadline_s)
 
 
-class Blocking(Face):
+class Blocking(Face, ABC):
     """A client for threads."""
 
     _dropped: ClassVar[str | None] = None
@@ -68,8 +69,9 @@ class Blocking(Face):
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    @abstractmethod
     def close(self) -> None:
-        raise NotImplementedError
+        """Do what is left, and end. May be called twice."""
 
     def _run(self, steps: Steps[T]) -> T:
         return run(self._driver, steps)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from logkernel.client.bootstrap import bootstrap_places
 from logkernel.client.making import Making
 from logkernel.client.producer_settings import load_producer
+from logkernel.config.values import render
 from logkernel.errors import KafkaError, NetworkException, RequestTimedOut, error_for
 from logkernel.kernel import Kernel
 from logkernel.requests.cluster import MetadataRequest
@@ -27,18 +28,11 @@ if TYPE_CHECKING:
     from logkernel.table.reader import Where
 
 
-def text_of(value: Any) -> str:
-    """A setting's value as a topic's config holds it."""
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return ",".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value)
-
-
 def create_request(
     name: str, partitions: int, replication_factor: int, config: Mapping[str, str] | None, settings: Mapping[str, Any]
 ) -> CreateTopicsRequest:
-    wanted = {key.replace("_", "."): text_of(value) for key, value in settings.items()}
-    wanted.update({key: text_of(value) for key, value in (config or {}).items()})
+    wanted = {key.replace("_", "."): render(value) for key, value in settings.items()}
+    wanted.update({key: render(value) for key, value in (config or {}).items()})
     rows = [CreatableTopicConfig(key, value) for key, value in wanted.items()]
     return CreateTopicsRequest([CreatableTopic(name, partitions, replication_factor, [], rows)])
 

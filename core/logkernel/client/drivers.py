@@ -11,6 +11,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
@@ -78,7 +79,7 @@ class Machine(Protocol):
         ...
 
 
-class Driver:
+class Driver(ABC):
     """What the drivers share. `lock` guards the machine and everything below it."""
 
     def __init__(self, machine: Machine, settings: Mapping[str, Any]) -> None:
@@ -184,15 +185,16 @@ class Driver:
         if self.in_callback():
             raise LogkernelError(f"a callback must not wait for the {self.machine.name} that calls it")
 
-    def about_to_wait(self, deadline_ms: int | None) -> None:
+    def about_to_wait(self, deadline_ms: int | None) -> None:  # noqa: B027  most have nothing to do
         """There is nothing more to do than to tell; the lock is held. From now on `wake` must be heard."""
 
+    @abstractmethod
     def perform(self, action: Action) -> None:
-        raise NotImplementedError
+        """Connect, send or close, as the machine's network asks; called without the lock."""
 
+    @abstractmethod
     def wake(self) -> None:
         """Look again soon; called without the lock."""
-        raise NotImplementedError
 
     def nudge(self) -> None:
         """Have who waits look again; also called by signal handlers, in the midst of anything."""
@@ -210,8 +212,9 @@ class Driver:
         if owner is not None:
             owner.forked()
 
+    @abstractmethod
     def by_name(self, name: str, seed: int) -> Partitioner:
-        raise NotImplementedError
+        """The kernel's partitioner of this name."""
 
 
 def closed_early(machine: Machine) -> LogkernelError:

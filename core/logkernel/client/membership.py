@@ -10,6 +10,7 @@ carries it out: he revokes and assigns there, and his listener is called there. 
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
@@ -41,7 +42,7 @@ class Event:
     partitions: list[TopicPartition]
 
 
-class Membership:
+class Membership(ABC):
     """See the module. `topics` is set by `subscribe`; `owned` are the partitions that events gave."""
 
     def __init__(self, core: ClientCore, settings: Mapping[str, Any], metrics: ConsumerMetrics) -> None:
@@ -118,29 +119,30 @@ class Membership:
 
     # ------------------------------------------------------------ each its own
 
+    @abstractmethod
     def handled(self, event: Event) -> None:
         """The user's poll carried an event out."""
-        raise NotImplementedError
 
+    @abstractmethod
     def step(self, now_ms: int) -> int | None:
         """Do what is due; returns when to come again."""
-        raise NotImplementedError
 
+    @abstractmethod
     def rejoin(self) -> None:
         """The coordinator answered a commit with REBALANCE_IN_PROGRESS."""
-        raise NotImplementedError
 
+    @abstractmethod
     def stale(self) -> None:
         """The coordinator answered a commit with STALE_MEMBER_EPOCH: there is a newer epoch to be heard of."""
-        raise NotImplementedError
 
+    @abstractmethod
     def lost(self, code: int) -> None:
         """The coordinator answered a commit as to a stranger."""
-        raise NotImplementedError
 
+    @abstractmethod
     def leave(self) -> None:
         """Close. Events are not waited for any more."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _too_slow(self) -> None:
-        raise NotImplementedError
+        """The user did not poll for `max.poll.interval.ms`: what is owned is lost."""

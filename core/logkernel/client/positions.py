@@ -23,7 +23,7 @@ from attrs import define, field
 from logkernel.contracts import Buffer
 from logkernel.errors import LogkernelError
 from logkernel.record.batch import batches, last_batch, parse_header
-from logkernel.record.decode import CodecFor
+from logkernel.record.bounds import CodecFor
 from logkernel.record.isolation import batch_rows, seen_batches
 from logkernel.vocabulary import BatchFacts, FileSlice, TopicPartition
 

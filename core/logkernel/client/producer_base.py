@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from random import Random
 from typing import Any, ClassVar, Generic, TypeVar
@@ -36,7 +37,7 @@ def make_sender(settings: Mapping[str, Any], bootstrap: list[tuple[str, int]], k
     return Sender(settings, bootstrap, Random(os.urandom(8)), codec, kernel.codec_for)
 
 
-class ProducerBase(Placing, Generic[D]):
+class ProducerBase(Placing, ABC, Generic[D]):
     """See the module. A producer says what kind of delivery it gives, and how it carries steps out."""
 
     _kind: ClassVar[type[Any]]
@@ -45,8 +46,9 @@ class ProducerBase(Placing, Generic[D]):
         super().__init__(driver, kernel, settings)
         self._delivery: type[D] = self._kind
 
+    @abstractmethod
     def _run(self, steps: Steps[Any]) -> Any:
-        raise NotImplementedError
+        """Carry them out: what they return, or what is awaited for it."""
 
     # ------------------------------------------------------------ send
 

@@ -1,13 +1,12 @@
-"""What each setting is: name, type, default, bounds, documentation. The tables are built at first use.
+"""What each setting is: name, type, default, bounds, documentation.
 
-Three kinds of names are known: settings with a meaning here (`tables()`), Kafka settings without one
+Three kinds of names are known: settings with a meaning here (`tables`, built at first use), Kafka settings without one
 (`unused`, accepted with a warning), and what plugins own (`Definitions.with_plugins`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import cache
 
 from attrs import Factory, evolve
 
@@ -80,21 +79,6 @@ class Definitions:
                 own = Setting(name, STRING, default, None, f"Default of the topic setting. {doc}", plugin=True)
             broker[name] = own
         return Definitions(broker, topic, group=self.group)
-
-
-@cache
-def tables() -> Definitions:
-    """The core's settings, checked for names given twice."""
-    from logkernel.config import table_broker, table_group, table_log, table_services, table_share, table_topic
-
-    broker: dict[str, Setting] = {}
-    for row in (*table_broker.ROWS, *table_log.ROWS, *table_services.ROWS, *table_share.ROWS):
-        assert row.name not in broker, row.name
-        broker[row.name] = row
-    topic = {row.name: row for row in table_topic.ROWS}
-    own = (*table_group.ROWS, *table_share.GROUP_ROWS)
-    group = {row.name: row for row in own if all(name in broker for name in row.synonyms)}
-    return Definitions(broker, topic, group=group)
 
 
 _CHOOSERS = {

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from attrs import Factory
 
 from logkernel.config import election, unused
-from logkernel.config.definitions import Definitions, Setting, tables
+from logkernel.config.definitions import Definitions, Setting
 from logkernel.config.given import Given, TopicSpec, Written, checked, from_overrides, refuse, typed, unknown
 from logkernel.config.values import INT, SHORT
 from logkernel.errors import ConfigError
@@ -41,6 +41,8 @@ def load(
     plugin_names: Iterable[tuple[str, str]],
 ) -> Loaded:
     """Read, judge and merge; raises ConfigError for the first thing that is wrong."""
+    from logkernel.config.tables import tables
+
     definitions = tables().with_plugins(plugin_settings, plugin_names)
     written = _read(path) if path is not None else Written()
     warnings: list[str] = []

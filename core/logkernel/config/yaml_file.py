@@ -38,7 +38,7 @@ def read_yaml(text: str, file: str) -> Written:
 
 
 def _stray(given: Given) -> ConfigError:
-    from logkernel.config.definitions import tables
+    from logkernel.config.tables import tables
 
     if given.name in tables().broker:
         return ConfigError(f"{given.where}: {given.name}: a broker's setting stands under `broker:`; move it there")

@@ -9,7 +9,7 @@ from logkernel.errors import LogkernelError
 from logkernel.inspect.findings import BY_OPENING, Report
 from logkernel.inspect.rows import OFFSET_CHECKPOINTS
 from logkernel.inspect.segments import END, PASS_OVER, LogCheck
-from logkernel.record.decode import CodecFor
+from logkernel.record.bounds import CodecFor
 from logkernel.storage import checkpoints
 from logkernel.storage.directory import LOCK
 from logkernel.storage.disk import Disk

@@ -29,8 +29,9 @@ from logkernel.record.batch import (
     parse_header,
     stored_crc,
 )
+from logkernel.record.bounds import CodecFor
 from logkernel.record.control import control_type, parse_marker
-from logkernel.record.decode import CodecFor, decode_batch
+from logkernel.record.decode import decode_batch
 from logkernel.record.validate import check_stored
 from logkernel.storage import checkpoints, snapshot, txnindex
 from logkernel.storage.disk import Disk, File

@@ -16,7 +16,8 @@ from logkernel.errors import CorruptMessage, KafkaError, LogkernelError, Unsuppo
 from logkernel.inspect.findings import BY_OPENING, BY_REPAIR, CUT, Report
 from logkernel.inspect.rows import aborted_rows, batch_at, index_rows, time_rows
 from logkernel.partition.producers import ProducerStates
-from logkernel.record.decode import CodecFor, decode_batch
+from logkernel.record.bounds import CodecFor
+from logkernel.record.decode import decode_batch
 from logkernel.record.validate import check_stored
 from logkernel.storage import checkpoints, snapshot
 from logkernel.storage.disk import Disk

@@ -14,7 +14,8 @@ from logkernel.contracts import Buffer
 from logkernel.errors import CorruptMessage, InvalidRecord, MessageTooLarge, UnsupportedCompressionType
 from logkernel.record import codec as loops
 from logkernel.record.batch import parse_header
-from logkernel.record.decode import CodecFor, decompressed_limit, record_section
+from logkernel.record.bounds import CodecFor, decompressed_limit
+from logkernel.record.decode import record_section
 from logkernel.record.legacy import decode_message
 from logkernel.record.pure_columns import (
     APPEND_TIME,

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Final, TypeVar
+from typing import Any, TypeVar
 
-from logkernel.contracts import Buffer, Codec
+from logkernel.contracts import Buffer
 from logkernel.errors import CorruptMessage
 from logkernel.record import codec as loops
 from logkernel.record.batch import (
@@ -15,23 +14,11 @@ from logkernel.record.batch import (
     computed_crc,
     stored_crc,
 )
+from logkernel.record.bounds import CodecFor, decompressed_limit
 from logkernel.record.codec import Columns
 from logkernel.vocabulary import BatchFacts, Record, TopicPartition
 
 R = TypeVar("R", bound=tuple[Any, ...])
-CodecFor = Callable[[int], Codec]
-"""The codec of attribute bits 0 to 2; raises `UnsupportedCompressionType`."""
-
-DECOMPRESSED_FLOOR_BYTES: Final = 16 * 1024 * 1024
-DECOMPRESSED_RATIO: Final = 100
-
-
-def decompressed_limit(compressed_bytes: int) -> int:
-    """How large a record section may become: 16 MiB, or 100 times its compressed size where that is more.
-
-    Kafka sets no bound, and one request could fill the memory; real batches stay far below this one.
-    """
-    return max(DECOMPRESSED_FLOOR_BYTES, DECOMPRESSED_RATIO * compressed_bytes)
 
 
 def record_section(

@@ -26,8 +26,9 @@ from logkernel.contracts import Buffer, Codec, KeepRule
 from logkernel.light import message, value
 from logkernel.record import codec as loops
 from logkernel.record.batch import CODEC_MASK, DELETE_HORIZON, join_batch, parse_header
+from logkernel.record.bounds import CodecFor
 from logkernel.record.control import ABORT, COMMIT, control_type
-from logkernel.record.decode import CodecFor, check_crc, decode_batch, record_section
+from logkernel.record.decode import check_crc, decode_batch, record_section
 from logkernel.record.encode import encode_batch, encode_empty
 from logkernel.record.pure_compaction import LOOK_CLOSER, ROW
 from logkernel.vocabulary import AbortedTxn, BatchFacts, Record

@@ -16,8 +16,9 @@ from collections.abc import Iterable, Iterator
 
 from logkernel.contracts import Buffer
 from logkernel.record.batch import batches
+from logkernel.record.bounds import CodecFor
 from logkernel.record.control import ABORT, control_type
-from logkernel.record.decode import CodecFor, R, decode_batch, decode_rows
+from logkernel.record.decode import R, decode_batch, decode_rows
 from logkernel.record.legacy import decode_message
 from logkernel.vocabulary import BatchFacts, Record, TopicPartition
 

@@ -15,8 +15,8 @@ from logkernel.contracts import Buffer, Codec
 from logkernel.errors import CorruptMessage, InvalidRecord
 from logkernel.light import value
 from logkernel.record.batch import LEGACY_HEADER, LOG_OVERHEAD, MAGIC_OFFSET, batches
+from logkernel.record.bounds import CodecFor, decompressed_limit
 from logkernel.record.crc import crc32
-from logkernel.record.decode import CodecFor, decompressed_limit
 from logkernel.record.encode import encode_batch
 from logkernel.vocabulary import BatchFacts, Record
 

@@ -38,7 +38,8 @@ from logkernel.record.batch import (
     set_max_timestamp,
     stored_crc,
 )
-from logkernel.record.decode import CodecFor, check_crc, record_section
+from logkernel.record.bounds import CodecFor
+from logkernel.record.decode import check_crc, record_section
 from logkernel.vocabulary import NO_TIMESTAMP, BatchFacts, Record
 
 MAX_LONG: Final = 2**63 - 1
@@ -80,7 +81,7 @@ class WritePolicy:
     from_client: bool = True
     """False for the broker's own batches, which may be control batches."""
     max_decompressed_bytes: int | None = None
-    """Largest decompressed record section; None for `decode.decompressed_limit`."""
+    """Largest decompressed record section; None for `bounds.decompressed_limit`."""
     target_codec_id: int = field(init=False)
     """Codec id that a stored batch has, or `KEEP`."""
 

@@ -1,4 +1,4 @@
-"""One partition's log: what is written and read all day. `upkeep` and `rewrites` hold the rest of its life.
+"""One partition's log: what is written and read all day. `upkeep`, `cutting` and `rewrites` hold the rest of its life.
 
 Invariants: `start_offset <= end_offset`, `recovery_point <= end_offset`, all below `recovery_point` is synced; the last
 segment is the active one and the only one that is written. One thread drives a log; only `Flush.run`, and the
@@ -14,13 +14,13 @@ from uuid import UUID
 from logkernel.config.topic import TopicSettings
 from logkernel.contracts import Buffer
 from logkernel.errors import CorruptMessage, OffsetOutOfRange, RecordListTooLarge
+from logkernel.record.bounds import CodecFor
 from logkernel.storage import timestamps
 from logkernel.storage.disk import Disk
 from logkernel.storage.ledger import ProducerLedger
 from logkernel.storage.rewrites import LogRewrites
 from logkernel.storage.segment import MAX_RELATIVE, Segment
 from logkernel.storage.sweeping import Sweeper
-from logkernel.storage.timestamps import CodecFor
 from logkernel.storage.upkeep import RollObserver
 from logkernel.vocabulary import AbortedTxn, BatchFacts, FileSlice, LogPosition, SegmentFacts, TimestampAndOffset
 

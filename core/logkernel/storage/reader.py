@@ -18,8 +18,9 @@ from contextlib import suppress
 from logkernel.contracts import Codec
 from logkernel.errors import CorruptMessage, OffsetOutOfRange
 from logkernel.record.batch import LENGTH_OFFSET, LOG_OVERHEAD, batches
+from logkernel.record.bounds import CodecFor
 from logkernel.record.control import parse_marker
-from logkernel.record.decode import CodecFor, decode_all, decode_batch
+from logkernel.record.decode import decode_all, decode_batch
 from logkernel.storage import snapshot
 from logkernel.storage.disk import Disk, File, RealDisk
 from logkernel.storage.index import OffsetIndex, TimeIndex

@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING
 
 from logkernel.contracts import Rewrite
 from logkernel.errors import LogkernelError
-from logkernel.record.decode import CodecFor
+from logkernel.record.bounds import CodecFor
+from logkernel.storage.cutting import LogCutting
 from logkernel.storage.disk import Disk
 from logkernel.storage.segment import Segment
-from logkernel.storage.upkeep import LogUpkeep
 from logkernel.vocabulary import AbortedTxn
 
 if TYPE_CHECKING:
     from logkernel.storage.rewriting import Rewriting, Throttle
 
 
-class LogRewrites(LogUpkeep):
+class LogRewrites(LogCutting):
     __slots__ = ()
 
     @property
@@ -81,7 +81,7 @@ class LogRewrites(LogUpkeep):
     def drop_later(self, paths: list[str]) -> None:
         """Files that a rewrite leaves behind when it is stopped: `purge` removes them."""
         if paths:
-            self._dropped.append((None, paths))
+            self._dropped.renamed(paths)
         self._new_names = True
 
     def aborted_in(self, start: int, end: int) -> list[AbortedTxn]:

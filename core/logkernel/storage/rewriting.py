@@ -28,7 +28,8 @@ from logkernel.contracts import Buffer, KeepRule, Rewrite
 from logkernel.errors import CorruptMessage, InvalidConfig, KafkaError, RecordListTooLarge, RewriteStopped
 from logkernel.record import codec as loops
 from logkernel.record.batch import HEADER_BYTES, LENGTH_OFFSET, LOG_OVERHEAD, batches, parse_header
-from logkernel.record.decode import CodecFor, check_crc
+from logkernel.record.bounds import CodecFor
+from logkernel.record.decode import check_crc
 from logkernel.record.filtering import (
     BatchFilter,
     LastOfProducer,

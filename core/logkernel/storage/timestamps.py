@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
-from logkernel.contracts import Codec
+from logkernel.record.bounds import CodecFor
 from logkernel.record.decode import decode_all
 from logkernel.storage.segment import Segment
 from logkernel.vocabulary import BatchFacts, Record, TimestampAndOffset
-
-CodecFor = Callable[[int], Codec]
-"""The codec of a batch's attribute bits 0 to 2."""
 
 
 def first_at_or_after(

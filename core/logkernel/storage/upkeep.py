@@ -1,17 +1,16 @@
-"""The life of a log: opening, rolling, flushing, truncating, dropping, closing. `log` adds writing and reading."""
+"""The life of a log: opening, rolling, flushing, closing. `cutting` and `rewrites` hold the rest of it, and `log` adds
+writing and reading."""
 
 from __future__ import annotations
 
-import contextlib
 import uuid
 from bisect import bisect_right
-from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 from uuid import UUID
 
 from logkernel.config.topic import TopicSettings
-from logkernel.errors import CorruptMessage, KafkaStorageError, OffsetOutOfRange
+from logkernel.errors import KafkaStorageError
 from logkernel.storage import snapshot
 from logkernel.storage.checkpoints import (
     PARTITION_METADATA,
@@ -20,10 +19,11 @@ from logkernel.storage.checkpoints import (
     parse_partition_metadata,
 )
 from logkernel.storage.disk import Disk
+from logkernel.storage.dropped import Dropped
 from logkernel.storage.flush import Flush
 from logkernel.storage.ledger import ProducerLedger
-from logkernel.storage.loading import Loader, replay_range
-from logkernel.storage.names import DELETED, SEGMENT_SUFFIXES, SNAPSHOT, doomed_name, offset_name, offset_of
+from logkernel.storage.loading import Loader
+from logkernel.storage.names import SNAPSHOT, doomed_name, offset_name
 from logkernel.storage.segment import Segment
 from logkernel.storage.sweeping import Sweeper
 from logkernel.vocabulary import NO_TIMESTAMP, ProducerEntry, SegmentFacts, TopicPartition
@@ -40,7 +40,7 @@ RollObserver = Callable[[int, int], None]
 
 
 class LogUpkeep:
-    """State of a log, and everything that happens to it but append and read; see `log.Log`."""
+    """State of a log, and what happens to it besides `cutting`, `rewrites`, append and read; see `log.Log`."""
 
     __slots__ = (
         "_active",
@@ -49,7 +49,6 @@ class LogUpkeep:
         "_disk",
         "_dropped",
         "_jitter",
-        "_leaving",
         "_ledger",
         "_new_folder",
         "_new_names",
@@ -107,7 +106,6 @@ class LogUpkeep:
         self.last_flush_ms = wall_ms
         self._disk = disk
         self._sweeper = sweeper
-        """Removes what is dropped; without one it goes at once."""
         self._ledger = producers
         self._on_roll = on_roll
         self._jitter = jitter
@@ -120,29 +118,31 @@ class LogUpkeep:
         """How far the last rewrite came; None before the first."""
         self.promised_start = 0
         """Where the log is to start once the directory's log starts say so, where that is above its start."""
-        self._dropped: list[tuple[int | None, list[str]]] = []
-        """(since when, files) that `purge` removes; None: since the next purge."""
-        self._leaving: deque[tuple[int | None, int]] = deque()
-        """(since when, base offset) of segments that are no part of the log any more, but for the names of their files;
-        oldest first."""
+        self._dropped = Dropped(disk, self.folder, sweeper)
         self._new_folder = not disk.exists(self.folder)
         """The folder's own name, or its partition.metadata, may not be durable."""
         self._new_names = True
         """Names in the folder may not be durable."""
+        self._open(topic_id, recovery_point, log_start, clean, wall_ms)
+
+    def _open(self, topic_id: UUID | None, recovery_point: int, log_start: int, clean: bool, wall_ms: int) -> None:
+        """The folder: made, or read and recovered as `Log.open` says; and what was dropped in an earlier life."""
         fresh = self._new_folder
         if fresh:
-            disk.mkdir(self.folder)
+            self._disk.mkdir(self.folder)
         self.topic_id = self._note_topic(topic_id, clean)
         loader = Loader(
-            disk, self.folder, settings, recovery_point, log_start, clean, wall_ms, producers, clean_offset, fresh
-        )
+            self._disk, self.folder, self.settings, recovery_point, log_start, clean, wall_ms, self._ledger,
+            self.clean_offset, fresh,
+        )  # fmt: skip
         self._take_up(loader, recovery_point)
         self._active.release()
-        self._leaving.extend((LONG_AGO_MS, base) for base in loader.leaving)
-        self._remove_files(loader.deleted)
-        if sweeper is None:
-            self.rename_dropped()
-            self.purge(wall_ms)
+        for base in loader.leaving:
+            self._dropped.leave(base, LONG_AGO_MS)
+        self._dropped.remove(loader.deleted)
+        if self._sweeper is None:
+            self._dropped.rename()
+            self._dropped.purge(wall_ms, self.settings.file_delete_delay_ms)
 
     def _take_up(self, loader: Loader, recovery_point: int) -> None:
         """What the folder holds, as opening it left it; `recovery_point` is what the checkpoint says."""
@@ -197,7 +197,7 @@ class LogUpkeep:
             self._segments.remove(old)
             self._bases.remove(old.base)
             self._discard([old], wall_ms)
-            self.rename_dropped(RENAMED_AT_ONCE)
+            self._dropped.rename(RENAMED_AT_ONCE)
         else:
             old.next_offset = self.end_offset
             if self._on_roll is not None:
@@ -276,211 +276,12 @@ class LogUpkeep:
             self._rewriting.stop(finish=finish)
             self._rewriting = None
 
-    # ------------------------------------------------------------ truncate, drop
-
-    def truncate_to(self, offset: int) -> None:
-        """Cut the log so that it ends at `offset`, or before a batch that holds it. The cut is durable on return.
-
-        Whoever keeps recovery points calls `LogDirectories.truncate` instead, which writes them in the right order.
-        """
-        self._check()
-        if offset >= self.end_offset:
-            return
-        self._stop_rewriting()
-        self.rename_dropped()  # what is written behind the cut may come to have a name of theirs
-        if offset <= self._bases[0]:
-            self.truncate_fully_and_start_at(offset)
-            return
-        keep = self._floor(offset) + 1
-        gone = self._segments[keep:]
-        del self._segments[keep:], self._bases[keep:]
-        for segment in reversed(gone):
-            self._remove(segment)
-        if gone:
-            self._disk.sync_dir(self.folder)  # no segment may come back behind the cut
-        self._active = self._segments[-1]
-        self.end_offset = self._active.truncate_to(offset)
-        self.start_offset = min(self.start_offset, self.end_offset)
-        self.promised_start = min(self.promised_start, self.end_offset)
-        self.recovery_point = min(self.recovery_point, self.end_offset)
-        if self.clean_offset is not None:
-            self.clean_offset = min(self.clean_offset, self.end_offset)
-        self.epochs.truncate_from_end(self.end_offset)
-        self.epochs.save()
-        self._reload_producers()
-        self._disk.sync_dir(self.folder)
-
-    def truncate_fully_and_start_at(self, offset: int, wall_ms: int = 0) -> None:
-        """Throw every record away; the log starts and ends at `offset`. Durable on return."""
-        self._check()
-        self._stop_rewriting()
-        self.rename_dropped()
-        self.clean_offset = None
-        for segment in reversed(self._segments):
-            self._remove(segment)
-        self._segments, self._bases, self._recent = [], [], []
-        self._active = self._add_segment(offset, wall_ms)
-        self.start_offset = self.end_offset = offset
-        self.promised_start = 0
-        self.recovery_point = min(self.recovery_point, offset)
-        self.epochs.clear()
-        self.epochs.save()
-        self._reload_producers()
-        self._disk.sync_dir(self.folder)
-
-    def _reload_producers(self) -> None:
-        """After a cut: the newest snapshot that is left, and the batches behind it."""
-        newest = -1
-        for name in self._disk.listdir(self.folder):
-            at = offset_of(name, SNAPSHOT)
-            if at is not None and (at > self.end_offset or at < self._bases[0]):
-                self._disk.remove(f"{self.folder}/{name}")
-            elif at is not None:
-                newest = max(newest, at)
-        self._ledger.reset()
-        if newest >= 0:
-            path = f"{self.folder}/{offset_name(newest, SNAPSHOT)}"
-            try:
-                self._ledger.load(snapshot.decode(self._disk.read(path)))
-            except CorruptMessage:
-                newest = -1
-        replay_range(self._segments, self._ledger, max(newest, self._bases[0]), self.end_offset)
-
-    def _remove(self, segment: Segment) -> None:
-        for path in segment.rename_deleted():
-            self._disk.remove(path)
-
-    def promise_start(self, offset: int) -> None:
-        """Have the directory's log starts say that the log starts at `offset` before it does: so nobody is told of a
-        start that a crash takes back. 0 takes the promise back, if nothing was written."""
-        self.promised_start = min(offset, self.end_offset)
-
-    def advance_log_start(self, offset: int) -> None:
-        """Hide what lies below `offset`. Durable once the directory's log starts are written.
-
-        Raises `OffsetOutOfRange` above the log end.
-        """
-        if offset > self.end_offset:
-            raise OffsetOutOfRange(f"{self.name}: {offset} is above the log end {self.end_offset}")
-        if offset > self.start_offset:
-            self.start_offset = offset
-            self.epochs.truncate_from_start(offset)
-
-    def drop_before(
-        self, offset: int, wall_ms: int | None = None, *, rename: bool = True, most: int | None = None
-    ) -> list[SegmentFacts]:
-        """Drop whole segments below `offset`, the oldest `most` of them, and move the log start there; returns what was
-        dropped.
-
-        The files are renamed now, those of many segments, or all of them without `rename`, by `rename_dropped`, and
-        removed by `purge`. The active segment goes too, if `offset` is the log end. Before a file is renamed the
-        directory's log starts should be written: they are what keeps it from coming back.
-        """
-        self._check()
-        self.advance_log_start(offset)
-        if offset >= self.end_offset and self._active.size:
-            self.roll(wall_ms or 0)
-        count = self._floor(offset)
-        if count and self._rewriting is not None and self._rewriting.uses(self._segments[0]):
-            self._stop_rewriting()
-            count = self._floor(offset)
-        if most is not None:
-            count = min(count, most)
-        gone = self._segments[:count]
-        if not gone:
-            return []
-        self._note_policy()
-        facts = [self._facts(segment) for segment in gone]
-        del self._segments[:count], self._bases[:count]
-        self._discard(gone, wall_ms)
-        if rename:
-            self.rename_dropped(RENAMED_AT_ONCE)
-        return facts
-
     def _discard(self, segments: list[Segment], wall_ms: int | None) -> None:
         for segment in segments:
             if segment in self._recent:
                 self._recent.remove(segment)
             segment.drop()
-            self._leaving.append((wall_ms, segment.base))
-
-    def make_room(self) -> bool:
-        """Remove the oldest segment here and now, where the disk has no room to note a log start first: its names are
-        gone durably on return, and the log start moves behind it. False where it is the only one."""
-        self._check()
-        if self._rewriting is not None and self._rewriting.uses(self._segments[0]):
-            self._stop_rewriting()
-        if len(self._segments) < 2:
-            return False
-        segment = self._segments.pop(0)
-        self._bases.pop(0)
-        if segment in self._recent:
-            self._recent.remove(segment)
-        segment.drop()
-        for path in self._files_of(segment.base):
-            if self._disk.exists(path):
-                self._disk.remove(path)
-        self.advance_log_start(segment.next_offset)
-        self._disk.sync_dir(self.folder)
-        return True
-
-    def rename_dropped(self, most: int | None = None) -> int:
-        """Rename the files of dropped segments for removal, oldest first, of `most` at most; returns how many wait."""
-        self._check()
-        leaving = self._leaving
-        for _ in range(len(leaving) if most is None else min(most, len(leaving))):
-            since, base = leaving[0]
-            paths = []
-            for path in self._files_of(base):
-                if self._disk.exists(path):
-                    self._disk.rename(path, path + DELETED)
-                    paths.append(path + DELETED)
-            leaving.popleft()
-            if self._dropped and self._dropped[-1][0] == since:
-                self._dropped[-1][1].extend(paths)
-            else:
-                self._dropped.append((since, paths))
-        return len(leaving)
-
-    def _files_of(self, base: int) -> list[str]:
-        """Every file that a segment may have."""
-        return [f"{self.folder}/{offset_name(base, suffix)}" for suffix in (*SEGMENT_SUFFIXES, SNAPSHOT)]
-
-    @property
-    def leaving(self) -> int:
-        """How many dropped segments wait for `rename_dropped`."""
-        return len(self._leaving)
-
-    def purge_due_ms(self, wall_ms: int) -> int | None:
-        """In how many ms `purge` finds something to do, None where nothing waits."""
-        if not self._dropped:
-            return None
-        first = min(wall_ms if since is None else since for since, _ in self._dropped)
-        return max(0, first + self.settings.file_delete_delay_ms - wall_ms)
-
-    def purge(self, wall_ms: int) -> int:
-        """Let the files of dropped segments go whose `file.delete.delay.ms` is over; returns how many."""
-        self._check()
-        due: list[str] = []
-        waiting: list[tuple[int | None, list[str]]] = []
-        for since, paths in self._dropped:
-            since = wall_ms if since is None else since
-            if wall_ms - since < self.settings.file_delete_delay_ms:
-                waiting.append((since, paths))
-            else:
-                due += paths
-        self._dropped = waiting
-        self._remove_files(due)
-        return len(due)
-
-    def _remove_files(self, paths: list[str]) -> None:
-        """A segment that is rewritten twice within the delay has two files of one name: the first is gone already."""
-        if self._sweeper is not None:
-            self._sweeper.later(paths)
-            return
-        for path in paths:
-            with contextlib.suppress(FileNotFoundError):
-                self._disk.remove(path)
+            self._dropped.leave(segment.base, wall_ms)
 
     # ------------------------------------------------------------ facts
 
@@ -531,10 +332,7 @@ class LogUpkeep:
             loose = any(segment.loose for segment in self._segments)
             if loose or self._new_names or self._new_folder or self.epochs.dirty:
                 self._close_books()
-            self._remove_files([path for _, paths in self._dropped for path in paths])
-            self._dropped.clear()
-            self._remove_files([path for _, base in self._leaving for path in self._files_of(base)])
-            self._leaving.clear()
+            self._dropped.let_go()
         self.abandon()
 
     def _close_books(self) -> None:

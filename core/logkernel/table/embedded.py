@@ -7,8 +7,8 @@ from typing import Any
 
 from logkernel.errors import LogkernelError, OffsetOutOfRange, UnknownTopicOrPartition, error_for
 from logkernel.record.arrow import Shape, batches_of, wanted_bits
+from logkernel.record.bounds import CodecFor
 from logkernel.record.columns import CHUNK_BYTES, ENDED, ColumnReader
-from logkernel.record.decode import CodecFor
 from logkernel.requests.cluster import MetadataRequest
 from logkernel.requests.data import FetchPartition, FetchRequest, FetchTopic, PartitionData
 from logkernel.requests.offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic

@@ -225,7 +225,11 @@ def _read_single(spec: FieldSpec, flexible: bool, ours: Any) -> Read:
         return Cursor.uuid
     if kind == "datetime_i64":
         return lambda cursor: _datetime(cursor.i64(), nullable)
-    raise NotImplementedError(f"a field of type {kind}")
+    raise _unknown(spec)
+
+
+def _unknown(spec: FieldSpec) -> TypeError:
+    return TypeError(f"field {spec.name}: nothing is known here of the schemas' type {spec.kind!r}")
 
 
 def _read_fixed(layout: Struct) -> Read:
@@ -359,7 +363,7 @@ def _write_single(spec: FieldSpec, flexible: bool, ours: Any) -> Write:
         return lambda out, value: out.extend(_uuid_bytes(value))
     if kind == "datetime_i64":
         return lambda out, value: out.extend(I64.pack(-1 if value is None else value))
-    raise NotImplementedError(f"a field of type {kind}")
+    raise _unknown(spec)
 
 
 def _uuid_bytes(value: UUID | None) -> bytes:

@@ -29,21 +29,23 @@ from logkernel.requests.configs import (
 )
 from logkernel.requests.data import PartitionProduceData, ProduceRequest, TopicProduceData
 from logkernel.requests.offsets import DeleteRecordsPartition, DeleteRecordsRequest, DeleteRecordsTopic
-from logkernel.requests.share_groups import (
+from logkernel.requests.share_delivery import (
     AcknowledgementBatch,
     AcknowledgePartition,
     AcknowledgePartitionAcknowledgementBatch,
     AcknowledgeTopic,
+    FetchPartition,
+    FetchTopic,
+    ShareAcknowledgeRequest,
+    ShareFetchRequest,
+)
+from logkernel.requests.share_groups import ShareGroupHeartbeatRequest
+from logkernel.requests.share_offsets import (
     AlterShareGroupOffsetsRequest,
     AlterShareGroupOffsetsRequestPartition,
     AlterShareGroupOffsetsRequestTopic,
     DescribeShareGroupOffsetsRequest,
     DescribeShareGroupOffsetsRequestGroup,
-    FetchPartition,
-    FetchTopic,
-    ShareAcknowledgeRequest,
-    ShareFetchRequest,
-    ShareGroupHeartbeatRequest,
 )
 from logkernel.vocabulary import FileSlice, Record
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from logkernel.record.batch import batches
-from logkernel.requests.share_groups import ForgetShareRequest
+from logkernel.requests.share_delivery import ForgetShareRequest
 
 from .conftest import records
 

@@ -16,11 +16,8 @@ from logkernel.requests.groups import (
     OffsetCommitRequestTopic,
     SyncGroupRequest,
 )
-from logkernel.requests.share_groups import (
-    DeleteShareGroupOffsetsRequest,
-    DeleteShareGroupOffsetsRequestTopic,
-    ShareGroupDescribeRequest,
-)
+from logkernel.requests.share_groups import ShareGroupDescribeRequest
+from logkernel.requests.share_offsets import DeleteShareGroupOffsetsRequest, DeleteShareGroupOffsetsRequestTopic
 from logkernel.requests.topics import DeleteTopicsRequest, DeleteTopicState
 
 

@@ -48,18 +48,17 @@ from logkernel.requests.groups import (
     SyncGroupRequestAssignment,
 )
 from logkernel.requests.producers import InitProducerIdRequest
-from logkernel.requests.share_groups import (
+from logkernel.requests.share_delivery import (
     AcknowledgePartition,
     AcknowledgePartitionAcknowledgementBatch,
     AcknowledgeTopic,
-    DescribeShareGroupOffsetsRequest,
-    DescribeShareGroupOffsetsRequestGroup,
     FetchPartition,
     FetchTopic,
     ShareAcknowledgeRequest,
     ShareFetchRequest,
-    ShareGroupHeartbeatRequest,
 )
+from logkernel.requests.share_groups import ShareGroupHeartbeatRequest
+from logkernel.requests.share_offsets import DescribeShareGroupOffsetsRequest, DescribeShareGroupOffsetsRequestGroup
 from logkernel.requests.transactions import (
     AddOffsetsToTxnRequest,
     AddPartitionsToTxnRequest,

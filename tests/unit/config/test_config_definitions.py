@@ -12,9 +12,10 @@ import attrs
 import pytest
 
 from logkernel.config import unused
-from logkernel.config.definitions import convert, tables
+from logkernel.config.definitions import convert
 from logkernel.config.given import typed
 from logkernel.config.nearest import nearest
+from logkernel.config.tables import tables
 from logkernel.config.topic import TopicSettings
 from logkernel.config.values import TYPE_NAMES
 

@@ -11,9 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from logkernel.config.broker import BrokerConfig
-from logkernel.config.definitions import Setting, tables
+from logkernel.config.definitions import Setting
 from logkernel.config.loading import plugin_lists
 from logkernel.config.properties import read_properties
+from logkernel.config.tables import tables
 from logkernel.config.topic import TopicSettings
 from logkernel.config.values import BOOLEAN, DOUBLE, INT, LONG, SHORT, render
 from logkernel.errors import ConfigError, InvalidConfig

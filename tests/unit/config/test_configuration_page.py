@@ -5,7 +5,7 @@ from __future__ import annotations
 import runpy
 from pathlib import Path
 
-from logkernel.config.definitions import tables
+from logkernel.config.tables import tables
 
 DOCS = Path(__file__).parents[3] / "docs"
 

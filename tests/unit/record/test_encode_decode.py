@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from logkernel.contracts import Codec
 from logkernel.errors import CorruptMessage, InvalidRecord, MessageTooLarge, UnsupportedCompressionType
 from logkernel.record.batch import batches, parse_header
+from logkernel.record.bounds import decompressed_limit
 from logkernel.record.control import ABORT, COMMIT, EndTxnMarker, control_type, encode_marker, parse_marker
-from logkernel.record.decode import decode_all, decode_batch, decode_columns, decompressed_limit
+from logkernel.record.decode import decode_all, decode_batch, decode_columns
 from logkernel.record.encode import encode_batch, encode_empty
 from logkernel.vocabulary import Record
 

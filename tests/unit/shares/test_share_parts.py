@@ -25,7 +25,7 @@ from logkernel.plugins.services.shares.partitions.reading import Batch, cut, rea
 from logkernel.plugins.services.shares.partitions.sessions import MAX_EPOCH, Holder, Sessions
 from logkernel.record.control import encode_marker
 from logkernel.record.encode import encode_batch
-from logkernel.requests import share_groups as requests
+from logkernel.requests import share_delivery, share_groups, share_offsets, share_state
 from logkernel.requests.data import AbortedTransaction
 from logkernel.vocabulary import FileSlice, Record
 
@@ -145,11 +145,13 @@ def test_every_request_can_be_refused_with_every_code() -> None:
             return 0
 
     settings = BrokerConfig.load()
+    rooms = (share_groups, share_delivery, share_state, share_offsets)
     for declaration in shares.logkernel_services():
         service = shares.logkernel_service(declaration.name, settings, Off())  # type: ignore[arg-type]
         assert service is not None
         for name in declaration.requests:
-            request = getattr(requests, name)()
+            (kind,) = (vars(room)[name] for room in rooms if name in vars(room))
+            request = kind()
             for code in BY_CODE:
                 service.refusal(request, code)
     assert shares.logkernel_service("other", {}, None) is None

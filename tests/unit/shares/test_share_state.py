@@ -12,7 +12,7 @@ from logkernel.contracts import Decision, RequestContext
 from logkernel.plugins.services.shares.state.batches import ACKNOWLEDGED, ARCHIVED, AVAILABLE, Batch, overlay
 from logkernel.plugins.services.shares.state.machine import ShareStateMachine
 from logkernel.plugins.services.shares.state.records import SNAPSHOT, decode_key
-from logkernel.requests import share_groups as requests
+from logkernel.requests import share_state as requests
 from logkernel.requests.offsets import DeleteRecordsRequest
 from logkernel.vocabulary import Record
 

@@ -8,8 +8,8 @@ from typing import Any, Final, NamedTuple
 from attrs import field
 
 from logkernel.client.admin.plans import ANY, CONTROLLER, Ask, Plan, ask, in_rows, rows_by, settled, until_known
-from logkernel.client.connect import text_of
 from logkernel.client.core import Target
+from logkernel.config.values import render
 from logkernel.errors import ConfigError
 from logkernel.light import message, value
 from logkernel.requests.configs import (
@@ -202,7 +202,7 @@ def _alterable(name: str, change: Change) -> IncrementalAlterConfigsAlterableCon
     if isinstance(change, (Append, Subtract)):
         operation = APPEND if isinstance(change, Append) else SUBTRACT
         return IncrementalAlterConfigsAlterableConfig(name, operation, ",".join(change.values))
-    return IncrementalAlterConfigsAlterableConfig(name, SET, text_of(change))
+    return IncrementalAlterConfigsAlterableConfig(name, SET, render(change))
 
 
 def list_config_resources(kinds: str | Iterable[str] = ()) -> Plan[list[ConfigResource]]:

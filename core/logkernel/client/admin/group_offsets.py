@@ -33,7 +33,7 @@ from logkernel.requests.groups import (
     OffsetFetchRequestGroup,
     OffsetFetchRequestTopics,
 )
-from logkernel.requests.share_groups import (
+from logkernel.requests.share_offsets import (
     AlterShareGroupOffsetsRequest,
     AlterShareGroupOffsetsRequestPartition,
     AlterShareGroupOffsetsRequestTopic,

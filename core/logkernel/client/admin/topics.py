@@ -23,7 +23,7 @@ from logkernel.client.admin.plans import (
     several,
     until_known,
 )
-from logkernel.client.connect import text_of
+from logkernel.config.values import render
 from logkernel.errors import UnsupportedVersion
 from logkernel.light import message, value
 from logkernel.requests.cluster import (
@@ -140,7 +140,7 @@ def create_topics(
 
 def _creatable(topic: NewTopic) -> CreatableTopic:
     config = [
-        CreatableTopicConfig(name, None if value is None else text_of(value)) for name, value in topic.config.items()
+        CreatableTopicConfig(name, None if value is None else render(value)) for name, value in topic.config.items()
     ]
     if topic.assignments is None:
         return CreatableTopic(topic.name, topic.partitions, topic.replication_factor, [], config)

@@ -26,16 +26,18 @@ from logkernel.errors import (
     UnknownMemberId,
 )
 from logkernel.requests.groups import OffsetDeleteRequest, OffsetDeleteResponse
+from logkernel.requests.share_delivery import ForgetShareRequest
 from logkernel.requests.share_groups import (
     Assignment,
-    ForgetShareRequest,
+    ShareGroupHeartbeatRequest,
+    ShareGroupHeartbeatResponse,
+    TopicPartitions,
+)
+from logkernel.requests.share_state import (
     InitializeShareGroupStateRequest,
     InitializeShareGroupStateResponse,
     InitializeStateData,
     InitializeStateDataPartitionData,
-    ShareGroupHeartbeatRequest,
-    ShareGroupHeartbeatResponse,
-    TopicPartitions,
 )
 
 from .assignor import assign

@@ -12,16 +12,16 @@ from logkernel.requests.groups import (
     ListGroupsRequest,
     ListGroupsResponse,
 )
+from logkernel.requests.share_delivery import ForgetShareRequest
 from logkernel.requests.share_groups import (
-    DeleteShareGroupStateResponse,
     DescribedGroup,
-    ForgetShareRequest,
     Member,
     MemberAssignment,
     MemberAssignmentTopicPartitions,
     ShareGroupDescribeRequest,
     ShareGroupDescribeResponse,
 )
+from logkernel.requests.share_state import DeleteShareGroupStateResponse
 
 from .group import Group
 from .offsets import delete_request, empty

@@ -9,7 +9,12 @@ from typing import Any, Final
 from logkernel.contracts import ClusterView, Decision, RequestContext
 from logkernel.errors import KafkaError
 from logkernel.requests import groups as group_requests
-from logkernel.requests import share_groups as requests
+from logkernel.requests.share_groups import ShareGroupDescribeRequest, ShareGroupHeartbeatRequest
+from logkernel.requests.share_offsets import (
+    AlterShareGroupOffsetsRequest,
+    DeleteShareGroupOffsetsRequest,
+    DescribeShareGroupOffsetsRequest,
+)
 from logkernel.vocabulary import Record
 
 from . import heartbeat, listing, offsets
@@ -20,11 +25,11 @@ from .shard import Shard
 Handler = Callable[[Shard, Any, RequestContext, int], None]
 
 HANDLERS: Final[Mapping[type, Handler]] = {
-    requests.ShareGroupHeartbeatRequest: heartbeat.on_heartbeat,
-    requests.ShareGroupDescribeRequest: listing.on_describe,
-    requests.DescribeShareGroupOffsetsRequest: offsets.on_describe,
-    requests.AlterShareGroupOffsetsRequest: offsets.on_alter,
-    requests.DeleteShareGroupOffsetsRequest: offsets.on_delete,
+    ShareGroupHeartbeatRequest: heartbeat.on_heartbeat,
+    ShareGroupDescribeRequest: listing.on_describe,
+    DescribeShareGroupOffsetsRequest: offsets.on_describe,
+    AlterShareGroupOffsetsRequest: offsets.on_alter,
+    DeleteShareGroupOffsetsRequest: offsets.on_delete,
     group_requests.ListGroupsRequest: listing.on_list,
     group_requests.DeleteGroupsRequest: listing.on_delete_groups,
 }

@@ -13,7 +13,20 @@ from logkernel.errors import (
     NonEmptyGroup,
     UnknownTopicOrPartition,
 )
-from logkernel.requests import share_groups as requests
+from logkernel.requests import share_offsets as requests
+from logkernel.requests.share_delivery import ForgetShareRequest
+from logkernel.requests.share_state import (
+    DeleteShareGroupStateRequest,
+    DeleteShareGroupStateResponse,
+    DeleteStateData,
+    DeleteStateDataPartitionData,
+    InitializeShareGroupStateResponse,
+    ReadShareGroupStateSummaryRequest,
+    ReadShareGroupStateSummaryResponse,
+    ReadStateSummaryData,
+    ReadStateSummaryDataPartitionData,
+    ReadStateSummaryResultPartitionResult,
+)
 from logkernel.vocabulary import NO_ID
 
 from .group import Group, State
@@ -55,15 +68,15 @@ def on_describe(
         for topic in asked.topics:
             wanted.append((topic.topic_name, shard.cluster.topic_id(topic.topic_name) or NO_ID, topic.partitions))
     read = [
-        requests.ReadStateSummaryData(
+        ReadStateSummaryData(
             topic_id,
-            [requests.ReadStateSummaryDataPartitionData(row, -1) for row in rows if row in known[topic_id][1]],
+            [ReadStateSummaryDataPartitionData(row, -1) for row in rows if row in known[topic_id][1]],
         )
         for _, topic_id, rows in wanted
         if topic_id in known
     ]
 
-    def told(response: requests.ReadShareGroupStateSummaryResponse) -> None:
+    def told(response: ReadShareGroupStateSummaryResponse) -> None:
         states = {(one.topic_id, row.partition): row for one in response.results for row in one.partitions}
         topics = [
             requests.DescribeShareGroupOffsetsResponseTopic(
@@ -75,9 +88,9 @@ def on_describe(
         shard.answer(ticket, requests.DescribeShareGroupOffsetsResponse(groups=[answer]))
 
     if any(topic.partitions for topic in read):
-        shard.ask(requests.ReadShareGroupStateSummaryRequest(asked.group_id, read), told)
+        shard.ask(ReadShareGroupStateSummaryRequest(asked.group_id, read), told)
     else:
-        told(requests.ReadShareGroupStateSummaryResponse())
+        told(ReadShareGroupStateSummaryResponse())
 
 
 def _described(
@@ -86,7 +99,7 @@ def _described(
     name: str,
     topic_id: UUID,
     partition: int,
-    states: Mapping[tuple[UUID, int], requests.ReadStateSummaryResultPartitionResult],
+    states: Mapping[tuple[UUID, int], ReadStateSummaryResultPartitionResult],
 ) -> requests.DescribeShareGroupOffsetsResponsePartition:
     row = requests.DescribeShareGroupOffsetsResponsePartition(partition, start_offset=-1)
     state = states.get((topic_id, partition))
@@ -149,7 +162,7 @@ def _alter(shard: Shard, request: requests.AlterShareGroupOffsetsRequest, ticket
         return
     turn.emit(Kind.GROUP, GroupValue(turn.group.epoch + 1, turn.group.metadata_hash))
 
-    def made(response: requests.InitializeShareGroupStateResponse) -> None:
+    def made(response: InitializeShareGroupStateResponse) -> None:
         done: dict[UUID, tuple[str, tuple[int, ...]]] = {}
         for result in response.results:
             for one in result.partitions:
@@ -163,7 +176,7 @@ def _alter(shard: Shard, request: requests.AlterShareGroupOffsetsRequest, ticket
             later.emit(Kind.STATE, with_initialized(later.group.topics, done))
         shard.answer(ticket, answer)
 
-    shard.ask(requests.ForgetShareRequest(request.group_id))
+    shard.ask(ForgetShareRequest(request.group_id))
     shard.ask(initialize_request(request.group_id, turn.group.epoch, starts), made)
 
 
@@ -197,7 +210,7 @@ def on_delete(
         shard.answer(ticket, answer)
         return
 
-    def deleted(response: requests.DeleteShareGroupStateResponse) -> None:
+    def deleted(response: DeleteShareGroupStateResponse) -> None:
         gone = set(rows)
         for result in response.results:
             for one in result.partitions:
@@ -208,15 +221,15 @@ def on_delete(
         without(shard.turn(request.group_id), gone)
         shard.answer(ticket, answer)
 
-    shard.ask(requests.ForgetShareRequest(request.group_id))
+    shard.ask(ForgetShareRequest(request.group_id))
     shard.ask(delete_request(request.group_id, {topic_id: known[topic_id][1] for topic_id in rows}), deleted)
 
 
-def delete_request(group_id: str, places: Mapping[UUID, tuple[int, ...]]) -> requests.DeleteShareGroupStateRequest:
-    return requests.DeleteShareGroupStateRequest(
+def delete_request(group_id: str, places: Mapping[UUID, tuple[int, ...]]) -> DeleteShareGroupStateRequest:
+    return DeleteShareGroupStateRequest(
         group_id,
         [
-            requests.DeleteStateData(topic_id, [requests.DeleteStateDataPartitionData(row) for row in rows])
+            DeleteStateData(topic_id, [DeleteStateDataPartitionData(row) for row in rows])
             for topic_id, rows in places.items()
         ],
     )

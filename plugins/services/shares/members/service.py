@@ -28,18 +28,20 @@ from logkernel.requests.groups import (
 )
 from logkernel.requests.sharding import shard_of
 from logkernel.requests.share_groups import (
-    AlterShareGroupOffsetsRequest,
-    AlterShareGroupOffsetsResponse,
-    DeleteShareGroupOffsetsRequest,
-    DeleteShareGroupOffsetsResponse,
     DescribedGroup,
-    DescribeShareGroupOffsetsRequest,
-    DescribeShareGroupOffsetsResponse,
-    DescribeShareGroupOffsetsResponseGroup,
     ShareGroupDescribeRequest,
     ShareGroupDescribeResponse,
     ShareGroupHeartbeatRequest,
     ShareGroupHeartbeatResponse,
+)
+from logkernel.requests.share_offsets import (
+    AlterShareGroupOffsetsRequest,
+    AlterShareGroupOffsetsResponse,
+    DeleteShareGroupOffsetsRequest,
+    DeleteShareGroupOffsetsResponse,
+    DescribeShareGroupOffsetsRequest,
+    DescribeShareGroupOffsetsResponse,
+    DescribeShareGroupOffsetsResponseGroup,
 )
 
 from ..faults import APPEND_FAULTS

@@ -18,7 +18,7 @@ from attrs import define, field
 
 from logkernel.errors import KafkaError, KafkaStorageError, OffsetOutOfRange
 from logkernel.requests import data
-from logkernel.requests.share_groups import (
+from logkernel.requests.share_delivery import (
     AcquiredRecords,
     PartitionData,
     ShareFetchableTopicResponse,

@@ -19,7 +19,7 @@ from logkernel.config.table_share import duration_ms
 from logkernel.contracts import ClusterView
 from logkernel.errors import FencedLeaderEpoch, FencedStateEpoch, InvalidRecordState, UnknownServerError
 from logkernel.requests.offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
-from logkernel.requests.share_groups import (
+from logkernel.requests.share_state import (
     ReadShareGroupStateRequest,
     ReadStateData,
     ReadStateDataPartitionData,

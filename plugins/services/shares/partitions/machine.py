@@ -18,7 +18,7 @@ from logkernel.errors import (
     UnknownTopicId,
     UnknownTopicOrPartition,
 )
-from logkernel.requests.share_groups import (
+from logkernel.requests.share_delivery import (
     AcknowledgedPartition,
     ForgetShareRequest,
     ForgetShareResponse,

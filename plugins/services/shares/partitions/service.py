@@ -7,7 +7,7 @@ from typing import Any
 
 from logkernel.contracts import ClusterView, RequestContext
 from logkernel.errors import UnsupportedVersion
-from logkernel.requests.share_groups import (
+from logkernel.requests.share_delivery import (
     ForgetShareRequest,
     ForgetShareResponse,
     ShareAcknowledgeResponse,

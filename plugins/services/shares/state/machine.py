@@ -22,7 +22,7 @@ from attrs import evolve
 from logkernel.contracts import ClusterView, Decision, RequestContext
 from logkernel.errors import FencedLeaderEpoch, FencedStateEpoch, InvalidRequest, KafkaError, UnknownTopicOrPartition
 from logkernel.light import value
-from logkernel.requests import share_groups as requests
+from logkernel.requests import share_state as requests
 from logkernel.requests.offsets import DeleteRecordsPartition, DeleteRecordsRequest, DeleteRecordsTopic
 from logkernel.vocabulary import Record
 

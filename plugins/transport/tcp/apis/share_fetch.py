@@ -14,7 +14,7 @@ from __future__ import annotations
 from struct import Struct
 from typing import Final
 
-from logkernel.requests.share_groups import PartitionData, ShareFetchResponse
+from logkernel.requests.share_delivery import PartitionData, ShareFetchResponse
 from logkernel.vocabulary import FileSlice
 
 from ..api import Api, EncodeBody

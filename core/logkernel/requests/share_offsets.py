@@ -1,0 +1,137 @@
+"""Versionless requests and responses: offsets of share groups, for operators (KIP-932)."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from attrs import Factory
+
+from logkernel.light import message
+from logkernel.vocabulary import NO_ID
+
+
+@message
+class DescribeShareGroupOffsetsRequestTopic:
+    topic_name: str = ""
+    partitions: list[int] = Factory(list)
+
+
+@message
+class DescribeShareGroupOffsetsRequestGroup:
+    group_id: str = ""
+    topics: list[DescribeShareGroupOffsetsRequestTopic] | None = None
+
+
+@message
+class DescribeShareGroupOffsetsRequest:
+    """DescribeShareGroupOffsetsRequest (API key 90), versionless."""
+
+    groups: list[DescribeShareGroupOffsetsRequestGroup] = Factory(list)
+
+
+@message
+class DescribeShareGroupOffsetsResponsePartition:
+    partition_index: int = 0
+    start_offset: int = 0
+    leader_epoch: int = 0
+    lag: int = -1
+    error_code: int = 0
+    error_message: str | None = None
+
+
+@message
+class DescribeShareGroupOffsetsResponseTopic:
+    topic_name: str = ""
+    topic_id: UUID = NO_ID
+    partitions: list[DescribeShareGroupOffsetsResponsePartition] = Factory(list)
+
+
+@message
+class DescribeShareGroupOffsetsResponseGroup:
+    group_id: str = ""
+    topics: list[DescribeShareGroupOffsetsResponseTopic] = Factory(list)
+    error_code: int = 0
+    error_message: str | None = None
+
+
+@message
+class DescribeShareGroupOffsetsResponse:
+    """DescribeShareGroupOffsetsResponse (API key 90), versionless."""
+
+    throttle_time_ms: int = 0
+    groups: list[DescribeShareGroupOffsetsResponseGroup] = Factory(list)
+
+
+@message
+class AlterShareGroupOffsetsRequestPartition:
+    partition_index: int = 0
+    start_offset: int = 0
+
+
+@message
+class AlterShareGroupOffsetsRequestTopic:
+    topic_name: str = ""
+    partitions: list[AlterShareGroupOffsetsRequestPartition] = Factory(list)
+
+
+@message
+class AlterShareGroupOffsetsRequest:
+    """AlterShareGroupOffsetsRequest (API key 91), versionless."""
+
+    group_id: str = ""
+    topics: list[AlterShareGroupOffsetsRequestTopic] = Factory(list)
+
+
+@message
+class AlterShareGroupOffsetsResponsePartition:
+    partition_index: int = 0
+    error_code: int = 0
+    error_message: str | None = None
+
+
+@message
+class AlterShareGroupOffsetsResponseTopic:
+    topic_name: str = ""
+    topic_id: UUID = NO_ID
+    partitions: list[AlterShareGroupOffsetsResponsePartition] = Factory(list)
+
+
+@message
+class AlterShareGroupOffsetsResponse:
+    """AlterShareGroupOffsetsResponse (API key 91), versionless."""
+
+    throttle_time_ms: int = 0
+    error_code: int = 0
+    error_message: str | None = None
+    responses: list[AlterShareGroupOffsetsResponseTopic] = Factory(list)
+
+
+@message
+class DeleteShareGroupOffsetsRequestTopic:
+    topic_name: str = ""
+
+
+@message
+class DeleteShareGroupOffsetsRequest:
+    """DeleteShareGroupOffsetsRequest (API key 92), versionless."""
+
+    group_id: str = ""
+    topics: list[DeleteShareGroupOffsetsRequestTopic] = Factory(list)
+
+
+@message
+class DeleteShareGroupOffsetsResponseTopic:
+    topic_name: str = ""
+    topic_id: UUID = NO_ID
+    error_code: int = 0
+    error_message: str | None = None
+
+
+@message
+class DeleteShareGroupOffsetsResponse:
+    """DeleteShareGroupOffsetsResponse (API key 92), versionless."""
+
+    throttle_time_ms: int = 0
+    error_code: int = 0
+    error_message: str | None = None
+    responses: list[DeleteShareGroupOffsetsResponseTopic] = Factory(list)

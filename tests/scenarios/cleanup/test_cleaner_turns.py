@@ -1,0 +1,129 @@
+"""The cleaner by the clock: which log comes first, and how much a turn of the loop does."""
+
+from __future__ import annotations
+
+import pytest
+from filling import NAME, SEGMENT, wait
+
+import logkernel
+from logkernel.broker import cleaner, dropping
+from logkernel.storage.disk import RealDisk
+from logkernel.vocabulary import Record, TopicPartition
+
+
+def test_the_clock_compacts_the_dirtiest_first_and_remembers(tmp_path):
+    with logkernel.open(tmp_path, log_cleaner_backoff_ms=10) as log:
+        log.create_topic("t", 2, cleanup_policy="compact", segment_bytes=SEGMENT)
+        for partition in (0, 1):
+            for number in range(200):
+                log.append("t", bytes(20_000), key=b"%d" % (number % 10), partition=partition)
+        checkpoint = tmp_path / "cleaner-offset-checkpoint"
+        clean = lambda n: log._broker.replica(TopicPartition("t", n)).log.clean_offset or 0  # noqa: E731
+        wait(log, lambda: min(clean(0), clean(1)) > 100, "the clock does not compact")
+        assert len(list(log.read("t", 0))) < 150  # 10 keys, and what is not clean yet
+        assert checkpoint.read_text().splitlines()[0] == "0"
+    with logkernel.open(tmp_path, log_cleaner_enable=False) as log:
+        assert log._broker.replica(TopicPartition("t", 1)).log.clean_offset > 100
+
+
+def test_the_clock_asks_so_many_logs_in_a_turn_and_the_dirtiest_of_all_comes_first(tmp_path, monkeypatch):
+    """A thousand compacted logs were asked in one go, every time that a rewrite ended."""
+    with logkernel.open(tmp_path, log_cleaner_enable=False) as log:
+        broker = log._broker
+        log.create_topic("t", 12, cleanup_policy="compact", segment_bytes=SEGMENT)
+        for partition in range(12):
+            log.append("t", b"v", key=b"k", partition=partition)
+            broker.replica(TopicPartition("t", partition)).log.roll(0)
+        log.compact("t")
+        log.append("t", bytes(3000), key=b"k", partition=9)
+        broker.replica(TopicPartition("t", 9)).log.roll(0)
+        asked: list[str] = []
+        plans = cleaner.Cleaner._plans
+
+        def noted(self, replica, **how):
+            asked.append(replica.name)
+            return plans(self, replica, **how)
+
+        monkeypatch.setattr(cleaner.Cleaner, "_plans", noted)
+        now = broker.clock.mono_ms()
+        monkeypatch.setattr(type(broker.clock), "mono_ms", lambda self: now)
+        monkeypatch.setattr(cleaner, "TURN_MS", 0)
+        broker.cleaner._start_dirtiest()
+        for turn in range(60):  # some go by with reading what is to be known of closed segments
+            assert len(asked) <= turn + 2
+            now += 1
+            broker.timers.run(now)
+            if asked[12:]:
+                break
+        assert asked[-1] == ("t", 9)
+        wait(log, lambda: broker.replica(TopicPartition("t", 9)).log.clean_offset == 2, "not compacted")
+
+
+def test_a_turn_of_the_loop_looks_at_so_many_logs_and_no_more(tmp_path, monkeypatch):
+    """A thousand logs were asked and dropped from in one go."""
+    with logkernel.open(tmp_path, log_retention_ms=1000, log_cleaner_enable=False) as log:
+        broker = log._broker
+        log.create_topic("t", 20)
+        for partition in range(20):
+            log.append_many("t", [Record(b"k", b"v", (), 1)], partition=partition)
+        now = broker.clock.mono_ms()
+        monkeypatch.setattr(type(broker.clock), "mono_ms", lambda self: now)
+        monkeypatch.setattr(dropping, "TURN_MS", 0)
+        broker.cleaner.dropper.drop_all()
+        gone = lambda: sum(log.start_offset("t", partition) for partition in range(20))  # noqa: E731
+        assert gone() == 1
+        broker.cleaner.dropper.drop_all()  # the next look comes before the first is through: it starts over, once
+        for turn in range(40):
+            now += 1
+            broker.timers.run(now)
+            assert gone() <= 2 + turn
+        assert gone() == 20
+
+
+@pytest.mark.parametrize("policy", ["delete", "compact"])
+def test_the_first_look_at_a_log_of_many_segments_takes_turns(policy, tmp_path, monkeypatch):
+    """Of 10,000 segments it opened 10,000 files or more in one go, while every request waited."""
+    with logkernel.open(tmp_path, log_cleaner_enable=False) as log:
+        log.create_topic("t", 1, cleanup_policy=policy, retention_ms=1000, min_cleanable_dirty_ratio=0.0)
+        for _ in range(100):
+            log.append_many("t", [Record(b"k", b"v", (), 1)])
+            log._broker.replica(NAME).log.roll(0)
+    opened = 0
+    plain_open, plain_map = RealDisk.open, RealDisk.map
+
+    def count(plain):
+        def counted(self, path, *args, **options):
+            nonlocal opened
+            opened += "/t-0/" in path
+            return plain(self, path, *args, **options)
+
+        return counted
+
+    with logkernel.open(tmp_path, log_cleaner_enable=False) as log:
+        broker = log._broker
+        now = broker.clock.mono_ms()
+        monkeypatch.setattr(type(broker.clock), "mono_ms", lambda self: now)
+        monkeypatch.setattr(dropping, "TURN_MS", 0)
+        monkeypatch.setattr(cleaner, "TURN_MS", 0)
+        monkeypatch.setattr(dropping, "DROPPED_IN_A_TURN", 10)
+        monkeypatch.setattr(RealDisk, "open", count(plain_open))
+        monkeypatch.setattr(RealDisk, "map", count(plain_map))
+        through = lambda: log.start_offset("t") == 100  # noqa: E731
+        if policy == "delete":
+            broker.cleaner.dropper.drop_all()
+        else:
+            broker.compact("t", lambda results: None)
+            through = lambda: broker.cleaner.job_of(broker.replica(NAME)) is not None  # noqa: E731
+        turns = left = 0
+        while not through() or (policy == "delete" and log._broker.replica(NAME).log.segment_count > 1):
+            before, opened_before = broker.replica(NAME).log.segment_count, opened
+            now += 1
+            broker.timers.run(now)
+            assert opened - opened_before <= 3 or through(), "files are opened in one go"
+            left = max(left, before - broker.replica(NAME).log.segment_count)
+            turns += 1
+            assert turns < 300
+        assert turns > 90
+        assert left == (10 if policy == "delete" else 0)
+        monkeypatch.undo()
+        wait(log, lambda: not broker.cleaner._jobs, "the rewrite does not end")

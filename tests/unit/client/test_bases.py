@@ -1,0 +1,32 @@
+"""Parts of a client that are made from a base: one that leaves something out cannot be made."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from logkernel.client.asking import Question
+from logkernel.client.awaiting import Awaiting
+from logkernel.client.blocking import Blocking
+from logkernel.client.drivers import Driver
+from logkernel.client.membership import Membership
+from logkernel.client.producer_base import ProducerBase
+
+
+@pytest.mark.parametrize(
+    ("base", "wanted"),
+    [
+        (Question, {"request", "rows"}),
+        (Awaiting, {"close"}),
+        (Blocking, {"close"}),
+        (Driver, {"perform", "wake", "by_name"}),
+        (Membership, {"handled", "step", "rejoin", "stale", "lost", "leave", "_too_slow"}),
+        (ProducerBase, {"_run"}),
+    ],
+)
+def test_who_leaves_something_out_cannot_be_made(base: Any, wanted: set[str]) -> None:
+    for left_out in wanted:
+        given = {name: lambda *_: None for name in wanted - {left_out}}
+        with pytest.raises(TypeError, match=f"abstract method {left_out}"):
+            type("Partial", (base,), given)()
