@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from logkernel.contracts import Codec
+from logkernel.errors import KafkaStorageError
 from logkernel.record.batch import batches
 from logkernel.record.decode import check_crc, decode_batch, decode_columns
 from logkernel.vocabulary import READ_UNCOMMITTED, BatchFacts, Record
@@ -24,14 +25,18 @@ COLUMNS_FROM_RECORDS = 8
 
 
 def load(shards: Sequence[Shard]) -> None:
-    """Build the fresh machines of shards that share one log from that log alone."""
+    """Build the fresh machines of shards that share one log from that log alone. Raises what reading it raises, and
+    `KafkaStorageError` where it is offline."""
     host, number = shards[0].host, shards[0].number
     replica = host.replica(number)
     if replica is not None:
         with _no_collector():
             _replay_log(shards, replica)
+    elif host.is_offline(number):
+        raise KafkaStorageError(f"shard {number} of service {host.declared.name}: its log is offline")
     for shard in shards:
-        shard.tell(shard.machine.on_loaded)
+        if shard.is_there:
+            shard.tell(shard.machine.on_loaded)
 
 
 def _replay_log(shards: Sequence[Shard], replica: Replica) -> None:

@@ -2,11 +2,13 @@
 
 A shard's machine is loaded by replaying its partition, at the first request that concerns it or soon
 after start. A decision's records are appended as one batch, replayed at the local append, and its
-answers leave at commit; where the append fails, the machine is rebuilt from the log.
+answers leave at commit; where the append fails, the machine is rebuilt from the log. Where the log cannot be read
+no shard is there: whoever asks is refused with NOT_COORDINATOR, and the next request tries again.
 """
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import uuid
 from collections import deque
@@ -29,7 +31,7 @@ from logkernel.contracts import (
     ServiceMachine,
     TransactionalMachine,
 )
-from logkernel.errors import KafkaError, UnknownServerError
+from logkernel.errors import KafkaError, NotCoordinator, UnknownServerError
 from logkernel.partition.effects import Outcome
 from logkernel.record.codec import Columns
 from logkernel.record.control import parse_marker
@@ -47,6 +49,8 @@ LOAD_ALL_AFTER_MS = 5_000
 """Shards that no request has touched are loaded this long after start, for their timers' sake."""
 LOAD_TURN_MS = 10
 """After so long, requests come before the next such shard."""
+READ_AGAIN_MS = 60_000
+"""A log that could not be read is tried again after so long, if no request does it before."""
 
 
 def member_suffix() -> str:
@@ -230,9 +234,26 @@ class Shard:
             self.number,
             outcome.error_code,
         )
+        if not self.is_there:
+            return
         self.renew()
-        load([self])
+        try:
+            load([self])
+        except Exception as error:
+            self.host.unload(self.number, error)
         self.host.refuse_shard(self.number, outcome.error_code)
+
+    @property
+    def is_there(self) -> bool:
+        """False once its log could not be read: nobody may be answered from what it knows."""
+        return self.host.is_there(self)
+
+    def retire(self) -> None:
+        """It is not there any more: what is under way comes back to nobody."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        self.renew()
 
     def _arm(self) -> None:
         due = self.machine.next_deadline()
@@ -245,7 +266,8 @@ class Shard:
 
     def _on_timer(self) -> None:
         self._timer = None
-        self.tell(self.machine.on_timer)
+        if self.is_there:
+            self.tell(self.machine.on_timer)
 
 
 class ServiceHost:
@@ -256,6 +278,8 @@ class ServiceHost:
         self.declared = declared
         self.commit_timeout_ms = 5_000
         self._shards: dict[int, Shard] = {}
+        self._unread: dict[int, Timer] = {}
+        """Shards whose log could not be read, and when each is tried again."""
         self._tickets: dict[int, tuple[Any, Callable[[Any], None], int]] = {}
         """Ticket → part of a request, where its response goes, shard."""
         self._next = count(1)
@@ -278,6 +302,11 @@ class ServiceHost:
         topic = self.declared.topic
         return None if topic is None else self.broker.replicas.get((topic.name, shard))
 
+    def is_offline(self, shard: int) -> bool:
+        """The shard's partition is there, but what it holds cannot be known."""
+        topic = self.declared.topic
+        return topic is not None and self.broker.storage.is_offline(topic.name, shard)
+
     def writable(self, shard: int) -> Replica:
         """The shard's partition; the topic is created when it is first written."""
         topic = self.declared.topic
@@ -289,7 +318,10 @@ class ServiceHost:
         return replica
 
     def shard(self, number: int) -> Shard:
-        """The shard, loaded; with those of other services that keep their state in the same log, to read it once."""
+        """The shard, loaded; with those of other services that keep their state in the same log, to read it once.
+
+        Raises `NotCoordinator` where the log cannot be read.
+        """
         shard = self._shards.get(number)
         if shard is None:
             found = [Shard(host, number) for host in self.broker.sharing(self)]
@@ -297,21 +329,54 @@ class ServiceHost:
                 one.sharing = [other for other in found if other is not one]
                 one.host._shards[number] = one
             shard = found[0]
-            load(found)
+            try:
+                load(found)
+            except Exception as error:
+                self.unload(number, error)
+            if not self.is_there(shard):
+                raise NotCoordinator(f"service {self.declared.name}: the log of shard {number} cannot be read")
         return shard
+
+    def unload(self, number: int, error: Exception) -> None:
+        """A shard's log cannot be read: neither it nor those that share the log are there, and who waits is refused."""
+        log.error(
+            "shard not loaded, its log cannot be read: service=%s shard=%d error=%s",
+            self.declared.name, number, error, exc_info=not isinstance(error, (KafkaError, OSError)),
+        )  # fmt: skip
+        sharing = self.broker.sharing(self)
+        for shard in [host._shards.pop(number) for host in sharing if number in host._shards]:
+            shard.retire()
+        for host in sharing:
+            host.refuse_shard(number, NotCoordinator.code)
+        if number not in self._unread:
+            again_ms = self.broker.clock.mono_ms() + READ_AGAIN_MS
+            self._unread[number] = self.broker.timers.at(again_ms, partial(self._read_again, number))
+
+    def _read_again(self, number: int) -> None:
+        del self._unread[number]
+        self.load_next()
+
+    def is_there(self, shard: Shard) -> bool:
+        return self._shards.get(shard.number) is shard
 
     def load_next(self) -> bool:
         """Load a shard that has a log and that nobody asked for so far; False where there is none.
 
-        A service that answers no requests begins with an empty log.
+        A service that answers no requests begins with an empty log. A log that could not be read is left for later.
         """
         for number in range(self.shard_count):
-            if number not in self._shards and (self.replica(number) is not None or not self.declared.requests):
-                self.shard(number)
+            new = number not in self._shards and number not in self._unread
+            if new and (self.replica(number) is not None or not self.declared.requests):
+                with contextlib.suppress(NotCoordinator):
+                    self.shard(number)
                 return True
         return False
 
     def load_all(self) -> None:
+        """As far as their logs can be read."""
+        for timer in self._unread.values():
+            timer.cancel()
+        self._unread.clear()
         while self.load_next():
             pass
 
@@ -338,6 +403,8 @@ class ServiceHost:
         try:
             shard = self._shards.get(number) or self.shard(number)
             shard.tell(shard.machine.on_request, part, context, ticket)
+        except NotCoordinator as error:
+            self.refuse([ticket], error.code)
         except Exception:
             log.exception("service failed: service=%s request=%s", self.declared.name, type(part).__name__)
             self.refuse([ticket], UnknownServerError.code)

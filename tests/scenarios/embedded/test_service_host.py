@@ -144,3 +144,34 @@ def test_what_rests_on_records_that_fail_is_refused_with_them():
             work()
             done(None)
         assert len(answers) == 2, "the old machine's commits are nobody's"
+
+
+def test_what_is_under_way_in_a_shard_that_is_there_no_more_comes_back_to_nobody():
+    with logkernel.open(log_flush_interval_messages=1) as log:
+        log.create_topic("t")
+        broker, flushes, answers = log._broker, [], []
+        assert commit(log, 7) == 0
+        broker.run_flush = lambda work, done: flushes.append((work, done))
+        submit_both(broker, answers)
+        host = broker._services["OffsetFetchRequest"]
+        (shard,) = [one for one in host._shards.values() if one._held]
+        machine, timer = shard.machine, broker.timers.at(0, lambda: pytest.fail("its timer goes on"))
+        shard._timer = timer
+        host.unload(shard.number, OSError("told to"))
+        assert [answers[0].topics[0].partitions[0].error_code, answers[1].groups[0].error_code] == [
+            NotCoordinator.code
+        ] * 2  # fmt: skip
+        assert shard.machine is not machine, "what it asked of others is answered to it no more"
+        broker.step()
+        assert not any(one._shards for one in broker.sharing(host))
+        submit_both(broker, later := [])
+        shard.failed(Decision(), Outcome(KafkaStorageError.code))
+        assert later == [], "who waits on the new shard waits on"
+        broker.run_flush = flush_here
+        for work, done in flushes:
+            work()
+            done(None)
+        assert (len(answers), len(later)) == (2, 2)
+        assert committed(log) == 8
+        assert commit(log, 9) == 0
+        assert committed(log) == 9

@@ -9,9 +9,18 @@ import pytest
 
 import logkernel
 from logkernel.broker.commands import handle
-from logkernel.errors import CorruptMessage, KafkaStorageError
+from logkernel.contracts import RequestContext
+from logkernel.errors import BY_CODE, CorruptMessage, KafkaStorageError, NotCoordinator
 from logkernel.record.batch import parse_header, stamp
 from logkernel.record.encode import encode_batch
+from logkernel.requests.groups import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopics,
+)
 from logkernel.storage.simdisk import PowerCut, SimulatedDisk
 from logkernel.vocabulary import Record
 
@@ -61,7 +70,8 @@ def test_a_write_error_takes_its_directory_offline_and_no_other(error, new_machi
     assert (machine.values(partition=0), machine.values(partition=1)) == ([b"0"], [b"1", b"y"])
 
 
-def test_a_sync_error_ends_the_service_of_the_log_and_answers_who_waits(new_machine):
+@pytest.mark.parametrize("error", [errno.EIO, errno.ENOSPC, errno.EDQUOT])  # room may be missing only by then
+def test_a_sync_error_ends_the_service_of_the_log_and_answers_who_waits(error, new_machine):
     machine = new_machine()
     machine.boot()
     machine.topic(flush_messages=2)
@@ -69,7 +79,7 @@ def test_a_sync_error_ends_the_service_of_the_log_and_answers_who_waits(new_mach
     machine.flush_later = True
     waiting = machine.produce([b"b"])
     assert waiting == []
-    machine.disk.fault = failing("sync", "/t-0/", errno.EIO)
+    machine.disk.fault = failing("sync", "/t-0/", error)
     machine.run_flushes()
     assert waiting == [STORAGE_ERROR]
     machine.disk.fault = None
@@ -200,13 +210,14 @@ def no_handles(what: str, path: str) -> int | None:
     return errno.EMFILE if what == "open" else None
 
 
-def test_too_few_file_handles_refuse_what_needs_one_and_cost_nothing(machine):
+@pytest.mark.parametrize("error", [errno.EMFILE, errno.ENFILE])
+def test_too_few_file_handles_refuse_what_needs_one_and_cost_nothing(error, machine):
     machine.boot()
     machine.topic(segment_bytes=1 << 20, flush_messages=2)
     kept = [b"%d" % n * 300_000 for n in range(3)]
     for value in kept:
         machine.produce([value])
-    machine.disk.fault = no_handles
+    machine.disk.fault = lambda what, path: error if no_handles(what, path) else None
     told = [machine.produce([b"x%d" % n * 150_000]) for n in range(4)]
     assert [STORAGE_ERROR] in told or [] in told
     machine.topic("new")
@@ -386,22 +397,50 @@ def test_a_full_disk_is_made_room_on_by_retention(machine):
     assert machine.broker.replica(("t", 0)).log.start_offset == 7
 
 
-def test_a_flush_that_finds_no_room_for_leader_epochs_is_put_off(machine):
+def test_a_flush_that_finds_no_room_for_leader_epochs_is_put_off(new_machine):
     """No sync failed. It took the directory offline, with the first segment that was closed on a full disk."""
-    machine.boot()
-    machine.topic(flush_messages=2)
-    assert machine.produce([b"a"]) == [0]
-    machine.disk.fault = failing("write", "leader-epoch-checkpoint", errno.ENOSPC)
-    waiting = machine.produce([b"b"])
-    machine.pass_ms(3_000)
-    assert waiting == []
-    assert online(machine) == ["/data"]
-    machine.disk.fault = None
-    machine.pass_ms(3_000)
-    assert waiting == [0]
-    machine.crash()
-    machine.boot()
-    assert machine.values() == [b"a", b"b"]
+    for seed in range(20):  # names are lost in another order each time
+        machine = new_machine(seed)
+        machine.boot()
+        machine.topic(flush_messages=4, segment_bytes=1 << 20)
+        values = [b"%d" % number * 300_000 for number in range(4)]
+        assert [machine.produce([value]) for value in values[:3]] == [[0]] * 3
+        machine.disk.fault = failing("write", "leader-epoch-checkpoint", errno.ENOSPC)
+        waiting = machine.produce(values[3:])
+        machine.pass_ms(3_000)
+        assert waiting == []
+        assert online(machine) == ["/data"]
+        machine.disk.fault = None
+        machine.pass_ms(3_000)
+        assert waiting == [0]
+        machine.crash()
+        machine.boot()
+        assert machine.values() == values, seed
+
+
+@pytest.mark.parametrize("error", [errno.EMFILE, errno.ENFILE, errno.ENOSPC, errno.EDQUOT, errno.EIO])
+def test_a_flush_is_tried_again_only_where_no_file_could_be_opened_for_it(error, new_machine):
+    """No sync ends so: whatever else it may have been, it was one that failed. All that it had to do is left to do."""
+    again = error in (errno.EMFILE, errno.ENFILE)
+    for seed in range(15):  # names are lost in another order each time
+        machine = new_machine(seed)
+        machine.boot()
+        machine.topic(flush_messages=1, segment_bytes=1 << 20)
+        values = [b"%d" % number * 300_000 for number in range(4)]
+        assert [machine.produce([value]) for value in values[:3]] == [[0]] * 3
+        machine.flush_later = True
+        waiting = machine.produce(values[3:])
+        ((_, done),) = machine.flushes
+        machine.flushes.clear()
+        done(OSError(error, "told to"))
+        machine.broker.settle()
+        assert waiting == ([] if again else [STORAGE_ERROR])
+        machine.pass_ms(3_000)
+        machine.run_flushes()
+        assert waiting == [0 if again else STORAGE_ERROR]
+        machine.crash()
+        machine.boot()
+        assert machine.values() == values[: 4 if again else len(machine.values())], seed
 
 
 def test_retention_on_a_full_disk_leaves_no_hole_whenever_the_power_goes(new_machine):
@@ -499,3 +538,127 @@ def test_rot_found_by_the_cleaner_is_placed_and_the_log_is_served_on(tmp_path, c
         assert told[-1]["result"]["offline"] == []
         assert len([*log.read("t", offset=2)]) == 118
         log.append("t", b"lives on", key=b"k")
+
+
+# ---------------------------------------------------------------- the logs of coordinators
+
+OFFSETS = "/data/__consumer_offsets-0/00000000000000000000.log"
+
+
+def commit(machine, offset: int) -> list[int]:
+    """Commit an offset of group g; gives a list into which the error code comes."""
+    told: list[int] = []
+    row = OffsetCommitRequestPartition(partition_index=0, committed_offset=offset)
+    request = OffsetCommitRequest(
+        group_id="g", generation_id_or_member_epoch=-1, topics=[OffsetCommitRequestTopic(name="t", partitions=[row])]
+    )
+    machine.broker.submit(
+        request, RequestContext(), lambda answer: told.append(answer.topics[0].partitions[0].error_code)
+    )
+    return told
+
+
+def committed(machine) -> int | str:
+    """The offset that group g has committed, or the error."""
+    told: list[int | str] = []
+
+    def answered(answer) -> None:
+        (group,) = answer.groups
+        told.append(BY_CODE[group.error_code].__name__ if group.error_code else
+                    group.topics[0].partitions[0].committed_offset)  # fmt: skip
+
+    asked = OffsetFetchRequestGroup(group_id="g", topics=[OffsetFetchRequestTopics(name="t", partition_indexes=[0])])
+    machine.broker.submit(OffsetFetchRequest(groups=[asked]), RequestContext(), answered)
+    (found,) = told
+    return found
+
+
+def coordinating(new_machine):
+    """A broker that was started anew, over a log with two commits of group g."""
+    machine = new_machine(0, "offsets.topic.num.partitions=1")
+    machine.boot()
+    machine.topic()
+    assert [commit(machine, 7), commit(machine, 9)] == [[0], [0]]
+    machine.broker.close()
+    machine.boot()
+    return machine
+
+
+def shards(machine) -> list[object]:
+    """Those of all services that keep their state in the offsets log."""
+    broker = machine.broker
+    hosts = broker.sharing(broker._services["OffsetFetchRequest"])
+    assert len(hosts) > 1
+    return [shard for host in hosts for shard in host._shards.values()]
+
+
+@pytest.mark.parametrize("fault", ["a read error", "rot"])
+def test_a_coordinator_whose_log_cannot_be_read_is_not_there_until_it_can(fault, new_machine, caplog):
+    """It was left half loaded, and answered the next request with an offset of long ago."""
+    machine = coordinating(new_machine)
+    data = machine.disk._inode(OFFSETS).data
+    last = len(data) - 5  # in the second commit
+
+    def turn() -> None:
+        if fault == "rot":
+            data[last] ^= 1
+        else:
+            machine.disk.unreadable ^= {OFFSETS}
+
+    turn()
+    assert [committed(machine), committed(machine)] == ["NotCoordinator"] * 2
+    assert commit(machine, 11) == [NotCoordinator.code]
+    assert shards(machine) == []
+    assert "shard not loaded, its log cannot be read: service=" in caplog.text
+    assert "Traceback" not in caplog.text, "the disk failed, not the service"
+    assert machine.produce([b"served on"]) == [0]
+    machine.topic("other")
+    machine.broker.admin.delete("other")  # every shard is to hear of it
+    assert shards(machine) == []
+    turn()
+    if fault == "rot":
+        machine.topic("other")
+        machine.broker.admin.delete("other")
+        assert shards(machine), "those that can be read by now hear of it"
+    assert committed(machine) == 9
+    assert commit(machine, 11) == [0]
+    assert committed(machine) == 11
+
+
+def test_a_coordinator_whose_log_could_not_be_read_is_loaded_in_a_while_unasked(new_machine):
+    """Its members may be gone, and its transactions too old, though nobody asks."""
+    machine = coordinating(new_machine)
+    machine.disk.unreadable.add(OFFSETS)
+    machine.pass_ms(10_000)
+    assert shards(machine) == []
+    machine.pass_ms(60_000)
+    assert shards(machine) == []
+    machine.disk.unreadable.clear()
+    machine.pass_ms(60_000)
+    assert len(shards(machine)) > 1
+
+
+def test_a_coordinator_that_can_neither_write_nor_read_its_log_refuses_all_who_wait(new_machine):
+    """The state that it began anew with was empty, and said so to whoever asked."""
+    machine = coordinating(new_machine)
+    assert committed(machine) == 9
+    machine.disk.fault = failing("append", OFFSETS, errno.ENOSPC)
+    machine.disk.unreadable.add(OFFSETS)
+    assert commit(machine, 11) == [NotCoordinator.code]
+    assert committed(machine) == "NotCoordinator"
+    machine.disk.fault = None
+    machine.disk.unreadable.clear()
+    assert committed(machine) == 9
+    assert commit(machine, 11) == [0]
+
+
+def test_a_coordinator_whose_log_is_offline_does_not_answer_from_an_empty_state(new_machine):
+    machine = coordinating(new_machine)
+    assert committed(machine) == 9
+    machine.disk.fault = failing("append", OFFSETS, errno.EIO)
+    assert commit(machine, 11) == [NotCoordinator.code]
+    machine.disk.fault = None
+    assert committed(machine) == "NotCoordinator"
+    machine.kill()
+    machine.boot()
+    assert committed(machine) == 9
