@@ -356,8 +356,8 @@ class EmbeddedLog:
 
     def compact(self, topic: str) -> list[CleanupResult]:
         """Compact a topic now, as its cleanup policies say, up to what is not decided yet; returns what was done to
-        each partition. The active segments are closed first. Raises `UnknownTopicOrPartition`, `CorruptMessage`, which
-        names the place of rotten bytes, `OSError`."""
+        each partition. The active segments are closed first. Raises `UnknownTopicOrPartition`, `PolicyViolation` where
+        cleanup.policy compacts nothing, `CorruptMessage`, which names the place of rotten bytes, `OSError`."""
         told: Future[list[CleanupResult]] = Future()
         self._run(lambda: self._broker.compact(topic, _into(told)))
         while not told.done() and self._listening is None:
@@ -367,7 +367,8 @@ class EmbeddedLog:
 
     def apply_retention(self, topic: str) -> list[CleanupResult]:
         """Drop what the topic's cleanup policies want dropped, now; returns what was done to each partition of which
-        something went. Raises `UnknownTopicOrPartition`, `KafkaStorageError`."""
+        something went. Raises `UnknownTopicOrPartition`, `PolicyViolation` where cleanup.policy expires nothing,
+        `KafkaStorageError`."""
         told: Future[list[CleanupResult]] = Future()
         self._run(lambda: self._broker.expire(topic, _into(told), at_once=self._listening is None))
         while not told.done() and self._listening is None:

@@ -319,13 +319,15 @@ class Broker:
         return Verifications(self)
 
     def compact(self, topic: str, done: Callable[[list[CleanupResult] | BaseException], None]) -> None:
-        """Compact a topic now, in the background; see `Cleaner.compact`. Raises `UnknownTopicOrPartition`."""
+        """Compact a topic now, in the background; see `Cleaner.compact`. Raises `UnknownTopicOrPartition`,
+        `PolicyViolation`."""
         self.cleaner.compact(topic, done)
 
     def expire(
         self, topic: str, done: Callable[[list[CleanupResult] | BaseException], None], *, at_once: bool = False
     ) -> None:
-        """Drop what a topic's policies want dropped, now; see `Cleaner.expire`. Raises `UnknownTopicOrPartition`."""
+        """Drop what a topic's policies want dropped, now; see `Cleaner.expire`. Raises `UnknownTopicOrPartition`,
+        `PolicyViolation`."""
         self.cleaner.expire(topic, done, at_once=at_once)
 
     def step(self) -> int | None:

@@ -21,13 +21,13 @@ import os
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from logkernel.broker.dropping import TURN_MS, Dropper, Results, size_of
 from logkernel.broker.workers import Workers
 from logkernel.contracts import CleanupPolicy, DropBefore, LogFacts, Rewrite
-from logkernel.errors import KafkaStorageError, LogkernelError, PluginError, RewriteStopped
+from logkernel.errors import KafkaStorageError, LogkernelError, PluginError, PolicyViolation, RewriteStopped
 from logkernel.storage.directory import PASSING
 from logkernel.vocabulary import CleanupResult, LogSize, TopicPartition
 
@@ -44,6 +44,7 @@ REFUSED = (*PASSING, errno.EFBIG)
 PAUSE_MS = 60_000
 NEVER_REWRITES = ("delete",)
 """The policy of most logs, which need not be asked."""
+NEVER_EXPIRES = ("compact",)
 MAX_THREADS = 64
 MAX_TABLE_BYTES = 2**31 - 1
 
@@ -363,13 +364,25 @@ class Cleaner:
         """Rewrite every log of a topic by its policies; the active segments are closed first, so that they take part.
 
         `done` is told once, on this thread: what was done to each partition, or what went wrong with the first.
+        Raises `PolicyViolation` where the topic's policies compact nothing.
         """
-        _ByName(self, self._replicas(topic), done).go_on()
+        replicas = self._replicas(topic)
+        policies = replicas[0].settings.cleanup_policy
+        if set(policies) <= set(NEVER_REWRITES):
+            raise _not_meant(topic, policies, "compacts nothing", ("compact",))
+        _ByName(self, replicas, done).go_on()
 
     def expire(self, topic: str, done: Results, *, at_once: bool = False) -> None:
         """Drop what the topic's policies want dropped, now; `done` is told once, on this thread, when it is durable:
-        what was done to each partition, or what went wrong with one. With `at_once` it takes no turns with others."""
-        self.dropper.drop(self._replicas(topic), done, at_once=at_once)
+        what was done to each partition, or what went wrong with one. With `at_once` it takes no turns with others.
+
+        Raises `PolicyViolation` where the topic's policies expire nothing.
+        """
+        replicas = self._replicas(topic)
+        policies = replicas[0].settings.cleanup_policy
+        if set(policies) <= set(NEVER_EXPIRES):
+            raise _not_meant(topic, policies, "expires nothing", (*policies, "delete"))
+        self.dropper.drop(replicas, done, at_once=at_once)
 
     def _replicas(self, topic: str) -> list[Replica]:
         mine = [each for each in self._broker.replicas.values() if each.name.topic == topic]
@@ -409,6 +422,14 @@ class Cleaner:
             if isinstance(step, Rewrite):
                 return self._begin(replica, name, step)
         return None
+
+
+def _not_meant(topic: str, policies: Sequence[str], lacks: str, remedy: Sequence[str]) -> PolicyViolation:
+    """The error of Kafka's DeleteRecords where cleanup.policy has no delete."""
+    return PolicyViolation(
+        f"{topic} has cleanup.policy={','.join(policies)}, which {lacks};"
+        f" `logkernel config set topic {topic} cleanup.policy={','.join(remedy)}` changes that"
+    )
 
 
 class _ByName:
