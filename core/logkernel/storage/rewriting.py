@@ -223,8 +223,9 @@ class Rewriting:
                 f"{self._log.name}: the table of keys has no room for the first record;"
                 " raise log.cleaner.dedupe.buffer.size"
             )
-        self._groups = list(reversed(self._grouped([each for each in self._segments if each.base < self.end])))
         settings = self._log.settings
+        below = [each for each in self._segments if each.base < self.end]
+        self._groups = list(reversed(grouped(below, settings.segment_bytes)))
         self._filter = BatchFilter(
             rule, self.end, self._bound, self._wall_ms, settings.delete_retention_ms, self._tombstones,
             Transactions(self._aborted), self._producers, self._codec_for, self._tally,
@@ -262,27 +263,6 @@ class Rewriting:
             if full is not None:
                 return full
         return None
-
-    def _grouped(self, segments: Sequence[Segment]) -> list[list[Segment]]:
-        """Neighbours that fit one segment together, by what they hold now."""
-        settings = self._log.settings
-        groups: list[list[Segment]] = []
-        size = index = times = 0
-        for segment in segments:
-            size += segment.size
-            index += segment.index.count
-            times += segment.times.count
-            if (
-                not groups
-                or size > settings.segment_bytes
-                or index > segment.index.limit
-                or times > segment.times.limit
-                or segment.next_offset - groups[-1][0].base > MAX_RELATIVE
-            ):
-                groups.append([])
-                size, index, times = segment.size, segment.index.count, segment.times.count
-            groups[-1].append(segment)
-        return groups
 
     def _next_group(self) -> bool:
         self._check()
@@ -432,6 +412,27 @@ class Rewriting:
         self.garbage = self._retired
         self._new, self._retired, self._group = None, [], []
         self.phase = COPY
+
+
+def grouped(segments: Sequence[Segment], segment_bytes: int) -> list[list[Segment]]:
+    """Neighbours that fit one segment together, by what they hold now."""
+    groups: list[list[Segment]] = []
+    size = index = times = 0
+    for segment in segments:
+        size += segment.size
+        index += segment.index.count
+        times += segment.times.count
+        if (
+            not groups
+            or size > segment_bytes
+            or index > segment.index.limit
+            or times > segment.times.limit
+            or segment.next_offset - groups[-1][0].base > MAX_RELATIVE
+        ):
+            groups.append([])
+            size, index, times = segment.size, segment.index.count, segment.times.count
+        groups[-1].append(segment)
+    return groups
 
 
 class _Writer:
