@@ -7,6 +7,7 @@ from filling import NAME, SEGMENT, wait
 
 import logkernel
 from logkernel.broker import cleaner, dropping
+from logkernel.contracts import DropBefore, Rewrite
 from logkernel.storage.disk import RealDisk
 from logkernel.vocabulary import Record, TopicPartition
 
@@ -127,3 +128,55 @@ def test_the_first_look_at_a_log_of_many_segments_takes_turns(policy, tmp_path, 
         assert left == (10 if policy == "delete" else 0)
         monkeypatch.undo()
         wait(log, lambda: not broker.cleaner._jobs, "the rewrite does not end")
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_so_many_logs_as_there_are_threads_are_rewritten_side_by_side_the_dirtiest_first(
+    threads, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(cleaner, "TURN_MS", 10**9)  # however slow the machine is, one turn asks all
+    with logkernel.open(tmp_path, log_cleaner_enable=False, log_cleaner_threads=threads) as log:
+        broker = log._broker
+        log.create_topic("t", 4, cleanup_policy="compact", segment_bytes=SEGMENT)
+        for fill_bytes in ([5000] * 4, [6000, 60_000, 7000, 30_000]):
+            for partition, size in enumerate(fill_bytes):
+                log.append("t", bytes(size), key=b"%d" % size, partition=partition)
+                broker.replica(TopicPartition("t", partition)).log.roll(0)
+            if size == 5000:
+                log.compact("t")
+        works: list[tuple] = []
+        plain, broker.cleaner.workers.run = broker.cleaner.workers.run, lambda *work: works.append(work)
+        broker.cleaner._start_dirtiest()
+        assert [name.partition for name in broker.cleaner._jobs] == [1, 3][:threads]
+        broker.cleaner._start_dirtiest()
+        assert len(broker.cleaner._jobs) == threads
+        monkeypatch.setitem(broker.config._values, "log.cleaner.enable", True)
+        broker.cleaner.workers.run = plain
+        for work in works:
+            plain(*work)
+        cleans = lambda: [broker.replica(TopicPartition("t", n)).log.clean_offset for n in range(4)]  # noqa: E731
+        wait(log, lambda: cleans() == [2, 2, 2, 2], "those that come next do not")
+
+
+def test_of_several_policies_the_most_urgent_rewrites_and_none_where_there_is_no_need_any_more(opened, monkeypatch):
+    plans = [[("a", Rewrite(0, 1, None, "", 0.2)), ("b", Rewrite(0, 1, None, "", 0.9)), ("a", DropBefore(0, ""))], []]
+    monkeypatch.setattr(cleaner.Cleaner, "_plans", lambda self, replica: plans.pop(0))
+    found = []
+    plain = cleaner.Cleaner._rewrite_of
+    monkeypatch.setattr(cleaner.Cleaner, "_rewrite_of", lambda *one: found.append(plain(*one)) or found[-1])
+    opened._broker.cleaner._start_dirtiest()
+    assert [each and each[0] for each in found] == ["b", None]
+    assert opened._broker.cleaner._jobs == opened._broker.cleaner.uncleanable == {}
+
+
+def test_a_new_limit_of_what_cleaners_read_and_write_holds_at_once(tmp_path):
+    with logkernel.open(tmp_path, log_cleaner_backoff_ms=1) as log:
+        log.create_topic("t", 1, cleanup_policy="compact")
+        throttle = log._broker.cleaner._throttle
+        with log.admin() as admin:
+            for limit, begin in ((1e9, lambda: log.compact("t")), (2e9, lambda: None)):
+                admin.alter_configs({("broker", "1"): {"log.cleaner.io.max.bytes.per.second": str(limit)}})
+                begin()
+                if limit == 2e9:
+                    wait(log, lambda: throttle.bytes_per_s == 2e9, "the clock has the old limit")
+                assert throttle.bytes_per_s == limit

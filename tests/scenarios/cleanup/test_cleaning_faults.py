@@ -10,6 +10,7 @@ import pytest
 from filling import NAME, SEGMENT, fill, state, wait
 
 import logkernel
+from logkernel.broker import cleaner
 from logkernel.errors import CorruptMessage
 from logkernel.storage.disk import RealDisk, RealFile
 
@@ -115,3 +116,25 @@ def test_closing_in_the_middle_loses_nothing(tmp_path):
     assert not [*(tmp_path / "t-0").glob("*.cleaned"), *(tmp_path / "t-0").glob("*.swap")]
     with logkernel.open(tmp_path, log_cleaner_enable=False) as log:
         assert state(log) == wanted
+
+
+@pytest.mark.parametrize(("number", "tried_again"), [(errno.ENOSPC, True), (errno.EIO, False)])
+def test_the_clock_leaves_alone_what_failed_for_a_while_or_until_somebody_asks(
+    tmp_path, monkeypatch, number, tried_again
+):
+    with logkernel.open(tmp_path, log_cleaner_enable=False) as log:
+        log.create_topic("t", 1, cleanup_policy="compact", segment_bytes=SEGMENT)
+        fill(log)
+        broker = log._broker
+        replica, now_ms = broker.replica(NAME), broker.clock.mono_ms()
+        broker.clock.mono_ms = lambda: now_ms
+        with monkeypatch.context() as patch:
+            fail_appends(patch, number)
+            with pytest.raises(OSError, match="told to"):
+                log.compact("t")
+        for passed_ms, begins in ((0, False), (cleaner.PAUSE_MS - 1, False), (1, tried_again)):
+            now_ms += passed_ms
+            broker.cleaner._start_dirtiest()
+            assert (broker.cleaner.job_of(replica) is not None) is begins
+        wait(log, lambda: not broker.cleaner._jobs, "the rewrite does not end")
+        assert (replica.log.clean_offset is not None) is tried_again

@@ -103,6 +103,22 @@ def test_without_flush_settings_a_power_cut_may_lose_all_that_was_not_rolled(ack
     assert lost
 
 
+def test_without_flush_settings_a_segment_that_was_closed_survives_a_power_cut(new_machine):
+    for seed in SEEDS:
+        machine = new_machine(seed)
+        machine.boot()
+        machine.topic(segment_bytes=1 << 20)
+        values = [b"%d" % number * 300_000 for number in range(4)]
+        for value in values:
+            assert machine.produce([value]) == [0]
+        assert machine.broker.replica(("t", 0)).log.segment_count == 2
+        machine.pass_ms(0)
+        assert machine.produce([b"last"]) == [0]
+        machine.crash()
+        machine.boot()
+        assert machine.values()[:3] == values[:3], seed
+
+
 @pytest.mark.parametrize("acks", [1, -1])
 def test_with_flush_messages_1_a_power_cut_loses_nothing_acknowledged(acks, new_machine):
     for seed in SEEDS:

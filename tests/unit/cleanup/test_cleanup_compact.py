@@ -20,11 +20,11 @@ NOW = 1_000_000
 def log(
     sizes: str, *, clean: int | None = None, start: int = 0, stable: int = 10_000, ages: str = "", **more
 ) -> LogFacts:
-    """Ten offsets a segment, the last one active; `ages` in ms, of the first and last record of each."""
+    """Ten offsets a segment, the last one active; `ages` in ms, of all records of each, or first/last."""
     parts = [int(size) for size in sizes.split()]
-    old = [int(age) for age in ages.split()] or [500] * len(parts)
+    old = [[int(age) for age in each.split("/")] for each in ages.split()] or [[500]] * len(parts)
     segments = tuple(
-        SegmentFacts(10 * i, 10 * i + 10, size, NOW - old[i], i == len(parts) - 1, NOW - old[i])
+        SegmentFacts(10 * i, 10 * i + 10, size, NOW - old[i][-1], i == len(parts) - 1, NOW - old[i][0])
         for i, size in enumerate(parts)
     )
     settings = TopicSettings(cleanup_policy=("compact",), **more)
@@ -61,10 +61,20 @@ def plan(facts: LogFacts) -> tuple[int, int] | None:
         (log("5 5 5 5", ages="900 900 50 10", min_compaction_lag_ms=100), (0, 20)),
         (log("5 5 5 5", ages="50 900 900 10", min_compaction_lag_ms=100), None),
         (log("5 5 5 5", ages="50 900 900 10", min_compaction_lag_ms=100, clean=10), (10, 30)),
+        (log("5 5 5 5", stable=20), (0, 20)),
+        (evolve(log("5 5 5 5"), high_watermark=20), (0, 20)),
+        (log("5 5 5 5", ages="900 900 100 10", min_compaction_lag_ms=100), (0, 30)),  # to the ms
+        (log("5 5 5 5", ages="900 900 99 10", min_compaction_lag_ms=100), (0, 20)),
+        (log("5 5 5 5", ages="900 900 900/50 10", min_compaction_lag_ms=100), (0, 20)),  # its newest counts
+        (log("5 5 5 5", ages="900 900 -7 -7"), (0, 30)),  # no lag: the future is not young
         # overdue
         (log("50 5 5", clean=10, ages="900 300 10", max_compaction_lag_ms=200), (10, 20)),
         (log("50 5 5", clean=10, ages="900 300 10", max_compaction_lag_ms=300), None),
         (log("50 5 5", clean=10, ages="900 300 10"), None),
+        (log("50 5 5", clean=10, ages="900 300/50 10", max_compaction_lag_ms=200), (10, 20)),  # its oldest counts
+        (log("50 5 5 5", clean=10, ages="900 100 300 10", max_compaction_lag_ms=200), (10, 30)),
+        (log("50 5 5", clean=10, ages=f"900 {NOW} 10", max_compaction_lag_ms=200), None),  # 0 and -1 are no timestamps
+        (log("50 5 5", clean=10, ages=f"900 {NOW + 1} 10", max_compaction_lag_ms=200), None),
     ],
 )
 def test_plan(facts: LogFacts, expected: tuple[int, int] | None) -> None:
