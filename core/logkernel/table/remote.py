@@ -46,11 +46,12 @@ from logkernel.vocabulary import TopicPartition
 
 SETTINGS: Final[Mapping[str, Any]] = {
     "auto.offset.reset": "none",
-    "max.partition.fetch.bytes": 8 << 20,
+    "max.partition.fetch.bytes": 4 << 20,
     "receive.buffer.bytes": 1 << 20,
     "fetch.max.wait.ms": 100,
 }
-"""What a table wants other than a consumer, where the user does not say."""
+"""What a table wants other than a consumer, where the user does not say. Answers of 8 MB would each be received into
+new memory, as buffers of that size are not kept: its first touch costs more than decoding them does."""
 IDLE: Final = 4
 """Machines that are kept for the next scan."""
 LEAST_BYTES: Final = 64 << 10
