@@ -29,6 +29,11 @@ def create_topic(bootstrap: str, topic: str, partitions: int, timeout_s: float =
     return time.perf_counter() - begun
 
 
+def delete_topic(bootstrap: str, topic: str) -> None:
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    admin.delete_topics([topic])[topic].result(WAIT_S)
+
+
 def wait_for_leaders(admin: AdminClient, topic: str, partitions: int, deadline: float) -> None:
     """Ask for metadata until every partition has a leader; raises TimeoutError."""
     while time.perf_counter() < deadline:

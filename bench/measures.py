@@ -52,8 +52,7 @@ def _topic() -> str:
 
 
 def _drop(server: Server, topic: str) -> None:
-    admin = AdminClient({"bootstrap.servers": server.bootstrap})
-    admin.delete_topics([topic])[topic].result(60)
+    clients.delete_topic(server.bootstrap, topic)
 
 
 def _touch_memory(folder: Path, total_bytes: int) -> None:

@@ -9,6 +9,7 @@ import statistics
 import tempfile
 import threading
 import time
+from collections.abc import Collection
 from typing import Any
 
 from clients import create_topic, payloads
@@ -41,13 +42,24 @@ def fill(server: Server, topic: str, partitions: int, size: int, count: int, cod
         raise RuntimeError(f"{topic}: records were not delivered")
 
 
-def fill_all(server: Server, small: int, large: int) -> None:
-    """The topics of all the measures here, the same on every broker."""
-    fill(server, "small", PARTITIONS, 100, small)
-    fill(server, "large", PARTITIONS, 1000, large)
-    fill(server, "one", 1, 100, small // 2)
-    for codec in ("lz4", "zstd"):
-        fill(server, f"small-{codec}", PARTITIONS, 100, small // 2, codec)
+def fill_for(server: Server, measures: Collection[str], small: int, large: int) -> None:
+    """The topics that these measures read, the same on every broker."""
+    if {"reads", "filters", "streams"} & set(measures):
+        fill(server, "small", PARTITIONS, 100, small)
+    if "splits" in measures:
+        fill(server, "one", 1, 100, small // 2)
+    if "reads" in measures:
+        fill(server, "large", PARTITIONS, 1000, large)
+        for codec in ("lz4", "zstd"):
+            fill(server, f"small-{codec}", PARTITIONS, 100, small // 2, codec)
+
+
+def warm_up(rig: Rig, measures: Collection[str]) -> None:
+    """A JVM compiles what is hot, and workers load what they need."""
+    topic = "small" if {"reads", "filters", "streams"} & set(measures) else "one"
+    if topic == "small" or "splits" in measures:
+        for column in rig.columns(PATH, NETWORK, CONNECTOR) if topic == "small" else (PATH, NETWORK):
+            frame(rig, column, topic).write.format("noop").mode("overwrite").save()
 
 
 def options(rig: Rig, column: str, topic: str) -> dict[str, str]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import uuid
 from typing import Any
 
-from clients import create_topic
+from clients import create_topic, delete_topic
 from spark_rig import CONNECTOR, NETWORK, PARTITIONS, Rig
 
 
@@ -46,3 +46,4 @@ def _write(rig: Rig, row: str, column: str, frame: Any, count: int, once: bool =
     if once:
         made = made.option("jobId", str(uuid.uuid4()))
     rig.measure(row, column, count, made.save, keep)
+    delete_topic(bootstrap, topic)

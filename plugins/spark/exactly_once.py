@@ -2,7 +2,7 @@
 
 Every query has a partition of the topic `TOPIC`, which is its journal:
 
-    task i       in a transaction of QUERY-i: token (open), rows, token (prepared); the transaction stays open
+    task i       in a transaction of QUERY/i: token (open), rows, token (prepared); the transaction stays open
     driver       in the transaction of QUERY: the decision. Once that is committed the batch IS written
     driver       ends every participant's transaction, by the producer id and epoch that the tasks handed over
 
@@ -154,8 +154,13 @@ def decider_id(query: str) -> str:
     return f"{PREFIX}{query}"
 
 
+def job_query(job: str) -> str:
+    """The query of a named job: without "/", which parts a query from a slot."""
+    return "job-" + job.replace("%", "%25").replace("/", "%2F")
+
+
 def participant_id(query: str, slot: int) -> str:
-    return f"{PREFIX}{query}-{slot}"
+    return f"{PREFIX}{query}/{slot}"
 
 
 def decision_key(query: str) -> bytes:

@@ -9,7 +9,7 @@ Without it, as after the group has expired, the journal is read from its start.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 from zlib import crc32
 
@@ -50,6 +50,8 @@ from .sending import Link
 
 PARTITIONS: Final = 16
 """Of the journal. A query's is found by its name, so that the number never changes."""
+SETTINGS: Final[Mapping[str, str]] = {"cleanup.policy": "compact", "segment.bytes": str(16 << 20)}
+"""What is not compacted yet is a segment or two of a partition, not gigabytes."""
 FETCH_BYTES: Final = 4 << 20
 MOVED: Final = (NotLeaderOrFollower, FencedLeaderEpoch, UnknownLeaderEpoch, UnknownTopicId, UnknownTopicOrPartition)
 NOT_OPEN: Final = (InvalidProducerEpoch, ProducerFenced, InvalidTxnState, InvalidProducerIdMapping)
@@ -164,7 +166,7 @@ class Journal:
         asked = MetadataRequest(topics=[MetadataRequestTopic(name=TOPIC)], allow_auto_topic_creation=False)
         row = link.ask(ANY, asked).topics[0]
         if row.error_code == UnknownTopicOrPartition.code:
-            settings = [CreatableTopicConfig("cleanup.policy", "compact")]
+            settings = [CreatableTopicConfig(name, text) for name, text in SETTINGS.items()]
             made = link.ask(CONTROLLER, CreateTopicsRequest([CreatableTopic(TOPIC, PARTITIONS, -1, [], settings)]))
             code = made.topics[0].error_code
             if code not in (0, TopicAlreadyExists.code):

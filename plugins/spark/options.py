@@ -57,7 +57,7 @@ OWN: Final = (
     "value.subject",
     "schema.registry.url",
 )
-WRITING: Final = ("topic", "exactlyOnce", "jobId", "partitioner")
+WRITING: Final = ("topic", "exactlyOnce", "jobId", "batchId", "partitioner")
 NAMES: Final = (*READING, *SHARED, *OWN, *WRITING)
 
 COLUMNS: Final = ("key", "value", "topic", "partition", "offset", "timestamp", "timestampType")
@@ -150,6 +150,8 @@ class Options:
     """Where rows without a column topic are written."""
     exactly_once: bool
     job_id: str | None
+    batch_id: int | None
+    """Which of the job's batches this is; those up to the last one that was written are not written again."""
     partitioner: str | None
 
     def source(self) -> dict[str, Any]:
@@ -191,6 +193,7 @@ def parse(given: Mapping[str, str]) -> Options:
         topic=known.text("topic"),
         exactly_once=known.flag("exactlyOnce", False),
         job_id=known.text("jobId"),
+        batch_id=known.number("batchId"),
         partitioner=known.text("partitioner"),
     )
     return _agreeing(options)
@@ -236,14 +239,18 @@ class _Known:
             raise ConfigError(f"{name}={text!r} is not true or false")
         return text == "true"
 
-    def count(self, name: str) -> int | None:
-        """A whole number above zero."""
+    def number(self, name: str, least: int = 0) -> int | None:
+        """A whole number."""
         text = self.text(name)
         if text is None:
             return None
-        if not re.fullmatch(r"[0-9]{1,18}", text) or int(text) == 0:
-            raise ConfigError(f"{name}={text!r} is not a whole number above zero")
+        if not re.fullmatch(r"[0-9]{1,18}", text) or int(text) < least:
+            raise ConfigError(f"{name}={text!r} is not a whole number{' above zero' if least else ''}")
         return int(text)
+
+    def count(self, name: str) -> int | None:
+        """A whole number above zero."""
+        return self.number(name, 1)
 
     def one_of(self, name: str, choices: tuple[str, ...]) -> str:
         """In lower case; the first of `choices` by default."""
@@ -412,6 +419,8 @@ def _agreeing(options: Options) -> Options:
         raise ConfigError(f"minOffsetsPerTrigger={low} is above maxOffsetsPerTrigger={high}")
     if options.include_headers and options.columns is not None and "headers" not in options.columns:
         raise ConfigError("includeHeaders=true, but columns does not name headers")
+    if options.batch_id is not None and options.job_id is None:
+        raise ConfigError("batchId needs jobId, the name of the job that the batch is one of")
     return options
 
 

@@ -34,7 +34,7 @@ def arguments(options: Options) -> dict[str, Any]:
 def opened(options: Options) -> Source:
     from logkernel.table import open_source
 
-    return open_source(**arguments(options))
+    return open_source(**arguments(options), patient=True)
 
 
 @contextmanager

@@ -18,7 +18,7 @@ from pyspark.sql.datasource import DataSourceStreamWriter, DataSourceWriter, Wri
 from logkernel.errors import ConfigError
 
 from . import exactly_once
-from .exactly_once import HEAL, SKIP, Message, Row, Task, decider_id, participant_id
+from .exactly_once import HEAL, SKIP, Message, Row, Task, decider_id, job_query, participant_id
 from .folder import served
 from .journal import Journal
 from .sending import Columns, Link, Rows, plain_rows
@@ -158,18 +158,20 @@ def arrow_batches(rows: Iterable[Any], plan: Plan) -> Iterable[pa.RecordBatch]:
 
 
 class LogkernelWriter(_BatchBase):
-    """A batch job's writer. With `jobId` a job is written once, however often it is run."""
+    """A batch job's writer. With `jobId` a job is written once, however often it is run; so is each of its batches,
+    where `batchId` numbers them."""
 
-    def __init__(self, plan: Plan, job: str | None) -> None:
+    def __init__(self, plan: Plan, job: str | None, batch: int = 0) -> None:
         self._plan = plan
         self._job = job
+        self._batch = batch
 
     def write(self, iterator: Iterator[Any]) -> Done:
         slot = _context().partitionId()
         batches = arrow_batches(iterator, self._plan)
         if self._job is None:
             return write(self._plan, batches, slot)
-        return write_once(self._plan, batches, f"job-{self._job}", 0, slot)
+        return write_once(self._plan, batches, job_query(self._job), self._batch, slot)
 
     def commit(self, messages: Sequence[Any]) -> None:
         commit(self._plan, messages)
@@ -210,7 +212,7 @@ def batch_writer(options: Options, schema: StructType, overwrite: bool) -> DataS
         raise ConfigError("mode 'overwrite' is not for logs: use append")
     if options.exactly_once and options.job_id is None:
         raise ConfigError("exactlyOnce of a batch needs the option jobId: the job's name, the same each time it is run")
-    made: DataSourceWriter = LogkernelWriter(_plan(options, schema), options.job_id)
+    made: DataSourceWriter = LogkernelWriter(_plan(options, schema), options.job_id, options.batch_id or 0)
     return made
 
 

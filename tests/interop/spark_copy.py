@@ -8,6 +8,15 @@ import sys
 
 LINES = 620
 """Records of a trigger."""
+SETTINGS = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "50",
+}
+"""A quick start, and tasks that send by little and little."""
 
 
 def main() -> None:
@@ -23,15 +32,10 @@ def main() -> None:
 
     from pyspark.sql import SparkSession
 
-    from logkernel.plugins.spark import register
-
-    spark = (
-        SparkSession.builder.master("local[2,4]")
-        .config("spark.ui.enabled", "false")
-        .config("spark.sql.shuffle.partitions", str(given.tasks))
-        .getOrCreate()
-    )
-    register(spark)
+    builder = SparkSession.builder.master("local[2,4]")
+    for name, text in SETTINGS.items():
+        builder = builder.config(name, text)
+    spark = builder.config("spark.sql.shuffle.partitions", str(given.tasks)).getOrCreate()
     kind, _, name = given.source.partition(":")
     if kind == "topic":
         reader = spark.readStream.format("logkernel").option("kafka.bootstrap.servers", given.bootstrap)

@@ -7,14 +7,17 @@ import sys
 import uuid
 from collections import Counter
 from collections.abc import Iterator
+from itertools import count
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 pa = pytest.importorskip("pyarrow")
+import logkernel  # noqa: E402
 from logkernel.client.transactions import Transactions  # noqa: E402
 from logkernel.plugins.spark import exactly_once as once  # noqa: E402
+from logkernel.plugins.spark import journal  # noqa: E402
 from logkernel.plugins.spark.exactly_once import HEAL, SKIP, WRITE, Message, MustReplay, Row, Task  # noqa: E402
 from logkernel.plugins.spark.journal import Journal  # noqa: E402
 from logkernel.plugins.spark.sending import Link, Rows, plain_rows  # noqa: E402
@@ -207,6 +210,42 @@ def test_abort_spares_who_was_decided_on(query: Query) -> None:
     with query.journal(once.decider_id(query.name)) as (_, journal):
         once.abort(journal, [late, None])
     assert values(query) == Counter("ab")
+
+
+def test_the_journal_stays_small_over_many_batches(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, eventually: Any
+) -> None:
+    """Of a query, a record a slot and a decision are left when the journal was compacted, however many it had."""
+    quick = {"segment.ms": "300", "min.cleanable.dirty.ratio": "0.01", "file.delete.delay.ms": "50"}
+    monkeypatch.setattr(journal, "SETTINGS", {**journal.SETTINGS, **quick})
+    server = LogkernelServer(tmp_path / "broker", {"log.cleaner.backoff.ms": "20"})
+    server.prepare()
+    server.start()
+    try:
+        with logkernel.connect(server.bootstrap) as log:
+            log.create_topic("t", 3)
+            query, batches = Query(server, "t"), count()
+
+            def micro_batch() -> None:
+                batch = next(batches)
+                query.commit([query.task(batch, slot, [f"{batch}-{slot}"]) for slot in range(2)])
+
+            def left(isolation: str) -> list[bytes]:
+                rows = log.table(once.TOPIC, columns=["key"], isolation=isolation).read_all()
+                return [key for key in rows["key"].to_pylist() if key is not None]
+
+            for _ in range(30):
+                micro_batch()
+            assert set(left("read_committed")) == {query.name.encode() + end for end in (b"", b"/0", b"/1")}
+
+            def small() -> bool:
+                micro_batch()  # closes a segment
+                return len(left("read_uncommitted")) <= 15
+
+            eventually(small, 60, "three records, and a few that are not compacted yet")
+            assert sum(values(query).values()) == 2 * next(batches)
+    finally:
+        server.stop()
 
 
 def test_rows_of_long_keys_and_headers_are_read_back_as_they_are(query: Query) -> None:

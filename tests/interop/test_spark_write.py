@@ -7,13 +7,11 @@ is committed.
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import random
 import re
-import signal
-import subprocess
 import sys
-import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -25,9 +23,11 @@ import pytest
 pytest.importorskip("pyspark")
 pytest.importorskip("pyarrow")
 import logkernel
+from logkernel.plugins.spark.exactly_once import TOPIC
 
 HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parents[1] / "bench"))
+sys.path[:0] = [str(HERE), str(HERE.parents[1] / "bench")]
+from killing import COMMIT, TASKS, Aim, Driver, busy, kill_all  # noqa: E402
 from ours import LogkernelServer  # noqa: E402
 from server import Server  # noqa: E402
 
@@ -58,14 +58,14 @@ def either(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Server]:
     server.stop()
 
 
-def committed(bootstrap: str, topic: str) -> list[Any]:
-    """All that a reader of committed records gets."""
+def committed(bootstrap: str, topic: str, isolation: str = "read_committed") -> list[Any]:
+    """All that a reader of committed records gets, or of all."""
     from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
 
     settings = {
         "bootstrap.servers": bootstrap,
         "group.id": "judge",
-        "isolation.level": "read_committed",
+        "isolation.level": isolation,
         "enable.partition.eof": True,
         "enable.auto.commit": False,
     }
@@ -142,6 +142,10 @@ def test_a_job_with_a_name_is_written_once(spark: Any, either: Server) -> None:
     assert Counter(row.value() for row in committed(either.bootstrap, "jobs")) == Counter(b"%d" % i for i in range(500))
     writer(frame, either, "jobs", jobId="the next").save()
     assert len(committed(either.bootstrap, "jobs")) == 1000
+    few = frame.limit(10)
+    for batch in ("0", "1", "1", "0", "2"):
+        writer(few, either, "jobs", jobId="of/many", batchId=batch).save()
+    assert len(committed(either.bootstrap, "jobs")) == 1030
 
 
 def test_a_task_that_fails_leaves_nothing_of_a_named_job(spark: Any, either: Server) -> None:
@@ -206,59 +210,23 @@ def test_the_pages_examples(spark: Any, served: LogkernelServer, tmp_path: Path)
 # ---------------------------------------------------------------- kills
 
 
-class Copy:
-    """A driver in a process group of its own."""
+class Copy(Driver):
+    """Spark copies."""
 
     script = "spark_copy.py"
-    pause_s = 2.5
-    """Between two kills, at most."""
+    pause_s = 0.8
+    """From a batch's first token to a kill, at most: about as long as tasks write and the driver decides."""
 
     def __init__(self, bootstrap: str, source: str, checkpoint: Path, tasks: int, log: Path) -> None:
         command = [sys.executable, str(HERE / self.script), bootstrap, "copy", source, str(checkpoint)]
-        with log.open("ab") as out:
-            self.process = subprocess.Popen(
-                [*command, "--tasks", str(tasks)],
-                stdin=subprocess.DEVNULL,
-                stdout=out,
-                stderr=out,
-                start_new_session=True,
-            )
-
-    def kill(self, chance: random.Random | None = None) -> None:
-        """Driver and JVM. With `chance`, tasks may go on for a while: nobody told them."""
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(self.process.pid, signal.SIGKILL)
-        self.process.wait()
-        if chance is None or chance.random() < 0.5:
-            for pid in self._session():
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGKILL)
-
-    def _session(self) -> dict[int, int]:
-        """The processes of this driver's session, with their parents."""
-        found = {}
-        for entry in Path("/proc").iterdir():
-            if entry.name.isdigit():
-                with contextlib.suppress(OSError, IndexError):
-                    fields = (entry / "stat").read_text().rpartition(")")[2].split()
-                    if int(fields[3]) == self.process.pid:
-                        found[int(entry.name)] = int(fields[1])
-        return found
-
-    def workers(self) -> list[int]:
-        """Python processes that run tasks: children of a daemon of this driver's."""
-        found = self._session()
-        daemons = [
-            pid for pid in found if b"pyspark.daemon" in _command(pid) and b"pyspark.daemon" not in _command(found[pid])
-        ]
-        return [pid for pid, parent in found.items() if parent in daemons]
+        super().__init__([*command, "--tasks", str(tasks)], log)
 
 
 class Bare(Copy):
     """The sink's tasks and driver without Spark around them: the same kills in a tenth of the time."""
 
     script = "once_copy.py"
-    pause_s = 0.6
+    pause_s = 0.3
 
     def kill(self, chance: random.Random | None = None) -> None:
         if chance is not None and chance.random() < 0.5:  # tasks, commit or abort go on
@@ -267,15 +235,8 @@ class Bare(Copy):
         else:
             super().kill()
 
-    def workers(self) -> list[int]:
-        return [pid for pid in self._session() if pid != self.process.pid]
-
-
-def _command(pid: int) -> bytes:
-    try:
-        return Path(f"/proc/{pid}/cmdline").read_bytes()
-    except OSError:
-        return b""
+    def workers(self, what: str = TASKS) -> list[int]:
+        return [pid for pid in self.session() if pid != self.process.pid]
 
 
 Records = Counter[tuple[int | None, bytes | None, bytes | None, tuple[tuple[str, bytes | None], ...]]]
@@ -315,54 +276,84 @@ def texts(number: int) -> list[str]:
     return found + found[:20]
 
 
+def taken_back(bootstrap: str) -> int:
+    """How many transactions of tasks were aborted: those whose tokens only a reader of all records sees."""
+    every, kept = (
+        {tuple(json.loads(row.value())[1:4]) for row in committed(bootstrap, TOPIC, level) if b"/" in row.key()}
+        for level in ("read_uncommitted", "read_committed")
+    )
+    return len(every - kept)
+
+
+OFTEN = ("task", "broker", "task", "broker")
+KINDS = 3 * ("driver", *OFTEN) + ("commit", *OFTEN)
+"""The commit is a process of its own, which decides for the driver."""
+
+
 @pytest.mark.parametrize(
     ("driver", "source", "kills", "triggers"),
-    [(Copy, lines, KILLS, 6), (Copy, topic, KILLS, 6), (Bare, topic, 10 * KILLS, 3)],
+    [(Copy, lines, KILLS, 2), (Copy, topic, KILLS, 2), (Bare, topic, 10 * KILLS, 2)],
 )
 def test_a_copy_is_exact_whatever_is_killed(
     served: LogkernelServer, tmp_path: Path, driver: type[Copy], source: Any, kills: int, triggers: int
 ) -> None:
-    """Task, driver and broker are killed while drivers copy, each with its tasks cut otherwise."""
+    """Task, driver, its commit and broker are killed while drivers copy, each with its tasks cut otherwise. Every kill
+    falls into a micro-batch that is being written, every other one into the same as the last."""
     chance = random.Random(int(os.environ.get("LOGKERNEL_SPARK_SEED", "7")))
     checkpoint, log = tmp_path / "checkpoint", tmp_path / "driver.log"
     read, wanted = source(tmp_path / "source", served, 12 + triggers * kills)
     with logkernel.connect(served.bootstrap) as made:
         made.create_topic("copy", partitions=3)
-    kinds = [("driver", "task", "broker")[index % 3] for index in range(kills)]
-    done = threading.Event()
-    copied = 0
-    while not done.is_set():
+    kinds = [KINDS[index % len(KINDS)] for index in range(kills)]
+    struck: Counter[tuple[str, int]] = Counter()
+    aim = Aim(checkpoint, served.data)
+    drivers, after, done = 0, -1, False
+    while not done:
         copy = driver(served.bootstrap, read, checkpoint, chance.choice((1, 2, 3, 5)), log)
-        killed = False
+        drivers += 1
+        awake = killed = False
+        aim.again()
         try:
-            while copy.process.poll() is None:
-                started = (checkpoint / "offsets").is_dir() and len(list((checkpoint / "offsets").iterdir())) > copied
-                if not kinds or not started:
-                    time.sleep(0.05)
+            while copy.running:
+                awake = awake or bool(copy.workers())
+                if not (kinds and awake and aim.written):
+                    time.sleep(0.02)
                     continue
-                time.sleep(chance.uniform(0.0, driver.pause_s))
-                copied = len(list((checkpoint / "offsets").iterdir()))
-                kind = kinds.pop(0)
+                kind = kinds[0]
+                if kind == "commit":
+                    workers = busy(copy.workers(COMMIT))
+                else:
+                    time.sleep(chance.uniform(0.0, driver.pause_s))
+                    workers = copy.workers()
+                batch = aim.batch
+                if batch <= after:
+                    continue  # it was quicker, or has had its share
                 if kind == "driver":
                     copy.kill(chance)
                     killed = True
                 elif kind == "broker":
                     served.kill()
                     served.start()
+                elif workers:
+                    kill_all(workers if chance.random() < 0.5 else [chance.choice(workers)])
                 else:
-                    workers = copy.workers()
-                    if not workers:
-                        kinds.insert(0, kind)
-                        continue
-                    with contextlib.suppress(ProcessLookupError):
-                        os.kill(chance.choice(workers), signal.SIGKILL)
+                    continue
+                with log.open("a") as noted:
+                    print(time.strftime("%X"), "killed:", kind, "in micro-batch", batch, file=noted)
+                struck[kinds.pop(0), batch] += 1
+                after = chance.choice((-1, batch))
+                aim.again()
         finally:
             copy.kill()
-        if not killed and copy.process.returncode == 0:
-            done.set()
+        done = not killed and copy.process.returncode == 0
     assert not kinds, f"{kinds} were not killed: more triggers are needed"
     found: Records = Counter()
     for row in committed(served.bootstrap, "copy"):
         place = row.partition() if source is topic else None
         found[place, row.key(), row.value(), tuple(row.headers() or ())] += 1
     assert found == wanted, (sum(found.values()), sum(wanted.values()), log.read_text()[-3000:])
+    aborted = taken_back(served.bootstrap)
+    by_kind, batches = Counter(kind for kind, _ in struck.elements()), {batch for _, batch in struck}
+    print(f"{kills} kills ({dict(by_kind)}) in {len(batches)} micro-batches; {drivers} drivers; {aborted} transactions")
+    print(f"of tasks taken back; {sum(found.values())} records, each as often as in the original")
+    assert aborted >= kills // 10, "the kills did not fall where tasks write"

@@ -41,7 +41,11 @@ class FolderSource:
     """See the module and `Source`. `path` is a log.dir, or several (a list, or text with commas as in `log.dirs`)."""
 
     def __init__(
-        self, path: str | Sequence[str], bootstrap: str | None = None, settings: Mapping[str, Any] = EVERYTHING
+        self,
+        path: str | Sequence[str],
+        bootstrap: str | None = None,
+        settings: Mapping[str, Any] = EVERYTHING,
+        patient: bool = False,
     ) -> None:
         if isinstance(path, str | os.PathLike):
             text = os.fspath(path)
@@ -52,10 +56,17 @@ class FolderSource:
         for each in self._paths:
             if not os.path.isdir(each):
                 raise FileNotFoundError(f"{each} is no folder")
-        self.arguments: Mapping[str, Any] = {"path": self._paths, "bootstrap": bootstrap, "settings": dict(settings)}
+        self.arguments: Mapping[str, Any] = {
+            "path": self._paths,
+            "bootstrap": bootstrap,
+            "settings": dict(settings),
+            "patient": patient,
+        }
         self._kernel = Kernel()
         self._places: dict[TopicPartition, str] = {}
-        self._cluster: Source | None = open_source(bootstrap=bootstrap, settings=settings) if bootstrap else None
+        self._cluster: Source | None = None
+        if bootstrap:
+            self._cluster = open_source(bootstrap=bootstrap, settings=settings, patient=patient)
 
     def __reduce__(self) -> Any:
         return _opened, (dict(self.arguments),)

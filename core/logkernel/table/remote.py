@@ -25,7 +25,7 @@ from logkernel.client.fetcher import Fetcher
 from logkernel.client.positions import FAILED, Chunk, Part
 from logkernel.client.thread_driver import CHANNEL_SETTINGS, ThreadDriver
 from logkernel.contracts import Codec
-from logkernel.errors import LogkernelError, OffsetOutOfRange, RequestTimedOut, UnknownTopicOrPartition
+from logkernel.errors import KafkaError, LogkernelError, OffsetOutOfRange, RequestTimedOut, UnknownTopicOrPartition
 from logkernel.kernel import Kernel
 from logkernel.record.arrow import Shape, batches_of, wanted_bits
 from logkernel.record.columns import ENDED, ColumnReader
@@ -46,11 +46,12 @@ from logkernel.vocabulary import TopicPartition
 
 SETTINGS: Final[Mapping[str, Any]] = {
     "auto.offset.reset": "none",
-    "max.partition.fetch.bytes": 8 << 20,
+    "max.partition.fetch.bytes": 4 << 20,
     "receive.buffer.bytes": 1 << 20,
     "fetch.max.wait.ms": 100,
 }
-"""What a table wants other than a consumer, where the user does not say."""
+"""What a table wants other than a consumer, where the user does not say. Answers of 8 MB would each be received into
+new memory, as buffers of that size are not kept: its first touch costs more than decoding them does."""
 IDLE: Final = 4
 """Machines that are kept for the next scan."""
 LEAST_BYTES: Final = 64 << 10
@@ -58,6 +59,8 @@ LEAST_BYTES: Final = 64 << 10
 USUAL_BYTES: Final = 1 << 10
 """Of a record, until a topic has shown its own."""
 NO_END: Final = 2**63 - 1
+PAUSE_S: Final = 0.1
+"""Between two tries to reach a cluster."""
 
 
 class BatchFetch:
@@ -173,10 +176,11 @@ class _Fetcher(Fetcher):
 
 
 class RemoteSource:
-    """See the module and `Source`. `settings` are a consumer's, by Kafka's names."""
+    """See the module, `Source` and `open_source`."""
 
-    def __init__(self, bootstrap: str, settings: Mapping[str, Any] = EVERYTHING) -> None:
-        self.arguments: Mapping[str, Any] = {"bootstrap": bootstrap, "settings": dict(settings)}
+    def __init__(self, bootstrap: str, settings: Mapping[str, Any] = EVERYTHING, patient: bool = False) -> None:
+        self.arguments: Mapping[str, Any] = {"bootstrap": bootstrap, "settings": dict(settings), "patient": patient}
+        self._patient = patient
         given = {name.replace("_", "."): value for name, value in settings.items()}
         given = {**SETTINGS, **given, "bootstrap.servers": bootstrap}
         self._values = load_consumer(given)
@@ -238,11 +242,25 @@ class RemoteSource:
     # ------------------------------------------------------------ topics and offsets
 
     def topics(self) -> dict[str, int]:
-        with self._mutex:
-            rows = self._log.request(MetadataRequest(topics=None, allow_auto_topic_creation=False)).topics
+        rows = self._reached(MetadataRequest(topics=None, allow_auto_topic_creation=False)).topics
         found = {row.name: len(row.partitions) for row in sorted(rows, key=lambda row: row.name) if not row.error_code}
         self._counts = found
         return dict(found)
+
+    def _reached(self, request: Any) -> Any:
+        """The answer of some broker, after others have come back where need be."""
+        deadline_s = time.monotonic() + self._timeout_s
+        while True:
+            try:
+                with self._mutex:
+                    found = self._log.request(request)
+            except KafkaError as error:
+                if not (self._patient and error.retriable) or self._closed or time.monotonic() >= deadline_s:
+                    raise
+            else:
+                self._patient = True
+                return found
+            time.sleep(PAUSE_S)
 
     def _known(self, partition: TopicPartition) -> TopicPartition:
         """Raises `UnknownTopicOrPartition`; nobody waits for a partition that there is not."""

@@ -303,14 +303,15 @@ def _parquet_batch(write: TableWrite) -> Callable[[Any, int], None]:
 
 
 def _log_batch(name: str, write: LogWrite) -> Callable[[Any, int], None]:
-    """Spark has no mode update for sources in Python: each micro-batch is a batch job with a name of its own."""
+    """Spark has no mode update for sources in Python: each micro-batch is a batch of one job, which has the query's
+    name. A name each would leave records in the journal, a transactional id and a group for every one."""
 
     def append(frame: Any, batch: int) -> None:
         options = dict(write.options)
         if options.pop("exactlyOnce") == "true":
             query = frame.sparkSession.sparkContext.getLocalProperty("sql.streaming.queryId")
             assert query is not None, "Spark names the query"
-            options["jobId"] = f"{name}-{query}-{batch}"
+            options.update(jobId=f"{name}-{query}", batchId=str(batch))
         frame.write.format("logkernel").options(**options).mode("append").save()
 
     return append

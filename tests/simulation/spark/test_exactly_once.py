@@ -243,6 +243,19 @@ def test_all_verdicts_are_reached() -> None:
     assert all(seen[verdict] for verdict in (once.WRITE, once.SKIP, once.HEAL, once.FORWARD, once.SETTLE)), seen
 
 
+def test_no_name_of_a_job_means_a_task_of_another() -> None:
+    jobs = ["a", "a-1", "a/1", "a%2F1", "job-a"]
+    queries = [once.job_query(job) for job in jobs]
+    deciders = {once.decider_id(query) for query in queries}
+    participants = {once.participant_id(query, slot) for query in queries for slot in range(20)}
+    keys = {once.token_key(query, slot) for query in queries for slot in range(20)}
+    assert len(deciders | participants) == len(jobs) * 21
+    assert not keys & {once.decision_key(query) for query in queries}
+    for query in queries:
+        prefix = once.decision_key(query) + b"/"
+        assert sum(key.startswith(prefix) for key in keys | {once.decision_key(other) for other in queries}) == 20
+
+
 def test_rows_that_name_a_partition_are_matched_first() -> None:
     there = [row("x", 0), row("x", 1), row("y", 2)]
     wanted = [row("x"), row("x", 1), row("x", 3), row("y")]

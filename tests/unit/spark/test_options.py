@@ -175,9 +175,19 @@ def test_a_stream_has_no_end(name: str) -> None:
 def test_a_reader_needs_a_subscription_and_a_writer_none() -> None:
     found = parse({"path": "data", "topic": "t", "exactlyOnce": "true", "jobId": "j", "partitioner": "keyed"})
     assert (found.topic, found.exactly_once, found.job_id, found.partitioner) == ("t", True, "j", "keyed")
+    assert found.batch_id is None
     for check in (for_batch, for_stream):
         with pytest.raises(ConfigError, match="subscribePattern"):
             check(found)
+
+
+def test_a_jobs_batches_have_numbers() -> None:
+    job = {"path": "data", "topic": "t", "jobId": "j"}
+    assert [parse({**job, "batchid": text}).batch_id for text in ("0", "7")] == [0, 7]
+    with pytest.raises(ConfigError, match="batchId='-1' is not a whole number"):
+        parse({**job, "batchId": "-1"})
+    with pytest.raises(ConfigError, match="batchId needs jobId"):
+        parse({"path": "data", "topic": "t", "batchId": "1"})
 
 
 def test_the_kernel_never_imports_pyspark() -> None:

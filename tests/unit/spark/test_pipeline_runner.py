@@ -55,9 +55,10 @@ def test_delta_is_refused_where_it_is_not_installed(monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.parametrize(
-    ("once", "expected"), [("true", [("jobId", "p.one-7f-3"), ("topic", "b")]), ("false", [("topic", "b")])]
+    ("once", "expected"),
+    [("true", [("batchId", "3"), ("jobId", "p.one-7f"), ("topic", "b")]), ("false", [("topic", "b")])],
 )
-def test_a_batch_of_updates_is_a_job(once: str, expected: list[tuple[str, str]]) -> None:
+def test_a_batch_of_updates_is_one_of_a_job(once: str, expected: list[tuple[str, str]]) -> None:
     frame = Recorder()
     runner._log_batch("p.one", LogWrite({"topic": "b", "exactlyOnce": once}, {}))(frame, 3)
     assert ("options", *expected) in frame.calls

@@ -9,6 +9,8 @@ import pytest
 
 pytest.importorskip("pyarrow")
 import logkernel
+from logkernel.client.connect import RemoteLog
+from logkernel.errors import NetworkException
 from logkernel.table import open_source
 from logkernel.table.remote import LEAST_BYTES
 from logkernel.vocabulary import TopicPartition
@@ -49,6 +51,33 @@ def test_a_topic_shows_how_long_its_records_are(source: Any) -> None:
     before = fetcher(source).bytes_total
     assert len(values(source, 0, 1000)) == 1000
     assert 1000 * SIZE <= fetcher(source).bytes_total - before < 1.2 * 1000 * SIZE + LEAST_BYTES
+
+
+def test_a_cluster_that_was_there_is_waited_for(source: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A stream outlives a broker's restart; who names a wrong one is told at once, unless with patience."""
+    lost: list[Exception] = []
+
+    def request(self: Any, asked: Any, answer: Any = RemoteLog.request) -> Any:
+        if lost:
+            raise lost.pop()
+        return answer(self, asked)
+
+    def away() -> None:
+        lost[:] = [NetworkException("it restarts"), NetworkException("it restarts")]
+
+    monkeypatch.setattr(RemoteLog, "request", request)
+    away()
+    with pytest.raises(NetworkException):
+        source.topics()
+    assert len(lost) == 1
+    lost.clear()
+    source.topics()
+    away()
+    assert source.topics() == {"t": 1}
+    away()
+    other = open_source(bootstrap=source.arguments["bootstrap"], patient=True)
+    assert other.topics() == {"t": 1}
+    other.close()
 
 
 @pytest.mark.parametrize(("start", "end"), [(0, 10), (COUNT - 5, COUNT), (0, COUNT)])
