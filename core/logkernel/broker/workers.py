@@ -1,14 +1,10 @@
 """Threads for long work that must not hold a request up; what comes of it is told on the broker's own thread.
 
-While an event loop runs, `ring` wakes it; embedded, the caller's next step hears of it. Where the system can do that,
-the threads take what processor time requests leave: else a request waits for a turn of theirs to end, some 3 ms.
+While an event loop runs, `ring` wakes it; embedded, the caller's next step hears of it.
 """
 
 from __future__ import annotations
 
-import contextlib
-import os
-import sys
 import threading
 from collections import deque
 from collections.abc import Callable
@@ -16,15 +12,6 @@ from concurrent.futures import Executor, Future
 from typing import Any
 
 Done = Callable[[BaseException | None], None]
-
-NICENESS = 19
-
-
-def _step_back() -> None:
-    """Give the calling thread the lowest priority; on Linux alone a thread has one of its own."""
-    if sys.platform == "linux":
-        with contextlib.suppress(OSError):
-            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICENESS)
 
 
 class Workers:
@@ -43,7 +30,7 @@ class Workers:
         if self._pool is None:
             from concurrent.futures import ThreadPoolExecutor
 
-            self._pool = ThreadPoolExecutor(self._threads, self._name, _step_back)
+            self._pool = ThreadPoolExecutor(self._threads, self._name)
 
         def tell(future: Future[Any]) -> None:
             if future.cancelled():
