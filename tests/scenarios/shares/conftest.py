@@ -36,6 +36,7 @@ from logkernel.requests.share_delivery import (
     AcknowledgeTopic,
     FetchPartition,
     FetchTopic,
+    ForgottenTopic,
     ShareAcknowledgeRequest,
     ShareFetchRequest,
 )
@@ -219,11 +220,12 @@ class World:
         mode: int = 0,
         renew: bool = False,
         min_bytes: int = 1,
+        forget: bool = False,
     ) -> Waiting:
         rows = [FetchPartition(partition, batches_of(words, AcknowledgementBatch)) for partition in partitions]
         request = ShareFetchRequest(
             self.group, member, self.session(member, epoch), wait_ms, min_bytes, 1 << 20, max_records, 0, mode, renew,
-            [FetchTopic(self.topic_id, rows)],
+            [FetchTopic(self.topic_id, rows)], [ForgottenTopic(self.topic_id, list(partitions))] if forget else [],
         )  # fmt: skip
         return self.submit(request)
 

@@ -82,6 +82,16 @@ def test_a_word_rides_on_a_fetch(world: Any) -> None:
     assert world.fetch("a", words="2-9 accept") == "?42"
 
 
+def test_a_partition_that_is_named_for_its_words_and_forgotten_is_not_read(world: Any) -> None:
+    """So franz-go ends with a partition that was taken from it; what is acquired then, nobody looks at."""
+    world.join("a")
+    world.produce(2, batches=2)
+    assert world.fetch("a", max_records=1) == "0-1:1"
+    assert world.fetch("a", words="0-1 accept", forget=True) == ""
+    assert world.offsets() == (2, 2)
+    assert world.fetch("b") == "2-3:1"
+
+
 def test_too_late_a_word(world: Any) -> None:
     world.produce(1)
     assert world.fetch("a") == "0-0:1"

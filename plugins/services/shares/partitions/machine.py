@@ -173,12 +173,12 @@ class SharePartitionsMachine:
         if request.share_session_epoch == FINAL:
             self._close(holder)
         elif not request.is_renew_ack:
-            for topic in request.forgotten_topics_data:
-                for partition in topic.partitions:
-                    session.partitions.pop((topic.topic_id, partition), None)
             for added in request.topics:
                 for row in added.partitions:
                     session.partitions.setdefault((added.topic_id, row.partition_index))
+            for topic in request.forgotten_topics_data:  # after those: one may be named for its acknowledgements alone
+                for partition in topic.partitions:
+                    session.partitions.pop((topic.topic_id, partition), None)
             if request.max_bytes > 0 and request.max_records > 0:
                 self._resolve(work, session.rotated())
         self._pump(touched)
