@@ -201,7 +201,7 @@ class TcpListener:
         self._servers: list[asyncio.Server] = []
         self._sweeper: asyncio.TimerHandle | None = None
         self._crowded = False
-        """Whether several connections asked in one turn; uvloop's clock stands still during one."""
+        """Whether several connections asked in one turn; uvloop's clock stands still for a millisecond or a turn."""
         self._last: Connection | None = None
         self._unsent: list[Connection] = []
 
