@@ -10,9 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from typing import Any, Protocol, runtime_checkable
 from uuid import UUID
 
-from attrs import field
-
-from logkernel.light import message, value
+from logkernel.light import field, message, value
 from logkernel.vocabulary import Record, SegmentFacts
 
 Buffer = bytes | bytearray | memoryview

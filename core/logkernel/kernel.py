@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection, Iterable, Mapping
+from types import ModuleType
 from typing import Any
 
 import pluggy
@@ -43,6 +44,16 @@ CODEC_NAMES: Mapping[int, str] = {1: "gzip", 2: "snappy", 3: "lz4", 4: "zstd"}
 log = logging.getLogger("logkernel.kernel")
 
 
+class _PluginManager(pluggy.PluginManager):
+    """Looks at the names that begin with the group's alone, as pytest's does: a module has scores of others."""
+
+    def parse_hookimpl_opts(self, plugin: object, name: str) -> pluggy.HookimplOpts | None:
+        return super().parse_hookimpl_opts(plugin, name) if name.startswith(GROUP) else None
+
+    def parse_hookspec_opts(self, module_or_class: ModuleType | type, name: str) -> pluggy.HookspecOpts | None:
+        return super().parse_hookspec_opts(module_or_class, name) if name.startswith(GROUP) else None
+
+
 class Kernel:
     """Finds plugins and asks them for objects by name.
 
@@ -57,7 +68,7 @@ class Kernel:
         block: Iterable[str] = (),
         plugins: Iterable[object] = (),
     ) -> None:
-        self._manager = pluggy.PluginManager(GROUP)
+        self._manager = _PluginManager(GROUP)
         self._manager.add_hookspecs(hookspecs)
         for name in block:
             self._manager.set_blocked(name)

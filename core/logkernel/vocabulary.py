@@ -9,9 +9,7 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 from uuid import UUID
 
-from attrs import field
-
-from logkernel.light import message, value
+from logkernel.light import field, message, value
 
 NO_ID: Final = UUID(int=0)
 """The all-zero topic id: no id was given (KIP-516)."""

@@ -16,9 +16,7 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
-from attrs import evolve
-
-from logkernel.light import value
+from logkernel.light import evolve, value
 from logkernel.vocabulary import TopicPartition
 
 from .planning import Range

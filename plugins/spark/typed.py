@@ -61,7 +61,7 @@ def _subject(subscription: Subscription | None) -> str:
 
 
 def _completed(given: Typing, subject: str) -> Typing:
-    from attrs import evolve
+    from logkernel.light import evolve
 
     schema = given.schema
     if given.name == "protobuf":

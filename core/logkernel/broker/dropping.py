@@ -21,11 +21,9 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from attrs import evolve, field
-
 from logkernel.contracts import DropBefore
 from logkernel.errors import KafkaStorageError, LogkernelError
-from logkernel.light import message
+from logkernel.light import evolve, field, message
 from logkernel.storage.directory import PASSING
 from logkernel.storage.upkeep import RENAMED_AT_ONCE
 from logkernel.vocabulary import CleanupResult, LogSize, TopicPartition

@@ -33,9 +33,8 @@ DEFAULT_FOLDER = "./data"
 
 
 def _jitter() -> float:
-    import random
-
-    return random.random()
+    """From 0 up to 1; `random` takes 1 ms of the start to import."""
+    return int.from_bytes(os.urandom(4), "big") / (1 << 32)
 
 
 class Storage:

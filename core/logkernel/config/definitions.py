@@ -8,10 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from attrs import Factory, evolve
-
 from logkernel.config.values import STRING, Each, OneOf, Validator
-from logkernel.light import message, value
+from logkernel.light import evolve, field, message, value
 
 BROKER = "broker"
 TOPIC = "topic"
@@ -45,9 +43,9 @@ class Definitions:
 
     broker: dict[str, Setting]
     topic: dict[str, Setting]
-    defaults: dict[str, tuple[str, ...]] = Factory(dict)
+    defaults: dict[str, tuple[str, ...]] = field(factory=dict)
     """Broker setting → the topic settings that it is the default of."""
-    group: dict[str, Setting] = Factory(dict)
+    group: dict[str, Setting] = field(factory=dict)
     """Settings that one group may have of its own (KIP-848, KIP-932)."""
 
     def __attrs_post_init__(self) -> None:

@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from attrs import Factory
-
 from logkernel.config import election
 from logkernel.config.definitions import Setting, convert
 from logkernel.config.given import typed
 from logkernel.config.values import render
-from logkernel.light import message
+from logkernel.light import field, message
 
 if TYPE_CHECKING:
     from logkernel.config.broker import BrokerConfig
@@ -42,7 +40,7 @@ class Described:
     sensitive: bool
     read_only: bool
     documentation: str
-    synonyms: list[Synonym] = Factory(list)
+    synonyms: list[Synonym] = field(factory=list)
     """Every place that has a value, the ruling one first."""
 
 

@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from attrs import Factory
-
 from logkernel.config.definitions import Setting
 from logkernel.config.nearest import nearest
 from logkernel.config.values import parse
 from logkernel.errors import ConfigError
-from logkernel.light import message, value
+from logkernel.light import field, message, value
 
 
 class Given(NamedTuple):
@@ -27,7 +25,7 @@ class TopicSpec:
 
     partitions: int = -1
     replication_factor: int = -1
-    config: Mapping[str, str] = Factory(dict)
+    config: Mapping[str, str] = field(factory=dict)
     line: int = 0
     where: str = ""
     """The file and line, for messages."""
@@ -37,11 +35,11 @@ class TopicSpec:
 class Written:
     """All that a file says, not yet judged."""
 
-    broker: list[Given] = Factory(list)
-    topics: dict[str, tuple[Given, list[Given]]] = Factory(dict)
+    broker: list[Given] = field(factory=list)
+    topics: dict[str, tuple[Given, list[Given]]] = field(factory=dict)
     """Name → (the topic's own line, what is said of it)."""
     allow: list[str] | None = None
-    block: list[str] = Factory(list)
+    block: list[str] = field(factory=list)
 
 
 def refuse(given: Given, problem: str, remedy: str, *, secret: bool = False) -> ConfigError:

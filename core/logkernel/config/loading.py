@@ -6,14 +6,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
-from attrs import Factory
-
 from logkernel.config import election, unused
 from logkernel.config.definitions import Definitions, Setting
 from logkernel.config.given import Given, TopicSpec, Written, checked, from_overrides, refuse, typed, unknown
 from logkernel.config.values import INT, SHORT
 from logkernel.errors import ConfigError
-from logkernel.light import message
+from logkernel.light import field, message
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -28,10 +26,10 @@ class Loaded:
 
     definitions: Definitions
     given: dict[str, Given]
-    topics: dict[str, TopicSpec] = Factory(dict)
+    topics: dict[str, TopicSpec] = field(factory=dict)
     allow: list[str] | None = None
-    block: list[str] = Factory(list)
-    warnings: list[str] = Factory(list)
+    block: list[str] = field(factory=list)
+    warnings: list[str] = field(factory=list)
 
 
 def load(

@@ -6,9 +6,7 @@ that the two agree.
 
 from __future__ import annotations
 
-from attrs import field
-
-from logkernel.light import value
+from logkernel.light import field, value
 
 MAX_LONG = 2**63 - 1
 

@@ -5,10 +5,8 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from attrs import Factory
-
 from logkernel.contracts import MetadataChange
-from logkernel.light import message
+from logkernel.light import field, message
 
 
 class LeaderChange(NamedTuple):
@@ -25,16 +23,16 @@ class LeaderChange(NamedTuple):
 class Effects:
     """To be carried out in this order, once the changes are kept and folded."""
 
-    deleted: list[tuple[str, UUID]] = Factory(list)
+    deleted: list[tuple[str, UUID]] = field(factory=list)
     """Topics whose logs go."""
-    created: list[str] = Factory(list)
+    created: list[str] = field(factory=list)
     """Topics whose logs come."""
-    grown: list[tuple[str, int]] = Factory(list)
+    grown: list[tuple[str, int]] = field(factory=list)
     """(topic, first new partition)."""
-    leaders: list[LeaderChange] = Factory(list)
-    topics_configured: list[str] = Factory(list)
+    leaders: list[LeaderChange] = field(factory=list)
+    topics_configured: list[str] = field(factory=list)
     """Topics whose settings are to be worked out anew."""
-    brokers_configured: list[str] = Factory(list)
+    brokers_configured: list[str] = field(factory=list)
     """Brokers (node id as text, "" for all) whose dynamic settings changed."""
 
 

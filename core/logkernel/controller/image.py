@@ -26,10 +26,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from attrs import Factory
-
 from logkernel.contracts import MetadataChange
-from logkernel.light import message
+from logkernel.light import field, message
 
 NO_LEADER = -1
 
@@ -133,22 +131,22 @@ class ClusterImage:
     """Folds changes one by one; `apply` is the only way in which it changes."""
 
     cluster_id: str = ""
-    topics: dict[str, Topic] = Factory(dict)
-    names: dict[UUID, str] = Factory(dict)
+    topics: dict[str, Topic] = field(factory=dict)
+    names: dict[UUID, str] = field(factory=dict)
     """Topic id → name."""
-    configs: dict[str, dict[str, str]] = Factory(dict)
-    nodes: dict[int, Node] = Factory(dict)
+    configs: dict[str, dict[str, str]] = field(factory=dict)
+    nodes: dict[int, Node] = field(factory=dict)
     next_producer_id: int = 0
-    features: dict[str, int] = Factory(dict)
+    features: dict[str, int] = field(factory=dict)
     """Finalized levels that were set."""
     features_epoch: int = 0
     """How often one was set."""
-    gone: set[UUID] = Factory(set)
+    gone: set[UUID] = field(factory=set)
     """Ids of deleted topics whose folders may lie on a disk still."""
-    acls: dict[Acl, None] = Factory(dict)
-    scram: dict[tuple[str, int], Scram] = Factory(dict)
+    acls: dict[Acl, None] = field(factory=dict)
+    scram: dict[tuple[str, int], Scram] = field(factory=dict)
     """(user, mechanism) → credential."""
-    quotas: dict[Entity, dict[str, float]] = Factory(dict)
+    quotas: dict[Entity, dict[str, float]] = field(factory=dict)
 
     @classmethod
     def of(cls, changes: Iterable[MetadataChange]) -> ClusterImage:

@@ -20,10 +20,8 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
 
-from attrs import evolve, field
-
 from logkernel.contracts import Buffer, Codec, KeepRule
-from logkernel.light import message, value
+from logkernel.light import evolve, field, message, value
 from logkernel.record import codec as loops
 from logkernel.record.batch import CODEC_MASK, DELETE_HORIZON, join_batch, parse_header
 from logkernel.record.bounds import CodecFor

@@ -11,8 +11,6 @@ from collections.abc import Iterator, Sequence
 from struct import Struct
 from typing import Final
 
-from attrs import field
-
 from logkernel.contracts import Buffer, Codec
 from logkernel.errors import (
     ConfigError,
@@ -21,7 +19,7 @@ from logkernel.errors import (
     InvalidTimestamp,
     MessageTooLarge,
 )
-from logkernel.light import message, value
+from logkernel.light import field, message, value
 from logkernel.record import codec as loops
 from logkernel.record.batch import (
     CODEC_MASK,
@@ -85,7 +83,9 @@ class WritePolicy:
     target_codec_id: int = field(init=False)
     """Codec id that a stored batch has, or `KEEP`."""
 
-    @target_codec_id.default
+    def __attrs_post_init__(self) -> None:
+        object.__setattr__(self, "target_codec_id", self._find_target())
+
     def _find_target(self) -> int:
         if self.compression_type == "producer":
             return KEEP

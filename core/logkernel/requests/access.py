@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from attrs import Factory
-
-from logkernel.light import message
+from logkernel.light import field, message
 
 
 @message
@@ -33,7 +31,7 @@ class DescribeAclsResource:
     resource_type: int = 0
     resource_name: str = ""
     pattern_type: int = 3
-    acls: list[AclDescription] = Factory(list)
+    acls: list[AclDescription] = field(factory=list)
 
 
 @message
@@ -43,7 +41,7 @@ class DescribeAclsResponse:
     throttle_time_ms: int = 0
     error_code: int = 0
     error_message: str | None = None
-    resources: list[DescribeAclsResource] = Factory(list)
+    resources: list[DescribeAclsResource] = field(factory=list)
 
 
 @message
@@ -61,7 +59,7 @@ class AclCreation:
 class CreateAclsRequest:
     """CreateAclsRequest (API key 30), versionless."""
 
-    creations: list[AclCreation] = Factory(list)
+    creations: list[AclCreation] = field(factory=list)
 
 
 @message
@@ -75,7 +73,7 @@ class CreateAclsResponse:
     """CreateAclsResponse (API key 30), versionless."""
 
     throttle_time_ms: int = 0
-    results: list[AclCreationResult] = Factory(list)
+    results: list[AclCreationResult] = field(factory=list)
 
 
 @message
@@ -93,7 +91,7 @@ class DeleteAclsFilter:
 class DeleteAclsRequest:
     """DeleteAclsRequest (API key 31), versionless."""
 
-    filters: list[DeleteAclsFilter] = Factory(list)
+    filters: list[DeleteAclsFilter] = field(factory=list)
 
 
 @message
@@ -113,7 +111,7 @@ class DeleteAclsMatchingAcl:
 class DeleteAclsFilterResult:
     error_code: int = 0
     error_message: str | None = None
-    matching_acls: list[DeleteAclsMatchingAcl] = Factory(list)
+    matching_acls: list[DeleteAclsMatchingAcl] = field(factory=list)
 
 
 @message
@@ -121,7 +119,7 @@ class DeleteAclsResponse:
     """DeleteAclsResponse (API key 31), versionless."""
 
     throttle_time_ms: int = 0
-    filter_results: list[DeleteAclsFilterResult] = Factory(list)
+    filter_results: list[DeleteAclsFilterResult] = field(factory=list)
 
 
 @message
@@ -135,7 +133,7 @@ class ComponentData:
 class DescribeClientQuotasRequest:
     """DescribeClientQuotasRequest (API key 48), versionless."""
 
-    components: list[ComponentData] = Factory(list)
+    components: list[ComponentData] = field(factory=list)
     strict: bool = False
 
 
@@ -153,8 +151,8 @@ class ValueData:
 
 @message
 class EntryData:
-    entity: list[EntityData] = Factory(list)
-    values: list[ValueData] = Factory(list)
+    entity: list[EntityData] = field(factory=list)
+    values: list[ValueData] = field(factory=list)
 
 
 @message
@@ -164,7 +162,7 @@ class DescribeClientQuotasResponse:
     throttle_time_ms: int = 0
     error_code: int = 0
     error_message: str | None = None
-    entries: list[EntryData] | None = Factory(list)
+    entries: list[EntryData] | None = field(factory=list)
 
 
 @message
@@ -182,15 +180,15 @@ class OpData:
 
 @message
 class AlterClientQuotasRequestEntryData:
-    entity: list[AlterClientQuotasRequestEntryDataEntityData] = Factory(list)
-    ops: list[OpData] = Factory(list)
+    entity: list[AlterClientQuotasRequestEntryDataEntityData] = field(factory=list)
+    ops: list[OpData] = field(factory=list)
 
 
 @message
 class AlterClientQuotasRequest:
     """AlterClientQuotasRequest (API key 49), versionless."""
 
-    entries: list[AlterClientQuotasRequestEntryData] = Factory(list)
+    entries: list[AlterClientQuotasRequestEntryData] = field(factory=list)
     validate_only: bool = False
 
 
@@ -204,7 +202,7 @@ class AlterClientQuotasResponseEntryDataEntityData:
 class AlterClientQuotasResponseEntryData:
     error_code: int = 0
     error_message: str | None = None
-    entity: list[AlterClientQuotasResponseEntryDataEntityData] = Factory(list)
+    entity: list[AlterClientQuotasResponseEntryDataEntityData] = field(factory=list)
 
 
 @message
@@ -212,7 +210,7 @@ class AlterClientQuotasResponse:
     """AlterClientQuotasResponse (API key 49), versionless."""
 
     throttle_time_ms: int = 0
-    entries: list[AlterClientQuotasResponseEntryData] = Factory(list)
+    entries: list[AlterClientQuotasResponseEntryData] = field(factory=list)
 
 
 @message
@@ -238,7 +236,7 @@ class DescribeUserScramCredentialsResult:
     user: str = ""
     error_code: int = 0
     error_message: str | None = None
-    credential_infos: list[CredentialInfo] = Factory(list)
+    credential_infos: list[CredentialInfo] = field(factory=list)
 
 
 @message
@@ -248,7 +246,7 @@ class DescribeUserScramCredentialsResponse:
     throttle_time_ms: int = 0
     error_code: int = 0
     error_message: str | None = None
-    results: list[DescribeUserScramCredentialsResult] = Factory(list)
+    results: list[DescribeUserScramCredentialsResult] = field(factory=list)
 
 
 @message
@@ -270,8 +268,8 @@ class ScramCredentialUpsertion:
 class AlterUserScramCredentialsRequest:
     """AlterUserScramCredentialsRequest (API key 51), versionless."""
 
-    deletions: list[ScramCredentialDeletion] = Factory(list)
-    upsertions: list[ScramCredentialUpsertion] = Factory(list)
+    deletions: list[ScramCredentialDeletion] = field(factory=list)
+    upsertions: list[ScramCredentialUpsertion] = field(factory=list)
 
 
 @message
@@ -286,7 +284,7 @@ class AlterUserScramCredentialsResponse:
     """AlterUserScramCredentialsResponse (API key 51), versionless."""
 
     throttle_time_ms: int = 0
-    results: list[AlterUserScramCredentialsResult] = Factory(list)
+    results: list[AlterUserScramCredentialsResult] = field(factory=list)
 
 
 @message
@@ -301,7 +299,7 @@ class SaslHandshakeResponse:
     """SaslHandshakeResponse (API key 17), versionless."""
 
     error_code: int = 0
-    mechanisms: list[str] = Factory(list)
+    mechanisms: list[str] = field(factory=list)
 
 
 @message
@@ -333,7 +331,7 @@ class CreateDelegationTokenRequest:
 
     owner_principal_type: str | None = None
     owner_principal_name: str | None = None
-    renewers: list[CreatableRenewers] = Factory(list)
+    renewers: list[CreatableRenewers] = field(factory=list)
     max_lifetime_ms: int = 0
 
 
@@ -418,7 +416,7 @@ class DescribedDelegationToken:
     max_timestamp: int = 0
     token_id: str = ""
     hmac: bytes = b""
-    renewers: list[DescribedDelegationTokenRenewer] = Factory(list)
+    renewers: list[DescribedDelegationTokenRenewer] = field(factory=list)
 
 
 @message
@@ -426,5 +424,5 @@ class DescribeDelegationTokenResponse:
     """DescribeDelegationTokenResponse (API key 41), versionless."""
 
     error_code: int = 0
-    tokens: list[DescribedDelegationToken] = Factory(list)
+    tokens: list[DescribedDelegationToken] = field(factory=list)
     throttle_time_ms: int = 0

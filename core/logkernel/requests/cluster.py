@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from uuid import UUID
 
-from attrs import Factory
-
-from logkernel.light import message
+from logkernel.light import field, message
 from logkernel.vocabulary import NO_ID
 
 
@@ -44,11 +42,11 @@ class ApiVersionsResponse:
     """ApiVersionsResponse (API key 18), versionless."""
 
     error_code: int = 0
-    api_keys: list[ApiVersion] = Factory(list)
+    api_keys: list[ApiVersion] = field(factory=list)
     throttle_time_ms: int = 0
-    supported_features: list[SupportedFeatureKey] = Factory(list)
+    supported_features: list[SupportedFeatureKey] = field(factory=list)
     finalized_features_epoch: int = -1
-    finalized_features: list[FinalizedFeatureKey] = Factory(list)
+    finalized_features: list[FinalizedFeatureKey] = field(factory=list)
     zk_migration_ready: bool = False
 
 
@@ -81,9 +79,9 @@ class MetadataResponsePartition:
     error_code: int = 0
     partition_index: int = 0
     leader_id: int = -1
-    replica_nodes: list[int] = Factory(list)
-    isr_nodes: list[int] = Factory(list)
-    offline_replicas: list[int] = Factory(list)
+    replica_nodes: list[int] = field(factory=list)
+    isr_nodes: list[int] = field(factory=list)
+    offline_replicas: list[int] = field(factory=list)
     leader_epoch: int = -1
 
 
@@ -91,7 +89,7 @@ class MetadataResponsePartition:
 class MetadataResponseTopic:
     error_code: int = 0
     name: str | None = None
-    partitions: list[MetadataResponsePartition] = Factory(list)
+    partitions: list[MetadataResponsePartition] = field(factory=list)
     is_internal: bool = False
     topic_authorized_operations: int = -2147483648
     topic_id: UUID = NO_ID
@@ -101,8 +99,8 @@ class MetadataResponseTopic:
 class MetadataResponse:
     """MetadataResponse (API key 3), versionless."""
 
-    brokers: list[MetadataResponseBroker] = Factory(list)
-    topics: list[MetadataResponseTopic] = Factory(list)
+    brokers: list[MetadataResponseBroker] = field(factory=list)
+    topics: list[MetadataResponseTopic] = field(factory=list)
     controller_id: int = -1
     cluster_id: str | None = None
     throttle_time_ms: int = 0
@@ -137,7 +135,7 @@ class DescribeClusterResponse:
     error_message: str | None = None
     cluster_id: str = ""
     controller_id: int = -1
-    brokers: list[DescribeClusterBroker] = Factory(list)
+    brokers: list[DescribeClusterBroker] = field(factory=list)
     cluster_authorized_operations: int = -2147483648
     endpoint_type: int = 1
 
@@ -157,7 +155,7 @@ class Cursor:
 class DescribeTopicPartitionsRequest:
     """DescribeTopicPartitionsRequest (API key 75), versionless."""
 
-    topics: list[TopicRequest] = Factory(list)
+    topics: list[TopicRequest] = field(factory=list)
     response_partition_limit: int = 2000
     cursor: Cursor | None = None
 
@@ -168,11 +166,11 @@ class DescribeTopicPartitionsResponsePartition:
     partition_index: int = 0
     leader_id: int = -1
     leader_epoch: int = -1
-    replica_nodes: list[int] = Factory(list)
-    isr_nodes: list[int] = Factory(list)
+    replica_nodes: list[int] = field(factory=list)
+    isr_nodes: list[int] = field(factory=list)
     eligible_leader_replicas: list[int] | None = None
     last_known_elr: list[int] | None = None
-    offline_replicas: list[int] = Factory(list)
+    offline_replicas: list[int] = field(factory=list)
 
 
 @message
@@ -181,7 +179,7 @@ class DescribeTopicPartitionsResponseTopic:
     name: str | None = None
     topic_id: UUID = NO_ID
     is_internal: bool = False
-    partitions: list[DescribeTopicPartitionsResponsePartition] = Factory(list)
+    partitions: list[DescribeTopicPartitionsResponsePartition] = field(factory=list)
     topic_authorized_operations: int = -2147483648
 
 
@@ -196,5 +194,5 @@ class DescribeTopicPartitionsResponse:
     """DescribeTopicPartitionsResponse (API key 75), versionless."""
 
     throttle_time_ms: int = 0
-    topics: list[DescribeTopicPartitionsResponseTopic] = Factory(list)
+    topics: list[DescribeTopicPartitionsResponseTopic] = field(factory=list)
     next_cursor: DescribeTopicPartitionsCursor | None = None

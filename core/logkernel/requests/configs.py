@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from attrs import Factory
-
-from logkernel.light import message
+from logkernel.light import field, message
 
 
 @message
 class DescribeConfigsResource:
     resource_type: int = 0
     resource_name: str = ""
-    configuration_keys: list[str] | None = Factory(list)
+    configuration_keys: list[str] | None = field(factory=list)
 
 
 @message
 class DescribeConfigsRequest:
     """DescribeConfigsRequest (API key 32), versionless."""
 
-    resources: list[DescribeConfigsResource] = Factory(list)
+    resources: list[DescribeConfigsResource] = field(factory=list)
     include_synonyms: bool = False
     include_documentation: bool = False
 
@@ -37,7 +35,7 @@ class DescribeConfigsResourceResult:
     read_only: bool = False
     config_source: int = -1
     is_sensitive: bool = False
-    synonyms: list[DescribeConfigsSynonym] = Factory(list)
+    synonyms: list[DescribeConfigsSynonym] = field(factory=list)
     config_type: int = 0
     documentation: str | None = None
 
@@ -48,7 +46,7 @@ class DescribeConfigsResult:
     error_message: str | None = None
     resource_type: int = 0
     resource_name: str = ""
-    configs: list[DescribeConfigsResourceResult] = Factory(list)
+    configs: list[DescribeConfigsResourceResult] = field(factory=list)
 
 
 @message
@@ -56,7 +54,7 @@ class DescribeConfigsResponse:
     """DescribeConfigsResponse (API key 32), versionless."""
 
     throttle_time_ms: int = 0
-    results: list[DescribeConfigsResult] = Factory(list)
+    results: list[DescribeConfigsResult] = field(factory=list)
 
 
 @message
@@ -69,14 +67,14 @@ class AlterableConfig:
 class AlterConfigsResource:
     resource_type: int = 0
     resource_name: str = ""
-    configs: list[AlterableConfig] = Factory(list)
+    configs: list[AlterableConfig] = field(factory=list)
 
 
 @message
 class AlterConfigsRequest:
     """AlterConfigsRequest (API key 33), versionless."""
 
-    resources: list[AlterConfigsResource] = Factory(list)
+    resources: list[AlterConfigsResource] = field(factory=list)
     validate_only: bool = False
 
 
@@ -93,7 +91,7 @@ class AlterConfigsResponse:
     """AlterConfigsResponse (API key 33), versionless."""
 
     throttle_time_ms: int = 0
-    responses: list[AlterConfigsResourceResponse] = Factory(list)
+    responses: list[AlterConfigsResourceResponse] = field(factory=list)
 
 
 @message
@@ -107,14 +105,14 @@ class IncrementalAlterConfigsAlterableConfig:
 class IncrementalAlterConfigsAlterConfigsResource:
     resource_type: int = 0
     resource_name: str = ""
-    configs: list[IncrementalAlterConfigsAlterableConfig] = Factory(list)
+    configs: list[IncrementalAlterConfigsAlterableConfig] = field(factory=list)
 
 
 @message
 class IncrementalAlterConfigsRequest:
     """IncrementalAlterConfigsRequest (API key 44), versionless."""
 
-    resources: list[IncrementalAlterConfigsAlterConfigsResource] = Factory(list)
+    resources: list[IncrementalAlterConfigsAlterConfigsResource] = field(factory=list)
     validate_only: bool = False
 
 
@@ -131,14 +129,14 @@ class IncrementalAlterConfigsResponse:
     """IncrementalAlterConfigsResponse (API key 44), versionless."""
 
     throttle_time_ms: int = 0
-    responses: list[IncrementalAlterConfigsAlterConfigsResourceResponse] = Factory(list)
+    responses: list[IncrementalAlterConfigsAlterConfigsResourceResponse] = field(factory=list)
 
 
 @message
 class ListConfigResourcesRequest:
     """ListConfigResourcesRequest (API key 74), versionless."""
 
-    resource_types: list[int] = Factory(list)
+    resource_types: list[int] = field(factory=list)
 
 
 @message
@@ -153,4 +151,4 @@ class ListConfigResourcesResponse:
 
     throttle_time_ms: int = 0
     error_code: int = 0
-    config_resources: list[ConfigResource] = Factory(list)
+    config_resources: list[ConfigResource] = field(factory=list)

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from uuid import UUID
 
-from attrs import Factory
-
-from logkernel.light import message
+from logkernel.light import field, message
 from logkernel.vocabulary import NO_ID
 
 
 @message
 class TopicPartitions:
     topic_id: UUID = NO_ID
-    partitions: list[int] = Factory(list)
+    partitions: list[int] = field(factory=list)
 
 
 @message
@@ -35,12 +33,12 @@ class ConsumerGroupHeartbeatRequest:
 @message
 class AssignmentTopicPartitions:
     topic_id: UUID = NO_ID
-    partitions: list[int] = Factory(list)
+    partitions: list[int] = field(factory=list)
 
 
 @message
 class Assignment:
-    topic_partitions: list[AssignmentTopicPartitions] = Factory(list)
+    topic_partitions: list[AssignmentTopicPartitions] = field(factory=list)
 
 
 @message
@@ -60,7 +58,7 @@ class ConsumerGroupHeartbeatResponse:
 class ConsumerGroupDescribeRequest:
     """ConsumerGroupDescribeRequest (API key 69), versionless."""
 
-    group_ids: list[str] = Factory(list)
+    group_ids: list[str] = field(factory=list)
     include_authorized_operations: bool = False
 
 
@@ -68,12 +66,12 @@ class ConsumerGroupDescribeRequest:
 class MemberAssignmentTopicPartitions:
     topic_id: UUID = NO_ID
     topic_name: str = ""
-    partitions: list[int] = Factory(list)
+    partitions: list[int] = field(factory=list)
 
 
 @message
 class MemberAssignment:
-    topic_partitions: list[MemberAssignmentTopicPartitions] = Factory(list)
+    topic_partitions: list[MemberAssignmentTopicPartitions] = field(factory=list)
 
 
 @message
@@ -84,10 +82,10 @@ class Member:
     member_epoch: int = 0
     client_id: str = ""
     client_host: str = ""
-    subscribed_topic_names: list[str] = Factory(list)
+    subscribed_topic_names: list[str] = field(factory=list)
     subscribed_topic_regex: str | None = None
-    assignment: MemberAssignment = Factory(MemberAssignment)
-    target_assignment: MemberAssignment = Factory(MemberAssignment)
+    assignment: MemberAssignment = field(factory=MemberAssignment)
+    target_assignment: MemberAssignment = field(factory=MemberAssignment)
     member_type: int = -1
 
 
@@ -100,7 +98,7 @@ class DescribedGroup:
     group_epoch: int = 0
     assignment_epoch: int = 0
     assignor_name: str = ""
-    members: list[Member] = Factory(list)
+    members: list[Member] = field(factory=list)
     authorized_operations: int = -2147483648
 
 
@@ -109,4 +107,4 @@ class ConsumerGroupDescribeResponse:
     """ConsumerGroupDescribeResponse (API key 69), versionless."""
 
     throttle_time_ms: int = 0
-    groups: list[DescribedGroup] = Factory(list)
+    groups: list[DescribedGroup] = field(factory=list)

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from uuid import UUID
 
-from attrs import Factory
-
 from logkernel.contracts import Buffer
-from logkernel.light import message
+from logkernel.light import field, message
 from logkernel.vocabulary import NO_ID, FileSlice
 
 
@@ -21,7 +19,7 @@ class PartitionProduceData:
 @message
 class TopicProduceData:
     name: str = ""
-    partition_data: list[PartitionProduceData] = Factory(list)
+    partition_data: list[PartitionProduceData] = field(factory=list)
     topic_id: UUID = NO_ID
 
 
@@ -32,7 +30,7 @@ class ProduceRequest:
     transactional_id: str | None = None
     acks: int = 0
     timeout_ms: int = 0
-    topic_data: list[TopicProduceData] = Factory(list)
+    topic_data: list[TopicProduceData] = field(factory=list)
 
 
 @message
@@ -55,15 +53,15 @@ class PartitionProduceResponse:
     log_append_time_ms: int | None = None
     """The broker's time where the topic has LogAppendTime, else None."""
     log_start_offset: int = -1
-    record_errors: list[BatchIndexAndErrorMessage] = Factory(list)
+    record_errors: list[BatchIndexAndErrorMessage] = field(factory=list)
     error_message: str | None = None
-    current_leader: LeaderIdAndEpoch = Factory(LeaderIdAndEpoch)
+    current_leader: LeaderIdAndEpoch = field(factory=LeaderIdAndEpoch)
 
 
 @message
 class TopicProduceResponse:
     name: str = ""
-    partition_responses: list[PartitionProduceResponse] = Factory(list)
+    partition_responses: list[PartitionProduceResponse] = field(factory=list)
     topic_id: UUID = NO_ID
 
 
@@ -79,9 +77,9 @@ class NodeEndpoint:
 class ProduceResponse:
     """ProduceResponse (API key 0), versionless."""
 
-    responses: list[TopicProduceResponse] = Factory(list)
+    responses: list[TopicProduceResponse] = field(factory=list)
     throttle_time_ms: int = 0
-    node_endpoints: list[NodeEndpoint] = Factory(list)
+    node_endpoints: list[NodeEndpoint] = field(factory=list)
 
 
 @message
@@ -99,14 +97,14 @@ class FetchPartition:
 @message
 class FetchTopic:
     topic: str = ""
-    partitions: list[FetchPartition] = Factory(list)
+    partitions: list[FetchPartition] = field(factory=list)
     topic_id: UUID = NO_ID
 
 
 @message
 class ForgottenTopic:
     topic: str = ""
-    partitions: list[int] = Factory(list)
+    partitions: list[int] = field(factory=list)
     topic_id: UUID = NO_ID
 
 
@@ -125,13 +123,13 @@ class FetchRequest:
     min_bytes: int = 0
     max_bytes: int = 2147483647
     isolation_level: int = 0
-    topics: list[FetchTopic] = Factory(list)
+    topics: list[FetchTopic] = field(factory=list)
     session_id: int = 0
     session_epoch: int = -1
-    forgotten_topics_data: list[ForgottenTopic] = Factory(list)
+    forgotten_topics_data: list[ForgottenTopic] = field(factory=list)
     rack_id: str = ""
     cluster_id: str | None = None
-    replica_state: ReplicaState = Factory(ReplicaState)
+    replica_state: ReplicaState = field(factory=ReplicaState)
 
 
 @message
@@ -169,15 +167,15 @@ class PartitionData:
     """Whole batches, perhaps still in their file; the last may be cut off. None where there are none."""
     log_start_offset: int = -1
     preferred_read_replica: int = -1
-    diverging_epoch: EpochEndOffset = Factory(EpochEndOffset)
-    current_leader: FetchLeaderIdAndEpoch = Factory(FetchLeaderIdAndEpoch)
-    snapshot_id: SnapshotId = Factory(SnapshotId)
+    diverging_epoch: EpochEndOffset = field(factory=EpochEndOffset)
+    current_leader: FetchLeaderIdAndEpoch = field(factory=FetchLeaderIdAndEpoch)
+    snapshot_id: SnapshotId = field(factory=SnapshotId)
 
 
 @message
 class FetchableTopicResponse:
     topic: str = ""
-    partitions: list[PartitionData] = Factory(list)
+    partitions: list[PartitionData] = field(factory=list)
     topic_id: UUID = NO_ID
 
 
@@ -194,7 +192,7 @@ class FetchResponse:
     """FetchResponse (API key 1), versionless."""
 
     throttle_time_ms: int = 0
-    responses: list[FetchableTopicResponse] = Factory(list)
+    responses: list[FetchableTopicResponse] = field(factory=list)
     error_code: int = 0
     session_id: int = 0
-    node_endpoints: list[FetchNodeEndpoint] = Factory(list)
+    node_endpoints: list[FetchNodeEndpoint] = field(factory=list)

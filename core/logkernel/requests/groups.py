@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from uuid import UUID
 
-from attrs import Factory
-
-from logkernel.light import message
+from logkernel.light import field, message
 from logkernel.vocabulary import NO_ID
 
 
@@ -16,7 +14,7 @@ class FindCoordinatorRequest:
 
     key: str = ""
     key_type: int = 0
-    coordinator_keys: list[str] = Factory(list)
+    coordinator_keys: list[str] = field(factory=list)
 
 
 @message
@@ -39,7 +37,7 @@ class FindCoordinatorResponse:
     port: int = 0
     throttle_time_ms: int = 0
     error_message: str | None = None
-    coordinators: list[Coordinator] = Factory(list)
+    coordinators: list[Coordinator] = field(factory=list)
 
 
 @message
@@ -56,7 +54,7 @@ class JoinGroupRequest:
     session_timeout_ms: int = 0
     member_id: str = ""
     protocol_type: str = ""
-    protocols: list[JoinGroupRequestProtocol] = Factory(list)
+    protocols: list[JoinGroupRequestProtocol] = field(factory=list)
     rebalance_timeout_ms: int = -1
     group_instance_id: str | None = None
     reason: str | None = None
@@ -78,7 +76,7 @@ class JoinGroupResponse:
     protocol_name: str | None = None
     leader: str = ""
     member_id: str = ""
-    members: list[JoinGroupResponseMember] = Factory(list)
+    members: list[JoinGroupResponseMember] = field(factory=list)
     throttle_time_ms: int = 0
     protocol_type: str | None = None
     skip_assignment: bool = False
@@ -97,7 +95,7 @@ class SyncGroupRequest:
     group_id: str = ""
     generation_id: int = 0
     member_id: str = ""
-    assignments: list[SyncGroupRequestAssignment] = Factory(list)
+    assignments: list[SyncGroupRequestAssignment] = field(factory=list)
     group_instance_id: str | None = None
     protocol_type: str | None = None
     protocol_name: str | None = None
@@ -145,7 +143,7 @@ class LeaveGroupRequest:
 
     group_id: str = ""
     member_id: str = ""
-    members: list[MemberIdentity] = Factory(list)
+    members: list[MemberIdentity] = field(factory=list)
 
 
 @message
@@ -161,7 +159,7 @@ class LeaveGroupResponse:
 
     error_code: int = 0
     throttle_time_ms: int = 0
-    members: list[MemberResponse] = Factory(list)
+    members: list[MemberResponse] = field(factory=list)
 
 
 @message
@@ -175,7 +173,7 @@ class OffsetCommitRequestPartition:
 @message
 class OffsetCommitRequestTopic:
     name: str = ""
-    partitions: list[OffsetCommitRequestPartition] = Factory(list)
+    partitions: list[OffsetCommitRequestPartition] = field(factory=list)
     topic_id: UUID = NO_ID
 
 
@@ -187,7 +185,7 @@ class OffsetCommitRequest:
     generation_id_or_member_epoch: int = -1
     member_id: str = ""
     retention_time_ms: int = -1
-    topics: list[OffsetCommitRequestTopic] = Factory(list)
+    topics: list[OffsetCommitRequestTopic] = field(factory=list)
     group_instance_id: str | None = None
 
 
@@ -200,7 +198,7 @@ class OffsetCommitResponsePartition:
 @message
 class OffsetCommitResponseTopic:
     name: str = ""
-    partitions: list[OffsetCommitResponsePartition] = Factory(list)
+    partitions: list[OffsetCommitResponsePartition] = field(factory=list)
     topic_id: UUID = NO_ID
 
 
@@ -208,20 +206,20 @@ class OffsetCommitResponseTopic:
 class OffsetCommitResponse:
     """OffsetCommitResponse (API key 8), versionless."""
 
-    topics: list[OffsetCommitResponseTopic] = Factory(list)
+    topics: list[OffsetCommitResponseTopic] = field(factory=list)
     throttle_time_ms: int = 0
 
 
 @message
 class OffsetFetchRequestTopic:
     name: str = ""
-    partition_indexes: list[int] = Factory(list)
+    partition_indexes: list[int] = field(factory=list)
 
 
 @message
 class OffsetFetchRequestTopics:
     name: str = ""
-    partition_indexes: list[int] = Factory(list)
+    partition_indexes: list[int] = field(factory=list)
     topic_id: UUID = NO_ID
 
 
@@ -240,7 +238,7 @@ class OffsetFetchRequest:
     group_id: str = ""
     topics: list[OffsetFetchRequestTopic] | None = None
     require_stable: bool = False
-    groups: list[OffsetFetchRequestGroup] = Factory(list)
+    groups: list[OffsetFetchRequestGroup] = field(factory=list)
 
 
 @message
@@ -255,7 +253,7 @@ class OffsetFetchResponsePartition:
 @message
 class OffsetFetchResponseTopic:
     name: str = ""
-    partitions: list[OffsetFetchResponsePartition] = Factory(list)
+    partitions: list[OffsetFetchResponsePartition] = field(factory=list)
 
 
 @message
@@ -270,14 +268,14 @@ class OffsetFetchResponsePartitions:
 @message
 class OffsetFetchResponseTopics:
     name: str = ""
-    partitions: list[OffsetFetchResponsePartitions] = Factory(list)
+    partitions: list[OffsetFetchResponsePartitions] = field(factory=list)
     topic_id: UUID = NO_ID
 
 
 @message
 class OffsetFetchResponseGroup:
     group_id: str = ""
-    topics: list[OffsetFetchResponseTopics] = Factory(list)
+    topics: list[OffsetFetchResponseTopics] = field(factory=list)
     error_code: int = 0
 
 
@@ -285,17 +283,17 @@ class OffsetFetchResponseGroup:
 class OffsetFetchResponse:
     """OffsetFetchResponse (API key 9), versionless."""
 
-    topics: list[OffsetFetchResponseTopic] = Factory(list)
+    topics: list[OffsetFetchResponseTopic] = field(factory=list)
     error_code: int = 0
     throttle_time_ms: int = 0
-    groups: list[OffsetFetchResponseGroup] = Factory(list)
+    groups: list[OffsetFetchResponseGroup] = field(factory=list)
 
 
 @message
 class DescribeGroupsRequest:
     """DescribeGroupsRequest (API key 15), versionless."""
 
-    groups: list[str] = Factory(list)
+    groups: list[str] = field(factory=list)
     include_authorized_operations: bool = False
 
 
@@ -316,7 +314,7 @@ class DescribedGroup:
     group_state: str = ""
     protocol_type: str = ""
     protocol_data: str = ""
-    members: list[DescribedGroupMember] = Factory(list)
+    members: list[DescribedGroupMember] = field(factory=list)
     authorized_operations: int = -2147483648
     error_message: str | None = None
 
@@ -325,7 +323,7 @@ class DescribedGroup:
 class DescribeGroupsResponse:
     """DescribeGroupsResponse (API key 15), versionless."""
 
-    groups: list[DescribedGroup] = Factory(list)
+    groups: list[DescribedGroup] = field(factory=list)
     throttle_time_ms: int = 0
 
 
@@ -333,8 +331,8 @@ class DescribeGroupsResponse:
 class ListGroupsRequest:
     """ListGroupsRequest (API key 16), versionless."""
 
-    states_filter: list[str] = Factory(list)
-    types_filter: list[str] = Factory(list)
+    states_filter: list[str] = field(factory=list)
+    types_filter: list[str] = field(factory=list)
 
 
 @message
@@ -350,7 +348,7 @@ class ListGroupsResponse:
     """ListGroupsResponse (API key 16), versionless."""
 
     error_code: int = 0
-    groups: list[ListedGroup] = Factory(list)
+    groups: list[ListedGroup] = field(factory=list)
     throttle_time_ms: int = 0
 
 
@@ -358,7 +356,7 @@ class ListGroupsResponse:
 class DeleteGroupsRequest:
     """DeleteGroupsRequest (API key 42), versionless."""
 
-    groups_names: list[str] = Factory(list)
+    groups_names: list[str] = field(factory=list)
 
 
 @message
@@ -372,7 +370,7 @@ class DeleteGroupsResponse:
     """DeleteGroupsResponse (API key 42), versionless."""
 
     throttle_time_ms: int = 0
-    results: list[DeletableGroupResult] = Factory(list)
+    results: list[DeletableGroupResult] = field(factory=list)
 
 
 @message
@@ -383,7 +381,7 @@ class OffsetDeleteRequestPartition:
 @message
 class OffsetDeleteRequestTopic:
     name: str = ""
-    partitions: list[OffsetDeleteRequestPartition] = Factory(list)
+    partitions: list[OffsetDeleteRequestPartition] = field(factory=list)
 
 
 @message
@@ -391,7 +389,7 @@ class OffsetDeleteRequest:
     """OffsetDeleteRequest (API key 47), versionless."""
 
     group_id: str = ""
-    topics: list[OffsetDeleteRequestTopic] = Factory(list)
+    topics: list[OffsetDeleteRequestTopic] = field(factory=list)
 
 
 @message
@@ -403,7 +401,7 @@ class OffsetDeleteResponsePartition:
 @message
 class OffsetDeleteResponseTopic:
     name: str = ""
-    partitions: list[OffsetDeleteResponsePartition] = Factory(list)
+    partitions: list[OffsetDeleteResponsePartition] = field(factory=list)
 
 
 @message
@@ -412,4 +410,4 @@ class OffsetDeleteResponse:
 
     error_code: int = 0
     throttle_time_ms: int = 0
-    topics: list[OffsetDeleteResponseTopic] = Factory(list)
+    topics: list[OffsetDeleteResponseTopic] = field(factory=list)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from attrs import Factory
-
-from logkernel.light import message
+from logkernel.light import field, message
 
 
 @message
@@ -17,7 +15,7 @@ class ListOffsetsPartition:
 @message
 class ListOffsetsTopic:
     name: str = ""
-    partitions: list[ListOffsetsPartition] = Factory(list)
+    partitions: list[ListOffsetsPartition] = field(factory=list)
 
 
 @message
@@ -25,7 +23,7 @@ class ListOffsetsRequest:
     """ListOffsetsRequest (API key 2), versionless."""
 
     replica_id: int = -1
-    topics: list[ListOffsetsTopic] = Factory(list)
+    topics: list[ListOffsetsTopic] = field(factory=list)
     isolation_level: int = 0
     timeout_ms: int = 0
 
@@ -42,14 +40,14 @@ class ListOffsetsPartitionResponse:
 @message
 class ListOffsetsTopicResponse:
     name: str = ""
-    partitions: list[ListOffsetsPartitionResponse] = Factory(list)
+    partitions: list[ListOffsetsPartitionResponse] = field(factory=list)
 
 
 @message
 class ListOffsetsResponse:
     """ListOffsetsResponse (API key 2), versionless."""
 
-    topics: list[ListOffsetsTopicResponse] = Factory(list)
+    topics: list[ListOffsetsTopicResponse] = field(factory=list)
     throttle_time_ms: int = 0
 
 
@@ -63,14 +61,14 @@ class OffsetForLeaderPartition:
 @message
 class OffsetForLeaderTopic:
     topic: str = ""
-    partitions: list[OffsetForLeaderPartition] = Factory(list)
+    partitions: list[OffsetForLeaderPartition] = field(factory=list)
 
 
 @message
 class OffsetForLeaderEpochRequest:
     """OffsetForLeaderEpochRequest (API key 23), versionless."""
 
-    topics: list[OffsetForLeaderTopic] = Factory(list)
+    topics: list[OffsetForLeaderTopic] = field(factory=list)
     replica_id: int = -2
 
 
@@ -85,7 +83,7 @@ class OffsetForLeaderEpochEpochEndOffset:
 @message
 class OffsetForLeaderTopicResult:
     topic: str = ""
-    partitions: list[OffsetForLeaderEpochEpochEndOffset] = Factory(list)
+    partitions: list[OffsetForLeaderEpochEpochEndOffset] = field(factory=list)
 
 
 @message
@@ -93,7 +91,7 @@ class OffsetForLeaderEpochResponse:
     """OffsetForLeaderEpochResponse (API key 23), versionless."""
 
     throttle_time_ms: int = 0
-    topics: list[OffsetForLeaderTopicResult] = Factory(list)
+    topics: list[OffsetForLeaderTopicResult] = field(factory=list)
 
 
 @message
@@ -105,14 +103,14 @@ class DeleteRecordsPartition:
 @message
 class DeleteRecordsTopic:
     name: str = ""
-    partitions: list[DeleteRecordsPartition] = Factory(list)
+    partitions: list[DeleteRecordsPartition] = field(factory=list)
 
 
 @message
 class DeleteRecordsRequest:
     """DeleteRecordsRequest (API key 21), versionless."""
 
-    topics: list[DeleteRecordsTopic] = Factory(list)
+    topics: list[DeleteRecordsTopic] = field(factory=list)
     timeout_ms: int = 0
 
 
@@ -126,7 +124,7 @@ class DeleteRecordsPartitionResult:
 @message
 class DeleteRecordsTopicResult:
     name: str = ""
-    partitions: list[DeleteRecordsPartitionResult] = Factory(list)
+    partitions: list[DeleteRecordsPartitionResult] = field(factory=list)
 
 
 @message
@@ -134,4 +132,4 @@ class DeleteRecordsResponse:
     """DeleteRecordsResponse (API key 21), versionless."""
 
     throttle_time_ms: int = 0
-    topics: list[DeleteRecordsTopicResult] = Factory(list)
+    topics: list[DeleteRecordsTopicResult] = field(factory=list)

@@ -2,28 +2,26 @@
 
 from __future__ import annotations
 
-from attrs import Factory
-
-from logkernel.light import message
+from logkernel.light import field, message
 
 
 @message
 class AlterReplicaLogDirTopic:
     name: str = ""
-    partitions: list[int] = Factory(list)
+    partitions: list[int] = field(factory=list)
 
 
 @message
 class AlterReplicaLogDir:
     path: str = ""
-    topics: list[AlterReplicaLogDirTopic] = Factory(list)
+    topics: list[AlterReplicaLogDirTopic] = field(factory=list)
 
 
 @message
 class AlterReplicaLogDirsRequest:
     """AlterReplicaLogDirsRequest (API key 34), versionless."""
 
-    dirs: list[AlterReplicaLogDir] = Factory(list)
+    dirs: list[AlterReplicaLogDir] = field(factory=list)
 
 
 @message
@@ -35,7 +33,7 @@ class AlterReplicaLogDirPartitionResult:
 @message
 class AlterReplicaLogDirTopicResult:
     topic_name: str = ""
-    partitions: list[AlterReplicaLogDirPartitionResult] = Factory(list)
+    partitions: list[AlterReplicaLogDirPartitionResult] = field(factory=list)
 
 
 @message
@@ -43,13 +41,13 @@ class AlterReplicaLogDirsResponse:
     """AlterReplicaLogDirsResponse (API key 34), versionless."""
 
     throttle_time_ms: int = 0
-    results: list[AlterReplicaLogDirTopicResult] = Factory(list)
+    results: list[AlterReplicaLogDirTopicResult] = field(factory=list)
 
 
 @message
 class DescribableLogDirTopic:
     topic: str = ""
-    partitions: list[int] = Factory(list)
+    partitions: list[int] = field(factory=list)
 
 
 @message
@@ -70,14 +68,14 @@ class DescribeLogDirsPartition:
 @message
 class DescribeLogDirsTopic:
     name: str = ""
-    partitions: list[DescribeLogDirsPartition] = Factory(list)
+    partitions: list[DescribeLogDirsPartition] = field(factory=list)
 
 
 @message
 class DescribeLogDirsResult:
     error_code: int = 0
     log_dir: str = ""
-    topics: list[DescribeLogDirsTopic] = Factory(list)
+    topics: list[DescribeLogDirsTopic] = field(factory=list)
     total_bytes: int = -1
     usable_bytes: int = -1
     is_cordoned: bool = False
@@ -89,13 +87,13 @@ class DescribeLogDirsResponse:
 
     throttle_time_ms: int = 0
     error_code: int = 0
-    results: list[DescribeLogDirsResult] = Factory(list)
+    results: list[DescribeLogDirsResult] = field(factory=list)
 
 
 @message
 class TopicPartitions:
     topic: str = ""
-    partitions: list[int] = Factory(list)
+    partitions: list[int] = field(factory=list)
 
 
 @message
@@ -117,7 +115,7 @@ class PartitionResult:
 @message
 class ReplicaElectionResult:
     topic: str = ""
-    partition_result: list[PartitionResult] = Factory(list)
+    partition_result: list[PartitionResult] = field(factory=list)
 
 
 @message
@@ -126,7 +124,7 @@ class ElectLeadersResponse:
 
     throttle_time_ms: int = 0
     error_code: int = 0
-    replica_election_results: list[ReplicaElectionResult] = Factory(list)
+    replica_election_results: list[ReplicaElectionResult] = field(factory=list)
 
 
 @message
@@ -138,7 +136,7 @@ class ReassignablePartition:
 @message
 class ReassignableTopic:
     name: str = ""
-    partitions: list[ReassignablePartition] = Factory(list)
+    partitions: list[ReassignablePartition] = field(factory=list)
 
 
 @message
@@ -147,7 +145,7 @@ class AlterPartitionReassignmentsRequest:
 
     timeout_ms: int = 60000
     allow_replication_factor_change: bool = True
-    topics: list[ReassignableTopic] = Factory(list)
+    topics: list[ReassignableTopic] = field(factory=list)
 
 
 @message
@@ -160,7 +158,7 @@ class ReassignablePartitionResponse:
 @message
 class ReassignableTopicResponse:
     name: str = ""
-    partitions: list[ReassignablePartitionResponse] = Factory(list)
+    partitions: list[ReassignablePartitionResponse] = field(factory=list)
 
 
 @message
@@ -171,13 +169,13 @@ class AlterPartitionReassignmentsResponse:
     allow_replication_factor_change: bool = True
     error_code: int = 0
     error_message: str | None = None
-    responses: list[ReassignableTopicResponse] = Factory(list)
+    responses: list[ReassignableTopicResponse] = field(factory=list)
 
 
 @message
 class ListPartitionReassignmentsTopics:
     name: str = ""
-    partition_indexes: list[int] = Factory(list)
+    partition_indexes: list[int] = field(factory=list)
 
 
 @message
@@ -191,15 +189,15 @@ class ListPartitionReassignmentsRequest:
 @message
 class OngoingPartitionReassignment:
     partition_index: int = 0
-    replicas: list[int] = Factory(list)
-    adding_replicas: list[int] = Factory(list)
-    removing_replicas: list[int] = Factory(list)
+    replicas: list[int] = field(factory=list)
+    adding_replicas: list[int] = field(factory=list)
+    removing_replicas: list[int] = field(factory=list)
 
 
 @message
 class OngoingTopicReassignment:
     name: str = ""
-    partitions: list[OngoingPartitionReassignment] = Factory(list)
+    partitions: list[OngoingPartitionReassignment] = field(factory=list)
 
 
 @message
@@ -209,4 +207,4 @@ class ListPartitionReassignmentsResponse:
     throttle_time_ms: int = 0
     error_code: int = 0
     error_message: str | None = None
-    topics: list[OngoingTopicReassignment] = Factory(list)
+    topics: list[OngoingTopicReassignment] = field(factory=list)

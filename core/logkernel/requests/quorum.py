@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from uuid import UUID
 
-from attrs import Factory
-
-from logkernel.light import message
+from logkernel.light import field, message
 from logkernel.vocabulary import NO_ID
 
 
@@ -18,14 +16,14 @@ class PartitionData:
 @message
 class TopicData:
     topic_name: str = ""
-    partitions: list[PartitionData] = Factory(list)
+    partitions: list[PartitionData] = field(factory=list)
 
 
 @message
 class DescribeQuorumRequest:
     """DescribeQuorumRequest (API key 55), versionless."""
 
-    topics: list[TopicData] = Factory(list)
+    topics: list[TopicData] = field(factory=list)
 
 
 @message
@@ -45,14 +43,14 @@ class DescribeQuorumResponseTopicDataPartitionData:
     leader_id: int = 0
     leader_epoch: int = 0
     high_watermark: int = 0
-    current_voters: list[ReplicaState] = Factory(list)
-    observers: list[ReplicaState] = Factory(list)
+    current_voters: list[ReplicaState] = field(factory=list)
+    observers: list[ReplicaState] = field(factory=list)
 
 
 @message
 class DescribeQuorumResponseTopicData:
     topic_name: str = ""
-    partitions: list[DescribeQuorumResponseTopicDataPartitionData] = Factory(list)
+    partitions: list[DescribeQuorumResponseTopicDataPartitionData] = field(factory=list)
 
 
 @message
@@ -65,7 +63,7 @@ class Listener:
 @message
 class Node:
     node_id: int = 0
-    listeners: list[Listener] = Factory(list)
+    listeners: list[Listener] = field(factory=list)
 
 
 @message
@@ -74,8 +72,8 @@ class DescribeQuorumResponse:
 
     error_code: int = 0
     error_message: str | None = None
-    topics: list[DescribeQuorumResponseTopicData] = Factory(list)
-    nodes: list[Node] = Factory(list)
+    topics: list[DescribeQuorumResponseTopicData] = field(factory=list)
+    nodes: list[Node] = field(factory=list)
 
 
 @message
@@ -91,7 +89,7 @@ class UpdateFeaturesRequest:
     """UpdateFeaturesRequest (API key 57), versionless."""
 
     timeout_ms: int = 60000
-    feature_updates: list[FeatureUpdateKey] = Factory(list)
+    feature_updates: list[FeatureUpdateKey] = field(factory=list)
     validate_only: bool = False
 
 
@@ -109,7 +107,7 @@ class UpdateFeaturesResponse:
     throttle_time_ms: int = 0
     error_code: int = 0
     error_message: str | None = None
-    results: list[UpdatableFeatureResult] = Factory(list)
+    results: list[UpdatableFeatureResult] = field(factory=list)
 
 
 @message

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from uuid import UUID
 
-from attrs import Factory
-
 from logkernel.contracts import Buffer
-from logkernel.light import message
+from logkernel.light import field, message
 from logkernel.vocabulary import NO_ID, FileSlice
 
 
@@ -15,25 +13,25 @@ from logkernel.vocabulary import NO_ID, FileSlice
 class AcknowledgementBatch:
     first_offset: int = 0
     last_offset: int = 0
-    acknowledge_types: list[int] = Factory(list)
+    acknowledge_types: list[int] = field(factory=list)
 
 
 @message
 class FetchPartition:
     partition_index: int = 0
-    acknowledgement_batches: list[AcknowledgementBatch] = Factory(list)
+    acknowledgement_batches: list[AcknowledgementBatch] = field(factory=list)
 
 
 @message
 class FetchTopic:
     topic_id: UUID = NO_ID
-    partitions: list[FetchPartition] = Factory(list)
+    partitions: list[FetchPartition] = field(factory=list)
 
 
 @message
 class ForgottenTopic:
     topic_id: UUID = NO_ID
-    partitions: list[int] = Factory(list)
+    partitions: list[int] = field(factory=list)
 
 
 @message
@@ -50,8 +48,8 @@ class ShareFetchRequest:
     batch_size: int = 0
     share_acquire_mode: int = 0
     is_renew_ack: bool = False
-    topics: list[FetchTopic] = Factory(list)
-    forgotten_topics_data: list[ForgottenTopic] = Factory(list)
+    topics: list[FetchTopic] = field(factory=list)
+    forgotten_topics_data: list[ForgottenTopic] = field(factory=list)
 
 
 @message
@@ -74,16 +72,16 @@ class PartitionData:
     error_message: str | None = None
     acknowledge_error_code: int = 0
     acknowledge_error_message: str | None = None
-    current_leader: LeaderIdAndEpoch = Factory(LeaderIdAndEpoch)
+    current_leader: LeaderIdAndEpoch = field(factory=LeaderIdAndEpoch)
     records: Buffer | FileSlice = b""
     """Whole batches, perhaps still in their file."""
-    acquired_records: list[AcquiredRecords] = Factory(list)
+    acquired_records: list[AcquiredRecords] = field(factory=list)
 
 
 @message
 class ShareFetchableTopicResponse:
     topic_id: UUID = NO_ID
-    partitions: list[PartitionData] = Factory(list)
+    partitions: list[PartitionData] = field(factory=list)
 
 
 @message
@@ -102,27 +100,27 @@ class ShareFetchResponse:
     error_code: int = 0
     error_message: str | None = None
     acquisition_lock_timeout_ms: int = 0
-    responses: list[ShareFetchableTopicResponse] = Factory(list)
-    node_endpoints: list[NodeEndpoint] = Factory(list)
+    responses: list[ShareFetchableTopicResponse] = field(factory=list)
+    node_endpoints: list[NodeEndpoint] = field(factory=list)
 
 
 @message
 class AcknowledgePartitionAcknowledgementBatch:
     first_offset: int = 0
     last_offset: int = 0
-    acknowledge_types: list[int] = Factory(list)
+    acknowledge_types: list[int] = field(factory=list)
 
 
 @message
 class AcknowledgePartition:
     partition_index: int = 0
-    acknowledgement_batches: list[AcknowledgePartitionAcknowledgementBatch] = Factory(list)
+    acknowledgement_batches: list[AcknowledgePartitionAcknowledgementBatch] = field(factory=list)
 
 
 @message
 class AcknowledgeTopic:
     topic_id: UUID = NO_ID
-    partitions: list[AcknowledgePartition] = Factory(list)
+    partitions: list[AcknowledgePartition] = field(factory=list)
 
 
 @message
@@ -133,7 +131,7 @@ class ShareAcknowledgeRequest:
     member_id: str | None = None
     share_session_epoch: int = 0
     is_renew_ack: bool = False
-    topics: list[AcknowledgeTopic] = Factory(list)
+    topics: list[AcknowledgeTopic] = field(factory=list)
 
 
 @message
@@ -147,13 +145,13 @@ class AcknowledgedPartition:
     partition_index: int = 0
     error_code: int = 0
     error_message: str | None = None
-    current_leader: AcknowledgedLeader = Factory(AcknowledgedLeader)
+    current_leader: AcknowledgedLeader = field(factory=AcknowledgedLeader)
 
 
 @message
 class ShareAcknowledgeTopicResponse:
     topic_id: UUID = NO_ID
-    partitions: list[AcknowledgedPartition] = Factory(list)
+    partitions: list[AcknowledgedPartition] = field(factory=list)
 
 
 @message
@@ -172,8 +170,8 @@ class ShareAcknowledgeResponse:
     error_code: int = 0
     error_message: str | None = None
     acquisition_lock_timeout_ms: int = 0
-    responses: list[ShareAcknowledgeTopicResponse] = Factory(list)
-    node_endpoints: list[ShareAcknowledgeResponseNodeEndpoint] = Factory(list)
+    responses: list[ShareAcknowledgeTopicResponse] = field(factory=list)
+    node_endpoints: list[ShareAcknowledgeResponseNodeEndpoint] = field(factory=list)
 
 
 @message

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from uuid import UUID
 
-from attrs import Factory
-
-from logkernel.light import message
+from logkernel.light import field, message
 from logkernel.vocabulary import NO_ID
 
 
@@ -24,12 +22,12 @@ class ShareGroupHeartbeatRequest:
 @message
 class TopicPartitions:
     topic_id: UUID = NO_ID
-    partitions: list[int] = Factory(list)
+    partitions: list[int] = field(factory=list)
 
 
 @message
 class Assignment:
-    topic_partitions: list[TopicPartitions] = Factory(list)
+    topic_partitions: list[TopicPartitions] = field(factory=list)
 
 
 @message
@@ -49,7 +47,7 @@ class ShareGroupHeartbeatResponse:
 class ShareGroupDescribeRequest:
     """ShareGroupDescribeRequest (API key 77), versionless."""
 
-    group_ids: list[str] = Factory(list)
+    group_ids: list[str] = field(factory=list)
     include_authorized_operations: bool = False
 
 
@@ -57,12 +55,12 @@ class ShareGroupDescribeRequest:
 class MemberAssignmentTopicPartitions:
     topic_id: UUID = NO_ID
     topic_name: str = ""
-    partitions: list[int] = Factory(list)
+    partitions: list[int] = field(factory=list)
 
 
 @message
 class MemberAssignment:
-    topic_partitions: list[MemberAssignmentTopicPartitions] = Factory(list)
+    topic_partitions: list[MemberAssignmentTopicPartitions] = field(factory=list)
 
 
 @message
@@ -72,8 +70,8 @@ class Member:
     member_epoch: int = 0
     client_id: str = ""
     client_host: str = ""
-    subscribed_topic_names: list[str] = Factory(list)
-    assignment: MemberAssignment = Factory(MemberAssignment)
+    subscribed_topic_names: list[str] = field(factory=list)
+    assignment: MemberAssignment = field(factory=MemberAssignment)
 
 
 @message
@@ -85,7 +83,7 @@ class DescribedGroup:
     group_epoch: int = 0
     assignment_epoch: int = 0
     assignor_name: str = ""
-    members: list[Member] = Factory(list)
+    members: list[Member] = field(factory=list)
     authorized_operations: int = -2147483648
 
 
@@ -94,4 +92,4 @@ class ShareGroupDescribeResponse:
     """ShareGroupDescribeResponse (API key 77), versionless."""
 
     throttle_time_ms: int = 0
-    groups: list[DescribedGroup] = Factory(list)
+    groups: list[DescribedGroup] = field(factory=list)

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from uuid import UUID
 
-from attrs import Factory
-
-from logkernel.light import message
+from logkernel.light import field, message
 from logkernel.vocabulary import NO_ID
 
 
 @message
 class DescribeShareGroupOffsetsRequestTopic:
     topic_name: str = ""
-    partitions: list[int] = Factory(list)
+    partitions: list[int] = field(factory=list)
 
 
 @message
@@ -26,7 +24,7 @@ class DescribeShareGroupOffsetsRequestGroup:
 class DescribeShareGroupOffsetsRequest:
     """DescribeShareGroupOffsetsRequest (API key 90), versionless."""
 
-    groups: list[DescribeShareGroupOffsetsRequestGroup] = Factory(list)
+    groups: list[DescribeShareGroupOffsetsRequestGroup] = field(factory=list)
 
 
 @message
@@ -43,13 +41,13 @@ class DescribeShareGroupOffsetsResponsePartition:
 class DescribeShareGroupOffsetsResponseTopic:
     topic_name: str = ""
     topic_id: UUID = NO_ID
-    partitions: list[DescribeShareGroupOffsetsResponsePartition] = Factory(list)
+    partitions: list[DescribeShareGroupOffsetsResponsePartition] = field(factory=list)
 
 
 @message
 class DescribeShareGroupOffsetsResponseGroup:
     group_id: str = ""
-    topics: list[DescribeShareGroupOffsetsResponseTopic] = Factory(list)
+    topics: list[DescribeShareGroupOffsetsResponseTopic] = field(factory=list)
     error_code: int = 0
     error_message: str | None = None
 
@@ -59,7 +57,7 @@ class DescribeShareGroupOffsetsResponse:
     """DescribeShareGroupOffsetsResponse (API key 90), versionless."""
 
     throttle_time_ms: int = 0
-    groups: list[DescribeShareGroupOffsetsResponseGroup] = Factory(list)
+    groups: list[DescribeShareGroupOffsetsResponseGroup] = field(factory=list)
 
 
 @message
@@ -71,7 +69,7 @@ class AlterShareGroupOffsetsRequestPartition:
 @message
 class AlterShareGroupOffsetsRequestTopic:
     topic_name: str = ""
-    partitions: list[AlterShareGroupOffsetsRequestPartition] = Factory(list)
+    partitions: list[AlterShareGroupOffsetsRequestPartition] = field(factory=list)
 
 
 @message
@@ -79,7 +77,7 @@ class AlterShareGroupOffsetsRequest:
     """AlterShareGroupOffsetsRequest (API key 91), versionless."""
 
     group_id: str = ""
-    topics: list[AlterShareGroupOffsetsRequestTopic] = Factory(list)
+    topics: list[AlterShareGroupOffsetsRequestTopic] = field(factory=list)
 
 
 @message
@@ -93,7 +91,7 @@ class AlterShareGroupOffsetsResponsePartition:
 class AlterShareGroupOffsetsResponseTopic:
     topic_name: str = ""
     topic_id: UUID = NO_ID
-    partitions: list[AlterShareGroupOffsetsResponsePartition] = Factory(list)
+    partitions: list[AlterShareGroupOffsetsResponsePartition] = field(factory=list)
 
 
 @message
@@ -103,7 +101,7 @@ class AlterShareGroupOffsetsResponse:
     throttle_time_ms: int = 0
     error_code: int = 0
     error_message: str | None = None
-    responses: list[AlterShareGroupOffsetsResponseTopic] = Factory(list)
+    responses: list[AlterShareGroupOffsetsResponseTopic] = field(factory=list)
 
 
 @message
@@ -116,7 +114,7 @@ class DeleteShareGroupOffsetsRequest:
     """DeleteShareGroupOffsetsRequest (API key 92), versionless."""
 
     group_id: str = ""
-    topics: list[DeleteShareGroupOffsetsRequestTopic] = Factory(list)
+    topics: list[DeleteShareGroupOffsetsRequestTopic] = field(factory=list)
 
 
 @message
@@ -134,4 +132,4 @@ class DeleteShareGroupOffsetsResponse:
     throttle_time_ms: int = 0
     error_code: int = 0
     error_message: str | None = None
-    responses: list[DeleteShareGroupOffsetsResponseTopic] = Factory(list)
+    responses: list[DeleteShareGroupOffsetsResponseTopic] = field(factory=list)

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from uuid import UUID
 
-from attrs import Factory
-
-from logkernel.light import message
+from logkernel.light import field, message
 from logkernel.vocabulary import NO_ID
 
 
@@ -20,7 +18,7 @@ class InitializeStateDataPartitionData:
 @message
 class InitializeStateData:
     topic_id: UUID = NO_ID
-    partitions: list[InitializeStateDataPartitionData] = Factory(list)
+    partitions: list[InitializeStateDataPartitionData] = field(factory=list)
 
 
 @message
@@ -28,7 +26,7 @@ class InitializeShareGroupStateRequest:
     """InitializeShareGroupStateRequest (API key 83), versionless."""
 
     group_id: str = ""
-    topics: list[InitializeStateData] = Factory(list)
+    topics: list[InitializeStateData] = field(factory=list)
 
 
 @message
@@ -41,14 +39,14 @@ class PartitionResult:
 @message
 class InitializeStateResult:
     topic_id: UUID = NO_ID
-    partitions: list[PartitionResult] = Factory(list)
+    partitions: list[PartitionResult] = field(factory=list)
 
 
 @message
 class InitializeShareGroupStateResponse:
     """InitializeShareGroupStateResponse (API key 83), versionless."""
 
-    results: list[InitializeStateResult] = Factory(list)
+    results: list[InitializeStateResult] = field(factory=list)
 
 
 @message
@@ -60,7 +58,7 @@ class ReadStateDataPartitionData:
 @message
 class ReadStateData:
     topic_id: UUID = NO_ID
-    partitions: list[ReadStateDataPartitionData] = Factory(list)
+    partitions: list[ReadStateDataPartitionData] = field(factory=list)
 
 
 @message
@@ -68,7 +66,7 @@ class ReadShareGroupStateRequest:
     """ReadShareGroupStateRequest (API key 84), versionless."""
 
     group_id: str = ""
-    topics: list[ReadStateData] = Factory(list)
+    topics: list[ReadStateData] = field(factory=list)
 
 
 @message
@@ -86,20 +84,20 @@ class ReadStateResultPartitionResult:
     error_message: str | None = None
     state_epoch: int = 0
     start_offset: int = 0
-    state_batches: list[StateBatch] = Factory(list)
+    state_batches: list[StateBatch] = field(factory=list)
 
 
 @message
 class ReadStateResult:
     topic_id: UUID = NO_ID
-    partitions: list[ReadStateResultPartitionResult] = Factory(list)
+    partitions: list[ReadStateResultPartitionResult] = field(factory=list)
 
 
 @message
 class ReadShareGroupStateResponse:
     """ReadShareGroupStateResponse (API key 84), versionless."""
 
-    results: list[ReadStateResult] = Factory(list)
+    results: list[ReadStateResult] = field(factory=list)
 
 
 @message
@@ -117,13 +115,13 @@ class WriteStateDataPartitionData:
     leader_epoch: int = 0
     start_offset: int = 0
     delivery_complete_count: int = -1
-    state_batches: list[WriteStateDataPartitionDataStateBatch] = Factory(list)
+    state_batches: list[WriteStateDataPartitionDataStateBatch] = field(factory=list)
 
 
 @message
 class WriteStateData:
     topic_id: UUID = NO_ID
-    partitions: list[WriteStateDataPartitionData] = Factory(list)
+    partitions: list[WriteStateDataPartitionData] = field(factory=list)
 
 
 @message
@@ -131,7 +129,7 @@ class WriteShareGroupStateRequest:
     """WriteShareGroupStateRequest (API key 85), versionless."""
 
     group_id: str = ""
-    topics: list[WriteStateData] = Factory(list)
+    topics: list[WriteStateData] = field(factory=list)
 
 
 @message
@@ -144,14 +142,14 @@ class WriteStateResultPartitionResult:
 @message
 class WriteStateResult:
     topic_id: UUID = NO_ID
-    partitions: list[WriteStateResultPartitionResult] = Factory(list)
+    partitions: list[WriteStateResultPartitionResult] = field(factory=list)
 
 
 @message
 class WriteShareGroupStateResponse:
     """WriteShareGroupStateResponse (API key 85), versionless."""
 
-    results: list[WriteStateResult] = Factory(list)
+    results: list[WriteStateResult] = field(factory=list)
 
 
 @message
@@ -162,7 +160,7 @@ class DeleteStateDataPartitionData:
 @message
 class DeleteStateData:
     topic_id: UUID = NO_ID
-    partitions: list[DeleteStateDataPartitionData] = Factory(list)
+    partitions: list[DeleteStateDataPartitionData] = field(factory=list)
 
 
 @message
@@ -170,7 +168,7 @@ class DeleteShareGroupStateRequest:
     """DeleteShareGroupStateRequest (API key 86), versionless."""
 
     group_id: str = ""
-    topics: list[DeleteStateData] = Factory(list)
+    topics: list[DeleteStateData] = field(factory=list)
 
 
 @message
@@ -183,14 +181,14 @@ class DeleteStateResultPartitionResult:
 @message
 class DeleteStateResult:
     topic_id: UUID = NO_ID
-    partitions: list[DeleteStateResultPartitionResult] = Factory(list)
+    partitions: list[DeleteStateResultPartitionResult] = field(factory=list)
 
 
 @message
 class DeleteShareGroupStateResponse:
     """DeleteShareGroupStateResponse (API key 86), versionless."""
 
-    results: list[DeleteStateResult] = Factory(list)
+    results: list[DeleteStateResult] = field(factory=list)
 
 
 @message
@@ -202,7 +200,7 @@ class ReadStateSummaryDataPartitionData:
 @message
 class ReadStateSummaryData:
     topic_id: UUID = NO_ID
-    partitions: list[ReadStateSummaryDataPartitionData] = Factory(list)
+    partitions: list[ReadStateSummaryDataPartitionData] = field(factory=list)
 
 
 @message
@@ -210,7 +208,7 @@ class ReadShareGroupStateSummaryRequest:
     """ReadShareGroupStateSummaryRequest (API key 87), versionless."""
 
     group_id: str = ""
-    topics: list[ReadStateSummaryData] = Factory(list)
+    topics: list[ReadStateSummaryData] = field(factory=list)
 
 
 @message
@@ -227,11 +225,11 @@ class ReadStateSummaryResultPartitionResult:
 @message
 class ReadStateSummaryResult:
     topic_id: UUID = NO_ID
-    partitions: list[ReadStateSummaryResultPartitionResult] = Factory(list)
+    partitions: list[ReadStateSummaryResultPartitionResult] = field(factory=list)
 
 
 @message
 class ReadShareGroupStateSummaryResponse:
     """ReadShareGroupStateSummaryResponse (API key 87), versionless."""
 
-    results: list[ReadStateSummaryResult] = Factory(list)
+    results: list[ReadStateSummaryResult] = field(factory=list)

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from uuid import UUID
 
-from attrs import Factory
-
-from logkernel.light import message
+from logkernel.light import field, message
 from logkernel.vocabulary import NO_ID
 
 
 @message
 class CreatableReplicaAssignment:
     partition_index: int = 0
-    broker_ids: list[int] = Factory(list)
+    broker_ids: list[int] = field(factory=list)
 
 
 @message
@@ -27,15 +25,15 @@ class CreatableTopic:
     name: str = ""
     num_partitions: int = 0
     replication_factor: int = 0
-    assignments: list[CreatableReplicaAssignment] = Factory(list)
-    configs: list[CreatableTopicConfig] = Factory(list)
+    assignments: list[CreatableReplicaAssignment] = field(factory=list)
+    configs: list[CreatableTopicConfig] = field(factory=list)
 
 
 @message
 class CreateTopicsRequest:
     """CreateTopicsRequest (API key 19), versionless."""
 
-    topics: list[CreatableTopic] = Factory(list)
+    topics: list[CreatableTopic] = field(factory=list)
     timeout_ms: int = 60000
     validate_only: bool = False
 
@@ -66,7 +64,7 @@ class CreateTopicsResponse:
     """CreateTopicsResponse (API key 19), versionless."""
 
     throttle_time_ms: int = 0
-    topics: list[CreatableTopicResult] = Factory(list)
+    topics: list[CreatableTopicResult] = field(factory=list)
 
 
 @message
@@ -79,9 +77,9 @@ class DeleteTopicState:
 class DeleteTopicsRequest:
     """DeleteTopicsRequest (API key 20), versionless."""
 
-    topic_names: list[str] = Factory(list)
+    topic_names: list[str] = field(factory=list)
     timeout_ms: int = 0
-    topics: list[DeleteTopicState] = Factory(list)
+    topics: list[DeleteTopicState] = field(factory=list)
 
 
 @message
@@ -97,12 +95,12 @@ class DeleteTopicsResponse:
     """DeleteTopicsResponse (API key 20), versionless."""
 
     throttle_time_ms: int = 0
-    responses: list[DeletableTopicResult] = Factory(list)
+    responses: list[DeletableTopicResult] = field(factory=list)
 
 
 @message
 class CreatePartitionsAssignment:
-    broker_ids: list[int] = Factory(list)
+    broker_ids: list[int] = field(factory=list)
 
 
 @message
@@ -116,7 +114,7 @@ class CreatePartitionsTopic:
 class CreatePartitionsRequest:
     """CreatePartitionsRequest (API key 37), versionless."""
 
-    topics: list[CreatePartitionsTopic] = Factory(list)
+    topics: list[CreatePartitionsTopic] = field(factory=list)
     timeout_ms: int = 0
     validate_only: bool = False
 
@@ -133,4 +131,4 @@ class CreatePartitionsResponse:
     """CreatePartitionsResponse (API key 37), versionless."""
 
     throttle_time_ms: int = 0
-    results: list[CreatePartitionsTopicResult] = Factory(list)
+    results: list[CreatePartitionsTopicResult] = field(factory=list)

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from attrs import Factory
-
-from logkernel.light import message
+from logkernel.light import field, message
 
 
 @message
 class AddPartitionsToTxnTopic:
     name: str = ""
-    partitions: list[int] = Factory(list)
+    partitions: list[int] = field(factory=list)
 
 
 @message
@@ -19,18 +17,18 @@ class AddPartitionsToTxnTransaction:
     producer_id: int = 0
     producer_epoch: int = 0
     verify_only: bool = False
-    topics: list[AddPartitionsToTxnTopic] = Factory(list)
+    topics: list[AddPartitionsToTxnTopic] = field(factory=list)
 
 
 @message
 class AddPartitionsToTxnRequest:
     """AddPartitionsToTxnRequest (API key 24), versionless."""
 
-    transactions: list[AddPartitionsToTxnTransaction] = Factory(list)
+    transactions: list[AddPartitionsToTxnTransaction] = field(factory=list)
     v3_and_below_transactional_id: str = ""
     v3_and_below_producer_id: int = 0
     v3_and_below_producer_epoch: int = 0
-    v3_and_below_topics: list[AddPartitionsToTxnTopic] = Factory(list)
+    v3_and_below_topics: list[AddPartitionsToTxnTopic] = field(factory=list)
 
 
 @message
@@ -42,13 +40,13 @@ class AddPartitionsToTxnPartitionResult:
 @message
 class AddPartitionsToTxnTopicResult:
     name: str = ""
-    results_by_partition: list[AddPartitionsToTxnPartitionResult] = Factory(list)
+    results_by_partition: list[AddPartitionsToTxnPartitionResult] = field(factory=list)
 
 
 @message
 class AddPartitionsToTxnResult:
     transactional_id: str = ""
-    topic_results: list[AddPartitionsToTxnTopicResult] = Factory(list)
+    topic_results: list[AddPartitionsToTxnTopicResult] = field(factory=list)
 
 
 @message
@@ -57,8 +55,8 @@ class AddPartitionsToTxnResponse:
 
     throttle_time_ms: int = 0
     error_code: int = 0
-    results_by_transaction: list[AddPartitionsToTxnResult] = Factory(list)
-    results_by_topic_v3_and_below: list[AddPartitionsToTxnTopicResult] = Factory(list)
+    results_by_transaction: list[AddPartitionsToTxnResult] = field(factory=list)
+    results_by_topic_v3_and_below: list[AddPartitionsToTxnTopicResult] = field(factory=list)
 
 
 @message
@@ -102,7 +100,7 @@ class EndTxnResponse:
 @message
 class WritableTxnMarkerTopic:
     name: str = ""
-    partition_indexes: list[int] = Factory(list)
+    partition_indexes: list[int] = field(factory=list)
 
 
 @message
@@ -110,7 +108,7 @@ class WritableTxnMarker:
     producer_id: int = 0
     producer_epoch: int = 0
     transaction_result: bool = False
-    topics: list[WritableTxnMarkerTopic] = Factory(list)
+    topics: list[WritableTxnMarkerTopic] = field(factory=list)
     coordinator_epoch: int = 0
     transaction_version: int = 0
 
@@ -119,7 +117,7 @@ class WritableTxnMarker:
 class WriteTxnMarkersRequest:
     """WriteTxnMarkersRequest (API key 27), versionless."""
 
-    markers: list[WritableTxnMarker] = Factory(list)
+    markers: list[WritableTxnMarker] = field(factory=list)
 
 
 @message
@@ -131,20 +129,20 @@ class WritableTxnMarkerPartitionResult:
 @message
 class WritableTxnMarkerTopicResult:
     name: str = ""
-    partitions: list[WritableTxnMarkerPartitionResult] = Factory(list)
+    partitions: list[WritableTxnMarkerPartitionResult] = field(factory=list)
 
 
 @message
 class WritableTxnMarkerResult:
     producer_id: int = 0
-    topics: list[WritableTxnMarkerTopicResult] = Factory(list)
+    topics: list[WritableTxnMarkerTopicResult] = field(factory=list)
 
 
 @message
 class WriteTxnMarkersResponse:
     """WriteTxnMarkersResponse (API key 27), versionless."""
 
-    markers: list[WritableTxnMarkerResult] = Factory(list)
+    markers: list[WritableTxnMarkerResult] = field(factory=list)
 
 
 @message
@@ -158,7 +156,7 @@ class TxnOffsetCommitRequestPartition:
 @message
 class TxnOffsetCommitRequestTopic:
     name: str = ""
-    partitions: list[TxnOffsetCommitRequestPartition] = Factory(list)
+    partitions: list[TxnOffsetCommitRequestPartition] = field(factory=list)
 
 
 @message
@@ -172,7 +170,7 @@ class TxnOffsetCommitRequest:
     generation_id: int = -1
     member_id: str = ""
     group_instance_id: str | None = None
-    topics: list[TxnOffsetCommitRequestTopic] = Factory(list)
+    topics: list[TxnOffsetCommitRequestTopic] = field(factory=list)
 
 
 @message
@@ -184,7 +182,7 @@ class TxnOffsetCommitResponsePartition:
 @message
 class TxnOffsetCommitResponseTopic:
     name: str = ""
-    partitions: list[TxnOffsetCommitResponsePartition] = Factory(list)
+    partitions: list[TxnOffsetCommitResponsePartition] = field(factory=list)
 
 
 @message
@@ -192,20 +190,20 @@ class TxnOffsetCommitResponse:
     """TxnOffsetCommitResponse (API key 28), versionless."""
 
     throttle_time_ms: int = 0
-    topics: list[TxnOffsetCommitResponseTopic] = Factory(list)
+    topics: list[TxnOffsetCommitResponseTopic] = field(factory=list)
 
 
 @message
 class TopicRequest:
     name: str = ""
-    partition_indexes: list[int] = Factory(list)
+    partition_indexes: list[int] = field(factory=list)
 
 
 @message
 class DescribeProducersRequest:
     """DescribeProducersRequest (API key 61), versionless."""
 
-    topics: list[TopicRequest] = Factory(list)
+    topics: list[TopicRequest] = field(factory=list)
 
 
 @message
@@ -223,13 +221,13 @@ class PartitionResponse:
     partition_index: int = 0
     error_code: int = 0
     error_message: str | None = None
-    active_producers: list[ProducerState] = Factory(list)
+    active_producers: list[ProducerState] = field(factory=list)
 
 
 @message
 class TopicResponse:
     name: str = ""
-    partitions: list[PartitionResponse] = Factory(list)
+    partitions: list[PartitionResponse] = field(factory=list)
 
 
 @message
@@ -237,20 +235,20 @@ class DescribeProducersResponse:
     """DescribeProducersResponse (API key 61), versionless."""
 
     throttle_time_ms: int = 0
-    topics: list[TopicResponse] = Factory(list)
+    topics: list[TopicResponse] = field(factory=list)
 
 
 @message
 class DescribeTransactionsRequest:
     """DescribeTransactionsRequest (API key 65), versionless."""
 
-    transactional_ids: list[str] = Factory(list)
+    transactional_ids: list[str] = field(factory=list)
 
 
 @message
 class TopicData:
     topic: str = ""
-    partitions: list[int] = Factory(list)
+    partitions: list[int] = field(factory=list)
 
 
 @message
@@ -262,7 +260,7 @@ class TransactionState:
     transaction_start_time_ms: int = 0
     producer_id: int = 0
     producer_epoch: int = 0
-    topics: list[TopicData] = Factory(list)
+    topics: list[TopicData] = field(factory=list)
 
 
 @message
@@ -270,15 +268,15 @@ class DescribeTransactionsResponse:
     """DescribeTransactionsResponse (API key 65), versionless."""
 
     throttle_time_ms: int = 0
-    transaction_states: list[TransactionState] = Factory(list)
+    transaction_states: list[TransactionState] = field(factory=list)
 
 
 @message
 class ListTransactionsRequest:
     """ListTransactionsRequest (API key 66), versionless."""
 
-    state_filters: list[str] = Factory(list)
-    producer_id_filters: list[int] = Factory(list)
+    state_filters: list[str] = field(factory=list)
+    producer_id_filters: list[int] = field(factory=list)
     duration_filter: int = -1
     transactional_id_pattern: str | None = None
 
@@ -296,5 +294,5 @@ class ListTransactionsResponse:
 
     throttle_time_ms: int = 0
     error_code: int = 0
-    unknown_state_filters: list[str] = Factory(list)
-    transaction_states: list[ListTransactionsResponseTransactionState] = Factory(list)
+    unknown_state_filters: list[str] = field(factory=list)
+    transaction_states: list[ListTransactionsResponseTransactionState] = field(factory=list)

@@ -6,9 +6,7 @@
 
 from __future__ import annotations
 
-from attrs import field
-
-from logkernel.light import message
+from logkernel.light import field, message
 from logkernel.storage.disk import Disk
 from logkernel.storage.epochs import LeaderEpochCache
 from logkernel.storage.segment import Segment

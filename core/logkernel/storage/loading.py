@@ -12,11 +12,9 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from attrs import field
-
 from logkernel.config.topic import TopicSettings
 from logkernel.errors import CorruptMessage
-from logkernel.light import message
+from logkernel.light import field, message
 from logkernel.storage import snapshot
 from logkernel.storage.checkpoints import LEADER_EPOCHS, CorruptCheckpoint
 from logkernel.storage.disk import Disk

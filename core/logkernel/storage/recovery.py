@@ -9,10 +9,8 @@ from __future__ import annotations
 
 from collections import deque
 
-from attrs import field
-
 from logkernel.errors import KafkaError
-from logkernel.light import message
+from logkernel.light import field, message
 from logkernel.record.batch import (
     ATTRIBUTES_OFFSET,
     CONTROL,

@@ -8,8 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-from attrs import evolve
-
 from logkernel.contracts import ClusterView, RequestContext
 from logkernel.errors import (
     CoordinatorLoadInProgress,
@@ -29,6 +27,7 @@ from logkernel.errors import (
     UnknownServerError,
     UnknownTopicOrPartition,
 )
+from logkernel.light import evolve
 from logkernel.requests.consumer_groups import (
     ConsumerGroupDescribeRequest,
     ConsumerGroupDescribeResponse,

@@ -23,13 +23,11 @@ import re
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, Final
 
-from attrs import Factory
-
 from logkernel.config.given import Given
 from logkernel.config.nearest import nearest
 from logkernel.config.yaml_nodes import compose, empty, pairs, setting
 from logkernel.errors import ConfigError
-from logkernel.light import value
+from logkernel.light import field, value
 
 from .. import options as option
 
@@ -61,7 +59,7 @@ class Block:
     what: str
     """"step copy: read", for messages."""
     where: str
-    rows: Mapping[str, Given] = Factory(dict)
+    rows: Mapping[str, Given] = field(factory=dict)
 
     def text(self, name: str, default: str = "") -> str:
         return self.rows[name].text if name in self.rows else default

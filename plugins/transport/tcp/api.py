@@ -12,7 +12,7 @@ from functools import cache, partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from attrs import frozen
+from logkernel.light import value
 
 from .wire import Cursor, Part
 
@@ -27,7 +27,7 @@ NEVER = 1 << 15
 """A version that is never reached."""
 
 
-@frozen
+@value
 class Row:
     """A line of the table in `registry`."""
 

@@ -11,9 +11,8 @@ from collections.abc import Mapping
 from itertools import count
 from typing import Any, Final, cast
 
-from attrs import field, frozen
-
 from logkernel.contracts import BrokerDoor
+from logkernel.light import field, value
 
 from .connection import OPEN, Route, ServerConnection
 from .receiving import SHARED_BYTES, ReceiveBuffer, new_buffer
@@ -29,7 +28,7 @@ KAFKA_BUFFER_BYTES: Final = 102400
 UNLIMITED: Final = 2**31 - 1
 
 
-@frozen
+@value
 class ListenerSettings:
     """The settings of a listener, by Kafka's names."""
 

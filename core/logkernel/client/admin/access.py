@@ -7,11 +7,9 @@ import os
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from attrs import Factory
-
 from logkernel.client.admin.plans import CONTROLLER, Plan, ask, in_rows, row_error, settled
 from logkernel.errors import ConfigError
-from logkernel.light import message, value
+from logkernel.light import field, message, value
 from logkernel.requests.access import (
     AclCreation,
     AlterClientQuotasRequest,
@@ -181,7 +179,7 @@ class ScramUpsertion:
     password: str
     mechanism: str = "SCRAM-SHA-256"
     iterations: int = ITERATIONS
-    salt: bytes = Factory(lambda: os.urandom(16))
+    salt: bytes = field(factory=lambda: os.urandom(16))
 
 
 @value

@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from attrs import Factory
-
 from logkernel.client.admin.plans import CONTROLLER, Ask, Plan, ask, row_error, settled
 from logkernel.errors import ConfigError, UnsupportedVersion
-from logkernel.light import message, value
+from logkernel.light import field, message, value
 from logkernel.requests.cluster import ApiVersionsRequest, DescribeClusterRequest, MetadataRequest
 from logkernel.requests.quorum import (
     DescribeQuorumRequest,
@@ -67,8 +65,8 @@ class QuorumDescription:
     leader: int
     leader_epoch: int
     high_watermark: int
-    voters: list[QuorumReplica] = Factory(list)
-    observers: list[QuorumReplica] = Factory(list)
+    voters: list[QuorumReplica] = field(factory=list)
+    observers: list[QuorumReplica] = field(factory=list)
 
 
 def describe_cluster(*, include_fenced: bool = False) -> Plan[ClusterDescription]:

@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from attrs import field
-
 from logkernel.client.admin.plans import ANY, CONTROLLER, Ask, Plan, ask, in_rows, rows_by, settled, until_known
 from logkernel.client.core import Target
 from logkernel.config.values import render
 from logkernel.errors import ConfigError
-from logkernel.light import message, value
+from logkernel.light import field, message, value
 from logkernel.requests.configs import (
     DescribeConfigsRequest,
     DescribeConfigsResource,

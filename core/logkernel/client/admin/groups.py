@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from attrs import Factory
-
 from logkernel.client.admin.plans import (
     Ask,
     Plan,
@@ -19,7 +17,7 @@ from logkernel.client.admin.plans import (
 )
 from logkernel.client.consumer_protocol import PROTOCOL_TYPE, decode_assignment, decode_subscription
 from logkernel.errors import GroupIdNotFound, InvalidRequest, KafkaError, UnsupportedVersion
-from logkernel.light import message, value
+from logkernel.light import field, message, value
 from logkernel.requests.consumer_groups import ConsumerGroupDescribeRequest
 from logkernel.requests.groups import (
     DeleteGroupsRequest,
@@ -72,7 +70,7 @@ class GroupDescription:
     type: str
     state: str
     assignor: str
-    members: list[GroupMember] = Factory(list)
+    members: list[GroupMember] = field(factory=list)
     epoch: int = -1
     assignment_epoch: int = -1
     protocol_type: str = ""

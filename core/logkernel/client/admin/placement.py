@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from attrs import Factory
-
 from logkernel.client.admin.plans import (
     CONTROLLER,
     Ask,
@@ -21,7 +19,7 @@ from logkernel.client.admin.plans import (
     settled,
 )
 from logkernel.errors import ConfigError, ElectionNotNeeded
-from logkernel.light import message, value
+from logkernel.light import field, message, value
 from logkernel.requests.placement import (
     AlterPartitionReassignmentsRequest,
     AlterReplicaLogDir,
@@ -57,7 +55,7 @@ class LogDirDescription:
 
     path: str
     error: Exception | None
-    replicas: dict[TopicPartition, ReplicaInfo] = Factory(dict)
+    replicas: dict[TopicPartition, ReplicaInfo] = field(factory=dict)
     total_bytes: int = -1
     usable_bytes: int = -1
     cordoned: bool = False

@@ -6,8 +6,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
-from attrs import Factory
-
 from logkernel.client.admin.plans import (
     CONTROLLER,
     Ask,
@@ -25,7 +23,7 @@ from logkernel.client.admin.plans import (
 )
 from logkernel.config.values import render
 from logkernel.errors import UnsupportedVersion
-from logkernel.light import message, value
+from logkernel.light import field, message, value
 from logkernel.requests.cluster import (
     Cursor,
     DescribeTopicPartitionsRequest,
@@ -62,7 +60,7 @@ class NewTopic:
     name: str
     partitions: int = -1
     replication_factor: int = -1
-    config: Mapping[str, Any] = Factory(dict)
+    config: Mapping[str, Any] = field(factory=dict)
     assignments: Mapping[int, Sequence[int]] | None = None
 
 

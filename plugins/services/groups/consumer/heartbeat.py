@@ -12,8 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from attrs import evolve
-
 from logkernel.contracts import Decision, RequestContext
 from logkernel.errors import (
     FencedInstanceId,
@@ -27,6 +25,7 @@ from logkernel.errors import (
     UnsupportedAssignor,
     UnsupportedVersion,
 )
+from logkernel.light import evolve
 from logkernel.requests.consumer_groups import (
     Assignment,
     AssignmentTopicPartitions,

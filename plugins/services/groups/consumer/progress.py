@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-from attrs import evolve
+from logkernel.light import evolve
 
 from ..shard import Shard
 from . import records, regex, target

@@ -16,9 +16,7 @@ from enum import Enum
 from typing import Final
 from uuid import UUID
 
-from attrs import field
-
-from logkernel.light import message
+from logkernel.light import field, message
 
 from .records import (
     CurrentValue,

@@ -6,8 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 from uuid import UUID
 
-from attrs import evolve
-
 from logkernel.contracts import ClusterView, RequestContext
 from logkernel.errors import (
     CoordinatorNotAvailable,
@@ -16,6 +14,7 @@ from logkernel.errors import (
     InvalidRequest,
     UnsupportedVersion,
 )
+from logkernel.light import evolve
 from logkernel.requests.groups import (
     Coordinator,
     DeletableGroupResult,

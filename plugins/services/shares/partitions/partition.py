@@ -26,10 +26,8 @@ from collections.abc import Callable, Iterable, Sequence
 from enum import IntEnum
 from typing import Final, NamedTuple
 
-from attrs import evolve
-
 from logkernel.errors import InvalidRecordState, InvalidRequest
-from logkernel.light import message
+from logkernel.light import evolve, message
 
 
 class State(IntEnum):

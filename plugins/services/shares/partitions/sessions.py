@@ -15,10 +15,8 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 from uuid import UUID
 
-from attrs import field
-
 from logkernel.errors import InvalidShareSessionEpoch, ShareSessionLimitReached, ShareSessionNotFound
-from logkernel.light import message
+from logkernel.light import field, message
 
 INITIAL: Final = 0
 FINAL: Final = -1

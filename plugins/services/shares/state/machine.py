@@ -17,11 +17,9 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from typing import Any, Final
 
-from attrs import evolve
-
 from logkernel.contracts import ClusterView, Decision, RequestContext
 from logkernel.errors import FencedLeaderEpoch, FencedStateEpoch, InvalidRequest, KafkaError, UnknownTopicOrPartition
-from logkernel.light import value
+from logkernel.light import evolve, value
 from logkernel.requests import share_state as requests
 from logkernel.requests.offsets import DeleteRecordsPartition, DeleteRecordsRequest, DeleteRecordsTopic
 from logkernel.vocabulary import Record

@@ -5,9 +5,8 @@
 
 from __future__ import annotations
 
-from attrs import evolve
-
 from logkernel.errors import InvalidProducerEpoch, ProducerFenced
+from logkernel.light import evolve
 from logkernel.requests.transactions import AddOffsetsToTxnResponse
 
 from ..api import Api

@@ -8,9 +8,8 @@
 
 from __future__ import annotations
 
-from attrs import evolve
-
 from logkernel.errors import InvalidProducerEpoch, ProducerFenced
+from logkernel.light import evolve
 from logkernel.requests.transactions import EndTxnResponse
 
 from ..api import Api

@@ -26,9 +26,8 @@ from struct import Struct
 from typing import Final, Protocol
 from uuid import UUID
 
-from attrs import evolve
-
 from logkernel.errors import KafkaStorageError, NotLeaderOrFollower
+from logkernel.light import evolve
 from logkernel.requests.data import (
     EpochEndOffset,
     FetchableTopicResponse,

@@ -7,8 +7,7 @@
 
 from __future__ import annotations
 
-from attrs import evolve
-
+from logkernel.light import evolve
 from logkernel.requests.quorum import UpdateFeaturesRequest, UpdateFeaturesResponse
 
 from ..api import Api
