@@ -26,7 +26,7 @@ class Point:
     kind: ClassVar[str] = "point"
 
     def who(self) -> str:
-        return __class__.__qualname__  # type: ignore[name-defined,no-any-return]  # noqa: F821
+        return __class__.__qualname__  # type: ignore[name-defined,no-any-return]
 
     @property
     def y(self) -> int:
