@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import multiprocessing
 import shutil
 import threading
 import time
@@ -25,6 +26,9 @@ from confluent_kafka import (
 from confluent_kafka.admin import AdminClient
 
 if TYPE_CHECKING:
+    from multiprocessing.queues import Queue
+    from multiprocessing.synchronize import Barrier
+
     from measures import Rig, Samples
     from server import Server
 
@@ -224,16 +228,47 @@ def _until_coordinated(act: Callable[[], None]) -> None:
         time.sleep(0.05)
 
 
+def _commit_apart(bootstrap: str, topic: str, index: int, gate: Barrier, told: Queue[float]) -> None:
+    """One client in a process of its own: after a time to warm up, tells how often a second it committed."""
+    act = _committer(bootstrap, topic)(index)
+    count, begun = 0, 0.0
+    for seconds in (COMMIT_WARM_S, COMMIT_S):
+        gate.wait(clients.WAIT_S)
+        count, begun = 0, time.perf_counter()
+        while time.perf_counter() < begun + seconds:
+            act()
+            count += 1
+    told.put(count / (time.perf_counter() - begun))
+
+
+def _rate_apart(number: int, bootstrap: str, topic: str, broker: int) -> tuple[float, float]:
+    """Commits a second of `number` clients together, and the broker's CPU seconds a second."""
+    spawning = multiprocessing.get_context("spawn")
+    gate, told = spawning.Barrier(number + 1), spawning.Queue()
+    apart = [
+        spawning.Process(target=_commit_apart, args=(bootstrap, topic, index, gate, told), daemon=True)
+        for index in range(number)
+    ]
+    for each in apart:
+        each.start()
+    try:
+        for _ in (COMMIT_WARM_S, COMMIT_S):
+            gate.wait(clients.WAIT_S)
+        before, begun = process.cpu_s(broker), time.perf_counter()
+        reached = sum(told.get(timeout=clients.WAIT_S) for _ in apart)
+        return reached, (process.cpu_s(broker) - before) / (time.perf_counter() - begun)
+    finally:
+        for each in apart:
+            each.join(clients.WAIT_S)
+
+
 def commits(rig: Rig) -> Samples:
     """Commits a second, each answered before the same client's next; each client has a group of its own."""
     topic, bootstrap = _name(), rig.shared.bootstrap
     clients.create_topic(bootstrap, topic, PARTITIONS)
-    rate(CLIENTS, COMMIT_WARM_S, _committer(bootstrap, topic))
     found: Samples = {}
     for number in (1, CLIENTS):
-        before, begun = process.cpu_s(rig.shared.pid), time.perf_counter()
-        reached = rate(number, COMMIT_S, _committer(bootstrap, topic))
-        spent = (process.cpu_s(rig.shared.pid) - before) / (time.perf_counter() - begun)
+        reached, spent = _rate_apart(number, bootstrap, topic, rig.shared.pid)
         label = f"commits, {number} client{'s' if number > 1 else ''}"
         found |= {f"{label}, a second": reached, f"{label}, broker CPU": spent / reached * 1e6}
     return found
