@@ -109,14 +109,15 @@ def nested_class(ours: type, name: str) -> Any:
 
 @cache
 def _load_base_types() -> None:
-    """Where hypothesis is installed, kio would load it and give it strategies: seconds before the first answer."""
+    """Where hypothesis is installed, kio would load it and give it strategies: seconds before the first answer.
+    Two threads may be here at once, and take back what the other set; a lock could be left shut by a fork."""
     if "hypothesis" in sys.modules:
         return
     sys.modules["hypothesis"] = None  # type: ignore[assignment]
     try:
         import_module("kio.static.primitive")
     finally:
-        del sys.modules["hypothesis"]
+        sys.modules.pop("hypothesis", None)
 
 
 def schema(api: str, version: int, half: str, name: str) -> Any:

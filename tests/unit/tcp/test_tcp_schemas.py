@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from logkernel.plugins.transport.tcp import messages
 from logkernel.plugins.transport.tcp.messages import reader, writer
 
 LOAD = """
@@ -25,6 +26,13 @@ import hypothesis.strategies
 def test_hypothesis_is_not_loaded_with_the_schemas(tmp_path: Path) -> None:
     pytest.importorskip("hypothesis")
     subprocess.run([sys.executable, "-c", LOAD], cwd=tmp_path, check=True, timeout=60)
+
+
+def test_another_thread_may_show_hypothesis_again_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, "hypothesis", raising=False)
+    monkeypatch.setattr(messages, "import_module", lambda name: sys.modules.pop("hypothesis"))
+    messages._load_base_types.__wrapped__()
+    assert "hypothesis" not in sys.modules
 
 
 @pytest.mark.parametrize("compile_", [reader, writer])
