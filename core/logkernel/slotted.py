@@ -113,26 +113,26 @@ def _init_at_first_use(cls: Any) -> None:
 def _init(cls: Any) -> Callable[..., None]:
     """`def __init__(self, a, b=..., ...)`, which sets the fields and calls `__attrs_post_init__` where there is one."""
     fields: tuple[Field, ...] = cls.__fields__
-    known: dict[str, Any] = {"NOTHING": NOTHING, "set_by": object.__setattr__.__get__}
+    known: dict[str, Any] = {"_NOTHING": NOTHING, "_set_by": object.__setattr__.__get__}  # no parameter begins so
     parameters = ["self"]
-    lines = ["set = set_by(self)"] if cls.__frozen__ else []
+    lines = ["_set = _set_by(self)"] if cls.__frozen__ else []
     for at, (name, default, factory, init) in enumerate(fields):
         parameter = name.lstrip("_") if init else ""
         if factory is not None:
-            known[f"factory{at}"] = factory
-            made = f"factory{at}()"
-            parameters += [f"{parameter}=NOTHING"] if init else []
-            source = f"{made} if {parameter} is NOTHING else {parameter}" if init else made
+            known[f"_factory{at}"] = factory
+            made = f"_factory{at}()"
+            parameters += [f"{parameter}=_NOTHING"] if init else []
+            source = f"{made} if {parameter} is _NOTHING else {parameter}" if init else made
         elif default is not NOTHING:
-            known[f"default{at}"] = default
-            parameters += [f"{parameter}=default{at}"] if init else []
-            source = parameter or f"default{at}"
+            known[f"_default{at}"] = default
+            parameters += [f"{parameter}=_default{at}"] if init else []
+            source = parameter or f"_default{at}"
         elif init:
             parameters.append(parameter)
             source = parameter
         else:
             continue
-        lines.append(f"set({name!r}, {source})" if cls.__frozen__ else f"self.{name} = {source}")
+        lines.append(f"_set({name!r}, {source})" if cls.__frozen__ else f"self.{name} = {source}")
     if hasattr(cls, "__attrs_post_init__"):
         lines.append("self.__attrs_post_init__()")
     body = "\n    ".join(lines or ["pass"])
