@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import struct
+import subprocess
+import sys
 from array import array
 from pathlib import Path
 from typing import Any
@@ -418,3 +420,28 @@ def test_kept_memory_is_bounded() -> None:
     blocks, size = _columns.kept_memory()
     assert 0 < blocks <= 16
     assert 0 < size <= 16 << 20
+
+
+def test_a_reader_takes_memory_when_there_is_something_for_it() -> None:
+    """Not as soon as it gave its rows away: most readers read nothing more, and who has the rows reads the next."""
+    compiled()
+    done = subprocess.run([sys.executable, "-c", KEPT], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["0", "1", "0", "1"]
+
+
+KEPT = """
+from logkernel.kernel import Kernel
+from logkernel.record import _columns
+from logkernel.record.columns import VALUE, ColumnReader
+from logkernel.record.encode import encode_batch
+from logkernel.vocabulary import Record
+
+data = encode_batch([Record(None, b"x" * 100_000) for _ in range(9)])
+for _ in range(2):
+    reader = ColumnReader(Kernel().codec_for, VALUE)
+    reader.read(data, 0, len(data))
+    rows = reader.take()
+    print(_columns.kept_memory()[0])
+    del rows
+    print(_columns.kept_memory()[0])
+"""

@@ -310,6 +310,7 @@ cdef class ColumnScan:
     cdef Py_ssize_t likely_keys
     cdef Py_ssize_t likely_values
     cdef Py_ssize_t bad_index
+    cdef bint handed_out
 
     def __init__(
         self, int wanted, int64_t start, int64_t end, first_ms, last_ms, int64_t max_rows, int64_t max_bytes,
@@ -331,11 +332,11 @@ cdef class ColumnScan:
         self.open = []
         self.likely_rows = 1024
         self.likely_keys = self.likely_values = 1 << 14
-        self.clear()
+        self.handed_out = True
 
-    cdef int clear(self) except -1:
+    cdef int begin(self) except -1:
+        # New columns, once there is something for them.
         cdef Py_ssize_t rows = self.likely_rows
-        self.rows = 0
         self.keys = Column(rows, self.likely_keys) if self.wanted & KEY else None
         self.values = Column(rows, self.likely_values) if self.wanted & VALUE else None
         if self.wanted & HEADERS:
@@ -346,10 +347,13 @@ cdef class ColumnScan:
             self.timestamps = memory(8 * rows)
         if self.wanted & TIMESTAMP_TYPE:
             self.types = memory(4 * rows)
+        self.handed_out = False
         return 0
 
     cdef inline int64_t used(self) noexcept:
         cdef int64_t used = 0
+        if self.handed_out:
+            return 0
         if self.wanted & KEY:
             used += self.keys.data.size
         if self.wanted & VALUE:
@@ -581,6 +585,8 @@ cdef class ColumnScan:
     cdef int decode_all(self, Job *jobs, int count) except -1:
         cdef int index, code = OK
         cdef Py_ssize_t size = 0, rows = 0
+        if self.handed_out:
+            self.begin()
         for index in range(count):
             size += jobs[index].stop - jobs[index].start
             rows += jobs[index].count
@@ -772,5 +778,8 @@ cdef class ColumnScan:
             self.types.size = 4 * rows
             types = self.types
         self.likely_rows = rows + (rows >> 3)
-        self.clear()
+        self.rows = 0
+        self.handed_out = True
+        self.keys = self.values = self.lists = self.names = self.header_values = None
+        self.offsets = self.timestamps = self.types = None
         return Rows(rows, keys, values, offsets, timestamps, types, headers)
