@@ -131,7 +131,7 @@ class ArrowTaker:
             taker: _Columns | None = chunk.columns
             if taker is None or taker.wanted != (wanted, max_rows):
                 taker = chunk.columns = _Columns(part, chunk, wanted, max_rows)
-            chunk.rows, chunk.taken = [], 0  # decoded by a poll and not handed out
+            chunk.rewind()
             rows, more = taker.next(chunk)
             if not more:
                 part.buffered_bytes -= chunk.bytes

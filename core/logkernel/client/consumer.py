@@ -67,6 +67,10 @@ class Consumer(Blocking, ConsumerBase):
 
     def __next__(self) -> ConsumerRecord:
         """The next record, whenever it comes. What was not handed out yet is not committed."""
+        try:
+            return self._unread.popleft()
+        except IndexError:
+            pass  # asked for beforehand, this would cost each record
         while not self._unread:
             self._unread.extend(self._run(self._poll(None)))
         return self._unread.popleft()

@@ -88,7 +88,7 @@ class ConsumerBase(Places, OffsetCalls):
                 self._check_open()
                 self._wake_up()
                 machine.raise_error()
-                to_do = self._commit_due() or self._driver.hurries
+                to_do = self._commit_due() or self._driver.is_due()
                 taken = take()
                 to_do = to_do or machine.fetcher.hungry
             if taken:

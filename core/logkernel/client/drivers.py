@@ -177,6 +177,10 @@ class Driver(ABC):
     hurries = False
     """Whether waiting for an outcome sends what lingers: where the waiter himself steps the kernel."""
 
+    def is_due(self) -> bool:
+        """Whether something waits for a turn that nobody gives unless the caller does."""
+        return False
+
     def in_callback(self) -> bool:
         """Whether the caller runs inside a turn, where to wait would be for ever."""
         return False

@@ -167,6 +167,9 @@ class EmbeddedDriver(Driver):
         if at_ms is not None:
             self._timer = self._host.at(at_ms, self._due)
 
+    def is_due(self) -> bool:
+        return self._next_ms is not None and self._next_ms <= mono_ms()
+
     def _turn(self) -> None:
         if self._turning:
             return

@@ -451,7 +451,7 @@ class Fetcher:
         while part.chunks and len(found) < limit:
             chunk = part.chunks[0]
             if chunk.taken >= len(chunk.rows):
-                if not chunk.load(part.position):
+                if not chunk.load(part.position, limit - len(found)):
                     part.buffered_bytes -= chunk.bytes
                     part.chunks.popleft()
                     continue
@@ -464,7 +464,8 @@ class Fetcher:
             part.position, part.epoch = found[-1].offset + 1, found[-1].leader_epoch
             if end == len(rows):
                 chunk.rows, chunk.taken = [], 0
-                self._pass(part, chunk)
+                if chunk.batch_ended:
+                    self._pass(part, chunk)
         self.had_its_turn(part)
 
     def had_its_turn(self, part: Part) -> None:

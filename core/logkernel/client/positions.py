@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from attrs import define, field
 
@@ -24,10 +24,12 @@ from logkernel.contracts import Buffer
 from logkernel.errors import LogkernelError
 from logkernel.record.batch import batches, last_batch, parse_header
 from logkernel.record.bounds import CodecFor
-from logkernel.record.isolation import batch_rows, seen_batches
+from logkernel.record.isolation import Stretches, batch_rows, seen_batches
 from logkernel.vocabulary import BatchFacts, FileSlice, TopicPartition
 
 UNKNOWN, RESETTING, FETCHING, VALIDATING, FAILED = range(5)
+FEWEST_ROWS: Final = 64
+"""So many are decoded at once, where the batch has them: a call costs as much as some records."""
 
 
 class NoOffset(LogkernelError):
@@ -52,11 +54,12 @@ class ConsumerRecord(NamedTuple):
 
 
 class Chunk:
-    """What one fetch brought for one partition; decoded batch by batch as it is taken."""
+    """What one fetch brought for one partition; decoded as it is taken."""
 
     __slots__ = (
         "_batches",
         "_data",
+        "_decoder",
         "_held",
         "_name",
         "aborted",
@@ -80,7 +83,7 @@ class Chunk:
     ) -> None:
         self.bytes = data.size if isinstance(data, FileSlice) else len(data)
         self.rows: list[ConsumerRecord] = []
-        """The records of the last batch that was decoded ..."""
+        """The records that were decoded last ..."""
         self.taken = 0
         """... and how many of them were handed out: `0 <= taken <= len(rows)`."""
         self.facts: BatchFacts | None = None
@@ -96,6 +99,9 @@ class Chunk:
         self._name = name
         self._data = data
         self._held: tuple[BatchFacts, bool] | None = None
+        """The batch at hand, until all of it was decoded and its rows were handed out ..."""
+        self._decoder: Stretches[ConsumerRecord] | None = None
+        """... and the rest of it."""
         self._batches: Iterator[tuple[BatchFacts, bool]] | None = None
 
     def next_batch(self) -> tuple[BatchFacts, bool] | None:
@@ -107,31 +113,49 @@ class Chunk:
             self.facts = found[0]
         return found
 
-    def load(self, from_offset: int) -> bool:
-        """Decode the next batch that is to be read; False at the end. Raises `CorruptMessage`, `InvalidRecord` …"""
-        while self.taken >= len(self.rows):
-            found = self._held or self.next_batch()
-            if found is None:
-                return False
-            self._held = found  # a batch that cannot be read is come to again
-            facts, visible = found
-            if visible and facts.last_offset >= from_offset:
-                self.rows = batch_rows(
-                    self.data,
-                    facts,
-                    self.codec_for,
-                    ConsumerRecord,
-                    self._name,
-                    from_offset,
-                    verify_crc=self.verify_crc,
-                )
-                self.taken = 0
-                self._held = None
+    def load(self, from_offset: int, most: int = FEWEST_ROWS) -> bool:
+        """Decode the next records that are to be read, about `most` of one batch; False at the end.
+
+        What is handed out at once is made at once: memory that serves again for the next rows stays near. Raises
+        `CorruptMessage`, `InvalidRecord` …; what cannot be read is come to again.
+        """
+        decoder = self._decoder
+        if decoder is not None and not decoder.left:
+            self._held = self._decoder = decoder = None
+        while True:
+            if decoder is None:
+                found = self._held or self.next_batch()
+                if found is None:
+                    return False
+                self._held = found
+                facts, visible = found
+                if not visible or facts.last_offset < from_offset:
+                    self._held = None
+                    if facts.last_offset < from_offset:
+                        continue
+                    return True
+                decoder = self._decoder = self._decoder_of(facts, from_offset)
+            try:
+                self.rows, self.taken = decoder.next(max(most, FEWEST_ROWS)), 0
+            except Exception:
+                self._decoder = None
+                raise
+            if self.rows or not decoder.left:
                 return True
-            self._held = None
-            if facts.last_offset >= from_offset:
-                return True
-        return True
+
+    def _decoder_of(self, facts: BatchFacts, from_offset: int) -> Stretches[ConsumerRecord]:
+        return batch_rows(
+            self.data, facts, self.codec_for, ConsumerRecord, self._name, from_offset, verify_crc=self.verify_crc
+        )
+
+    @property
+    def batch_ended(self) -> bool:
+        """Whether all of the batch at hand was decoded."""
+        return self._decoder is None or not self._decoder.left
+
+    def rewind(self) -> None:
+        """What was decoded and not handed out is to be read by another reader, or from the batch's start."""
+        self.rows, self.taken, self._decoder = [], 0, None
 
     @property
     def data(self) -> Buffer:

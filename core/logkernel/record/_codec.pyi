@@ -1,5 +1,5 @@
 from collections.abc import Sequence
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 from logkernel.contracts import Buffer
 from logkernel.record.pure import Columns, Headers
@@ -18,20 +18,26 @@ def decode_records(
     base_timestamp_ms: int,
     append_time_ms: int | None = None,
 ) -> list[Record]: ...
-def decode_rows(
-    buf: Buffer,
-    start: int,
-    end: int,
-    count: int,
-    base_offset: int,
-    base_timestamp_ms: int,
-    append_time_ms: int | None,
-    kind: type[R],
-    topic: str,
-    partition: int,
-    leader_epoch: int,
-    from_offset: int,
-) -> list[R]: ...
+
+class RowDecoder(Generic[R]):
+    left: int
+    def __init__(
+        self,
+        buf: Buffer,
+        start: int,
+        end: int,
+        count: int,
+        base_offset: int,
+        base_timestamp_ms: int,
+        append_time_ms: int | None,
+        kind: type[R],
+        topic: str,
+        partition: int,
+        leader_epoch: int,
+        from_offset: int,
+    ) -> None: ...
+    def next(self, most: int) -> list[R]: ...
+
 def columns(
     buf: Buffer,
     start: int,

@@ -5,8 +5,9 @@ drawn there.
 Nothing is read before it is bounded: a record's fields by the record's end, the record by the batch's.
 """
 
+cimport cython
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
-from cpython.bytearray cimport PyByteArray_AS_STRING, PyByteArray_FromStringAndSize
+from cpython.bytearray cimport PyByteArray_AS_STRING, PyByteArray_FromStringAndSize, PyByteArray_Resize
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_Check, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from cpython.mem cimport PyMem_Free, PyMem_Realloc
 from cpython.object cimport PyObject, PyTypeObject
@@ -250,68 +251,98 @@ cdef inline void put_item(object row, Py_ssize_t index, object item):
     PyTuple_SET_ITEM(row, index, item)
 
 
-def decode_rows(
-    buf,
-    Py_ssize_t start,
-    Py_ssize_t end,
-    Py_ssize_t count,
-    int64_t base_offset,
-    int64_t base_timestamp_ms,
-    append_time_ms,
-    type kind,
-    topic,
-    partition,
-    leader_epoch,
-    int64_t from_offset,
-):
-    # See `pure.decode_rows`. A row is filled as tuple's own constructor would; it holds nothing that could refer back
-    # to it, so that the garbage collector need not look at it.
-    cdef Py_buffer view
-    cdef const uint8_t *p
-    cdef const uint8_t *stop
-    cdef Raw raw
-    cdef Py_ssize_t index
-    cdef int code
-    cdef int64_t timestamp = -1, told = -1
-    cdef list rows
-    cdef object row, time = -1
-    cdef bint appended = append_time_ms is not None
-    if not issubclass(kind, tuple) or kind.__itemsize__ == 0:
-        raise TypeError(f"{kind!r} is no tuple")
-    if appended:
-        time = append_time_ms
-    PyObject_GetBuffer(buf, &view, PyBUF_SIMPLE)
-    try:
-        bound(&view, start, end, count)
-        p = <const uint8_t *> view.buf + start
-        stop = <const uint8_t *> view.buf + end
-        rows = []
-        for index in range(count):
-            code = read_record(&p, stop, &raw)
-            if not code:
-                code = absolute(base_timestamp_ms, raw.timestamp_delta, &timestamp)
-            if code:
-                raise fault(index, code)
-            if base_offset + raw.offset_delta < from_offset:
-                continue
-            if not appended and timestamp != told:
-                time = told = timestamp
-            row = PyType_GenericAlloc(kind, 8)
-            put_item(row, 0, topic)
-            put_item(row, 1, partition)
-            put_item(row, 2, base_offset + raw.offset_delta)
-            put_item(row, 3, time)
-            put_item(row, 4, make_blob(raw.key, raw.key_size))
-            put_item(row, 5, make_blob(raw.value, raw.value_size))
-            put_item(row, 6, make_headers(&raw) if raw.header_count else NOTHING)
-            put_item(row, 7, leader_epoch)
-            PyObject_GC_UnTrack(<void *> row)
-            rows.append(row)
-        if p != stop:
-            raise fault(max(count - 1, 0), TRAILING)
-    finally:
-        PyBuffer_Release(&view)
-    return rows
+cdef class RowDecoder:
+    # See `pure.RowDecoder`. It holds the bytes' owner, and a view of them only while rows are made: what holds a view of
+    # a memoryview in a cycle has the garbage collector crash before Python 3.12.7 (python/cpython#77894).
+    cdef object buf
+    cdef Py_ssize_t at, end, count
+    cdef readonly Py_ssize_t left
+    cdef int64_t base_offset, base_timestamp, from_offset, told
+    cdef bint appended
+    cdef type kind
+    cdef object topic, partition, leader_epoch, time
+
+    def __init__(
+        self,
+        buf,
+        Py_ssize_t start,
+        Py_ssize_t end,
+        Py_ssize_t count,
+        int64_t base_offset,
+        int64_t base_timestamp_ms,
+        append_time_ms,
+        type kind not None,
+        topic,
+        partition,
+        leader_epoch,
+        int64_t from_offset,
+    ):
+        cdef Py_buffer view
+        if self.kind is not None:
+            raise TypeError("a decoder is of one batch")
+        if not issubclass(kind, tuple) or kind.__itemsize__ == 0:
+            raise TypeError(f"{kind!r} is no tuple")
+        PyObject_GetBuffer(buf, &view, PyBUF_SIMPLE)
+        try:
+            bound(&view, start, end, count)
+        finally:
+            PyBuffer_Release(&view)
+        self.appended = append_time_ms is not None
+        self.time = append_time_ms if self.appended else -1
+        self.told = -1
+        self.buf, self.at, self.end = buf, start, end
+        self.count = self.left = count
+        self.base_offset, self.base_timestamp, self.from_offset = base_offset, base_timestamp_ms, from_offset
+        self.kind, self.topic, self.partition, self.leader_epoch = kind, topic, partition, leader_epoch
+
+    def next(self, Py_ssize_t most):
+        # A row is filled as tuple's own constructor would; it holds nothing that could refer back to it, so that the
+        # garbage collector need not look at it.
+        cdef Py_buffer view
+        cdef const uint8_t *p
+        cdef const uint8_t *stop
+        cdef Raw raw
+        cdef Py_ssize_t index, left = self.left
+        cdef int64_t timestamp = -1, told = self.told
+        cdef int code
+        cdef list rows = []
+        cdef object row, time = self.time
+        if most < 0:
+            raise ValueError(f"{most} records")
+        PyObject_GetBuffer(self.buf, &view, PyBUF_SIMPLE)
+        try:
+            bound(&view, self.at, self.end, 0)  # its owner may have cut it since
+            p = <const uint8_t *> view.buf + self.at
+            stop = <const uint8_t *> view.buf + self.end
+            for index in range(self.count - left, self.count - left + min(most, left)):
+                code = read_record(&p, stop, &raw)
+                if not code:
+                    code = absolute(self.base_timestamp, raw.timestamp_delta, &timestamp)
+                if code:
+                    raise fault(index, code)
+                left -= 1
+                if self.base_offset + raw.offset_delta < self.from_offset:
+                    continue
+                if not self.appended and timestamp != told:
+                    time = told = timestamp
+                row = PyType_GenericAlloc(self.kind, 8)
+                put_item(row, 0, self.topic)
+                put_item(row, 1, self.partition)
+                put_item(row, 2, self.base_offset + raw.offset_delta)
+                put_item(row, 3, time)
+                put_item(row, 4, make_blob(raw.key, raw.key_size))
+                put_item(row, 5, make_blob(raw.value, raw.value_size))
+                put_item(row, 6, make_headers(&raw) if raw.header_count else NOTHING)
+                put_item(row, 7, self.leader_epoch)
+                PyObject_GC_UnTrack(<void *> row)
+                rows.append(row)
+            if left == 0 and p != stop:
+                raise fault(max(self.count - 1, 0), TRAILING)
+            self.at = p - <const uint8_t *> view.buf
+        finally:
+            PyBuffer_Release(&view)
+        self.left, self.told, self.time = left, told, time
+        return rows
 
 
 # ---------------------------------------------------------------- columns
@@ -461,7 +492,6 @@ cdef class Out:
     cdef uint8_t *data
     cdef Py_ssize_t used
     cdef Py_ssize_t room
-    cdef Py_ssize_t most    # where this is known, no more is taken in advance; 0 is not known
 
     def __dealloc__(self):
         PyMem_Free(self.data)
@@ -471,10 +501,7 @@ cdef class Out:
         cdef uint8_t *data
         if room <= self.room:
             return 0
-        if self.most:
-            room = max(room, min(max(2 * self.room, 4096), self.most))
-        else:
-            room = max(room, 2 * self.room, 4096)
+        room = max(room, 2 * self.room, 4096)
         data = <uint8_t *> PyMem_Realloc(self.data, room)
         if data == NULL:
             raise MemoryError
@@ -580,28 +607,36 @@ cdef class Place:
 
 
 cdef class BatchBuilder:
-    # See `pure.BatchBuilder`.
-    cdef Out out
-    cdef Py_ssize_t head, limit
-    cdef bint finished
+    # See `pure.BatchBuilder`. The records are written where they stay: a full batch is handed out without a copy.
+    cdef bytearray wire
+    cdef uint8_t *data
+    cdef Py_ssize_t used, room, limit
     cdef readonly Py_ssize_t count
     cdef readonly int64_t base_timestamp_ms, max_timestamp_ms
 
     def __init__(self, Py_ssize_t limit, Py_ssize_t head):
-        self.out = Out()
-        self.out.most = limit
-        self.head = head
+        if self.wire is not None or head < 0:
+            raise TypeError("a builder is of one batch")
+        self.wire = PyByteArray_FromStringAndSize(NULL, 0)
         self.limit = limit
-        self.finished = False
         self.count = 0
         self.base_timestamp_ms = self.max_timestamp_ms = -1
-        self.out.reserve(head)
-        memset(self.out.data, 0, head)
-        self.out.used = head
+        self.reserve(head)
+        memset(self.data, 0, head)
+        self.used = head
 
     @property
     def size(self):
-        return self.out.used
+        return self.used
+
+    cdef int reserve(self, Py_ssize_t more) except -1:
+        cdef Py_ssize_t room = self.used + more
+        if room > self.room:
+            room = max(room, min(max(4 * self.room, <Py_ssize_t> 4096), self.limit))
+            PyByteArray_Resize(self.wire, room)
+            self.data = <uint8_t *> PyByteArray_AS_STRING(self.wire)
+            self.room = room
+        return 0
 
     cdef Py_ssize_t add(self, int64_t timestamp, object key, object value, object headers) except -2:
         # What may run other code comes first; from there on nothing does until the record is counted.
@@ -609,12 +644,10 @@ cdef class BatchBuilder:
         cdef Py_ssize_t body, whole, index
         cdef bytes key_bytes = as_bytes(key), value_bytes = as_bytes(value), header_bytes = b"\0"
         cdef uint8_t *p
-        cdef Out out
         if headers:
             header_bytes = encode_headers(headers)
-        if self.finished:
+        if self.wire is None:  # finished
             return -1
-        out = self.out
         index = self.count
         if index:
             elapsed = <int64_t> (<uint64_t> timestamp - <uint64_t> self.base_timestamp_ms)
@@ -623,19 +656,19 @@ cdef class BatchBuilder:
         body = 1 + varint_size(zigzag(elapsed)) + varint_size(zigzag(index))
         body += blob_size(key_bytes) + blob_size(value_bytes) + PyBytes_GET_SIZE(header_bytes)
         whole = body + varint_size(zigzag(body))
-        if index and out.used + whole > self.limit:
+        if index and self.used + whole > self.limit:
             return -1
-        if body > 0x7FFFFFFF - 128 - out.used:
+        if body > 0x7FFFFFFF - 128 - self.used:
             raise fault(index, TOO_LARGE)
-        out.reserve(whole)
-        p = put_varint(out.data + out.used, zigzag(body))
+        self.reserve(whole)
+        p = put_varint(self.data + self.used, zigzag(body))
         p[0] = 0
         p = put_varint(p + 1, zigzag(elapsed))
         p = put_varint(p, zigzag(index))
         p = put_blob(p, key_bytes)
         p = put_blob(p, value_bytes)
         memcpy(p, PyBytes_AS_STRING(header_bytes), PyBytes_GET_SIZE(header_bytes))
-        out.used += whole
+        self.used += whole
         if index == 0:
             self.base_timestamp_ms = timestamp
         if timestamp > self.max_timestamp_ms:
@@ -661,10 +694,15 @@ cdef class BatchBuilder:
         return place
 
     def finish(self):
-        cdef Out out = self.out
-        self.finished = True
-        self.out = Out()
-        return PyByteArray_FromStringAndSize(<const char *> out.data, out.used)
+        cdef bytearray wire = self.wire
+        self.wire = None
+        if wire is None:
+            return PyByteArray_FromStringAndSize(NULL, 0)
+        if self.used < self.room - (self.room >> 3):
+            # Not full: the rest of its memory is better free.
+            return PyByteArray_FromStringAndSize(<const char *> self.data, self.used)
+        PyByteArray_Resize(wire, self.used)
+        return wire
 
 
 # ---------------------------------------------------------------- hash

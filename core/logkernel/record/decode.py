@@ -15,7 +15,7 @@ from logkernel.record.batch import (
     stored_crc,
 )
 from logkernel.record.bounds import CodecFor, decompressed_limit
-from logkernel.record.codec import Columns
+from logkernel.record.codec import Columns, RowDecoder
 from logkernel.vocabulary import BatchFacts, Record, TopicPartition
 
 R = TypeVar("R", bound=tuple[Any, ...])
@@ -75,7 +75,7 @@ def decode_batch(
     )
 
 
-def decode_rows(
+def row_decoder(
     buf: Buffer,
     facts: BatchFacts,
     codec_for: CodecFor,
@@ -84,14 +84,13 @@ def decode_rows(
     from_offset: int = 0,
     *,
     verify_crc: bool = False,
-) -> list[R]:
-    """As `decode_batch`, from `from_offset` on, as rows that are made at once (see `codec.decode_rows`)."""
+) -> RowDecoder[R]:
+    """As `decode_batch`, from `from_offset` on, as rows that are made as they are asked for."""
     if verify_crc:
         check_crc(buf, facts)
     section, start, end = record_section(buf, facts, codec_for)
-    append_time_ms, epoch = _append_time(facts), facts.leader_epoch
-    place = facts.count, facts.base_offset, facts.base_timestamp_ms, append_time_ms
-    return loops.decode_rows(section, start, end, *place, kind, *name, epoch, from_offset)
+    place = facts.count, facts.base_offset, facts.base_timestamp_ms, _append_time(facts)
+    return loops.RowDecoder(section, start, end, *place, kind, *name, facts.leader_epoch, from_offset)
 
 
 def decode_columns(

@@ -13,12 +13,13 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Iterator
+from typing import Generic, Protocol
 
 from logkernel.contracts import Buffer
 from logkernel.record.batch import batches
 from logkernel.record.bounds import CodecFor
 from logkernel.record.control import ABORT, control_type
-from logkernel.record.decode import R, decode_batch, decode_rows
+from logkernel.record.decode import R, decode_batch, row_decoder
 from logkernel.record.legacy import decode_message
 from logkernel.vocabulary import BatchFacts, Record, TopicPartition
 
@@ -45,6 +46,35 @@ def batch_records(buf: Buffer, facts: BatchFacts, codec_for: CodecFor, *, verify
     return read(buf, facts, codec_for, verify_crc=verify_crc)
 
 
+class Stretches(Protocol[R]):
+    """The rows of one batch, a stretch at a time (see `pure.RowDecoder`)."""
+
+    @property
+    def left(self) -> int:
+        """Records that were not looked at yet."""
+        ...
+
+    def next(self, most: int) -> list[R]:
+        """The rows of the next records, `most` or as many as are left."""
+        ...
+
+
+class _Made(Generic[R]):
+    """`Stretches` of rows that were made at once."""
+
+    def __init__(self, rows: list[R]) -> None:
+        self._rows = rows
+        self._at = 0
+
+    @property
+    def left(self) -> int:
+        return len(self._rows) - self._at
+
+    def next(self, most: int) -> list[R]:
+        start, self._at = self._at, min(len(self._rows), self._at + most)
+        return self._rows[start : self._at]
+
+
 def batch_rows(
     buf: Buffer,
     facts: BatchFacts,
@@ -54,16 +84,18 @@ def batch_rows(
     from_offset: int = 0,
     *,
     verify_crc: bool = True,
-) -> list[R]:
-    """As `batch_records`, from `from_offset` on, as rows of `kind` (see `codec.decode_rows`)."""
+) -> Stretches[R]:
+    """As `batch_records`, from `from_offset` on, as rows of `kind` (see `pure.RowDecoder`)."""
     if facts.magic >= 2:
-        return decode_rows(buf, facts, codec_for, kind, name, from_offset, verify_crc=verify_crc)
+        return row_decoder(buf, facts, codec_for, kind, name, from_offset, verify_crc=verify_crc)
     new, epoch = tuple.__new__, facts.leader_epoch
-    return [
-        new(kind, (*name, row.offset, row.timestamp_ms, row.key, row.value, row.headers, epoch))
-        for row in decode_message(buf, facts, codec_for, verify_crc=verify_crc)
-        if row.offset >= from_offset
-    ]
+    return _Made(
+        [
+            new(kind, (*name, row.offset, row.timestamp_ms, row.key, row.value, row.headers, epoch))
+            for row in decode_message(buf, facts, codec_for, verify_crc=verify_crc)
+            if row.offset >= from_offset
+        ]
+    )
 
 
 def seen_batches(

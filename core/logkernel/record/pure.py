@@ -14,7 +14,8 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterator, Sequence
-from typing import Any, Final, NamedTuple, TypeVar
+from itertools import islice
+from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 from logkernel.contracts import Buffer
 from logkernel.errors import InvalidRecord
@@ -228,41 +229,63 @@ def decode_records(
     ]
 
 
-def decode_rows(
-    buf: Buffer,
-    start: int,
-    end: int,
-    count: int,
-    base_offset: int,
-    base_timestamp_ms: int,
-    append_time_ms: int | None,
-    kind: type[R],
-    topic: str,
-    partition: int,
-    leader_epoch: int,
-    from_offset: int,
-) -> list[R]:
-    """As `decode_records`, from `from_offset` on, as rows of a named tuple of eight fields:
-    (topic, partition, offset, timestamp_ms, key, value, headers, leader_epoch)."""
-    parsed = each_record(record_bytes(buf, start, end, count), count, base_timestamp_ms)
-    new = tuple.__new__
-    return [
-        new(
-            kind,
-            (
-                topic,
-                partition,
-                base_offset + place,
-                timestamp if append_time_ms is None else append_time_ms,
-                key,
-                value,
-                headers,
-                leader_epoch,
-            ),
-        )
-        for timestamp, place, key, value, headers, _, _ in parsed
-        if base_offset + place >= from_offset
-    ]
+class RowDecoder(Generic[R]):
+    """The records in `buf[start:end]`, plain bytes, from `from_offset` on, as rows of a named tuple of eight fields:
+    (topic, partition, offset, timestamp_ms, key, value, headers, leader_epoch).
+
+    They are made as they are asked for: rows that are handed out soon are still near then, and their memory serves for
+    the next. After an error it is of no use.
+    """
+
+    def __init__(
+        self,
+        buf: Buffer,
+        start: int,
+        end: int,
+        count: int,
+        base_offset: int,
+        base_timestamp_ms: int,
+        append_time_ms: int | None,
+        kind: type[R],
+        topic: str,
+        partition: int,
+        leader_epoch: int,
+        from_offset: int,
+    ) -> None:
+        self.left = count
+        """Records that were not looked at yet."""
+        self._parsed = each_record(record_bytes(buf, start, end, count), count, base_timestamp_ms)
+        self._base_offset, self._append_time_ms, self._from_offset = base_offset, append_time_ms, from_offset
+        self._kind, self._place, self._leader_epoch = kind, (topic, partition), leader_epoch
+
+    def next(self, most: int) -> list[R]:
+        """The rows of the next records, `most` or as many as are left. Raises `InvalidRecord`."""
+        if most < 0:
+            raise ValueError(f"{most} records")
+        topic, partition = self._place
+        base_offset, append_time_ms, from_offset = self._base_offset, self._append_time_ms, self._from_offset
+        new, kind, leader_epoch = tuple.__new__, self._kind, self._leader_epoch
+        rows = [
+            new(
+                kind,
+                (
+                    topic,
+                    partition,
+                    base_offset + place,
+                    timestamp if append_time_ms is None else append_time_ms,
+                    key,
+                    value,
+                    headers,
+                    leader_epoch,
+                ),
+            )
+            for timestamp, place, key, value, headers, _, _ in islice(self._parsed, most)
+            if base_offset + place >= from_offset
+        ]
+        self.left = max(0, self.left - most)
+        if not self.left:
+            next(self._parsed, None)  # it finds what lies behind the last record
+        return rows
 
 
 def columns(

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from random import Random
 from typing import Any
 
 import pytest
 
+import logkernel
+from logkernel.broker.broker import Broker
 from logkernel.client.consumer_settings import duration_ms, load_consumer
 from logkernel.client.consumption import Consumption
 from logkernel.client.network import Connect, Transmit
@@ -254,3 +257,29 @@ def test_settings_that_do_not_go_together() -> None:
             load_consumer(bad)
     assert load_consumer({"group_id": "g"})["receive.buffer.bytes"] == 65_536
     assert duration_ms("P1DT2H3M4.5S") == 93_784_500
+
+
+def test_an_embedded_member_beats_while_records_are_at_hand(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its polls give it a turn where one is due, though none of them needs to wait."""
+    asked: list[str] = []
+    submit = Broker.submit
+
+    def counted(broker: Broker, request: Any, *rest: Any) -> None:
+        asked.append(type(request).__name__)
+        submit(broker, request, *rest)
+
+    with logkernel.open(group_initial_rebalance_delay_ms=0) as log:
+        log.create_topic("t", 1)
+        log.append_many("t", [Record(None, b"v")] * 3000)
+        with log.consumer(
+            "t", group="g", auto_offset_reset="earliest", heartbeat_interval_ms=20, enable_auto_commit=False
+        ) as consumer:
+            assert len(consumer.poll(20, 1)) == 1
+            monkeypatch.setattr(Broker, "submit", counted)
+            polls = 0
+            while asked.count("HeartbeatRequest") < 3 and polls < 2500:
+                assert len(consumer.poll(0, 1)) == 1
+                polls += 1
+                time.sleep(0.001)
+            assert asked.count("HeartbeatRequest") == 3
+            assert len(asked) < polls / 2

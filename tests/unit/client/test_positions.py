@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from logkernel.client.positions import FAILED, FETCHING, RESETTING, UNKNOWN, Chunk, Part
-from logkernel.errors import CorruptMessage
+from logkernel.client.positions import FAILED, FETCHING, FEWEST_ROWS, RESETTING, UNKNOWN, Chunk, Part
+from logkernel.errors import CorruptMessage, InvalidRecord
 from logkernel.kernel import Kernel
 from logkernel.record.encode import encode_batch
 from logkernel.vocabulary import Record, TopicPartition
@@ -106,3 +106,41 @@ def test_a_batch_that_cannot_be_read_is_come_to_again() -> None:
             made.load(0)
     careless = chunk(1, 2, rotten=True, verify=False)
     assert careless.load(0)
+
+
+def test_a_batch_is_decoded_in_stretches() -> None:
+    made = chunk(3 * FEWEST_ROWS, 2)
+    sizes = []
+    while made.load(0, 5):
+        sizes.append((len(made.rows), made.batch_ended))
+        made.taken = len(made.rows)
+    assert sizes == [(FEWEST_ROWS, False), (FEWEST_ROWS, False), (FEWEST_ROWS, True), (2, True)]
+    made = chunk(3 * FEWEST_ROWS)
+    assert made.load(2 * FEWEST_ROWS + 1, 1)  # what lies before is passed over
+    assert made.rows[0].offset == 2 * FEWEST_ROWS + 1
+
+
+def test_after_a_rewind_the_batch_is_read_from_where_it_is_wanted() -> None:
+    made = chunk(3 * FEWEST_ROWS, 1)
+    assert made.load(0, 1)
+    made.rewind()
+    assert (made.rows, made.taken) == ([], 0)
+    assert made.load(10, 1)
+    assert made.rows[0].offset == 10
+    while not made.batch_ended:
+        assert made.load(10, 1000)
+    made.rewind()
+    assert made.load(3 * FEWEST_ROWS)
+    assert [row.offset for row in made.rows] == [3 * FEWEST_ROWS]
+
+
+def test_records_before_a_rotten_one_are_given_and_it_is_come_to_again() -> None:
+    made = chunk(2 * FEWEST_ROWS, verify=False, rotten=True)  # the last value's last byte is its header count
+    assert made.load(0)
+    made.taken = len(made.rows)
+    for _ in range(2):
+        with pytest.raises(InvalidRecord):
+            made.load(FEWEST_ROWS)
+    made.rewind()
+    assert made.load(0)
+    assert len(made.rows) == FEWEST_ROWS
