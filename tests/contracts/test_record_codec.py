@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from logkernel.errors import InvalidRecord
-from logkernel.record import pure
+from logkernel.record import pure, pure_rows
 from logkernel.record.pure import Columns, Headers, decode_headers, encode_headers
 from logkernel.vocabulary import Record
 
@@ -459,6 +459,18 @@ def test_a_decoder_holds_no_view_between_stretches(loops: Any) -> None:
         del data[-1]  # possible, and noticed
         with pytest.raises(InvalidRecord):
             decoder.next(3)
+
+
+def test_headers_of_rows_may_lie_in_a_cycle(loops: Any) -> None:
+    rows = pure_rows if loops is pure else loops
+    for _ in range(20):
+        view = memoryview(array("i", (0, 1)))
+        holder = SimpleNamespace(view=view)
+        holder.itself = holder
+        words = rows.Strings(None, array("i", (0, 1)), b"x", 0, 1)
+        holder.lists = rows.HeaderLists(None, view, words, words, 0, 1)
+        del holder, view, words
+        gc.collect()
 
 
 def test_rotten_records_make_no_rows(loops: Any) -> None:

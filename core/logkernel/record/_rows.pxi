@@ -77,8 +77,10 @@ cdef class Strings:
         return make_blob(self.data + self.offsets[index], self.size(index))
 
 
+@cython.no_gc
 cdef class HeaderLists:
-    # See `pure_rows.HeaderLists`.
+    # See `pure_rows.HeaderLists`. The garbage collector is not to look into what holds views (see `RowDecoder`); like
+    # `Strings`, it holds nothing that could refer back to it.
     cdef Py_buffer valid_view, offsets_view
     cdef const uint8_t *valid
     cdef const int32_t *offsets
