@@ -6,8 +6,9 @@ python bench/consumers.py --kafka                   against Apache Kafka instead
 
 Every client reads the same topic from its first record, without a group, with its own default settings, and looks at
 every value: `ours` by iteration, `ours, poll` in lists as `poll` returns them, `ours, poll_arrow` in Arrow record
-batches, kafka-python and aiokafka by their own lists, confluent-kafka by `consume(500)`. The topic was written by our
-producer in batches of 16 KiB. `embedded` is client and broker in one process: its CPU is that of both.
+batches (and again with answers of 3 MiB in place of Kafka's 1), kafka-python and aiokafka by their own lists,
+confluent-kafka by `consume(500)`. The topic was written by our producer in batches of 16 KiB. `embedded` is client
+and broker in one process: its CPU is that of both.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from ours import LogkernelServer
 Work = Callable[[], int]
 """Reads all that is left, and says how many records."""
 QUIET_S = 60.0
+LARGE_BYTES = 3 << 20
 
 
 def ours(bootstrap: str, topic: str, count: int) -> Work:
@@ -69,10 +71,10 @@ def ours_in_lists(bootstrap: str, topic: str, count: int) -> Work:
     return work
 
 
-def arrow(bootstrap: str, topic: str, count: int) -> Work:
+def arrow(bootstrap: str, topic: str, count: int, **settings: Any) -> Work:
     import logkernel
 
-    consumer = logkernel.connect(bootstrap).consumer(topic, auto_offset_reset="earliest")
+    consumer = logkernel.connect(bootstrap).consumer(topic, auto_offset_reset="earliest", **settings)
     begun = consumer.poll_arrow(QUIET_S, max_rows=1).num_rows  # imports pyarrow
 
     def work() -> int:
@@ -84,6 +86,10 @@ def arrow(bootstrap: str, topic: str, count: int) -> Work:
         return records - begun
 
     return work
+
+
+def arrow_in_large_answers(bootstrap: str, topic: str, count: int) -> Work:
+    return arrow(bootstrap, topic, count, max_partition_fetch_bytes=LARGE_BYTES)
 
 
 def embedded(folder: str, topic: str, count: int) -> Work:
@@ -160,6 +166,7 @@ CLIENTS: dict[str, Callable[[str, str, int], Work]] = {
     "ours": ours,
     "ours, poll": ours_in_lists,
     "ours, poll_arrow": arrow,
+    "ours, poll_arrow, 3 MiB": arrow_in_large_answers,
     "kafka-python": kafka_python,
     "aiokafka": aiokafka,
     "confluent": confluent,
