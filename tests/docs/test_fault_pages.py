@@ -9,12 +9,13 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = {"durability.md": "test_durability.py", "disk-faults.md": "test_disk_faults.py"}
+PAGES = {"durability.md": "test_durability.py", "disk-faults.md": "test_disk_faults*.py"}
 
 
-def functions(name: str) -> set[str]:
-    tree = ast.parse((ROOT / "tests" / "scenarios" / "faults" / name).read_text())
-    return {node.name for node in tree.body if isinstance(node, ast.FunctionDef) and node.name.startswith("test_")}
+def functions(files: str) -> set[str]:
+    trees = [ast.parse(path.read_text()) for path in (ROOT / "tests" / "scenarios" / "faults").glob(files)]
+    nodes = [node for tree in trees for node in tree.body if isinstance(node, ast.FunctionDef)]
+    return {node.name for node in nodes if node.name.startswith("test_")}
 
 
 @pytest.mark.parametrize(("page", "tests"), PAGES.items())

@@ -1,9 +1,11 @@
-"""A whole broker over the simulated disk, with a clock that the test turns."""
+"""A whole broker over the simulated disk, with a clock that the test turns; the tests may import `disk_failures`."""
 
 from __future__ import annotations
 
 import random
+import sys
 from collections.abc import Callable, Iterable
+from pathlib import Path
 
 import pytest
 
@@ -19,6 +21,7 @@ from logkernel.requests.data import PartitionProduceData, ProduceRequest, Produc
 from logkernel.storage.simdisk import SimulatedDisk
 from logkernel.vocabulary import READ_UNCOMMITTED, Record, TopicPartition
 
+sys.path.insert(0, str(Path(__file__).parent))
 KERNEL = Kernel()
 CONTEXT = RequestContext()
 
