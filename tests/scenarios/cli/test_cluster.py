@@ -1,0 +1,69 @@
+"""Commands for the cluster and for who may do what in it."""
+
+from __future__ import annotations
+
+from shells import Shell
+
+
+def test_the_cluster(shell: Shell) -> None:
+    shell("topic create a")
+    (found,) = shell.rows("cluster info")
+    assert (found["controller"], found["brokers"], found["topics"]) == (1, 1, 1)
+    assert found["clusterId"] in shell("cluster info")
+    host, _, port = shell.address.rpartition(":")
+    assert shell.table("cluster brokers") == [["1*", host, port]]
+    assert shell.table("cluster log-dirs -t a")[0][:4] == ["1", "/memory", "online", "1"]
+    assert shell.rows("cluster log-dirs --broker 1")[0]["replicas"][0]["topic"] == "a"
+    assert ["group.version", "0", "1", "1"] in shell.table("cluster features")
+    shell("cluster features --set group.version=0 --how unsafe-downgrade --dry-run")
+    assert ["group.version", "0", "1", "0"] in shell.table(
+        "cluster features --set group.version=0 --how unsafe-downgrade"
+    )
+    shell("cluster features --set warp=9", 1)
+    shell("cluster quorum", 1)
+    assert "quorum" in shell.error
+    assert shell("cluster elect a").split()[-3:] == ["a-0", "leads", "already"]
+    assert shell("cluster reassignments") == "No reassignment is under way.\n"
+    shell("cluster reassignments --set a-0=1")
+    shell("cluster reassignments --set a-0=1,2", 1)
+    shell("cluster reassignments --cancel a-0", 1)
+    shell("cluster reassignments --cancel a", 2)
+
+
+def test_who_may_do_what(shell: Shell) -> None:
+    shell("cluster acls add User:ann read topic orders")
+    shell("cluster acls add User:bob all group g --deny --host 10.0.0.1 --pattern prefixed")
+    assert len(shell.table("cluster acls list")) == 2
+    assert shell.rows("cluster acls list --resource topic --name orders --pattern match") == [
+        {"principal": "User:ann", "host": "*", "permission": "allow", "operation": "read", "resource": "topic",
+         "name": "orders", "pattern": "literal"}
+    ]  # fmt: skip
+    assert len(shell.table("cluster acls remove --principal User:ann")) == 1
+    shell("cluster acls remove", 2)
+    assert len(shell.table("cluster acls remove --all")) == 1
+    shell("cluster acls add User:ann fly topic orders", 2)
+
+
+def test_quotas(shell: Shell) -> None:
+    shell("cluster quotas set producer_byte_rate=1024 --user ann --client-id default")
+    shell("cluster quotas set request_percentage=50.5 --user default")
+    assert shell.rows("cluster quotas list --user ann")[0] == {
+        "entity": {"client-id": None, "user": "ann"}, "quotas": {"producer_byte_rate": 1024.0}
+    }  # fmt: skip
+    assert "client-id=default, user=ann" in shell("cluster quotas list")
+    shell("cluster quotas unset producer_byte_rate --user ann --client-id default")
+    assert len(shell.table("cluster quotas list")) == 1
+    shell("cluster quotas set producer_byte_rate=1", 2)
+    shell("cluster quotas set producer_byte_rate=fast --user ann", 2)
+    shell("cluster quotas set speed=1 --user ann", 1)
+
+
+def test_users(shell: Shell) -> None:
+    shell("cluster users set ann --password-stdin", stdin=b"secret\n")
+    assert shell.table("cluster users list") == [["ann", "SCRAM-SHA-256", "4096"]]
+    assert shell.rows("cluster users list ann")[0]["credentials"] == [
+        {"mechanism": "SCRAM-SHA-256", "iterations": 4096}
+    ]
+    shell("cluster users delete ann")
+    shell("cluster users list ann", 1)
+    shell("cluster users set ann --password-stdin", 2, stdin=b"\n")
