@@ -111,67 +111,72 @@ def submit_both(broker, answers):
     broker.submit(fetch, RequestContext(), answers.append)
 
 
-def test_what_rests_on_records_under_way_is_answered_after_them():
-    with logkernel.open(log_flush_interval_messages=1) as log:
-        log.create_topic("t")
-        broker, flushes, answers = log._broker, [], []
-        assert commit(log, 7) == 0
-        broker.run_flush = lambda work, done: flushes.append((work, done))
-        submit_both(broker, answers)
-        assert answers == [], "8 is appended and replayed, but it may still be lost"
-        for work, done in flushes:
+class UnderWay:
+    """A commit of offset 8 behind one of 7, and a fetch: both wait for a flush that is held."""
+
+    def __init__(self, log):
+        self.broker = log._broker
+        self.answers = []
+        self._flushes = []
+        self.broker.run_flush = lambda work, done: self._flushes.append((work, done))
+        submit_both(self.broker, self.answers)
+
+    @property
+    def codes(self):
+        return [self.answers[0].topics[0].partitions[0].error_code, self.answers[1].groups[0].error_code]
+
+    def shard(self):
+        (shard,) = [one for one in self.broker._services["OffsetFetchRequest"]._shards.values() if one._held]
+        return shard
+
+    def flush(self):
+        self.broker.run_flush = flush_here
+        for work, done in self._flushes:
             work()
             done(None)
-        committed_response, fetched = answers
-        assert committed_response.topics[0].partitions[0].error_code == 0
-        assert fetched.groups[0].topics[0].partitions[0].committed_offset == 8
-        broker.run_flush = flush_here
 
 
-def test_what_rests_on_records_that_fail_is_refused_with_them():
+@pytest.fixture
+def log():
     with logkernel.open(log_flush_interval_messages=1) as log:
         log.create_topic("t")
-        broker, flushes, answers = log._broker, [], []
         assert commit(log, 7) == 0
-        broker.run_flush = lambda work, done: flushes.append((work, done))
-        submit_both(broker, answers)
-        (shard,) = [one for one in broker._services["OffsetFetchRequest"]._shards.values() if one._held]
-        shard.failed(Decision(), Outcome(KafkaStorageError.code))
-        codes = [answers[0].topics[0].partitions[0].error_code, answers[1].groups[0].error_code]
-        assert codes == [NotCoordinator.code] * 2
-        broker.run_flush = flush_here
-        for work, done in flushes:
-            work()
-            done(None)
-        assert len(answers) == 2, "the old machine's commits are nobody's"
+        yield log
 
 
-def test_what_is_under_way_in_a_shard_that_is_there_no_more_comes_back_to_nobody():
-    with logkernel.open(log_flush_interval_messages=1) as log:
-        log.create_topic("t")
-        broker, flushes, answers = log._broker, [], []
-        assert commit(log, 7) == 0
-        broker.run_flush = lambda work, done: flushes.append((work, done))
-        submit_both(broker, answers)
-        host = broker._services["OffsetFetchRequest"]
-        (shard,) = [one for one in host._shards.values() if one._held]
-        machine, timer = shard.machine, broker.timers.at(0, lambda: pytest.fail("its timer goes on"))
-        shard._timer = timer
-        host.unload(shard.number, OSError("told to"))
-        assert [answers[0].topics[0].partitions[0].error_code, answers[1].groups[0].error_code] == [
-            NotCoordinator.code
-        ] * 2  # fmt: skip
-        assert shard.machine is not machine, "what it asked of others is answered to it no more"
-        broker.step()
-        assert not any(one._shards for one in broker.sharing(host))
-        submit_both(broker, later := [])
-        shard.failed(Decision(), Outcome(KafkaStorageError.code))
-        assert later == [], "who waits on the new shard waits on"
-        broker.run_flush = flush_here
-        for work, done in flushes:
-            work()
-            done(None)
-        assert (len(answers), len(later)) == (2, 2)
-        assert committed(log) == 8
-        assert commit(log, 9) == 0
-        assert committed(log) == 9
+def test_what_rests_on_records_under_way_is_answered_after_them(log):
+    waiting = UnderWay(log)
+    assert waiting.answers == [], "8 is appended and replayed, but it may still be lost"
+    waiting.flush()
+    committed_response, fetched = waiting.answers
+    assert committed_response.topics[0].partitions[0].error_code == 0
+    assert fetched.groups[0].topics[0].partitions[0].committed_offset == 8
+
+
+def test_what_rests_on_records_that_fail_is_refused_with_them(log):
+    waiting = UnderWay(log)
+    waiting.shard().failed(Decision(), Outcome(KafkaStorageError.code))
+    assert waiting.codes == [NotCoordinator.code] * 2
+    waiting.flush()
+    assert len(waiting.answers) == 2, "the old machine's commits are nobody's"
+
+
+def test_what_is_under_way_in_a_shard_that_is_there_no_more_comes_back_to_nobody(log):
+    waiting = UnderWay(log)
+    broker, shard = waiting.broker, waiting.shard()
+    machine = shard.machine
+    shard._timer = broker.timers.at(0, lambda: pytest.fail("its timer goes on"))
+    host = broker._services["OffsetFetchRequest"]
+    host.unload(shard.number, OSError("told to"))
+    assert waiting.codes == [NotCoordinator.code] * 2
+    assert shard.machine is not machine, "what it asked of others is answered to it no more"
+    broker.step()
+    assert not any(one._shards for one in broker.sharing(host))
+    submit_both(broker, later := [])
+    shard.failed(Decision(), Outcome(KafkaStorageError.code))
+    assert later == [], "who waits on the new shard waits on"
+    waiting.flush()
+    assert (len(waiting.answers), len(later)) == (2, 2)
+    assert committed(log) == 8
+    assert commit(log, 9) == 0
+    assert committed(log) == 9
