@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from logkernel.client.making import Making
+from logkernel.config.values import render
 from logkernel.contracts import Partitioner, RequestContext
 from logkernel.errors import ConfigError, LogkernelError, error_for
 from logkernel.partition.effects import Outcome
@@ -176,8 +177,8 @@ class EmbeddedLog:
 
         Raises `TopicAlreadyExists`, `InvalidTopicException`, `InvalidPartitions`, `InvalidConfig`.
         """
-        wanted = {key.replace("_", "."): _text(value) for key, value in settings.items()}
-        wanted.update({key: _text(value) for key, value in (config or {}).items()})
+        wanted = {key.replace("_", "."): render(value) for key, value in settings.items()}
+        wanted.update({key: render(value) for key, value in (config or {}).items()})
         self._run(lambda: self._broker.admin.create(name, partitions, wanted))
 
     def delete_topic(self, name: str) -> None:
@@ -483,14 +484,6 @@ def _isolation(name: str) -> int:
         raise ConfigError(f"isolation={name!r} is not one of {', '.join(ISOLATION)}") from None
 
 
-def _text(value: Any) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, (list, tuple)):
-        return ",".join(map(str, value))
-    return str(value)
-
-
 def open(path: str | Path | None = None, **settings: Any) -> EmbeddedLog:
     """Open a log: durable in the folder `path`, or in memory without one.
 
@@ -499,7 +492,7 @@ def open(path: str | Path | None = None, **settings: Any) -> EmbeddedLog:
     """
     from logkernel.broker.build import build
 
-    overrides = [f"{name.replace('_', '.')}={_text(value)}" for name, value in settings.items()]
+    overrides = [f"{name.replace('_', '.')}={render(value)}" for name, value in settings.items()]
     if path is not None:
         overrides.append(f"log.dirs={path}")
     return EmbeddedLog(build(None, overrides, in_memory=path is None))
