@@ -8,7 +8,8 @@ import random
 import signal
 import subprocess
 import time
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 TASKS = "worker"
@@ -121,3 +122,62 @@ class Aim(Progress):
         if batch != self._of:
             self._of, self._size = batch, size
         return batch >= 0 and size > self._size
+
+
+class Strikes:
+    """Kills a task, the driver, its commit or the broker, kind after kind as `kinds` say. Every kill falls into a
+    micro-batch that is being written, every other one into the same as the last."""
+
+    def __init__(
+        self, kinds: Sequence[str], chance: random.Random, aim: Aim, restart: Callable[[], None], log: Path
+    ) -> None:
+        self.left = list(kinds)
+        self.struck: Counter[tuple[str, int]] = Counter()
+        """By kind and micro-batch."""
+        self._chance = chance
+        self._aim = aim
+        self._restart = restart
+        self._log = log
+        self._after = -1
+        """Micro-batches up to this one are spared."""
+
+    def at(self, driver: Driver, pause_s: float) -> bool:
+        """Until the driver ends; says whether it was killed itself. `pause_s` pass before a kill, at most."""
+        awake = False
+        self._aim.again()
+        while driver.running:
+            awake = awake or bool(driver.workers())
+            if not (self.left and awake and self._aim.written):
+                time.sleep(0.02)
+            elif self._strike(driver, pause_s) == "driver":
+                return True
+        return False
+
+    def _strike(self, driver: Driver, pause_s: float) -> str | None:
+        """Kill what comes next; None where the batch was quicker, or has had its share."""
+        kind = self.left[0]
+        if kind == "commit":
+            workers = busy(driver.workers(COMMIT))
+        else:
+            time.sleep(self._chance.uniform(0.0, pause_s))
+            workers = driver.workers()
+        batch = self._aim.batch
+        if batch <= self._after or not self._kill(kind, driver, workers):
+            return None
+        with self._log.open("a") as noted:
+            print(time.strftime("%X"), "killed:", kind, "in micro-batch", batch, file=noted)
+        self.struck[self.left.pop(0), batch] += 1
+        self._after = self._chance.choice((-1, batch))
+        self._aim.again()
+        return kind
+
+    def _kill(self, kind: str, driver: Driver, workers: Sequence[int]) -> bool:
+        if kind == "driver":
+            driver.kill(self._chance)
+        elif kind == "broker":
+            self._restart()
+        elif workers:
+            kill_all(workers if self._chance.random() < 0.5 else [self._chance.choice(workers)])
+        else:
+            return False
+        return True

@@ -27,7 +27,7 @@ from logkernel.plugins.spark.exactly_once import TOPIC
 
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parents[1] / "bench")]
-from killing import COMMIT, TASKS, Aim, Driver, busy, kill_all  # noqa: E402
+from killing import TASKS, Aim, Driver, Strikes  # noqa: E402
 from ours import LogkernelServer  # noqa: E402
 from server import Server  # noqa: E402
 
@@ -276,6 +276,13 @@ def texts(number: int) -> list[str]:
     return found + found[:20]
 
 
+def copied(bootstrap: str, *, placed: bool) -> Records:
+    return Counter(
+        (row.partition() if placed else None, row.key(), row.value(), tuple(row.headers() or ()))
+        for row in committed(bootstrap, "copy")
+    )
+
+
 def taken_back(bootstrap: str) -> int:
     """How many transactions of tasks were aborted: those whose tokens only a reader of all records sees."""
     every, kept = (
@@ -297,63 +304,34 @@ KINDS = 3 * ("driver", *OFTEN) + ("commit", *OFTEN)
 def test_a_copy_is_exact_whatever_is_killed(
     served: LogkernelServer, tmp_path: Path, driver: type[Copy], source: Any, kills: int, triggers: int
 ) -> None:
-    """Task, driver, its commit and broker are killed while drivers copy, each with its tasks cut otherwise. Every kill
-    falls into a micro-batch that is being written, every other one into the same as the last."""
+    """Task, driver, its commit and broker are killed while drivers copy, each with its tasks cut otherwise."""
     chance = random.Random(int(os.environ.get("LOGKERNEL_SPARK_SEED", "7")))
     checkpoint, log = tmp_path / "checkpoint", tmp_path / "driver.log"
     read, wanted = source(tmp_path / "source", served, 12 + triggers * kills)
     with logkernel.connect(served.bootstrap) as made:
         made.create_topic("copy", partitions=3)
+
+    def restart() -> None:
+        served.kill()
+        served.start()
+
     kinds = [KINDS[index % len(KINDS)] for index in range(kills)]
-    struck: Counter[tuple[str, int]] = Counter()
-    aim = Aim(checkpoint, served.data)
-    drivers, after, done = 0, -1, False
+    strikes = Strikes(kinds, chance, Aim(checkpoint, served.data), restart, log)
+    drivers, done = 0, False
     while not done:
         copy = driver(served.bootstrap, read, checkpoint, chance.choice((1, 2, 3, 5)), log)
         drivers += 1
-        awake = killed = False
-        aim.again()
         try:
-            while copy.running:
-                awake = awake or bool(copy.workers())
-                if not (kinds and awake and aim.written):
-                    time.sleep(0.02)
-                    continue
-                kind = kinds[0]
-                if kind == "commit":
-                    workers = busy(copy.workers(COMMIT))
-                else:
-                    time.sleep(chance.uniform(0.0, driver.pause_s))
-                    workers = copy.workers()
-                batch = aim.batch
-                if batch <= after:
-                    continue  # it was quicker, or has had its share
-                if kind == "driver":
-                    copy.kill(chance)
-                    killed = True
-                elif kind == "broker":
-                    served.kill()
-                    served.start()
-                elif workers:
-                    kill_all(workers if chance.random() < 0.5 else [chance.choice(workers)])
-                else:
-                    continue
-                with log.open("a") as noted:
-                    print(time.strftime("%X"), "killed:", kind, "in micro-batch", batch, file=noted)
-                struck[kinds.pop(0), batch] += 1
-                after = chance.choice((-1, batch))
-                aim.again()
+            killed = strikes.at(copy, driver.pause_s)
         finally:
             copy.kill()
         done = not killed and copy.process.returncode == 0
-    assert not kinds, f"{kinds} were not killed: more triggers are needed"
-    found: Records = Counter()
-    for row in committed(served.bootstrap, "copy"):
-        place = row.partition() if source is topic else None
-        found[place, row.key(), row.value(), tuple(row.headers() or ())] += 1
+    assert not strikes.left, f"{strikes.left} were not killed: more triggers are needed"
+    found = copied(served.bootstrap, placed=source is topic)
     assert found == wanted, (sum(found.values()), sum(wanted.values()), log.read_text()[-3000:])
     aborted = taken_back(served.bootstrap)
-    by_kind, batches = Counter(kind for kind, _ in struck.elements()), {batch for _, batch in struck}
+    by_kind = Counter(kind for kind, _ in strikes.struck.elements())
+    batches = {batch for _, batch in strikes.struck}
     print(f"{kills} kills ({dict(by_kind)}) in {len(batches)} micro-batches; {drivers} drivers; {aborted} transactions")
     print(f"of tasks taken back; {sum(found.values())} records, each as often as in the original")
     assert aborted >= kills // 10, "the kills did not fall where tasks write"
