@@ -7,7 +7,7 @@ async with aio.connect("host:9092") as log, log.admin() as admin:
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
-from typing import Any, Generic, ParamSpec, TypeVar, overload
+from typing import Any, overload
 
 from logkernel.client.admin import (
     access,
@@ -20,21 +20,12 @@ from logkernel.client.admin import (
     topics,
     transactions,
 )
-from logkernel.client.admin.base import AdminBase
-from logkernel.client.admin.plans import Plan
+from logkernel.client.admin.base import AdminBase, P, PlanMethod, T
 from logkernel.client.awaiting import Awaiting
 
-P = ParamSpec("P")
-T = TypeVar("T")
 
-
-class _Awaited(Generic[P, T]):
+class _Awaited(PlanMethod[P, T]):
     """A plan as a method that is awaited."""
-
-    def __init__(self, plan: Callable[P, Plan[T]]) -> None:
-        self.plan = plan
-        self.__doc__ = plan.__doc__
-        self.__wrapped__ = plan
 
     @overload
     def __get__(self, instance: None, owner: type) -> _Awaited[P, T]: ...

@@ -1,11 +1,11 @@
-"""What the admin client and its asyncio twin share: a plan's way through the machine, as steps."""
+"""What the admin client and its asyncio twin share: plans as methods, and a plan's way through the machine as steps."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from random import Random
-from typing import Any, Self, TypeVar
+from typing import Any, Generic, ParamSpec, Self, TypeVar
 
 from logkernel.client.admin.machine import AdminMachine
 from logkernel.client.admin.plans import Plan
@@ -15,12 +15,22 @@ from logkernel.client.steps import End, Steps, Wait
 from logkernel.errors import LogkernelError
 from logkernel.kernel import Kernel
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
 
 def make_admin(settings: Mapping[str, Any], bootstrap: list[tuple[str, int]]) -> AdminMachine:
     """The machine of one admin client."""
     return AdminMachine(settings, bootstrap, Random(os.urandom(8)))
+
+
+class PlanMethod(Generic[P, T]):
+    """A plan as a method of a client, which says how it is waited for."""
+
+    def __init__(self, plan: Callable[P, Plan[T]]) -> None:
+        self.plan = plan
+        self.__doc__ = plan.__doc__
+        self.__wrapped__ = plan
 
 
 class AdminBase(Face):

@@ -12,7 +12,7 @@ time that `within` says. What many things were asked for and some failed of, is 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Generic, ParamSpec, TypeVar, overload
+from typing import Any, overload
 
 from logkernel.client.admin import (
     access,
@@ -25,21 +25,12 @@ from logkernel.client.admin import (
     topics,
     transactions,
 )
-from logkernel.client.admin.base import AdminBase
-from logkernel.client.admin.plans import Plan
+from logkernel.client.admin.base import AdminBase, P, PlanMethod, T
 from logkernel.client.blocking import Blocking
 
-P = ParamSpec("P")
-T = TypeVar("T")
 
-
-class _Blocking(Generic[P, T]):
+class _Blocking(PlanMethod[P, T]):
     """A plan as a method that returns when it is done."""
-
-    def __init__(self, plan: Callable[P, Plan[T]]) -> None:
-        self.plan = plan
-        self.__doc__ = plan.__doc__
-        self.__wrapped__ = plan
 
     @overload
     def __get__(self, instance: None, owner: type) -> _Blocking[P, T]: ...
