@@ -2,17 +2,47 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import resource
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import process
+from apache_kafka import KafkaServer
+from ours import LogkernelServer
+
+
+def common_options(doc: str | None, records: int) -> argparse.ArgumentParser:
+    """The options of every such table."""
+    parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--records", type=int, default=records)
+    parser.add_argument("--partitions", type=int, default=1)
+    parser.add_argument("--sizes", default="100,1000")
+    parser.add_argument("--kafka", action="store_true")
+    return parser
+
+
+@contextmanager
+def serving(kafka: bool) -> Iterator[tuple[Any, Path]]:
+    """Our broker, or Apache Kafka, that serves; and the folder that its own lies in."""
+    with tempfile.TemporaryDirectory(prefix="logkernel-bench-") as folder:
+        server = (KafkaServer if kafka else LogkernelServer)(Path(folder) / "broker", {})
+        server.prepare()
+        server.start()
+        try:
+            yield server, Path(folder)
+        finally:
+            server.stop()
 
 
 @dataclass

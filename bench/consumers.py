@@ -16,15 +16,12 @@ from __future__ import annotations
 import argparse
 import asyncio
 import sys
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from apache_kafka import KafkaServer
-from beside import Beside, head, measured, run_child
+from beside import Beside, common_options, head, measured, run_child, serving
 from clients import create_topic, payloads
-from ours import LogkernelServer
 
 Work = Callable[[], int]
 """Reads all that is left, and says how many records."""
@@ -195,27 +192,16 @@ def fill_embedded(folder: Path, topic: str, size: int, count: int, partitions: i
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--runs", type=int, default=3)
-    parser.add_argument("--records", type=int, default=300_000)
-    parser.add_argument("--partitions", type=int, default=1)
-    parser.add_argument("--sizes", default="100,1000")
+    parser = common_options(__doc__, 300_000)
     parser.add_argument("--only", help=f"some of {', '.join(CLIENTS)}, with | between them")
-    parser.add_argument("--kafka", action="store_true")
     parser.add_argument("--child", nargs=4)
     options = parser.parse_args()
     if options.child:
         name, place, topic, count = options.child
         measured(CLIENTS[name](place, topic, int(count)))
         return 0
-    with tempfile.TemporaryDirectory(prefix="logkernel-bench-") as folder:
-        server = (KafkaServer if options.kafka else LogkernelServer)(Path(folder) / "broker", {})
-        server.prepare()
-        server.start()
-        try:
-            run(options, server, Path(folder))
-        finally:
-            server.stop()
+    with serving(options.kafka) as (server, folder):
+        run(options, server, folder)
     return 0
 
 

@@ -14,18 +14,24 @@ from __future__ import annotations
 import argparse
 import asyncio
 import sys
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from apache_kafka import KafkaServer
-from beside import Beside, head, measured, run_child
+from beside import Beside, common_options, head, measured, run_child, serving
 from clients import create_topic, payloads
-from ours import LogkernelServer
 
 WAIT_S = 120.0
 Work = Callable[[list[bytes], int], None]
+
+
+def sending(producer: Any, topic: str) -> Work:
+    def work(values: list[bytes], count: int) -> None:
+        for number in range(count):
+            producer.send(topic, values[number % len(values)])
+        producer.flush(WAIT_S)
+
+    return work
 
 
 def ours(bootstrap: str, topic: str) -> Work:
@@ -33,13 +39,7 @@ def ours(bootstrap: str, topic: str) -> Work:
 
     producer = logkernel.connect(bootstrap).producer()
     producer.send(topic, b"warm").result(WAIT_S)
-
-    def work(values: list[bytes], count: int) -> None:
-        for number in range(count):
-            producer.send(topic, values[number % len(values)])
-        producer.flush(WAIT_S)
-
-    return work
+    return sending(producer, topic)
 
 
 def embedded(folder: str, topic: str) -> Work:
@@ -49,13 +49,7 @@ def embedded(folder: str, topic: str) -> Work:
     log.create_topic(topic, partitions=1)
     producer = log.producer()
     producer.send(topic, b"warm").result(WAIT_S)
-
-    def work(values: list[bytes], count: int) -> None:
-        for number in range(count):
-            producer.send(topic, values[number % len(values)])
-        producer.flush(WAIT_S)
-
-    return work
+    return sending(producer, topic)
 
 
 def kafka_python(bootstrap: str, topic: str) -> Work:
@@ -63,13 +57,7 @@ def kafka_python(bootstrap: str, topic: str) -> Work:
 
     producer = KafkaProducer(bootstrap_servers=bootstrap, acks="all", enable_idempotence=True, linger_ms=5)
     producer.send(topic, b"warm").get(WAIT_S)
-
-    def work(values: list[bytes], count: int) -> None:
-        for number in range(count):
-            producer.send(topic, values[number % len(values)])
-        producer.flush(WAIT_S)
-
-    return work
+    return sending(producer, topic)
 
 
 def aiokafka(bootstrap: str, topic: str) -> Work:
@@ -134,8 +122,6 @@ CLIENTS: dict[str, Callable[[str, str], Work]] = {
 }
 SHARE = {"kafka-python": 10}
 """Clients that get only a part of the records, so that a run does not take for ever."""
-
-
 AIMS = {"kafka-python": 5.0, "aiokafka": 1.5, "confluent": 0.5}
 
 
@@ -152,27 +138,16 @@ def child(name: str, place: str, topic: str, size: int, count: int) -> None:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--runs", type=int, default=3)
-    parser.add_argument("--records", type=int, default=200_000)
-    parser.add_argument("--partitions", type=int, default=1)
-    parser.add_argument("--sizes", default="100,1000")
+    parser = common_options(__doc__, 200_000)
     parser.add_argument("--only", default=",".join(CLIENTS))
-    parser.add_argument("--kafka", action="store_true")
     parser.add_argument("--child", nargs=5)
     options = parser.parse_args()
     if options.child:
         name, place, topic, size, count = options.child
         child(name, place, topic, int(size), int(count))
         return 0
-    with tempfile.TemporaryDirectory(prefix="logkernel-bench-") as folder:
-        server = (KafkaServer if options.kafka else LogkernelServer)(Path(folder) / "broker", {})
-        server.prepare()
-        server.start()
-        try:
-            run(options, server, Path(folder))
-        finally:
-            server.stop()
+    with serving(options.kafka) as (server, folder):
+        run(options, server, folder)
     return 0
 
 
