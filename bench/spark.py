@@ -92,7 +92,7 @@ def measure_all(folder: Path, given: argparse.Namespace, chosen: list[str], jars
             server.prepare()
             server.start()
             fill_for(server, chosen, given.small, given.large)
-        rig = Rig(given, ours, kafka, session(given, jars))
+        rig = Rig(given, ours, kafka, session(given, jars, folder))
         warm_up(rig, chosen)
         for turn in range(given.runs):
             rig.turn = turn

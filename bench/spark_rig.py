@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import os
 import statistics
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -190,10 +189,12 @@ def _pin(pids: list[int], cores: set[int]) -> None:
                     os.sched_setaffinity(int(thread), cores)
 
 
-def session(arguments: argparse.Namespace, jars: list[Path]) -> Any:
+def session(arguments: argparse.Namespace, jars: list[Path], folder: Path) -> Any:
     from pyspark.sql import SparkSession
 
-    from logkernel.plugins.spark import RECOMMENDED, register
+    from logkernel.plugins.spark import RECOMMENDED, python, register
+
+    program = python(str(folder))
 
     builder = SparkSession.builder.master("local[2]").appName("bench")
     own = {
@@ -201,7 +202,7 @@ def session(arguments: argparse.Namespace, jars: list[Path]) -> Any:
         "spark.driver.memory": "2g",
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
-        "spark.pyspark.python": sys.executable,
+        "spark.pyspark.python": program,
     }
     settings = {**RECOMMENDED, **own}
     if arguments.tcp_workers:
@@ -211,7 +212,7 @@ def session(arguments: argparse.Namespace, jars: list[Path]) -> Any:
     settings.update(text.split("=", 1) for text in arguments.conf)
     for name, value in settings.items():
         builder = builder.config(name, value)
-    os.environ["PYSPARK_PYTHON"] = sys.executable
+    os.environ["PYSPARK_PYTHON"] = program
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     found = builder.getOrCreate()
     found.sparkContext.setLogLevel("ERROR")

@@ -18,8 +18,8 @@ RECOMMENDED: Final[Mapping[str, str]] = {
     "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
     "spark.sql.execution.arrow.maxBytesPerBatch": str(4 << 20),
 }
-"""What a session should be built with: rows by UNIX domain sockets, filters on offset and time by the log's indexes, and
-Arrow batches to writers that fit the memory which the batch before has left."""
+"""What a session should be built with: rows by UNIX domain sockets, filters on offset and time by the log's indexes,
+and Arrow batches to writers that fit the memory which the batch before has left."""
 
 
 def register(spark: Any) -> None:
@@ -56,7 +56,7 @@ def java_home(folder: str) -> str:
 
 
 def python(folder: str) -> str:
-    """A PYSPARK_PYTHON, made in `folder`: this Python, whose workers start in a third of the time. See `interpreter`."""
+    """A PYSPARK_PYTHON, made in `folder`: this Python, whose workers start sooner. See `interpreter`."""
     from .interpreter import made
 
     return made(folder)

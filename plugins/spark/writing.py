@@ -22,6 +22,7 @@ from .exactly_once import HEAL, SKIP, Message, Row, Task, decider_id, job_query,
 from .folder import served
 from .journal import Journal
 from .sending import Columns, Link, Rows, plain_rows
+from .worker import settle
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -170,8 +171,11 @@ class LogkernelWriter(_BatchBase):
         slot = _context().partitionId()
         batches = arrow_batches(iterator, self._plan)
         if self._job is None:
-            return write(self._plan, batches, slot)
-        return write_once(self._plan, batches, job_query(self._job), self._batch, slot)
+            done = write(self._plan, batches, slot)
+        else:
+            done = write_once(self._plan, batches, job_query(self._job), self._batch, slot)
+        settle()
+        return done
 
     def commit(self, messages: Sequence[Any]) -> None:
         commit(self._plan, messages)
@@ -192,12 +196,16 @@ class LogkernelStreamWriter(_StreamBase):
         slot = context.partitionId()
         batches = arrow_batches(iterator, self._plan)
         if not self._once:
-            return write(self._plan, batches, slot)
+            done = write(self._plan, batches, slot)
+            settle()
+            return done
         query = context.getLocalProperty("sql.streaming.queryId")
         batch_id = context.getLocalProperty("streaming.sql.batchId")
         if query is None or batch_id is None:
             raise ConfigError("exactlyOnce needs Spark to name the query and the batch, and it does not")
-        return write_once(self._plan, batches, query, int(batch_id), slot)
+        done = write_once(self._plan, batches, query, int(batch_id), slot)
+        settle()
+        return done
 
     def commit(self, messages: Sequence[Any], batchId: int) -> None:
         commit(self._plan, messages)
