@@ -28,6 +28,12 @@ START_TIMEOUT_S = 30.0
 STOP_TIMEOUT_S = 20.0
 
 
+def pytest_runtest_setup() -> None:
+    """Whoever runs the tests in the background may ignore SIGINT, and the programs of a test would inherit that."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
 @define
 class Broker:
     """A `logkernel serve` process. `bootstrap` keeps its port over `restart`, as a client needs it to."""
