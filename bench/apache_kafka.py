@@ -36,14 +36,9 @@ JARS = jars_of(VERSION)
 ARTIFACTS = artifacts_of(VERSION)
 
 SPARK_KAFKA_VERSION = "4.2.0"
-"""Spark's own Kafka connector: the newest in Maven Central. Spark's pom names repositories that are not needed."""
-SPARK_KAFKA = CACHE / f"spark-kafka-{SPARK_KAFKA_VERSION}"
-SPARK_KAFKA_ARTIFACTS = (
-    ("org.apache.spark", "spark-sql-kafka-0-10_2.13", SPARK_KAFKA_VERSION),
-    ("org.apache.spark", "spark-token-provider-kafka-0-10_2.13", "4.0.0"),
-    ("org.apache.kafka", "kafka-clients", "3.9.2"),
-    ("org.apache.commons", "commons-pool2", "2.13.1"),
-)
+"""Spark's own Kafka connector: the newest in Maven Central."""
+OLDER_SPARK_KAFKA = {"4.0": "4.0.4", "4.1": "4.1.3"}
+"""For a Spark before 4.2, as the connector calls Spark's insides."""
 
 # Kafka's own launcher passes these to the JVM; without them the comparison would be with a slower Kafka.
 SERVER_JVM = (
@@ -107,6 +102,24 @@ def fetch(folder: Path = JARS, artifacts: Sequence[tuple[str, str, str]] = ARTIF
         subprocess.run(goal, cwd=scratch, check=True, stdin=subprocess.DEVNULL)
         jars.rename(folder)
     return folder
+
+
+def spark_kafka_version(spark: str) -> str:
+    """Of the connector for this version of Spark."""
+    return OLDER_SPARK_KAFKA.get(".".join(spark.split(".")[:2]), SPARK_KAFKA_VERSION)
+
+
+def spark_kafka(spark: str) -> Path:
+    """The jars of Spark's own connector, alone: its pom names repositories that are not needed. Raises
+    CalledProcessError where Maven fails."""
+    version = spark_kafka_version(spark)
+    artifacts = (
+        ("org.apache.spark", "spark-sql-kafka-0-10_2.13", version),
+        ("org.apache.spark", "spark-token-provider-kafka-0-10_2.13", "4.0.0"),
+        ("org.apache.kafka", "kafka-clients", "3.9.2"),
+        ("org.apache.commons", "commons-pool2", "2.13.1"),
+    )
+    return fetch(CACHE / f"spark-kafka-{version}", artifacts, alone=True)
 
 
 def logging_options(level: str) -> list[str]:

@@ -27,7 +27,7 @@ from confluent_kafka.admin import (
 )
 
 if TYPE_CHECKING:
-    from measures import Rig, Samples
+    from rig import Rig, Samples
     from server import Server
 
 TOPIC = "bench-cleaning"

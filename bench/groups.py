@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from multiprocessing.queues import Queue
     from multiprocessing.synchronize import Barrier
 
-    from measures import Rig, Samples
+    from rig import Rig, Samples
     from server import Server
 
 MEMBERS, PARTITIONS = 10, 30

@@ -9,8 +9,7 @@ import socket
 import statistics
 import time
 import uuid
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable
 from pathlib import Path
 
 import cleaning
@@ -19,32 +18,10 @@ import groups
 import process
 import transacting
 from confluent_kafka.admin import AdminClient
+from rig import Rig, Samples
 from server import Server, ask_api_versions
 
 GB = 1e9
-Samples = dict[str, float]
-
-
-@dataclass
-class Rig:
-    """How to have a broker: `make(folder, settings)` gives one that is not started."""
-
-    make: Callable[[Path, dict[str, str]], Server]
-    folder: Path
-    shared: Server
-    """One that runs all along, for the measures of a steady state."""
-    megabytes: int
-    restart_gb: float
-
-    @contextlib.contextmanager
-    def fresh(self) -> Iterator[Server]:
-        """A broker of its own folder, prepared but not started; ended afterwards."""
-        server = self.make(self.folder / uuid.uuid4().hex[:8], {})
-        server.prepare()
-        try:
-            yield server
-        finally:
-            server.stop()
 
 
 def _topic() -> str:
@@ -121,12 +98,19 @@ def latency(rig: Rig) -> Samples:
 
 
 def start(rig: Rig) -> Samples:
-    """From exec to the first answer on an empty folder, and what it holds when left alone."""
-    with rig.fresh() as server:
+    """From exec to the first answer on an empty folder, after a pause and again at once (which says what of it is the
+    machine's waking up); and what it holds when left alone."""
+    with rig.fresh() as server, rig.fresh() as another:
         _quiet(server.folder)
         seconds = server.start()
+        server.stop()
+        again = another.start()
         time.sleep(3)
-        return {"start to first answer": seconds * 1000, "resident, idle": process.resident_mib(server.pid)}
+        return {
+            "start to first answer": seconds * 1000,
+            "start to first answer, again": again * 1000,
+            "resident, idle": process.resident_mib(another.pid),
+        }
 
 
 def restart(rig: Rig) -> Samples:

@@ -19,8 +19,9 @@ from pathlib import Path
 import clients
 import process
 from apache_kafka import KafkaServer
-from measures import MEASURES, Rig
+from measures import MEASURES
 from ours import LogkernelServer
+from rig import Rig
 from server import Server
 from table import Table
 

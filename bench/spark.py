@@ -20,6 +20,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from importlib.metadata import version
 from pathlib import Path
 
 import apache_kafka
@@ -53,14 +54,13 @@ def arguments() -> argparse.Namespace:
 
 
 def describe(given: argparse.Namespace) -> str:
-    from importlib.metadata import version
-
     from logkernel.record import codec, columns
 
     compiled = "compiled" if codec.COMPILED and columns.COMPILED else "plain Python"
     python = f"Python {platform.python_version()}, pyspark {version('pyspark')}, pyarrow {version('pyarrow')}"
+    connector = apache_kafka.spark_kafka_version(version("pyspark"))
     return (
-        f"{platform.platform()}, {os.cpu_count()} cores, {python}; Spark's connector {apache_kafka.SPARK_KAFKA_VERSION}"
+        f"{platform.platform()}, {os.cpu_count()} cores, {python}; Spark's connector {connector}"
         f" on Apache Kafka {apache_kafka.VERSION}\n"
         f"our codec {compiled}; {given.small} records of 100 B, {given.large} of 1 KB, medians of {given.runs}\n"
     )
@@ -75,8 +75,7 @@ def main() -> int:
         return 2
     jars: list[Path] = []
     if not given.no_kafka:
-        folder = apache_kafka.fetch(apache_kafka.SPARK_KAFKA, apache_kafka.SPARK_KAFKA_ARTIFACTS, alone=True)
-        jars = sorted(folder.glob("*.jar"))
+        jars = sorted(apache_kafka.spark_kafka(version("pyspark")).glob("*.jar"))
     with tempfile.TemporaryDirectory(prefix="logkernel-bench-") as folder_name:
         measure_all(Path(folder_name), given, chosen, jars)
     return 0

@@ -15,7 +15,7 @@ import process
 from confluent_kafka import Consumer, Producer, TopicPartition
 
 if TYPE_CHECKING:
-    from measures import Rig, Samples
+    from rig import Rig, Samples
 
 RECORDS, RECORD_BYTES = 100, 100
 PARTITIONS = 6
