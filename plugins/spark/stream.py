@@ -6,7 +6,7 @@ Spark keeps one reader on the driver for a query's life, which answers in this o
     prepareForTriggerAvailableNow ─▶ the same, until latestOffset is what it was given
 
 New partitions and topics are read from their first record on. Spark up to 4.1 asks `latestOffset()` without a start or
-a limit, and has no AvailableNow for such sources: `OldReader`.
+a limit, and gives such sources AvailableNow as one trigger: `OldReader`.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
+import pyspark
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 
 from logkernel.errors import ConfigError, LogkernelError, UnknownTopicOrPartition
@@ -231,5 +232,8 @@ def reader(options: Options, layout: Layout) -> DataSourceStreamReader:
 def old_reader(options: Options, layout: Layout) -> OldReader:
     most = _of_options(options)
     if (most.records, most.bytes, most.least) != (None, None, None):
-        raise ConfigError("maxOffsetsPerTrigger, maxBytesPerTrigger and minOffsetsPerTrigger need Spark 4.2")
+        raise ConfigError(
+            "maxOffsetsPerTrigger, maxBytesPerTrigger and minOffsetsPerTrigger need Spark 4.2, and this is"
+            f" {pyspark.__version__}: leave them out, or pip install 'pyspark>=4.2'"
+        )
     return OldReader(options, layout)

@@ -33,10 +33,9 @@ if TYPE_CHECKING:
 ROWS_A_BATCH: Final = 10_000
 TIMEOUT_MS: Final = 900_000
 """transaction.timeout.ms of tasks, unless it is given: the longest that Kafka's brokers allow by default."""
-ARROW: Final = hasattr(datasource, "DataSourceArrowWriter")
-"""Whether this pyspark hands Arrow batches to writers (4.1)."""
-_BatchBase: Any = datasource.DataSourceArrowWriter if ARROW else DataSourceWriter
+_BatchBase: Any = getattr(datasource, "DataSourceArrowWriter", DataSourceWriter)
 _StreamBase: Any = getattr(datasource, "DataSourceStreamArrowWriter", DataSourceStreamWriter)
+"""Spark 4.0 hands Arrow batches to a batch's writers alone."""
 
 
 @define
@@ -149,9 +148,9 @@ def abort(plan: Plan, messages: Sequence[Any]) -> None:
             exactly_once.abort(journal, found)
 
 
-def arrow_batches(rows: Iterable[Any], plan: Plan) -> Iterable[pa.RecordBatch]:
-    """What a task is given as Arrow, whether Spark hands it out so (4.1) or as rows (4.0)."""
-    if ARROW:
+def arrow_batches(rows: Iterable[Any], plan: Plan, arrow: bool) -> Iterable[pa.RecordBatch]:
+    """What a task is given as Arrow, whether Spark hands it out so or as rows."""
+    if arrow:
         return rows
     from .tabular import batches_of
 
@@ -169,7 +168,7 @@ class LogkernelWriter(_BatchBase):
 
     def write(self, iterator: Iterator[Any]) -> Done:
         slot = _context().partitionId()
-        batches = arrow_batches(iterator, self._plan)
+        batches = arrow_batches(iterator, self._plan, _BatchBase is not DataSourceWriter)
         if self._job is None:
             done = write(self._plan, batches, slot)
         else:
@@ -194,7 +193,7 @@ class LogkernelStreamWriter(_StreamBase):
     def write(self, iterator: Iterator[Any]) -> Done:
         context = _context()
         slot = context.partitionId()
-        batches = arrow_batches(iterator, self._plan)
+        batches = arrow_batches(iterator, self._plan, _StreamBase is not DataSourceStreamWriter)
         if not self._once:
             done = write(self._plan, batches, slot)
             settle()

@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
-pytest.importorskip("logkernel.plugins.services.transactions")
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(300)]
 WORDS = ("offset", "segment", "index", "epoch", "leader", "marker", "batch")
 PARTITIONS = 3

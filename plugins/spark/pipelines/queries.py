@@ -182,16 +182,20 @@ def quoted(name: str) -> str:
 # ---------------------------------------------------------------- what went wrong
 
 _STREAM: Final = re.compile(r"^\[STREAM_FAILED\] .*? terminated with exception: ")
+_CALL: Final = re.compile(r"An error occurred while calling \S+\.")
 _TRACEBACK: Final = "Traceback (most recent call last):"
 _RAISED: Final = re.compile(r"^(?:\w+\.)*\w+: .+")
 
 
 def essence(text: str) -> str:
-    """The line of Spark's many that says why: what Python raised in a worker, else the first."""
+    """The line of Spark's many that says why: what Python raised in a worker, else the first; what Java raised where
+    that says only which call failed."""
     lines = [line.strip() for line in _STREAM.sub("", text).splitlines() if line.strip()]
     begin = next((at for at, line in enumerate(lines) if line.endswith(_TRACEBACK)), None)
     if begin is not None:
         raised = [line for line in lines[begin + 1 :] if _RAISED.match(line) and not line.startswith(("at ", "File "))]
         if raised:
             return raised[0]
+    if len(lines) > 1 and _CALL.fullmatch(lines[0]):
+        return lines[1].removeprefix(": ")
     return lines[0] if lines else "it failed without a word"

@@ -7,7 +7,6 @@ their own within it (views, time zone UTC), so that nothing is left behind.
 from __future__ import annotations
 
 import contextlib
-import importlib.util
 import os
 import shutil
 import sys
@@ -17,7 +16,7 @@ from typing import Any, Final
 from logkernel.errors import ConfigError
 
 from .. import RECOMMENDED, java_home, register
-from . import queries
+from . import delta, queries
 from .plan import AUDIT, AVAILABLE, STREAM, LogRead, LogWrite, Step, TableRead, TableWrite, plan
 from .spec import Spec
 
@@ -46,20 +45,14 @@ class SparkPipeline:
 
     def run(self, tell: Tell, only: Collection[str] = (), master: str | None = None) -> bool:
         steps = plan(self._spec, only)
-        _check_delta(steps)
+        wanted = [step.name for step in steps if _is_delta(step)]
+        if wanted:
+            delta.check(wanted[0])
         with _session(self._spec, steps, master) as spark:
             return _Run(self.name, spark, tell).all(steps)
 
 
 # ---------------------------------------------------------------- sessions
-
-
-def _check_delta(steps: Sequence[Step]) -> None:
-    wanted = [step.name for step in steps if _is_delta(step)]
-    if wanted and importlib.util.find_spec("delta") is None:
-        raise ConfigError(
-            f"step {wanted[0]}: format delta needs delta-spark, of Spark's version: pip install delta-spark"
-        )
 
 
 def _is_delta(step: Step) -> bool:
@@ -103,11 +96,7 @@ def _made(spec: Spec, steps: Sequence[Step], master: str) -> Any:
         if name != "master":
             builder = builder.config(name, text)
     if any(_is_delta(step) for step in steps):
-        from delta import configure_spark_with_delta_pip
-
-        builder = builder.config("spark.sql.extensions", "io.delta.sql.DeltaSparkSessionExtension")
-        catalog = "org.apache.spark.sql.delta.catalog.DeltaCatalog"
-        builder = configure_spark_with_delta_pip(builder.config("spark.sql.catalog.spark_catalog", catalog))
+        builder = delta.configured(builder, spec.spark)
     made = builder.getOrCreate()
     made.sparkContext.setLogLevel("ERROR")
     return made

@@ -97,3 +97,16 @@ def test_ranges_of_a_batch(given: dict[str, str], expected: list[tuple[TopicPart
 def test_offsets_that_are_not_there_are_lost(given: dict[str, str]) -> None:
     with pytest.raises(DataLoss, match="failOnDataLoss=false"):
         batch_ranges(parse({"path": "x", "subscribe": "t", **given}), BOUNDS, LOG)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"startingOffsets": '{"t": {"0": 7, "1": 3}}', "endingOffsets": '{"t": {"0": 6, "1": 4}}'},
+        {"startingOffsets": '{"t": {"0": 51, "1": -2}}', "failOnDataLoss": "false"},
+        {"startingTimestamp": "150", "endingTimestamp": "100"},
+    ],
+)
+def test_an_end_before_the_start_is_refused(given: dict[str, str]) -> None:
+    with pytest.raises(ConfigError, match=r"t-0 would begin at [0-9]+, behind its end"):
+        batch_ranges(parse({"path": "x", "subscribe": "t", **given}), BOUNDS, LOG)

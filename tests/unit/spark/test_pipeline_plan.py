@@ -228,6 +228,8 @@ def test_what_spark_says_is_cut_to_its_reason() -> None:
     assert queries.essence(text) == "logkernel.errors.ConfigError: no: way"
     assert queries.essence("[STREAM_FAILED] Query [id = 1] terminated with exception: [X] no\nmore") == "[X] no"
     assert queries.essence("[TABLE_OR_VIEW_NOT_FOUND] none\n== SQL ==") == "[TABLE_OR_VIEW_NOT_FOUND] none"
+    call = "An error occurred while calling o80.start.\n: java.io.IOException: no chmod\n\tat java.lang.Thread.run"
+    assert queries.essence(call) == "java.io.IOException: no chmod"
 
 
 def test_planning_needs_no_spark() -> None:

@@ -15,6 +15,7 @@ from logkernel.vocabulary import TopicPartition
 
 pytest.importorskip("pyspark")
 pa = pytest.importorskip("pyarrow")
+pytest.importorskip("pyspark.sql.streaming.datasource", reason="limits came with Spark 4.2")
 
 from pyspark.sql.streaming.datasource import (  # noqa: E402
     ReadAllAvailable,

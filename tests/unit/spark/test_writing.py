@@ -186,3 +186,12 @@ def test_slices_of_arrow_are_read_where_they_begin() -> None:
         (b"a", b"b"),
         (None, b"c"),
     ]  # type: ignore[arg-type]
+
+
+def test_rows_become_arrow_where_a_writer_gets_rows() -> None:
+    """Of Spark 4.0 a stream's writer gets rows, a batch's gets Arrow."""
+    plan = writing._plan(options(), VALUE)
+    rows = [Row(value="a"), Row(value="b")]
+    (batch,) = writing.arrow_batches(iter(rows), plan, arrow=False)
+    assert batch.column(0).to_pylist() == ["a", "b"]
+    assert list(writing.arrow_batches([batch], plan, arrow=True)) == [batch]
