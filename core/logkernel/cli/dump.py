@@ -43,7 +43,7 @@ def dump(
     Exit code 1 where a file cannot be read to its end.
     """
     from logkernel.inspect.columns import lines
-    from logkernel.inspect.rows import UnknownFile, rows_of
+    from logkernel.inspect.rows import UnknownFile, is_empty_index, rows_of
     from logkernel.kernel import Kernel
     from logkernel.storage.disk import RealDisk
 
@@ -59,6 +59,8 @@ def dump(
         else:
             print(f"Dumping {path}")
         try:
+            if not as_json and is_empty_index(disk, path):
+                print(f"{path} is empty.")
             for row in rows_of(disk, path, kernel.codec_for, max_bytes=max_bytes, **options):
                 bad = bad or row["kind"] in ("trailing", "error")
                 if as_json:

@@ -46,7 +46,8 @@ def repair(directory: str, dry_run: bool, yes: bool, node_id: int | None, as_jso
             click.echo(f"{path}: nothing to repair")
         return 0
     if not steps and not as_json:
-        click.echo(f"{path}: open every log, finish what was begun, write the checkpoints anew; no record is lost")
+        click.echo(f"{path}: open every log, finish what was begun, write checkpoints and snapshots anew;"
+                   " no record is lost")  # fmt: skip
     if dry_run or not (yes or as_json or click.confirm("Do this?", err=True)):
         return int(not dry_run)
     if as_json and not yes:

@@ -41,7 +41,7 @@ def held(disk: Disk, path: str) -> Iterator[None]:
 def log_bytes(disk: Disk, path: str) -> int:
     """Bytes of all segments: what a check has before it."""
     total = 0
-    for name in _folders(disk, path):
+    for name in log_folders(disk, path):
         folder = f"{path}/{name}"
         total += sum(disk.size(f"{folder}/{file}") for file in disk.listdir(folder) if file.endswith(LOG))
     return total
@@ -57,13 +57,16 @@ def check_directory(disk: Disk, path: str, codec_for: CodecFor, report: Report) 
     _check_owner(disk, path, names, report)
     synced = _offsets(disk, f"{path}/{checkpoints.RECOVERY_POINTS}")
     starts = _offsets(disk, f"{path}/{checkpoints.LOG_STARTS}")
+    cleaned = _offsets(disk, f"{path}/{checkpoints.CLEAN_OFFSETS}")
     checks: dict[TopicPartition, LogCheck] = {}
     for name in sorted(names):
         where = f"{path}/{name}"
         partition = partition_of(name) if disk.is_dir(where) else None
         if partition is not None and partition.topic not in FOREIGN_LOGS:
             unsynced_from = END if clean else synced.get(partition, 0)
-            check = LogCheck(disk, where, codec_for, report, unsynced_from, starts.get(partition, 0))
+            check = LogCheck(
+                disk, where, codec_for, report, unsynced_from, starts.get(partition, 0), cleaned.get(partition)
+            )
             check.run()
             report.partitions += 1
             checks[partition] = check
@@ -83,7 +86,8 @@ def _offsets(disk: Disk, where: str) -> dict[TopicPartition, int]:
         return {}
 
 
-def _folders(disk: Disk, path: str) -> list[str]:
+def log_folders(disk: Disk, path: str) -> list[str]:
+    """Names of the folders of logs that are ours to look into."""
     return [
         name
         for name in disk.listdir(path)

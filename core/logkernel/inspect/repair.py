@@ -13,15 +13,16 @@ from collections.abc import Sequence
 from attrs import frozen
 
 from logkernel.config.topic import TopicSettings
-from logkernel.errors import ConfigError
+from logkernel.errors import ConfigError, CorruptMessage
+from logkernel.inspect.folder import log_folders
 from logkernel.inspect.segments import LogCheck
 from logkernel.partition.producers import ProducerStates
-from logkernel.storage import checkpoints
+from logkernel.storage import checkpoints, snapshot
 from logkernel.storage.directories import LogDirectories, Needs
 from logkernel.storage.disk import Disk
 from logkernel.storage.ledger import NoProducers
 from logkernel.storage.log import Log
-from logkernel.storage.names import NO_TOPICS
+from logkernel.storage.names import NO_TOPICS, SNAPSHOT
 from logkernel.storage.recovery import Damage
 from logkernel.vocabulary import TopicPartition
 
@@ -79,6 +80,7 @@ def carry_out(disk: Disk, path: str, steps: Sequence[Step], node_id: int, wall_m
     try:
         (directory,) = directories.directories
         directory.clean = False
+        _remove_rotten_snapshots(disk, path)
         for step in steps:
             epochs = f"{path}/{step.name}/{checkpoints.LEADER_EPOCHS}"
             if step.without_epochs and disk.exists(epochs):
@@ -90,6 +92,7 @@ def carry_out(disk: Disk, path: str, steps: Sequence[Step], node_id: int, wall_m
             found += [(str(name), damage) for damage in state.damages]
             state.close()
         directories.load(Needs(lambda topic: SETTINGS, lambda name: ProducerStates()), wall_ms)
+        directory.write_clean_offsets()
         for name, log in directories.logs.items():
             found += [(str(name), damage) for damage in log.damages]
         watermarks = {
@@ -101,3 +104,15 @@ def carry_out(disk: Disk, path: str, steps: Sequence[Step], node_id: int, wall_m
         raise
     directories.close(watermarks)
     return found
+
+
+def _remove_rotten_snapshots(disk: Disk, path: str) -> None:
+    """Another one, or the log, gives the same state; closing writes that at the log's end anew."""
+    for name in log_folders(disk, path):
+        for file in disk.listdir(f"{path}/{name}"):
+            where = f"{path}/{name}/{file}"
+            if file.endswith(SNAPSHOT):
+                try:
+                    snapshot.decode(disk.read(where))
+                except CorruptMessage:
+                    disk.remove(where)

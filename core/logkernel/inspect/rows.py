@@ -103,7 +103,8 @@ def log_rows(
     decoder: RecordDecoder | None = None,
     max_bytes: int = NO_LIMIT,
 ) -> Iterator[Row]:
-    """A segment's batches, with `records` also what is in them, with `payload` their keys and values too."""
+    """A segment's batches, with `records` also what is in them, with `payload` their keys and values too; those that
+    end within the first `max_bytes`."""
     yield {"kind": "segment", "startOffset": base_of(path, LOG)}
     file = disk.open(path, write=False)
     position = 0
@@ -117,8 +118,9 @@ def log_rows(
             yield _trailing(path, position, file.size)
             return
         facts, data = found
-        row = batch_row(facts, data, position)
-        yield row
+        if position + facts.size > max_bytes:
+            return
+        yield batch_row(facts, data, position)
         if records:
             yield from _record_rows(facts, data, codec_for, payload, decoder)
         position += facts.size
@@ -254,6 +256,11 @@ def index_rows(disk: Disk, path: str) -> Iterator[Row]:
             return
         if (relative, position) != (0, 0) or len(data) == OffsetIndex.ENTRY.size:
             yield {"kind": "offset", "offset": base + relative, "position": position}
+
+
+def is_empty_index(disk: Disk, path: str) -> bool:
+    """Of offsets: of the other indexes Kafka's tool does not say so."""
+    return offset_of(plain_name(path), INDEX) is not None and disk.size(path) == 0
 
 
 def time_rows(disk: Disk, path: str) -> Iterator[Row]:

@@ -69,6 +69,18 @@ def test_a_segment_that_ends_within_a_batch(capsys, monkeypatch, tmp_path):
     assert capsys.readouterr().out == (HERE / "cut.txt").read_text()
 
 
+def test_no_more_than_was_asked_for(capsys, monkeypatch):
+    monkeypatch.chdir(KAFKA)
+    assert dumped(capsys, "--max-bytes", "700", f"t-0/{SEGMENT}.log") == (HERE / "max.txt").read_text()
+
+
+def test_an_index_of_a_segment_too_small_for_one(capsys, monkeypatch, tmp_path):
+    (tmp_path / f"{SEGMENT}.index").touch()
+    monkeypatch.chdir(tmp_path)
+    assert dumped(capsys, f"{SEGMENT}.index") == (HERE / "empty.index.txt").read_text()
+    assert dumped(capsys, "--json", f"{SEGMENT}.index").count("\n") == 1
+
+
 def test_json_says_the_same_as_the_columns(capsys, monkeypatch):
     monkeypatch.chdir(KAFKA)
     out = dumped(capsys, "--json", "--print-data-log", f"t-0/{SEGMENT}.log")

@@ -9,11 +9,13 @@ from uuid import UUID
 import pytest
 
 from logkernel.config.topic import TopicSettings
+from logkernel.contracts import LogFacts, Rewrite
 from logkernel.errors import DataDirectoryLocked
 from logkernel.inspect.findings import ERROR, Report
 from logkernel.inspect.folder import check_directory, held
 from logkernel.kernel import Kernel
 from logkernel.partition.producers import ProducerStates
+from logkernel.plugins.cleanup.compact import Compact
 from logkernel.record.batch import batches
 from logkernel.record.control import encode_marker
 from logkernel.record.encode import encode_batch
@@ -82,6 +84,21 @@ class World:
                 self.log.purge(10)
                 self.dirs.sweeper.sweep(100)
 
+    def compact(self, codec_for, wall_ms: int) -> None:
+        """As a broker does; transactions that are open keep what lies behind them."""
+        started = [each.current_txn_first_offset for each in self.ledger.entries()]
+        stable = min((offset for offset in started if offset >= 0), default=self.log.end_offset)
+        facts = LogFacts(
+            topic="t", partition=0, segments=self.log.facts(), log_start_offset=self.log.start_offset,
+            high_watermark=self.log.end_offset, wall_ms=wall_ms, settings=SETTINGS, last_stable_offset=stable,
+            clean_offset=self.log.clean_offset, table_bytes=1 << 20, asked=True,
+        )  # fmt: skip
+        for plan in Compact().plan(facts):
+            if isinstance(plan, Rewrite):
+                rewriting = self.log.begin_rewrite(plan, codec_for, wall_ms)
+                rewriting.run()
+                self.log.end_rewrite(rewriting)
+
     def check(self, codec_for) -> Report:
         report = Report()
         check_directory(self.disk, "/data", codec_for, report)
@@ -108,6 +125,41 @@ def test_what_a_clean_end_leaves_is_faultless(seed, codec_for):
         assert world.check(codec_for).findings == []
 
 
+def compacted(codec_for, seed: int, rounds: int) -> World:
+    """Written, compacted and closed, again and again; between some rounds delete.retention.ms goes by."""
+    world = World(seed)
+    for number in range(rounds):
+        world.boot()
+        world.work(60)
+        world.compact(codec_for, 1000 + number // 2 * 2 * SETTINGS.delete_retention_ms)
+        world.dirs.close()
+    return world
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_what_compaction_leaves_is_faultless(seed, codec_for):
+    """Markers and index rows outlive the data of aborted transactions, snapshots tell of batches that are gone."""
+    for rounds in (1, 2, 5):
+        world = compacted(codec_for, seed, rounds)
+        assert world.check(codec_for).findings == []
+    assert world.check(codec_for).records < world.log.end_offset, "nothing was compacted"
+
+
+def test_lies_about_aborted_transactions_are_found_in_a_compacted_log(codec_for):
+    found = 0
+    for seed in range(8):
+        world = compacted(codec_for, seed, 1)
+        for name in names(world, ".txnindex"):
+            data = world.disk._inode(f"{FOLDER}/{name}").data
+            for at in range(len(data)):
+                if at % 34 in (9, 10, 24, 25):  # producer, a first offset far behind the last, the last offset
+                    data[at] ^= 0x41
+                    assert errors(world, codec_for), (seed, name, at)
+                    data[at] ^= 0x41
+                    found += 1
+    assert found > 20
+
+
 @pytest.mark.parametrize("block", range(5))
 def test_what_a_crash_leaves_is_no_error_and_recovery_leaves_nothing(block, codec_for):
     warned = 0
@@ -129,6 +181,28 @@ def test_what_a_crash_leaves_is_no_error_and_recovery_leaves_nothing(block, code
             left = {finding.path.rpartition(".")[2] for finding in world.check(codec_for).findings}
             assert left <= {"snapshot", "metadata"}, seed  # torn ones are passed over; the topic's id was never synced
     assert warned > 20
+
+
+@pytest.mark.parametrize("seed", [9, 27, 37, 56])
+def test_what_a_crash_leaves_of_a_compacted_log_is_no_error(seed, codec_for):
+    """In the midst of a swap, of a removal, with a cleaner's checkpoint that is behind."""
+    world = World(seed)
+    for number in range(4):
+        try:
+            world.disk.fail_at(world.disk.operations + world.random.randint(20, 400), None)
+            world.boot()
+            for step in range(6):
+                world.work(20)
+                world.compact(codec_for, 1000 + (number + step) * SETTINGS.delete_retention_ms // 3)
+                world.dirs.write_clean_offsets(NAME)
+        except PowerCut:
+            pass
+        world.disk = world.disk.crash()
+        assert [finding for finding in world.check(codec_for).findings if finding.severity == ERROR] == []
+        world.boot()
+        world.dirs.close()
+        left = {finding.path.rpartition(".")[2] for finding in world.check(codec_for).findings}
+        assert left <= {"snapshot", "metadata"}
 
 
 def names(world: World, suffix: str) -> list[str]:
@@ -185,6 +259,22 @@ def test_a_batch_that_is_not_there_is_missed(codec_for):
     first = next(batches(bytes(inode.data)))
     del inode.data[: first.size]
     assert {path.rpartition(".")[2] for path, _ in errors(world, codec_for)} >= {"index"}
+
+
+@pytest.mark.parametrize("clean_offset", [None, 0])
+def test_a_segment_that_is_not_there_is_missed(clean_offset, codec_for):
+    """By the index that it left, or as compaction never came so far."""
+    world = closed()
+    name = names(world, ".log")[2]
+    doomed = [each for each in world.disk.listdir(FOLDER) if each.startswith(name[:20])]
+    for each in doomed if clean_offset is not None else [name]:
+        world.disk.remove(f"{FOLDER}/{each}")
+    if clean_offset is not None:
+        world.disk.write("/data/cleaner-offset-checkpoint", b"0\n1\nt 0 %d\n" % clean_offset)
+    behind = names(world, ".log")[2]
+    (found,) = [finding for finding in world.check(codec_for).findings if finding.severity == ERROR]
+    assert found.path == f"{FOLDER}/{behind}"
+    assert found.what == f"offsets {int(name[:20])} to {int(behind[:20]) - 1} before it are missing"
 
 
 def test_a_truncated_segment_of_a_clean_directory_is_an_error(codec_for):

@@ -137,3 +137,22 @@ def test_behind_a_cut_nothing_counts_as_compacted(tmp_path, capsys):
             log.append("t", b"new", key=b"k0")
         log.compact("t")
         assert [record.offset for record in log.read("t")] == [*range(1, end), end + 99]
+
+
+def test_no_rotten_checkpoint_or_snapshot_is_left(tmp_path, capsys):
+    folder = tmp_path / "data"
+    with logkernel.open(folder, log_cleaner_enable=False) as log, log.producer(enable_idempotence=True) as producer:
+        log.create_topic("t", cleanup_policy="compact", segment_bytes=1 << 20)
+        for _ in range(2):
+            producer.send("t", key=b"k", value=bytes(1000)).result()
+            log.compact("t")
+    (last,) = folder.glob(f"t-0/{2:020d}.snapshot")
+    rot(folder, last.name, 10)
+    (folder / "cleaner-offset-checkpoint").write_text("0\n9\n")
+    code, out = run(capsys, "check", folder)
+    assert (code, out.splitlines()[-1].split("; ")[1]) == (1, "1 errors, 1 warnings")
+    assert run(capsys, "repair", folder, "--yes")[0] == 0
+    code, out = run(capsys, "check", folder)
+    assert (code, out.splitlines()[-1].split("; ")[1]) == (0, "0 errors, 0 warnings")
+    with logkernel.open(folder) as log:
+        assert [record.offset for record in log.read("t")] == [1]
