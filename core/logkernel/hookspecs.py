@@ -18,6 +18,7 @@ from typing import Any
 
 import pluggy
 
+from logkernel.config.definitions import PluginSetting
 from logkernel.contracts import (
     Assignor,
     CleanupPolicy,
@@ -119,8 +120,9 @@ def logkernel_names() -> Iterable[tuple[str, str]]:
 
 
 @hookspec
-def logkernel_settings() -> Iterable[tuple[str, str, str, str]]:
-    """(name, scope "broker" or "topic", default, documentation) of settings that the plugin owns."""
+def logkernel_settings() -> Iterable[PluginSetting]:
+    """(name, scope "broker" or "topic", default, documentation) of settings that the plugin owns. A fifth element,
+    where there is one, has the words that the setting takes; any other is refused when it is set."""
     return ()
 
 

@@ -38,8 +38,7 @@ def entry_points(group: str, paths: Sequence[str] | None = None) -> Iterator[Ent
     seen: set[str] = set()
     for folder in sys.path if paths is None else paths:
         for name in _listed(folder or "."):
-            key = name.split("-")[0].lower()
-            if not name.endswith(SUFFIXES) or key in seen:
+            if not name.endswith(SUFFIXES) or (key := name.split("-")[0].lower()) in seen:
                 continue
             seen.add(key)
             info = os.path.join(folder, name)

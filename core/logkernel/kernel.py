@@ -15,6 +15,7 @@ from typing import Any
 import pluggy
 
 from logkernel import hookspecs
+from logkernel.config.definitions import PluginSetting
 from logkernel.config.nearest import nearest
 from logkernel.contracts import (
     Assignor,
@@ -195,6 +196,6 @@ class Kernel:
         found: RecordDecoder | None = self.hook.logkernel_decoder(topic=topic)
         return found
 
-    def settings(self) -> list[tuple[str, str, str, str]]:
-        """(name, scope, default, documentation) of every setting that a plugin owns."""
+    def settings(self) -> list[PluginSetting]:
+        """Every setting that a plugin owns, as the hook `logkernel_settings` gives it."""
         return [row for rows in self.hook.logkernel_settings() for row in rows]

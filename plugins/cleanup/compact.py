@@ -21,6 +21,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterable, Sequence
 
+from logkernel.config.definitions import PluginSetting
 from logkernel.config.topic import MAX_LONG, TopicSettings
 from logkernel.contracts import BatchRun, BatchView, CleanupPolicy, DropBefore, LogFacts, Rewrite
 from logkernel.errors import InvalidConfig
@@ -183,12 +184,13 @@ def logkernel_names() -> Iterable[tuple[str, str]]:
 
 
 @hookimpl
-def logkernel_settings() -> Iterable[tuple[str, str, str, str]]:
+def logkernel_settings() -> Iterable[PluginSetting]:
     return [
         (
             STRATEGY, "topic", "offset",
             "Which record of a key stays when a topic is compacted: the one with the last `offset`, with the latest"
             " `timestamp`, or with the highest version in a `header` (KIP-280).",
+            STRATEGIES,
         ),
         (
             HEADER, "topic", "",

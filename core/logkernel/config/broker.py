@@ -12,7 +12,7 @@ from os import PathLike
 from typing import Any
 
 from logkernel.config import election, loading, unused
-from logkernel.config.definitions import Definitions, Setting, convert
+from logkernel.config.definitions import NAMED_PLUGINS, Definitions, PluginSetting, Setting, convert
 from logkernel.config.describe import (
     DYNAMIC_BROKER_CONFIG,
     DYNAMIC_DEFAULT_BROKER_CONFIG,
@@ -25,6 +25,7 @@ from logkernel.config.given import Given, TopicSpec, remedy, typed
 from logkernel.config.listeners import Listener, advertise, parse_listeners, spoken
 from logkernel.config.nearest import nearest
 from logkernel.config.topic import TopicSettings
+from logkernel.config.values import parse
 from logkernel.errors import InvalidConfig
 
 _WHERE = {DYNAMIC_BROKER_CONFIG: "AlterConfigs", DYNAMIC_DEFAULT_BROKER_CONFIG: "AlterConfigs, cluster default"}
@@ -53,7 +54,7 @@ class BrokerConfig:
         cls,
         path: str | PathLike[str] | None = None,
         overrides: Mapping[str, Any] | Sequence[str] = (),
-        plugin_settings: Iterable[tuple[str, str, str, str]] = (),
+        plugin_settings: Iterable[PluginSetting] = (),
         plugin_names: Iterable[tuple[str, str]] = (),
     ) -> BrokerConfig:
         """Settings from a file (our YAML or a Kafka server.properties; None: no file), then `overrides` above it.
@@ -153,7 +154,8 @@ class BrokerConfig:
     def topic_settings(self, overrides: Mapping[str, str] | None = None) -> TopicSettings:
         """A topic's effective settings; `overrides` are its own, by their full names.
 
-        Raises InvalidConfig. A name that no plugin owns any more is kept in `plugin`.
+        Raises InvalidConfig. A name that no plugin owns any more is kept in `plugin`, and what a plugin that is gone
+        was named for stays named: its topics are served, only what asks for the plugin fails.
         """
         if self._base is None:
             self._base = self._topic_base()
@@ -166,7 +168,8 @@ class BrokerConfig:
             if setting is None or setting.plugin:
                 plugin[name] = text
             elif not setting.inert:
-                values[_attribute(name)] = self._typed_topic(setting, text)
+                named = name in NAMED_PLUGINS  # looked at when it was set
+                values[_attribute(name)] = parse(setting.type, text) if named else self._typed_topic(setting, text)
         values["plugin"] = plugin
         return TopicSettings(**values)
 

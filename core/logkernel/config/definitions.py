@@ -11,6 +11,8 @@ from collections.abc import Iterable
 from logkernel.config.values import STRING, Each, OneOf, Validator
 from logkernel.light import evolve, field, message, value
 
+PluginSetting = tuple[str, str, str, str] | tuple[str, str, str, str, tuple[str, ...]]
+"""See the hook `logkernel_settings`."""
 BROKER = "broker"
 TOPIC = "topic"
 
@@ -53,9 +55,7 @@ class Definitions:
             for name in setting.synonyms:
                 self.defaults[name] = (*self.defaults.get(name, ()), setting.name)
 
-    def with_plugins(
-        self, rows: Iterable[tuple[str, str, str, str]], names: Iterable[tuple[str, str]] = ()
-    ) -> Definitions:
+    def with_plugins(self, rows: Iterable[PluginSetting], names: Iterable[tuple[str, str]] = ()) -> Definitions:
         """These and what plugins own, `rows` and `names` as `logkernel_settings` and `logkernel_names` give them.
 
         A broker may give the default of a plugin's topic setting by the same name. A name that the core
@@ -68,13 +68,14 @@ class Definitions:
         for kind, choosers in _CHOOSERS.items():
             for table, name in ((table, name) for table in (broker, topic) for name in choosers if name in table):
                 table[name] = _widened(table[name], extra.get(kind, []))
-        for name, scope, default, doc in rows:
-            own = Setting(name, STRING, default, None, doc, scope=scope, plugin=True)
+        for name, scope, default, doc, *words in rows:
+            takes = OneOf(*words[0]) if words else None
+            own = Setting(name, STRING, default, takes, doc, scope=scope, plugin=True)
             if name in self.broker or name in self.topic:
                 continue
             if scope == TOPIC:
-                topic[name] = Setting(name, STRING, default, None, doc, scope=TOPIC, synonyms=(name,), plugin=True)
-                own = Setting(name, STRING, default, None, f"Default of the topic setting. {doc}", plugin=True)
+                topic[name] = Setting(name, STRING, default, takes, doc, scope=TOPIC, synonyms=(name,), plugin=True)
+                own = Setting(name, STRING, default, takes, f"Default of the topic setting. {doc}", plugin=True)
             broker[name] = own
         return Definitions(broker, topic, group=self.group)
 
@@ -86,6 +87,7 @@ _CHOOSERS = {
     "assignor": ("group.consumer.assignors",),
 }
 """Kind of plugin → the settings by which one is chosen. A client's request chooses among installed plugins only."""
+NAMED_PLUGINS = frozenset(name for names in _CHOOSERS.values() for name in names)
 
 
 def _widened(setting: Setting, words: list[str]) -> Setting:

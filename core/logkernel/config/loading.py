@@ -7,7 +7,7 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 from logkernel.config import election, unused
-from logkernel.config.definitions import Definitions, Setting
+from logkernel.config.definitions import Definitions, PluginSetting, Setting
 from logkernel.config.given import Given, TopicSpec, Written, checked, from_overrides, refuse, typed, unknown
 from logkernel.config.values import INT, SHORT
 from logkernel.errors import ConfigError
@@ -35,7 +35,7 @@ class Loaded:
 def load(
     path: str | PathLike[str] | None,
     overrides: Mapping[str, Any] | Sequence[str],
-    plugin_settings: Iterable[tuple[str, str, str, str]],
+    plugin_settings: Iterable[PluginSetting],
     plugin_names: Iterable[tuple[str, str]],
 ) -> Loaded:
     """Read, judge and merge; raises ConfigError for the first thing that is wrong."""

@@ -11,7 +11,7 @@ from uuid import UUID
 from logkernel.config.topic import TopicSettings
 from logkernel.errors import ConfigError, KafkaStorageError, LogkernelError
 from logkernel.light import value
-from logkernel.storage.directory import PASSING, DataDirectory
+from logkernel.storage.directory import FULL, PASSING, DataDirectory
 from logkernel.storage.disk import Disk
 from logkernel.storage.ledger import ProducerLedger
 from logkernel.storage.log import Log
@@ -166,18 +166,27 @@ class LogDirectories:
         if directory.failure is not None:
             return None
         try:
-            return self._log(
-                directory, name, wall_ms, directory.clean, directory.recovery_points.get(name, 0), directory.log_starts,
-                clean_offset=directory.clean_offsets.get(name),
-            )  # fmt: skip
+            try:
+                return self._known(directory, name, wall_ms)
+            except OSError as error:
+                if error.errno not in FULL or not directory.remove_dropped():
+                    raise
+                return self._known(directory, name, wall_ms)
         except OSError as error:
-            if error.errno in PASSING:
-                raise  # not the disk's fault: make room, raise the limit of file handles, and start again
+            if error.errno in PASSING:  # not the disk's fault: make room, raise the limit of file handles, start again
+                raise OSError(error.errno, error.strerror, f"{directory.path}/{name}") from error
             directory.fail(error)
         except LogkernelError as error:
             log.error("%s/%s cannot be opened: %s", directory.path, name, error)
             self.unreadable[name] = error
         return None
+
+    def _known(self, directory: DataDirectory, name: TopicPartition, wall_ms: int) -> Log:
+        """The log as the directory's checkpoints know it."""
+        return self._log(
+            directory, name, wall_ms, directory.clean, directory.recovery_points.get(name, 0), directory.log_starts,
+            clean_offset=directory.clean_offsets.get(name),
+        )  # fmt: skip
 
     def _log(
         self,

@@ -14,6 +14,7 @@ A directory that fails goes offline with its logs, alone.
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import logging
 import threading
@@ -41,13 +42,14 @@ from logkernel.storage.checkpoints import (
 )
 from logkernel.storage.disk import Disk
 from logkernel.storage.log import Log
-from logkernel.storage.names import DELETE_DIR, FUTURE_DIR, MOVED_DIR, NO_TOPICS, partition_of
+from logkernel.storage.names import DELETE_DIR, DELETED, FUTURE_DIR, MOVED_DIR, NO_TOPICS, partition_of
 from logkernel.storage.sweeping import Sweeper
 from logkernel.vocabulary import TopicPartition
 
 log = logging.getLogger("logkernel.storage")
 
-PASSING = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE))
+FULL = frozenset((errno.ENOSPC, errno.EDQUOT))
+PASSING = FULL | {errno.EMFILE, errno.ENFILE}
 """Errors of the moment: there is no room, there are no file handles. Nothing on the disk is wrong, and what was refused
 left nothing behind; all other errors take a directory offline."""
 
@@ -141,6 +143,18 @@ class DataDirectory:
         )
         if self.meta != known:
             self._disk.write_atomic(path, format_meta(self.meta))
+
+    def remove_dropped(self) -> bool:
+        """Remove, here and now, the files that logs dropped in an earlier life; says whether there were any."""
+        found = False
+        for name in self._disk.listdir(self.path):
+            folder = f"{self.path}/{name}"
+            for file in self._disk.listdir(folder) if partition_of(name) is not None else ():
+                if file.endswith(DELETED):
+                    with contextlib.suppress(FileNotFoundError):
+                        self._disk.remove(f"{folder}/{file}")
+                    found = True
+        return found
 
     def _take_mark(self) -> None:
         """Read the clean-shutdown mark and remove it, durably: a crash from now on must be seen as one."""

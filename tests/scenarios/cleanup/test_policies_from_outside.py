@@ -8,6 +8,7 @@ import pytest
 from filling import NAME, SEGMENT, fill, wait
 
 from logkernel.contracts import DropBefore, LogFacts, Rewrite
+from logkernel.errors import InvalidConfig
 from logkernel.hookspecs import hookimpl
 from logkernel.vocabulary import TopicPartition
 
@@ -45,18 +46,22 @@ class Broken:
         raise RuntimeError("a bug of its author")
 
 
-@pytest.fixture
-def with_plugin(tmp_path):
+def opened(folder, *plugins):
     from logkernel.broker.broker import Broker
     from logkernel.broker.storage import Storage
     from logkernel.config.broker import BrokerConfig
     from logkernel.embed import EmbeddedLog
     from logkernel.kernel import Kernel
 
-    kernel = Kernel(plugins=[Plugin()])
-    given = [f"log.dirs={tmp_path}", "log.cleaner.backoff.ms=10"]
+    kernel = Kernel(plugins=plugins)
+    given = [f"log.dirs={folder}", "log.cleaner.backoff.ms=10"]
     config = BrokerConfig.load(None, given, kernel.settings(), kernel.all_names())
-    with EmbeddedLog(Broker(config, kernel, Storage(config))) as log:
+    return EmbeddedLog(Broker(config, kernel, Storage(config)))
+
+
+@pytest.fixture
+def with_plugin(tmp_path):
+    with opened(tmp_path, Plugin()) as log:
         yield log
 
 
@@ -96,3 +101,21 @@ def test_a_broken_policy_costs_only_its_own_topic(with_plugin, caplog):
     wait(log, lambda: TopicPartition("bad", 0) in log._broker.cleaner.uncleanable, "not marked")
     assert "a bug of its author" in caplog.text
     assert [record.value for record in log.read("bad")] == [b"v"]
+
+
+def test_a_policy_whose_plugin_is_gone_cleans_nothing_and_its_topic_is_served(tmp_path, caplog):
+    """The broker did not start."""
+    with opened(tmp_path, Plugin()) as log:
+        log.create_topic("t", 1, cleanup_policy="headers")
+        log.append("t", b"before")
+    with opened(tmp_path) as log:
+        log.append("t", b"after")
+        assert log.compact("t") == []
+        assert "no plugin provides the cleanup policy 'headers'" in caplog.text
+        assert [record.value for record in log.read("t")] == [b"before", b"after"]
+        with pytest.raises(InvalidConfig, match="must be a list of compact, delete"):
+            log.create_topic("other", 1, cleanup_policy="headers")
+    with opened(tmp_path, Plugin()) as log:
+        log.append("t", b"with a header", headers={"h": b"1"})
+        log.compact("t")
+        assert [record.offset for record in log.read("t")] == [2]

@@ -113,6 +113,38 @@ def test_too_few_file_handles_at_the_start_refuse_to_start(machine):
     assert machine.values(partition=3) == []
 
 
+def test_a_start_on_a_full_disk_removes_first_what_was_dropped(machine):
+    expiring(machine)
+    machine.pass_ms(2000)
+    machine.broker.expire("t", lambda done: None)
+
+    def dropped() -> list[str]:
+        return [name for name in machine.disk.listdir("/data/t-0") if name.endswith(".deleted")]
+
+    assert dropped(), "the files wait for file.delete.delay.ms"
+    machine.kill()
+    full = failing("truncate", "/t-0/", errno.ENOSPC)  # a step of recovery, as is the making of indexes
+    machine.disk.fault = lambda what, path: full(what, path) if dropped() else None
+    machine.boot()
+    assert dropped() == []
+    assert machine.produce([b"there is room"]) == [0]
+    assert machine.values() == [b"there is room"]
+
+
+def test_a_start_that_finds_no_room_names_the_log_and_changes_nothing(machine):
+    machine.boot()
+    machine.topic("t", 2)
+    assert machine.produce([b"a"], partition=1) == [0]
+    machine.kill()
+    machine.disk.fault = failing("truncate", "/t-1/", errno.ENOSPC)
+    with pytest.raises(OSError, match="No space left on device: '/data/t-1'"):
+        machine.boot()
+    machine.disk.fault = None
+    machine.kill()
+    machine.boot()
+    assert machine.values(partition=1) == [b"a"]
+
+
 def test_metadata_that_finds_no_room_is_refused_and_goes_on_later(machine):
     machine.boot()
     machine.disk.fault = failing("append", "__logkernel_metadata", errno.ENOSPC)

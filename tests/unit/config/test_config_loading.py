@@ -304,6 +304,7 @@ def test_a_file_that_is_not_there_or_not_text(tmp_path: Path) -> None:
 PLUGIN = [
     ("acme.region", "topic", "eu", "Where."),
     ("acme.token", "broker", "", "A token."),
+    ("acme.mode", "topic", "fast", "How.", ("fast", "safe")),
     ("node.id", "broker", "9", ""),
 ]
 
@@ -319,15 +320,19 @@ def test_settings_and_names_of_plugins() -> None:
     assert config.get("node.id") == 1
     plain = config.topic_settings()
     assert (plain.plugin, plain.election, plain.unclean_leader_election_enable) == (
-        {"acme.region": "us"},
+        {"acme.region": "us", "acme.mode": "fast"},
         "nearest",
         False,
     )
     assert plain.cleanup_policy == ("shred", "delete")
     own = config.topic_settings({"acme.region": "cn", "gone.plugin": "x", "partitioner": "geo"})
-    assert own.plugin == {"acme.region": "cn", "gone.plugin": "x"}
-    assert config.topic_settings().plugin == {"acme.region": "us"}
-    config.validate_topic({"partitioner": "geo", "acme.region": "x"})
+    assert own.plugin == {"acme.region": "cn", "acme.mode": "fast", "gone.plugin": "x"}
+    assert config.topic_settings().plugin == {"acme.region": "us", "acme.mode": "fast"}
+    config.validate_topic({"partitioner": "geo", "acme.region": "x", "acme.mode": "safe"})
+    with pytest.raises(InvalidConfig, match=r"acme.mode=slow: .*one of fast, safe"):
+        config.validate_topic({"acme.mode": "slow"})
+    with pytest.raises(ConfigError, match=r"acme.mode=slow: .*one of fast, safe"):
+        BrokerConfig.load(None, {"acme.mode": "slow"}, PLUGIN)
     with pytest.raises(InvalidConfig, match=r"partitioner=geo2: .*geo"):
         config.validate_topic({"partitioner": "geo2"})
 
