@@ -7,11 +7,14 @@ compiler is there, `optional` turns the failure into a warning, and plain Python
 from setuptools import Extension, setup
 
 RECORD = "core/logkernel/record"
-INCLUDED = [f"{RECORD}/{name}.pxi" for name in ("_compaction", "_rows", "_varints")]
+INCLUDED = [f"{RECORD}/{name}.pxi" for name in ("_calls", "_compaction", "_rows", "_varints")]
 
 setup(
     ext_modules=[
-        Extension(f"logkernel.record.{name}", [f"{RECORD}/{name}.pyx"], depends=INCLUDED, optional=True)
-        for name in ("_codec", "_columns")
+        Extension("logkernel._slots", ["core/logkernel/_slots.pyx"], optional=True),
+        *(
+            Extension(f"logkernel.record.{name}", [f"{RECORD}/{name}.pyx"], depends=INCLUDED, optional=True)
+            for name in ("_codec", "_columns")
+        ),
     ]
 )

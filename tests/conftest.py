@@ -19,6 +19,10 @@ import pytest
 from attrs import define, field
 from hypothesis import HealthCheck, settings
 
+# Hundreds of tests start programs: where these may not keep their compiled files, each compiles all that it imports.
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
 settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("untimed")  # a test is never judged by how fast its machine is
 

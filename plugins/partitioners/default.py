@@ -7,7 +7,6 @@ even all the same. The hash is the Java client's, so keys meet in the same parti
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from random import Random
 from typing import Any
 
 from logkernel.contracts import Partitioner
@@ -17,6 +16,8 @@ from logkernel.record import codec
 
 class DefaultPartitioner:
     def __init__(self, seed: int) -> None:
+        from random import Random  # a broker partitions nothing, and waits 2 ms for it when it starts
+
         self._random = Random(seed)
         self._sticky = -1
         """Where records without a key go, or -1: to be chosen."""

@@ -8,7 +8,6 @@ each producer, and again only when it has no leader.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from random import Random
 from typing import Any
 
 from logkernel.contracts import Partitioner
@@ -18,6 +17,8 @@ from logkernel.record import codec
 
 class KeyedPartitioner:
     def __init__(self, seed: int) -> None:
+        from random import Random  # see `default`
+
         self._random = Random(seed)
         self._keyless = -1
         """Where records without a key go, or -1: not drawn yet."""

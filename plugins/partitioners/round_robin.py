@@ -6,7 +6,6 @@ The first is random, so that many short-lived producers do not all begin at part
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from random import Random
 from typing import Any
 
 from logkernel.contracts import Partitioner
@@ -15,6 +14,8 @@ from logkernel.hookspecs import hookimpl
 
 class RoundRobinPartitioner:
     def __init__(self, seed: int) -> None:
+        from random import Random  # see `default`
+
         self._next = Random(seed).getrandbits(31)
 
     def partition(self, key: bytes | None, value: bytes | None, partitions: int, available: Sequence[int]) -> int:

@@ -394,9 +394,8 @@ def streams_classpath(apache_kafka: ModuleType, tmp_path_factory: pytest.TempPat
 @pytest.fixture(scope="session")
 def spark_kafka_jars(apache_kafka: ModuleType) -> list[Path]:
     """Spark's own Kafka connector, the judge of ours."""
-    pytest.importorskip("pyspark")
-    jars = apache_kafka.fetch(apache_kafka.SPARK_KAFKA, apache_kafka.SPARK_KAFKA_ARTIFACTS, alone=True)
-    return sorted(jars.glob("*.jar"))
+    pyspark = pytest.importorskip("pyspark")
+    return sorted(apache_kafka.spark_kafka(pyspark.__version__).glob("*.jar"))
 
 
 @pytest.fixture(scope="module")
@@ -424,7 +423,6 @@ def spark(spark_kafka_jars: list[Path], tmp_path_factory: pytest.TempPathFactory
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYSPARK_PYTHON", sys.executable)
         patch.setenv("SPARK_LOCAL_IP", "127.0.0.1")
-        patch.delenv("PYTHONDONTWRITEBYTECODE", raising=False)  # Spark gives a worker ten seconds to start
         builder = SparkSession.builder.master("local[2]").appName("logkernel-tests")
         for name, text in settings.items():
             builder = builder.config(name, text)

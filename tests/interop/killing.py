@@ -20,10 +20,9 @@ class Driver:
     """A program in a session of its own, what it says in `log`."""
 
     def __init__(self, command: Sequence[str], log: Path) -> None:
-        environment = {name: text for name, text in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
         with log.open("ab") as out:
             self.process = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=out, stderr=out, env=environment, start_new_session=True
+                command, stdin=subprocess.DEVNULL, stdout=out, stderr=out, start_new_session=True
             )
 
     @property

@@ -53,7 +53,6 @@ def test_kafka_reads_our_offsets(
 def test_an_offset_in_a_transaction_is_seen_as_such(
     apache_kafka: ModuleType, broker_session: Any, topic: str, make_topic: Any
 ) -> None:
-    pytest.importorskip("logkernel.plugins.services.transactions")
     bootstrap = broker_session.bootstrap
     make_topic(bootstrap, topic)
     producer = Producer({"bootstrap.servers": bootstrap, "transactional.id": topic})

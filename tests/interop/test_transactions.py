@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 
-pytest.importorskip("logkernel.plugins.services.transactions")
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(180)]
 WAIT_S = 30.0
 

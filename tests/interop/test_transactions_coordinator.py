@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 
-pytest.importorskip("logkernel.broker.transactions", reason="the core does not write markers")
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(180)]
 PARTITIONS = 3
 WAIT_S = 30.0

@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 
-pytest.importorskip("logkernel.plugins.services.transactions")
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(240)]
 PARTITIONS = 3
 RECORDS = 9

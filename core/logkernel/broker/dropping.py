@@ -15,7 +15,6 @@ the next start, which waits for none of it.
 
 from __future__ import annotations
 
-import errno
 import logging
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -24,7 +23,7 @@ from typing import TYPE_CHECKING
 from logkernel.contracts import DropBefore
 from logkernel.errors import KafkaStorageError, LogkernelError
 from logkernel.light import evolve, field, message
-from logkernel.storage.directory import PASSING
+from logkernel.storage.directory import FULL, PASSING
 from logkernel.storage.upkeep import RENAMED_AT_ONCE
 from logkernel.vocabulary import CleanupResult, LogSize, TopicPartition
 
@@ -40,7 +39,6 @@ log = logging.getLogger("logkernel.cleaner")
 TURN_MS = 2
 """So long the loop looks at logs in one go."""
 DROPPED_IN_A_TURN = 256
-FULL = (errno.ENOSPC, errno.EDQUOT)
 TRIED_AGAIN_MS = 1000
 """When a rename found no room."""
 

@@ -89,17 +89,23 @@ def _records(data: bytes, facts: BatchFacts, start: int, codec_for: Callable[[in
     return records
 
 
+_keeps_frozen = False
+"""Whether what there is was frozen, as a server that is ready does, and is to be kept so. Once known it is not asked
+again, shard by shard: Python goes through all that is frozen to count it."""
+
+
 @contextlib.contextmanager
 def _no_collector() -> Iterator[None]:
     """Loading makes much and drops little: Python would look through all of it again and again, in vain."""
+    global _keeps_frozen
     enabled = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
-        kept = gc.get_freeze_count() > 0
+        _keeps_frozen = _keeps_frozen or gc.get_freeze_count() > 0
         gc.freeze()  # all that is new counts as old, and is not looked through at once
-        if not kept:  # a server that is ready means to keep what it has so
+        if not _keeps_frozen:
             gc.unfreeze()
         if enabled:
             gc.enable()

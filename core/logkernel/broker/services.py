@@ -32,6 +32,7 @@ from logkernel.contracts import (
     TransactionalMachine,
 )
 from logkernel.errors import KafkaError, NotCoordinator, UnknownServerError
+from logkernel.light import message
 from logkernel.partition.effects import Outcome
 from logkernel.record.codec import Columns
 from logkernel.record.control import parse_marker
@@ -57,15 +58,13 @@ def member_suffix() -> str:
     return str(uuid.uuid4())
 
 
+@message
 class _Commit:
     """The ticket of a decision's records."""
 
-    __slots__ = ("_decision", "_machine", "_shard")
-
-    def __init__(self, shard: Shard, decision: Decision) -> None:
-        self._shard = shard
-        self._machine = shard.machine
-        self._decision = decision
+    _shard: Shard
+    _machine: ServiceMachine
+    _decision: Decision
 
     def appended(self, base_offset: int) -> None:
         shard, records, producer = self._shard, self._decision.records, self._decision.producer
@@ -208,7 +207,7 @@ class Shard:
         for record in decision.records:
             if record.timestamp_ms < 0:
                 record.timestamp_ms = wall_ms
-        commit = _Commit(self, decision)
+        commit = _Commit(self, self.machine, decision)
         replica = self.host.replica(self.number)
         if replica is None:
             try:

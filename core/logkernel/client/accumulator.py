@@ -21,6 +21,7 @@ from logkernel.client.batches import DONE, OPEN, Batch
 from logkernel.client.metadata import Metadata
 from logkernel.client.sequences import Sequences
 from logkernel.contracts import Codec
+from logkernel.record import codec
 from logkernel.record.batch import HEADER_BYTES
 
 MAX_RECORD_OVERHEAD = 40
@@ -89,10 +90,10 @@ class Pool:
             self.granted.append(claim)
 
 
-class Queue:
+class Queue(codec.Lane):
     """The batches of one partition that are not on the wire, oldest first; `open` is the last, or None."""
 
-    __slots__ = ("batches", "on_closed", "open", "partition", "sequences", "topic")
+    __slots__ = ("batches", "on_closed", "partition", "sequences", "topic")
 
     def __init__(self, topic: str, partition: int) -> None:
         self.topic = topic

@@ -48,8 +48,8 @@ class AsyncConsumer(Awaiting, ConsumerBase):
 
     async def __anext__(self) -> ConsumerRecord:
         while not self._unread:
-            self._unread.extend(await self._run(self._poll(None)))
-        return self._unread.popleft()
+            self._unread.fill(await self._run(self._poll(None)))
+        return self._unread.pop()
 
     async def commit(self, offsets: Offsets | None = None, timeout_s: float | None = None) -> None:
         await self._run(self._commit(offsets, timeout_s))

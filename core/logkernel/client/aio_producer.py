@@ -18,7 +18,7 @@ from typing import Any
 from logkernel.client.awaiting import Awaiting, run
 from logkernel.client.batches import Callback
 from logkernel.client.deliveries import Outcome
-from logkernel.client.producer_base import ProducerBase, time_ns
+from logkernel.client.producer_base import ProducerBase
 from logkernel.client.producer_root import Headers
 from logkernel.client.transactions import GroupMetadata, Offsets
 from logkernel.vocabulary import RecordMetadata
@@ -62,15 +62,6 @@ class AsyncProducer(Awaiting, ProducerBase[AsyncDelivery]):
         on_delivery: Callback | None = None,
     ) -> AsyncDelivery:
         """As `Producer.send`: returns when the record lies in a batch, which may wait for metadata and memory."""
-        plan = self._fast.get(topic)
-        if plan is not None and partition is None and on_delivery is None and not headers:
-            # The common case of `ProducerBase.send` once more: a call of it is a sixth of what an awaited send costs.
-            batch = (plan.sticky if key is None else plan.choose(key, value)).open
-            if batch is not None:
-                at_ms = time_ns() // 1_000_000 if timestamp_ms is None else timestamp_ms
-                place: AsyncDelivery | None = batch.put(AsyncDelivery, batch, at_ms, key, value, ())
-                if place is not None:
-                    return place
         found: Any = self._put(topic, value, key, headers, partition, timestamp_ms, on_delivery)
         if type(found) is AsyncDelivery:
             return found

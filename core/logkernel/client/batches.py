@@ -50,7 +50,7 @@ class Section:
         return self._wire
 
 
-class Batch:
+class Batch(loops.Holder):
     """See the module. `reserved` is what it holds of the pool."""
 
     __slots__ = (
@@ -58,7 +58,6 @@ class Batch:
         "append_time_ms",
         "attempts",
         "base_offset",
-        "builder",
         "callbacks",
         "children",
         "codec_id",
@@ -66,7 +65,6 @@ class Batch:
         "created_ms",
         "done",
         "drained_ms",
-        "due_ms",
         "epoch",
         "error",
         "faults",

@@ -11,7 +11,7 @@ does; embedded, whoever calls steps the kernel, and with it the group's coordina
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from logkernel.client.arrow import COLUMNS, MAX_ROWS
@@ -22,6 +22,7 @@ from logkernel.client.consumer_base import ConsumerBase
 from logkernel.client.positions import ConsumerRecord
 from logkernel.client.steps import OffsetAndTime, Partition
 from logkernel.client.transactions import Offsets
+from logkernel.record import codec
 from logkernel.vocabulary import TopicPartition
 
 if TYPE_CHECKING:
@@ -62,18 +63,14 @@ class Consumer(Blocking, ConsumerBase):
         self._woken = True
         self._driver.nudge()
 
-    def __iter__(self) -> Consumer:
-        return self
+    def __iter__(self) -> Iterator[ConsumerRecord]:
+        return codec.Handing(self._unread, self.__next__)
 
     def __next__(self) -> ConsumerRecord:
         """The next record, whenever it comes. What was not handed out yet is not committed."""
-        try:
-            return self._unread.popleft()
-        except IndexError:
-            pass  # asked for beforehand, this would cost each record
         while not self._unread:
-            self._unread.extend(self._run(self._poll(None)))
-        return self._unread.popleft()
+            self._unread.fill(self._run(self._poll(None)))
+        return self._unread.pop()
 
     # ------------------------------------------------------------ offsets
 

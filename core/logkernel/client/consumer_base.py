@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import time
-from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from random import Random
 from typing import Any, TypeVar
@@ -58,17 +57,20 @@ class ConsumerBase(Places, OffsetCalls):
 
     def _poll(self, timeout_s: float | None, limit: int | None = None) -> Steps[list[ConsumerRecord]]:
         if self._unread:
-            found, self._unread = list(self._unread), deque()
-            return found
+            return self._all_unread()
         most = self._limit if limit is None else limit
         rows = yield from self._poll_for(timeout_s, lambda: self._machine.take(most), self._prepared)
         return rows or []
 
+    def _all_unread(self) -> list[ConsumerRecord]:
+        rows = self._unread.rest()
+        self._unread.fill(())
+        return rows
+
     def _poll_arrow(self, timeout_s: float | None, columns: Sequence[str], max_rows: int) -> Steps[Any]:
         self._machine.arrow.check(columns)
         if self._unread:
-            rows, self._unread = list(self._unread), deque()
-            self._back_to(rows)
+            self._back_to(self._all_unread())
         take = self._machine.take_columns
         found = yield from self._poll_for(timeout_s, lambda: take(columns, max_rows), lambda batch: batch)
         return self._machine.arrow.nothing(columns) if found is None else found
@@ -201,7 +203,7 @@ class ConsumerBase(Places, OffsetCalls):
         finally:
             with self._lock:
                 self._closed = True
-                self._unread.clear()
+                self._unread.fill(())
                 self._machine.begin_end()
             try:
                 yield End(deadline_s)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections import deque
 from collections.abc import Iterable
 from typing import Any
 
@@ -42,7 +41,7 @@ class Places(ConsumerRoot):
         with self._lock:
             self._check_open()
             self._listener = listener
-            self._unread.clear()
+            self._unread.fill(())
             if regex:
                 self._machine.subscribe_regex(regex)
             else:
@@ -53,7 +52,7 @@ class Places(ConsumerRoot):
         """Read nothing; a group is left, as the next poll carries out."""
         with self._lock:
             self._check_open()
-            self._unread.clear()
+            self._unread.fill(())
             if self._machine.by_group:
                 self._machine.subscribe((), mono_ms())
             else:
@@ -67,7 +66,7 @@ class Places(ConsumerRoot):
             check_topic(name.topic)
         with self._lock:
             self._check_open()
-            self._unread.clear()
+            self._unread.fill(())
             self._machine.assign(wanted, mono_ms())
         self._driver.wake()
 
@@ -82,7 +81,7 @@ class Places(ConsumerRoot):
     def _moved(self, part: Part) -> None:
         """What iteration still held of a partition is not wanted."""
         self._machine.fetcher.line.pop(part, None)
-        self._unread = deque(row for row in self._unread if (row.topic, row.partition) != part.name)
+        self._unread.fill([row for row in self._unread.rest() if (row.topic, row.partition) != part.name])
 
     def seek(self, partition: Partition, offset: int) -> None:
         """The next poll begins here. Raises `LogkernelError` for what is not assigned, ValueError below 0."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections import deque
 from collections.abc import Mapping
 from typing import Any
 
@@ -14,6 +13,7 @@ from logkernel.client.serializers import deserializer
 from logkernel.client.steps import Partition
 from logkernel.errors import LogkernelError
 from logkernel.kernel import Kernel
+from logkernel.record import codec
 from logkernel.vocabulary import TopicPartition
 
 
@@ -24,8 +24,7 @@ class ConsumerRoot(HelpedFace):
         super().__init__(driver, kernel, settings)
         self._machine: Consumption = driver.machine
         self._listener: Any = None
-        self._unread: deque[ConsumerRecord] = deque()
-        """What iteration took from a poll and did not hand out yet."""
+        self._unread: codec.Unread[ConsumerRecord] = codec.Unread()
         self._woken = False
         """`wakeup` was called, and no poll has said so yet."""
         self._limit: int = settings["max.poll.records"]
@@ -55,7 +54,7 @@ class ConsumerRoot(HelpedFace):
     def _positions(self) -> dict[TopicPartition, tuple[int, int, str | None]]:
         """Behind all that was handed out."""
         found = self._machine.positions()
-        for row in self._unread:
+        for row in self._unread.rest():
             name = TopicPartition(row.topic, row.partition)
             if name in found and row.offset < found[name][0]:
                 found[name] = (row.offset, -1, "")

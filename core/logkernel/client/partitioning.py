@@ -50,11 +50,14 @@ def make_partitioner(given: Any, by_name: Callable[[str, int], Partitioner], see
     raise TypeError(f"partitioner.class={given!r} is no name, class or function")
 
 
-class Plan:
+class Plan(codec.Route):
     """How records of one topic find their queues. Made anew when the number of partitions changes."""
 
-    __slots__ = ("_adaptive", "_info", "_produced", "_random", "_sender", "_wait_ms", "count", "keyed", "partitioner",
-                 "queues", "sticky", "topic", "version")  # fmt: skip
+    __slots__ = ("_adaptive", "_info", "_produced", "_random", "_sender", "_wait_ms", "count", "partitioner", "topic",
+                 "version")  # fmt: skip
+
+    queues: list[Queue]
+    sticky: Queue
 
     def __init__(
         self,

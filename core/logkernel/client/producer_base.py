@@ -12,7 +12,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from random import Random
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from logkernel.client.accumulator import Claim
 from logkernel.client.batches import NEVER_MS, Batch, Callback
@@ -24,6 +24,7 @@ from logkernel.client.steps import End, Settle, Steps, Wait, check_topic, deadli
 from logkernel.client.transactions import IN_TRANSACTION, GroupMetadata, Offsets, Operation
 from logkernel.errors import LogkernelError, RequestTimedOut
 from logkernel.kernel import Kernel
+from logkernel.record import codec
 
 time_ns = time.time_ns
 D = TypeVar("D", bound=Outcome)
@@ -40,18 +41,13 @@ def make_sender(settings: Mapping[str, Any], bootstrap: list[tuple[str, int]], k
 class ProducerBase(Placing, ABC, Generic[D]):
     """See the module. A producer says what kind of delivery it gives, and how it carries steps out."""
 
-    _kind: ClassVar[type[Any]]
-
-    def __init__(self, driver: Any, kernel: Kernel, settings: Mapping[str, Any]) -> None:
-        super().__init__(driver, kernel, settings)
-        self._delivery: type[D] = self._kind
-
     @abstractmethod
     def _run(self, steps: Steps[Any]) -> Any:
         """Carry them out: what they return, or what is awaited for it."""
 
     # ------------------------------------------------------------ send
 
+    @codec.quick
     def send(
         self,
         topic: str,
@@ -68,36 +64,7 @@ class ProducerBase(Placing, ABC, Generic[D]):
         `MessageTooLarge`, `InvalidTopicException`, `InvalidPartitions`, `LogkernelError` for a closed producer or one
         outside a transaction, and TypeError for what is no bytes where no serializer is set: it was not sent then.
         """
-        plan = self._fast.get(topic)
-        if plan is not None and on_delivery is None:
-            if partition is not None:
-                queue = plan.explicit(partition)
-            else:
-                queue = plan.sticky if key is None else plan.choose(key, value)
-            batch = queue.open
-            if batch is not None:
-                at_ms = time_ns() // 1_000_000 if timestamp_ms is None else timestamp_ms
-                # Without the lock: one step of the builder, which takes nothing once the batch is closed.
-                if headers:
-                    headers = pairs(headers)
-                place: D | None = batch.put(self._delivery, batch, at_ms, key, value, headers)
-                if place is not None:
-                    if at_ms >= batch.due_ms:
-                        self._overdue(batch)
-                    return place
-        return self._send(topic, value, key, headers, partition, timestamp_ms, on_delivery)
-
-    def _send(
-        self,
-        topic: str,
-        value: Any,
-        key: Any,
-        headers: Headers,
-        partition: int | None,
-        timestamp_ms: int | None,
-        on_delivery: Callback | None,
-    ) -> D:
-        """As `send`, for the first record of a batch and whatever else is not the common case."""
+        # The first record of a batch, and whatever else is not the common case.
         if self._plain and not self._transactional:
             found = self._send_open(topic, value, key, headers, partition, timestamp_ms, on_delivery)
             if isinstance(found, Outcome):
@@ -146,7 +113,7 @@ class ProducerBase(Placing, ABC, Generic[D]):
             if batch is None:
                 return partition
             at_ms = time_ns() // 1_000_000 if timestamp_ms is None else timestamp_ms
-            place: D | None = batch.put(self._delivery, batch, at_ms, key, value, pairs(headers) if headers else ())
+            place: D | None = batch.put(self._kind, batch, at_ms, key, value, pairs(headers) if headers else ())
             if place is None:
                 return partition
             if on_delivery is not None:
@@ -160,7 +127,8 @@ class ProducerBase(Placing, ABC, Generic[D]):
 
     def _placed(self, place: tuple[Batch, int], at_ms: int) -> D:
         self._driver.opened(place[0])
-        return self._delivery(*place, at_ms)
+        delivery: D = self._kind(*place, at_ms)
+        return delivery
 
     def _refused(self, error: Exception) -> None:
         """A record was not sent."""

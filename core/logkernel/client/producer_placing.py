@@ -148,6 +148,7 @@ class Placing(ProducerRoot):
         plan = self._plans[topic] = self._new_plan(info, given)
         self._fast.pop(topic, None)
         if codec.COMPILED and self._plain and not self._transactional and plan.partitioner is None:
+            plan.kind = self._kind
             self._fast[topic] = plan
         return plan
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from attrs import define
 
@@ -14,6 +14,7 @@ from logkernel.client.partitioning import Plan
 from logkernel.client.sender import Sender
 from logkernel.client.serializers import serializer
 from logkernel.kernel import Kernel
+from logkernel.record import codec
 from logkernel.vocabulary import RecordMetadata
 
 Headers = Mapping[str, bytes | None] | Sequence[tuple[str, bytes | None]]
@@ -31,8 +32,11 @@ class ProducerRecord:
     timestamp_ms: int | None = None
 
 
-class ProducerRoot(HelpedFace):
+class ProducerRoot(codec.Sending, HelpedFace):
     """See the module."""
+
+    _kind: ClassVar[type[Any]]
+    """What `send` gives."""
 
     def __init__(self, driver: Any, kernel: Kernel, settings: Mapping[str, Any]) -> None:
         super().__init__(driver, kernel, settings)

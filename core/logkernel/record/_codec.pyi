@@ -1,4 +1,4 @@
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Generic, TypeVar
 
 from logkernel.contracts import Buffer
@@ -7,6 +7,8 @@ from logkernel.vocabulary import Record
 
 R = TypeVar("R", bound=tuple[Any, ...])
 P = TypeVar("P", bound="Place")
+F = TypeVar("F", bound=Callable[..., Any])
+T = TypeVar("T")
 
 def walk(buf: Buffer, start: int, end: int, count: int, base_timestamp_ms: int) -> tuple[int, int, int]: ...
 def decode_records(
@@ -76,6 +78,37 @@ class BatchBuilder:
     def finish(self) -> bytearray: ...
 
 def murmur2(data: bytes) -> int: ...
+
+class Holder:
+    builder: Any
+    due_ms: int
+
+class Lane:
+    open: Any
+
+class Route:
+    keyed: bool
+    kind: type[Any]
+    queues: list[Any]
+    sticky: Any
+
+class Sending:
+    _fast: dict[str, Any]
+    def _overdue(self, batch: Any) -> None: ...
+
+def quick(send: F) -> F: ...
+
+class Unread(Generic[T]):
+    def __len__(self) -> int: ...
+    def fill(self, rows: Iterable[T]) -> None: ...
+    def rest(self) -> list[T]: ...
+    def pop(self) -> T: ...
+
+class Handing(Generic[T]):
+    def __init__(self, unread: Unread[T], more: Callable[[], T]) -> None: ...
+    def __iter__(self) -> Handing[T]: ...
+    def __next__(self) -> T: ...
+
 class Strings:
     count: int
     def __init__(self, valid: Buffer | None, offsets: Buffer, data: Buffer | None, first: int, count: int) -> None: ...

@@ -24,6 +24,7 @@ from logkernel.vocabulary import Record as _Record
 
 cdef extern from "Python.h":
     void PyObject_GC_UnTrack(void *)
+    bint PyType_IsSubtype(PyTypeObject *, PyTypeObject *)
 
 cdef object Record = _Record
 cdef object Columns = _pure.Columns
@@ -606,6 +607,21 @@ cdef class Place:
         self.timestamp_ms = timestamp_ms
 
 
+cdef int check_place(type kind) except -1:
+    if kind is None or not PyType_IsSubtype(<PyTypeObject *> kind, <PyTypeObject *> Place):
+        raise TypeError(f"{kind!r} is no place")
+    return 0
+
+
+cdef inline Place new_place(type kind, object batch, Py_ssize_t index, int64_t timestamp):
+    # Of a kind that was checked.
+    cdef Place place = <Place> (<PyTypeObject *> kind).tp_new(kind, <PyObject *> NOTHING, NULL)
+    place.batch = batch
+    place.index = index
+    place.timestamp_ms = timestamp
+    return place
+
+
 cdef class BatchBuilder:
     # See `pure.BatchBuilder`. The records are written where they stay: a full batch is handed out without a copy.
     cdef bytearray wire
@@ -680,18 +696,10 @@ cdef class BatchBuilder:
         return self.add(timestamp, key, value, headers)
 
     def put(self, type kind, owner, int64_t timestamp, key, value, headers):
-        cdef Place place
         cdef Py_ssize_t index
-        if not issubclass(kind, Place):
-            raise TypeError(f"{kind!r} is no place")
+        check_place(kind)
         index = self.add(timestamp, key, value, headers)
-        if index < 0:
-            return None
-        place = (<PyTypeObject *> kind).tp_new(kind, <PyObject *> NOTHING, NULL)
-        place.batch = owner
-        place.index = index
-        place.timestamp_ms = timestamp
-        return place
+        return None if index < 0 else new_place(kind, owner, index, timestamp)
 
     def finish(self):
         cdef bytearray wire = self.wire
@@ -738,6 +746,11 @@ def murmur2(data):
     mixed = mix(<const uint8_t *> view.buf, view.len)
     PyBuffer_Release(&view)
     return mixed
+
+
+# ---------------------------------------------------------------- calls
+
+include "_calls.pxi"
 
 
 # ---------------------------------------------------------------- compaction

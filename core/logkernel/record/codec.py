@@ -17,11 +17,17 @@ __all__ = [
     "COMPILED",
     "BatchBuilder",
     "Columns",
+    "Handing",
     "HeaderLists",
+    "Holder",
+    "Lane",
     "OffsetMap",
     "Place",
+    "Route",
     "RowDecoder",
+    "Sending",
     "Strings",
+    "Unread",
     "columns",
     "copy_records",
     "decode_records",
@@ -30,6 +36,7 @@ __all__ = [
     "group_rows",
     "murmur2",
     "place_rows",
+    "quick",
     "small_batches",
     "survey_records",
     "walk",
@@ -68,6 +75,7 @@ if TYPE_CHECKING or _compiled is None:
         murmur2,
         walk,
     )
+    from logkernel.record.pure_calls import Handing, Holder, Lane, Route, Sending, Unread, quick
     from logkernel.record.pure_compaction import OffsetMap, copy_records, small_batches, survey_records
     from logkernel.record.pure_rows import HeaderLists, Strings, encode_rows, group_rows, place_rows
 

@@ -27,9 +27,10 @@ from functools import lru_cache
 from struct import Struct
 from typing import Final, NamedTuple
 
-from attrs import define, frozen
+from attrs import frozen
 
 from logkernel.errors import CorruptMessage, InvalidRequest
+from logkernel.light import message
 from logkernel.record.fields import FieldReader
 
 MAX_STRING_BYTES: Final = 32_767
@@ -71,7 +72,7 @@ class GroupKey(NamedTuple):
     group_id: str
 
 
-@define
+@message
 class CommittedOffset:
     """A group's place in a partition. Times are wall ms; `expire_ms` is NO_TIME where retention rules."""
 

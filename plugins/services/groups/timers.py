@@ -64,9 +64,13 @@ class Timers:
 
     def next_ms(self) -> int | None:
         """A time not later than the earliest deadline, and exactly it unless that was put off meanwhile."""
-        while self._heap and self._armed.get(self._heap[0][1]) != self._heap[0][0]:
-            heappop(self._heap)
-        return self._heap[0][0] if self._heap else None
+        heap, armed = self._heap, self._armed
+        while heap:
+            due_ms, key = heap[0]
+            if armed.get(key) == due_ms:
+                return due_ms
+            heappop(heap)
+        return None
 
     def _sweep(self) -> None:
         self._armed = dict(self._due)

@@ -13,11 +13,13 @@ from __future__ import annotations
 
 from typing import Final
 
-from .receiving import EAGER_BYTES, FIRST_BYTES, KEEP_BYTES
+from .receiving import EAGER_BYTES, FIRST_BYTES
 from .wire import I32
 
 SMALL_BYTES: Final = 64 << 10
-SPARE_BYTES: Final = 8 << 20
+KEEP_BYTES: Final = 16 << 20
+"""A larger buffer serves one response: at 1 MiB a partition, which is what a consumer asks for, few are larger."""
+SPARE_BYTES: Final = 16 << 20
 """Memory that waits to be free again, for the next responses."""
 STEP_BYTES: Final = 64 << 10
 """Buffers are multiples of it, so that one fits responses of nearly the same size."""

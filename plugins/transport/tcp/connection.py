@@ -31,6 +31,7 @@ from threading import get_ident
 from typing import Any, Final
 
 from logkernel.contracts import BrokerDoor, RequestContext
+from logkernel.light import message
 from logkernel.vocabulary import FileSlice
 
 from . import registry
@@ -47,7 +48,6 @@ SMALL_SLICE_BYTES: Final = 16 << 10
 
 MAX_A_TURN: Final = 100
 """Requests that one connection may have handled before the others have their turn."""
-MAX_CONTEXTS: Final = 64
 
 OPEN, DRAINING, CLOSED = range(3)
 
@@ -74,27 +74,26 @@ class Route:
         self.refusal: Callable[[Any], Any] | None = partial(api.refusal, version) if refuses else None
 
 
+@message
 class Place:
     """A request's place in the queue of answers. `parts` is None until it was answered."""
 
-    __slots__ = ("correlation_id", "last", "parts", "route", "silent")
-
-    def __init__(self, route: Route, correlation_id: int, silent: bool) -> None:
-        self.route = route
-        self.correlation_id = correlation_id
-        self.silent = silent
-        """Whether the client expects no response (acks=0)."""
-        self.parts: list[Part] | None = None
-        self.last = False
-        """Whether the connection ends with this answer."""
+    route: Route
+    correlation_id: int
+    silent: bool
+    """Whether the client expects no response (acks=0)."""
+    parts: list[Part] | None = None
+    last: bool = False
+    """Whether the connection ends with this answer."""
 
 
 class ServerConnection:
     """See the module. Not thread-safe but for `answer`s, which `defer` brings to the owner's thread."""
 
     __slots__ = (
-        "_client_host", "_contexts", "_defer", "_feeding", "_id", "_limit", "_listener", "_software", "_thread",
-        "_wake", "door", "has_more", "output", "output_bytes", "peer", "places", "routes", "state",
+        "_client", "_client_host", "_client_id", "_contexts", "_defer", "_feeding", "_id", "_limit", "_listener",
+        "_software", "_thread", "_wake", "door", "has_more", "output", "output_bytes", "peer", "places", "routes",
+        "state",
     )  # fmt: skip
 
     def __init__(
@@ -129,7 +128,11 @@ class ServerConnection:
         self.has_more = False
         """Whether the last `feed` stopped before bytes that it could have handled."""
         self._software = ("", "")
-        self._contexts: dict[tuple[Route, str | None], RequestContext] = {}
+        self._client = b""
+        """The client id as the last request had it, with its length; `_client_id` is what it says."""
+        self._client_id: str | None = None
+        self._contexts: dict[Route, RequestContext] = {}
+        """Of that client."""
 
     @property
     def wants_data(self) -> bool:
@@ -182,7 +185,9 @@ class ServerConnection:
             route = self.routes.get((key, version)) or self._route(key, version, correlation_id)
             if route is None:
                 return
-            client_id, pos = read_client_id(body, MIN_REQUEST)
+            pos = MIN_REQUEST + len(self._client)
+            if not self._client or body[MIN_REQUEST:pos] != self._client:
+                pos = self._meet(body)
             if route.flexible:
                 pos = skip_tags(body, pos) if body[pos] else pos + 1
             request = route.decode(body[pos:])
@@ -192,9 +197,16 @@ class ServerConnection:
             return
         place = Place(route, correlation_id, key == PRODUCE and request.acks == 0)
         self.places.append(place)
-        self._submit(place, request, client_id)
+        self._submit(place, request)
 
-    def _submit(self, place: Place, request: Any, client_id: str | None) -> None:
+    def _meet(self, body: memoryview) -> int:
+        """Another client asks than before, as a rule the first one; returns where its id ends."""
+        self._client_id, pos = read_client_id(body, MIN_REQUEST)
+        self._client = bytes(body[MIN_REQUEST:pos])
+        self._contexts.clear()
+        return pos
+
+    def _submit(self, place: Place, request: Any) -> None:
         route = place.route
         if route.key == registry.API_VERSIONS_KEY:
             self._answer(place, self._api_versions(route.version, request))
@@ -204,7 +216,7 @@ class ServerConnection:
             if refusal is not None:
                 self._answer(place, refusal)
                 return
-        context = self._contexts.get((route, client_id)) or self._context(route, client_id)
+        context = self._contexts.get(route) or self._context(route)
         try:
             self.door.submit(request, context, partial(self._answer, place))
         except Exception:
@@ -229,12 +241,10 @@ class ServerConnection:
     def _served(self) -> frozenset[str]:
         return self.door.serves() | {"ApiVersionsRequest"}
 
-    def _context(self, route: Route, client_id: str | None) -> RequestContext:
-        if len(self._contexts) >= MAX_CONTEXTS:
-            self._contexts.clear()
+    def _context(self, route: Route) -> RequestContext:
         name, version = self._software
-        context = self._contexts[route, client_id] = RequestContext(
-            client_id, self._client_host, self._id, self._listener, name, version, route.capabilities
+        context = self._contexts[route] = RequestContext(
+            self._client_id, self._client_host, self._id, self._listener, name, version, route.capabilities
         )
         return context
 
@@ -275,7 +285,8 @@ class ServerConnection:
         except ENCODE_ERRORS:
             log.exception("connection failed peer=%s: cannot write %r", self.peer, type(response).__name__)
             self._close()
-        if (self.places and self.places[0] is place) or self.state != OPEN:
+        places = self.places
+        if (places and places[0] is place) or self.state != OPEN:
             self._release()
             if not self._feeding:
                 self._wake()
@@ -303,10 +314,10 @@ class ServerConnection:
     def _release(self) -> None:
         """Move the answers whose turn it is to the output."""
         places = self.places
-        while self.state == OPEN and places and places[0].parts is not None:
+        while self.state == OPEN and places and (parts := places[0].parts) is not None:
             place = places.popleft()
-            for part in place.parts or ():
-                self.output.append(part)
+            self.output += parts
+            for part in parts:
                 if type(part) is not FileSlice:
                     self.output_bytes += len(part)  # type: ignore[arg-type]
             if place.last:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import gc
 import pickle
 import subprocess
 import sys
@@ -12,6 +13,7 @@ from typing import Any, ClassVar
 import attrs
 import pytest
 
+from logkernel import slotted
 from logkernel.light import evolve, field, message, value
 
 
@@ -65,7 +67,19 @@ class Area(Size):
         object.__setattr__(self, "total", self.width * self.height)
 
 
-both = pytest.mark.parametrize("kind", [Point, AttrsPoint])
+class PlainPoint(Point):
+    """Not made by `message`: its objects come from the `__init__` that it inherits, compiled or not."""
+
+    __slots__ = ()
+
+
+@message
+class Touchy:
+    first: object
+    second: object = field(factory=lambda: 1 // 0)
+
+
+both = pytest.mark.parametrize("kind", [Point, PlainPoint, AttrsPoint])
 
 
 @both
@@ -88,6 +102,43 @@ def test_wrong_arguments_are_a_type_error_that_names_init(
     kind(1)  # the second call has no stand-in before it
     with pytest.raises(TypeError, match="__init__"):
         kind(*arguments, **named)
+
+
+@both
+def test_arguments_by_name_may_be_any_strings(kind: Callable[..., Any]) -> None:
+    point = kind(**{"".join(("ta", "gs")): ["a"], "".join(("", "x")): 1})
+    assert (point.x, point._y, point.tags) == (1, 2, ["a"])
+
+
+def test_calls_fill_slots_without_init_where_that_was_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
+    if slotted._install is None:
+        pytest.skip("the extension _slots was not built, or is not wanted")
+    monkeypatch.setattr(Point, "__init__", lambda *_, **__: pytest.fail("called"))
+    assert Point(1, tags=[]).x == 1
+    assert Size(3).height == 1
+
+
+@pytest.mark.parametrize("call", [
+    lambda given: Touchy(given), lambda given: Touchy(first=given), lambda given: Point(given, first=given),
+    lambda given: Point(given, given, given, given), lambda given: Point(tags=given),
+])  # fmt: skip
+def test_a_call_that_fails_keeps_nothing(call: Callable[[object], object]) -> None:
+    given = object()
+    before = sys.getrefcount(given)
+    for _ in range(3):
+        with pytest.raises((ZeroDivisionError, TypeError)):
+            call(given)
+    gc.collect()
+    assert sys.getrefcount(given) == before
+
+
+def test_what_an_object_holds_is_let_go_with_it() -> None:
+    given = object()
+    before = sys.getrefcount(given), sys.getrefcount(Size.__fields__[1].default)  # type: ignore[attr-defined]
+    for _ in range(1000):
+        Touchy(given, given)
+        Size(given)  # type: ignore[arg-type]
+    assert (sys.getrefcount(given), sys.getrefcount(Size.__fields__[1].default)) == before  # type: ignore[attr-defined]
 
 
 @both

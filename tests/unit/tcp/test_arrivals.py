@@ -10,7 +10,9 @@ from typing import Any
 
 import pytest
 
+from logkernel.plugins.transport.tcp import arrivals
 from logkernel.plugins.transport.tcp.arrivals import (
+    KEEP_BYTES,
     QUIET_RESPONSES,
     SMALL_BYTES,
     SPARE_BYTES,
@@ -18,7 +20,7 @@ from logkernel.plugins.transport.tcp.arrivals import (
     is_held,
 )
 from logkernel.plugins.transport.tcp.channel import LOW_WATER_BYTES, TcpChannel, _tune
-from logkernel.plugins.transport.tcp.receiving import EAGER_BYTES, FIRST_BYTES, KEEP_BYTES
+from logkernel.plugins.transport.tcp.receiving import EAGER_BYTES, FIRST_BYTES
 from logkernel.requests.data import FetchRequest, FetchTopic
 
 LARGE = 1 << 20
@@ -91,6 +93,23 @@ def test_a_large_response_is_not_copied_and_its_buffer_serves_again() -> None:
         places.add(id(body.obj))
         del body
     assert len(places) <= 3
+
+
+def test_answers_of_many_partitions_come_into_memory_that_was_used_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Six partitions at 1 MiB were more than was kept, so that each answer came into new memory."""
+    made: list[int] = []
+
+    def counted(size: int) -> bytearray:
+        made.append(size)
+        return bytearray(size)
+
+    monkeypatch.setattr(arrivals, "bytearray", counted, raising=False)
+    buffer = ArrivalBuffer()
+    held: list[memoryview] = []
+    for number in range(40):
+        held = held[-1:] + receive(buffer, frame(6 * LARGE, number))
+    assert [bytes(body[:1]) for body in held] == [b"\x26", b"\x27"]
+    assert sum(made) < 8 * 6 * LARGE
 
 
 def test_a_small_response_holds_no_large_buffer() -> None:

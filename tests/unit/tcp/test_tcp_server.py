@@ -64,6 +64,27 @@ def test_frames_may_come_in_any_pieces(run: Any, door: Any, wire: Any) -> None:
     run(scenario())
 
 
+def test_each_request_is_of_the_client_that_it_names(run: Any, door: Any, wire: Any) -> None:
+    door.replies["HeartbeatRequest"] = lambda _: HeartbeatResponse()
+    names = (b"me", b"me", b"me too", b"m", None, None, b"", "ä".encode(), b"me")
+
+    async def scenario() -> None:
+        listener = await wire.listen(door)
+        reader, writer = await dial(listener)
+        for number, name in enumerate(names):
+            writer.write(wire.frame("Heartbeat", 3, number, b"\0\1g\0\0\0\7\0\1m\xff\xff", name))
+        for number in range(len(names)):
+            assert (await wire.read_frame(reader))[0] == number
+        told = [None if name is None else name.decode() for name in names]
+        assert [context.client_id for _, context in door.seen] == told
+        writer.write(wire.frame("Heartbeat", 0, 99, client_id=b"\xff\xff"))
+        assert await reader.read() == b""
+        writer.close()
+        await listener.close()
+
+    run(scenario())
+
+
 def test_an_answer_from_another_thread_arrives(run: Any, door: Any, wire: Any) -> None:
     async def scenario() -> None:
         listener = await wire.listen(door)

@@ -58,20 +58,13 @@ def _decode_usual(version: int, data: bytes) -> OffsetCommitRequest | None:
     """What nearly every request is: of a flexible version, without tagged fields, all its lengths of one byte, which is
     length + 1. None for any other, and for what is no request at all: `_decode` says."""
     try:
-        pos = size = data[0]
-        group_id, (generation,) = data[1:pos].decode(), I32.unpack_from(data, pos)
-        start = pos + 5
-        pos = start - 1 + (more := data[start - 1])
-        member_id = data[start:pos].decode()
-        lengths, missing = size | more, not (size and more)
-        instance_id: str | None = None
-        if size := data[pos]:
-            instance_id = data[pos + 1 : pos + size].decode()
-        pos += size or 1
-        count = data[pos]
-        lengths |= size | count
+        pos = 4 + data[0]
+        pos += data[pos]
+        pos += data[pos] or 1
+        member, count = _member(data[:pos]), data[pos]
+        if member is None or not 0 < count <= 0x7F:
+            return None
         pos += 1
-        tags = 0
         topics: list[OffsetCommitRequestTopic] = []
         for _ in range(count - 1):
             name, topic_id = "", NO_ID
@@ -80,33 +73,55 @@ def _decode_usual(version: int, data: bytes) -> OffsetCommitRequest | None:
                 pos += 16
             else:
                 size = data[pos]
-                name = data[pos + 1 : pos + size].decode()
-                lengths, missing = lengths | size, missing or not size
+                if not 0 < size <= 0x7F:
+                    return None
+                name = _text(data[pos + 1 : pos + size])
                 pos += size
-            rows: list[OffsetCommitRequestPartition] = []
             partitions = data[pos]
+            if not 0 < partitions <= 0x7F:
+                return None
             pos += 1
+            rows: list[OffsetCommitRequestPartition] = []
             for _ in range(partitions - 1):
                 index, offset, leader_epoch, size, tagged = _USUAL_ROW.unpack_from(data, pos)
+                pos += 18
                 metadata = "" if size else None
                 if size > 1:
-                    end = pos + 16 + size
-                    metadata, tagged = data[pos + 17 : end].decode(), data[end]
-                    lengths |= size
                     pos += size - 1
-                pos += 18
-                tags |= tagged
+                    metadata, tagged = data[pos - size : pos - 1].decode(), data[pos - 1]
+                if tagged or size > 0x7F:
+                    return None
                 rows.append(OffsetCommitRequestPartition(index, offset, metadata, leader_epoch))
-            lengths, missing = lengths | partitions, missing or not partitions
-            tags |= data[pos]
+            if data[pos]:
+                return None
             pos += 1
             topics.append(OffsetCommitRequestTopic(name, rows, topic_id))
-        tags |= data[pos]
+        if data[pos] or pos + 1 != len(data):
+            return None
     except DECODE_ERRORS:
         return None
-    if missing or not count or lengths > 0x7F or tags or pos + 1 != len(data):
-        return None
+    group_id, generation, member_id, instance_id = member
     return OffsetCommitRequest(group_id, generation, member_id, -1, topics, instance_id)
+
+
+@lru_cache(maxsize=1024)
+def _member(data: bytes) -> tuple[str, int, str, str | None] | None:
+    """(group id, generation, member id, instance id) from the start of a request, if their lengths are as
+    `_decode_usual` wants them: they are the same in commit after commit."""
+    first = data[0]
+    (generation,) = I32.unpack_from(data, first)
+    second = data[first + 4]
+    start = first + 4 + second
+    third = data[start]
+    if not (first and second) or (first | second | third) > 0x7F:
+        return None
+    instance_id = data[start + 1 : start + third].decode() if third else None
+    return data[1:first].decode(), generation, data[first + 5 : start].decode(), instance_id
+
+
+@lru_cache(maxsize=1024)
+def _text(data: bytes) -> str:
+    return data.decode()
 
 
 @lru_cache(maxsize=1024)
@@ -161,15 +176,24 @@ def _encode(version: int, response: OffsetCommitResponse) -> list[Part]:
     out = bytearray(I32.pack(response.throttle_time_ms) if version >= 3 else b"")
     put_length(out, len(response.topics), flexible)
     for topic in response.topics:
-        if version >= 10:
-            out += topic.topic_id.bytes
-        else:
-            put_string(out, topic.name, flexible)
-        put_length(out, len(topic.partitions), flexible)
-        for row in topic.partitions:
+        rows = topic.partitions
+        out += _topic_head(topic.topic_id.bytes if version >= 10 else topic.name, len(rows), flexible)
+        for row in rows:
             out += result(row.partition_index, row.error_code)
         if flexible:
             out.append(0)
     if flexible:
         out.append(0)
     return [out]
+
+
+@lru_cache(maxsize=1024)
+def _topic_head(topic: str | bytes, partitions: int, flexible: bool) -> bytes:
+    """A topic, by name or id, up to its partitions: commits of the same topics are answered again and again."""
+    out = bytearray()
+    if isinstance(topic, bytes):
+        out += topic
+    else:
+        put_string(out, topic, flexible)
+    put_length(out, partitions, flexible)
+    return bytes(out)

@@ -1,0 +1,6 @@
+from collections.abc import Sequence
+from typing import Any
+
+from logkernel.slotted import Field
+
+def install(cls: type, fields: Sequence[Field], nothing: Any) -> None: ...

@@ -1,0 +1,170 @@
+# What is done once for each record: the classes and functions of `pure_calls`, compiled. Included by `_codec.pyx`,
+# whose helpers it uses.
+
+from functools import update_wrapper
+
+from cpython.dict cimport PyDict_GetItemWithError
+from cpython.list cimport PyList_GET_SIZE
+from cpython.long cimport PyLong_CheckExact
+
+cdef extern from *:
+    """
+    #include <time.h>
+    static int64_t logkernel_wall_ms(void)
+    {
+        struct timespec now;
+        timespec_get(&now, TIME_UTC);
+        return (int64_t) now.tv_sec * 1000 + now.tv_nsec / 1000000;
+    }
+    """
+    int64_t logkernel_wall_ms() noexcept nogil
+
+cdef class Holder:
+    # See `pure_calls.Holder`.
+    cdef public object builder
+    cdef public int64_t due_ms
+
+
+cdef class Lane:
+    # See `pure_calls.Lane`.
+    cdef public Holder open
+
+
+cdef class Route:
+    # See `pure_calls.Route`.
+    cdef public list queues
+    cdef public Lane sticky
+    cdef public bint keyed
+    cdef type _kind
+
+    @property
+    def kind(self):
+        return self._kind
+
+    @kind.setter
+    def kind(self, type kind):
+        check_place(kind)
+        self._kind = kind
+
+
+cdef class Sending:
+    # See `pure_calls.Sending`.
+    cdef public dict _fast
+
+
+cdef Lane lane_of(Route route, object key, object partition):
+    # None: the usual way finds it, or says what is wrong.
+    cdef Py_ssize_t index, count
+    if partition is None and (key is None or not route.keyed):
+        return route.sticky
+    count = len(route.queues)
+    if partition is not None and PyLong_CheckExact(partition) and 0 <= partition < count:
+        index = partition
+    elif partition is None and PyBytes_Check(key) and count:
+        index = (mix(<const uint8_t *> PyBytes_AS_STRING(key), PyBytes_GET_SIZE(key)) & 0x7FFFFFFF) % count
+    else:
+        return None
+    return <Lane?> route.queues[index]
+
+
+cdef Place put_quickly(Sending self, topic, value, key, headers, partition, timestamp_ms):
+    cdef PyObject *found = NULL
+    cdef Route route
+    cdef Lane lane
+    cdef Holder batch
+    cdef Place place
+    cdef Py_ssize_t index
+    cdef int64_t at_ms
+    if self._fast is not None:
+        found = PyDict_GetItemWithError(self._fast, topic)
+    if found == NULL:
+        return None
+    route = <Route?> <object> found
+    lane = lane_of(route, key, partition)
+    if lane is None:
+        return None
+    if headers is not NOTHING:
+        if type(headers) is dict:
+            headers = headers.items()
+        elif type(headers) is not list and type(headers) is not tuple:
+            return None
+        headers = tuple(headers)
+    batch = lane.open
+    if batch is None or route._kind is None or type(batch.builder) is not BatchBuilder:
+        return None
+    at_ms = logkernel_wall_ms() if timestamp_ms is None else timestamp_ms
+    # Without a lock: a builder takes nothing once it is finished.
+    index = (<BatchBuilder> batch.builder).add(at_ms, key, value, headers)
+    if index < 0:
+        return None
+    place = new_place(route._kind, batch, index, at_ms)
+    if at_ms >= batch.due_ms:
+        self._overdue(batch)
+    return place
+
+
+def quick(send):
+    # See `pure_calls.quick`.
+    def quickly(
+        Sending self, topic, value=None, key=None, headers=(), partition=None, timestamp_ms=None, on_delivery=None
+    ):
+        cdef Place place
+        if on_delivery is None:
+            place = put_quickly(self, topic, value, key, headers, partition, timestamp_ms)
+            if place is not None:
+                return place
+        return send(self, topic, value, key, headers, partition, timestamp_ms, on_delivery)
+
+    return update_wrapper(quickly, send)
+
+
+cdef class Unread:
+    # See `pure_calls.Unread`.
+    cdef list rows
+    cdef Py_ssize_t at
+
+    def __cinit__(self):
+        self.rows = []
+
+    def __len__(self):
+        return PyList_GET_SIZE(self.rows) - self.at
+
+    def fill(self, rows):
+        self.rows = list(rows)
+        self.at = 0
+
+    def rest(self):
+        return self.rows[self.at :]
+
+    cdef inline object next(self):
+        # None where there is no more; no row is None.
+        cdef object row
+        if self.at >= PyList_GET_SIZE(self.rows):
+            return None
+        row = self.rows[self.at]
+        self.rows[self.at] = None
+        self.at += 1
+        return row
+
+    def pop(self):
+        row = self.next()
+        if row is None:
+            raise IndexError("all were handed out")
+        return row
+
+
+cdef class Handing:
+    # See `pure_calls.Handing`.
+    cdef Unread unread
+    cdef object more
+
+    def __init__(self, Unread unread not None, more):
+        self.unread = unread
+        self.more = more
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        row = self.unread.next()
+        return self.more() if row is None else row
