@@ -169,6 +169,8 @@ class Log(LogRewrites):
             at += 1
         if segment is not self._active:
             self._use(segment)
+            if segment.is_emptied_at(*found):
+                segment, found = self._behind_emptied(segment, found, at, offset, end)
         position, first_size = found
         limit = segment.size
         if end is not None and end.segment <= segment.base:
@@ -180,6 +182,28 @@ class Log(LogRewrites):
             return None
         file = segment.file
         return FileSlice(file.fileno(), position, size, file)
+
+    def _behind_emptied(
+        self, segment: Segment, found: tuple[int, int], at: int, offset: int, end: LogPosition | None
+    ) -> tuple[Segment, tuple[int, int]]:
+        """Where to read instead of at `found`, of which a rewrite left where its segment ends: at the first batch with
+        records in the segments from number `at` on, up to `end`; where there is none, at the last without.
+
+        A client takes answers without a record for a limit that is too small, and soon for an error (librdkafka).
+        """
+        for behind in self._segments[at:]:
+            following = behind.find(offset)
+            if following is None:
+                continue
+            if end is not None and (end.segment, end.position) <= (behind.base, following[0]):
+                break
+            segment, found = behind, following
+            if segment is self._active:
+                break
+            self._use(segment)
+            if not segment.is_emptied_at(*found):
+                break
+        return segment, found
 
     def _use(self, segment: Segment) -> None:
         """A sealed segment is read: keep its descriptors, give back those of the one that was read longest ago."""

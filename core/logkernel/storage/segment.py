@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from logkernel.contracts import Buffer
 from logkernel.errors import CorruptMessage
+from logkernel.record.batch import HEADER_BYTES
 from logkernel.storage.disk import Disk, File
 from logkernel.storage.index import OffsetIndex, TimeIndex
 from logkernel.storage.names import DELETED, INDEX, LOG, SEGMENT_SUFFIXES, TIME_INDEX, TXN_INDEX, offset_name
@@ -251,6 +252,12 @@ class Segment:
             if facts.last_offset >= offset:
                 return facts.position, facts.size
         return None
+
+    def is_emptied_at(self, position: int, size: int) -> bool:
+        """Whether the batch there is the last one and has no records, as a rewrite leaves it (`record.filtering`)."""
+        if size != HEADER_BYTES or position + size != self.size:
+            return False
+        return any(facts.magic >= 2 and facts.count == 0 for facts in self.scan(position, HEADER_BYTES))
 
     def offset_behind(self, position: int) -> int:
         """An offset above all of the batches that start before `position`, the nearest that the index knows."""
