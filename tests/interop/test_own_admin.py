@@ -319,7 +319,8 @@ def test_settings_and_transactions_on_the_command_line(
         assert cli("txn", "find-hanging", topic) == "No transaction hangs.\n"
         assert cli("consume", topic, "-e") == ""
         producer.commit_transaction()
-    assert cli("consume", topic, "-e", "-f", "%o %v\\n") == "0 v\n"
+    # Kafka says so before the marker is written
+    assert until(lambda: cli("consume", topic, "-e", "-f", "%o %v\\n")) == "0 v\n"
     for command in ("info", "brokers", "log-dirs", "features", "acls list", "quotas list", "users list"):
         cli("cluster", *command.split(), "--json")
 
