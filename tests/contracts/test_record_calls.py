@@ -15,6 +15,8 @@ from logkernel.record import pure, pure_calls
 
 PARTITIONS = 3
 NAMES = ("Handing", "Holder", "Lane", "Route", "Sending", "Unread", "quick")
+quick_way = pytest.mark.parametrize("loops", ["compiled"], indirect=True)
+"""Plain Python has no quick way: there `send` itself takes every record."""
 
 
 @pytest.fixture(params=["pure", "compiled"])
@@ -67,17 +69,12 @@ def sender(loops: Any) -> Any:
     return made
 
 
-def quick_only(loops: Any) -> None:
-    if loops.quick is pure_calls.quick:
-        pytest.skip("plain Python has no quick way")
-
-
 def counts(sender: Any) -> list[int]:
     return [lane.open.builder.count for lane in sender._fast["t"].queues]
 
 
+@quick_way
 def test_a_record_takes_the_quick_way_to_its_lane(loops: Any, sender: Any) -> None:
-    quick_only(loops)
     batches = [lane.open for lane in sender._fast["t"].queues]
     places = [
         sender.send("t", b"v"),
@@ -99,8 +96,8 @@ def test_a_record_takes_the_quick_way_to_its_lane(loops: Any, sender: Any) -> No
     assert sender.send("t", b"v", b"k") == "slow"  # to the sticky lane, which was finished just now
 
 
+@quick_way
 def test_the_time_of_a_record_is_the_systems(loops: Any, sender: Any) -> None:
-    quick_only(loops)
     for _ in range(50):
         before = time.time_ns() // 1_000_000
         place = sender.send("t", b"v", partition=0)
@@ -141,8 +138,8 @@ def test_all_others_go_the_usual_way_and_nothing_is_changed(loops: Any, sender: 
         assert lanes[1].open.builder.count == 1
 
 
+@quick_way
 def test_what_no_batch_can_hold_is_refused(loops: Any, sender: Any) -> None:
-    quick_only(loops)
     for call, kind in (
         (("t", "text"), TypeError),
         (("t", b"v", None, [("h", "text")]), Exception),
@@ -165,8 +162,8 @@ def test_what_no_batch_can_hold_is_refused(loops: Any, sender: Any) -> None:
     assert [sender.send("t", b"v", b"k"), sender.send("t", b"v"), sender.send("t", partition=0)] == ["slow"] * 3
 
 
+@quick_way
 def test_a_record_at_its_batchs_time_makes_it_overdue(loops: Any, sender: Any) -> None:
-    quick_only(loops)
     batch = sender._fast["t"].sticky.open
     batch.due_ms = 1000
     sender.send("t", b"v", timestamp_ms=999)
