@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from logkernel.record import pure, pure_calls
+from logkernel.record import pure_calls, pure_encode, pure_hash
 
 PARTITIONS = 3
 NAMES = ("Handing", "Holder", "Lane", "Route", "Sending", "Unread", "quick")
@@ -26,7 +26,9 @@ def loops(request: pytest.FixtureRequest) -> Any:
             "logkernel.record._codec", reason="the compiled codec was not built", exc_type=ImportError
         )
     return SimpleNamespace(
-        BatchBuilder=pure.BatchBuilder, Place=pure.Place, **{name: getattr(pure_calls, name) for name in NAMES}
+        BatchBuilder=pure_encode.BatchBuilder,
+        Place=pure_encode.Place,
+        **{name: getattr(pure_calls, name) for name in NAMES},
     )
 
 
@@ -82,13 +84,13 @@ def test_a_record_takes_the_quick_way_to_its_lane(loops: Any, sender: Any) -> No
         sender.send("t", b"v", partition=2, key=b"k"),
         sender.send(topic="t", value=bytearray(b"v"), headers={"h": None}, partition=0),
     ]
-    key = next(b"%d" % number for number in range(100) if pure.murmur2(b"%d" % number) % 2**31 % PARTITIONS == 2)
+    key = next(b"%d" % number for number in range(100) if pure_hash.murmur2(b"%d" % number) % 2**31 % PARTITIONS == 2)
     places.append(sender.send("t", b"v", key))
     assert [(batches.index(place.batch), place.index) for place in places] == [(1, 0), (1, 1), (2, 0), (0, 0), (2, 1)]
     assert abs(places[0].timestamp_ms - time.time_ns() // 1_000_000) < 60_000
     assert places[1].timestamp_ms == 5
     assert not sender.slow
-    by_hand = pure.BatchBuilder(1000, 61)
+    by_hand = pure_encode.BatchBuilder(1000, 61)
     for place, row in zip(places, ((None, b"v", ()), (None, None, (("h", b"1"),))), strict=False):
         by_hand.append(place.timestamp_ms, *row)
     assert batches[1].builder.finish() == by_hand.finish()

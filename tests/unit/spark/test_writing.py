@@ -24,7 +24,7 @@ from logkernel.plugins.spark import writing  # noqa: E402
 from logkernel.plugins.spark.options import parse  # noqa: E402
 from logkernel.plugins.spark.sending import Columns, Rows, plain_rows  # noqa: E402
 from logkernel.plugins.spark.tabular import batches_of  # noqa: E402
-from logkernel.record import pure  # noqa: E402
+from logkernel.record import pure_decode, pure_hash  # noqa: E402
 
 HEADERS = ArrayType(StructType([StructField("key", StringType()), StructField("value", BinaryType())]))
 
@@ -90,7 +90,7 @@ class Link:
         return self._partitioner
 
     def send(self, topic: str, partition: int, section: bytearray, count: int, timestamp_ms: int) -> None:
-        records = pure.decode_records(section, 61, len(section), count, 0, 0)
+        records = pure_decode.decode_records(section, 61, len(section), count, 0, 0)
         self.sent.append((topic, partition, [(record.key, record.value) for record in records]))
 
 
@@ -121,7 +121,7 @@ def test_rows_go_by_key_and_in_their_order() -> None:
     )
     for topic, partition, records in sent:
         assert topic == "t"
-        assert all((pure.murmur2(key) & 0x7FFFFFFF) % 3 == partition for key, _ in records)
+        assert all((pure_hash.murmur2(key) & 0x7FFFFFFF) % 3 == partition for key, _ in records)
     of_a = [value for _, _, records in sent for key, value in records if key == b"a"]
     assert of_a == [str(i).encode() for i in range(30) if i % 3 != 1]
 
