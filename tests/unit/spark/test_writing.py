@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -188,10 +189,16 @@ def test_slices_of_arrow_are_read_where_they_begin() -> None:
     ]  # type: ignore[arg-type]
 
 
-def test_rows_become_arrow_where_a_writer_gets_rows() -> None:
+def test_rows_become_arrow_where_a_writer_gets_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of Spark 4.0 a stream's writer gets rows, a batch's gets Arrow."""
     plan = writing._plan(options(), VALUE)
     rows = [Row(value="a"), Row(value="b")]
-    (batch,) = writing.arrow_batches(iter(rows), plan, arrow=False)
+    (batch,) = writing.arrow_batches(iter(rows), plan)
     assert batch.column(0).to_pylist() == ["a", "b"]
-    assert list(writing.arrow_batches([batch], plan, arrow=True)) == [batch]
+    monkeypatch.setattr(writing, "_context", lambda: SimpleNamespace(partitionId=lambda: 0))
+    monkeypatch.setattr(writing, "write", lambda plan, batches, slot: list(batches))
+    monkeypatch.setattr(writing, "settle", lambda: None)
+    for writer in (writing.LogkernelWriter(plan, None), writing.LogkernelStreamWriter(plan, once=False)):
+        for takes_arrow, given in ((True, [batch]), (False, rows)):
+            monkeypatch.setattr(type(writer), "takes_arrow", takes_arrow)
+            assert writer.write(iter(given)) == [batch]
