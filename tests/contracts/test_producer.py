@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -60,6 +61,17 @@ def test_a_record_arrives_as_it_was_sent(bench: Bench) -> None:
     assert first.headers == (("h", b"1"), ("n", None))
     assert (second.key, second.value) == (b"gone", None)
     assert second.headers == (("a", b"1"), ("a", b"2"))
+
+
+def test_a_clock_that_is_patched_rules_the_first_record_of_a_batch_and_the_others(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic = bench.topic()
+    with bench.producer() as producer:
+        with monkeypatch.context() as patch:
+            patch.setattr(time, "time_ns", lambda: 1_600_000_000_123_456_789)
+            sent = [producer.send(topic, b"v") for _ in range(3)]
+        assert [delivery.result(20).timestamp_ms for delivery in sent] == [1_600_000_000_123] * 3
 
 
 def test_records_keep_their_order_and_know_their_offsets(bench: Bench) -> None:

@@ -106,6 +106,27 @@ def test_the_time_of_a_record_is_the_systems(loops: Any, sender: Any) -> None:
         assert before <= place.timestamp_ms <= time.time_ns() // 1_000_000
 
 
+@quick_way
+def test_a_clock_that_is_patched_rules_the_quick_way(sender: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    def ends_the_batch() -> int:
+        sender._fast["t"].queues[1].open.builder.finish()
+        return 0
+
+    def fails() -> int:
+        raise OverflowError("no time")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(time, "time_ns", lambda: 1_234_567_890)
+        assert sender.send("t", b"v", partition=0).timestamp_ms == 1234
+        patch.setattr(time, "time_ns", fails)
+        with pytest.raises(OverflowError, match="no time"):
+            sender.send("t", b"v", partition=0)
+        patch.setattr(time, "time_ns", ends_the_batch)
+        assert sender.send("t", b"v", partition=1) == "slow"
+    assert sender.send("t", b"v", partition=0).timestamp_ms > 1234
+    assert counts(sender) == [2, 0, 0]
+
+
 def test_all_others_go_the_usual_way_and_nothing_is_changed(loops: Any, sender: Any) -> None:
     lanes = sender._fast["t"].queues
     lanes[0].open = None
