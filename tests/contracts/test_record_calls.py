@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from logkernel.record import pure_calls, pure_encode, pure_hash
+from logkernel.record import pure_encode, pure_handing, pure_hash, pure_sending
 
 PARTITIONS = 3
-NAMES = ("Handing", "Holder", "Lane", "Route", "Sending", "Unread", "quick")
+NAMES = ("Holder", "Lane", "Route", "Sending", "quick")
 quick_way = pytest.mark.parametrize("loops", ["compiled"], indirect=True)
 """Plain Python has no quick way: there `send` itself takes every record."""
 
@@ -28,7 +28,9 @@ def loops(request: pytest.FixtureRequest) -> Any:
     return SimpleNamespace(
         BatchBuilder=pure_encode.BatchBuilder,
         Place=pure_encode.Place,
-        **{name: getattr(pure_calls, name) for name in NAMES},
+        Handing=pure_handing.Handing,
+        Unread=pure_handing.Unread,
+        **{name: getattr(pure_sending, name) for name in NAMES},
     )
 
 
@@ -156,8 +158,8 @@ def test_all_others_go_the_usual_way_and_nothing_is_changed(loops: Any, sender: 
         assert sender.slow[-1] == given
     lanes[1].open.builder.finish()
     assert sender.send("t", b"v") == "slow"
-    assert len(sender.slow) == len(calls) + 1 + (loops.quick is pure_calls.quick)
-    if loops.quick is not pure_calls.quick:
+    assert len(sender.slow) == len(calls) + 1 + (loops.quick is pure_sending.quick)
+    if loops.quick is not pure_sending.quick:
         assert lanes[1].open.builder.count == 1
 
 
@@ -251,6 +253,6 @@ def test_iteration_asks_for_more_where_there_is_no_more(loops: Any) -> None:
 
     with pytest.raises(KeyError):
         next(loops.Handing(unread, broken))
-    if not isinstance(rows, pure_calls.Handing):
+    if not isinstance(rows, pure_handing.Handing):
         with pytest.raises(TypeError):
             loops.Handing(None, more)
