@@ -7,7 +7,7 @@ compiler is there, `optional` turns the failure into a warning, and plain Python
 from setuptools import Extension, setup
 
 RECORD = "core/logkernel/record"
-INCLUDED = [f"{RECORD}/{name}.pxi" for name in ("_calls", "_compaction", "_rows", "_varints")]
+INCLUDED = [f"{RECORD}/{name}.pxi" for name in ("_compaction", "_handing", "_rows", "_sending", "_varints")]
 
 setup(
     ext_modules=[

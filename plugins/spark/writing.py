@@ -148,10 +148,8 @@ def abort(plan: Plan, messages: Sequence[Any]) -> None:
             exactly_once.abort(journal, found)
 
 
-def arrow_batches(rows: Iterable[Any], plan: Plan, arrow: bool) -> Iterable[pa.RecordBatch]:
-    """What a task is given as Arrow, whether Spark hands it out so or as rows."""
-    if arrow:
-        return rows
+def arrow_batches(rows: Iterable[Any], plan: Plan) -> Iterable[pa.RecordBatch]:
+    """What a task is given as rows, as Arrow."""
     from .tabular import batches_of
 
     return batches_of(rows, plan.schema, ROWS_A_BATCH)
@@ -161,6 +159,8 @@ class LogkernelWriter(_BatchBase):
     """A batch job's writer. With `jobId` a job is written once, however often it is run; so is each of its batches,
     where `batchId` numbers them."""
 
+    takes_arrow: Final = _BatchBase is not DataSourceWriter
+
     def __init__(self, plan: Plan, job: str | None, batch: int = 0) -> None:
         self._plan = plan
         self._job = job
@@ -168,7 +168,7 @@ class LogkernelWriter(_BatchBase):
 
     def write(self, iterator: Iterator[Any]) -> Done:
         slot = _context().partitionId()
-        batches = arrow_batches(iterator, self._plan, _BatchBase is not DataSourceWriter)
+        batches = iterator if self.takes_arrow else arrow_batches(iterator, self._plan)
         if self._job is None:
             done = write(self._plan, batches, slot)
         else:
@@ -186,6 +186,8 @@ class LogkernelWriter(_BatchBase):
 class LogkernelStreamWriter(_StreamBase):
     """A stream's writer."""
 
+    takes_arrow: Final = _StreamBase is not DataSourceStreamWriter
+
     def __init__(self, plan: Plan, once: bool) -> None:
         self._plan = plan
         self._once = once
@@ -193,7 +195,7 @@ class LogkernelStreamWriter(_StreamBase):
     def write(self, iterator: Iterator[Any]) -> Done:
         context = _context()
         slot = context.partitionId()
-        batches = arrow_batches(iterator, self._plan, _StreamBase is not DataSourceStreamWriter)
+        batches = iterator if self.takes_arrow else arrow_batches(iterator, self._plan)
         if not self._once:
             done = write(self._plan, batches, slot)
             settle()

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from logkernel.errors import InvalidRecord
-from logkernel.record import pure, pure_compaction
+from logkernel.record import pure_compaction, pure_decode, pure_encode
 from logkernel.record.batch import batches
 from logkernel.record.encode import encode_batch, encode_empty
 from logkernel.vocabulary import Record
@@ -40,7 +40,7 @@ records = st.lists(st.builds(Record, keys, values, headers, stamps), min_size=1,
 def section(made: list[Record], base_offset: int, base_ms: int = BASE_MS, gap: int = 1) -> bytes:
     for index, record in enumerate(made):
         record.offset = base_offset + index * gap
-    return pure.encode_records(made, base_offset, base_ms, True)[0]
+    return pure_encode.encode_records(made, base_offset, base_ms, True)[0]
 
 
 @given(batches=st.lists(records, min_size=1, max_size=4), start=st.integers(0, 60), end=st.integers(0, 200))
@@ -144,7 +144,7 @@ def test_copies_are_the_records_that_stay(loops: Any, made: list[Record], data: 
     mask = bytearray(data.draw(st.lists(st.sampled_from([0, 1]), min_size=len(made), max_size=len(made))))
     copied = loops.copy_records(b"!" + encoded, 1, 1 + len(encoded), len(made), BASE_MS, mask, other)
     left = [record for record, yes in zip(made, mask, strict=True) if yes]
-    assert pure.decode_records(copied, 0, len(copied), len(left), 10, other) == left
+    assert pure_decode.decode_records(copied, 0, len(copied), len(left), 10, other) == left
     if other == BASE_MS and all(mask):
         assert copied == encoded
 
@@ -188,7 +188,7 @@ def test_a_mask_that_is_too_short_is_refused(loops: Any) -> None:
 
 
 def test_timestamps_that_do_not_fit_another_base_are_refused(loops: Any) -> None:
-    data = pure.encode_records([Record(b"k", b"v", (), 2**63 - 1)], 0, 2**63 - 1, False)[0]
+    data = pure_encode.encode_records([Record(b"k", b"v", (), 2**63 - 1)], 0, 2**63 - 1, False)[0]
     with pytest.raises(InvalidRecord):
         loops.copy_records(data, 0, len(data), 1, 2**63 - 1, b"\1", -5)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -60,6 +61,17 @@ def test_a_record_arrives_as_it_was_sent(bench: Bench) -> None:
     assert first.headers == (("h", b"1"), ("n", None))
     assert (second.key, second.value) == (b"gone", None)
     assert second.headers == (("a", b"1"), ("a", b"2"))
+
+
+def test_a_clock_that_is_patched_rules_the_first_record_of_a_batch_and_the_others(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic = bench.topic()
+    with bench.producer() as producer:
+        with monkeypatch.context() as patch:
+            patch.setattr(time, "time_ns", lambda: 1_600_000_000_123_456_789)
+            sent = [producer.send(topic, b"v") for _ in range(3)]
+        assert [delivery.result(20).timestamp_ms for delivery in sent] == [1_600_000_000_123] * 3
 
 
 def test_records_keep_their_order_and_know_their_offsets(bench: Bench) -> None:
@@ -241,7 +253,7 @@ def test_what_cannot_be_known_or_held_is_refused_in_time(bench: Bench) -> None:
 
 def test_a_refused_record_says_why(bench: Bench) -> None:
     topic = bench.topic(max_message_bytes=300, cleanup_policy="compact")
-    with bench.producer() as producer:
+    with bench.producer(linger_ms=300) as producer:  # so long that two records share a batch on a busy machine, too
         with pytest.raises(MessageTooLarge):
             producer.send(topic, bytes(1000), key=b"k").result(20)
         good, bad = producer.send(topic, b"v", key=b"k"), producer.send(topic, b"v")

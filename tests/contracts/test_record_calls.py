@@ -11,10 +11,12 @@ from typing import Any
 
 import pytest
 
-from logkernel.record import pure, pure_calls
+from logkernel.record import pure_encode, pure_handing, pure_hash, pure_sending
 
 PARTITIONS = 3
-NAMES = ("Handing", "Holder", "Lane", "Route", "Sending", "Unread", "quick")
+NAMES = ("Holder", "Lane", "Route", "Sending", "quick")
+quick_way = pytest.mark.parametrize("loops", ["compiled"], indirect=True)
+"""Plain Python has no quick way: there `send` itself takes every record."""
 
 
 @pytest.fixture(params=["pure", "compiled"])
@@ -24,7 +26,11 @@ def loops(request: pytest.FixtureRequest) -> Any:
             "logkernel.record._codec", reason="the compiled codec was not built", exc_type=ImportError
         )
     return SimpleNamespace(
-        BatchBuilder=pure.BatchBuilder, Place=pure.Place, **{name: getattr(pure_calls, name) for name in NAMES}
+        BatchBuilder=pure_encode.BatchBuilder,
+        Place=pure_encode.Place,
+        Handing=pure_handing.Handing,
+        Unread=pure_handing.Unread,
+        **{name: getattr(pure_sending, name) for name in NAMES},
     )
 
 
@@ -67,17 +73,12 @@ def sender(loops: Any) -> Any:
     return made
 
 
-def quick_only(loops: Any) -> None:
-    if loops.quick is pure_calls.quick:
-        pytest.skip("plain Python has no quick way")
-
-
 def counts(sender: Any) -> list[int]:
     return [lane.open.builder.count for lane in sender._fast["t"].queues]
 
 
+@quick_way
 def test_a_record_takes_the_quick_way_to_its_lane(loops: Any, sender: Any) -> None:
-    quick_only(loops)
     batches = [lane.open for lane in sender._fast["t"].queues]
     places = [
         sender.send("t", b"v"),
@@ -85,13 +86,13 @@ def test_a_record_takes_the_quick_way_to_its_lane(loops: Any, sender: Any) -> No
         sender.send("t", b"v", partition=2, key=b"k"),
         sender.send(topic="t", value=bytearray(b"v"), headers={"h": None}, partition=0),
     ]
-    key = next(b"%d" % number for number in range(100) if pure.murmur2(b"%d" % number) % 2**31 % PARTITIONS == 2)
+    key = next(b"%d" % number for number in range(100) if pure_hash.murmur2(b"%d" % number) % 2**31 % PARTITIONS == 2)
     places.append(sender.send("t", b"v", key))
     assert [(batches.index(place.batch), place.index) for place in places] == [(1, 0), (1, 1), (2, 0), (0, 0), (2, 1)]
     assert abs(places[0].timestamp_ms - time.time_ns() // 1_000_000) < 60_000
     assert places[1].timestamp_ms == 5
     assert not sender.slow
-    by_hand = pure.BatchBuilder(1000, 61)
+    by_hand = pure_encode.BatchBuilder(1000, 61)
     for place, row in zip(places, ((None, b"v", ()), (None, None, (("h", b"1"),))), strict=False):
         by_hand.append(place.timestamp_ms, *row)
     assert batches[1].builder.finish() == by_hand.finish()
@@ -99,12 +100,33 @@ def test_a_record_takes_the_quick_way_to_its_lane(loops: Any, sender: Any) -> No
     assert sender.send("t", b"v", b"k") == "slow"  # to the sticky lane, which was finished just now
 
 
+@quick_way
 def test_the_time_of_a_record_is_the_systems(loops: Any, sender: Any) -> None:
-    quick_only(loops)
     for _ in range(50):
         before = time.time_ns() // 1_000_000
         place = sender.send("t", b"v", partition=0)
         assert before <= place.timestamp_ms <= time.time_ns() // 1_000_000
+
+
+@quick_way
+def test_a_clock_that_is_patched_rules_the_quick_way(sender: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    def ends_the_batch() -> int:
+        sender._fast["t"].queues[1].open.builder.finish()
+        return 0
+
+    def fails() -> int:
+        raise OverflowError("no time")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(time, "time_ns", lambda: 1_234_567_890)
+        assert sender.send("t", b"v", partition=0).timestamp_ms == 1234
+        patch.setattr(time, "time_ns", fails)
+        with pytest.raises(OverflowError, match="no time"):
+            sender.send("t", b"v", partition=0)
+        patch.setattr(time, "time_ns", ends_the_batch)
+        assert sender.send("t", b"v", partition=1) == "slow"
+    assert sender.send("t", b"v", partition=0).timestamp_ms > 1234
+    assert counts(sender) == [2, 0, 0]
 
 
 def test_all_others_go_the_usual_way_and_nothing_is_changed(loops: Any, sender: Any) -> None:
@@ -136,13 +158,13 @@ def test_all_others_go_the_usual_way_and_nothing_is_changed(loops: Any, sender: 
         assert sender.slow[-1] == given
     lanes[1].open.builder.finish()
     assert sender.send("t", b"v") == "slow"
-    assert len(sender.slow) == len(calls) + 1 + (loops.quick is pure_calls.quick)
-    if loops.quick is not pure_calls.quick:
+    assert len(sender.slow) == len(calls) + 1 + (loops.quick is pure_sending.quick)
+    if loops.quick is not pure_sending.quick:
         assert lanes[1].open.builder.count == 1
 
 
+@quick_way
 def test_what_no_batch_can_hold_is_refused(loops: Any, sender: Any) -> None:
-    quick_only(loops)
     for call, kind in (
         (("t", "text"), TypeError),
         (("t", b"v", None, [("h", "text")]), Exception),
@@ -165,8 +187,8 @@ def test_what_no_batch_can_hold_is_refused(loops: Any, sender: Any) -> None:
     assert [sender.send("t", b"v", b"k"), sender.send("t", b"v"), sender.send("t", partition=0)] == ["slow"] * 3
 
 
+@quick_way
 def test_a_record_at_its_batchs_time_makes_it_overdue(loops: Any, sender: Any) -> None:
-    quick_only(loops)
     batch = sender._fast["t"].sticky.open
     batch.due_ms = 1000
     sender.send("t", b"v", timestamp_ms=999)
@@ -231,6 +253,6 @@ def test_iteration_asks_for_more_where_there_is_no_more(loops: Any) -> None:
 
     with pytest.raises(KeyError):
         next(loops.Handing(unread, broken))
-    if not isinstance(rows, pure_calls.Handing):
+    if not isinstance(rows, pure_handing.Handing):
         with pytest.raises(TypeError):
             loops.Handing(None, more)

@@ -26,7 +26,6 @@ from logkernel.errors import LogkernelError, RequestTimedOut
 from logkernel.kernel import Kernel
 from logkernel.record import codec
 
-time_ns = time.time_ns
 D = TypeVar("D", bound=Outcome)
 
 
@@ -80,7 +79,7 @@ class ProducerBase(Placing, ABC, Generic[D]):
             if self._interceptors:
                 callbacks = (self._acknowledged, *callbacks)
         check_topic(topic)
-        at_ms = time_ns() // 1_000_000 if timestamp_ms is None else timestamp_ms
+        at_ms = time.time_ns() // 1_000_000 if timestamp_ms is None else timestamp_ms
         record = (at_ms, key, value, pairs(headers))
         try:
             placed = self._offer(topic, record, partition, callbacks, None)
@@ -112,7 +111,7 @@ class ProducerBase(Placing, ABC, Generic[D]):
             batch = (plan.choose(key, value) if partition is None else plan.explicit(partition)).open
             if batch is None:
                 return partition
-            at_ms = time_ns() // 1_000_000 if timestamp_ms is None else timestamp_ms
+            at_ms = time.time_ns() // 1_000_000 if timestamp_ms is None else timestamp_ms
             place: D | None = batch.put(self._kind, batch, at_ms, key, value, pairs(headers) if headers else ())
             if place is None:
                 return partition

@@ -10,16 +10,15 @@ from array import array
 from bisect import bisect_left
 from collections.abc import Callable, Iterator
 
-from attrs import define, field, frozen
+from attrs import Factory, define, field
 
 from logkernel.errors import CorruptMessage, KafkaError, LogkernelError, UnsupportedCompressionType
+from logkernel.inspect.compacted import Abort, Holes, Transactions, is_behind, wrong_rows
 from logkernel.inspect.findings import BY_OPENING, BY_REPAIR, CUT, Report
 from logkernel.inspect.rows import aborted_rows, batch_at, index_rows, time_rows
 from logkernel.partition.producers import ProducerStates
 from logkernel.record.bounds import CodecFor
-from logkernel.record.control import ABORT
 from logkernel.record.decode import decode_batch
-from logkernel.record.filtering import marker_kind
 from logkernel.record.validate import check_stored
 from logkernel.storage import checkpoints, snapshot
 from logkernel.storage.disk import Disk
@@ -39,7 +38,7 @@ from logkernel.storage.names import (
     offset_of,
 )
 from logkernel.storage.segment import MAX_RELATIVE
-from logkernel.vocabulary import BatchFacts, EpochStart, ProducerEntry
+from logkernel.vocabulary import BatchFacts, EpochStart
 
 SMALL_FILES = (checkpoints.LEADER_EPOCHS, checkpoints.PARTITION_METADATA)
 END = 2**63
@@ -66,18 +65,6 @@ class _Batches:
         self.latest.append(max(facts.max_timestamp_ms, self.latest[-1] if self.latest else -1))
 
 
-@frozen
-class _Abort:
-    """An abort marker, and what its row in the index of aborted transactions may say."""
-
-    producer_id: int
-    offset: int
-    first: int | None
-    """The first batch of its transaction that is there, None without one."""
-    after: int
-    """Where the producer's marker before it lies."""
-
-
 @define
 class LogCheck:
     """One check of one folder; after `run`, `end_offset` is where the whole batches end."""
@@ -92,7 +79,7 @@ class LogCheck:
     log_start: int = 0
     """What the directory's checkpoint says; epochs are not kept of what lies below."""
     clean_offset: int | None = None
-    """Where compaction came to, as the directory's checkpoint says; behind it no hole is its work."""
+    """As `Holes` has it."""
     repair_from: int | None = field(init=False, default=None)
     """Base offset of the first segment in which something is wrong; None: nothing is."""
     cut_at: tuple[str, int] | None = field(init=False, default=None)
@@ -101,20 +88,14 @@ class LogCheck:
     start_offset: int = field(init=False, default=0)
     end_offset: int = field(init=False, default=0)
     _names: set[str] = field(init=False, factory=set)
-    _orphans: set[int] = field(init=False, factory=set)
-    """Base offsets of logs that are not there, though an index is, where no removal or rewrite is unfinished."""
+    _holes: Holes = field(init=False, default=Factory(lambda self: Holes(self.clean_offset), takes_self=True))
     _epochs: list[EpochStart] | None = field(init=False, default=None)
     _ledger: ProducerStates = field(init=False, factory=ProducerStates)
     _knows_all: bool = field(init=False, default=True)
     """The ledger saw the log from its first record on."""
     _compacted: bool = field(init=False, default=False)
     """Batches are missing, or empty: what was derived from them once stays as it was."""
-    _base: int = field(init=False, default=0)
-    """Of the segment before."""
-    _ended: dict[int, int] = field(init=False, factory=dict)
-    """Producer → its last marker."""
-    _begun: dict[int, int] = field(init=False, factory=dict)
-    """Producer → the first batch of its open transaction that is there."""
+    _transactions: Transactions = field(init=False, factory=Transactions)
     _damaged: bool = field(init=False, default=False)
     _loose: bool = field(init=False, default=False)
     """Recovery will check this segment, cut it and rebuild its indexes."""
@@ -157,11 +138,11 @@ class LogCheck:
             elif any(offset_of(name, suffix) is not None for suffix in SEGMENT_SUFFIXES):
                 if not any(offset_of(name, suffix) in logs - {None} for suffix in SEGMENT_SUFFIXES):
                     self.report.warning(path, "an index without its log", "opening the directory removes it")
-                    self._orphans.add(int(name.partition(".")[0]))
+                    self._holes.orphans.add(int(name.partition(".")[0]))
             else:
                 self.report.warning(path, "no file of a log has such a name", PASS_OVER)
         if loose:
-            self._orphans.clear()
+            self._holes.orphans.clear()
 
     def _read_small_files(self) -> None:
         for name in SMALL_FILES:
@@ -205,10 +186,10 @@ class LogCheck:
         if base > self.end_offset:
             self._compacted = True
             self._check_hole(path, base)
-        self._base = base
+        self._holes.before = base
         self.end_offset = max(self.end_offset, base)
         self._check_snapshot(base)
-        aborted: list[_Abort] = []
+        aborted: list[Abort] = []
         try:
             for facts, data, position in self._walk(path, base):
                 found.note(position, facts)
@@ -222,11 +203,8 @@ class LogCheck:
         self._guarded(base, TXN_INDEX, lambda: self._check_aborted(base, aborted))
 
     def _check_hole(self, path: str, base: int) -> None:
-        """After a clean end no index is left of compaction's holes, and none lies behind a segment that it did not come
-        to."""
         end = self.end_offset
-        behind = self.clean_offset is not None and self._base >= self.clean_offset
-        if self.unsynced_from == END and (behind or any(end <= at < base for at in self._orphans)):
+        if self.unsynced_from == END and self._holes.is_damage(end, base):
             self.report.error(path, f"offsets {end} to {base - 1} before it are missing", MISSING)
 
     def _walk(self, path: str, base: int) -> Iterator[tuple[BatchFacts, bytes, int]]:
@@ -401,17 +379,12 @@ class LogCheck:
             except CorruptMessage:
                 pass  # a finding of `_check_snapshot`
 
-    def _fold(self, path: str, position: int, facts: BatchFacts, data: bytes, aborted: list[_Abort]) -> None:
-        producer = facts.producer_id
+    def _fold(self, path: str, position: int, facts: BatchFacts, data: bytes, aborted: list[Abort]) -> None:
         try:
             self._ledger.replay(facts, data if facts.is_control else None)
-            if facts.is_control and facts.count:
-                first = self._begun.pop(producer, None)
-                after, self._ended[producer] = self._ended.get(producer, -1), facts.base_offset
-                if marker_kind(data, facts) == ABORT:
-                    aborted.append(_Abort(producer, facts.base_offset, first, after))
-            elif facts.is_transactional and not facts.is_control:
-                self._begun.setdefault(producer, facts.base_offset)
+            abort = self._transactions.note(facts, data)
+            if abort is not None:
+                aborted.append(abort)
         except KafkaError as error:
             self._damage(path, position, facts.base_offset, f"control batch: {error}")
 
@@ -433,8 +406,8 @@ class LogCheck:
             if mine is None or self._damaged or not self._knows_all:
                 continue
             last, seen = entry.batches[-1:], mine.batches[-1:]
-            if self._compacted and _is_behind(mine, entry):
-                continue  # what it tells of gave way to what came later
+            if self._compacted and is_behind(mine, entry):
+                continue
             if entry.producer_epoch != mine.producer_epoch or [b[:2] for b in last] != [b[:2] for b in seen]:
                 self._lies(
                     path,
@@ -445,7 +418,7 @@ class LogCheck:
                 )
                 return
 
-    def _check_aborted(self, base: int, aborted: list[_Abort]) -> None:
+    def _check_aborted(self, base: int, aborted: list[Abort]) -> None:
         name = offset_name(base, TXN_INDEX)
         path = self._path(name)
         rows = list(aborted_rows(self.disk, path)) if name in self._names else []
@@ -453,25 +426,8 @@ class LogCheck:
         if self._damaged or not self._knows_all or removing:
             return
         there = {(row["producerId"], row["firstOffset"], row["lastOffset"]) for row in rows}
-        right = {row for row in there for each in aborted if self._tells_of(row, each)}
-        told = {(producer_id, last) for producer_id, _, last in right}
-        for each in sorted(aborted, key=lambda each: (each.producer_id, each.offset)):
-            if each.first is not None and (each.producer_id, each.offset) not in told:
-                what = f"lacks the aborted transaction {each.first} to {each.offset} of producer {each.producer_id}"
-                self._lies(path, None, what)
-        for producer_id, first, last in sorted(there - right):
-            self._lies(path, None, f"transaction {first} to {last} of producer {producer_id} was not aborted there")
-
-    def _tells_of(self, row: tuple[int, int, int], marker: _Abort) -> bool:
-        """A row outlives the first batches of its transaction, which lay below the log's start or gave way to later
-        ones, and all of them by one compaction."""
-        producer_id, first, last = row
-        if (producer_id, last) != (marker.producer_id, marker.offset):
-            return False
-        if first == marker.first:
-            return True
-        gone = self._compacted or first < self.start_offset
-        return gone and marker.after < first <= (last if marker.first is None else marker.first)
+        for what in wrong_rows(there, aborted, self.start_offset, self._compacted):
+            self._lies(path, None, what)
 
     # ------------------------------------------------------------ the end
 
@@ -492,10 +448,3 @@ class LogCheck:
                 f" {self.end_offset}",
                 BY_OPENING,
             )
-
-
-def _is_behind(mine: ProducerEntry, told: ProducerEntry) -> bool:
-    """Whether what the log holds of a producer is older than what a snapshot tells."""
-    if mine.producer_epoch != told.producer_epoch:
-        return mine.producer_epoch < told.producer_epoch
-    return bool(told.batches) and (not mine.batches or mine.batches[-1][1] < told.batches[-1][1])

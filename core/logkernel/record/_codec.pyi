@@ -2,7 +2,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Generic, TypeVar
 
 from logkernel.contracts import Buffer
-from logkernel.record.pure import Columns, Headers
+from logkernel.record.layout import Columns, Headers
 from logkernel.vocabulary import Record
 
 R = TypeVar("R", bound=tuple[Any, ...])

@@ -1,6 +1,6 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-"""The functions of `pure` and `pure_compaction`, compiled: same arguments, same answers, same errors. The layout is
-drawn there.
+"""The functions and classes of the `pure_` files but `pure_columns`, compiled: same arguments, same answers, same
+errors. The layout is drawn in `layout`.
 
 Nothing is read before it is bounded: a record's fields by the record's end, the record by the batch's.
 """
@@ -19,7 +19,8 @@ from libc.stdint cimport INT64_MAX, INT64_MIN, int32_t, int64_t, uint8_t, uint32
 from libc.stdlib cimport calloc, free, realloc
 from libc.string cimport memcpy, memset
 
-from logkernel.record import pure as _pure
+from logkernel.errors import InvalidRecord as _InvalidRecord
+from logkernel.record import layout as _layout
 from logkernel.vocabulary import Record as _Record
 
 cdef extern from "Python.h":
@@ -27,9 +28,10 @@ cdef extern from "Python.h":
     bint PyType_IsSubtype(PyTypeObject *, PyTypeObject *)
 
 cdef object Record = _Record
-cdef object Columns = _pure.Columns
-cdef object fault = _pure.fault
-cdef object encode_headers = _pure.encode_headers
+cdef object InvalidRecord = _InvalidRecord
+cdef object Columns = _layout.Columns
+cdef object fault = _layout.fault
+cdef object plain_headers = None
 cdef tuple NOTHING = ()
 
 cdef enum:
@@ -45,7 +47,7 @@ cdef enum:
     TOO_LARGE = 9
     MIN_RECORD_BYTES = 7
 
-if (_pure.BAD_VARINT, _pure.TOO_LARGE, _pure.MIN_RECORD_BYTES) != (BAD_VARINT, TOO_LARGE, MIN_RECORD_BYTES):
+if (_layout.BAD_VARINT, _layout.TOO_LARGE, _layout.MIN_RECORD_BYTES) != (BAD_VARINT, TOO_LARGE, MIN_RECORD_BYTES):
     raise ImportError("the compiled codec was built from another version of the plain one")
 
 
@@ -132,7 +134,7 @@ cdef inline int absolute(int64_t base, int64_t delta, int64_t *value) noexcept n
 
 cdef int bound(Py_buffer *view, Py_ssize_t start, Py_ssize_t end, Py_ssize_t count) except -1:
     if start < 0 or end < start or end > view.len:
-        raise _pure.InvalidRecord(f"records from {start} to {end} do not lie in {view.len} bytes")
+        raise InvalidRecord(f"records from {start} to {end} do not lie in {view.len} bytes")
     if count < 0 or count > (end - start) // MIN_RECORD_BYTES:
         raise fault(0, BAD_COUNT)
     return 0
@@ -253,8 +255,8 @@ cdef inline void put_item(object row, Py_ssize_t index, object item):
 
 
 cdef class RowDecoder:
-    # See `pure.RowDecoder`. It holds the bytes' owner, and a view of them only while rows are made: what holds a view of
-    # a memoryview in a cycle has the garbage collector crash before Python 3.12.7 (python/cpython#77894).
+    # See `pure_decode.RowDecoder`. It holds the bytes' owner, and a view of them only while rows are made: what holds a
+    # view of a memoryview in a cycle has the garbage collector crash before Python 3.12.7 (python/cpython#77894).
     cdef object buf
     cdef Py_ssize_t at, end, count
     cdef readonly Py_ssize_t left
@@ -549,6 +551,16 @@ cdef inline bytes as_bytes(object blob):
     return bytes(memoryview(blob))
 
 
+cdef bytes encode_headers(headers):
+    # As plain Python does it, which is imported for the first record with headers: a broker's start needs none.
+    global plain_headers
+    if plain_headers is None:
+        from logkernel.record import pure_encode
+
+        plain_headers = pure_encode.encode_headers
+    return plain_headers(headers)
+
+
 cdef inline Py_ssize_t blob_size(bytes blob) noexcept:
     if blob is None:
         return 1
@@ -596,7 +608,7 @@ def encode_records(records, int64_t base_offset, int64_t base_timestamp_ms, bint
 
 
 cdef class Place:
-    # See `pure.Place`.
+    # See `pure_encode.Place`.
     cdef public object batch
     cdef public Py_ssize_t index
     cdef public int64_t timestamp_ms
@@ -623,7 +635,8 @@ cdef inline Place new_place(type kind, object batch, Py_ssize_t index, int64_t t
 
 
 cdef class BatchBuilder:
-    # See `pure.BatchBuilder`. The records are written where they stay: a full batch is handed out without a copy.
+    # See `pure_encode.BatchBuilder`. The records are written where they stay: a full batch is handed out without a
+    # copy.
     cdef bytearray wire
     cdef uint8_t *data
     cdef Py_ssize_t used, room, limit
@@ -748,9 +761,14 @@ def murmur2(data):
     return mixed
 
 
-# ---------------------------------------------------------------- calls
+# ---------------------------------------------------------------- sending
 
-include "_calls.pxi"
+include "_sending.pxi"
+
+
+# ---------------------------------------------------------------- handing
+
+include "_handing.pxi"
 
 
 # ---------------------------------------------------------------- compaction

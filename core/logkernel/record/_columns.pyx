@@ -13,14 +13,16 @@ from libc.string cimport memcpy, memset
 
 from logkernel.errors import CorruptMessage as _CorruptMessage
 from logkernel.errors import InvalidRecord as _InvalidRecord
-from logkernel.record import pure as _pure
+from logkernel.record import layout as _layout
 from logkernel.record import pure_columns as _plain
 from logkernel.record.batch import parse_header as _parse_header
 from logkernel.record.control import ABORT as _ABORT
 from logkernel.record.control import control_type as _control_type
 from logkernel.record.crc import crc32c as _crc32c
+from logkernel.record.pure_decode import each_record as _each_record
+from logkernel.record.pure_decode import record_bytes as _record_bytes
 
-cdef object fault = _pure.fault
+cdef object fault = _layout.fault
 cdef object Rows = _plain.Rows
 cdef object Blobs = _plain.Blobs
 cdef object HeaderRows = _plain.HeaderRows
@@ -74,7 +76,7 @@ cdef int64_t MAX_INT = 0x7FFFFFFF
 cdef int64_t MAX_MICROS_MS = INT64_MAX // 1000
 
 if (
-    (_pure.BAD_VARINT, _pure.BAD_DELTA, _pure.BAD_COUNT, _pure.MIN_RECORD_BYTES)
+    (_layout.BAD_VARINT, _layout.BAD_DELTA, _layout.BAD_COUNT, _layout.MIN_RECORD_BYTES)
     != (BAD_VARINT, BAD_DELTA, BAD_COUNT, MIN_RECORD_BYTES)
     or (_plain.KEY, _plain.HEADERS, _plain.LEGACY) != (KEY, HEADERS, LEGACY)
 ):
@@ -545,8 +547,8 @@ cdef class ColumnScan:
         if not any([row[0] == mine for row in self.open]):
             return 0
         self.check(window, p, at, length)
-        section = _pure.record_bytes(window, at + HEADER_BYTES, at + length, records)
-        for row in _pure.each_record(section, records, big_long(p + 27)):
+        section = _record_bytes(window, at + HEADER_BYTES, at + length, records)
+        for row in _each_record(section, records, big_long(p + 27)):
             if _control_type(row[2]) == ABORT:
                 self.open = [row for row in self.open if row[0] != mine]
         return 0

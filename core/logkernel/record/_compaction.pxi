@@ -14,7 +14,7 @@ cdef extern from *:
 
 cdef int bound_mask(Py_buffer *mask, Py_ssize_t count) except -1:
     if mask.len < count:
-        raise _pure.InvalidRecord(f"a mask of {mask.len} bytes does not cover {count} records")
+        raise InvalidRecord(f"a mask of {mask.len} bytes does not cover {count} records")
     return 0
 
 

@@ -11,7 +11,7 @@ import os
 from types import ModuleType
 from typing import TYPE_CHECKING, Final
 
-from logkernel.record.pure import Columns
+from logkernel.record.layout import Columns
 
 __all__ = [
     "COMPILED",
@@ -65,19 +65,13 @@ _compiled = _load()
 COMPILED: Final = _compiled is not None
 """Whether the compiled codec is the one in use."""
 if TYPE_CHECKING or _compiled is None:
-    from logkernel.record.pure import (
-        BatchBuilder,
-        Place,
-        RowDecoder,
-        columns,
-        decode_records,
-        encode_records,
-        murmur2,
-        walk,
-    )
-    from logkernel.record.pure_calls import Handing, Holder, Lane, Route, Sending, Unread, quick
     from logkernel.record.pure_compaction import OffsetMap, copy_records, small_batches, survey_records
+    from logkernel.record.pure_decode import RowDecoder, columns, decode_records, walk
+    from logkernel.record.pure_encode import BatchBuilder, Place, encode_records
+    from logkernel.record.pure_handing import Handing, Unread
+    from logkernel.record.pure_hash import murmur2
     from logkernel.record.pure_rows import HeaderLists, Strings, encode_rows, group_rows, place_rows
+    from logkernel.record.pure_sending import Holder, Lane, Route, Sending, quick
 
 if _compiled is None:
     logging.getLogger("logkernel.record").info(

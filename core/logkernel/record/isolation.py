@@ -47,7 +47,7 @@ def batch_records(buf: Buffer, facts: BatchFacts, codec_for: CodecFor, *, verify
 
 
 class Stretches(Protocol[R]):
-    """The rows of one batch, a stretch at a time (see `pure.RowDecoder`)."""
+    """The rows of one batch, a stretch at a time (see `pure_decode.RowDecoder`)."""
 
     @property
     def left(self) -> int:
@@ -85,7 +85,7 @@ def batch_rows(
     *,
     verify_crc: bool = True,
 ) -> Stretches[R]:
-    """As `batch_records`, from `from_offset` on, as rows of `kind` (see `pure.RowDecoder`)."""
+    """As `batch_records`, from `from_offset` on, as rows of `kind` (see `pure_decode.RowDecoder`)."""
     if facts.magic >= 2:
         return row_decoder(buf, facts, codec_for, kind, name, from_offset, verify_crc=verify_crc)
     new, epoch = tuple.__new__, facts.leader_epoch

@@ -37,7 +37,8 @@ from logkernel.record.batch import (
     stored_crc,
 )
 from logkernel.record.control import ABORT, control_type
-from logkernel.record.pure import BAD_DELTA, MAX_LONG, MIN_LONG, each_record, fault, record_bytes
+from logkernel.record.layout import BAD_DELTA, MAX_LONG, MIN_LONG, fault
+from logkernel.record.pure_decode import each_record, record_bytes
 from logkernel.vocabulary import BatchFacts
 
 KEY, VALUE, OFFSET, TIMESTAMP, TIMESTAMP_TYPE, HEADERS = (1 << bit for bit in range(6))

@@ -1,6 +1,6 @@
 """What compaction does to a batch's records, in plain Python; `_codec` holds the same compiled, without the GIL.
 
-The layout of a record is drawn in `pure`. All functions raise `InvalidRecord` for records that break it.
+The layout of a record is drawn in `layout`. All functions raise `InvalidRecord` for records that break it.
 """
 
 from __future__ import annotations
@@ -23,17 +23,9 @@ from logkernel.record.batch import (
     parse_header,
     stored_crc,
 )
-from logkernel.record.pure import (
-    BAD_TIMESTAMP,
-    MAX_LONG,
-    MIN_LONG,
-    MIN_RECORD_BYTES,
-    each_record,
-    fault,
-    read_varint,
-    record_bytes,
-    varint_bytes,
-)
+from logkernel.record.layout import BAD_TIMESTAMP, MAX_LONG, MIN_LONG, MIN_RECORD_BYTES, fault
+from logkernel.record.pure_decode import each_record, read_varint, record_bytes
+from logkernel.record.pure_encode import varint_bytes
 from logkernel.vocabulary import NO_TIMESTAMP
 
 ROW = Struct("=7q")

@@ -18,7 +18,8 @@ from itertools import pairwise
 
 from logkernel.contracts import Buffer
 from logkernel.errors import InvalidPartitions, InvalidRecord
-from logkernel.record.pure import BatchBuilder, murmur2
+from logkernel.record.pure_encode import BatchBuilder
+from logkernel.record.pure_hash import murmur2
 
 
 def short(what: str, size: int, least: int) -> InvalidRecord:

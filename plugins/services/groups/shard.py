@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from attrs import define, field
 
 from logkernel.contracts import Assignor, ClusterView, Decision
 from logkernel.requests.groups import JoinGroupResponse, SyncGroupResponse
+from logkernel.requests.transactions import TxnOffsetCommitRequest
 from logkernel.vocabulary import Record
 
 from .records import CommittedOffset, GroupMetadata, encode_group, group_key
 from .settings import GroupSettings
 from .state import Event, Group, Member
 from .timers import Key, Timers
-
-if TYPE_CHECKING:
-    from .transactions import Asked
 
 RETENTION: Final[Key] = ("retention",)
 
@@ -43,6 +41,17 @@ class Transaction:
 
     epoch: int
     groups: set[str] = field(factory=set)
+
+
+@define
+class Asked:
+    """A commit that waits for the coordinator of its transaction."""
+
+    request: TxnOffsetCommitRequest
+    ticket: int
+    knows_abortable: bool
+    ended: bool = False
+    """A marker of its producer came meanwhile."""
 
 
 class Places:

@@ -17,8 +17,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from attrs import define
-
 from logkernel.contracts import RequestContext
 from logkernel.errors import (
     ClusterAuthorizationFailed,
@@ -53,7 +51,7 @@ from logkernel.requests.transactions import (
 
 from .consumer import commits
 from .records import CommittedOffset, OffsetKey, encode_offset, is_metadata_too_large, offset_key
-from .shard import Shard, Transaction
+from .shard import Asked, Shard, Transaction
 from .state import Group, State
 
 OFFSETS_TOPIC: Final = "__consumer_offsets"
@@ -69,17 +67,6 @@ AS_PRODUCERS_KNOW: Final[Mapping[int, int]] = {
 """What a transaction's coordinator answers → what a producer is told."""
 AS_COMMITTERS_KNOW: Final[Mapping[int, int]] = {StaleMemberEpoch.code: IllegalGeneration.code}
 """What a group of KIP-848 says to a member's commit → what a producer is told."""
-
-
-@define
-class Asked:
-    """A commit that waits for the coordinator of its transaction."""
-
-    request: TxnOffsetCommitRequest
-    ticket: int
-    knows_abortable: bool
-    ended: bool = False
-    """A marker of its producer came meanwhile."""
 
 
 # ---------------------------------------------------------------- the request

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from logkernel.contracts import Partitioner
 from logkernel.plugins.partitioners import default, keyed, round_robin
-from logkernel.record import codec, pure
+from logkernel.record import codec, pure_hash
 
 TABLE = Path(__file__).parents[2] / "golden" / "record" / "murmur2.txt"
 PLUGINS: dict[str, ModuleType] = {"default": default, "keyed": keyed, "round_robin": round_robin}
@@ -31,7 +31,7 @@ def java_table() -> list[tuple[bytes, int]]:
 
 @pytest.fixture(params=["pure", "compiled"])
 def hashing(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    module: object = pure
+    module: object = pure_hash
     if request.param == "compiled":
         module = pytest.importorskip(
             "logkernel.record._codec", reason="the compiled codec was not built", exc_type=ImportError
@@ -60,9 +60,9 @@ def test_keys_go_where_java_sends_them(name: str) -> None:
 @settings(deadline=None)
 def test_keys_go_where_python_clients_send_them(key: bytes) -> None:
     theirs = pytest.importorskip("aiokafka.partitioner").murmur2
-    assert pure.murmur2(key) & 0x7FFFFFFF == theirs(key) & 0x7FFFFFFF
+    assert pure_hash.murmur2(key) & 0x7FFFFFFF == theirs(key) & 0x7FFFFFFF
     kafka = pytest.importorskip("kafka.partitioner").murmur2
-    assert pure.murmur2(key) & 0x7FFFFFFF == kafka(key) & 0x7FFFFFFF
+    assert pure_hash.murmur2(key) & 0x7FFFFFFF == kafka(key) & 0x7FFFFFFF
 
 
 @pytest.mark.parametrize("name", PLUGINS)

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from logkernel.errors import InvalidPartitions, InvalidRecord
-from logkernel.record import codec, pure, pure_rows
+from logkernel.record import codec, pure_decode, pure_hash, pure_rows
 
 CODECS: list[Any] = [pytest.param(pure_rows, id="plain")]
 if codec.COMPILED:
@@ -61,7 +61,7 @@ HEADERS: list[Any] = [None, [(b"h", b"v"), (b"h", None)], [], [("ü".encode(), b
 def decoded(section: bytearray, count: int) -> list[Any]:
     return [
         (record.key, record.value, record.headers)
-        for record in pure.decode_records(section, 61, len(section), count, 0, 0)
+        for record in pure_decode.decode_records(section, 61, len(section), count, 0, 0)
     ]
 
 
@@ -120,7 +120,7 @@ def test_both_codecs_write_the_same() -> None:
 
 def test_places_are_those_of_kafkas_clients(rows: Any) -> None:
     places = array("i", bytes(rows.place_rows(column(rows, KEYS, 1), 7)))
-    assert list(places) == [-1 if key is None else (pure.murmur2(key) & 0x7FFFFFFF) % 7 for key in KEYS]
+    assert list(places) == [-1 if key is None else (pure_hash.murmur2(key) & 0x7FFFFFFF) % 7 for key in KEYS]
 
 
 def test_rows_are_grouped_as_they_came(rows: Any) -> None:

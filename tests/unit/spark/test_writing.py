@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -24,7 +25,7 @@ from logkernel.plugins.spark import writing  # noqa: E402
 from logkernel.plugins.spark.options import parse  # noqa: E402
 from logkernel.plugins.spark.sending import Columns, Rows, plain_rows  # noqa: E402
 from logkernel.plugins.spark.tabular import batches_of  # noqa: E402
-from logkernel.record import pure  # noqa: E402
+from logkernel.record import pure_decode, pure_hash  # noqa: E402
 
 HEADERS = ArrayType(StructType([StructField("key", StringType()), StructField("value", BinaryType())]))
 
@@ -90,7 +91,7 @@ class Link:
         return self._partitioner
 
     def send(self, topic: str, partition: int, section: bytearray, count: int, timestamp_ms: int) -> None:
-        records = pure.decode_records(section, 61, len(section), count, 0, 0)
+        records = pure_decode.decode_records(section, 61, len(section), count, 0, 0)
         self.sent.append((topic, partition, [(record.key, record.value) for record in records]))
 
 
@@ -121,7 +122,7 @@ def test_rows_go_by_key_and_in_their_order() -> None:
     )
     for topic, partition, records in sent:
         assert topic == "t"
-        assert all((pure.murmur2(key) & 0x7FFFFFFF) % 3 == partition for key, _ in records)
+        assert all((pure_hash.murmur2(key) & 0x7FFFFFFF) % 3 == partition for key, _ in records)
     of_a = [value for _, _, records in sent for key, value in records if key == b"a"]
     assert of_a == [str(i).encode() for i in range(30) if i % 3 != 1]
 
@@ -188,10 +189,16 @@ def test_slices_of_arrow_are_read_where_they_begin() -> None:
     ]  # type: ignore[arg-type]
 
 
-def test_rows_become_arrow_where_a_writer_gets_rows() -> None:
+def test_rows_become_arrow_where_a_writer_gets_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of Spark 4.0 a stream's writer gets rows, a batch's gets Arrow."""
     plan = writing._plan(options(), VALUE)
     rows = [Row(value="a"), Row(value="b")]
-    (batch,) = writing.arrow_batches(iter(rows), plan, arrow=False)
+    (batch,) = writing.arrow_batches(iter(rows), plan)
     assert batch.column(0).to_pylist() == ["a", "b"]
-    assert list(writing.arrow_batches([batch], plan, arrow=True)) == [batch]
+    monkeypatch.setattr(writing, "_context", lambda: SimpleNamespace(partitionId=lambda: 0))
+    monkeypatch.setattr(writing, "write", lambda plan, batches, slot: list(batches))
+    monkeypatch.setattr(writing, "settle", lambda: None)
+    for writer in (writing.LogkernelWriter(plan, None), writing.LogkernelStreamWriter(plan, once=False)):
+        for takes_arrow, given in ((True, [batch]), (False, rows)):
+            monkeypatch.setattr(type(writer), "takes_arrow", takes_arrow)
+            assert writer.write(iter(given)) == [batch]

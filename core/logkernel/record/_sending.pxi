@@ -1,10 +1,10 @@
-# What is done once for each record: the classes and functions of `pure_calls`, compiled. Included by `_codec.pyx`,
-# whose helpers it uses.
+# A record's way into its batch: the classes and functions of `pure_sending`, compiled. Included by `_codec.pyx`, whose
+# helpers and builder it uses.
 
+import time as _time
 from functools import update_wrapper
 
 from cpython.dict cimport PyDict_GetItemWithError
-from cpython.list cimport PyList_GET_SIZE
 from cpython.long cimport PyLong_CheckExact
 
 cdef extern from *:
@@ -19,19 +19,40 @@ cdef extern from *:
     """
     int64_t logkernel_wall_ms() noexcept nogil
 
+cdef extern from "Python.h":
+    ctypedef void *PyCFunction
+    bint PyCFunction_CheckExact(object)
+    PyCFunction PyCFunction_GET_FUNCTION(object)
+
+cdef dict clocks = _time.__dict__
+cdef object clock = _time.time_ns
+cdef PyCFunction ticking = PyCFunction_GET_FUNCTION(clock) if PyCFunction_CheckExact(clock) else NULL
+
+
+cdef int64_t wall_ms() except? -1:
+    # What `time.time_ns` says, without a Python object, unless a test has put another clock in its place or into it.
+    if (
+        PyDict_GetItemWithError(clocks, "time_ns") == <PyObject *> clock
+        and ticking != NULL
+        and PyCFunction_GET_FUNCTION(clock) == ticking
+    ):
+        return logkernel_wall_ms()
+    return _time.time_ns() // 1_000_000
+
+
 cdef class Holder:
-    # See `pure_calls.Holder`.
+    # See `pure_sending.Holder`.
     cdef public object builder
     cdef public int64_t due_ms
 
 
 cdef class Lane:
-    # See `pure_calls.Lane`.
+    # See `pure_sending.Lane`.
     cdef public Holder open
 
 
 cdef class Route:
-    # See `pure_calls.Route`.
+    # See `pure_sending.Route`.
     cdef public list queues
     cdef public Lane sticky
     cdef public bint keyed
@@ -48,7 +69,7 @@ cdef class Route:
 
 
 cdef class Sending:
-    # See `pure_calls.Sending`.
+    # See `pure_sending.Sending`.
     cdef public dict _fast
 
 
@@ -89,10 +110,10 @@ cdef Place put_quickly(Sending self, topic, value, key, headers, partition, time
         elif type(headers) is not list and type(headers) is not tuple:
             return None
         headers = tuple(headers)
+    at_ms = wall_ms() if timestamp_ms is None else timestamp_ms
     batch = lane.open
     if batch is None or route._kind is None or type(batch.builder) is not BatchBuilder:
         return None
-    at_ms = logkernel_wall_ms() if timestamp_ms is None else timestamp_ms
     # Without a lock: a builder takes nothing once it is finished.
     index = (<BatchBuilder> batch.builder).add(at_ms, key, value, headers)
     if index < 0:
@@ -104,7 +125,7 @@ cdef Place put_quickly(Sending self, topic, value, key, headers, partition, time
 
 
 def quick(send):
-    # See `pure_calls.quick`.
+    # See `pure_sending.quick`.
     def quickly(
         Sending self, topic, value=None, key=None, headers=(), partition=None, timestamp_ms=None, on_delivery=None
     ):
@@ -116,55 +137,3 @@ def quick(send):
         return send(self, topic, value, key, headers, partition, timestamp_ms, on_delivery)
 
     return update_wrapper(quickly, send)
-
-
-cdef class Unread:
-    # See `pure_calls.Unread`.
-    cdef list rows
-    cdef Py_ssize_t at
-
-    def __cinit__(self):
-        self.rows = []
-
-    def __len__(self):
-        return PyList_GET_SIZE(self.rows) - self.at
-
-    def fill(self, rows):
-        self.rows = list(rows)
-        self.at = 0
-
-    def rest(self):
-        return self.rows[self.at :]
-
-    cdef inline object next(self):
-        # None where there is no more; no row is None.
-        cdef object row
-        if self.at >= PyList_GET_SIZE(self.rows):
-            return None
-        row = self.rows[self.at]
-        self.rows[self.at] = None
-        self.at += 1
-        return row
-
-    def pop(self):
-        row = self.next()
-        if row is None:
-            raise IndexError("all were handed out")
-        return row
-
-
-cdef class Handing:
-    # See `pure_calls.Handing`.
-    cdef Unread unread
-    cdef object more
-
-    def __init__(self, Unread unread not None, more):
-        self.unread = unread
-        self.more = more
-
-    def __iter__(self):
-        return self
-
-    def __next__(self):
-        row = self.unread.next()
-        return self.more() if row is None else row

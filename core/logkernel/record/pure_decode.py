@@ -1,86 +1,34 @@
-"""The inner loops over a batch's records in plain Python; `_codec` holds the same functions compiled.
-
-One record of a v2 batch ("varint" is zigzag, 1 to 5 bytes; "varlong" 1 to 10):
-
-    length varint | attributes i8 = 0 | timestamp delta varlong | offset delta varint
-    | key length varint (-1: null) | key | value length varint (-1: null) | value
-    | header count varint | { name length varint | name UTF-8 | value length varint (-1: null) | value } ...
-
-All functions raise `InvalidRecord` for records that break this; none of them believes a length or
-count before it is bounded by the bytes at hand.
-"""
+"""Bytes to records in plain Python: checked, as records, as rows of a named tuple, as columns. The layout is drawn in
+`layout`."""
 
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from itertools import islice
-from typing import Any, Final, Generic, NamedTuple, TypeVar
+from typing import Any, Generic, TypeVar
 
 from logkernel.contracts import Buffer
 from logkernel.errors import InvalidRecord
-from logkernel.vocabulary import NO_TIMESTAMP, Record
-
-Headers = tuple[tuple[str, bytes | None], ...]
-R = TypeVar("R", bound=tuple[Any, ...])
-
-MIN_RECORD_BYTES: Final = 7
-"""Length, attributes, two deltas, two null lengths and a header count, of one byte each."""
-
-FAULTS: Final = (
-    "",
-    "a varint is cut off or too long",
-    "its length passes the end of the batch",
-    "its fields do not end where its length says",
-    "a header count or header length makes no sense",
-    "its timestamp overflows",
-    "its offset delta is not its place in the batch",
-    "bytes follow the last record",
-    "the batch is too short for its count",
-    "its size passes 2**31 - 1 bytes",
-)
-"""What may be wrong with a record; `_codec` returns indexes into it."""
-(
-    _,
-    BAD_VARINT,
-    BAD_LENGTH,
+from logkernel.record.layout import (
+    BAD_COUNT,
+    BAD_DELTA,
     BAD_END,
     BAD_HEADERS,
+    BAD_LENGTH,
     BAD_TIMESTAMP,
-    BAD_DELTA,
+    BAD_VARINT,
+    MAX_LONG,
+    MIN_LONG,
+    MIN_RECORD_BYTES,
     TRAILING,
-    BAD_COUNT,
-    TOO_LARGE,
-) = range(len(FAULTS))
+    Columns,
+    Headers,
+    fault,
+)
+from logkernel.vocabulary import NO_TIMESTAMP, Record
 
-MAX_LONG: Final = 2**63 - 1
-MIN_LONG: Final = -(2**63)
-
-
-class Columns(NamedTuple):
-    """A batch's records as columns in Arrow's memory layout (native byte order).
-
-    `offsets`, `timestamps`: int64 each record. Keys, values and headers: int32 end offsets (rows + 1 of
-    them, from 0) and the bytes back to back; validity bitmaps have a set bit where the key or value is
-    not null, least significant bit first. A record's headers stay encoded (count, then pairs): see
-    `decode_headers`.
-    """
-
-    rows: int
-    offsets: bytes
-    timestamps: bytes
-    key_validity: bytes
-    key_ends: bytes
-    keys: bytes
-    value_validity: bytes
-    value_ends: bytes
-    values: bytes
-    header_ends: bytes
-    headers: bytes
-
-
-def fault(index: int, code: int) -> InvalidRecord:
-    return InvalidRecord(f"record {index} of its batch: {FAULTS[code]}")
+R = TypeVar("R", bound=tuple[Any, ...])
 
 
 class _Broken(Exception):
@@ -348,180 +296,3 @@ def decode_headers(data: bytes) -> Headers:
         raise fault(0, error.args[0]) from None
     except IndexError:
         raise fault(0, BAD_HEADERS) from None
-
-
-def varint_bytes(value: int) -> bytes:
-    raw = (value << 1) ^ (value >> 63)
-    if raw < 0x80:
-        return _SMALL[raw]
-    if raw < 0x4000:
-        return bytes((raw & 0x7F | 0x80, raw >> 7))
-    out = bytearray()
-    while raw > 0x7F:
-        out.append(raw & 0x7F | 0x80)
-        raw >>= 7
-    out.append(raw)
-    return bytes(out)
-
-
-_SMALL: Final = tuple(bytes((raw,)) for raw in range(0x80))
-
-
-def _blob_bytes(blob: bytes | None) -> bytes:
-    """A length and its bytes; null is the length -1."""
-    if blob is None:
-        return b"\x01"
-    if not isinstance(blob, bytes):
-        blob = bytes(memoryview(blob))
-    return varint_bytes(len(blob)) + blob
-
-
-def encode_headers(headers: Headers) -> bytes:
-    """A record's headers, count first. Names keep bytes that are no UTF-8 as lone surrogates (PEP 383)."""
-    parts = [varint_bytes(len(headers))]
-    for name, value in headers:
-        try:
-            encoded = name.encode("utf-8", "surrogateescape")
-        except UnicodeEncodeError as error:
-            raise InvalidRecord(f"header name {name!r} has no UTF-8 form") from error
-        parts += (_blob_bytes(encoded), _blob_bytes(value))
-    return b"".join(parts)
-
-
-def encode_records(
-    records: Sequence[Record], base_offset: int, base_timestamp_ms: int, preserve_offsets: bool
-) -> tuple[bytes, int, int]:
-    """(record section, largest timestamp, last offset delta).
-
-    Offset deltas are places in the batch, or with `preserve_offsets` distances from `base_offset`, which
-    must ascend. Raises `InvalidRecord` for what a batch cannot hold.
-    """
-    parts: list[bytes] = []
-    largest, delta, total = NO_TIMESTAMP, -1, 0
-    for index, record in enumerate(records):
-        following = record.offset - base_offset if preserve_offsets else index
-        if not delta < following < 2**31:
-            raise fault(index, BAD_DELTA)
-        delta = following
-        timestamp = record.timestamp_ms
-        if timestamp > largest:
-            largest = timestamp
-        elapsed = timestamp - base_timestamp_ms
-        if not MIN_LONG <= elapsed <= MAX_LONG:
-            raise fault(index, BAD_TIMESTAMP)
-        body = b"".join(
-            (
-                b"\0",
-                varint_bytes(elapsed),
-                varint_bytes(delta),
-                _blob_bytes(record.key),
-                _blob_bytes(record.value),
-                encode_headers(record.headers) if record.headers else b"\0",
-            )
-        )
-        total += len(body)
-        if total > 2**31 - 1 - 128:
-            raise fault(index, TOO_LARGE)
-        parts += (varint_bytes(len(body)), body)
-    return b"".join(parts), largest, delta
-
-
-class Place:
-    """Where a record lies: what `BatchBuilder.put` makes one of. Base of what a producer's `send` returns."""
-
-    __slots__ = ("batch", "index", "timestamp_ms")
-
-    def __init__(self, batch: Any, index: int, timestamp_ms: int) -> None:
-        self.batch = batch
-        self.index = index
-        self.timestamp_ms = timestamp_ms
-
-
-P = TypeVar("P", bound=Place)
-
-
-class BatchBuilder:
-    """Records of one batch, encoded as they come, behind `head` zero bytes for the batch's header.
-
-    No more than `limit` bytes in all, save that the first record always fits.
-    """
-
-    __slots__ = ("_finished", "_head", "_limit", "_parts", "base_timestamp_ms", "count", "max_timestamp_ms", "size")
-
-    def __init__(self, limit: int, head: int) -> None:
-        self._head = head
-        self._limit = limit
-        self._finished = False
-        self._parts: list[bytes] = []
-        self.size = head
-        self.count = 0
-        self.base_timestamp_ms = self.max_timestamp_ms = NO_TIMESTAMP
-
-    def append(self, timestamp: int, key: bytes | None, value: bytes | None, headers: Headers) -> int:
-        """The record's place in the batch; -1, and nothing is changed, where it does not fit or all is finished."""
-        if self._finished:
-            return -1
-        index = self.count
-        elapsed = timestamp - self.base_timestamp_ms if index else 0
-        if not MIN_LONG <= elapsed <= MAX_LONG:
-            raise fault(index, BAD_TIMESTAMP)
-        body = b"".join(
-            (
-                b"\0",
-                varint_bytes(elapsed),
-                varint_bytes(index),
-                _blob_bytes(key),
-                _blob_bytes(value),
-                encode_headers(headers) if headers else b"\0",
-            )
-        )
-        length = varint_bytes(len(body))
-        whole = len(length) + len(body)
-        if index and self.size + whole > self._limit:
-            return -1
-        if self.size + len(body) > 2**31 - 1 - 128:
-            raise fault(index, TOO_LARGE)
-        self._parts += (length, body)
-        self.size += whole
-        if not index:
-            self.base_timestamp_ms = timestamp
-        self.max_timestamp_ms = max(self.max_timestamp_ms, timestamp)
-        self.count = index + 1
-        return index
-
-    def put(
-        self,
-        kind: type[P],
-        owner: Any,
-        timestamp_ms: int,
-        key: bytes | None,
-        value: bytes | None,
-        headers: Headers,
-    ) -> P | None:
-        """As `append`, with a `kind(owner, place, timestamp_ms)` as the answer, None where it does not fit.
-
-        Compiled, it is one step for threads: either the record is in what `finish` gives, or the answer is None.
-        """
-        index = self.append(timestamp_ms, key, value, headers)
-        return None if index < 0 else kind(owner, index, timestamp_ms)
-
-    def finish(self) -> bytearray:
-        """The head's zeros and the record section; the builder takes nothing any more."""
-        parts, self._parts = self._parts, []
-        self._finished = True
-        return bytearray(self._head) + b"".join(parts)
-
-
-def murmur2(data: bytes) -> int:
-    """Murmur2 of `data` with the seed that Kafka's clients use, as an unsigned 32-bit number."""
-    size = len(data)
-    mixed = 0x9747B28C ^ size
-    whole = size & ~3
-    for at in range(0, whole, 4):
-        word = int.from_bytes(data[at : at + 4], "little") * 0x5BD1E995 & 0xFFFFFFFF
-        word = (word ^ word >> 24) * 0x5BD1E995 & 0xFFFFFFFF
-        mixed = mixed * 0x5BD1E995 & 0xFFFFFFFF ^ word
-    if size > whole:
-        mixed = (mixed ^ int.from_bytes(data[whole:], "little")) * 0x5BD1E995 & 0xFFFFFFFF
-    mixed = (mixed ^ mixed >> 13) * 0x5BD1E995 & 0xFFFFFFFF
-    return mixed ^ mixed >> 15
