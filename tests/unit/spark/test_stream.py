@@ -1,4 +1,4 @@
-"""A stream's reader on the driver, over a log made of numbers; Spark itself is in tests/interop/test_spark_read.py."""
+"""A stream's reader on the driver, over a log made of numbers; Spark itself: tests/interop/test_spark_stream.py."""
 
 from __future__ import annotations
 
