@@ -84,7 +84,7 @@ class Subscription:
     assigned: tuple[TopicPartition, ...] = ()
     topics: tuple[str, ...] = ()
     pattern: str = ""
-    """A regular expression that must match a topic's whole name."""
+    """A regular expression that some part of a topic's name matches: the connector looks for it so."""
 
 
 @value

@@ -54,7 +54,7 @@ def matched(subscription: Subscription, topics: Mapping[str, int]) -> list[Topic
         return sorted(subscription.assigned)
     if subscription.pattern:
         pattern = re.compile(subscription.pattern)
-        names: Iterable[str] = [name for name in topics if name not in INTERNAL and pattern.fullmatch(name)]
+        names: Iterable[str] = [name for name in topics if name not in INTERNAL and pattern.search(name)]
     else:
         names = subscription.topics
         for name in names:

@@ -40,6 +40,7 @@ LATEST = json.dumps({TOPIC: {"0": -1, "1": 60, "2": -1}})
 CASES: dict[str, dict[str, str]] = {
     "subscribe": {"subscribe": f"{TOPIC},other"},
     "subscribePattern": {"subscribePattern": "o.*"},
+    "subscribePattern finds parts of names": {"subscribePattern": "rde|none"},
     "assign": {"assign": json.dumps({TOPIC: [0, 2]})},
     "includeHeaders": {"subscribe": TOPIC, "includeHeaders": "true"},
     "startingOffsets": {"subscribe": TOPIC, "startingOffsets": EVERY.replace('"1": 50', '"1": -2')},
