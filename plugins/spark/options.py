@@ -84,7 +84,7 @@ class Subscription:
     assigned: tuple[TopicPartition, ...] = ()
     topics: tuple[str, ...] = ()
     pattern: str = ""
-    """A regular expression that must match a topic's whole name."""
+    """A regular expression that some part of a topic's name matches: the connector looks for it so."""
 
 
 @value
@@ -213,6 +213,8 @@ def _split(given: Mapping[str, str]) -> tuple[_Known, dict[str, str]]:
             client[name] = text
         elif lower in names:
             known[names[lower]] = text
+        elif lower == "provider":  # of a table in a catalog, whose options do not reach Python when it is read
+            raise ConfigError("a table gets no options from Spark here: use CREATE TEMPORARY VIEW … USING logkernel")
         else:
             near = nearest(lower, [*names, "kafka.bootstrap.servers"])
             hint = f"; did you mean '{names.get(near, near)}'?" if near else ""

@@ -54,7 +54,7 @@ def matched(subscription: Subscription, topics: Mapping[str, int]) -> list[Topic
         return sorted(subscription.assigned)
     if subscription.pattern:
         pattern = re.compile(subscription.pattern)
-        names: Iterable[str] = [name for name in topics if name not in INTERNAL and pattern.fullmatch(name)]
+        names: Iterable[str] = [name for name in topics if name not in INTERNAL and pattern.search(name)]
     else:
         names = subscription.topics
         for name in names:
@@ -120,11 +120,16 @@ def delayed(
     return sum(max(0, end - starts.get(partition, 0)) for partition, end in ends.items()) < least
 
 
-def capped(ends: Offsets, target: Offsets | None) -> Offsets:
-    """Ends no further than `target`, where a stream is to stop; partitions that came after it are left out."""
+def capped(ends: Offsets, target: Offsets | None, starts: Offsets) -> Offsets:
+    """Ends no further than `target`, where a stream is to stop, or than `starts`, where it is already; partitions that
+    came after it are left out."""
     if target is None:
         return ends
-    return {partition: min(end, target[partition]) for partition, end in ends.items() if partition in target}
+    return {
+        partition: min(end, max(target[partition], starts.get(partition, 0)))
+        for partition, end in ends.items()
+        if partition in target
+    }
 
 
 # ---------------------------------------------------------------- ranges and tasks

@@ -54,6 +54,8 @@ class Stream(DataSourceStreamReader):
         """Where a query with AvailableNow stops."""
         self.last_trigger_ms: int | None = None
         self._mono_ms = mono_ms
+        self._reached: dict[TopicPartition, int] = {}
+        """Up to where triggers went: a folder whose broker is away may know less."""
         self._reported: Json | None = None
         self._source: Source | None = None
         self._commits = GroupCommits(options)
@@ -80,10 +82,11 @@ class Stream(DataSourceStreamReader):
     def _end(self, start: Mapping[str, Mapping[str, int]], most: _Limit) -> Json:
         """Where this trigger ends; the start itself while it waits for more."""
         starts = planning.from_json(start)
+        self._reached.update(starts)
         bounds = self._now(starts)
         self._reported = planning.to_json(ends.latest(bounds))
         begins = {partition: starts.get(partition, found.start) for partition, found in bounds.items()}
-        found = planning.capped(ends.latest(bounds), self.target)
+        found = planning.capped(ends.latest(bounds), self.target, starts)
         if most.everything:
             return planning.to_json(found)
         if most.least is not None and self.target is None:
@@ -112,7 +115,7 @@ class Stream(DataSourceStreamReader):
             return self._bounds([row for row in sorted(known) if row.partition < topics.get(row.topic, 0)])
 
     def _bounds(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, Bounds]:
-        return self._opened().bounds_of(partitions, self.options.isolation)
+        return self._opened().bounds_of(partitions, self.options.isolation, self._reached)
 
     def _weights(self, starts: Offsets, found: Offsets) -> dict[TopicPartition, float]:
         """Bytes of key and value a record, uncompressed, of the next records of each partition that has any."""
@@ -134,6 +137,7 @@ class Stream(DataSourceStreamReader):
     def partitions(self, start: Json, end: Json) -> Sequence[InputPartition]:
         """Raises `DataLoss` where partitions went or shrank, if the options say so."""
         starts, stops = planning.from_json(start), planning.from_json(end)
+        self._reached.update(stops)
         source = self._opened()
         new = [partition for partition in sorted(stops) if partition not in starts]
         earliest = ends.earliest(self._bounds(new))

@@ -430,3 +430,14 @@ def spark(spark_kafka_jars: list[Path], tmp_path_factory: pytest.TempPathFactory
         session.sparkContext.setLogLevel("ERROR")
         yield session
         session.stop()
+
+
+SPARK_READS = ["ours", "Apache Kafka"] if os.environ.get("LOGKERNEL_SPARK_JUDGE") == "all" else ["ours"]
+
+
+@pytest.fixture(scope="module", params=SPARK_READS)
+def cluster(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """What Spark's two sources read: a `spark_judged.Cluster`."""
+    from spark_judged import serving
+
+    yield from serving(request, tmp_path_factory)

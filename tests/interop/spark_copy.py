@@ -23,7 +23,7 @@ def main() -> None:
     known = argparse.ArgumentParser()
     known.add_argument("bootstrap")
     known.add_argument("topic")
-    known.add_argument("source", help="a folder of lines, or topic:NAME")
+    known.add_argument("source", help="a folder of lines, topic:NAME, or segments:NAME@FOLDER")
     known.add_argument("checkpoint")
     known.add_argument("--tasks", type=int, default=3)
     known.add_argument("--set", action="append", default=[])
@@ -37,8 +37,10 @@ def main() -> None:
         builder = builder.config(name, text)
     spark = builder.config("spark.sql.shuffle.partitions", str(given.tasks)).getOrCreate()
     kind, _, name = given.source.partition(":")
-    if kind == "topic":
-        reader = spark.readStream.format("logkernel").option("kafka.bootstrap.servers", given.bootstrap)
+    if kind in ("topic", "segments"):
+        name, _, folder = name.partition("@")
+        where = {"path": folder} if folder else {"kafka.bootstrap.servers": given.bootstrap}
+        reader = spark.readStream.format("logkernel").options(**where)
         reader = reader.options(subscribe=name, startingOffsets="earliest", maxOffsetsPerTrigger=LINES)
         rows = reader.option("includeHeaders", "true").load().select("key", "value", "headers", "partition")
     else:

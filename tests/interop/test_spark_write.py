@@ -275,6 +275,12 @@ def topic(folder: Path, server: LogkernelServer, triggers: int) -> tuple[str, Re
     return "topic:original", wanted
 
 
+def segments(folder: Path, server: LogkernelServer, triggers: int) -> tuple[str, Records]:
+    """The same, read from the broker's files."""
+    wanted = topic(folder, server, triggers)[1]
+    return f"segments:original@{server.data}", wanted
+
+
 def texts(number: int) -> list[str]:
     """The lines of one trigger, some of them twice."""
     found = [f"k{index % 50} file {number} line {index // 2 * 2} {'x' * (index % 7)}" for index in range(600)]
@@ -304,7 +310,7 @@ KINDS = 3 * ("driver", *OFTEN) + ("commit", *OFTEN)
 
 @pytest.mark.parametrize(
     ("driver", "source", "kills", "triggers"),
-    [(Copy, lines, KILLS, 2), (Copy, topic, KILLS, 2), (Bare, topic, 10 * KILLS, 2)],
+    [(Copy, lines, KILLS, 2), (Copy, topic, KILLS, 2), (Copy, segments, KILLS, 2), (Bare, topic, 10 * KILLS, 2)],
 )
 def test_a_copy_is_exact_whatever_is_killed(
     served: LogkernelServer, tmp_path: Path, driver: type[Copy], source: Any, kills: int, triggers: int
@@ -332,7 +338,7 @@ def test_a_copy_is_exact_whatever_is_killed(
             copy.kill()
         done = not killed and copy.process.returncode == 0
     assert not strikes.left, f"{strikes.left} were not killed: more triggers are needed"
-    found = copied(served.bootstrap, placed=source is topic)
+    found = copied(served.bootstrap, placed=source is not lines)
     assert found == wanted, (sum(found.values()), sum(wanted.values()), log.read_text()[-3000:])
     aborted = taken_back(served.bootstrap)
     by_kind = Counter(kind for kind, _ in strikes.struck.elements())

@@ -16,6 +16,7 @@ from logkernel.table.source import (
     BATCH_BYTES,
     BATCH_ROWS,
     COLUMNS,
+    NOTHING_SEEN,
     READ_UNCOMMITTED,
     Bounds,
     check_isolation,
@@ -65,7 +66,10 @@ class EmbeddedSource:
         return Bounds(self._offset(partition, EARLIEST), self._offset(partition, LATEST, committed))
 
     def bounds_of(
-        self, partitions: Sequence[TopicPartition], isolation: str = READ_UNCOMMITTED
+        self,
+        partitions: Sequence[TopicPartition],
+        isolation: str = READ_UNCOMMITTED,
+        seen: Mapping[TopicPartition, int] = NOTHING_SEEN,
     ) -> dict[TopicPartition, Bounds]:
         return {partition: self.bounds(partition, isolation) for partition in partitions}
 

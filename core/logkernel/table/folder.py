@@ -28,6 +28,7 @@ from logkernel.table.source import (
     BATCH_ROWS,
     COLUMNS,
     EVERYTHING,
+    NOTHING_SEEN,
     READ_UNCOMMITTED,
     Bounds,
     Source,
@@ -106,7 +107,8 @@ class FolderSource:
 
     # ------------------------------------------------------------ bounds
 
-    def bounds(self, partition: TopicPartition, isolation: str = READ_UNCOMMITTED) -> Bounds:
+    def bounds(self, partition: TopicPartition, isolation: str = READ_UNCOMMITTED, seen: int = 0) -> Bounds:
+        """`seen` is an end that was given before."""
         committed = check_isolation(isolation)
         reader, path = self._reader(partition)
         if self._cluster is not None:
@@ -115,18 +117,20 @@ class FolderSource:
         if told is not None:
             return Bounds(told["logStart"], told["lastStable" if committed else "highWatermark"])
         start = self._start(reader, path, partition)
-        end = reader.end_offset()
-        watermark = _checkpoint(path, HIGH_WATERMARKS).get(TopicPartition(*partition))
-        if watermark is not None:
-            end = min(end, watermark)
-        end = max(start, end)
-        return Bounds(start, max(start, reader.last_stable(end)) if committed else end)
+        last = reader.end_offset()
+        end = max(start, min(last, _checkpoint(path, HIGH_WATERMARKS).get(TopicPartition(*partition), last)))
+        if committed:
+            end = max(start, reader.last_stable(end))
+        return Bounds(start, max(end, min(last, seen)))
 
     def bounds_of(
-        self, partitions: Sequence[TopicPartition], isolation: str = READ_UNCOMMITTED
+        self,
+        partitions: Sequence[TopicPartition],
+        isolation: str = READ_UNCOMMITTED,
+        seen: Mapping[TopicPartition, int] = NOTHING_SEEN,
     ) -> dict[TopicPartition, Bounds]:
         if self._cluster is None:
-            return {partition: self.bounds(partition, isolation) for partition in partitions}
+            return {partition: self.bounds(partition, isolation, seen.get(partition, 0)) for partition in partitions}
         for partition in partitions:
             self._reader(partition)
         return self._cluster.bounds_of(partitions, isolation)

@@ -35,6 +35,7 @@ from logkernel.table.source import (
     BATCH_ROWS,
     COLUMNS,
     EVERYTHING,
+    NOTHING_SEEN,
     READ_UNCOMMITTED,
     Bounds,
     Source,
@@ -294,7 +295,10 @@ class RemoteSource:
         return self.bounds_of([name], isolation)[name]
 
     def bounds_of(
-        self, partitions: Sequence[TopicPartition], isolation: str = READ_UNCOMMITTED
+        self,
+        partitions: Sequence[TopicPartition],
+        isolation: str = READ_UNCOMMITTED,
+        seen: Mapping[TopicPartition, int] = NOTHING_SEEN,
     ) -> dict[TopicPartition, Bounds]:
         check_isolation(isolation)
         names = [self._known(partition) for partition in partitions]

@@ -23,6 +23,7 @@ READ_UNCOMMITTED: Final = ISOLATIONS[0]
 BATCH_ROWS: Final = 65_536
 BATCH_BYTES: Final = 1 << 20
 EVERYTHING: Final[Mapping[str, Any]] = {}
+NOTHING_SEEN: Final[Mapping[TopicPartition, int]] = {}
 
 
 @value
@@ -50,9 +51,14 @@ class Source(Protocol):
         ...
 
     def bounds_of(
-        self, partitions: Sequence[TopicPartition], isolation: str = READ_UNCOMMITTED
+        self,
+        partitions: Sequence[TopicPartition],
+        isolation: str = READ_UNCOMMITTED,
+        seen: Mapping[TopicPartition, int] = NOTHING_SEEN,
     ) -> dict[TopicPartition, Bounds]:
-        """Of many at once, in as few questions as that takes. Raises `UnknownTopicOrPartition`."""
+        """Of many at once, in as few questions as that takes. `seen` are ends that were given before: a folder whose
+        broker is away may know less by now, and gives them again where the log still reaches so far. Raises
+        `UnknownTopicOrPartition`."""
         ...
 
     def offset_for_timestamp(self, partition: TopicPartition, timestamp_ms: int) -> int | None:

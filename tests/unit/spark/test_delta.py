@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.metadata
 import sys
 from types import ModuleType
@@ -13,35 +14,48 @@ from logkernel.errors import ConfigError
 from logkernel.plugins.spark.pipelines import delta
 
 
+@pytest.fixture
+def versions(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    """What is installed."""
+    found = {"pyspark": "4.3.0", "delta-spark": "4.4.0"}
+    monkeypatch.setattr(delta.importlib.util, "find_spec", lambda name: object())
+    monkeypatch.setattr(importlib.metadata, "version", found.__getitem__)
+    return found
+
+
 @pytest.mark.parametrize(
-    ("version", "bounds", "expected"),
+    ("version", "needed", "fits"),
     [
-        ("4.2.0", "<=4.2.0,>=4.0.1", True),
-        ("4.2.1", "<=4.2.0,>=4.0.1", False),
-        ("4.3.0", "<=4.2.0,>=4.0.1", False),
-        ("4.0.0", "<=4.2.0,>=4.0.1", False),
-        ("4.10.0", "<4.11.0,>=4.9", True),
-        ("4.0.5", ">=4.0.0, <4.1.0", True),
-        ("4.1.0", ">4.0,<4.1", False),
-        ("4.1.0.dev2", ">=4.1", True),
-        ("4.3.0", "", True),
-        ("4.3.0", "~=4.0", True),
+        ("4.2.0", "pyspark<=4.2.0,>=4.0.1", True),
+        ("4.2.1", "pyspark<=4.2.0,>=4.0.1", False),
+        ("4.0.0", "pyspark (<=4.2.0,>=4.0.1)", False),
+        ("4.10.0", "pyspark<4.11.0,>=4.9", True),
+        ("4.2.0.dev2", "pyspark>=4.1", True),
+        ("4.1.0", "pyspark>4.0,<4.1", False),
+        ("4.3.0", "pyspark~=4.0", True),
+        ("5.0.0", "pyspark~=4.0", False),
+        ("4.3.0", "pyspark!=4.3.0", False),
+        ("4.3.0", "pyspark", True),
+        ("4.3.0", "pyspark<=4.2; python_version < '3'", True),
+        ("4.3.0", "importlib_metadata<4", True),
     ],
 )
-def test_bounds(version: str, bounds: str, expected: bool) -> None:
-    assert delta.fits(version, bounds) is expected
+def test_what_delta_needs(
+    monkeypatch: pytest.MonkeyPatch, versions: dict[str, str], version: str, needed: str, fits: bool
+) -> None:
+    versions["pyspark"] = version
+    monkeypatch.setattr(importlib.metadata, "requires", lambda name: [needed])
+    with contextlib.nullcontext() if fits else pytest.raises(ConfigError):
+        delta.check("one")
 
 
 @pytest.mark.parametrize("bounds", ["pyspark<=4.2.0,>=4.0.1", "pyspark (<=4.2.0,>=4.0.1) ; python_version > '3'"])
-def test_another_spark_is_refused_with_the_remedy(monkeypatch: pytest.MonkeyPatch, bounds: str) -> None:
-    monkeypatch.setattr(delta.importlib.util, "find_spec", lambda name: object())
+def test_another_spark_is_refused_with_the_remedy(
+    monkeypatch: pytest.MonkeyPatch, versions: dict[str, str], bounds: str
+) -> None:
     monkeypatch.setattr(importlib.metadata, "requires", lambda name: ["importlib_metadata>=1.0.0", bounds])
-    versions = {"pyspark": "4.3.0", "delta-spark": "4.4.0"}
-    monkeypatch.setattr(importlib.metadata, "version", versions.__getitem__)
     with pytest.raises(ConfigError, match=r"4\.4\.0 .*4\.3\.0: pip install .*'pyspark<=4\.2\.0,>=4\.0\.1'"):
         delta.check("one")
-    versions["pyspark"] = "4.2.0"
-    delta.check("one")
 
 
 class Builder(dict):  # type: ignore[type-arg]

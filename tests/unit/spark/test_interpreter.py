@@ -34,6 +34,25 @@ def test_the_zip_of_pyspark_is_left_out(tmp_path: Path, given: str | None, passe
     assert done.stdout == f"{passed}\n-m\na b\n\n"
 
 
+def test_what_a_users_functions_import_and_drop_is_collected() -> None:
+    """They run in the same worker, and a cycle that was put aside is never looked at again."""
+    text = """
+import gc, weakref
+from logkernel.plugins.spark import worker
+worker.settle()
+import zipapp
+class Model: pass
+model = Model()
+model.itself = model
+gone = weakref.ref(model)
+worker.settle()
+del model
+gc.collect()
+assert gone() is None
+"""
+    subprocess.run([sys.executable, "-c", text], check=True)
+
+
 def test_what_was_imported_is_put_aside_once() -> None:
     text = """
 import gc
@@ -44,7 +63,7 @@ assert aside > 1000
 kept = [[] for _ in range(1000)]
 worker.settle()
 assert gc.get_freeze_count() <= aside
-import zipapp
+import logkernel.table.query
 worker.settle()
 assert gc.get_freeze_count() > aside
 """

@@ -111,6 +111,7 @@ def test_columns_in_the_order_asked() -> None:
     ("given", "told"),
     [
         ({"subscrib": "t"}, "did you mean 'subscribe'?"),
+        ({"provider": "logkernel"}, "CREATE TEMPORARY VIEW"),
         ({"startingOffset": "latest"}, "did you mean 'startingOffsets'?"),
         ({"assign": '{"t": [0]}'}, "only one of"),
         ({"subscribe": " , "}, "names no topic"),

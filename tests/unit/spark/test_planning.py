@@ -20,7 +20,8 @@ TOPICS = {"t": 2, "tea": 1, "__consumer_offsets": 50}
         (Subscription(topics=("tea", "t")), [("t", 0), ("t", 1), ("tea", 0)]),
         (Subscription(topics=("__consumer_offsets",)), [("__consumer_offsets", number) for number in range(50)]),
         (Subscription(assigned=(B,)), [("t", 1)]),
-        (Subscription(pattern="t"), [("t", 0), ("t", 1)]),
+        (Subscription(pattern="^t$"), [("t", 0), ("t", 1)]),
+        (Subscription(pattern="ea|none"), [("tea", 0)]),
         (Subscription(pattern=".*"), [("t", 0), ("t", 1), ("tea", 0)]),
         (Subscription(pattern="none"), []),
     ],
@@ -78,8 +79,12 @@ def test_a_trigger_waits_for_enough(end: int, last_ms: int | None, expected: boo
 
 
 def test_a_target_ends_a_stream() -> None:
-    assert planning.capped({A: 10, B: 3}, None) == {A: 10, B: 3}
-    assert planning.capped({A: 10, B: 3, C: 1}, {A: 7, B: 5}) == {A: 7, B: 3}
+    assert planning.capped({A: 10, B: 3}, None, {}) == {A: 10, B: 3}
+    assert planning.capped({A: 10, B: 3, C: 1}, {A: 7, B: 5}, {A: 2}) == {A: 7, B: 3}
+
+
+def test_a_target_that_lies_before_the_start_goes_nowhere() -> None:
+    assert planning.capped({A: 10, B: 3}, {A: 7, B: 2}, {A: 8, B: 5}) == {A: 8, B: 3}
 
 
 def test_ranges_between_two_offsets() -> None:

@@ -1,4 +1,4 @@
-"""A stream's reader on the driver, over a log made of numbers; Spark itself is in tests/interop/test_spark_read.py."""
+"""A stream's reader on the driver, over a log made of numbers; Spark itself: tests/interop/test_spark_stream.py."""
 
 from __future__ import annotations
 
@@ -42,14 +42,22 @@ class Log:
 
     partitions: dict[tuple[str, int], Bounds] = field(factory=dict)
     size: int = 100
+    lasts: dict[tuple[str, int], int] = field(factory=dict)
+    """Where segments end of which a broker that is away would know more."""
     closed: int = 0
 
     def topics(self) -> dict[str, int]:
         names = {topic for topic, _ in self.partitions}
         return {name: sum(topic == name for topic, _ in self.partitions) for name in names}
 
-    def bounds_of(self, partitions: list[TopicPartition], isolation: str) -> dict[TopicPartition, Bounds]:
-        return {partition: self.partitions[partition] for partition in partitions}
+    def bounds_of(
+        self, partitions: list[TopicPartition], isolation: str, seen: Any
+    ) -> dict[TopicPartition, Bounds]:
+        return {partition: self._bounds(partition, seen.get(partition, 0)) for partition in partitions}
+
+    def _bounds(self, partition: TopicPartition, seen: int) -> Bounds:
+        found, last = self.partitions[partition], self.lasts.get(partition, 0)
+        return Bounds(found.start, max(found.end, min(last, seen)))
 
     def offset_for_timestamp(self, partition: TopicPartition, timestamp_ms: int) -> int | None:
         return timestamp_ms if timestamp_ms < self.partitions[partition].end else None
@@ -189,6 +197,28 @@ def test_available_now_ends_where_the_log_ended(log: Log) -> None:
         seen.append(end)
         reached = end
     assert seen == [{"t": {"0": 75, "1": 235}}, {"t": {"0": 100, "1": 310}}]
+
+
+@pytest.mark.parametrize("available_now", [False, True])
+def test_a_broker_that_is_away_takes_no_end_back(log: Log, available_now: bool) -> None:
+    """The checkpoint of a folder is seconds old: what was read already is neither lost nor read again."""
+    log.lasts["t", 0] = 150
+    start = {"t": {"0": 130, "1": 310}}
+    reader = made(failondataloss="false")
+    if available_now:
+        reader.prepareForTriggerAvailableNow()
+    assert reader.latestOffset(start, EVERYTHING) == start
+    log.lasts["t", 0] = 120
+    assert reader.latestOffset(start, EVERYTHING)["t"]["0"] == 120, "these were cut off"
+
+
+def test_before_spark_4_2_a_broker_that_is_away_takes_no_end_back(log: Log) -> None:
+    reader = stream.old_reader(for_stream(parse({"path": "data", "subscribe": "t"})), LAYOUT)
+    log.partitions["t", 0] = Bounds(0, 150)
+    end = reader.latestOffset()
+    reader.partitions({"t": {"0": 90, "1": 310}}, end)
+    log.partitions["t", 0], log.lasts["t", 0] = Bounds(0, 100), 150
+    assert reader.latestOffset() == end
 
 
 def test_a_task_gets_a_reader_without_what_is_open(log: Log) -> None:

@@ -198,6 +198,16 @@ def test_checkpoints_bound_what_is_read_of_a_dead_folder(folder: Path) -> None:
     assert source.bounds(P) == Bounds(0, 20)
 
 
+def test_an_end_that_was_seen_stays_where_the_checkpoint_is_older(folder: Path) -> None:
+    with logkernel.open(folder) as log:
+        fill(log, segments=2)
+    (folder / "replication-offset-checkpoint").write_text("0\n1\nt 0 15\n")
+    source = open_source(path=folder)
+    for level in ("read_uncommitted", "read_committed"):
+        for seen, end in ((0, 15), (12, 15), (18, 18), (99, 20)):
+            assert source.bounds_of([P], level, {P: seen}) == {P: Bounds(0, end)}
+
+
 def test_a_folder_of_apache_kafka(tmp_path: Path) -> None:
     """Its values were read by Kafka's own tools: tests/golden/storage."""
     name = TopicPartition("java.topic", 0)
