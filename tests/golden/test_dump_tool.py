@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-pytestmark = [pytest.mark.interop, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.interop, pytest.mark.timeout(400)]
 COUNT = 3000
 SEGMENT_BYTES = 1 << 20  # the least that Kafka 4 allows
 WAIT_S = 60.0

@@ -16,7 +16,7 @@ confluent_kafka = pytest.importorskip("confluent_kafka")
 if not hasattr(confluent_kafka, "ShareConsumer"):
     pytest.skip("this confluent-kafka has no share consumer", allow_module_level=True)
 
-pytestmark = [pytest.mark.interop, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.interop, pytest.mark.timeout(400)]
 GROUP, TOPIC = "jobs", "work"
 WAIT_S = 60.0
 

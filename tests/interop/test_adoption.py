@@ -17,7 +17,7 @@ from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 
 from logkernel.storage.checkpoints import CLEAN_SHUTDOWN, RECOVERY_POINTS
 
-pytestmark = [pytest.mark.interop, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.interop, pytest.mark.timeout(600)]
 WAIT_S = 60.0
 PARTITIONS = 2
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")

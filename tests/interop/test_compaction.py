@@ -27,7 +27,7 @@ from logkernel.storage.log import Log
 from logkernel.storage.txnindex import parse_rows
 from logkernel.vocabulary import AbortedTxn, Record
 
-pytestmark = [pytest.mark.interop, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.interop, pytest.mark.timeout(400)]
 HERE = Path(__file__).parent
 SEGMENT_BYTES = 6000
 RETENTION_MS = 1000

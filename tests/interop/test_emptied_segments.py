@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
-pytestmark = [pytest.mark.interop, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.interop, pytest.mark.timeout(400)]
 WAIT_S = 30.0
 SEGMENTS = 16
 """librdkafka asks for twice as much after each answer without a record, and calls the eleventh an error."""

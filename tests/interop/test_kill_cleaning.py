@@ -12,7 +12,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 
 KILLS = int(os.environ.get("LOGKERNEL_KILLS", "5"))
 """The whole proof takes a hundred."""
-pytestmark = [pytest.mark.interop, pytest.mark.timeout(120 + 10 * KILLS)]
+pytestmark = [pytest.mark.interop, pytest.mark.timeout(300 + 10 * KILLS)]
 WAIT_S = 60.0
 KEYS = 40
 SETTINGS = (

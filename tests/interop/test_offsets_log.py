@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
-pytestmark = [pytest.mark.interop, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.interop, pytest.mark.timeout(400)]
 WAIT_S = 30.0
 FORMATTER = "org.apache.kafka.tools.consumer.OffsetsMessageFormatter"
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
-pytestmark = [pytest.mark.interop, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.interop, pytest.mark.timeout(600)]
 WORDS = ("offset", "segment", "index", "epoch", "leader", "marker", "batch")
 PARTITIONS = 3
 WAIT_S = 90.0
