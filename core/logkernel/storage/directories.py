@@ -135,7 +135,7 @@ class LogDirectories:
         if any(directory.has_copies() for directory in self.online()):
             from logkernel.storage.moving import settle
 
-            settle(self._disk, self, needs.settings)
+            self.interrupted += settle(self._disk, self.directories, needs.settings)
         work: list[tuple[DataDirectory, TopicPartition]] = []
         seen: dict[TopicPartition, str] = {}
         for directory in self.online():

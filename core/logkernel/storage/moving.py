@@ -20,8 +20,7 @@ from __future__ import annotations
 import copy
 import logging
 import uuid
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
 from uuid import UUID
 
 from logkernel.config.topic import TopicSettings
@@ -33,9 +32,6 @@ from logkernel.storage.ledger import NoProducers, ProducerLedger
 from logkernel.storage.log import Log
 from logkernel.storage.names import FUTURE_DIR, MOVED_DIR, NO_TOPICS, copy_of, doomed_name, future_name
 from logkernel.vocabulary import TopicPartition
-
-if TYPE_CHECKING:
-    from logkernel.storage.directories import LogDirectories
 
 log = logging.getLogger("logkernel.storage")
 
@@ -224,12 +220,15 @@ def _drop(disk: Disk, directory: DataDirectory, folder: str, name: TopicPartitio
 # ---------------------------------------------------------------- at the next open
 
 
-def settle(disk: Disk, directories: LogDirectories, settings: Callable[[str], TopicSettings]) -> None:
-    """Finish or undo what an interrupted move left, before the logs are opened.
+def settle(
+    disk: Disk, directories: Sequence[DataDirectory], settings: Callable[[str], TopicSettings]
+) -> list[tuple[TopicPartition, str]]:
+    """Finish or undo what an interrupted move left in any of `directories`, which are all, before the logs are opened.
 
-    `LogDirectories.interrupted` then holds (partition, path of the directory) of moves to be started anew.
+    Returns (partition, path of the directory) of moves to be started anew. A directory that fails is offline then.
     """
-    for directory in directories.online():
+    interrupted: list[tuple[TopicPartition, str]] = []
+    for directory in _online(directories):
         try:
             for folder in sorted(disk.listdir(directory.path)):
                 moved, future = copy_of(folder, MOVED_DIR), copy_of(folder, FUTURE_DIR)
@@ -237,22 +236,27 @@ def settle(disk: Disk, directories: LogDirectories, settings: Callable[[str], To
                     _settle_moved(disk, directories, directory, folder, moved, settings)
                 elif future is not None and future.topic not in NO_TOPICS:
                     _drop(disk, directory, folder, future)
-                    directories.interrupted.append((future, directory.path))
+                    interrupted.append((future, directory.path))
         except OSError as error:
             directory.fail(error)
+    return interrupted
+
+
+def _online(directories: Sequence[DataDirectory]) -> list[DataDirectory]:
+    return [each for each in directories if each.failure is None]
 
 
 def _settle_moved(
     disk: Disk,
-    directories: LogDirectories,
+    directories: Sequence[DataDirectory],
     directory: DataDirectory,
     folder: str,
     name: TopicPartition,
     settings: Callable[[str], TopicSettings],
 ) -> None:
     own = f"{name.topic}-{name.partition}"
-    rivals = [each for each in directories.online() if disk.exists(f"{each.path}/{own}")]
-    if not rivals and directories.offline():
+    rivals = [each for each in _online(directories) if disk.exists(f"{each.path}/{own}")]
+    if not rivals and any(each.failure is not None for each in directories):
         log.warning("a moved log waits for the directory that is offline: path=%s folder=%s", directory.path, folder)
         return
     for rival in rivals:
