@@ -74,7 +74,10 @@ REFUSED: Final[Mapping[str, str]] = {
 }
 """Settings of a Kafka client that may not be given as `kafka.*`, and what to do instead."""
 
-SPANS_MS: Final = {"ms": 1, "s": 1000, "m": 60_000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
+SPANS_US: Final = {
+    "": 1000, "us": 1, "ms": 1000, "s": 10**6, "m": 6 * 10**7, "min": 6 * 10**7, "h": 36 * 10**8, "d": 864 * 10**8
+}  # fmt: skip
+"""A number alone is milliseconds, as in the connector."""
 
 
 @value
@@ -357,9 +360,9 @@ def _end(known: _Known, side: str) -> At | None:
 
 def _span_ms(name: str, text: str) -> int:
     found = re.fullmatch(r"([0-9]{1,12})\s*([a-z]*)", text.strip().lower())
-    if found is None or (found[2] or "s") not in SPANS_MS:
+    if found is None or found[2] not in SPANS_US:
         raise ConfigError(f"{name}={text!r} is not a time like 500ms, 30s, 15m or 1h")
-    return int(found[1]) * SPANS_MS[found[2] or "s"]
+    return int(found[1]) * SPANS_US[found[2]] // 1000
 
 
 def _isolation(known: _Known, client: dict[str, str]) -> str:

@@ -340,6 +340,7 @@ def test_a_copy_is_exact_whatever_is_killed(
     assert not strikes.left, f"{strikes.left} were not killed: more triggers are needed"
     found = copied(served.bootstrap, placed=source is not lines)
     assert found == wanted, (sum(found.values()), sum(wanted.values()), log.read_text()[-3000:])
+    assert "failOnDataLoss=false" not in log.read_text(), "a broker that is away loses nothing"
     aborted = taken_back(served.bootstrap)
     by_kind = Counter(kind for kind, _ in strikes.struck.elements())
     batches = {batch for _, batch in strikes.struck}

@@ -83,9 +83,11 @@ def test_where_to_begin(given: dict[str, str], expected: At) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "expected_ms"), [("500ms", 500), ("30s", 30_000), ("15m", 900_000), ("2 h", 7_200_000), ("3", 3000)]
+    ("text", "expected_ms"),
+    [("500ms", 500), ("30S", 30_000), ("15m", 900_000), ("2 h", 7_200_000), ("30000", 30_000), ("1500us", 1)],
 )
-def test_spans(text: str, expected_ms: int) -> None:
+def test_spans_are_the_connectors(text: str, expected_ms: int) -> None:
+    """A number alone, too: it is milliseconds."""
     assert options(maxTriggerDelay=text).max_trigger_delay_ms == expected_ms
 
 
