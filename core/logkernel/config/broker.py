@@ -13,15 +13,15 @@ from typing import Any
 
 from logkernel.config import election, loading, unused
 from logkernel.config.definitions import NAMED_PLUGINS, Definitions, PluginSetting, Setting, convert
-from logkernel.config.describe import (
+from logkernel.config.given import (
     DYNAMIC_BROKER_CONFIG,
     DYNAMIC_DEFAULT_BROKER_CONFIG,
     STATIC_BROKER_CONFIG,
-    Described,
-    describe_broker,
-    describe_topic,
+    Given,
+    TopicSpec,
+    remedy,
+    typed,
 )
-from logkernel.config.given import Given, TopicSpec, remedy, typed
 from logkernel.config.listeners import Listener, advertise, parse_listeners, spoken
 from logkernel.config.nearest import nearest
 from logkernel.config.topic import TopicSettings
@@ -261,16 +261,6 @@ class BrokerConfig:
             else:
                 out[name] = value
         return out
-
-    # ------------------------------------------------------------ for DescribeConfigs
-
-    def describe_topic(self, overrides: Mapping[str, str], keys: Iterable[str] | None = None) -> list[Described]:
-        """`describe.Described` of each topic setting, or of those of `keys` that exist; no keys are all."""
-        return describe_topic(self, overrides, keys)
-
-    def describe_broker(self, keys: Iterable[str] | None = None) -> list[Described]:
-        """`describe.Described` of each broker setting, or of those of `keys` that exist; no keys are all."""
-        return describe_broker(self, keys)
 
 
 def _attribute(name: str) -> str:

@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
 
 from logkernel.config import election
+from logkernel.config.broker import BrokerConfig
 from logkernel.config.definitions import Setting, convert
-from logkernel.config.given import typed
+from logkernel.config.given import (
+    DEFAULT_CONFIG,
+    DYNAMIC_DEFAULT_BROKER_CONFIG,
+    DYNAMIC_TOPIC_CONFIG,
+    GROUP_CONFIG,
+    typed,
+)
 from logkernel.config.values import render
 from logkernel.light import field, message
-
-if TYPE_CHECKING:
-    from logkernel.config.broker import BrokerConfig
-
-DYNAMIC_TOPIC_CONFIG = 1
-DYNAMIC_BROKER_CONFIG = 2
-DYNAMIC_DEFAULT_BROKER_CONFIG = 3
-STATIC_BROKER_CONFIG = 4
-DEFAULT_CONFIG = 5
-GROUP_CONFIG = 8
 
 
 @message

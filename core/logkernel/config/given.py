@@ -11,6 +11,14 @@ from logkernel.config.values import parse
 from logkernel.errors import ConfigError
 from logkernel.light import field, message, value
 
+# Where a value comes from, by DescribeConfigs' codes.
+DYNAMIC_TOPIC_CONFIG = 1
+DYNAMIC_BROKER_CONFIG = 2
+DYNAMIC_DEFAULT_BROKER_CONFIG = 3
+STATIC_BROKER_CONFIG = 4
+DEFAULT_CONFIG = 5
+GROUP_CONFIG = 8
+
 
 class Given(NamedTuple):
     name: str

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from uuid import UUID
 
 from logkernel.config.broker import BrokerConfig
+from logkernel.config.describe import describe_topic
 from logkernel.contracts import MetadataChange
 from logkernel.controller.effects import Effects, Outcome
 from logkernel.controller.image import ClusterImage, Partition, Topic, topic_key
@@ -224,7 +225,7 @@ def _created(topic: Topic, own: Mapping[str, str], config: BrokerConfig) -> Crea
             config_source=one.source,
             is_sensitive=one.sensitive,
         )
-        for one in config.describe_topic(own)
+        for one in describe_topic(config, own)
     ]
     return CreatableTopicResult(
         name=topic.name,

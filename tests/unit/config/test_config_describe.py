@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from logkernel.config.broker import BrokerConfig
-from logkernel.config.describe import Described, describe_defaults
+from logkernel.config.describe import Described, describe_broker, describe_defaults, describe_topic
 from logkernel.errors import InvalidConfig
 
 
@@ -16,11 +16,11 @@ def one(rows: list[Described]) -> tuple[str | None, int, list[tuple[str, str | N
 
 def test_layers_of_a_topic_setting() -> None:
     static = BrokerConfig.load(None, {"log.retention.hours": "1"})
-    assert one(static.describe_topic({}, ["retention.ms"])) == ("3600000", 4, [
+    assert one(describe_topic(static, {}, ["retention.ms"])) == ("3600000", 4, [
         ("log.retention.hours", "1", 4), ("log.retention.hours", "168", 5),
     ])  # fmt: skip
     config = static.with_dynamic({"log.retention.ms": "20"}, {"log.retention.ms": "30"})
-    assert one(config.describe_topic({"retention.ms": "10"}, ["retention.ms"])) == ("10", 1, [
+    assert one(describe_topic(config, {"retention.ms": "10"}, ["retention.ms"])) == ("10", 1, [
         ("retention.ms", "10", 1), ("log.retention.ms", "20", 2), ("log.retention.ms", "30", 3),
         ("log.retention.hours", "1", 4), ("log.retention.hours", "168", 5),
     ])  # fmt: skip
@@ -31,7 +31,7 @@ def test_layers_of_a_topic_setting() -> None:
 
 def test_the_elections_two_names_are_described_alike() -> None:
     config = BrokerConfig.load()
-    rows = config.describe_topic({"election": "unclean"}, ["election", "unclean.leader.election.enable"])
+    rows = describe_topic(config, {"election": "unclean"}, ["election", "unclean.leader.election.enable"])
     assert [(row.name, row.value, row.source) for row in rows] == [
         ("election", "unclean", 1),
         ("unclean.leader.election.enable", "true", 1),
@@ -39,19 +39,19 @@ def test_the_elections_two_names_are_described_alike() -> None:
 
 
 def test_all_topic_settings_are_described_with_documentation() -> None:
-    rows = BrokerConfig.load().describe_topic({})
+    rows = describe_topic(BrokerConfig.load(), {})
     assert len(rows) == len({row.name for row in rows}) >= 35
     assert all(row.documentation and row.type and not row.read_only and row.value is not None for row in rows)
 
 
 def test_a_broker() -> None:
     config = BrokerConfig.load(None, {"num.partitions": "3"})
-    rows = {row.name: row for row in config.describe_broker()}
+    rows = {row.name: row for row in describe_broker(config)}
     assert (rows["num.partitions"].value, rows["num.partitions"].source) == ("3", 4)
     assert rows["num.partitions"].read_only
     assert not rows["log.retention.ms"].read_only
     assert rows["log.retention.ms"].value is None
-    assert config.describe_broker(["no.such"]) == []
+    assert describe_broker(config, ["no.such"]) == []
     assert describe_defaults(config) == []
     (row,) = describe_defaults(config.with_dynamic({}, {"message.max.bytes": "5"}))
     assert (row.name, row.value, row.source) == ("message.max.bytes", "5", 3)
