@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from logkernel.client.any_broker import AnyBroker
 from logkernel.client.bootstrap import bootstrap_places
 from logkernel.client.making import Making
 from logkernel.client.producer_settings import load_producer
 from logkernel.config.values import render
-from logkernel.errors import KafkaError, NetworkException, RequestTimedOut, error_for
+from logkernel.errors import error_for
 from logkernel.kernel import Kernel
 from logkernel.requests.cluster import MetadataRequest
 from logkernel.requests.topics import (
@@ -55,10 +56,10 @@ class RemoteLog:
         self.kernel = Kernel()
         self._transport = transport
         self._common = {"bootstrap_servers": servers, **settings}
-        self._channel: Any = None
         self._source: Source | None = None
         self._making = Making(self.kernel, self._common, weak=True)
-        self._places = bootstrap_places(load_producer(self._common))
+        settings = {name.replace("_", "."): value for name, value in self._common.items()}
+        self._broker = AnyBroker(self.kernel, bootstrap_places(load_producer(self._common)), settings, transport)
 
     def __enter__(self) -> RemoteLog:
         return self
@@ -73,9 +74,7 @@ class RemoteLog:
         if self._source is not None:
             self._source.close()
             self._source = None
-        if self._channel is not None:
-            self._channel.close()
-            self._channel = None
+        self._broker.close()
 
     def producer(self, **settings: Any) -> Producer:
         """A producer to this cluster; keywords are Kafka's settings with `_` for `.`. Raises `ConfigError`."""
@@ -156,27 +155,7 @@ class RemoteLog:
 
     def request(self, request: Any) -> Any:
         """The answer of some broker to a versionless request; a broken connection is made anew, once."""
-        for attempt in range(2):
-            if self._channel is None:
-                self._channel = self._connect()
-            try:
-                return self._channel.call(request)
-            except NetworkException:
-                self._channel = None
-                if attempt:
-                    raise
-        raise AssertionError("unreachable")
-
-    def _connect(self) -> Any:
-        transport = self.kernel.transport(self._transport)
-        settings = {name.replace("_", "."): value for name, value in self._common.items()}
-        last: Exception = NetworkException("no broker can be reached")
-        for host, port in self._places:
-            try:
-                return transport.connect(host, port, settings)
-            except (KafkaError, RequestTimedOut, OSError) as error:
-                last = error
-        raise last
+        return self._broker.request(request)
 
 
 def connect(servers: str = "127.0.0.1:9092", **settings: Any) -> RemoteLog:

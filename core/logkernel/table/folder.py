@@ -33,7 +33,6 @@ from logkernel.table.source import (
     Bounds,
     Source,
     check_isolation,
-    open_source,
 )
 from logkernel.vocabulary import TopicPartition
 
@@ -67,10 +66,12 @@ class FolderSource:
         self._places: dict[TopicPartition, str] = {}
         self._cluster: Source | None = None
         if bootstrap:
-            self._cluster = open_source(bootstrap=bootstrap, settings=settings, patient=patient)
+            from logkernel.table.remote import RemoteSource
+
+            self._cluster = RemoteSource(bootstrap, settings, patient)
 
     def __reduce__(self) -> Any:
-        return _opened, (dict(self.arguments),)
+        return FolderSource, tuple(self.arguments.values())
 
     def close(self) -> None:
         if self._cluster is not None:
@@ -270,7 +271,3 @@ def _told(path: str, partition: TopicPartition) -> dict[str, int] | None:
         return None
     result: dict[str, int] | None = answer.get("result") if answer.get("ok") else None
     return result
-
-
-def _opened(arguments: Mapping[str, Any]) -> Source:
-    return open_source(**arguments)

@@ -15,9 +15,9 @@ from random import Random
 from typing import Any, Final
 
 from logkernel.client import lifetime
+from logkernel.client.any_broker import AnyBroker
 from logkernel.client.asking import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, Question
 from logkernel.client.bootstrap import bootstrap_places
-from logkernel.client.connect import RemoteLog
 from logkernel.client.consumer_settings import load_consumer
 from logkernel.client.core import ClientCore, earliest
 from logkernel.client.drivers import mono_ms
@@ -38,10 +38,8 @@ from logkernel.table.source import (
     NOTHING_SEEN,
     READ_UNCOMMITTED,
     Bounds,
-    Source,
     check_isolation,
     even_cuts,
-    open_source,
 )
 from logkernel.vocabulary import TopicPartition
 
@@ -177,7 +175,7 @@ class _Fetcher(Fetcher):
 
 
 class RemoteSource:
-    """See the module, `Source` and `open_source`."""
+    """See the module, `Source` and `opening.open_source`."""
 
     def __init__(self, bootstrap: str, settings: Mapping[str, Any] = EVERYTHING, patient: bool = False) -> None:
         self.arguments: Mapping[str, Any] = {"bootstrap": bootstrap, "settings": dict(settings), "patient": patient}
@@ -187,7 +185,8 @@ class RemoteSource:
         self._values = load_consumer(given)
         self._kernel = Kernel()
         self._bootstrap = bootstrap
-        self._log = RemoteLog(bootstrap, {name: self._values[name] for name in CHANNEL_SETTINGS})
+        channel = {name: self._values[name] for name in CHANNEL_SETTINGS}
+        self._any = AnyBroker(self._kernel, bootstrap_places(self._values), channel)
         self._mutex = threading.Lock()
         self._idle: dict[str, list[ThreadDriver]] = {}
         self._counts: dict[str, int] = {}
@@ -195,14 +194,14 @@ class RemoteSource:
         self._closed = False
 
     def __reduce__(self) -> Any:
-        return _opened, (dict(self.arguments),)
+        return RemoteSource, tuple(self.arguments.values())
 
     def close(self) -> None:
         with self._mutex:
             self._closed = True
             drivers = [driver for idle in self._idle.values() for driver in idle]
             self._idle.clear()
-            self._log.close()
+            self._any.close()
         for driver in drivers:
             _end(driver)
 
@@ -254,7 +253,7 @@ class RemoteSource:
         while True:
             try:
                 with self._mutex:
-                    found = self._log.request(request)
+                    found = self._any.request(request)
             except KafkaError as error:
                 if not (self._patient and error.retriable) or self._closed or time.monotonic() >= deadline_s:
                     raise
@@ -421,7 +420,3 @@ def _end(driver: ThreadDriver) -> None:
     driver.machine.begin_end()
     with suppress(LogkernelError):
         driver.end(time.monotonic() + 1)
-
-
-def _opened(arguments: Mapping[str, Any]) -> Source:
-    return open_source(**arguments)

@@ -1,4 +1,4 @@
-"""The contract of a source, and the one place where sources are made.
+"""The contract of a source.
 
 A source gives topics, bounds and Arrow record batches of partitions. It may be used by several threads; each `scan`
 by one. pyarrow is imported when the first batch is made (`pip install 'logkernel[arrow]'`).
@@ -92,31 +92,6 @@ class Source(Protocol):
     def close(self) -> None:
         """May be called twice; scans that are under way end as they like."""
         ...
-
-
-def open_source(
-    *,
-    path: str | Sequence[str] | None = None,
-    bootstrap: str | None = None,
-    settings: Mapping[str, Any] = EVERYTHING,
-    patient: bool = False,
-) -> Source:
-    """The source of a broker's folder (`path`: one log.dir, or several), of a cluster (`bootstrap`), or of both: then
-    records are read from the folder, and bounds are asked of the cluster.
-
-    `settings` are a consumer's, by Kafka's names. A cluster that was reached once and cannot be reached now is waited
-    for, for default.api.timeout.ms; with `patient` from the first time on. Raises `ConfigError`, `FileNotFoundError`
-    for no folder.
-    """
-    if path is not None:
-        from logkernel.table.folder import FolderSource
-
-        return FolderSource(path, bootstrap, settings, patient)
-    if bootstrap is not None:
-        from logkernel.table.remote import RemoteSource
-
-        return RemoteSource(bootstrap, settings, patient)
-    raise ConfigError("a source needs a path or a bootstrap server")
 
 
 def check_isolation(isolation: str) -> bool:
