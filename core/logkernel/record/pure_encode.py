@@ -56,6 +56,24 @@ def encode_headers(headers: Headers) -> bytes:
     return b"".join(parts)
 
 
+def _record_body(
+    index: int, elapsed: int, delta: int, key: bytes | None, value: bytes | None, headers: Headers
+) -> bytes:
+    """A record behind its length; `index` is its place in the batch, for the error."""
+    if not MIN_LONG <= elapsed <= MAX_LONG:
+        raise fault(index, BAD_TIMESTAMP)
+    return b"".join(
+        (
+            b"\0",
+            varint_bytes(elapsed),
+            varint_bytes(delta),
+            _blob_bytes(key),
+            _blob_bytes(value),
+            encode_headers(headers) if headers else b"\0",
+        )
+    )
+
+
 def encode_records(
     records: Sequence[Record], base_offset: int, base_timestamp_ms: int, preserve_offsets: bool
 ) -> tuple[bytes, int, int]:
@@ -75,18 +93,7 @@ def encode_records(
         if timestamp > largest:
             largest = timestamp
         elapsed = timestamp - base_timestamp_ms
-        if not MIN_LONG <= elapsed <= MAX_LONG:
-            raise fault(index, BAD_TIMESTAMP)
-        body = b"".join(
-            (
-                b"\0",
-                varint_bytes(elapsed),
-                varint_bytes(delta),
-                _blob_bytes(record.key),
-                _blob_bytes(record.value),
-                encode_headers(record.headers) if record.headers else b"\0",
-            )
-        )
+        body = _record_body(index, elapsed, delta, record.key, record.value, record.headers)
         total += len(body)
         if total > 2**31 - 1 - 128:
             raise fault(index, TOO_LARGE)
@@ -131,18 +138,7 @@ class BatchBuilder:
             return -1
         index = self.count
         elapsed = timestamp - self.base_timestamp_ms if index else 0
-        if not MIN_LONG <= elapsed <= MAX_LONG:
-            raise fault(index, BAD_TIMESTAMP)
-        body = b"".join(
-            (
-                b"\0",
-                varint_bytes(elapsed),
-                varint_bytes(index),
-                _blob_bytes(key),
-                _blob_bytes(value),
-                encode_headers(headers) if headers else b"\0",
-            )
-        )
+        body = _record_body(index, elapsed, index, key, value, headers)
         length = varint_bytes(len(body))
         whole = len(length) + len(body)
         if index and self.size + whole > self._limit:
