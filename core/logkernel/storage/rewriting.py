@@ -23,7 +23,6 @@ import contextlib
 import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING
 
 from logkernel.contracts import Buffer, KeepRule, Rewrite
 from logkernel.errors import CorruptMessage, InvalidConfig, KafkaError, RecordListTooLarge, RewriteStopped
@@ -43,11 +42,9 @@ from logkernel.record.filtering import (
 )
 from logkernel.storage.disk import File
 from logkernel.storage.names import CLEANED, DELETED, LOG, SEGMENT_SUFFIXES, SNAPSHOT, SWAP, offset_name
+from logkernel.storage.rewritten import Rewritten
 from logkernel.storage.segment import MAX_RELATIVE, Segment
 from logkernel.vocabulary import BatchFacts
-
-if TYPE_CHECKING:
-    from logkernel.storage.rewrites import LogRewrites
 
 LEAST_CHUNK_BYTES = 1 << 16
 RUN_BYTES = 1 << 16
@@ -69,7 +66,7 @@ class Rewriting:
 
     def __init__(
         self,
-        log: LogRewrites,
+        log: Rewritten,
         plan: Rewrite,
         codec_for: CodecFor,
         wall_ms: int,
@@ -483,7 +480,7 @@ def _read_whole(file: File, position: int, size: int, chunk_bytes: int) -> bytes
     return chunk
 
 
-def _remove(log: LogRewrites, path: str) -> None:
+def _remove(log: Rewritten, path: str) -> None:
     if log.disk.exists(path):
         log.disk.remove(path)
 
