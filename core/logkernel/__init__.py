@@ -16,8 +16,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from logkernel.client.connect import RemoteLog as RemoteLog
-    from logkernel.client.connect import connect as connect
     from logkernel.client.consumer import Consumer as Consumer
     from logkernel.client.producer import Producer as Producer
     from logkernel.client.steps import RebalanceListener as RebalanceListener
@@ -25,6 +23,8 @@ if TYPE_CHECKING:
     from logkernel.embed import EmbeddedLog as EmbeddedLog
     from logkernel.embed import open as open
     from logkernel.hookspecs import hookimpl as hookimpl
+    from logkernel.remote import RemoteLog as RemoteLog
+    from logkernel.remote import connect as connect
     from logkernel.vocabulary import Record as Record
     from logkernel.vocabulary import TopicPartition as TopicPartition
 
@@ -32,8 +32,8 @@ __version__ = "0.1.0"
 
 _LAZY = {
     "open": "logkernel.embed",
-    "connect": "logkernel.client.connect",
-    "RemoteLog": "logkernel.client.connect",
+    "connect": "logkernel.remote",
+    "RemoteLog": "logkernel.remote",
     "Consumer": "logkernel.client.consumer",
     "Producer": "logkernel.client.producer",
     "RebalanceListener": "logkernel.client.steps",

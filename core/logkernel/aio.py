@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from logkernel.client.admin.aio_client import AsyncAdmin
     from logkernel.client.aio_consumer import AsyncConsumer
     from logkernel.client.aio_producer import AsyncProducer
-    from logkernel.client.connect import RemoteLog
+    from logkernel.remote import RemoteLog
 
 T = TypeVar("T")
 
@@ -204,6 +204,6 @@ class AsyncRemoteLog:
 
 def connect(servers: str = "127.0.0.1:9092", **settings: Any) -> AsyncRemoteLog:
     """As `logkernel.connect`; nothing is connected before it is needed."""
-    from logkernel.client.connect import RemoteLog
+    from logkernel.remote import RemoteLog
 
     return AsyncRemoteLog(RemoteLog(servers, settings), servers, settings)

@@ -45,9 +45,9 @@ def test_the_commands_parse(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
 def test_the_tables_name_all_columns_and_arguments() -> None:
     import inspect
 
-    from logkernel.client.connect import RemoteLog
     from logkernel.embed import EmbeddedLog
     from logkernel.record.arrow import schema
+    from logkernel.remote import RemoteLog
     from logkernel.table import COLUMNS, HEADERS
 
     rows = dict(re.findall(r"^\| (`.*`) \| ([^|]+) \|", PAGE, re.MULTILINE))

@@ -17,8 +17,8 @@ from logkernel.errors import ConfigError, DataDirectoryLocked, NetworkException
 
 if TYPE_CHECKING:
     from logkernel.client.admin.client import Admin
-    from logkernel.client.connect import RemoteLog
     from logkernel.embed import EmbeddedLog
+    from logkernel.remote import RemoteLog
 
 F = TypeVar("F", bound=Callable[..., Any])
 DEFAULT = "127.0.0.1:9092"

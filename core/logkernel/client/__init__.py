@@ -26,5 +26,5 @@ consumer      what users see;  aio_consumer  its asyncio twin;  consumer_root, _
 admin         the admin client: plans, their machine, families of operations
 producer      what users see;  aio_producer  its asyncio twin;  producer_root, _placing, _base, deliveries  their calls
 any_broker    questions that every broker answers, blocking
-making        clients of a log, alike for all of them;  connect  the remote log
+making        clients of a log, alike for all of them
 """
