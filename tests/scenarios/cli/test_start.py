@@ -19,7 +19,10 @@ finally:
     sys.stderr.write(" ".join(["LOADED", *sys.modules]))
 """
 NEEDLESS = ("argparse", "attr", "click", "email", "gettext", "importlib.metadata", "kio", "rich", "yaml", "zipfile")
-OURS = ("logkernel.client", "logkernel.embed", "logkernel.inspect", "logkernel.requests.cluster", "logkernel.table")
+OURS = (
+    "logkernel.broker.replica", "logkernel.client", "logkernel.embed", "logkernel.inspect",
+    "logkernel.partition.leader", "logkernel.requests.cluster", "logkernel.table",
+)  # fmt: skip
 
 
 @pytest.mark.parametrize("version", [0, 3])
