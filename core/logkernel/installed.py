@@ -36,15 +36,16 @@ class EntryPoint:
 def entry_points(group: str, paths: Sequence[str] | None = None) -> Iterator[EntryPoint]:
     """Those of `group` on `paths` (None: `sys.path`); of two distributions with one name the first found counts."""
     seen: set[str] = set()
+    section = f"[{group}]".encode()
     for folder in sys.path if paths is None else paths:
         for name in _listed(folder or "."):
             if not name.endswith(SUFFIXES) or (key := name.split("-")[0].lower()) in seen:
                 continue
             seen.add(key)
             info = os.path.join(folder, name)
-            text = _read(os.path.join(info, "entry_points.txt"))
-            if f"[{group}]" in text:
-                yield from _parse(text, group, _distribution(info) or name.split("-")[0])
+            text = _read(f"{info}/entry_points.txt")
+            if section in text:
+                yield from _parse(text.decode(), group, _distribution(info) or name.split("-")[0])
 
 
 def _listed(folder: str) -> list[str]:
@@ -54,12 +55,12 @@ def _listed(folder: str) -> list[str]:
         return []
 
 
-def _read(path: str) -> str:
+def _read(path: str) -> bytes:
     try:
-        with open(path, encoding="utf-8") as file:
+        with open(path, "rb") as file:
             return file.read()
     except OSError:
-        return ""
+        return b""
 
 
 def _parse(text: str, group: str, distribution: str) -> Iterator[EntryPoint]:
@@ -74,7 +75,7 @@ def _parse(text: str, group: str, distribution: str) -> Iterator[EntryPoint]:
 
 def _distribution(info: str) -> str | None:
     for file in ("METADATA", "PKG-INFO"):
-        for line in _read(os.path.join(info, file)).splitlines():
+        for line in _read(os.path.join(info, file)).decode().splitlines():
             if line.startswith("Name:"):
                 return line.partition(":")[2].strip()
             if not line:

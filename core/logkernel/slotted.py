@@ -95,7 +95,7 @@ class _AttrsFields:
 def _made(cls: type[T], shared: dict[str, Any], *, frozen: bool) -> type[T]:
     own = cls.__dict__
     fields = {known.name: known for base in reversed(cls.__mro__[1:]) for known in base.__dict__.get("__fields__", ())}
-    inherited = [item for base in cls.__mro__[1:] for item in base.__dict__.items()]
+    inherited = [item for base in cls.__mro__[1:-1] for item in base.__dict__.items()]  # object has none
     taken = {name for name, item in inherited if isinstance(item, MemberDescriptorType) or name == "__weakref__"}
     names = [name for name, kind in own.get("__annotations__", {}).items() if not str(kind).startswith("ClassVar")]
     for name in names:
@@ -115,7 +115,8 @@ def _made(cls: type[T], shared: dict[str, Any], *, frozen: bool) -> type[T]:
         if _install is not None and metaclass is type and not hasattr(made, "__attrs_post_init__"):
             _install(made, made.__fields__, NOTHING)  # type: ignore[attr-defined]
     for item in own.values():
-        _close_over(item, cls, made)
+        if isinstance(item, _METHODS):
+            _close_over(item, cls, made)
     return made
 
 
@@ -160,6 +161,9 @@ def _init(cls: Any) -> Callable[..., None]:
     init_function.__qualname__ = f"{cls.__qualname__}.__init__"
     init_function.__module__ = cls.__module__
     return init_function
+
+
+_METHODS = (FunctionType, classmethod, staticmethod, property)
 
 
 def _close_over(item: Any, cls: type, made: type) -> None:

@@ -19,7 +19,6 @@ from logkernel.broker.admin import Admin
 from logkernel.broker.cleaner import Cleaner
 from logkernel.broker.cluster import Cluster
 from logkernel.broker.fetch_sessions import FetchSessions
-from logkernel.broker.replica import Replica
 from logkernel.broker.services import LOAD_ALL_AFTER_MS, LOAD_TURN_MS, ServiceHost, extended
 from logkernel.broker.storage import Storage
 from logkernel.broker.timers import Clock, Timers
@@ -42,6 +41,7 @@ from logkernel.vocabulary import CleanupResult, Record, TopicPartition
 
 if TYPE_CHECKING:
     from logkernel.broker.moves import Move, Moves
+    from logkernel.broker.replica import Replica
     from logkernel.broker.transactions import Verifications
 
 log = logging.getLogger("logkernel.broker")

@@ -9,14 +9,11 @@ from functools import partial
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from logkernel.broker.replica import Replica
 from logkernel.broker.statelog import DiskStateLog, state_generations
 from logkernel.config.broker import BrokerConfig
 from logkernel.config.topic import TopicSettings
 from logkernel.contracts import StateLog
 from logkernel.errors import KafkaStorageError
-from logkernel.partition.leader import Leader
-from logkernel.partition.producers import ProducerStates
 from logkernel.storage.directories import LogDirectories, Needs
 from logkernel.storage.directory import DataDirectory, Write
 from logkernel.storage.disk import Disk
@@ -25,7 +22,9 @@ from logkernel.vocabulary import TopicPartition
 
 if TYPE_CHECKING:
     from logkernel.broker.broker import Broker
+    from logkernel.broker.replica import Replica
     from logkernel.controller.image import Partition
+    from logkernel.partition.producers import ProducerStates
 
 log = logging.getLogger("logkernel.storage")
 
@@ -132,6 +131,8 @@ class Storage:
         broker.admin.compact()
 
     def _ledger(self, name: TopicPartition) -> ProducerStates:
+        from logkernel.partition.producers import ProducerStates
+
         ledger = self._ledgers[name] = ProducerStates()
         return ledger
 
@@ -175,6 +176,9 @@ class Storage:
         row: Partition,
         settings: TopicSettings,
     ) -> Replica:
+        from logkernel.broker.replica import Replica  # a first start leads nothing, and waits for every import
+        from logkernel.partition.leader import Leader
+
         leader = Leader(
             node_id=broker.node_id,
             leader_epoch=row.leader_epoch,

@@ -18,7 +18,7 @@ from logkernel.client.batches import Batch
 from logkernel.client.drivers import Driver, Machine, closed_early, mono_ms, tell, wall_ms
 from logkernel.client.network import Action, Connect, Transmit
 from logkernel.contracts import BrokerDoor, RequestContext
-from logkernel.requests.cluster import (
+from logkernel.requests.api_versions import (
     ApiVersionsRequest,
     ApiVersionsResponse,
     FinalizedFeatureKey,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 from typing import Any, Final
 
 from logkernel.config.definitions import Setting
@@ -27,14 +28,17 @@ class _Reset:
         return "latest, earliest or by_duration:PnDTnHnMn.nS"
 
 
-_DURATION: Final = re.compile(
-    r"P(?:(\d{1,9})D)?(?:T(?=\d)(?:(\d{1,9})H)?(?:(\d{1,9})M)?(?:(\d{1,9})(?:\.(\d{1,9}))?S)?)?", re.IGNORECASE
-)
+@cache
+def _duration() -> re.Pattern[str]:
+    """Compiled when it is asked for: a start would wait for it."""
+    return re.compile(
+        r"P(?:(\d{1,9})D)?(?:T(?=\d)(?:(\d{1,9})H)?(?:(\d{1,9})M)?(?:(\d{1,9})(?:\.(\d{1,9}))?S)?)?", re.IGNORECASE
+    )
 
 
 def duration_ms(text: str) -> int | None:
     """An ISO 8601 duration of days, hours, minutes and seconds in ms; None where it is none."""
-    found = _DURATION.fullmatch(text)
+    found = _duration().fullmatch(text)
     if found is None or not any(found.groups()):
         return None
     days, hours, minutes, seconds = (int(part or 0) for part in found.groups()[:4])

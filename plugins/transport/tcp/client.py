@@ -18,7 +18,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Final
 
 from logkernel.errors import UnsupportedVersion
-from logkernel.requests.cluster import ApiVersionsRequest, ApiVersionsResponse
+from logkernel.requests.api_versions import ApiVersionsRequest, ApiVersionsResponse
 
 from . import registry
 from .api import Api

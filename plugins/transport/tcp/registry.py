@@ -26,7 +26,7 @@ ROWS: Final = (
     Row(15, "DescribeGroups", 0, 6, 5, "groups", "describe_groups"),
     Row(16, "ListGroups", 0, 5, 3, "groups", "list_groups"),
     Row(17, "SaslHandshake", 0, 1, NEVER, "access", "sasl_handshake"),
-    Row(18, "ApiVersions", 0, 4, 3, "cluster", "api_versions"),
+    Row(18, "ApiVersions", 0, 4, 3, "api_versions", "api_versions"),
     Row(19, "CreateTopics", 2, 7, 5, "topics", "create_topics"),
     Row(20, "DeleteTopics", 1, 6, 4, "topics", "delete_topics"),
     Row(21, "DeleteRecords", 0, 2, 2, "offsets", "delete_records"),

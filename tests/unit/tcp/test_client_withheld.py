@@ -10,7 +10,7 @@ import pytest
 from logkernel.plugins.transport.tcp import registry
 from logkernel.plugins.transport.tcp.channel import _tune
 from logkernel.plugins.transport.tcp.client import ClientConnection
-from logkernel.requests.cluster import ApiVersionsResponse, FinalizedFeatureKey
+from logkernel.requests.api_versions import ApiVersionsResponse, FinalizedFeatureKey
 from logkernel.requests.data import ProduceRequest
 from logkernel.requests.transactions import (
     AddPartitionsToTxnRequest,

@@ -298,7 +298,7 @@ def test_errors_that_a_version_does_not_know_are_mapped(key: int, version: int, 
 
 def test_features_by_version(door: Any) -> None:
     from logkernel.plugins.transport.tcp.apis.api_versions import answer
-    from logkernel.requests.cluster import ApiVersionsRequest
+    from logkernel.requests.api_versions import ApiVersionsRequest
 
     asked = ApiVersionsRequest("lib", "1.0")
     features = {"transaction.version": (0, 2, 2), "metadata.version": (7, 29, 29)}
@@ -309,5 +309,16 @@ def test_features_by_version(door: Any) -> None:
     assert [(f.name, f.max_version_level) for f in old.finalized_features] == [
         ("metadata.version", 29), ("transaction.version", 2),
     ]  # fmt: skip
-    assert answer(3, ApiVersionsRequest("", "1"), [], {}, 0).error_code == 42
-    assert answer(3, ApiVersionsRequest("a b", "1"), [], {}, 0).error_code == 42
+
+
+@pytest.mark.parametrize(
+    ("name", "code"),
+    [("a", 0), ("lib-1.0", 0), ("a..b", 0), ("", 42), ("a b", 42), ("-", 42), ("-a", 42), ("a.", 42), ("ä", 42),
+     ("a\n", 42)],
+)  # fmt: skip
+def test_what_is_a_name_of_a_client(name: str, code: int) -> None:
+    from logkernel.plugins.transport.tcp.apis.api_versions import answer
+    from logkernel.requests.api_versions import ApiVersionsRequest
+
+    assert answer(3, ApiVersionsRequest(name, "1"), [], {}, 0).error_code == code
+    assert answer(3, ApiVersionsRequest("lib", name), [], {}, 0).error_code == code

@@ -8,7 +8,8 @@ from typing import Any, Final
 from logkernel.client.admin.plans import CONTROLLER, Ask, Plan, ask, row_error, settled
 from logkernel.errors import ConfigError, UnsupportedVersion
 from logkernel.light import field, message, value
-from logkernel.requests.cluster import ApiVersionsRequest, DescribeClusterRequest, MetadataRequest
+from logkernel.requests.api_versions import ApiVersionsRequest
+from logkernel.requests.cluster import DescribeClusterRequest, MetadataRequest
 from logkernel.requests.quorum import (
     DescribeQuorumRequest,
     FeatureUpdateKey,

@@ -10,13 +10,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from struct import Struct
 from typing import Any, Final
 
 from logkernel.errors import InvalidRequest
-from logkernel.requests.cluster import (
+from logkernel.requests.api_versions import (
     ApiVersion,
     ApiVersionsRequest,
     ApiVersionsResponse,
@@ -27,7 +26,6 @@ from logkernel.requests.cluster import (
 from ..api import Api, DecodeBody, EncodeBody, Row
 from ..wire import I16, I32, I64, Cursor, Part, put_length, put_string, put_tagged, put_uvarint
 
-_NAME: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 _ROW: Final = Struct(">hhh")
 _LEVELS: Final = Struct(">hh")
 
@@ -51,9 +49,7 @@ def answer(
     features_epoch: int,
 ) -> ApiVersionsResponse:
     """The response of a listener that serves `rows`; `features` as `BrokerDoor.features` gives them."""
-    if version >= 3 and not (
-        _NAME.fullmatch(request.client_software_name) and _NAME.fullmatch(request.client_software_version)
-    ):
+    if version >= 3 and not (_is_name(request.client_software_name) and _is_name(request.client_software_version)):
         return ApiVersionsResponse(error_code=InvalidRequest.code)
     response = listing(rows)
     response.finalized_features_epoch = features_epoch
@@ -63,6 +59,12 @@ def answer(
         if level > 0:
             response.finalized_features.append(FinalizedFeatureKey(name, level, level))
     return response
+
+
+def _is_name(text: str) -> bool:
+    """ASCII letters and digits, between them `-` and `.`, too."""
+    inner = text.replace("-", "").replace(".", "")
+    return text.isascii() and inner.isalnum() and text[0].isalnum() and text[-1].isalnum()
 
 
 def listing(rows: list[Row], error_code: int = 0) -> ApiVersionsResponse:

@@ -1,0 +1,47 @@
+"""What a broker has loaded when it gave its first answer: nothing that a start could do without."""
+
+from __future__ import annotations
+
+import socket
+import struct
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SERVE = """
+import sys
+from logkernel.cli import main
+try:
+    main(["serve", "--data", sys.argv[1], "--listen", "127.0.0.1:0"])
+finally:
+    sys.stderr.write(" ".join(["LOADED", *sys.modules]))
+"""
+NEEDLESS = ("argparse", "attr", "click", "email", "gettext", "importlib.metadata", "kio", "rich", "yaml", "zipfile")
+OURS = (
+    "logkernel.broker.replica", "logkernel.client", "logkernel.embed", "logkernel.inspect",
+    "logkernel.partition.leader", "logkernel.requests.cluster", "logkernel.table",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("version", [0, 3])
+def test_the_first_answer_needs_no_library_of_other_commands_or_requests(tmp_path: Path, version: int) -> None:
+    command = [sys.executable, "-c", SERVE, str(tmp_path / "data")]
+    frame = struct.pack(">hhi", 18, version, 7) + b"\0\4test" + (b"\0\2a\0021\0" if version == 3 else b"")
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            port = int(process.stdout.readline().split("127.0.0.1:")[1].split()[0])
+            with socket.create_connection(("127.0.0.1", port)) as link:
+                link.sendall(struct.pack(">i", len(frame)) + frame)
+                size = struct.unpack(">i", link.recv(4, socket.MSG_WAITALL))[0]
+                answer = link.recv(size, socket.MSG_WAITALL)
+            process.terminate()
+            _, told = process.communicate()
+        finally:
+            process.kill()
+    assert struct.unpack(">ih", answer[:6]) == (7, 0)
+    loaded = set(told.rpartition("LOADED ")[2].split())
+    assert {"logkernel.requests.api_versions", "asyncio"} <= loaded
+    assert not [name for name in loaded if name.startswith(OURS) or name in NEEDLESS]
