@@ -1,6 +1,6 @@
 """The command line. `main` is the entry point.
 
-serve          run a broker: its start-up is measured, so it reads its options itself and imports nothing else
+serve          run a broker: its start-up is measured, so it is parsed by argparse and imports nothing else
 everything     `app`: a table of commands, each in a module that is imported when it is called
 output         tables, JSON lines, colours, progress bars, exit codes: the same for every command
 """

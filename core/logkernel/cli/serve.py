@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import gc
 import logging
@@ -11,14 +12,9 @@ import threading
 from collections.abc import Sequence
 from functools import partial
 from importlib import import_module
-from itertools import zip_longest
-from typing import TYPE_CHECKING, Final
-
-from logkernel.light import field, message
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    import argparse
-
     from logkernel.broker.broker import Broker
 
 DEFAULT_LISTEN = "127.0.0.1:9092"
@@ -26,47 +22,9 @@ HELP_WIDTH = 100
 COLLECT_AFTER = 10_000
 """New objects between two looks for garbage; the interpreter's own 700 took a twentieth of a busy broker's time."""
 SUMMARY = "run a broker that Kafka clients talk to"
-LEVELS: Final = ("DEBUG", "INFO", "WARNING", "ERROR")
-
-
-@message
-class Arguments:
-    """What the command line gave; `settings` are `NAME=VALUE`."""
-
-    data: str | None = None
-    listen: str | None = None
-    config: str | None = None
-    settings: list[str] = field(factory=list)
-    log_level: str = "INFO"
-
-
-def parse(argv: Sequence[str]) -> Arguments:
-    """What the command line says; raises `SystemExit` as argparse does, for help and for what is wrong.
-
-    Importing and asking argparse takes a twentieth of a start, so only what is not plainly options with their values
-    is left to it.
-    """
-    return _plain(argv) or _parser().parse_args(argv, Arguments())
-
-
-def _plain(argv: Sequence[str]) -> Arguments | None:
-    """`argv` where it is whole names of options, each followed by a value that could be nothing else; else None."""
-    found = Arguments()
-    for name, value in zip_longest(argv[::2], argv[1::2], fillvalue="-"):
-        if value.startswith("-") or (name == "--log-level" and value not in LEVELS):
-            return None
-        if name == "--set":
-            found.settings.append(value)
-        elif name in ("--data", "--listen", "--config", "--log-level"):
-            setattr(found, name.removeprefix("--").replace("-", "_"), value)
-        else:
-            return None
-    return found
 
 
 def _parser() -> argparse.ArgumentParser:
-    import argparse
-
     lines = partial(argparse.HelpFormatter, width=HELP_WIDTH)  # without a width it imports four modules to find one
     parser = argparse.ArgumentParser(prog="logkernel serve", description=SUMMARY, formatter_class=lines)
     parser.add_argument("--data", metavar="DIR", help="data folder (log.dirs); default ./data")
@@ -82,7 +40,7 @@ def _parser() -> argparse.ArgumentParser:
         dest="settings",
         help="any setting, by its Kafka name",
     )
-    parser.add_argument("--log-level", default="INFO", choices=LEVELS)
+    parser.add_argument("--log-level", default="INFO", choices=["DEBUG", "INFO", "WARNING", "ERROR"])
     return parser
 
 
@@ -100,14 +58,14 @@ class _LogFormatter(logging.Formatter):
 
 def serve(argv: Sequence[str]) -> int:
     """Exit codes: 0 ended cleanly, 1 unexpected failure, 2 refused (bad settings, locked directory)."""
-    arguments = parse(argv)
+    arguments = _parser().parse_args(argv)
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(_LogFormatter())
     logging.basicConfig(level=arguments.log_level, handlers=[handler], force=True)
     return _serve(arguments)
 
 
-def _serve(arguments: Arguments) -> int:
+def _serve(arguments: argparse.Namespace) -> int:
     from logkernel.errors import LogkernelError
 
     try:
@@ -120,7 +78,7 @@ def _serve(arguments: Arguments) -> int:
         return 2
 
 
-def _overrides(arguments: Arguments) -> list[str]:
+def _overrides(arguments: argparse.Namespace) -> list[str]:
     found = list(arguments.settings)
     if arguments.data:
         found.append(f"log.dirs={arguments.data}")
@@ -138,7 +96,7 @@ def _raise_file_limit() -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
-def _run_broker(arguments: Arguments) -> int:
+def _run_broker(arguments: argparse.Namespace) -> int:
     from logkernel.broker.build import build
 
     _raise_file_limit()

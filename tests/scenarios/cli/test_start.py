@@ -18,7 +18,7 @@ try:
 finally:
     sys.stderr.write(" ".join(["LOADED", *sys.modules]))
 """
-NEEDLESS = ("argparse", "attr", "click", "email", "gettext", "importlib.metadata", "kio", "rich", "yaml", "zipfile")
+NEEDLESS = ("attr", "click", "email", "importlib.metadata", "kio", "rich", "yaml", "zipfile")
 OURS = (
     "logkernel.broker.replica", "logkernel.client", "logkernel.embed", "logkernel.inspect",
     "logkernel.partition.leader", "logkernel.requests.cluster", "logkernel.table",
