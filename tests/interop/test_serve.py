@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import signal
 import subprocess
@@ -39,6 +40,20 @@ def test_a_polite_signal_ends_it_cleanly(
     assert not (broker.data / ".kafka_cleanshutdown").exists()
     got = clients["aiokafka"].consume(broker.bootstrap, topic, len(sample))
     assert [record.key for record in got] == [record.key for record in sample]
+
+
+@pytest.mark.parametrize("signum", [signal.SIGTERM, signal.SIGINT])
+def test_a_polite_signal_ends_a_start_cleanly(signum: signal.Signals, broker: Any, tmp_path: Path) -> None:
+    config, data = tmp_path / "logkernel.yaml", tmp_path / "unready"
+    os.mkfifo(config)
+    command = [*broker.command()[:4], "--data", str(data), "--listen", "127.0.0.1:0", "--config", str(config)]
+    starting = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    with config.open("w"):  # as soon as it reads its configuration, which never ends
+        starting.send_signal(signum)
+        out, err = starting.communicate(timeout=30)
+    assert (starting.returncode, out) == (0, "")
+    assert "stopping before it was ready" in err
+    assert "Traceback" not in err
 
 
 def test_a_kill_leaves_no_clean_mark(broker: Any) -> None:
