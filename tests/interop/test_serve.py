@@ -121,6 +121,26 @@ def test_yaml_creates_its_topics(start_broker: Any, tmp_path: Path) -> None:
     assert len(list(broker.data.glob("orders-*"))) == 6
 
 
+def test_a_topic_that_cannot_be_is_refused_with_its_line(broker: Any, tmp_path: Path) -> None:
+    path = tmp_path / "logkernel.yaml"
+    path.write_text("topics:\n  orders: {}\n  a/b: {}\n")
+    command = [*broker.command()[:4], "--data", str(tmp_path / "other"), "--listen", "127.0.0.1:0"]
+    done = subprocess.run([*command, "--config", str(path)], capture_output=True, text=True, timeout=30)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "logkernel.yaml:3: topic a/b: " in done.stderr
+
+
+def test_another_number_of_partitions_in_the_file_is_told(start_broker: Any, tmp_path: Path) -> None:
+    path = tmp_path / "logkernel.yaml"
+    path.write_text("topics:\n  orders: {partitions: 2}\n")
+    broker = start_broker("--config", str(path))
+    assert broker.terminate() == 0
+    path.write_text("topics:\n  orders: {partitions: 3}\n")
+    broker.restart()
+    assert "logkernel.yaml:2: topic orders has 2 partitions, and keeps them: partitions=3" in broker.log()
+    assert len(list(broker.data.glob("orders-*"))) == 2
+
+
 def test_set_rules_over_the_file(start_broker: Any, tmp_path: Path, clients: Any, topic: str, sample: Any) -> None:
     path = tmp_path / "server.properties"
     path.write_text(SERVER_PROPERTIES)
