@@ -36,7 +36,7 @@ from logkernel.contracts import (
     Transport,
 )
 from logkernel.errors import PluginError, UnsupportedCompressionType
-from logkernel.installed import entry_points
+from logkernel.installed import EntryPoint, entry_points
 
 GROUP = "logkernel"
 CODEC_NAMES: Mapping[int, str] = {1: "gzip", 2: "snappy", 3: "lz4", 4: "zstd"}
@@ -55,6 +55,15 @@ class _PluginManager(pluggy.PluginManager):
         return super().parse_hookspec_opts(module_or_class, name) if name.startswith(GROUP) else None
 
 
+def _warn_of_unmet(what: str, names: Iterable[str], known: Collection[str | None]) -> None:
+    """A misspelt name would silently block or allow nothing."""
+    for name in names:
+        if name not in known:
+            near = nearest(name, [one for one in known if one])
+            hint = f"; did you mean {near}?" if near else ""
+            log.warning("plugins.%s: %s is nothing that is installed%s", what, name, hint)
+
+
 class Kernel:
     """Finds plugins and asks them for objects by name.
 
@@ -71,15 +80,18 @@ class Kernel:
     ) -> None:
         self._manager = _PluginManager(GROUP)
         self._manager.add_hookspecs(hookspecs)
-        for name in block:
+        found = sorted(entry_points(GROUP), key=lambda point: point.distribution != GROUP)
+        blocked = list(block)
+        for name in blocked:
             self._manager.set_blocked(name)
-        self._load_entry_points(allow)
+        _warn_of_unmet("block", blocked, {point.name for point in found})
+        _warn_of_unmet("allow", allow or (), {point.distribution for point in found})
+        self._load_entry_points(found, allow)
         for plugin in plugins:
             self._manager.register(plugin)
         self._codecs: dict[int, Codec] = {}
 
-    def _load_entry_points(self, allow: Collection[str] | None) -> None:
-        found = sorted(entry_points(GROUP), key=lambda point: point.distribution != GROUP)
+    def _load_entry_points(self, found: Iterable[EntryPoint], allow: Collection[str] | None) -> None:
         for point in found:  # the last registered is asked first: strangers
             distribution = point.distribution
             if self._manager.is_blocked(point.name) or self._manager.has_plugin(point.name):

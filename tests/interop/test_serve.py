@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import signal
 import subprocess
@@ -39,6 +40,20 @@ def test_a_polite_signal_ends_it_cleanly(
     assert not (broker.data / ".kafka_cleanshutdown").exists()
     got = clients["aiokafka"].consume(broker.bootstrap, topic, len(sample))
     assert [record.key for record in got] == [record.key for record in sample]
+
+
+@pytest.mark.parametrize("signum", [signal.SIGTERM, signal.SIGINT])
+def test_a_polite_signal_ends_a_start_cleanly(signum: signal.Signals, broker: Any, tmp_path: Path) -> None:
+    config, data = tmp_path / "logkernel.yaml", tmp_path / "unready"
+    os.mkfifo(config)
+    command = [*broker.command()[:4], "--data", str(data), "--listen", "127.0.0.1:0", "--config", str(config)]
+    starting = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    with config.open("w"):  # as soon as it reads its configuration, which never ends
+        starting.send_signal(signum)
+        out, err = starting.communicate(timeout=30)
+    assert (starting.returncode, out) == (0, "")
+    assert "stopping before it was ready" in err
+    assert "Traceback" not in err
 
 
 def test_a_kill_leaves_no_clean_mark(broker: Any) -> None:
@@ -104,6 +119,26 @@ def test_yaml_creates_its_topics(start_broker: Any, tmp_path: Path) -> None:
     assert seen["compression.type"] == "lz4"
     assert seen["unclean.leader.election.enable"] == "true"
     assert len(list(broker.data.glob("orders-*"))) == 6
+
+
+def test_a_topic_that_cannot_be_is_refused_with_its_line(broker: Any, tmp_path: Path) -> None:
+    path = tmp_path / "logkernel.yaml"
+    path.write_text("topics:\n  orders: {}\n  a/b: {}\n")
+    command = [*broker.command()[:4], "--data", str(tmp_path / "other"), "--listen", "127.0.0.1:0"]
+    done = subprocess.run([*command, "--config", str(path)], capture_output=True, text=True, timeout=30)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "logkernel.yaml:3: topic a/b: " in done.stderr
+
+
+def test_another_number_of_partitions_in_the_file_is_told(start_broker: Any, tmp_path: Path) -> None:
+    path = tmp_path / "logkernel.yaml"
+    path.write_text("topics:\n  orders: {partitions: 2}\n")
+    broker = start_broker("--config", str(path))
+    assert broker.terminate() == 0
+    path.write_text("topics:\n  orders: {partitions: 3}\n")
+    broker.restart()
+    assert "logkernel.yaml:2: topic orders has 2 partitions, and keeps them: partitions=3" in broker.log()
+    assert len(list(broker.data.glob("orders-*"))) == 2
 
 
 def test_set_rules_over_the_file(start_broker: Any, tmp_path: Path, clients: Any, topic: str, sample: Any) -> None:

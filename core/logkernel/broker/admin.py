@@ -15,11 +15,12 @@ from logkernel.controller.effects import Outcome
 from logkernel.controller.image import ClusterImage, Partition, Topic
 from logkernel.controller.names import INTERNAL, check_name
 from logkernel.controller.producers import ProducerIds
-from logkernel.errors import InvalidRequest, KafkaError
+from logkernel.errors import ConfigError, InvalidRequest, KafkaError
 from logkernel.vocabulary import TopicPartition
 
 if TYPE_CHECKING:
     from logkernel.broker.broker import Broker
+    from logkernel.config.given import TopicSpec
     from logkernel.requests.producers import InitProducerIdRequest
 
 log = logging.getLogger("logkernel.admin")
@@ -194,14 +195,31 @@ class Admin:
         self.carry_out(self.controller.delete_topic(self.image, name))
 
     def apply_configured_topics(self) -> None:
-        """Topics that the file names are created when absent; for those that exist its settings are applied."""
+        """Topics that the file names are created when absent; for those that exist its settings are applied. Raises
+        ConfigError, with the topic's line, for what no topic can be."""
         for name, spec in self._broker.config.topics.items():
-            if name not in self.image.topics:
-                self.create(name, spec.partitions, spec.config, replication_factor=spec.replication_factor)
-                continue
-            outcome = self.controller.apply_topic_settings(self.image, name, spec.config)
-            for setting, (old, new) in self.carry_out(outcome).items():
-                log.info("setting applied from file: topic=%s %s=%s was=%s", name, setting, new, old)
+            try:
+                self._apply_configured(name, spec)
+            except KafkaError as error:
+                if error.retriable:  # the disk's, not the file's
+                    raise
+                raise ConfigError(f"{spec.where}: topic {name}: {error}") from error
+
+    def _apply_configured(self, name: str, spec: TopicSpec) -> None:
+        topic = self.image.topics.get(name)
+        if topic is None:
+            self.create(name, spec.partitions, spec.config, replication_factor=spec.replication_factor)
+            return
+        count = len(topic.partitions)
+        if spec.partitions not in (-1, count):  # more of them would send keys elsewhere: nothing for a start to do
+            log.warning(
+                "%s: topic %s has %d partitions, and keeps them: partitions=%d is for its creation;"
+                " CreatePartitions adds some",
+                *(spec.where, name, count, spec.partitions),
+            )
+        outcome = self.controller.apply_topic_settings(self.image, name, spec.config)
+        for setting, (old, new) in self.carry_out(outcome).items():
+            log.info("setting applied from file: topic=%s %s=%s was=%s", name, setting, new, old)
 
     def reserve_producer_ids(self, largest: int) -> None:
         """Logs hold producers up to this id: those of an adopted folder were given by another cluster."""

@@ -7,11 +7,13 @@ import contextlib
 import gc
 import logging
 import os
+import signal
 import sys
 import threading
 from collections.abc import Sequence
 from functools import partial
 from importlib import import_module
+from types import FrameType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -56,8 +58,16 @@ class _LogFormatter(logging.Formatter):
         return line
 
 
+def _end_unready(number: int, frame: FrameType | None) -> None:
+    """Nothing was promised yet: a start may end anywhere, as by a kill; the next one recovers what this one would."""
+    logging.getLogger("logkernel.serve").info("stopping before it was ready")
+    os._exit(0)
+
+
 def serve(argv: Sequence[str]) -> int:
     """Exit codes: 0 ended cleanly, 1 unexpected failure, 2 refused (bad settings, locked directory)."""
+    for number in (signal.SIGTERM, signal.SIGINT):  # until the event loop takes them
+        signal.signal(number, _end_unready)
     arguments = _parser().parse_args(argv)
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(_LogFormatter())

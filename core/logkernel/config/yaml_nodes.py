@@ -37,7 +37,8 @@ def pairs(node: Any, file: str, what: str) -> Iterator[tuple[str, Given, Any]]:
         return
     place = f"{file}:{node.start_mark.line + 1}"
     if node.id != "mapping":
-        raise ConfigError(f"{place}: {what} must hold `name: value` lines; got {str(node.value)[:60]!r}")
+        got = repr(node.value[:60]) if node.id == "scalar" else "a list"
+        raise ConfigError(f"{place}: {what} must hold `name: value` lines; got {got}")
     seen: dict[str, int] = {}
     for key, value in node.value:
         line = key.start_mark.line + 1

@@ -45,16 +45,17 @@ cdef enum:
     TRAILING = 7
     BAD_COUNT = 8
     TOO_LARGE = 9
+    BAD_NULL = 10
     MIN_RECORD_BYTES = 7
 
-if (_layout.BAD_VARINT, _layout.TOO_LARGE, _layout.MIN_RECORD_BYTES) != (BAD_VARINT, TOO_LARGE, MIN_RECORD_BYTES):
+if (_layout.BAD_VARINT, _layout.BAD_NULL, _layout.MIN_RECORD_BYTES) != (BAD_VARINT, BAD_NULL, MIN_RECORD_BYTES):
     raise ImportError("the compiled codec was built from another version of the plain one")
 
 
 # ---------------------------------------------------------------- read
 
 cdef struct Raw:
-    # One record within its batch; a size of -1 is null.
+    # One record within its batch; a negative size is null.
     int64_t timestamp_delta
     int32_t offset_delta
     int32_t key_size
@@ -163,6 +164,9 @@ def walk(buf, Py_ssize_t start, Py_ssize_t end, Py_ssize_t count, int64_t base_t
             if raw.offset_delta != index:
                 code = BAD_DELTA
                 break
+            if raw.key_size < -1 or raw.value_size < -1:
+                code = BAD_NULL
+                break
             if timestamp != -1 and timestamp < least:
                 least = timestamp
             if timestamp > largest:
@@ -175,7 +179,7 @@ def walk(buf, Py_ssize_t start, Py_ssize_t end, Py_ssize_t count, int64_t base_t
         PyBuffer_Release(&view)
     if code:
         raise fault(index, code)
-    return (-1 if least == INT64_MAX else least), largest, null_key
+    return (-1 if least > largest else least), largest, null_key
 
 
 # ---------------------------------------------------------------- decode

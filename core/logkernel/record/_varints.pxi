@@ -54,10 +54,9 @@ cdef inline int read_blob(
     if code:
         return code
     blob[0] = cursor[0]
-    if size[0] < 0:
-        size[0] = -1
-    elif size[0] > end - cursor[0]:
+    if size[0] < 0:  # null
+        return OK
+    if size[0] > end - cursor[0]:
         return BAD_END
-    else:
-        cursor[0] += size[0]
+    cursor[0] += size[0]
     return OK

@@ -33,6 +33,7 @@ FAULTS: Final = (
     "bytes follow the last record",
     "the batch is too short for its count",
     "its size passes 2**31 - 1 bytes",
+    "the length of its key or value is negative, and not the -1 of null",
 )
 """What may be wrong with a record; `_codec` returns indexes into it."""
 (
@@ -46,6 +47,7 @@ FAULTS: Final = (
     TRAILING,
     BAD_COUNT,
     TOO_LARGE,
+    BAD_NULL,
 ) = range(len(FAULTS))
 
 MAX_LONG: Final = 2**63 - 1

@@ -16,6 +16,7 @@ from logkernel.record.layout import (
     BAD_END,
     BAD_HEADERS,
     BAD_LENGTH,
+    BAD_NULL,
     BAD_TIMESTAMP,
     BAD_VARINT,
     MAX_LONG,
@@ -94,8 +95,11 @@ _Parsed = tuple[int, int, bytes | None, bytes | None, Headers, int, int]
 """(timestamp, offset delta, key, value, headers, where the headers begin and end)."""
 
 
-def each_record(data: bytes, count: int, base_timestamp_ms: int) -> Iterator[_Parsed]:
-    """Each record of a section. Numbers of one byte, most of them, are read in place: this loop is all the cost."""
+def each_record(data: bytes, count: int, base_timestamp_ms: int, null: int = MIN_LONG) -> Iterator[_Parsed]:
+    """Each record of a section. Numbers of one byte, most of them, are read in place: this loop is all the cost.
+
+    Keys and values whose length is negative are null; one below `null` is refused.
+    """
     at = index = 0
     try:
         for index in range(count):  # noqa: B007  (the except clauses name it)
@@ -111,10 +115,14 @@ def each_record(data: bytes, count: int, base_timestamp_ms: int) -> Iterator[_Pa
             size = data[at]
             size, at = ((size >> 1) ^ -(size & 1), at + 1) if size < 0x80 else read_varint(data, at)
             key = None if size < 0 else data[at : at + size]
+            if size < null:
+                raise _Broken(BAD_NULL)
             at += size if size > 0 else 0
             size = data[at] if at < end else -1
             size, at = ((size >> 1) ^ -(size & 1), at + 1) if -1 < size < 0x80 else read_varint(data, at)
             value = None if size < 0 else data[at : at + size]
+            if size < null:
+                raise _Broken(BAD_NULL)
             at += size if size > 0 else 0
             if at >= end:
                 raise _Broken(BAD_END)
@@ -135,12 +143,15 @@ def each_record(data: bytes, count: int, base_timestamp_ms: int) -> Iterator[_Pa
 def walk(buf: Buffer, start: int, end: int, count: int, base_timestamp_ms: int) -> tuple[int, int, int]:
     """Check every record in `buf[start:end]`, plain bytes, and that offset deltas run from 0 to count - 1.
 
+    A key or value of null must say so by length -1: others are read as null (Kafka's reader does), but librdkafka's
+    consumer never gets past one, so that no write brings one in.
+
     Returns (least timestamp, largest timestamp, index of the first null key or -1). Records without a
     timestamp (-1) do not count for the least; where none has one, both are -1.
     """
     least, largest, null_key = MAX_LONG, NO_TIMESTAMP, -1
     data = record_bytes(buf, start, end, count)
-    for index, (timestamp, place, key, _, _, _, _) in enumerate(each_record(data, count, base_timestamp_ms)):
+    for index, (timestamp, place, key, _, _, _, _) in enumerate(each_record(data, count, base_timestamp_ms, -1)):
         if place != index:
             raise fault(index, BAD_DELTA)
         if timestamp > largest:
@@ -149,7 +160,7 @@ def walk(buf: Buffer, start: int, end: int, count: int, base_timestamp_ms: int) 
             least = timestamp
         if key is None and null_key < 0:
             null_key = index
-    return (NO_TIMESTAMP if least == MAX_LONG else least), largest, null_key
+    return (NO_TIMESTAMP if least > largest else least), largest, null_key
 
 
 def decode_records(

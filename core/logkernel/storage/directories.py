@@ -348,7 +348,10 @@ class LogDirectories:
     def close(self, watermarks: Mapping[TopicPartition, int] | None = None) -> None:
         """Sync and close every log, write checkpoints and the clean-shutdown marks, give the locks back."""
         work = [(directory, each) for directory in self.online() for each in directory.logs.values()]
-        _each(lambda item: _close(*item), work, CLOSE_THREADS)
+        errors = _each(lambda item: _close(item[1]), work, CLOSE_THREADS)
+        for (directory, _), error in zip(work, errors, strict=True):
+            if error is not None:
+                directory.fail(error)
         if watermarks is not None:
             self.write_high_watermarks(watermarks)
         self._everywhere(DataDirectory.mark_clean)
@@ -362,11 +365,14 @@ class LogDirectories:
             directory.abandon()
 
 
-def _close(directory: DataDirectory, each: Log) -> None:
+def _close(each: Log) -> OSError | None:
+    """What it failed with. The directory goes offline when all is closed: that takes the files from under other logs,
+    which other threads may be closing."""
     try:
         each.close()
     except OSError as error:
-        directory.fail(error)
+        return error
+    return None
 
 
 def _each(action: Callable[[T], R], items: Sequence[T], threads: int) -> Iterable[R]:

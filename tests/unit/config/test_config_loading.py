@@ -216,7 +216,7 @@ def test_an_override_stands_above_the_file_and_its_twin(write: Write) -> None:
         ("broker:\n  node.id: 1\n  node.id: 2", (":3", "node.id", "line 2")),
         ("broker:\n  node.id: 1\n  broker.id: 2", (":2: node.id=1", ":3: broker.id=2", "remove broker.id")),
         ("broker: {broker.id: -1}", ("broker.id=-1", "node.id=1")),
-        ("broker: [a, b]", (":1", "broker must hold")),
+        ("broker: [a, b]", (":1", "broker must hold", "got a list")),
         ("brokers: {}", (":1: brokers", "did you mean broker?")),
         ("num.partitions: 3", (":1: num.partitions", "under `broker:`")),
         ("plugins: {allows: [x]}", (":1: allows", "did you mean allow?")),

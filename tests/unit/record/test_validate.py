@@ -254,6 +254,12 @@ def test_timestamp_bounds(timestamp: int, good: bool, codec_for: CodecFor) -> No
     check(made(records), codec_for, log_append_time=True, **bounds)
 
 
+@pytest.mark.parametrize("timestamp", [2**63 - 1, 2**62])
+def test_a_timestamp_at_the_end_of_time_is_out_of_bounds(timestamp: int, codec_for: CodecFor) -> None:
+    with pytest.raises(TimestampsRefused):
+        check(made([Record(b"a", timestamp_ms=timestamp)]), codec_for, timestamp_after_max_ms=3_600_000)
+
+
 def test_a_wrong_max_timestamp_is_mended(codec_for: CodecFor) -> None:
     for wrong in (0, NOW - 1, 2**62):
         data = sealed(made(), (">q", 35, wrong))

@@ -210,6 +210,24 @@ def test_a_failing_directory_goes_offline_alone(needs):
     assert disk.exists(f"{good.path}/.kafka_cleanshutdown")
 
 
+def test_a_log_that_cannot_be_closed_keeps_no_other_from_being_closed(needs):
+    """As when a full disk meets two threads: the second found its files taken away, and no directory got its mark."""
+    disk = SimulatedDisk()
+    dirs = start((disk, "/top"), needs, ("a", "b"))
+    for name in (T0, T1, T2):
+        append(dirs.create(name, TOPIC_ID, 1000))
+    good = dirs.directory_of(T1)
+    assert dirs.directory_of(T0) is dirs.directory_of(T2) is not good
+    disk.fail_at(disk.operations + 1, errno.ENOSPC)
+    dirs.close({T1: 1})
+    (bad,) = dirs.offline()
+    assert bad is dirs.directory_of(T0)
+    assert not disk.exists(f"{bad.path}/.kafka_cleanshutdown")
+    assert disk.exists(f"{good.path}/.kafka_cleanshutdown")
+    again = start((disk.crash(), "/top"), needs, ("a", "b"))
+    assert {name: again.logs[name].end_offset for name in (T1, T2)} == {T1: 1, T2: 1}
+
+
 def test_no_directory_left(needs):
     disk = SimulatedDisk()
     disk.fail_at(1, errno.EROFS, forever=True)
