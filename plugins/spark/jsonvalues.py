@@ -1,7 +1,8 @@
 """Values of JSON: a schema as DDL, or JSON Schema from a registry, and the text to what Arrow builds columns from.
 
-As Spark's `from_json`: text that is no JSON makes the whole value null, and a field of another type only itself; with
-`value.mode=failfast` both fail the query. Strings take any JSON, as its text; times without a zone are UTC.
+As Spark's `from_json`, a field of another type is null by itself; text that is no JSON makes the whole value null, where
+`from_json` makes a row of nulls. With `value.mode=failfast` both fail the query. Strings take any JSON, as its text;
+times without a zone are UTC.
 """
 
 from __future__ import annotations
