@@ -1,8 +1,7 @@
 """Values of JSON: a schema as DDL, or JSON Schema from a registry, and the text to what Arrow builds columns from.
 
-As Spark's `from_json`, a field of another type is null by itself; text that is no JSON makes the whole value null, where
-`from_json` makes a row of nulls. With `value.mode=failfast` both fail the query. Strings take any JSON, as its text;
-times without a zone are UTC.
+As Spark's `from_json`, a field of another type is null by itself; but text that is no JSON is null, not a row of nulls.
+With `value.mode=failfast` both fail the query. Strings take any JSON, as its text; times without a zone are UTC.
 """
 
 from __future__ import annotations
