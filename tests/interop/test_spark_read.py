@@ -135,7 +135,6 @@ def test_a_batch_is_split(
         {"subscribe": TOPIC, "startingTimestamp": str(BASE_MS + 300), "endingTimestamp": str(BASE_MS + 200)},
         {"subscribe": "other", "startingOffsets": '{"other": {"0": 21}}', "failOnDataLoss": "false"},
         {"subscribe": "none"},
-        {"assign": json.dumps({TOPIC: [9]})},
         {"subscribe": TOPIC, "assign": json.dumps({TOPIC: [0]})},
         {"subscribe": TOPIC, "kafka.auto.offset.reset": "earliest"},
         {},
@@ -147,6 +146,15 @@ def test_what_the_connector_refuses_is_refused(spark: Any, cluster: Cluster, giv
     for read in (by_kafka, by_path):
         with pytest.raises(Exception):  # noqa: B017 — Spark wraps each in another way
             read(spark, cluster, asked).count()
+
+
+def test_an_assigned_partition_must_be_there(spark: Any, cluster: Cluster) -> None:
+    """The connector leaves it out, and so reads nothing where a number is misspelt."""
+    given = {**BRIEF, "assign": json.dumps({TOPIC: [9]})}
+    assert by_kafka(spark, cluster, given).count() == 0
+    for read in (by_path, by_network):
+        with pytest.raises(Exception, match="there is no partition orders-9"):
+            read(spark, cluster, given).count()
 
 
 def test_what_makes_refusals_quick_refuses_nothing(spark: Any, cluster: Cluster) -> None:
