@@ -1,7 +1,7 @@
 """Values of JSON: a schema as DDL, or JSON Schema from a registry, and the text to what Arrow builds columns from.
 
-As Spark's `from_json`: text that is no JSON makes the whole value null, and a field of another type only itself; with
-`value.mode=failfast` both fail the query. Strings take any JSON, as its text; times without a zone are UTC.
+As Spark's `from_json`, a field of another type is null by itself; but text that is no JSON is null, not a row of nulls.
+With `value.mode=failfast` both fail the query. Strings take any JSON, as its text; times without a zone are UTC.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from datetime import UTC, date, datetime
-from decimal import Decimal, InvalidOperation
+from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
 from typing import TYPE_CHECKING, Any, Final
 
 from logkernel.errors import ConfigError
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 Convert = Callable[[Any], Any]
 WHOLE_TYPE: Final = re.compile(r"(struct|array|map)\s*<", re.IGNORECASE)
 DEEPEST: Final = 32
+WIDE: Final = Context(prec=76, rounding=ROUND_HALF_UP)
+"""Spark's decimals have up to 38 digits, where Python's own context has 28, and round so."""
 
 
 class Mismatch(ValueError):
@@ -123,6 +125,8 @@ def _made(kind: pa.DataType, strict: bool) -> Convert:
     if types.is_struct(kind):
         return _struct({field.name: converter(field.type, strict) for field in kind})
     if types.is_map(kind):
+        if not types.is_string(kind.key_type):
+            raise ConfigError(f"value.schema: the keys of JSON are strings, not {kind.key_type}")
         return _map(converter(kind.item_type, strict))
     if types.is_list(kind):
         return _list(converter(kind.value_type, strict))
@@ -138,7 +142,7 @@ def _made(kind: pa.DataType, strict: bool) -> Convert:
         if test(kind):
             return convert
     if types.is_decimal(kind):
-        return _decimal(kind.scale)
+        return _decimal(kind.precision, kind.scale)
     if types.is_timestamp(kind):
         return _timestamp if kind.tz else _local_timestamp
     raise ConfigError(f"value.schema: JSON is not read as {kind}")
@@ -207,15 +211,18 @@ def _binary(found: Any) -> Any:
     return base64.b64decode(found, validate=True)
 
 
-def _decimal(scale: int) -> Convert:
-    unit = Decimal(1).scaleb(-scale)
+def _decimal(precision: int, scale: int) -> Convert:
+    unit, beyond = Decimal(1).scaleb(-scale), Decimal(1).scaleb(precision - scale)
 
     def convert(found: Any) -> Any:
         _need(isinstance(found, (int, str, Decimal)) and not isinstance(found, bool), found, "a decimal")
         try:
-            return Decimal(found).quantize(unit)
-        except InvalidOperation:
-            raise Mismatch(f"{found!r} is not a decimal") from None
+            exact = Decimal(found).quantize(unit, context=WIDE)
+            fits = abs(exact) < beyond
+        except InvalidOperation:  # of NaN, too
+            fits = False
+        _need(fits, found, f"a decimal of {precision} digits")
+        return exact
 
     return convert
 

@@ -8,7 +8,8 @@
 | enum; message; repeated; map | STRING (its name, or number if unknown); STRUCT; ARRAY; MAP |
 | google.protobuf.Timestamp | TIMESTAMP |
 
-A field that can be told to be absent is null then; others have their default. A message that holds itself is refused.
+A field that can be told to be absent is null then, unless its schema names a default; others have their default. A
+message that holds itself is refused.
 """
 
 from __future__ import annotations
@@ -39,18 +40,28 @@ def file_set(path: str) -> str:
 
 
 def from_registry(url: str, place: str) -> str:
-    """A registry's schema with all that it imports, as a descriptor set in base64; the schema is its last file."""
+    """A registry's schema with all that it imports, as a descriptor set in base64; the schema is its last file.
+
+    Raises `ConfigError` for one of another kind, `RegistryError`."""
     descriptor_pb2, _, _ = _protobuf()
     found = descriptor_pb2.FileDescriptorSet()
     done: set[str] = set()
 
     def add(at: str, name: str | None) -> None:
         schema = registry.serialized(url, at)
+        if schema.kind != "PROTOBUF":
+            raise ConfigError(f"value.format=protobuf, but the registry's schema {at} is {schema.kind}")
         for imported, subject, number in schema.references:
             if imported not in done:
                 done.add(imported)
                 add(registry.version(subject, number), imported)
-        file = descriptor_pb2.FileDescriptorProto.FromString(base64.b64decode(schema.text))
+        try:
+            file = descriptor_pb2.FileDescriptorProto.FromString(base64.b64decode(schema.text, validate=True))
+        except Exception:
+            raise registry.RegistryError(
+                f"the registry gives the protobuf schema {at} not as a descriptor (?format=serialized), but as"
+                f" {schema.text[:60]!r}; give the schema by value.schema"
+            ) from None
         file.name = name or file.name or "schema.proto"
         found.file.append(file)
 
@@ -76,13 +87,15 @@ class Messages:
         """Imports first; what the set has not must be one of Google's own."""
         if waiting.pop(file.name, None) is None:
             return
-        for name in file.dependency:
-            if name in waiting:
-                self._add(waiting[name], waiting)
-            elif name.startswith("google/protobuf/"):
-                self._add_own(name)
         try:
+            for name in file.dependency:
+                if name in waiting:
+                    self._add(waiting[name], waiting)
+                elif name.startswith("google/protobuf/"):
+                    self._add_own(name)
             self._pool.AddSerializedFile(file.SerializeToString())
+        except ConfigError:
+            raise
         except Exception as error:
             raise ConfigError(f"the protobuf file {file.name!r} cannot be used: {error}") from None
 
@@ -92,8 +105,10 @@ class Messages:
         try:
             self._pool.FindFileByName(name)
         except KeyError:
-            module = import_module(name.removesuffix(".proto").replace("/", ".") + "_pb2")
-            self._pool.AddSerializedFile(module.DESCRIPTOR.serialized_pb)
+            file = import_module(name.removesuffix(".proto").replace("/", ".") + "_pb2").DESCRIPTOR
+            for needed in file.dependencies:
+                self._add_own(needed.name)
+            self._pool.AddSerializedFile(file.serialized_pb)
 
     def named(self, name: str) -> Any:
         """The descriptor of a message by its full name; "" is the first of the last file. Raises `ConfigError`."""
@@ -183,7 +198,7 @@ def _dict(message: Any) -> dict[str, Any]:
             found[field.name] = [(key, _single(item, value[key])) for key in value]
         elif _repeated(field):
             found[field.name] = [_single(field, element) for element in value]
-        elif field.has_presence and not message.HasField(field.name):
+        elif field.has_presence and not field.has_default_value and not message.HasField(field.name):
             found[field.name] = None
         else:
             found[field.name] = _single(field, value)

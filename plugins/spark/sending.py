@@ -235,14 +235,15 @@ class Columns:
         """`schema` is Spark's StructType. Raises `ConfigError` as the connector does."""
         self.topic = topic
         self.at: dict[str, int] = {}
-        for index, field in enumerate(schema.fields):
-            wanted = self.TYPES.get(field.name.lower())
-            if wanted is None:
+        names = self.TYPES if topic is None else self.TYPES.keys() - {"topic"}
+        for index, field in sorted(enumerate(schema.fields), key=lambda found: found[1].name not in self.TYPES):
+            name = field.name.lower()
+            if name not in names or name in self.at:  # `value` counts before `Value`
                 continue
-            given = field.dataType.simpleString()
+            wanted, given = self.TYPES[name], field.dataType.simpleString().lower()
             if given not in wanted and not given.startswith(("varchar", "char", "string collate")):
                 raise ConfigError(f"column {field.name} must be {' or '.join(wanted)}, not {given}; cast it")
-            self.at[field.name.lower()] = index
+            self.at[name] = index
         if "value" not in self.at:
             raise ConfigError("a column 'value' is needed")
         if topic is None and "topic" not in self.at:

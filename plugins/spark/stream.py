@@ -228,9 +228,14 @@ if admission is not None:
             self.target = ends.latest(self._now())
 
 
+def has_limits() -> bool:
+    """Whether this Spark (4.2 and later) hands limits to sources, and AvailableNow is more than one trigger."""
+    return admission is not None
+
+
 def reader(options: Options, layout: Layout) -> DataSourceStreamReader:
     """Raises `ConfigError` for limits that this Spark cannot keep."""
-    return old_reader(options, layout) if admission is None else Reader(options, layout)
+    return Reader(options, layout) if has_limits() else old_reader(options, layout)
 
 
 def old_reader(options: Options, layout: Layout) -> OldReader:

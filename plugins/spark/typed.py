@@ -4,16 +4,17 @@
 |---|---|---|
 | json | DDL, or Spark's JSON of a type | JSON Schema |
 | avro | Avro JSON | Avro; each value by the schema that wrote it |
-| protobuf | path of a descriptor set, and `value.message` | protobuf; each value by schema and message in its frame |
+| protobuf | path of a descriptor set, and `value.message` | protobuf; the newest one, field by number |
 
-With a registry every value has its frame; without one none has.
+With a registry every value has its frame; without one none has. What a frame says is looked up: Avro needs the schema
+that wrote a value, and a protobuf value may be of another message than the column.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from logkernel.errors import ConfigError, LogkernelError
 from logkernel.light import value
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 Decode = Callable[[bytes], Any]
+NOT_FITTING: Final = (TypeError, ValueError, ArithmeticError)
+"""What pyarrow raises for objects that a type does not hold; its own errors are among them."""
 
 
 class UnreadableValue(LogkernelError):
@@ -92,7 +95,8 @@ def _of_kind(schema: registry.Schema, name: str, place: object) -> registry.Sche
 
 
 def column(values: pa.Array, typing: Typing, kind: pa.DataType) -> pa.Array:
-    """Binary values as `kind`; null where one cannot be read. Raises `UnreadableValue` where the typing is strict."""
+    """Binary values as `kind`; null where one cannot be read. Raises `UnreadableValue` where the typing is strict, and
+    `RegistryError` for a schema that the registry does not give."""
     import pyarrow as pa
 
     decode = decoder(typing, kind)
@@ -109,7 +113,23 @@ def column(values: pa.Array, typing: Typing, kind: pa.DataType) -> pa.Array:
             if typing.strict:
                 raise UnreadableValue(f"a value of {len(data)} bytes is not {typing.name}: {error!r}") from error
             rows.append(None)
-    return pa.array(rows, kind)
+    try:
+        return pa.array(rows, kind)
+    except NOT_FITTING:
+        return pa.array([_fitting(row, kind, typing) for row in rows], kind)
+
+
+def _fitting(row: Any, kind: pa.DataType, typing: Typing) -> Any:
+    """What was read, or None where the column's type does not hold it: too many digits, half a surrogate pair."""
+    import pyarrow as pa
+
+    try:
+        pa.array([row], kind)
+    except NOT_FITTING as error:
+        if typing.strict:
+            raise UnreadableValue(f"a value is {typing.name}, but not of the column's type: {error}") from error
+        return None
+    return row
 
 
 def decoder(typing: Typing, kind: pa.DataType) -> Decode:
@@ -140,18 +160,23 @@ def _avro(typing: Typing) -> Decode:
 
 
 def _protobuf(typing: Typing) -> Decode:
+    own = protovalues.Messages(typing.schema)
+    read = protovalues.reader(own, own.named(typing.message))
     if not typing.registry_url:
-        messages = protovalues.Messages(typing.schema)
-        return protovalues.reader(messages, messages.named(typing.message))
+        return read
 
     @lru_cache(maxsize=1024)
-    def writer(schema_id: int, path: tuple[int, ...]) -> Decode:
+    def written(schema_id: int, path: tuple[int, ...]) -> str:
         messages = protovalues.Messages(protovalues.from_registry(typing.registry_url, f"/schemas/ids/{schema_id}"))
-        return protovalues.reader(messages, messages.indexed(path))
+        name: str = messages.indexed(path).full_name
+        return name
 
     def decode(data: bytes) -> Any:
         schema_id, rest = registry.unframed(data)
         path, body = protovalues.indexes(rest)
-        return writer(schema_id, tuple(path))(body)
+        name = written(schema_id, tuple(path))
+        if name != typing.message:
+            raise registry.Unframed(f"the message is a {name}, not a {typing.message}")
+        return read(body)
 
     return decode

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +37,9 @@ SETTINGS = {
     "auto.create.topics.enable": "false",
     "transaction.state.log.num.partitions": "2",
     "offsets.topic.num.partitions": "2",
+    "log.cleaner.backoff.ms": "100",
 }
+COMPACTING = {"cleanup.policy": "compact", "segment.ms": "300", "min.cleanable.dirty.ratio": "0.01"}
 
 
 def serving(request: pytest.FixtureRequest, folders: pytest.TempPathFactory) -> Iterator[Cluster]:
@@ -133,10 +136,36 @@ def judged(spark: Any, cluster: Cluster, given: dict[str, str]) -> Any:
     return _judged[name]
 
 
-def delete_before(bootstrap: str, topic: str, offset: int) -> None:
+def compacted(cluster: Cluster, topic: str, eventually: Any) -> None:
+    """A topic of 100 records, of which those at 3, 50, 51, 52 and 99 are left, and of some behind them."""
+    from confluent_kafka import Producer
+
+    with logkernel.connect(cluster.bootstrap) as log:
+        log.create_topic(topic, 1, config=COMPACTING)
+        producer = Producer({"bootstrap.servers": cluster.bootstrap, "batch.num.messages": 10})
+
+        def append(number: int, key: bytes) -> None:
+            time_ms = BASE_MS + number * 10
+            producer.produce(topic, b"%d" % number, key, partition=0, timestamp=time_ms)
+
+        for number in range(100):
+            append(number, b"%d" % number if number in (3, 50, 51, 52) else b"often")
+
+        later = count(100, 40)
+
+        def small() -> bool:
+            append(next(later), b"last")  # closes a segment: its time is 300 ms and more behind
+            assert producer.flush(30) == 0
+            keys: list[Any] = log.table(topic, columns=["key"]).read_all()["key"].to_pylist()
+            return keys.count(b"often") == 1
+
+        eventually(small, 60, "compaction")
+
+
+def delete_before(bootstrap: str, topic: str, offset: int, partition: int = 0) -> None:
     from confluent_kafka import TopicPartition
     from confluent_kafka.admin import AdminClient
 
     admin = AdminClient({"bootstrap.servers": bootstrap})
-    for future in admin.delete_records([TopicPartition(topic, 0, offset)]).values():
+    for future in admin.delete_records([TopicPartition(topic, partition, offset)]).values():
         future.result(30)

@@ -23,6 +23,7 @@ from spark_judged import (
     by_kafka,
     by_network,
     by_path,
+    compacted,
     delete_before,
     judged,
     limits,
@@ -91,6 +92,10 @@ CASES: dict[str, dict[str, str]] = {
 }
 
 
+BRIEF = {"kafka.default.api.timeout.ms": "5000", "kafka.request.timeout.ms": "5000"}
+"""How long what is not there is waited for. A Java client takes no request for longer than its call."""
+
+
 @OURS
 @pytest.mark.parametrize("case", CASES)
 def test_a_batch_is_the_connectors(spark: Any, cluster: Cluster, read: Callable[..., Any], case: str) -> None:
@@ -130,7 +135,6 @@ def test_a_batch_is_split(
         {"subscribe": TOPIC, "startingTimestamp": str(BASE_MS + 300), "endingTimestamp": str(BASE_MS + 200)},
         {"subscribe": "other", "startingOffsets": '{"other": {"0": 21}}', "failOnDataLoss": "false"},
         {"subscribe": "none"},
-        {"assign": json.dumps({TOPIC: [9]})},
         {"subscribe": TOPIC, "assign": json.dumps({TOPIC: [0]})},
         {"subscribe": TOPIC, "kafka.auto.offset.reset": "earliest"},
         {},
@@ -138,10 +142,25 @@ def test_a_batch_is_split(
     ids=lambda given: ",".join(given) or "nothing",
 )
 def test_what_the_connector_refuses_is_refused(spark: Any, cluster: Cluster, given: dict[str, str]) -> None:
-    asked = {"kafka.default.api.timeout.ms": "5000", **given}
+    asked = {**BRIEF, **given}
     for read in (by_kafka, by_path):
         with pytest.raises(Exception):  # noqa: B017 — Spark wraps each in another way
             read(spark, cluster, asked).count()
+
+
+def test_an_assigned_partition_must_be_there(spark: Any, cluster: Cluster) -> None:
+    """The connector leaves it out, and so reads nothing where a number is misspelt."""
+    given = {**BRIEF, "assign": json.dumps({TOPIC: [9]})}
+    assert by_kafka(spark, cluster, given).count() == 0
+    for read in (by_path, by_network):
+        with pytest.raises(Exception, match="there is no partition orders-9"):
+            read(spark, cluster, given).count()
+
+
+def test_what_makes_refusals_quick_refuses_nothing(spark: Any, cluster: Cluster) -> None:
+    """Else the test above could not fail."""
+    for read in (by_kafka, by_path):
+        assert read(spark, cluster, {**BRIEF, "subscribe": TOPIC}).count()
 
 
 def test_an_unknown_option_is_refused_with_the_nearest(spark: Any, cluster: Cluster) -> None:
@@ -243,6 +262,23 @@ def test_records_that_are_gone(spark: Any, cluster: Cluster) -> None:
             read(spark, cluster, given).count()
         left = read(spark, cluster, {**given, "failOnDataLoss": "false"})
         assert [row.offset for row in rows(left)] == list(range(40, 100))
+
+
+GAPS: tuple[dict[str, str], ...] = (
+    {"endingOffsets": '{"gaps": {"0": 99}}'},
+    {"startingOffsets": '{"gaps": {"0": 20}}', "endingOffsets": '{"gaps": {"0": 80}}', "minPartitions": "7"},
+    {"startingOffsets": '{"gaps": {"0": 10}}', "endingOffsets": '{"gaps": {"0": 40}}', "maxRecordsPerPartition": "3"},
+    {"startingTimestamp": str(BASE_MS + 205), "endingTimestamp": str(BASE_MS + 515)},
+)
+
+
+def test_gaps_of_compaction_are_no_loss(spark: Any, cluster: Cluster, eventually: Any) -> None:
+    """Where a read begins, ends or is cut in one."""
+    compacted(cluster, "gaps", eventually)
+    for given, expected in zip(GAPS, ([3, 50, 51, 52], [50, 51, 52], [], [50, 51]), strict=True):
+        for read in (by_kafka, by_path, by_network):
+            found = rows(read(spark, cluster, {"subscribe": "gaps", **given}))
+            assert [row.offset for row in found] == expected, (read, given)
 
 
 @limits

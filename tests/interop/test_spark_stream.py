@@ -16,6 +16,7 @@ from spark_judged import (
     TIMES,
     TOPIC,
     Cluster,
+    compacted,
     delete_before,
     judged,
     limits,
@@ -262,6 +263,63 @@ def test_a_stream_by_bytes(spark: Any, cluster: Cluster, tmp_path: Path) -> None
     assert query.awaitTermination(300)
     assert len(seen.rows) == len(judged(spark, cluster, {"subscribe": TOPIC})[1])
     assert 2 <= len(seen.batches) <= 8
+
+
+SOURCES = ("kafka", "path", "bootstrap")
+
+
+@limits
+def test_triggers_in_gaps_of_compaction(spark: Any, cluster: Cluster, tmp_path: Path, eventually: Any) -> None:
+    compacted(cluster, "holes", eventually)
+    given = {"subscribe": "holes", "startingOffsets": '{"holes": {"0": 20}}', "maxOffsetsPerTrigger": "25"}
+    found = [available(spark, cluster, source, given, tmp_path) for source in SOURCES]
+    for batches in found:
+        kept = [[offset for _, _, offset in batch if offset < 100] for batch in batches]
+        assert kept[:4] == [[], [50, 51, 52], [], [99]]
+
+
+@pytest.mark.parametrize("count", [10, 50])
+def test_a_topic_that_was_made_anew(
+    spark: Any, cluster: Cluster, tmp_path: Path, eventually: Any, fresh: str, count: int
+) -> None:
+    """Shorter than it was read is loss, or a beginning at its new end; longer is not seen by its offsets."""
+    given = {"subscribe": fresh, "startingOffsets": "earliest"}
+    for source in SOURCES:
+        assert sum(map(len, available(spark, cluster, source, given, tmp_path))) == 60
+    with logkernel.connect(cluster.bootstrap) as log:
+        log.delete_topic(fresh)
+        eventually(lambda: fresh not in log.topics(), 60, "deleted")
+        log.create_topic(fresh, 2, retention_ms=-1)
+    produce(cluster.bootstrap, fresh, 0, range(1000, 1000 + count))
+    produce(cluster.bootstrap, fresh, 1, range(1000, 1020))
+    for source in SOURCES:
+        if count < 40:
+            with pytest.raises(Exception, match="failOnDataLoss"):
+                available(spark, cluster, source, given, tmp_path)
+        left = available(spark, cluster, source, {**given, "failOnDataLoss": "false"}, tmp_path)
+        assert [row for batch in left for row in batch] == [(fresh, 0, offset) for offset in range(40, count)]
+    produce(cluster.bootstrap, fresh, 0, range(2000, 2005))
+    for source in SOURCES:
+        (more,) = available(spark, cluster, source, {**given, "failOnDataLoss": "false"}, tmp_path)
+        assert more == [(fresh, 0, offset) for offset in range(count, count + 5)]
+
+
+def test_a_new_partition_whose_first_records_are_gone(spark: Any, cluster: Cluster, tmp_path: Path) -> None:
+    with logkernel.connect(cluster.bootstrap) as log:
+        log.create_topic("grown", 1, retention_ms=-1)
+    given = {"subscribe": "grown", "startingOffsets": "earliest"}
+    produce(cluster.bootstrap, "grown", 0, range(5))
+    for source in SOURCES:
+        assert sum(map(len, available(spark, cluster, source, given, tmp_path))) == 5
+    with logkernel.connect(cluster.bootstrap) as log, log.admin() as admin:
+        admin.create_partitions({"grown": 2})
+    produce(cluster.bootstrap, "grown", 1, range(10))
+    delete_before(cluster.bootstrap, "grown", 4, partition=1)
+    for source in SOURCES:
+        with pytest.raises(Exception, match="failOnDataLoss"):
+            available(spark, cluster, source, given, tmp_path)
+        (left,) = available(spark, cluster, source, {**given, "failOnDataLoss": "false"}, tmp_path)
+        assert left == [("grown", 1, offset) for offset in range(4, 10)]
 
 
 def test_a_stream_that_lost_its_topic(spark: Any, cluster: Cluster, tmp_path: Path, fresh: str) -> None:

@@ -10,6 +10,7 @@ import contextlib
 import os
 import shutil
 import sys
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, Final
 
@@ -204,13 +205,31 @@ class _Run:
             self._going.append((step, writer.trigger(processingTime=step.trigger).start()))
             self._tell({"step": step.name, "kind": step.kind, "running": True})
             return True
-        query = writer.trigger(availableNow=True).start()
-        try:
-            query.awaitTermination()
-        finally:
-            query.stop()
-        self._tell({"step": step.name, "kind": step.kind, **_progress(query)})
+        total: Counter[str] = Counter()
+        for _ in range(2 if self._only_replays(step.checkpoint) else 1):
+            query = writer.trigger(availableNow=True).start()
+            try:
+                query.awaitTermination()
+            finally:
+                query.stop()
+            total.update(_progress(query))
+        self._tell({"step": step.name, "kind": step.kind, **total})
         return True
+
+    def _only_replays(self, checkpoint: str) -> bool:
+        """Before Spark 4.2 a run is one micro-batch: where the last run was killed in one, that one and no more."""
+        from ..stream import has_limits  # pyspark is not needed to plan
+
+        if has_limits() or not self._exists(f"{checkpoint}/offsets"):
+            return False
+        return unfinished(*(self._names(f"{checkpoint}/{folder}") for folder in ("offsets", "commits")))
+
+    def _names(self, path: str) -> list[str]:
+        if not self._exists(path):
+            return []
+        place = self._spark._jvm.org.apache.hadoop.fs.Path(path)
+        found = place.getFileSystem(self._spark._jsc.hadoopConfiguration()).listStatus(place)
+        return [status.getPath().getName() for status in found]
 
     def _appending(self, frame: Any, step: Step, write: TableWrite) -> Any:
         """A micro-batch is a folder of its own below the others, which a replay replaces: written once."""
@@ -315,6 +334,12 @@ def _delta_batch(step: Step, write: TableWrite) -> Callable[[Any, int], None]:
         writer.partitionBy(*write.by).save(write.path)
 
     return append
+
+
+def unfinished(begun: Sequence[str], ended: Sequence[str]) -> bool:
+    """Whether the last micro-batch of a checkpoint's folder `offsets` is not in its folder `commits`."""
+    last, done = (max((int(name) for name in names if name.isdecimal()), default=-1) for names in (begun, ended))
+    return last > done
 
 
 def _progress(query: Any) -> dict[str, int]:

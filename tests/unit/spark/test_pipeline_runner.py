@@ -65,6 +65,20 @@ def test_a_batch_of_updates_is_one_of_a_job(once: str, expected: list[tuple[str,
     assert frame.calls[-1] == ("save",)
 
 
+@pytest.mark.parametrize(
+    ("begun", "ended", "expected"),
+    [
+        ([], [], False),
+        (["0"], [], True),
+        (["0", "9", "10"], ["9", ".10.crc", "metadata"], True),
+        (["9", "10", ".11.crc"], ["0", "10"], False),
+    ],
+)
+def test_a_micro_batch_that_was_not_finished(begun: list[str], ended: list[str], expected: bool) -> None:
+    """The next run is that one alone before Spark 4.2, so there is another run behind it."""
+    assert runner.unfinished(begun, ended) is expected
+
+
 def test_spark_connect_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("pyspark")
     with pytest.raises(ConfigError, match="Spark Connect"):

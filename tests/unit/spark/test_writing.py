@@ -62,6 +62,21 @@ def test_columns_that_can() -> None:
     assert found.at == {"value": 1, "headers": 2, "partition": 3}
 
 
+def test_a_column_topic_counts_not_where_the_option_is_given() -> None:
+    """As in the connector: not even its type."""
+    assert Columns(schema(value=StringType(), topic=LongType()), "t").at == {"value": 0}
+    with pytest.raises(ConfigError, match="topic must be string"):
+        Columns(schema(value=StringType(), topic=LongType()), None)
+
+
+def test_names_in_another_case() -> None:
+    """A column that is written as it is here counts before one that is not; names in structs have no case."""
+    for types in ({"value": StringType(), "Value": LongType()}, {"Value": LongType(), "value": StringType()}):
+        assert Columns(schema(**types), "t").at == {"value": list(types).index("value")}
+    inner = StructType([StructField("Key", StringType()), StructField("VALUE", BinaryType())])
+    assert Columns(schema(value=StringType(), headers=ArrayType(inner)), "t").at == {"value": 0, "headers": 1}
+
+
 def test_options_that_do_not_go_together() -> None:
     with pytest.raises(ConfigError, match="append"):
         writing.batch_writer(options(), VALUE, True)
