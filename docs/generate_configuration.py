@@ -31,6 +31,7 @@ topics:                                                             # created wh
 - Where a time comes in several units, ms rules over minutes, and minutes over hours, wherever they were written.
 - A topic's own setting rules over the broker's; the broker's setting that stands behind it is named beside it.
 - `election` and `unclean.leader.election.enable` are one setting with two names; a conflict is refused.
+- A topic that exists is given the partitions that it lacks of the file's number, and loses none.
 - Lists are comma-separated, or YAML lists. An unknown name is refused with the nearest known one.
 - Of `listeners`, those named in `controller.listener.names` are left out, so that a KRaft broker's file can be used.
 

@@ -130,15 +130,19 @@ def test_a_topic_that_cannot_be_is_refused_with_its_line(broker: Any, tmp_path: 
     assert "logkernel.yaml:3: topic a/b: " in done.stderr
 
 
-def test_another_number_of_partitions_in_the_file_is_told(start_broker: Any, tmp_path: Path) -> None:
+def test_a_topic_gets_the_partitions_that_the_file_adds_and_loses_none(start_broker: Any, tmp_path: Path) -> None:
     path = tmp_path / "logkernel.yaml"
     path.write_text("topics:\n  orders: {partitions: 2}\n")
     broker = start_broker("--config", str(path))
-    assert broker.terminate() == 0
-    path.write_text("topics:\n  orders: {partitions: 3}\n")
-    broker.restart()
-    assert "logkernel.yaml:2: topic orders has 2 partitions, and keeps them: partitions=3" in broker.log()
-    assert len(list(broker.data.glob("orders-*"))) == 2
+    for asked, told in (
+        (3, "partitions added from file: topic=orders partitions=3 was=2"),
+        (1, "logkernel.yaml:2: topic orders has 3 partitions, and keeps them: partitions=1"),
+    ):
+        assert broker.terminate() == 0
+        path.write_text(f"topics:\n  orders: {{partitions: {asked}}}\n")
+        broker.restart()
+        assert told in broker.log()
+        assert len(list(broker.data.glob("orders-*"))) == 3
 
 
 def test_set_rules_over_the_file(start_broker: Any, tmp_path: Path, clients: Any, topic: str, sample: Any) -> None:

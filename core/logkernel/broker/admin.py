@@ -15,7 +15,7 @@ from logkernel.controller.effects import Outcome
 from logkernel.controller.image import ClusterImage, Partition, Topic
 from logkernel.controller.names import INTERNAL, check_name
 from logkernel.controller.producers import ProducerIds
-from logkernel.errors import ConfigError, InvalidRequest, KafkaError
+from logkernel.errors import ConfigError, InvalidRequest, KafkaError, error_for
 from logkernel.vocabulary import TopicPartition
 
 if TYPE_CHECKING:
@@ -195,8 +195,8 @@ class Admin:
         self.carry_out(self.controller.delete_topic(self.image, name))
 
     def apply_configured_topics(self) -> None:
-        """Topics that the file names are created when absent; for those that exist its settings are applied. Raises
-        ConfigError, with the topic's line, for what no topic can be."""
+        """Topics that the file names are created when absent; those that exist get its settings and the partitions that
+        they lack. Raises ConfigError, with the topic's line, for what no topic can be."""
         for name, spec in self._broker.config.topics.items():
             try:
                 self._apply_configured(name, spec)
@@ -210,16 +210,26 @@ class Admin:
         if topic is None:
             self.create(name, spec.partitions, spec.config, replication_factor=spec.replication_factor)
             return
-        count = len(topic.partitions)
-        if spec.partitions not in (-1, count):  # more of them would send keys elsewhere: nothing for a start to do
-            log.warning(
-                "%s: topic %s has %d partitions, and keeps them: partitions=%d is for its creation;"
-                " CreatePartitions adds some",
-                *(spec.where, name, count, spec.partitions),
-            )
+        self._apply_count(topic, spec)
         outcome = self.controller.apply_topic_settings(self.image, name, spec.config)
         for setting, (old, new) in self.carry_out(outcome).items():
             log.info("setting applied from file: topic=%s %s=%s was=%s", name, setting, new, old)
+
+    def _apply_count(self, topic: Topic, spec: TopicSpec) -> None:
+        count = len(topic.partitions)
+        if spec.partitions > count:
+            from logkernel.requests.topics import CreatePartitionsRequest, CreatePartitionsTopic
+
+            request = CreatePartitionsRequest([CreatePartitionsTopic(topic.name, spec.partitions)])
+            (row,) = self.carry_out(self.controller.create_partitions(request, self.image)).results
+            if row.error_code:
+                raise error_for(row.error_code, row.error_message or topic.name)
+            log.info("partitions added from file: topic=%s partitions=%d was=%d", topic.name, spec.partitions, count)
+        elif spec.partitions not in (-1, count):
+            log.warning(
+                "%s: topic %s has %d partitions, and keeps them: partitions=%d would take records away",
+                *(spec.where, topic.name, count, spec.partitions),
+            )
 
     def reserve_producer_ids(self, largest: int) -> None:
         """Logs hold producers up to this id: those of an adopted folder were given by another cluster."""
