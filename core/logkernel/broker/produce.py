@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 CONSUMER_OFFSETS = "__consumer_offsets"
 ADMIN_CLIENT_ID = "__admin_client"
+KNOWN_ACKS = (-1, 0, 1)
 
 
 class _Pending:
@@ -83,7 +84,8 @@ def produce(broker: Broker, request: ProduceRequest, context: RequestContext, an
         if topic.topic_id is not NO_ID and topic.topic_id != NO_ID:
             known = broker.cluster.topic_name(topic.topic_id)
             name, refusal = (known, None) if known else (name, UnknownTopicId)
-        refusal = _refusal(refusal, name, acks, context)
+        if refusal is None and (acks not in KNOWN_ACKS or name == CONSUMER_OFFSETS):
+            refusal = _refusal(acks, context)
         rows: list[PartitionProduceResponse] = []
         pending.response.responses.append(TopicProduceResponse(name, rows, topic.topic_id))
         for data in topic.partition_data:
@@ -124,11 +126,8 @@ def _in_transaction(
     broker.verifications.write([Write(*part) for part in parts], terms)
 
 
-def _refusal(found: type[KafkaError] | None, name: str, acks: int, context: RequestContext) -> type[KafkaError] | None:
-    if found is not None:
-        return found
-    if acks not in (-1, 0, 1):
+def _refusal(acks: int, context: RequestContext) -> type[KafkaError] | None:
+    """Of unknown acks, and of a write to the offsets' own topic, which Kafka lets one client id do."""
+    if acks not in KNOWN_ACKS:
         return InvalidRequiredAcks
-    if name == CONSUMER_OFFSETS and context.client_id != ADMIN_CLIENT_ID:
-        return InvalidTopicException
-    return None
+    return None if context.client_id == ADMIN_CLIENT_ID else InvalidTopicException

@@ -22,7 +22,10 @@ from logkernel.errors import (
 from logkernel.light import field, message, value
 from logkernel.record import codec as loops
 from logkernel.record.batch import (
+    ATTRIBUTES_OFFSET,
     CODEC_MASK,
+    CONTROL,
+    CRC_OFFSET,
     HEADER_BYTES,
     LENGTH_OFFSET,
     LOG_APPEND_TIME,
@@ -30,13 +33,12 @@ from logkernel.record.batch import (
     MAGIC_OFFSET,
     TRANSACTIONAL,
     batches,
-    computed_crc,
     join_batch,
     parse_header,
     set_max_timestamp,
-    stored_crc,
 )
 from logkernel.record.bounds import CodecFor
+from logkernel.record.crc import crc32c
 from logkernel.record.decode import check_crc, record_section
 from logkernel.vocabulary import NO_TIMESTAMP, BatchFacts, Record
 
@@ -47,6 +49,7 @@ SHOWN_ERRORS: Final = 3
 
 _I32: Final = Struct(">i")
 _unpack_i32 = _I32.unpack_from
+_unpack_u32 = Struct(">I").unpack_from
 
 
 class RecordsRefused(InvalidRecord):
@@ -129,9 +132,12 @@ def check_produce(
     facts = _check_header(buf, policy)
     section, start, end = record_section(buf, facts, codec_for, policy.max_decompressed_bytes)
     least, largest, null_key = loops.walk(section, start, end, facts.count, facts.base_timestamp_ms)
-    if policy.compacted and null_key >= 0 and not facts.attributes & 0x20:
+    if policy.compacted and null_key >= 0 and not facts.attributes & CONTROL:
         raise _null_keys(section, start, end, facts)
-    _check_timestamps(section, start, end, facts, policy, wall_ms, least, largest)
+    own_times = not policy.log_append_time and least != NO_TIMESTAMP
+    before_ms, after_ms = policy.timestamp_before_max_ms, policy.timestamp_after_max_ms
+    if not (own_times and wall_ms - least <= before_ms and largest - wall_ms <= after_ms):
+        _check_timestamps(section, start, end, facts, policy, wall_ms, own_times)
     return _finished(buf, facts, policy, section, start, end, wall_ms, largest)
 
 
@@ -168,8 +174,9 @@ def _check_header(buf: Buffer, policy: WritePolicy) -> BatchFacts:
         raise InvalidRecord(f"exactly one record batch is wanted: one of {length + LOG_OVERHEAD} bytes came in {size}")
     if size > policy.max_message_bytes:
         raise MessageTooLarge(f"a batch of {size} bytes passes max.message.bytes={policy.max_message_bytes}")
-    if stored_crc(buf, 0) != computed_crc(buf, 0, size):
-        raise CorruptMessage(f"record batch is corrupt: stored CRC {stored_crc(buf, 0)}, computed CRC differs")
+    (stored,) = _unpack_u32(buf, CRC_OFFSET)
+    if stored != crc32c(memoryview(buf)[ATTRIBUTES_OFFSET:], 0):
+        raise CorruptMessage(f"record batch is corrupt: stored CRC {stored}, computed CRC differs")
     try:
         facts = parse_header(buf, 0)
     except CorruptMessage as error:  # the CRC holds, so it was made like this
@@ -185,7 +192,7 @@ def _check_header(buf: Buffer, policy: WritePolicy) -> BatchFacts:
 
 
 def _check_client(facts: BatchFacts) -> None:
-    if facts.attributes & 0x20:
+    if facts.attributes & CONTROL:
         raise InvalidRecord("clients are not allowed to write control batches")
     if facts.base_offset:
         raise InvalidRecord(f"the base offset of a produced batch is 0, not {facts.base_offset}")
@@ -194,7 +201,7 @@ def _check_client(facts: BatchFacts) -> None:
             raise InvalidRecord(f"producer id {facts.producer_id} comes with base sequence {facts.base_sequence}")
         if facts.producer_epoch < 0:
             raise InvalidRecord(f"producer id {facts.producer_id} comes with epoch {facts.producer_epoch}")
-    elif facts.attributes & 0x10:
+    elif facts.attributes & TRANSACTIONAL:
         raise InvalidRecord("a transactional batch has no producer id")
 
 
@@ -230,21 +237,19 @@ def _check_timestamps(
     facts: BatchFacts,
     policy: WritePolicy,
     wall_ms: int,
-    least: int,
-    largest: int,
+    own_times: bool,
 ) -> None:
-    """Kafka's rule: the producer's timestamps lie near the broker's clock where they are kept.
+    """Kafka's rule: the producer's timestamps (`own_times`) lie near the broker's clock where they are kept. Asked
+    where they do not, or are not kept.
 
     A producer may not claim LogAppendTime; only where its records have timestamps of their own, and
     the topic keeps those, the claim is dropped instead (a copy of another topic's batches).
     """
-    if policy.log_append_time or least == NO_TIMESTAMP:
+    if not own_times:
         if facts.attributes & LOG_APPEND_TIME and policy.from_client:
             raise InvalidTimestamp("a producer must not set the timestamp type LogAppendTime")
         return
     before, after = policy.timestamp_before_max_ms, policy.timestamp_after_max_ms
-    if wall_ms - least <= before and largest - wall_ms <= after:
-        return
     errors = tuple(
         (index, f"timestamp {record.timestamp_ms} is not within {wall_ms - before} and {wall_ms + after}")
         for index, record in _records(section, start, end, facts)
@@ -273,7 +278,7 @@ def _finished(
     if policy.log_append_time:
         attributes, largest = attributes | LOG_APPEND_TIME, wall_ms
     target = policy.target_codec_id
-    if target not in (KEEP, attributes & CODEC_MASK) and not attributes & 0x20:
+    if target != KEEP and target != attributes & CODEC_MASK and not attributes & CONTROL:
         facts.attributes, facts.max_timestamp_ms = attributes & ~CODEC_MASK | target, largest
         return _made_over(facts, policy, memoryview(section)[start:end])
     data = _writable(buf)

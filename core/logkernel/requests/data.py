@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Final
 from uuid import UUID
 
 from logkernel.contracts import Buffer
-from logkernel.light import field, message
+from logkernel.light import field, message, value
 from logkernel.vocabulary import NO_ID, FileSlice
 
 
@@ -39,10 +40,13 @@ class BatchIndexAndErrorMessage:
     batch_index_error_message: str | None = None
 
 
-@message
+@value
 class LeaderIdAndEpoch:
     leader_id: int = -1
     leader_epoch: int = -1
+
+
+NO_LEADER: Final = LeaderIdAndEpoch()
 
 
 @message
@@ -55,7 +59,7 @@ class PartitionProduceResponse:
     log_start_offset: int = -1
     record_errors: list[BatchIndexAndErrorMessage] = field(factory=list)
     error_message: str | None = None
-    current_leader: LeaderIdAndEpoch = field(factory=LeaderIdAndEpoch)
+    current_leader: LeaderIdAndEpoch = NO_LEADER
 
 
 @message
@@ -138,22 +142,27 @@ class AbortedTransaction:
     first_offset: int = 0
 
 
-@message
+@value
 class EpochEndOffset:
     epoch: int = -1
     end_offset: int = -1
 
 
-@message
+@value
 class FetchLeaderIdAndEpoch:
     leader_id: int = -1
     leader_epoch: int = -1
 
 
-@message
+@value
 class SnapshotId:
     end_offset: int = -1
     epoch: int = -1
+
+
+NOT_DIVERGING: Final = EpochEndOffset()
+NO_FETCH_LEADER: Final = FetchLeaderIdAndEpoch()
+NO_SNAPSHOT: Final = SnapshotId()
 
 
 @message
@@ -167,9 +176,9 @@ class PartitionData:
     """Whole batches, perhaps still in their file; the last may be cut off. None where there are none."""
     log_start_offset: int = -1
     preferred_read_replica: int = -1
-    diverging_epoch: EpochEndOffset = field(factory=EpochEndOffset)
-    current_leader: FetchLeaderIdAndEpoch = field(factory=FetchLeaderIdAndEpoch)
-    snapshot_id: SnapshotId = field(factory=SnapshotId)
+    diverging_epoch: EpochEndOffset = NOT_DIVERGING
+    current_leader: FetchLeaderIdAndEpoch = NO_FETCH_LEADER
+    snapshot_id: SnapshotId = NO_SNAPSHOT
 
 
 @message

@@ -36,7 +36,15 @@ from logkernel.vocabulary import FileSlice
 
 from . import registry
 from .api import Api, DecodeBody, EncodeBody
-from .frames import MIN_REQUEST, REQUEST_HEAD, diagnose, read_client_id, response_head, skip_tags
+from .frames import (
+    FLEXIBLE_FRAME_HEAD,
+    FRAME_HEAD,
+    MIN_REQUEST,
+    REQUEST_HEAD,
+    diagnose,
+    read_client_id,
+    skip_tags,
+)
 from .wire import DECODE_ERRORS, ENCODE_ERRORS, I32, Part, WireError
 
 log = logging.getLogger("logkernel.tcp")
@@ -58,7 +66,7 @@ class Route:
     """One API at one version: its codecs, resolved once."""
 
     __slots__ = (
-        "api", "capabilities", "decode", "encode", "flexible", "key", "refusal", "response_flexible", "version",
+        "api", "capabilities", "decode", "encode", "flexible", "frame_head", "head_bytes", "key", "refusal", "version",
     )  # fmt: skip
 
     def __init__(self, api: Api, version: int) -> None:
@@ -66,7 +74,10 @@ class Route:
         self.key = api.key
         self.version = version
         self.flexible = version >= api.row.flexible_from
-        self.response_flexible = self.flexible and api.key != registry.API_VERSIONS_KEY
+        head = FLEXIBLE_FRAME_HEAD if self.flexible and api.key != registry.API_VERSIONS_KEY else FRAME_HEAD
+        self.frame_head: Callable[[int, int], bytes] = head.pack
+        self.head_bytes = head.size - 4
+        """Of the response header, without the frame's size."""
         self.decode: DecodeBody = api.request_decoder(version)
         self.encode: EncodeBody = api.response_encoder(version)
         self.capabilities = api.capabilities_at(version)
@@ -302,14 +313,13 @@ class ServerConnection:
         parts = route.encode(response)
         if len(parts) == 1 and type(parts[0]) is not FileSlice:  # nearly always
             body: Any = parts[0]
-            place.parts = [response_head(len(body), place.correlation_id, route.response_flexible) + body]
+            place.parts = [route.frame_head(len(body) + route.head_bytes, place.correlation_id) + body]
             return
         parts = [_read_small(part) for part in parts]
-        size = 0
+        size = route.head_bytes
         for part in parts:
             size += part.size if type(part) is FileSlice else len(part)  # type: ignore[arg-type]
-        head = response_head(size, place.correlation_id, route.response_flexible)
-        place.parts = [head, *parts]
+        place.parts = [route.frame_head(size, place.correlation_id), *parts]
 
     def _release(self) -> None:
         """Move the answers whose turn it is to the output."""

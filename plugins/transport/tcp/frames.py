@@ -64,13 +64,6 @@ def finish_frame(out: bytearray) -> bytearray:
     return out
 
 
-def response_head(size: int, correlation_id: int, flexible: bool) -> bytes:
-    """Frame size and response header of a body of `size` bytes."""
-    if flexible:
-        return FLEXIBLE_FRAME_HEAD.pack(size + 5, correlation_id)
-    return FRAME_HEAD.pack(size + 4, correlation_id)
-
-
 def diagnose(start: bytes, size: int, limit: int) -> str:
     """What a peer probably speaks whose first four bytes `start` claim a frame of `size` bytes."""
     if start[:2] == b"\x16\x03":

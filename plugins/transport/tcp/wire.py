@@ -13,6 +13,7 @@ that are there, and all arrays of a message together may hold `MAX_ELEMENTS` ele
 
 from __future__ import annotations
 
+from functools import lru_cache
 from struct import Struct
 from struct import error as struct_error
 from typing import Final
@@ -210,6 +211,18 @@ def put_length(out: bytearray, size: int, flexible: bool) -> None:
         put_uvarint(out, size + 1)
     else:
         out += I32.pack(size)
+
+
+@lru_cache(maxsize=1024)
+def topic_head(topic: str | bytes, partitions: int, flexible: bool) -> bytes:
+    """A topic, by name or id, up to its partitions: the same topics are answered again and again."""
+    out = bytearray()
+    if isinstance(topic, bytes):
+        out += topic
+    else:
+        put_string(out, topic, flexible)
+    put_length(out, partitions, flexible)
+    return bytes(out)
 
 
 def put_ints(out: bytearray, values: list[int], flexible: bool) -> None:

@@ -1,13 +1,15 @@
-"""Produce's own codecs of the client's side write and read what those made from the schemas do, at every version."""
+"""Produce's own codecs write and read what those made from the schemas do, at every version."""
 
 from __future__ import annotations
 
+import random
 from uuid import UUID
 
 import pytest
 
 from logkernel.plugins.transport.tcp import registry
 from logkernel.plugins.transport.tcp.api import Api
+from logkernel.plugins.transport.tcp.apis.produce import _decode_usual
 from logkernel.plugins.transport.tcp.wire import DECODE_ERRORS
 from logkernel.requests.data import (
     BatchIndexAndErrorMessage,
@@ -42,6 +44,57 @@ def test_requests_are_the_same_bytes(version: int, name: str | None) -> None:
     for request in (ProduceRequest(name, -1, 30_000, topics), ProduceRequest(name, 0, 1, [])):
         written = bytes(hand().encode_request(version)(request))
         assert written == bytes(schema().request_encoder(version)(request))
+
+
+@pytest.mark.parametrize("version", range(9, 13))
+def test_the_short_way_reads_what_the_schema_says(version: int) -> None:
+    """Usual requests, each whole, with one byte of its frame changed, cut off, and with bytes behind it."""
+    chance = random.Random(version)
+    taken = 0
+    for size in (*(0, 1, 61, 125, 126, 127, 128, 16_382, 16_383, 16_384) * 4, 2_097_150, 2_097_151):
+        data = PartitionProduceData(chance.randrange(-(2**31), 2**31), chance.randbytes(size))
+        name = "aé"[chance.randrange(2)] * chance.choice((0, 1, 63))
+        topic = TopicProduceData(name, [data])
+        request = ProduceRequest(None, chance.randrange(-1, 2), chance.randrange(2**31), [topic])
+        whole = bytearray(schema().request_encoder(version)(request))
+        assert _decode_usual(memoryview(whole)) == request
+        for _ in range(20 if size < 20_000 else 1):
+            changed = whole.copy()
+            at = chance.randrange(-3, 18 + len(name.encode()))
+            changed[at] = chance.choice((0, 1, 2, 3, 0x7F, 0x80, chance.randrange(256)))
+            found = _decode_usual(memoryview(changed))
+            if found is not None:
+                taken += 1
+                assert found == schema().request_decoder(version)(memoryview(changed))
+        assert _decode_usual(memoryview(whole)[: chance.randrange(len(whole))]) is None
+        assert _decode_usual(memoryview(whole + b"\0")) is None
+    assert taken > 250
+
+
+def test_what_is_not_usual_takes_the_long_way() -> None:
+    one, none = PartitionProduceData(1, b"records"), PartitionProduceData(1, None)
+    topic = TopicProduceData("orders", [one])
+    for request in (
+        ProduceRequest("tx", -1, 1, [topic]),
+        ProduceRequest(None, -1, 1, []),
+        ProduceRequest(None, -1, 1, [topic, topic]),
+        ProduceRequest(None, -1, 1, [TopicProduceData("orders", [one, one])]),
+        ProduceRequest(None, -1, 1, [TopicProduceData("orders", [])]),
+        ProduceRequest(None, -1, 1, [TopicProduceData("orders", [none])]),
+        ProduceRequest(None, -1, 1, [TopicProduceData("a" * 127, [one])]),
+    ):
+        data = memoryview(bytes(schema().request_encoder(12)(request)))
+        assert _decode_usual(data) is None
+        assert hand().request_decoder(12)(data) == schema().request_decoder(12)(data) == request
+
+
+def test_a_length_that_never_ends_is_refused() -> None:
+    topic = TopicProduceData("t", [PartitionProduceData(1, b"")])
+    head = schema().request_encoder(12)(ProduceRequest(None, 1, 1, [topic]))
+    data = memoryview(bytes(head[:-4]) + b"\xff" * 1000)
+    assert _decode_usual(data) is None
+    with pytest.raises(DECODE_ERRORS):
+        hand().request_decoder(12)(data)
 
 
 def answers() -> list[ProduceResponse]:

@@ -29,9 +29,10 @@ from uuid import UUID
 from logkernel.errors import KafkaStorageError, NotLeaderOrFollower
 from logkernel.light import evolve
 from logkernel.requests.data import (
-    EpochEndOffset,
+    NO_FETCH_LEADER,
+    NO_SNAPSHOT,
+    NOT_DIVERGING,
     FetchableTopicResponse,
-    FetchLeaderIdAndEpoch,
     FetchPartition,
     FetchRequest,
     FetchResponse,
@@ -39,7 +40,6 @@ from logkernel.requests.data import (
     ForgottenTopic,
     PartitionData,
     ReplicaState,
-    SnapshotId,
 )
 from logkernel.vocabulary import NO_ID, FileSlice
 
@@ -52,9 +52,6 @@ _ROW: Final = Struct(">ihqq")
 _ABORTED: Final = Struct(">qq")
 _EPOCH_OFFSET: Final = Struct(">iq")
 _OFFSET_EPOCH: Final = Struct(">qi")
-_NOT_DIVERGING: Final = EpochEndOffset()
-_NO_LEADER: Final = FetchLeaderIdAndEpoch()
-_NO_SNAPSHOT: Final = SnapshotId()
 _EMPTY: Final = b""
 
 
@@ -232,11 +229,11 @@ def _encode_partition_head(out: bytearray, version: int, flexible: bool, part: P
 def _encode_partition_tags(out: bytearray, part: PartitionData) -> None:
     diverging, leader, snapshot = part.diverging_epoch, part.current_leader, part.snapshot_id
     tags: list[tuple[int, bytes | bytearray]] = []
-    if diverging != _NOT_DIVERGING:
+    if diverging is not NOT_DIVERGING and diverging != NOT_DIVERGING:
         tags.append((0, _EPOCH_OFFSET.pack(diverging.epoch, diverging.end_offset) + b"\x00"))
-    if leader != _NO_LEADER:
+    if leader is not NO_FETCH_LEADER and leader != NO_FETCH_LEADER:
         tags.append((1, _PAIR.pack(leader.leader_id, leader.leader_epoch) + b"\x00"))
-    if snapshot != _NO_SNAPSHOT:
+    if snapshot is not NO_SNAPSHOT and snapshot != NO_SNAPSHOT:
         tags.append((2, _OFFSET_EPOCH.pack(snapshot.end_offset, snapshot.epoch) + b"\x00"))
     put_tagged(out, tags)
 

@@ -22,11 +22,13 @@ from logkernel.requests.groups import (
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
     OffsetCommitResponse,
+    OffsetCommitResponsePartition,
+    OffsetCommitResponseTopic,
 )
 from logkernel.vocabulary import NO_ID
 
 from ..api import Api, DecodeBody, EncodeBody
-from ..wire import DECODE_ERRORS, I32, Cursor, Part, WireError, put_length, put_string
+from ..wire import DECODE_ERRORS, I32, Cursor, Part, WireError, put_length, topic_head
 
 _OLD_ROW: Final = Struct(">iq")
 _ROW: Final = Struct(">iqi")
@@ -171,29 +173,33 @@ def _decode_rows(cursor: Cursor, version: int, flexible: bool) -> list[OffsetCom
 
 
 def _encode(version: int, response: OffsetCommitResponse) -> list[Part]:
+    topics = response.topics
+    if len(topics) == 1 and len(topics[0].partitions) == 1 and not response.throttle_time_ms:
+        topic, row = topics[0], topics[0].partitions[0]
+        return [_one(version, topic.topic_id if version >= 10 else topic.name, row.partition_index, row.error_code)]
+    return [_encode_all(version, response)]
+
+
+@lru_cache(maxsize=1024)
+def _one(version: int, topic: str | UUID, partition: int, error_code: int) -> bytes:
+    """The response to a commit of one partition: the same clients commit the same ones again and again."""
+    name, topic_id = (topic, NO_ID) if isinstance(topic, str) else ("", topic)
+    row = OffsetCommitResponsePartition(partition, error_code)
+    return bytes(_encode_all(version, OffsetCommitResponse(topics=[OffsetCommitResponseTopic(name, [row], topic_id)])))
+
+
+def _encode_all(version: int, response: OffsetCommitResponse) -> bytearray:
     flexible = version >= 8
     result = (_FLEXIBLE_RESULT if flexible else _RESULT).pack
     out = bytearray(I32.pack(response.throttle_time_ms) if version >= 3 else b"")
     put_length(out, len(response.topics), flexible)
     for topic in response.topics:
         rows = topic.partitions
-        out += _topic_head(topic.topic_id.bytes if version >= 10 else topic.name, len(rows), flexible)
+        out += topic_head(topic.topic_id.bytes if version >= 10 else topic.name, len(rows), flexible)
         for row in rows:
             out += result(row.partition_index, row.error_code)
         if flexible:
             out.append(0)
     if flexible:
         out.append(0)
-    return [out]
-
-
-@lru_cache(maxsize=1024)
-def _topic_head(topic: str | bytes, partitions: int, flexible: bool) -> bytes:
-    """A topic, by name or id, up to its partitions: commits of the same topics are answered again and again."""
-    out = bytearray()
-    if isinstance(topic, bytes):
-        out += topic
-    else:
-        put_string(out, topic, flexible)
-    put_length(out, partitions, flexible)
-    return bytes(out)
+    return out

@@ -17,12 +17,14 @@
 
 from __future__ import annotations
 
+from functools import lru_cache, partial
 from struct import Struct
 from typing import Final
 from uuid import UUID
 
 from logkernel.errors import KafkaStorageError, NotLeaderOrFollower, UnsupportedVersion
 from logkernel.requests.data import (
+    NO_LEADER,
     BatchIndexAndErrorMessage,
     LeaderIdAndEpoch,
     NodeEndpoint,
@@ -36,11 +38,17 @@ from logkernel.requests.data import (
 from logkernel.vocabulary import NO_ID
 
 from ..api import Api, DecodeBody, EncodeBody, EncodeRequest
-from ..wire import I32, I64, Cursor, Part, put_length, put_string, put_tagged, put_uvarint
+from ..wire import DECODE_ERRORS, I32, I64, Cursor, Part, put_length, put_string, put_tagged, put_uvarint, topic_head
 from .fetch import put_endpoints
 
 _ACKS_TIMEOUT: Final = Struct(">hi")
+_USUAL_START: Final = Struct(">BhiBB")
+"""No transactional id, acks, timeout, one topic, the length of its name."""
+_USUAL_PART: Final = Struct(">Bi")
+"""One partition, its index."""
 _ROW: Final = Struct(">ihq")
+_NOTHING_BEHIND: Final = b"\x00\x00\x00"
+"""No tagged fields of the partition, the topic and the request, which ends there."""
 _LEADER: Final = Struct(">ii")
 _USUAL_ROW: Final = Struct(">ihqqq")
 _NOTHING_MORE: Final = b"\x01\x00\x00"
@@ -51,13 +59,12 @@ class Produce(Api):
     capabilities = (("zstd", 7), ("transaction_abortable", 11), ("transactions_v2", 12), ("topic_ids", 13))
 
     def request_decoder(self, version: int) -> DecodeBody:
+        if 9 <= version <= 12:
+            return lambda body: _decode_usual(body) or _decode(version, Cursor(body))
         return lambda body: _decode(version, Cursor(body))
 
     def response_encoder(self, version: int) -> EncodeBody:
-        def encode(response: ProduceResponse) -> list[Part]:
-            return [_encode(version, response)]
-
-        return encode
+        return partial(_encode, version)
 
     def request_encoder(self, version: int) -> EncodeRequest:
         return lambda request: _encode_request(version, request)
@@ -92,6 +99,40 @@ def failed(response: ProduceResponse) -> bool:
     return any(part.error_code for topic in response.responses for part in topic.partition_responses)
 
 
+def _decode_usual(body: memoryview) -> ProduceRequest | None:
+    """What most producers send: the records of one partition, with nothing tagged and in no transaction. None for any
+    other request, and for what is no request at all: `_decode` says."""
+    try:
+        transactional, acks, timeout_ms, topics, size = _USUAL_START.unpack_from(body)
+        pos = 8 + size
+        partitions, index = _USUAL_PART.unpack_from(body, pos)
+        if transactional or topics != 2 or partitions != 2 or not 0 < size <= 0x7F:
+            return None
+        name = _text(bytes(body[9:pos]))
+        pos += 5
+        length = 0
+        for shift in (0, 7, 14, 21, 28):
+            byte = body[pos]
+            pos += 1
+            length |= (byte & 0x7F) << shift
+            if byte < 0x80:
+                break
+        else:
+            return None
+    except DECODE_ERRORS:
+        return None
+    end = pos + length - 1
+    if length == 0 or end + 3 != len(body) or bytes(body[end:]) != _NOTHING_BEHIND:
+        return None
+    data = PartitionProduceData(index, body[pos:end])
+    return ProduceRequest(None, acks, timeout_ms, [TopicProduceData(name, [data])])
+
+
+@lru_cache(maxsize=1024)
+def _text(data: bytes) -> str:
+    return data.decode()
+
+
 def _decode(version: int, cursor: Cursor) -> ProduceRequest:
     flexible = version >= 9
     transactional_id = cursor.nullable_string(flexible) if version >= 3 else None
@@ -119,25 +160,25 @@ def _decode_topic(cursor: Cursor, version: int, flexible: bool) -> TopicProduceD
     return TopicProduceData(name, partitions, topic_id)
 
 
-def _encode(version: int, response: ProduceResponse) -> bytearray:
+def _encode(version: int, response: ProduceResponse) -> list[Part]:
     flexible = version >= 9
     out = bytearray()
     put_length(out, len(response.responses), flexible)
     for topic in response.responses:
-        if version >= 13:
-            out += topic.topic_id.bytes
-        else:
-            put_string(out, topic.name, flexible)
-        put_length(out, len(topic.partition_responses), flexible)
-        for part in topic.partition_responses:
+        rows = topic.partition_responses
+        out += topic_head(topic.topic_id.bytes if version >= 13 else topic.name, len(rows), flexible)
+        for part in rows:
             _encode_partition(out, version, flexible, part)
         if flexible:
             out.append(0)
     if version >= 1:
         out += I32.pack(response.throttle_time_ms)
     if flexible:
-        put_endpoints(out, response.node_endpoints if version >= 10 else [])
-    return out
+        if version >= 10 and response.node_endpoints:
+            put_endpoints(out, response.node_endpoints)
+        else:
+            out.append(0)
+    return [out]
 
 
 def _encode_partition(out: bytearray, version: int, flexible: bool, part: PartitionProduceResponse) -> None:
@@ -146,7 +187,7 @@ def _encode_partition(out: bytearray, version: int, flexible: bool, part: Partit
         code = NotLeaderOrFollower.code
     log_append_time_ms = -1 if part.log_append_time_ms is None else part.log_append_time_ms
     leader = part.current_leader
-    no_leader = leader.leader_id == leader.leader_epoch == -1
+    no_leader = leader is NO_LEADER or leader == NO_LEADER
     if flexible and no_leader and not part.record_errors and part.error_message is None:
         out += _USUAL_ROW.pack(part.index, code, part.base_offset, log_append_time_ms, part.log_start_offset)
         out += _NOTHING_MORE
