@@ -32,6 +32,9 @@ _KEY_HEAD = Struct(">hh")
 """Version, length of the group's id."""
 _TEXT_SIZE = Struct(">h")
 MAX_PLACES: Final = 4_096
+_SPLIT_OFFSET = Struct(">hqi28s")
+"""A usual offset, of which what follows version, offset and leader epoch is left together."""
+_REST = Struct(">Bq3s16s")
 
 
 def fold(shard: Shard, records: Sequence[Record], replay: Callable[[Record], None]) -> None:
@@ -63,25 +66,27 @@ def fold_columns(shard: Shard, columns: Any, replay: Callable[[Record], None]) -
         return False
     if columns.key_ends != _ends(rows, stride):
         return False
-    place, at_ms = b"", NO_TIME
+    place, behind = b"", b""
     kept: dict[int, CommittedOffset] | None = None
+    at_ms, topic_id = NO_TIME, b""
     ids = shard.places.ids
     keys = Struct(f">{stride - _PARTITION.size}si").iter_unpack(columns.keys)
     offsets = memoryview(columns.offsets).cast("q")
-    rows_of = zip(keys, USUAL_OFFSET.iter_unpack(values), offsets, range(0, len(values), USUAL_BYTES), strict=True)
-    for (found, partition), usual, record_offset, at in rows_of:
-        version, offset, leader_epoch, size, commit_ms, tag, topic_id = usual
+    for (found, partition), usual, record_offset in zip(keys, _SPLIT_OFFSET.iter_unpack(values), offsets, strict=True):
+        version, offset, leader_epoch, rest = usual
         if found != place:
-            place, kept = found, _known_place(shard, found)
-        if kept is None or version != FLEXIBLE or size != NO_METADATA or tag != TOPIC_ID_TAG:
-            replay(Record(found + _PARTITION.pack(partition), values[at : at + USUAL_BYTES], offset=record_offset))
+            place, kept = found, _place(shard, found)
+        if rest != behind:  # it is the same for all of a commit's offsets in one topic
+            size, at_ms, tag, topic_id = _REST.unpack(rest)
+            behind = b""
+            if size == NO_METADATA and tag == TOPIC_ID_TAG:
+                topic_id, behind = ids.setdefault(topic_id, topic_id), rest
+        if kept is None or version != FLEXIBLE or not behind:
+            value = _SPLIT_OFFSET.pack(version, offset, leader_epoch, rest)
+            replay(Record(found + _PARTITION.pack(partition), value, offset=record_offset))
             place = b""  # it may be no more
         else:
-            if commit_ms != at_ms:  # the same for all of a commit, and then kept once
-                at_ms = commit_ms
-            kept[partition] = CommittedOffset(
-                offset, leader_epoch, "", at_ms, NO_TIME, ids.setdefault(topic_id, topic_id), record_offset
-            )
+            kept[partition] = CommittedOffset(offset, leader_epoch, "", at_ms, NO_TIME, topic_id, record_offset)
     return True
 
 
@@ -115,12 +120,17 @@ def _place(shard: Shard, key: bytes) -> dict[int, CommittedOffset] | None:
     topic = key[end + _TEXT_SIZE.size :]
     if _TEXT_SIZE.unpack_from(key, end)[0] != len(topic):
         return None
-    texts = shard.places.texts
+    places, head = shard.places, key[:end]
+    texts, group = places.texts, places.group
     try:
-        group_id = key[_KEY_HEAD.size : end].decode()
         name = texts.get(topic) or texts.setdefault(topic, topic.decode())
+        if group is None or places.head != head:
+            group = shard.group(head[_KEY_HEAD.size :].decode())
+            group.is_known = True
+            places.head, places.group = head, group
     except UnicodeDecodeError:
         return None
-    group = shard.group(group_id)
-    group.is_known = True
-    return group.offsets.setdefault(name, {})
+    kept = group.offsets.get(name)
+    if kept is None:
+        kept = group.offsets[name] = {}
+    return kept

@@ -58,18 +58,22 @@ class Places:
     """Where offsets are kept, found by their records' keys: commit after commit names the same topics of the same
     groups. To be forgotten whenever a group, or the last offset of a topic in one, may have gone."""
 
-    __slots__ = ("ids", "of_key", "texts")
+    __slots__ = ("group", "head", "ids", "of_key", "texts")
 
     def __init__(self) -> None:
         self.of_key: dict[bytes, dict[int, CommittedOffset]] = {}
         """A key without its partition → partition → offset."""
+        self.head = b""
+        self.group: Group | None = None
+        """The group that was found last, and the start of its keys."""
         self.texts: dict[bytes, str] = {}
         self.ids: dict[bytes, bytes] = {}
         """Names and ids of topics that were met: those that many groups read are kept once."""
 
     def forget(self) -> None:
-        if self.of_key:
+        if self.head:
             self.of_key.clear()
+            self.head, self.group = b"", None
             self.texts.clear()
             self.ids.clear()
 
