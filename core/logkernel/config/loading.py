@@ -52,7 +52,7 @@ def load(
     if "node.id" in above or "broker.id" in above:
         given = {name: row for name, row in given.items() if name not in ("node.id", "broker.id")}
     given |= above
-    _check_ids(given)
+    _pair_ids(given)
     _check_listeners(given, definitions)
     warnings += _shadowed(given, definitions)
     topics = {name: _topic(name, *said, definitions) for name, said in written.topics.items()}
@@ -130,7 +130,8 @@ def _election_conflict(rows: Mapping[str, Given]) -> ConfigError:
     )
 
 
-def _check_ids(given: Mapping[str, Given]) -> None:
+def _pair_ids(given: dict[str, Given]) -> None:
+    """The two names of this broker's number say the same, as Kafka has it."""
     node, broker = given.get("node.id"), given.get("broker.id")
     if node and broker and int(broker.text) >= 0 and int(node.text) != int(broker.text):
         raise ConfigError(
@@ -139,6 +140,10 @@ def _check_ids(given: Mapping[str, Given]) -> None:
         )
     if broker and not node and int(broker.text) < 0:
         raise refuse(broker, "a number of -1 asks for one to be generated, which isn't done", "set node.id=1, say")
+    row = node or broker
+    if row is not None:
+        for name in ("node.id", "broker.id"):
+            given.setdefault(name, Given(name, row.text, row.where))
 
 
 def _check_listeners(given: Mapping[str, Given], definitions: Definitions) -> None:

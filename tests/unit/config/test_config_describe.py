@@ -115,3 +115,14 @@ def test_what_a_topic_refuses(config: dict[str, str], said: str) -> None:
 def test_one_setting_with_two_names(broker: dict[str, str], topic: dict[str, str], expected: tuple[str, bool]) -> None:
     settings = BrokerConfig.load(None, broker).topic_settings(topic)
     assert (settings.election, settings.unclean_leader_election_enable) == expected
+
+
+@pytest.mark.parametrize("name", ["node.id", "broker.id"])
+def test_either_name_of_the_broker_s_number_gives_both(name: str) -> None:
+    config = BrokerConfig.load(None, [f"{name}=7"])
+    told = describe_broker(config, ["node.id", "broker.id"])
+    assert [(row.name, row.value, row.source) for row in told] == [
+        ("broker.id", "7", 4),
+        ("node.id", "7", 4),
+    ]
+    assert config.get("node.id") == config.get("broker.id") == 7
