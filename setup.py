@@ -7,7 +7,8 @@ compiler is there, `optional` turns the failure into a warning, and plain Python
 from setuptools import Extension, setup
 
 RECORD = "core/logkernel/record"
-INCLUDED = [f"{RECORD}/{name}.pxi" for name in ("_compaction", "_handing", "_rows", "_sending", "_varints")]
+PARTS = ("_compaction", "_decoding", "_encoding", "_handing", "_rows", "_sending", "_varints")
+INCLUDED = [f"{RECORD}/{name}.pxi" for name in PARTS]
 
 setup(
     ext_modules=[
