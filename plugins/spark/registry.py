@@ -14,9 +14,7 @@ import base64
 import json
 from functools import lru_cache
 from typing import Any, Final
-from urllib.error import URLError
 from urllib.parse import quote, unquote, urlsplit, urlunsplit
-from urllib.request import Request, urlopen
 
 from logkernel.errors import ConfigError, LogkernelError
 from logkernel.light import value
@@ -85,6 +83,8 @@ def _schema(answer: dict[str, Any]) -> Schema:
 
 
 def _get(url: str, place: str) -> dict[str, Any]:
+    from urllib.request import Request, urlopen  # with all of HTTP and TLS: half of what a worker imports of ours
+
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise ConfigError(f"schema.registry.url={url!r} is not an http or https URL")
@@ -98,7 +98,7 @@ def _get(url: str, place: str) -> dict[str, Any]:
         with urlopen(request, timeout=TIMEOUT_S) as answer:
             data = answer.read(LARGEST_BYTES + 1)
         found = json.loads(data) if len(data) <= LARGEST_BYTES else None
-    except (URLError, OSError, ValueError) as error:
+    except (OSError, ValueError) as error:
         raise RegistryError(f"http://{host}{place}: {error}") from error
     if not isinstance(found, dict):
         raise RegistryError(f"http://{host}{place} did not answer with a schema")

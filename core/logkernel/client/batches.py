@@ -32,7 +32,8 @@ Callback = Callable[[RecordMetadata | None, Exception | None], Any]
 
 
 class Section:
-    """Records that were encoded elsewhere, behind room for the header, all of one timestamp: a builder that is full."""
+    """Records that were encoded elsewhere, behind room for the header, all of one timestamp: a builder that is full.
+    It gives its bytes away once, as a batch outlives them."""
 
     def __init__(self, wire: bytearray, count: int, timestamp_ms: int) -> None:
         self._wire = wire
@@ -47,7 +48,8 @@ class Section:
         return None
 
     def finish(self) -> bytearray:
-        return self._wire
+        wire, self._wire = self._wire, bytearray()
+        return wire
 
 
 class Batch(loops.Holder):

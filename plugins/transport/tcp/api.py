@@ -7,11 +7,12 @@ that a version has. Hot APIs override the codecs themselves.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache, partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from logkernel.contracts import Buffer
 from logkernel.light import value
 
 from .wire import Cursor, Part
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 DecodeBody = Callable[[memoryview], Any]
 EncodeBody = Callable[[Any], list[Part]]
 EncodeRequest = Callable[[Any], bytes | bytearray]
+EncodeParts = Callable[[Any], Sequence[Buffer]]
 
 NEVER = 1 << 15
 """A version that is never reached."""
@@ -59,7 +61,8 @@ class Api:
         self.key = row.key
         self._context: dict[int, frozenset[str]] = {}
         self.encode_request: Callable[[int], EncodeRequest] = cache(self.request_encoder)
-        """`request_encoder` and `response_decoder`, each made once a version."""
+        """`request_encoder`, `request_parts_encoder` and `response_decoder`, each made once a version."""
+        self.encode_request_parts: Callable[[int], EncodeParts] = cache(self.request_parts_encoder)
         self.decode_response: Callable[[int], DecodeBody] = cache(self.response_decoder)
 
     def capabilities_at(self, version: int) -> frozenset[str]:
@@ -130,6 +133,11 @@ class Api:
             return out
 
         return encode
+
+    def request_parts_encoder(self, version: int) -> EncodeParts:
+        """As `request_encoder`, in parts to be sent in order; they may be views of what the request holds."""
+        encode = self.request_encoder(version)
+        return lambda request: (encode(request),)
 
     def response_decoder(self, version: int) -> DecodeBody:
         read = self._reader(version, "response")

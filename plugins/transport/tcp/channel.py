@@ -14,9 +14,12 @@ import selectors
 import socket
 import sys
 import time
+from collections import deque
 from collections.abc import Callable, Mapping
+from itertools import islice
 from typing import Any, Final, cast
 
+from logkernel.contracts import Buffer
 from logkernel.errors import NetworkException, RequestTimedOut
 
 from .arrivals import ArrivalBuffer
@@ -30,6 +33,11 @@ WORTH_WAITING_BYTES: Final = 64 << 10
 """Where a frame lacks so much, the system is asked not to call for less ..."""
 LOW_WATER_BYTES: Final = 512 << 10
 """... than what is missing, and this at most: a call costs as much as copying a good part of it."""
+
+PARTS: Final = 256
+"""How many parts a call is given; systems take 1024 at most."""
+GATHERS: Final = hasattr(socket.socket, "sendmsg")
+"""Whether one call can send many; elsewhere they go one by one."""
 
 AS_TOLD: Final = 2 if sys.platform == "linux" else 1
 """A socket tells its buffers' sizes so many times what was asked for."""
@@ -53,6 +61,17 @@ def _tune(peer: socket.socket, settings: Mapping[str, Any]) -> None:
         size = int(settings.get(name, -1))
         if size >= 0 and peer.getsockopt(socket.SOL_SOCKET, option) != AS_TOLD * size:
             peer.setsockopt(socket.SOL_SOCKET, option, size)
+
+
+def _drop(output: deque[Buffer], sent: int) -> None:
+    """Take `sent` bytes from the front."""
+    while sent:
+        size = len(output[0])
+        if sent < size:
+            output[0] = memoryview(output[0])[sent:]
+            return
+        output.popleft()
+        sent -= size
 
 
 class Reply:
@@ -197,8 +216,8 @@ class TcpChannel:
         output = self.machine.output
         try:
             while output:
-                sent = self._socket.send(output)
-                del output[:sent]
+                many = GATHERS and len(output) > 1
+                _drop(output, self._socket.sendmsg(islice(output, PARTS)) if many else self._socket.send(output[0]))
         except BlockingIOError:
             pass
         except OSError as error:
@@ -343,7 +362,7 @@ class AsyncTcpChannel(asyncio.BufferedProtocol):
 
     def _write(self) -> None:
         if self._transport is not None and self.machine.output:
-            self._transport.write(bytes(self.machine.output))
+            self._transport.write(b"".join(self.machine.output))  # a copy: what it cannot send yet it may keep as it is
             self.machine.output.clear()
 
     def _fail(self, why: str) -> None:

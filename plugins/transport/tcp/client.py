@@ -17,6 +17,7 @@ from collections import deque
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Final
 
+from logkernel.contracts import Buffer
 from logkernel.errors import UnsupportedVersion
 from logkernel.requests.api_versions import ApiVersionsRequest, ApiVersionsResponse
 
@@ -42,13 +43,14 @@ def software_version() -> str:
 
 
 class ClientConnection:
-    """See the module. `output` is what the driver has to send."""
+    """See the module. `output` is what the driver has to send, in parts: none of them is empty, and those that are
+    records lie where the request has them."""
 
     def __init__(self, client_id: str | None) -> None:
         self.state = NEGOTIATING
         self.peer = ApiVersionsResponse()
         """What the peer said of its versions and features."""
-        self.output = bytearray()
+        self.output: deque[Buffer] = deque()
         self._versions: dict[int, tuple[int, int]] = {}
         self._client_id = client_id
         self._next_id = 0
@@ -89,7 +91,10 @@ class ClientConnection:
     def _write(self, api: Api, version: int, request: Any) -> int:
         ticket = self._next_id
         head = request_head(api.key, version, ticket, self._client_id, version >= api.row.flexible_from)
-        self.output += finish_frame(head + api.encode_request(version)(request))
+        first, *rest = api.encode_request_parts(version)(request)
+        head += first
+        self.output.append(finish_frame(head, sum(map(len, rest))))
+        self.output += filter(None, rest)
         self._next_id = (ticket + 1) & 0x7FFFFFFF
         self._waiting.append((ticket, api, version))
         return ticket

@@ -58,9 +58,9 @@ def request_head(key: int, version: int, correlation_id: int, client_id: str | N
     return out
 
 
-def finish_frame(out: bytearray) -> bytearray:
-    """Fill in the size of a frame that was begun by `request_head`."""
-    I32.pack_into(out, 0, len(out) - 4)
+def finish_frame(out: bytearray, behind: int) -> bytearray:
+    """Fill in the size of a frame that was begun by `request_head`, and of which `behind` bytes follow `out`."""
+    I32.pack_into(out, 0, len(out) - 4 + behind)
     return out
 
 

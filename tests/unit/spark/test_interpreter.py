@@ -68,3 +68,12 @@ worker.settle()
 assert gc.get_freeze_count() > aside
 """
     subprocess.run([sys.executable, "-c", text], check=True)
+
+
+def test_a_worker_loads_no_http_for_a_registry_that_nobody_named() -> None:
+    text = """
+import sys
+from logkernel.plugins.spark import typed
+assert "urllib.request" not in sys.modules
+"""
+    subprocess.run([sys.executable, "-c", text], check=True)

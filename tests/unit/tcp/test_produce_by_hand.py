@@ -97,6 +97,19 @@ def test_a_length_that_never_ends_is_refused() -> None:
         hand().request_decoder(12)(data)
 
 
+@pytest.mark.parametrize("version", VERSIONS)
+def test_large_records_are_sent_from_where_they_lie(version: int) -> None:
+    large, empty, small = bytearray(b"x" * 100_000), bytearray(), bytearray(b"small")
+    for held in ([large], [large, small, empty, memoryview(large), None], [small], [empty]):
+        rows = [PartitionProduceData(number, records) for number, records in enumerate(held)]
+        request = ProduceRequest(None, -1, 30_000, [TopicProduceData("orders", rows, ID)])
+        parts = hand().encode_request_parts(version)(request)
+        assert b"".join(parts) == hand().encode_request(version)(request)
+        assert b"".join(parts) == schema().request_encoder(version)(request)
+        wanted = [records for records in held if records is not None and len(records) > len(small)]
+        assert [id(part) for part in parts[1::2]] == [id(records) for records in wanted]
+
+
 def answers() -> list[ProduceResponse]:
     plain = PartitionProduceResponse(1, 0, 2**40, None, 5)
     refused = PartitionProduceResponse(

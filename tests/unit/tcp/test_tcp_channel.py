@@ -7,12 +7,14 @@ import socket
 import struct
 import threading
 from collections.abc import Iterator
+from itertools import starmap
 from typing import Any
 from uuid import UUID
 
 import pytest
 
 from logkernel.errors import NetworkException, RequestTimedOut, UnsupportedVersion
+from logkernel.plugins.transport.tcp import channel as channel_module
 from logkernel.plugins.transport.tcp import registry
 from logkernel.plugins.transport.tcp.channel import AsyncTcpChannel, TcpChannel
 from logkernel.plugins.transport.tcp.client import ClientConnection
@@ -151,6 +153,53 @@ def test_the_asyncio_channel(run: Any, door: Any, wire: Any) -> None:
     run(scenario())
 
 
+# ---------------------------------------------------------------- large requests, at the socket
+
+
+@pytest.mark.parametrize("gathers", [True, False])
+def test_records_are_sent_in_parts_to_a_peer_that_reads_slowly(
+    gathers: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """More parts than a call takes, in more calls than one, between small requests: every byte comes, in order."""
+    monkeypatch.setattr(channel_module, "GATHERS", gathers and channel_module.GATHERS)
+    monkeypatch.setattr(channel_module, "PARTS", 3)
+    held = [bytearray(bytes([number]) * (9_000 + 7_001 * number)) for number in range(12)]
+    rows = [PartitionProduceData(number, records) for number, records in enumerate(held)]
+    requests = [HeartbeatRequest(), ProduceRequest(None, 1, 5, [TopicProduceData("t", rows)]), HeartbeatRequest()]
+    versions = struct.pack(">hi9hi", 0, 3, 0, 3, 3, 12, 0, 0, 18, 0, 2, 0)
+    wanted = b"".join(starmap(_frame, zip((2, 3, 4), (12, 0, 12), (0, 3, 0), requests, strict=True)))
+    came = bytearray()
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def serve() -> None:
+            peer, _ = listener.accept()
+            with peer:
+                for number, body in enumerate((struct.pack(">hi3h", 35, 1, 18, 0, 2), versions)):
+                    peer.recv(4096)
+                    peer.sendall(struct.pack(">ii", 4 + len(body), number) + body)
+                while len(came) < len(wanted):
+                    came.extend(peer.recv(11_000))
+                heart, produced = struct.pack(">h", 0), struct.pack(">ii", 0, 0)
+                for number, body in enumerate((heart, produced, heart), 2):
+                    peer.sendall(struct.pack(">ii", 4 + len(body), number) + body)
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        with TcpChannel("127.0.0.1", listener.getsockname()[1], {"send.buffer.bytes": 20_000}) as channel:
+            replies = [channel.send(request) for request in requests]
+            assert channel.wants_write
+            assert replies[-1].result(30).error_code == 0
+            assert not channel.wants_write
+        thread.join(10)
+    assert bytes(came) == wanted
+
+
+def _frame(ticket: int, key: int, version: int, request: Any) -> bytes:
+    body = struct.pack(">hhih", key, version, ticket, len("logkernel")) + b"logkernel"
+    body += registry.load(key).encode_request(version)(request)
+    return struct.pack(">i", len(body)) + body
+
+
 # ---------------------------------------------------------------- negotiation, without a socket
 
 
@@ -161,14 +210,14 @@ def answer_versions(machine: ClientConnection, correlation_id: int, body: bytes)
 
 def test_an_old_broker_is_asked_again_in_a_version_that_it_lists() -> None:
     machine = ClientConnection("me")
-    assert struct.unpack_from(">hh", machine.output, 4) == (18, 4)
+    assert struct.unpack_from(">hh", b"".join(machine.output), 4) == (18, 4)
     machine.output.clear()
     answer_versions(machine, 0, struct.pack(">hi3h", 35, 1, 18, 0, 2))
-    assert struct.unpack_from(">hh", machine.output, 4) == (18, 2)
+    assert struct.unpack_from(">hh", b"".join(machine.output), 4) == (18, 2)
     machine.output.clear()
     answer_versions(machine, 1, struct.pack(">hi6hi", 0, 2, 12, 0, 1, 18, 0, 2, 0))
     machine.send(HeartbeatRequest())
-    assert struct.unpack_from(">hh", machine.output, 4) == (12, 1)
+    assert struct.unpack_from(">hh", b"".join(machine.output), 4) == (12, 1)
     with pytest.raises(UnsupportedVersion):
         machine.send(FindCoordinatorRequest(coordinator_keys=["g"]))
 

@@ -10,6 +10,7 @@
 - Versions 0-2 are advertised because librdkafka takes lz4 and zstd support from the range; they are
   answered with UNSUPPORTED_VERSION, as magic 0 and 1 are no longer written.
 - `records` is a writable view into the receive buffer, valid until `submit` returns.
+- A request's own `records` are sent from where they lie: they must not change until it is answered.
 - acks=0 gets no response; an error closes the connection (see `connection`).
 - KAFKA_STORAGE_ERROR is NOT_LEADER_OR_FOLLOWER to version 3, which does not know it.
 - Capabilities: "zstd" (7+), "transaction_abortable" (11+), "transactions_v2" (12+), "topic_ids" (13+).
@@ -22,6 +23,7 @@ from struct import Struct
 from typing import Final
 from uuid import UUID
 
+from logkernel.contracts import Buffer
 from logkernel.errors import KafkaStorageError, NotLeaderOrFollower, UnsupportedVersion
 from logkernel.requests.data import (
     NO_LEADER,
@@ -37,7 +39,7 @@ from logkernel.requests.data import (
 )
 from logkernel.vocabulary import NO_ID
 
-from ..api import Api, DecodeBody, EncodeBody, EncodeRequest
+from ..api import Api, DecodeBody, EncodeBody, EncodeParts, EncodeRequest
 from ..wire import DECODE_ERRORS, I32, I64, Cursor, Part, put_length, put_string, put_tagged, put_uvarint, topic_head
 from .fetch import put_endpoints
 
@@ -53,6 +55,8 @@ _LEADER: Final = Struct(">ii")
 _USUAL_ROW: Final = Struct(">ihqqq")
 _NOTHING_MORE: Final = b"\x01\x00\x00"
 """No record errors, no message, no tagged fields."""
+_WORTH_A_PART: Final = 8 << 10
+"""Records of so many bytes are not copied behind what comes before them: copying fewer costs less than a part."""
 
 
 class Produce(Api):
@@ -67,6 +71,9 @@ class Produce(Api):
         return partial(_encode, version)
 
     def request_encoder(self, version: int) -> EncodeRequest:
+        return lambda request: b"".join(_encode_request(version, request))
+
+    def request_parts_encoder(self, version: int) -> EncodeParts:
         return lambda request: _encode_request(version, request)
 
     def response_decoder(self, version: int) -> DecodeBody:
@@ -215,9 +222,10 @@ def _encode_partition(out: bytearray, version: int, flexible: bool, part: Partit
 # ---------------------------------------------------------------- the client's side
 
 
-def _encode_request(version: int, request: ProduceRequest) -> bytearray:
+def _encode_request(version: int, request: ProduceRequest) -> list[Buffer]:
     flexible = version >= 9
     out = bytearray()
+    parts: list[Buffer] = [out]
     put_string(out, request.transactional_id, flexible)
     out += _ACKS_TIMEOUT.pack(request.acks, request.timeout_ms)
     put_length(out, len(request.topic_data), flexible)
@@ -232,15 +240,20 @@ def _encode_request(version: int, request: ProduceRequest) -> bytearray:
             if part.records is None:
                 put_length(out, -1, flexible)
             else:
-                put_length(out, len(part.records), flexible)
-                out += part.records
+                size = len(part.records)
+                put_length(out, size, flexible)
+                if size < _WORTH_A_PART:
+                    out += part.records
+                else:
+                    out = bytearray()
+                    parts += (part.records, out)
             if flexible:
                 out.append(0)
         if flexible:
             out.append(0)
     if flexible:
         out.append(0)
-    return out
+    return parts
 
 
 def _decode_response(version: int, cursor: Cursor) -> ProduceResponse:
