@@ -214,6 +214,12 @@ def put_length(out: bytearray, size: int, flexible: bool) -> None:
 
 
 @lru_cache(maxsize=1024)
+def known_text(data: bytes) -> str:
+    """A name that comes again and again, e.g. a topic's. Raises `UnicodeDecodeError`."""
+    return data.decode()
+
+
+@lru_cache(maxsize=1024)
 def topic_head(topic: str | bytes, partitions: int, flexible: bool) -> bytes:
     """A topic, by name or id, up to its partitions: the same topics are answered again and again."""
     out = bytearray()

@@ -28,7 +28,7 @@ from logkernel.requests.groups import (
 from logkernel.vocabulary import NO_ID
 
 from ..api import Api, DecodeBody, EncodeBody
-from ..wire import DECODE_ERRORS, I32, Cursor, Part, WireError, put_length, topic_head
+from ..wire import DECODE_ERRORS, I32, Cursor, Part, WireError, known_text, put_length, topic_head
 
 _OLD_ROW: Final = Struct(">iq")
 _ROW: Final = Struct(">iqi")
@@ -77,7 +77,7 @@ def _decode_usual(version: int, data: bytes) -> OffsetCommitRequest | None:
                 size = data[pos]
                 if not 0 < size <= 0x7F:
                     return None
-                name = _text(data[pos + 1 : pos + size])
+                name = known_text(data[pos + 1 : pos + size])
                 pos += size
             partitions = data[pos]
             if not 0 < partitions <= 0x7F:
@@ -119,11 +119,6 @@ def _member(data: bytes) -> tuple[str, int, str, str | None] | None:
         return None
     instance_id = data[start + 1 : start + third].decode() if third else None
     return data[1:first].decode(), generation, data[first + 5 : start].decode(), instance_id
-
-
-@lru_cache(maxsize=1024)
-def _text(data: bytes) -> str:
-    return data.decode()
 
 
 @lru_cache(maxsize=1024)

@@ -18,7 +18,7 @@
 
 from __future__ import annotations
 
-from functools import lru_cache, partial
+from functools import partial
 from struct import Struct
 from typing import Final
 from uuid import UUID
@@ -40,7 +40,19 @@ from logkernel.requests.data import (
 from logkernel.vocabulary import NO_ID
 
 from ..api import Api, DecodeBody, EncodeBody, EncodeParts, EncodeRequest
-from ..wire import DECODE_ERRORS, I32, I64, Cursor, Part, put_length, put_string, put_tagged, put_uvarint, topic_head
+from ..wire import (
+    DECODE_ERRORS,
+    I32,
+    I64,
+    Cursor,
+    Part,
+    known_text,
+    put_length,
+    put_string,
+    put_tagged,
+    put_uvarint,
+    topic_head,
+)
 from .fetch import put_endpoints
 
 _ACKS_TIMEOUT: Final = Struct(">hi")
@@ -115,7 +127,7 @@ def _decode_usual(body: memoryview) -> ProduceRequest | None:
         partitions, index = _USUAL_PART.unpack_from(body, pos)
         if transactional or topics != 2 or partitions != 2 or not 0 < size <= 0x7F:
             return None
-        name = _text(bytes(body[9:pos]))
+        name = known_text(bytes(body[9:pos]))
         pos += 5
         length = 0
         for shift in (0, 7, 14, 21, 28):
@@ -133,11 +145,6 @@ def _decode_usual(body: memoryview) -> ProduceRequest | None:
         return None
     data = PartitionProduceData(index, body[pos:end])
     return ProduceRequest(None, acks, timeout_ms, [TopicProduceData(name, [data])])
-
-
-@lru_cache(maxsize=1024)
-def _text(data: bytes) -> str:
-    return data.decode()
 
 
 def _decode(version: int, cursor: Cursor) -> ProduceRequest:
