@@ -18,7 +18,7 @@ from typing import Any
 
 import process
 from apache_kafka import KafkaServer
-from ours import LogkernelServer
+from ours import LogkernelServer, compiled
 
 
 def common_options(doc: str | None, records: int) -> argparse.ArgumentParser:
@@ -131,11 +131,9 @@ def head(server: Any, what: str, runs: int) -> str:
     import platform
     from importlib.metadata import version
 
-    from logkernel.record import codec
-
     peers = ", ".join(f"{name} {version(name)}" for name in ("kafka-python", "aiokafka", "confluent-kafka"))
     return (
         f"{platform.platform()}, {os.cpu_count()} cores, Python {platform.python_version()}; {peers}\n"
-        f"broker {server.name}; our codec {'compiled' if codec.COMPILED else 'plain Python'}\n"
+        f"broker {server.name}; {compiled()}\n"
         f"{what}, medians of {runs}; thousand records a CPU-second of the client, of client and broker, and a second\n"
     )

@@ -8,6 +8,19 @@ from pathlib import Path
 from server import Server
 
 
+def compiled() -> str:
+    """What of ours is machine code: an editable install leaves the hot path to the interpreter (see setup.py)."""
+    from logkernel.broker import produce
+    from logkernel.record import codec, columns
+
+    parts = {
+        "record codec": codec.COMPILED,
+        "columns": columns.COMPILED,
+        "hot path": not str(produce.__file__).endswith(".py"),
+    }
+    return ", ".join(f"{name} {'compiled' if is_so else 'plain Python'}" for name, is_so in parts.items())
+
+
 class LogkernelServer(Server):
     name = "logkernel"
 

@@ -20,7 +20,7 @@ import clients
 import process
 from apache_kafka import KafkaServer
 from measures import MEASURES
-from ours import LogkernelServer
+from ours import LogkernelServer, compiled
 from rig import Rig
 from server import Server
 from table import Table
@@ -45,14 +45,14 @@ def describe() -> str:
     from importlib.metadata import version
     from importlib.util import find_spec
 
-    from logkernel.record import codec, crc
+    from logkernel.record import crc
 
     crc_name = getattr(crc, "IMPLEMENTATION", "see logkernel.record.crc")
     loop = "uvloop" if find_spec("uvloop") else "asyncio"
     lines = [
         f"{platform.platform()}, {os.cpu_count()} cores, Python {platform.python_version()}",
         f"client confluent-kafka {version('confluent-kafka')}, default settings; broker and client share the machine",
-        f"record codec {'compiled' if codec.COMPILED else 'plain Python'}, CRC-32C by {crc_name}, event loop {loop}",
+        f"{compiled()}, CRC-32C by {crc_name}, event loop {loop}",
         "flush: both brokers leave it to the operating system (flush.messages and flush.ms at Kafka's defaults)",
         "validation: ours as configured by default; every produce request is acknowledged by the leader (acks=all)",
         "CPU: user and system seconds of the broker's whole process tree, a GB of record values",

@@ -24,7 +24,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 import apache_kafka
-from ours import LogkernelServer
+from ours import LogkernelServer, compiled
 from server import Server
 from spark_reads import fill_for, filters, latency, reads, splits, streams, warm_up
 from spark_rig import Rig, session
@@ -54,15 +54,12 @@ def arguments() -> argparse.Namespace:
 
 
 def describe(given: argparse.Namespace) -> str:
-    from logkernel.record import codec, columns
-
-    compiled = "compiled" if codec.COMPILED and columns.COMPILED else "plain Python"
     python = f"Python {platform.python_version()}, pyspark {version('pyspark')}, pyarrow {version('pyarrow')}"
     connector = apache_kafka.spark_kafka_version(version("pyspark"))
     return (
         f"{platform.platform()}, {os.cpu_count()} cores, {python}; Spark's connector {connector}"
         f" on Apache Kafka {apache_kafka.VERSION}\n"
-        f"our codec {compiled}; {given.small} records of 100 B, {given.large} of 1 KB, medians of {given.runs}\n"
+        f"{compiled()}; {given.small} records of 100 B, {given.large} of 1 KB, medians of {given.runs}\n"
     )
 
 
