@@ -59,8 +59,9 @@ class BuildExt(build_ext):
         )
 
 
-# -O2 takes twice as long as -O1, and gains nothing that can be measured.
-FLAGS = ["-O1", "-g0"] if os.name == "posix" else []
+# Not -O1, which compiles in half the time: it leaves what only errors run among the rest, and a broker that was idle
+# has no line of its code in the nearer caches. Not -O3, for its size.
+FLAGS = ["-O2", "-g0"] if os.name == "posix" else []
 compiled_python = [
     Extension(
         f"logkernel.{name}",
