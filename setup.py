@@ -1,6 +1,6 @@
 """The one thing that pyproject.toml cannot say: extensions that may fail to build.
 
-Two kinds. Those written in Cython (.pyx) are handed to it by setuptools, a build requirement. The hot path is the very
+Two kinds. Some are written in Cython (.pyx), a build requirement. The hot path is the very
 Python that stands in the tree, compiled (docs/decisions/029-the-hot-path-compiled.md). That only happens for a wheel:
 what an editable install imports are the files that one edits. Where no compiler is there, `optional` turns the failure
 into a warning, and Python runs the same files.
@@ -35,28 +35,31 @@ class BuildExt(build_ext):
         self.parallel = self.parallel or os.cpu_count()
 
     def run(self):
-        wanted = {extension.name: extension for extension in self.extensions if extension in compiled_python}
-        for made in self.translated([*wanted.values()]):
-            wanted.pop(made.name).sources = made.sources
+        hot = [extension for extension in self.extensions if extension in compiled_python]
+        # An annotation says what the type checker holds callers to; it must not become a check or a C type there.
+        made = self.translated(hot, {"annotation_typing": False})
+        made |= self.translated([extension for extension in self.extensions if extension not in hot], {})
         # What this Cython cannot translate stays Python.
-        self.extensions = [extension for extension in self.extensions if extension.name not in wanted]
+        self.extensions = [extension for extension in self.extensions if extension.name in made]
+        for extension in self.extensions:
+            extension.sources = made[extension.name]
         super().run()
 
-    def translated(self, extensions):
-        """By Cython, side by side: setuptools would do it one by one, and with other directives."""
+    def translated(self, extensions, directives):
+        """Name → C files, by Cython in processes: setuptools would call it in the threads of `parallel`."""
         if not extensions:
-            return []
+            return {}
         from Cython.Build import cythonize
 
-        return cythonize(
+        made = cythonize(
             extensions,
             build_dir="build/cython",
             nthreads=os.cpu_count() or 1,
             exclude_failures=True,
             language_level=3,
-            # An annotation says what the type checker holds callers to; it must not become a check or a C type here.
-            compiler_directives={"annotation_typing": False},
+            compiler_directives=directives,
         )
+        return {extension.name: extension.sources for extension in made}
 
 
 # Not -O1, which compiles in half the time: it leaves what only errors run among the rest, and a broker that was idle
