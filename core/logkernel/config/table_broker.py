@@ -46,6 +46,12 @@ ROWS: tuple[Setting, ...] = (
         "logkernel.sendfile", BOOLEAN, "true", None,
         "Send records straight from the page cache to the socket; off copies them through the process. Own setting.",
     ),
+    _row(
+        "logkernel.busy.poll.us", INT, "300", Between(0, 1_000_000),
+        "Microseconds that the broker looks for the next request before it sleeps, while requests follow each other"
+        " that fast: quicker answers to a client that waits for each, for up to one processor's time. 0 always"
+        " sleeps. Own setting.",
+    ),
     # listeners
     _row(
         "listeners", LIST, "PLAINTEXT://127.0.0.1:9092", Each(empty=False),

@@ -15,6 +15,7 @@ from logkernel.contracts import BrokerDoor
 from logkernel.light import field, value
 
 from .connection import OPEN, Route, ServerConnection
+from .polling import busy_poll
 from .receiving import SHARED_BYTES, ReceiveBuffer, new_buffer
 from .sending import Sender
 
@@ -41,6 +42,7 @@ class ListenerSettings:
     send_buffer_bytes: int = KAFKA_BUFFER_BYTES
     receive_buffer_bytes: int = KAFKA_BUFFER_BYTES
     use_sendfile: bool = True
+    busy_poll_us: int = 0
 
     @classmethod
     def of(cls, settings: Mapping[str, Any]) -> ListenerSettings:
@@ -55,6 +57,7 @@ class ListenerSettings:
             send_buffer_bytes=int(get("socket.send.buffer.bytes", KAFKA_BUFFER_BYTES)),
             receive_buffer_bytes=int(get("socket.receive.buffer.bytes", KAFKA_BUFFER_BYTES)),
             use_sendfile=str(get("logkernel.sendfile", True)).lower() == "true",
+            busy_poll_us=int(get("logkernel.busy.poll.us", 0)),
         )
 
 
@@ -202,6 +205,7 @@ class TcpListener:
         self._crowded = False
         """Whether several connections asked in one turn; uvloop's clock stands still for a millisecond or a turn."""
         self._last: Connection | None = None
+        self._polling = busy_poll(self.loop, self.settings.busy_poll_us)
         self._unsent: list[Connection] = []
 
     async def open(self, port: int) -> None:
@@ -223,6 +227,8 @@ class TcpListener:
             self._unsent.append(connection)
             return
         connection.send()
+        if self._polling is not None:
+            self._polling.answered()
         last = self._last
         self._crowded = last is not None and last is not connection and last.active_s == connection.active_s
         self._last = connection
