@@ -9,15 +9,10 @@ from server import Server
 
 
 def compiled() -> str:
-    """What of ours is machine code: an editable install leaves the hot path to the interpreter (see setup.py)."""
-    from logkernel.broker import produce
+    """What of ours is machine code."""
     from logkernel.record import codec, columns
 
-    parts = {
-        "record codec": codec.COMPILED,
-        "columns": columns.COMPILED,
-        "hot path": not str(produce.__file__).endswith(".py"),
-    }
+    parts = {"record codec": codec.COMPILED, "columns": columns.COMPILED}
     return ", ".join(f"{name} {'compiled' if is_so else 'plain Python'}" for name, is_so in parts.items())
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import configparser
 import importlib.util
 import itertools
@@ -32,26 +31,7 @@ def test_every_pair_of_factors_is_covered() -> None:
         assert {(names[left], names[right]) for names in listed} == wanted
 
 
-def hot_path() -> tuple[str, ...]:
-    """`HOT` of setup.py, without what that file does."""
-    for node in ast.parse((ROOT / "setup.py").read_text()).body:
-        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "HOT":
-            names: tuple[str, ...] = eval(compile(ast.Expression(node.value), "setup.py", "eval"))
-            return names
-    raise AssertionError("setup.py has no HOT")
-
-
 ENVIRONMENT = tuple(os.environ.get("TOX_ENV_NAME", "").split("-"))
-
-
-@pytest.mark.skipif("compiled" not in ENVIRONMENT, reason="not inside an environment of tox that has a compiler's work")
-@pytest.mark.parametrize("name", hot_path())
-def test_the_hot_path_is_compiled(name: str) -> None:
-    """Each of its modules: one that this Cython cannot translate is left to the interpreter, without an error."""
-    found = importlib.util.find_spec(f"logkernel.{name}")
-    assert found is not None
-    assert found.origin is not None
-    assert not found.origin.endswith(".py")
 
 
 @pytest.mark.skipif(len(ENVIRONMENT) != 3, reason="not inside an environment of the matrix")
