@@ -7,7 +7,7 @@ compiler is there, `optional` turns the failure into a warning, and plain Python
 from setuptools import Extension, setup
 
 RECORD = "core/logkernel/record"
-PARTS = ("_compaction", "_decoding", "_encoding", "_handing", "_rows", "_sending", "_varints")
+PARTS = ("_compaction", "_decoding", "_encoding", "_handing", "_memory", "_rows", "_sending", "_varints")
 INCLUDED = [f"{RECORD}/{name}.pxi" for name in PARTS]
 
 setup(

@@ -21,7 +21,7 @@ RUN: Final = 16
 
 
 class BusyPoll:
-    """One loop's. `limit_s` is how long after an answer the next request is looked for."""
+    """One listener's. `limit_s` is how long after an answer the next request is looked for."""
 
     __slots__ = ("_answered_s", "_clock", "_let_others", "_limit_s", "_looking", "_loop", "_run")
 
