@@ -71,6 +71,8 @@ def _replay_log(shards: Sequence[Shard], replica: Replica) -> None:
 
 def _fold(shards: Sequence[Shard], records: list[Record]) -> None:
     """Fold records of no transaction, and forget them."""
+    if not records:  # before every large batch that follows one
+        return
     for shard in shards:
         shard.replay(records, None)
     records.clear()

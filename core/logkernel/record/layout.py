@@ -13,6 +13,8 @@ or count before it is bounded by the bytes at hand.
 
 from __future__ import annotations
 
+from array import array
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 from logkernel.errors import InvalidRecord
@@ -52,6 +54,7 @@ FAULTS: Final = (
 
 MAX_LONG: Final = 2**63 - 1
 MIN_LONG: Final = -(2**63)
+MAX_INT: Final = 2**31 - 1
 
 
 class Columns(NamedTuple):
@@ -74,6 +77,14 @@ class Columns(NamedTuple):
     values: bytes
     header_ends: bytes
     headers: bytes
+
+
+@lru_cache(maxsize=256)
+def even_ends(rows: int, stride: int) -> bytes:
+    """The ends in `Columns` of fields of `stride` bytes each; empty where such a column would be too large."""
+    if rows * stride > MAX_INT:
+        return b""
+    return array("i", range(0, (rows + 1) * stride, stride)).tobytes()
 
 
 def fault(index: int, code: int) -> InvalidRecord:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Final
 
 from logkernel.contracts import ClusterView, Decision, RequestContext
 from logkernel.errors import KafkaError
+from logkernel.record.layout import Columns, even_ends
 from logkernel.requests import groups as group_requests
 from logkernel.requests.share_groups import ShareGroupDescribeRequest, ShareGroupHeartbeatRequest
 from logkernel.requests.share_offsets import (
@@ -90,13 +90,13 @@ class ShareGroupsMachine:
             if record.key is not None and record.key[:2] in KINDS:
                 self.replay(record)
 
-    def replay_columns(self, columns: Any) -> bool:
+    def replay_columns(self, columns: Columns) -> bool:
         """True for a batch of nothing but offset commits with keys of one length: there is nothing in it for us."""
         rows, keys = columns.rows, columns.keys
-        stride = len(keys) // rows
-        if stride < 2 or columns.key_ends != array("i", range(0, (rows + 1) * stride, stride)).tobytes():
+        stride = len(keys) // rows if rows > 0 else 0
+        if stride < 2 or columns.key_ends != even_ends(rows, stride) or len(keys) != rows * stride:
             return False
-        return not keys[::stride].strip(OFFSET_KEY[:1]) and not keys[1::stride].strip(OFFSET_KEY[1:])
+        return keys[::stride] == OFFSET_KEY[:1] * rows and keys[1::stride] == OFFSET_KEY[1:] * rows
 
     def on_loaded(self, wall_ms: int, mono_ms: int) -> Decision:
         """Sessions begin anew; topics may have changed meanwhile."""
