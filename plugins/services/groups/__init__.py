@@ -11,6 +11,8 @@ The parts, from the bytes up:
     members       SyncGroup, Heartbeat, LeaveGroup
     offsets       OffsetCommit, OffsetFetch, OffsetDelete and what ages offsets away
     transactions  TxnOffsetCommit, and offsets that wait for their transaction's end
+    places        where an offset belongs, told by its record's key
+    loading       many records at once; pure_folding does so with the columns of a batch
     listing       DescribeGroups, ListGroups, DeleteGroups
     consumer      groups by the protocol of KIP-848, and members of one protocol in groups of the other
     machine       `contracts.ServiceMachine`: dispatch, replay, timers

@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Final
 
 from logkernel.contracts import Assignor, ClusterView, Decision, RequestContext
+from logkernel.record.layout import Columns
 from logkernel.requests import consumer_groups as consumer_requests
 from logkernel.requests import groups as requests
 from logkernel.requests.transactions import TxnOffsetCommitRequest
@@ -132,7 +133,7 @@ class GroupsMachine:
         """As `replay` does with one after the other."""
         loading.fold(self._shard, records, self.replay)
 
-    def replay_columns(self, columns: Any) -> bool:
+    def replay_columns(self, columns: Columns) -> bool:
         """As `replay` does with one record after the other, or False."""
         return loading.fold_columns(self._shard, columns, self.replay)
 
