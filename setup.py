@@ -7,6 +7,7 @@ compiler is there, `optional` turns the failure into a warning, and plain Python
 from setuptools import Extension, setup
 
 RECORD = "core/logkernel/record"
+GROUPS = "core/logkernel/plugins/services/groups"
 PARTS = ("_compaction", "_decoding", "_encoding", "_handing", "_memory", "_rows", "_sending", "_varints")
 INCLUDED = [f"{RECORD}/{name}.pxi" for name in PARTS]
 
@@ -17,5 +18,6 @@ setup(
             Extension(f"logkernel.record.{name}", [f"{RECORD}/{name}.pyx"], depends=INCLUDED, optional=True)
             for name in ("_codec", "_columns")
         ),
+        Extension("logkernel.plugins.services.groups._folding", [f"{GROUPS}/_folding.pyx"], optional=True),
     ]
 )

@@ -12,7 +12,7 @@ The parts, from the bytes up:
     offsets       OffsetCommit, OffsetFetch, OffsetDelete and what ages offsets away
     transactions  TxnOffsetCommit, and offsets that wait for their transaction's end
     places        where an offset belongs, told by its record's key
-    loading       many records at once; pure_folding does so with the columns of a batch
+    loading       many records at once; columns of a batch compiled (_folding) or in plain Python (pure_folding)
     listing       DescribeGroups, ListGroups, DeleteGroups
     consumer      groups by the protocol of KIP-848, and members of one protocol in groups of the other
     machine       `contracts.ServiceMachine`: dispatch, replay, timers

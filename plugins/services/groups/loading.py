@@ -3,23 +3,46 @@
 It comes to the same as `replay` one by one. Nearly all that a log holds are offsets in the form that is written today,
 without metadata, and commit after commit names the same topics of the same groups: where such a record belongs is
 looked up by its key without the partition, and its value is read in one go. All else takes the usual way.
+
+Columns of a large batch are folded by the extension `_folding` where it was built, else by plain Python;
+`LOGKERNEL_PURE=1` asks for that. Both are complete, and the same contract tests run over both.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from struct import Struct
 
+from logkernel.record.layout import Columns
 from logkernel.vocabulary import Record
 
 from .places import known_place
-from .pure_folding import fold_columns
 from .records import FLEXIBLE, NO_METADATA, NO_TIME, TOPIC_ID_TAG, USUAL_BYTES, USUAL_OFFSET, CommittedOffset
 from .shard import Shard
 
-__all__ = ["fold", "fold_columns"]
+FoldColumns = Callable[[Shard, Columns, Callable[[Record], None]], bool]
 
 _PARTITION = Struct(">i")
+
+
+def _load() -> tuple[FoldColumns, bool]:
+    if os.environ.get("LOGKERNEL_PURE", "") in ("", "0"):
+        try:
+            from . import _folding
+        except ImportError:
+            pass
+        else:
+            # A copy of this package that was imported first has entered its own under this name, as Cython does.
+            if _folding.made_of is CommittedOffset:
+                return _folding.fold_columns, True
+    from .pure_folding import fold_columns as plain
+
+    return plain, False
+
+
+fold_columns, COMPILED = _load()
+"""Folds the columns of a batch, see `pure_folding.fold_columns`; whether it is the compiled one."""
 
 
 def fold(shard: Shard, records: Sequence[Record], replay: Callable[[Record], None]) -> None:

@@ -1,4 +1,4 @@
-"""Fold the columns of a batch."""
+"""Fold the columns of a batch in plain Python; compiled it is in `_folding.pyx`."""
 
 from __future__ import annotations
 

@@ -12,7 +12,6 @@ from logkernel.errors import CorruptMessage
 from logkernel.plugins.services.groups.machine import GroupsMachine
 from logkernel.plugins.services.groups.places import MAX_PLACES
 from logkernel.plugins.services.groups.records import (
-    USUAL_BYTES,
     CommittedOffset,
     GroupMetadata,
     encode_group,
@@ -20,9 +19,6 @@ from logkernel.plugins.services.groups.records import (
     group_key,
     offset_key,
 )
-from logkernel.record.batch import batches
-from logkernel.record.decode import decode_columns
-from logkernel.record.encode import encode_batch
 from logkernel.vocabulary import Record
 
 GROUPS, TOPICS = ("a", "b", "é", "long" * 50), ("t", "u", "ü")
@@ -78,48 +74,6 @@ def test_the_same_as_one_by_one(seed: int) -> None:
         first += size
     assert state(many) == state(one)
     assert list(many.groups) == list(one.groups)
-
-
-def columns_of(records: list[Record]) -> Any:
-    data = encode_batch(records, base_offset=records[0].offset, preserve_offsets=True)
-    (facts,) = batches(data)
-    return decode_columns(data, facts, lambda codec_id: None)  # type: ignore[arg-type,return-value]
-
-
-@pytest.mark.parametrize("seed", range(30))
-def test_by_columns_the_same_as_one_by_one(seed: int) -> None:
-    """Batches of usual commits, with holes as a cleaner leaves them, among others; now and then a value is odd."""
-    chance = random.Random(seed)
-    one, many, by_columns, offset = machine(), machine(), 0, 0
-    for _ in range(40):
-        group, records = chance.choice(GROUPS), []
-        for partition in range(chance.randrange(1, 30)):
-            entry = CommittedOffset(offset, 3, "", 5, topic_id=chance.choice((b"i" * 16, b"j" * 16)))
-            key = offset_key(group, chance.choice(("t", "u")), partition)
-            value = encode_offset(entry)
-            if seed % 3 == 1 and chance.random() < 0.1:
-                value = encode_offset(CommittedOffset(7, 3, "m" * 18, 5))
-                assert len(value) == USUAL_BYTES
-            if seed % 3 == 2 and chance.random() < 0.05:
-                key, value = chance.choice(((key, None), (group_key("a"), None), (b"\0\0" + key[2:], value)))
-            offset += chance.choice((1, 1, 4))
-            records.append(Record(key, value, (), 1, offset))
-        for record in records:
-            one.replay(record)
-        if many.replay_columns(columns_of(records)):
-            by_columns += 1
-        else:
-            many.replay_many(records)
-        assert state(many) == state(one)
-    assert by_columns > 3
-    assert list(many.groups) == list(one.groups)
-
-
-def test_a_key_that_cannot_be_read_is_refused_by_columns() -> None:
-    value = encode_offset(CommittedOffset(1, topic_id=b"i" * 16))
-    rotten = [Record(b"\0\1\0\7g\0\1t\0\0\0\0", value, (), 1, number) for number in range(3)]
-    with pytest.raises(CorruptMessage):
-        machine().replay_columns(columns_of(rotten))
 
 
 def test_places_are_forgotten_with_their_groups() -> None:
