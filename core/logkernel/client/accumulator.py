@@ -241,7 +241,8 @@ class Accumulator:
         queues = [queue for queue in self.active.values() if metadata.leader(queue.topic, queue.partition) == node]
         if not queues:
             return []
-        queues.sort(key=lambda queue: (queue.topic, queue.partition))
+        if len(queues) > 1:
+            queues.sort(key=lambda queue: (queue.topic, queue.partition))
         start = self._turn.get(node, 0) % len(queues)
         taken: list[Batch] = []
         size = 0

@@ -110,8 +110,7 @@ class Driver(ABC):
                 finished, wakes = self._take_finished()
                 if not actions:
                     self.about_to_wait(deadline_ms)
-            for action in actions:
-                self.perform(action)
+            self.carry_out(actions)
             for found in finished:
                 tell(found)
             for wake in wakes:
@@ -191,6 +190,11 @@ class Driver(ABC):
 
     def about_to_wait(self, deadline_ms: int | None) -> None:  # noqa: B027  most have nothing to do
         """There is nothing more to do than to tell; the lock is held. From now on `wake` must be heard."""
+
+    def carry_out(self, actions: list[Action]) -> None:
+        """`perform` each; called without the lock."""
+        for action in actions:
+            self.perform(action)
 
     @abstractmethod
     def perform(self, action: Action) -> None:

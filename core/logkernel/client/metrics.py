@@ -93,15 +93,17 @@ class Windows:
             self.closed_windows += 1
         return self._windows[-1].start_ms + self._length_ms
 
-    def _add(self, name: str, amount: float) -> None:
+    def _add(self, *pairs: tuple[str, float]) -> None:
+        """Count (name, amount) of each."""
         tallies = self._windows[-1].tallies
-        tally = tallies.get(name)
-        if tally is None:
-            tally = tallies[name] = Tally()
-        tally.sum += amount
-        tally.count += 1
-        if amount > tally.largest:
-            tally.largest = amount
+        for name, amount in pairs:
+            tally = tallies.get(name)
+            if tally is None:
+                tally = tallies[name] = Tally()
+            tally.sum += amount
+            tally.count += 1
+            if amount > tally.largest:
+                tally.largest = amount
 
     def _recent(self, name: str) -> list[Tally]:
         """Of the windows that are kept."""
@@ -138,40 +140,41 @@ class ProducerMetrics(Windows):
 
     def batch_sent(self, batch: Batch, now_ms: int) -> None:
         size = len(batch.wire)
-        self._add("batch-size", size)
-        self._add("queue-time", now_ms - batch.created_ms)
-        self._add("compression", size / max(1, batch.builder.size))
-        self._add("records", batch.count)
-        self._add_topic(batch.topic, "record-send-total", batch.count)
-        self._add_topic(batch.topic, "byte-total", size)
+        self._add(
+            ("batch-size", size),
+            ("queue-time", now_ms - batch.created_ms),
+            ("compression", size / (batch.builder.size or 1)),
+            ("records", batch.count),
+        )
+        if self._by_topic:
+            self._add_topic(batch.topic, "record-send-total", batch.count)
+            self._add_topic(batch.topic, "byte-total", size)
 
     def request_sent(self, size_bytes: int, records: int) -> None:
-        self._add("requests", 1)
-        self._add("request-size", size_bytes)
-        self._add("per-request", records)
+        self._add(("requests", 1), ("request-size", size_bytes), ("per-request", records))
 
     def request_done(self, node: Node | None) -> None:
         if node is not None:
-            self._add("latency", node.latency_ms)
+            self._add(("latency", node.latency_ms))
 
     def batch_retried(self, batch: Batch) -> None:
-        self._add("retries", batch.count)
+        self._add(("retries", batch.count))
         self._add_topic(batch.topic, "record-retry-total", batch.count)
 
     def batch_failed(self, batch: Batch) -> None:
-        self._add("errors", batch.count)
+        self._add(("errors", batch.count))
         self._add_topic(batch.topic, "record-error-total", batch.count)
 
     def batch_split(self) -> None:
-        self._add("splits", 1)
+        self._add(("splits", 1))
 
     def waited(self, wait_ms: float) -> None:
         """A sender of records waited for memory."""
-        self._add("wait", wait_ms)
+        self._add(("wait", wait_ms))
 
     def exhausted(self) -> None:
         """A wait for memory ended without any."""
-        self._add("exhausted", 1)
+        self._add(("exhausted", 1))
 
     # ------------------------------------------------------------ what is told
 
@@ -206,15 +209,15 @@ class ConsumerMetrics(Windows):
 
     def taken(self, records: int) -> None:
         """A poll returned so many."""
-        self._add("records", records)
+        self._add(("records", records))
 
     def answered(self, size_bytes: int) -> None:
         """A fetch brought so many bytes."""
-        self._add("bytes", size_bytes)
+        self._add(("bytes", size_bytes))
 
     def count(self, name: str) -> None:
         """One of heartbeat, commit, rebalance, failed-rebalance, fetch."""
-        self._add(name, 1)
+        self._add((name, 1))
 
     def snapshot(
         self, lags: Mapping[TopicPartition, int | None], network: Network, metadata_age_ms: int, now_ms: int

@@ -49,6 +49,8 @@ class ThreadDriver(Driver):
         self._open: dict[int, _Open] = {}
         self._given_up: set[int] = set()
         self._connecting: set[int] = set()
+        self._held: dict[_Open, None] = {}
+        """Channels whose output is to leave when this turn's actions are done."""
         self._sleeping = False
         self._ending = False
         self._thread = threading.Thread(target=self._main, name=f"logkernel-{machine.name}", daemon=True)
@@ -137,6 +139,15 @@ class ThreadDriver(Driver):
 
     # ------------------------------------------------------------ actions
 
+    def carry_out(self, actions: list[Action]) -> None:
+        """Requests to one broker leave together: a call of the system for each is a good part of what they cost."""
+        super().carry_out(actions)
+        held, self._held = self._held, {}
+        for opened in held:
+            opened.channel.flush()
+            if self._open.get(opened.number) is opened:
+                self._collect(opened)
+
     def perform(self, action: Action) -> None:
         if isinstance(action, Transmit):
             self._transmit(action)
@@ -155,7 +166,7 @@ class ThreadDriver(Driver):
             return  # it was lost meanwhile, which the machine is being told
         network, number, ticket = self.machine.core.network, action.number, action.ticket
         try:
-            reply = opened.channel.send(action.request, action.withheld)
+            reply = opened.channel.send(action.request, action.withheld, hold=True)
         except NetworkException:
             self._lost(opened)
             return
@@ -164,7 +175,7 @@ class ThreadDriver(Driver):
             self._events.append(lambda now_ms: network.on_refused(number, ticket, refused, now_ms))
             return
         opened.replies.append((ticket, reply))
-        self._collect(opened)
+        self._held[opened] = None
 
     def _connect(self, action: Connect) -> None:
         """In a thread of its own: names are resolved and connections made by blocking calls."""

@@ -94,7 +94,8 @@ class Reply:
 
     def result(self, timeout_s: float | None = None) -> Any:
         """The response (None for acks=0), waiting for it up to `timeout_s`, or the channel's default."""
-        self._channel.wait(self, timeout_s)
+        if self.ticket is not None:
+            self._channel.wait(self, timeout_s)
         if self._error is not None:
             raise self._error
         return self._response
@@ -167,18 +168,25 @@ class TcpChannel:
         """Send and wait for the response."""
         return self.send(request).result(timeout_s)
 
-    def send(self, request: Any, withheld: frozenset[str] = frozenset()) -> Reply:
+    def send(self, request: Any, withheld: frozenset[str] = frozenset(), *, hold: bool = False) -> Reply:
         """Send without waiting for the response; as many as wanted may be under way.
 
-        `withheld`: capabilities (see `requests`) that must not be used, though both sides know them.
+        `withheld`: capabilities (see `requests`) that must not be used, though both sides know them. `hold`: it may
+        leave with what follows, by `flush` at the latest.
         """
         self._check_open()
         ticket = self.machine.send(request, withheld)
         reply = Reply(self, ticket)
         if ticket is not None:
             self._replies[ticket] = reply
-        self._write()
+        if not hold:
+            self._write()
         return reply
+
+    def flush(self) -> None:
+        """Send what is possible without waiting."""
+        if self._closed is None:
+            self._write()
 
     def poll(self) -> None:
         """Send and receive what is possible without waiting."""

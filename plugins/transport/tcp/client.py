@@ -23,7 +23,7 @@ from logkernel.requests.api_versions import ApiVersionsRequest, ApiVersionsRespo
 
 from . import registry
 from .api import Api
-from .frames import finish_frame, request_head, skip_tags
+from .frames import MIN_REQUEST, REQUEST_FRAME_HEAD, client_part, skip_tags
 from .wire import DECODE_ERRORS, I16, I32, WireError
 
 SOFTWARE_NAME: Final = "logkernel"
@@ -42,6 +42,22 @@ def software_version() -> str:
         return "0"
 
 
+class Way:
+    """One API at one version: its codecs, and what its frames begin with, resolved once."""
+
+    __slots__ = ("api", "client", "decode", "encode", "is_tagged", "version")
+
+    def __init__(self, api: Api, version: int, client_id: str | None) -> None:
+        flexible = version >= api.row.flexible_from
+        self.api = api
+        self.version = version
+        self.encode = api.encode_request_parts(version)
+        self.decode = api.decode_response(version)
+        self.client = client_part(client_id, flexible)
+        self.is_tagged = flexible and api.key != registry.API_VERSIONS_KEY
+        """Whether the header of a response has tagged fields."""
+
+
 class ClientConnection:
     """See the module. `output` is what the driver has to send, in parts: none of them is empty, and those that are
     records lie where the request has them."""
@@ -54,8 +70,9 @@ class ClientConnection:
         self._versions: dict[int, tuple[int, int]] = {}
         self._client_id = client_id
         self._next_id = 0
-        self._waiting: deque[tuple[int, Api, int]] = deque()
-        """(correlation id, API, version) of the requests without a response."""
+        self._ways: dict[tuple[int, int], Way] = {}
+        self._waiting: deque[tuple[int, Way]] = deque()
+        """(correlation id, way) of the requests without a response."""
         self._ask_versions(registry.BY_KEY[registry.API_VERSIONS_KEY].max_version)
 
     def send(self, request: Any, withheld: frozenset[str] = frozenset()) -> int | None:
@@ -89,14 +106,18 @@ class ClientConnection:
         return chosen
 
     def _write(self, api: Api, version: int, request: Any) -> int:
+        way = self._ways.get((api.key, version))
+        if way is None:
+            way = self._ways[api.key, version] = Way(api, version, self._client_id)
         ticket = self._next_id
-        head = request_head(api.key, version, ticket, self._client_id, version >= api.row.flexible_from)
-        first, *rest = api.encode_request_parts(version)(request)
-        head += first
-        self.output.append(finish_frame(head, sum(map(len, rest))))
+        first, *rest = way.encode(request)
+        size = MIN_REQUEST + len(way.client) + len(first)
+        for part in rest:
+            size += len(part)
+        self.output.append(REQUEST_FRAME_HEAD.pack(size, api.key, version, ticket) + way.client + first)
         self.output += filter(None, rest)
         self._next_id = (ticket + 1) & 0x7FFFFFFF
-        self._waiting.append((ticket, api, version))
+        self._waiting.append((ticket, way))
         return ticket
 
     def feed(self, view: memoryview, least_kept: int = 0) -> tuple[int, list[tuple[int, Any]]]:
@@ -127,17 +148,15 @@ class ClientConnection:
     def _on_response(self, body: memoryview, done: list[tuple[int, Any]]) -> None:
         if not self._waiting:
             raise WireError("a response to no request")
-        ticket, api, version = self._waiting.popleft()
+        ticket, way = self._waiting.popleft()
         got = I32.unpack_from(body)[0]
         if got != ticket:
             raise WireError(f"correlation id {got} where {ticket} is due")
         if self.state == NEGOTIATING:
-            self._on_versions(api, version, body[4:])
+            self._on_versions(way.api, way.version, body[4:])
             return
-        pos = 4
-        if version >= api.row.flexible_from and api.key != registry.API_VERSIONS_KEY:
-            pos = skip_tags(body, pos)
-        done.append((ticket, api.decode_response(version)(body[pos:])))
+        pos = skip_tags(body, 4) if way.is_tagged else 4
+        done.append((ticket, way.decode(body[pos:])))
 
     # ------------------------------------------------------------ versions
 

@@ -17,10 +17,12 @@ from __future__ import annotations
 from struct import Struct
 from typing import Final
 
-from .wire import I16, I32, Cursor, WireError, put_string
+from .wire import I16, Cursor, WireError, put_string
 
 REQUEST_HEAD: Final = Struct(">hhi")
 MIN_REQUEST: Final = REQUEST_HEAD.size
+REQUEST_FRAME_HEAD: Final = Struct(">ihhi")
+"""The frame's size, and the same."""
 FRAME_HEAD: Final = Struct(">ii")
 FLEXIBLE_FRAME_HEAD: Final = Struct(">iix")
 """With the count of its tagged fields, of which there are none."""
@@ -48,20 +50,13 @@ def skip_tags(body: memoryview, pos: int) -> int:
     return cursor.pos
 
 
-def request_head(key: int, version: int, correlation_id: int, client_id: str | None, flexible: bool) -> bytearray:
-    """Room for the frame's size, and the request header."""
-    out = bytearray(4)
-    out += REQUEST_HEAD.pack(key, version, correlation_id)
+def client_part(client_id: str | None, flexible: bool) -> bytes:
+    """What is the same in the headers of all of a client's requests: its id, and that nothing is tagged."""
+    out = bytearray()
     put_string(out, client_id, False)
     if flexible:
         out.append(0)
-    return out
-
-
-def finish_frame(out: bytearray, behind: int) -> bytearray:
-    """Fill in the size of a frame that was begun by `request_head`, and of which `behind` bytes follow `out`."""
-    I32.pack_into(out, 0, len(out) - 4 + behind)
-    return out
+    return bytes(out)
 
 
 def diagnose(start: bytes, size: int, limit: int) -> str:

@@ -18,7 +18,7 @@
 
 from __future__ import annotations
 
-from functools import partial
+from functools import lru_cache, partial
 from struct import Struct
 from typing import Final
 from uuid import UUID
@@ -67,6 +67,11 @@ _LEADER: Final = Struct(">ii")
 _USUAL_ROW: Final = Struct(">ihqqq")
 _NOTHING_MORE: Final = b"\x01\x00\x00"
 """No record errors, no message, no tagged fields."""
+_USUAL_REQUEST: Final = Struct(">BhiB16sBi")
+"""At version 13: no transactional id, acks, timeout, one topic, its id, one partition, its index."""
+_USUAL_RESPONSE: Final = Struct(">B16sBihqqq4siB")
+"""At version 13: one topic, its id, one partition, its row, nothing more of both, throttle time, no tagged fields."""
+_NOTHING_MORE_OF_A_TOPIC: Final = _NOTHING_MORE + b"\x00"
 _WORTH_A_PART: Final = 8 << 10
 """Records of so many bytes are not copied behind what comes before them: copying fewer costs less than a part."""
 
@@ -86,9 +91,13 @@ class Produce(Api):
         return lambda request: b"".join(_encode_request(version, request))
 
     def request_parts_encoder(self, version: int) -> EncodeParts:
+        if version >= 13:
+            return lambda request: _encode_usual(request) or _encode_request(version, request)
         return lambda request: _encode_request(version, request)
 
     def response_decoder(self, version: int) -> DecodeBody:
+        if version >= 13:
+            return lambda body: _decode_usual_response(body) or _decode_response(version, Cursor(body))
         return lambda body: _decode_response(version, Cursor(body))
 
     def refusal(self, version: int, request: ProduceRequest) -> ProduceResponse | None:
@@ -110,7 +119,10 @@ class Produce(Api):
 
     def ceiling(self, request: ProduceRequest) -> int:
         """Version 13 has ids alone."""
-        return 13 if all(topic.topic_id != NO_ID for topic in request.topic_data) else 12
+        for topic in request.topic_data:
+            if topic.topic_id == NO_ID:
+                return 12
+        return 13
 
 
 def failed(response: ProduceResponse) -> bool:
@@ -229,6 +241,24 @@ def _encode_partition(out: bytearray, version: int, flexible: bool, part: Partit
 # ---------------------------------------------------------------- the client's side
 
 
+def _encode_usual(request: ProduceRequest) -> list[Buffer] | None:
+    """At version 13, the records of one partition that are worth a part of their own, in no transaction; None for any
+    other request."""
+    if request.transactional_id is not None or len(request.topic_data) != 1:
+        return None
+    (topic,) = request.topic_data
+    if len(topic.partition_data) != 1:
+        return None
+    (part,) = topic.partition_data
+    if part.records is None or len(part.records) < _WORTH_A_PART:
+        return None
+    head = bytearray(
+        _USUAL_REQUEST.pack(0, request.acks, request.timeout_ms, 2, topic.topic_id.bytes, 2, part.index)
+    )
+    put_uvarint(head, len(part.records) + 1)
+    return [head, part.records, _NOTHING_BEHIND]
+
+
 def _encode_request(version: int, request: ProduceRequest) -> list[Buffer]:
     flexible = version >= 9
     out = bytearray()
@@ -261,6 +291,23 @@ def _encode_request(version: int, request: ProduceRequest) -> list[Buffer]:
     if flexible:
         out.append(0)
     return parts
+
+
+def _decode_usual_response(body: memoryview) -> ProduceResponse | None:
+    """At version 13, what became of one partition where all is well; None for any other response."""
+    if len(body) != _USUAL_RESPONSE.size:
+        return None
+    topics, raw, partitions, *row, nothing, throttle_ms, tags = _USUAL_RESPONSE.unpack(body)
+    if topics != 2 or partitions != 2 or nothing != _NOTHING_MORE_OF_A_TOPIC or tags:
+        return None
+    index, code, base_offset, at_ms, log_start_offset = row
+    part = PartitionProduceResponse(index, code, base_offset, None if at_ms == -1 else at_ms, log_start_offset)
+    return ProduceResponse([TopicProduceResponse("", [part], _known_id(raw))], throttle_ms)
+
+
+@lru_cache(maxsize=1024)
+def _known_id(raw: bytes) -> UUID:
+    return UUID(bytes=raw) if any(raw) else NO_ID
 
 
 def _decode_response(version: int, cursor: Cursor) -> ProduceResponse:
