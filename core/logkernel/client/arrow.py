@@ -48,7 +48,7 @@ class _Columns:
             max_rows=self._max_rows,
             max_bytes=MAX_BYTES,
             verify_crc=chunk.verify_crc,
-            where=str(self._part.name),
+            where=self._part.name,
         )
         for producer_id, first in chunk.aborted:
             reader.abort(producer_id, first)
@@ -90,15 +90,18 @@ class ArrowTaker:
         self._fetcher = fetcher
         self._shapes: dict[tuple[TopicPartition, tuple[str, ...]], Any] = {}
         self._good: tuple[str, ...] | None = None
-        """The columns that were last found to be there."""
+        """The columns that were last found to be there ..."""
+        self._wanted = 0
+        """... and what the decoder must give for them."""
 
-    def check(self, columns: Sequence[str]) -> None:
-        """Raises `ConfigError`."""
-        from logkernel.record.arrow import schema
-
+    def check(self, columns: Sequence[str]) -> int:
+        """What the decoder must give for these columns. Raises `ConfigError`."""
         if tuple(columns) != self._good:
+            from logkernel.record.arrow import schema, wanted_bits
+
             schema(columns)
-            self._good = tuple(columns)
+            self._good, self._wanted = tuple(columns), wanted_bits(columns)
+        return self._wanted
 
     def nothing(self, columns: Sequence[str]) -> Any:
         """A record batch without rows."""
@@ -109,11 +112,9 @@ class ArrowTaker:
 
     def take(self, columns: Sequence[str], max_rows: int) -> Any:
         """The next rows of some partition; None where there are none. Raises as `Fetcher.take`."""
-        from logkernel.record.arrow import wanted_bits
-
         fetcher = self._fetcher
         fetcher.raise_error()
-        wanted = wanted_bits(columns)
+        wanted = self.check(columns)
         for part in list(fetcher.line):
             if part.paused:
                 continue

@@ -33,7 +33,7 @@ async def run(driver: Any, steps: Steps[T]) -> T:
 
 async def _carry_out(driver: Any, step: Step) -> Any:
     if isinstance(step, Wait):
-        return await wait_until(driver, step.ready, step.deadline_s)
+        return await wait_until(driver, step.ready, step.deadline_s, step.under_way)
     if isinstance(step, Settle):
         return await wait_batch(driver, step.batch, step.deadline_s)
     if isinstance(step, Tell):

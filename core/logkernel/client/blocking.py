@@ -38,7 +38,7 @@ def run(driver: Any, steps: Steps[T]) -> T:
 
 def _carry_out(driver: Any, step: Step) -> Any:
     if isinstance(step, Wait):
-        return driver.wait(step.ready, step.deadline_s)
+        return driver.wait(step.ready, step.deadline_s, step.under_way)
     if isinstance(step, Settle):
         return driver.wait_batch(step.batch, step.deadline_s)
     if isinstance(step, Tell):

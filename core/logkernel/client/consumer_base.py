@@ -93,6 +93,7 @@ class ConsumerBase(Places, OffsetCalls):
                 to_do = self._commit_due() or self._driver.is_due()
                 taken = take()
                 to_do = to_do or machine.fetcher.hungry
+                under_way = not to_do and machine.fetcher.under_way
             if taken:
                 if to_do:
                     self._driver.wake()
@@ -101,7 +102,8 @@ class ConsumerBase(Places, OffsetCalls):
                     return found
                 continue
             nap_s = time.monotonic() + self._nap_s
-            came = yield Wait(self._worth_a_look, nap_s if deadline_s is None else min(deadline_s, nap_s))
+            until_s = nap_s if deadline_s is None else min(deadline_s, nap_s)
+            came = yield Wait(self._worth_a_look, until_s, under_way)
             if not came and deadline_s is not None and time.monotonic() >= deadline_s:
                 return None
 

@@ -116,6 +116,8 @@ class ClientCore:
         self.metadata = Metadata(settings, bootstrap, random, create=create)
         self._apart: dict[int, tuple[str, int]] | None = {} if apart else None
         self.closed = False
+        self.quiet = False
+        """Whether the last step had nothing to do here: another one at once would do nothing, either."""
         self._calls: list[Call] = []
         self._coordinators: dict[tuple[str, str], Coordinator] = {}
         self._backoff = Backoff(settings["retry.backoff.ms"], settings["retry.backoff.max.ms"], random)
@@ -124,8 +126,14 @@ class ClientCore:
 
     def step(self, wall_ms: int, now_ms: int) -> int | None:
         """Do all that is due; returns the next time (monotonic ms) at which something will be, or None."""
+        known = len(self.network.actions)
         self._learn(now_ms)
         network_ms = self.network.tick(now_ms)
+        metadata_ms = self.metadata.due_ms()
+        is_due = metadata_ms is not None and metadata_ms <= now_ms
+        self.quiet = not (self._calls or is_due) and len(self.network.actions) == known
+        if self.quiet:
+            return earliest(network_ms, metadata_ms)
         metadata_ms = self._step_metadata(now_ms)
         calls_ms = self._step_calls(now_ms)
         return earliest(network_ms, metadata_ms, calls_ms)
@@ -286,5 +294,8 @@ def _coordinator_error(response: Any) -> int:
 
 def earliest(*times_ms: int | None) -> int | None:
     """The smallest of some times, of which any may be None."""
-    known = [time_ms for time_ms in times_ms if time_ms is not None]
-    return min(known) if known else None
+    first_ms: int | None = None
+    for time_ms in times_ms:
+        if time_ms is not None and (first_ms is None or time_ms < first_ms):
+            first_ms = time_ms
+    return first_ms

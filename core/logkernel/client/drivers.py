@@ -93,6 +93,8 @@ class Driver(ABC):
         self.broken: Exception | None = None
         """Why the driver ended before it was told to."""
         self._events: deque[Event] = deque()
+        self._again = False
+        """Somebody asked for a turn since the last step began."""
         self._waiters: list[tuple[Callable[[], bool], Wake]] = []
         self._reported = 0
 
@@ -103,20 +105,20 @@ class Driver(ABC):
         network = self.machine.core.network
         while True:
             with self.lock:
+                self._again = False
                 while self._events:
                     self._events.popleft()(mono_ms())
                 deadline_ms: int | None = self.machine.step(wall_ms(), mono_ms())
                 actions, network.actions = network.actions, []
                 finished, wakes = self._take_finished()
-                if not actions:
-                    self.about_to_wait(deadline_ms)
+                settled = not actions or self.machine.core.quiet
             self.carry_out(actions)
             for found in finished:
                 tell(found)
             for wake in wakes:
                 wake()
             self._report()
-            if not actions and not self._events:
+            if settled and not (self._again or self._events):
                 return deadline_ms
 
     def _take_finished(self) -> tuple[list[Any], list[Wake]]:
@@ -187,9 +189,6 @@ class Driver(ABC):
     def refuse_to_wait(self) -> None:
         if self.in_callback():
             raise LogkernelError(f"a callback must not wait for the {self.machine.name} that calls it")
-
-    def about_to_wait(self, deadline_ms: int | None) -> None:  # noqa: B027  most have nothing to do
-        """There is nothing more to do than to tell; the lock is held. From now on `wake` must be heard."""
 
     def carry_out(self, actions: list[Action]) -> None:
         """`perform` each; called without the lock."""

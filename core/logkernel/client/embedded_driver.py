@@ -232,7 +232,7 @@ class EmbeddedDriver(Driver):
 
     # ------------------------------------------------------------ waiting and ending
 
-    def wait(self, ready: Callable[[], bool], deadline_s: float | None) -> bool:
+    def wait(self, ready: Callable[[], bool], deadline_s: float | None, under_way: bool = False) -> bool:
         """Step the kernel until `ready()` or the monotonic `deadline_s`; whether it came."""
         if not ready():
             self.refuse_to_wait()

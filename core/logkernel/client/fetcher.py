@@ -125,7 +125,15 @@ class Fetcher:
 
     @property
     def buffered_bytes(self) -> int:
-        return sum(part.buffered_bytes for part in self.line)
+        size = 0
+        for part in self.line:
+            size += part.buffered_bytes
+        return size
+
+    @property
+    def under_way(self) -> bool:
+        """Whether some broker was asked and has not answered yet."""
+        return any(session.under_way for session in self.sessions.values())
 
     @property
     def hungry(self) -> bool:

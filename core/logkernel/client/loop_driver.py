@@ -211,14 +211,17 @@ async def _finish(driver: Any, deadline_s: float | None) -> None:
         wake()
 
 
-async def wait_until(driver: Any, ready: Callable[[], bool], deadline_s: float | None) -> bool:
+async def wait_until(
+    driver: Any, ready: Callable[[], bool], deadline_s: float | None, under_way: bool = False
+) -> bool:
     """Wait until `ready()` holds after a turn, or the monotonic `deadline_s`; whether it came."""
     future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
     wake = driver.waker(future)
     with driver.lock:
         if driver.watch(ready, wake):
             return True
-    driver.wake()
+    if not under_way:
+        driver.wake()
     try:
         return await _until(future, deadline_s) or ready()
     finally:

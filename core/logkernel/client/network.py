@@ -246,7 +246,11 @@ class Network:
         if node.state == DOWN:
             return None
         if node.in_flight:
-            return min(sent.deadline_ms for sent in node.in_flight.values())
+            first_ms = None
+            for sent in node.in_flight.values():
+                if first_ms is None or sent.deadline_ms < first_ms:
+                    first_ms = sent.deadline_ms
+            return first_ms
         return None if self._idle_ms < 0 else node.active_ms + self._idle_ms
 
     @staticmethod

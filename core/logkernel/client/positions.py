@@ -166,10 +166,11 @@ class Chunk:
 
     def last_offset(self) -> int | None:
         """The last offset of the whole batches; None where not one is whole. Raises `CorruptMessage`."""
-        at = last_batch(self.data)
+        data = self.data
+        at = last_batch(data)
         if at is None:
             return None
-        first, last = parse_header(self.data, 0), parse_header(self.data, at)
+        first, last = parse_header(data, 0), parse_header(data, at)
         self.last_epoch = last.leader_epoch if first.leader_epoch == last.leader_epoch else None
         return last.last_offset
 

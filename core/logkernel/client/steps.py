@@ -39,6 +39,8 @@ class Wait:
 
     ready: Callable[[], bool]
     deadline_s: float | None
+    under_way: bool = False
+    """Whether all was asked for that it waits for: nobody need be told that somebody waits."""
 
 
 @define(eq=False)

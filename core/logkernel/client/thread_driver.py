@@ -9,12 +9,14 @@ import threading
 import time
 from collections import deque
 from collections.abc import Mapping
+from functools import partial
+from queue import Empty, SimpleQueue
 from typing import Any
 
 from attrs import define, field
 
 from logkernel.client import lifetime
-from logkernel.client.drivers import Driver, Machine, closed_early, log, mono_ms, tell
+from logkernel.client.drivers import Driver, Machine, Wake, closed_early, log, mono_ms, tell
 from logkernel.client.network import Action, Close, Connect, Transmit
 from logkernel.errors import LogkernelError, NetworkException, RequestTimedOut
 from logkernel.kernel import Kernel
@@ -77,13 +79,11 @@ class ThreadDriver(Driver):
     def _over(self) -> bool:
         return self._ending and not (self.machine.busy and self.broken is None and not self.closed)
 
-    def about_to_wait(self, deadline_ms: int | None) -> None:
-        self._sleeping = True
-
     def _wait(self, deadline_ms: int | None) -> None:
         """Until there is something for a turn: parts of an answer are none."""
         woken = False
-        while not (woken or self._events):
+        self._sleeping = True  # before the first look at `_again`, as `wake` looks at it after setting that
+        while not (woken or self._events or self._again):
             left_s = LONGEST_SLEEP_S
             if deadline_ms is not None:
                 left_s = min(left_s, max(0.0, (deadline_ms - mono_ms()) / 1000))
@@ -218,39 +218,43 @@ class ThreadDriver(Driver):
     # ------------------------------------------------------------ waiting and ending
 
     def wake(self) -> None:
+        self._again = True
         if self._sleeping:
             self._sleeping = False
             with contextlib.suppress(OSError):
                 self._near.send(b"\0")
 
-    def wait(self, ready: Any, deadline_s: float | None) -> bool:
+    def wait(self, ready: Any, deadline_s: float | None, under_way: bool = False) -> bool:
         """Block until `ready()` or the monotonic `deadline_s`; whether it came."""
         if ready():
             return True
         self.refuse_to_wait()
-        event = threading.Event()
-        wake = event.set
+        told: SimpleQueue[None] = SimpleQueue()
+        wake = partial(told.put, None)
         with self.lock:
             if self.watch(ready, wake):
                 return True
-        self.wake()
-        return self._wait_for(event, deadline_s, ready, wake)
+        if not under_way:
+            self.wake()
+        return self._wait_for(told, deadline_s, ready, wake)
 
     def wait_batch(self, batch: Any, deadline_s: float | None) -> bool:
         if batch.done:
             return True
         self.refuse_to_wait()
-        event = threading.Event()
-        if self.watch_batch(batch, event.set):
+        told: SimpleQueue[None] = SimpleQueue()
+        wake = partial(told.put, None)
+        if self.watch_batch(batch, wake):
             return True
         self.wake()
-        return self._wait_for(event, deadline_s, lambda: batch.done, event.set)
+        return self._wait_for(told, deadline_s, lambda: batch.done, wake)
 
     def in_callback(self) -> bool:
         return threading.current_thread() is self._thread
 
-    def _wait_for(self, event: threading.Event, deadline_s: float | None, ready: Any, wake: Any) -> bool:
-        while not event.is_set():
+    def _wait_for(self, told: SimpleQueue[None], deadline_s: float | None, ready: Any, wake: Wake) -> bool:
+        """A queue costs less than an event, which is a condition and its lock, written in Python."""
+        while told.empty():
             if not self._thread.is_alive():
                 return bool(ready())
             left_s = 1.0 if deadline_s is None else min(1.0, deadline_s - time.monotonic())
@@ -258,7 +262,9 @@ class ThreadDriver(Driver):
                 self.unwatch(wake)
                 with self.lock:
                     return bool(ready())
-            event.wait(left_s)
+            with contextlib.suppress(Empty):
+                told.get(timeout=left_s)
+                break
         return True
 
     def end(self, deadline_s: float | None) -> None:

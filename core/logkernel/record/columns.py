@@ -121,7 +121,7 @@ class ColumnReader:
         max_bytes: int = MAX_BYTES,
         verify_crc: bool = True,
         limit_bytes: int | None = None,
-        where: str = "batches",
+        where: object = "batches",
     ) -> None:
         self._codec_for = codec_for
         self._scan = scan_type(wanted, start, end, first_ms, last_ms, max_rows, max_bytes, verify_crc)
@@ -130,7 +130,7 @@ class ColumnReader:
         self._plain: tuple[int, tuple[Buffer, int, int]] | None = None
         """(base offset, plain records) of the batch that did not fit."""
         self.where = where
-        """What is read, for errors."""
+        """What is read, for the texts of errors."""
         self.base = 0
         """Position of the buffer's first byte in it."""
 

@@ -47,6 +47,12 @@ ENCODE_ERRORS: Final = (WireError, struct_error, TypeError, AttributeError, Unic
 """What writing an impossible value may raise."""
 
 
+@lru_cache(maxsize=1024)
+def known_id(raw: bytes) -> UUID:
+    """The id of 16 bytes, the same object each time: to make one costs more than to find it."""
+    return UUID(bytes=raw) if any(raw) else NO_ID
+
+
 class Cursor:
     """Reads one message; `data` ends where the message ends."""
 

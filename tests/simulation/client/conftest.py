@@ -173,7 +173,7 @@ class SimDriver(Driver):
         if self.links.pop(number, None) is not None:
             self.happened(lambda now: self.machine.core.network.on_lost(number, NetworkException("cut"), now))
 
-    def wait(self, ready: Callable[[], bool], deadline_s: float | None) -> bool:
+    def wait(self, ready: Callable[[], bool], deadline_s: float | None, under_way: bool = False) -> bool:
         until_ms = self.world.now_ms + 600_000 if deadline_s is None else int(deadline_s * 1000)
         self.wake()
         while not ready() and self.world.now_ms < until_ms:

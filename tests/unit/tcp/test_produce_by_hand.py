@@ -9,7 +9,7 @@ import pytest
 
 from logkernel.plugins.transport.tcp import registry
 from logkernel.plugins.transport.tcp.api import Api
-from logkernel.plugins.transport.tcp.apis.produce import _decode_usual
+from logkernel.plugins.transport.tcp.apis.produce import _decode_usual, _decode_usual_response, _encode_usual
 from logkernel.plugins.transport.tcp.wire import DECODE_ERRORS
 from logkernel.requests.data import (
     BatchIndexAndErrorMessage,
@@ -141,3 +141,45 @@ def test_an_answer_that_is_cut_off_is_an_error(version: int) -> None:
     for size in range(len(data)):
         with pytest.raises(DECODE_ERRORS):
             hand().decode_response(version)(memoryview(data[:size]))
+
+
+def test_a_usual_answer_is_read_as_the_schema_says() -> None:
+    """Version 13: one partition, whole, with one byte changed, cut off, and with a byte behind it."""
+    chance = random.Random(13)
+    taken = 0
+    for at_ms, topic_id in ((None, ID), (0, ID), (2**62, NO_ID), (None, UUID(int=2**128 - 1))):
+        row = PartitionProduceResponse(chance.randrange(2**31), 0, 2**40, at_ms, 5)
+        response = ProduceResponse([TopicProduceResponse("", [row], topic_id)], chance.randrange(2))
+        whole = bytearray(b"".join(bytes(part) for part in hand().response_encoder(13)(response)))
+        assert _decode_usual_response(memoryview(whole)) == response == hand().decode_response(13)(memoryview(whole))
+        for _ in range(400):
+            changed = whole.copy()
+            changed[chance.randrange(len(whole))] = chance.choice((0, 1, 2, 3, 0x7F, 0x80, chance.randrange(256)))
+            found = _decode_usual_response(memoryview(changed))
+            if found is not None:
+                taken += 1
+                assert found == schema().response_decoder(13)(memoryview(changed))
+        for size in range(len(whole)):
+            assert _decode_usual_response(memoryview(whole)[:size]) is None
+        assert _decode_usual_response(memoryview(whole + b"\0")) is None
+    assert taken > 400
+
+
+def test_only_a_large_batch_of_no_transaction_is_written_the_short_way() -> None:
+    large = PartitionProduceData(3, b"x" * 10_000)
+    topic = TopicProduceData("orders", [large], ID)
+    usual = ProduceRequest(None, 1, 30_000, [topic])
+    parts = _encode_usual(usual)
+    assert parts is not None
+    assert parts[1] is large.records
+    assert b"".join(parts) == schema().request_encoder(13)(usual)
+    for request in (
+        ProduceRequest("tx", -1, 1, [topic]),
+        ProduceRequest(None, -1, 1, []),
+        ProduceRequest(None, -1, 1, [topic, topic]),
+        ProduceRequest(None, -1, 1, [TopicProduceData("orders", [large, large], ID)]),
+        ProduceRequest(None, -1, 1, [TopicProduceData("orders", [PartitionProduceData(3, None)], ID)]),
+        ProduceRequest(None, -1, 1, [TopicProduceData("orders", [PartitionProduceData(3, b"small")], ID)]),
+    ):
+        assert _encode_usual(request) is None
+        assert b"".join(hand().encode_request_parts(13)(request)) == schema().request_encoder(13)(request)

@@ -22,6 +22,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import cache
 from struct import Struct
 from typing import Final, Protocol
 from uuid import UUID
@@ -32,6 +33,7 @@ from logkernel.requests.data import (
     NO_FETCH_LEADER,
     NO_SNAPSHOT,
     NOT_DIVERGING,
+    AbortedTransaction,
     FetchableTopicResponse,
     FetchPartition,
     FetchRequest,
@@ -43,8 +45,20 @@ from logkernel.requests.data import (
 )
 from logkernel.vocabulary import NO_ID, FileSlice
 
-from ..api import Api, DecodeBody, EncodeBody
-from ..wire import I32, I64, Cursor, Part, put_length, put_string, put_tagged, put_uvarint
+from ..api import Api, DecodeBody, EncodeBody, EncodeRequest
+from ..wire import (
+    DECODE_ERRORS,
+    I32,
+    I64,
+    Cursor,
+    Part,
+    WireError,
+    known_id,
+    put_length,
+    put_string,
+    put_tagged,
+    put_uvarint,
+)
 
 _HEAD: Final = Struct(">iiib")
 _PAIR: Final = Struct(">ii")
@@ -53,6 +67,14 @@ _ABORTED: Final = Struct(">qq")
 _EPOCH_OFFSET: Final = Struct(">iq")
 _OFFSET_EPOCH: Final = Struct(">qi")
 _EMPTY: Final = b""
+_CONSUMER_HEAD: Final = Struct(">iiibii")
+_CONSUMER_ROW: Final = Struct(">iiqiqiB")
+"""A partition of a request, and that nothing is tagged."""
+_RESPONSE_HEAD: Final = Struct(">ihi")
+_USUAL_ROW: Final = Struct(">ihqqqBi")
+"""A partition of a response before its records, where a byte says of aborted transactions that there are none."""
+_NO_REPLICA: Final = I32.pack(-1)
+_NO_WATERMARK: Final = FetchPartition().high_watermark
 
 
 class Fetch(Api):
@@ -67,8 +89,23 @@ class Fetch(Api):
 
     def ceiling(self, request: FetchRequest) -> int:
         """Versions from 13 on have ids alone."""
-        named = any(t.topic_id == NO_ID for rows in (request.topics, request.forgotten_topics_data) for t in rows)
-        return 12 if named else self.row.max_version
+        for rows in (request.topics, request.forgotten_topics_data):
+            for topic in rows:
+                if not topic.topic_id.int:
+                    return 12
+        return self.row.max_version
+
+    def request_encoder(self, version: int) -> EncodeRequest:
+        if version < 13:
+            return super().request_encoder(version)
+        other = cache(super().request_encoder)  # made when it is needed: making it costs more than many requests
+        return lambda request: _encode_consumer(version, request) or other(version)(request)
+
+    def response_decoder(self, version: int) -> DecodeBody:
+        if version < 13:
+            return super().response_decoder(version)
+        other = cache(super().response_decoder)
+        return lambda body: _decode_usual(body) or other(version)(body)
 
     def downgrade_request(self, version: int, request: FetchRequest) -> FetchRequest:
         replica_id, state = request.replica_id, request.replica_state
@@ -165,7 +202,75 @@ def _decode_forgotten(cursor: Cursor, version: int, flexible: bool) -> Forgotten
     return ForgottenTopic(name, partitions, topic_id)
 
 
+def _encode_consumer(version: int, request: FetchRequest) -> bytearray | None:
+    """From version 13 on, what a consumer asks for; None for a replica's request."""
+    state = request.replica_state
+    if not request.replica_id == state.replica_id == state.replica_epoch == -1 or request.cluster_id is not None:
+        return None
+    out = bytearray(_NO_REPLICA if version < 15 else _EMPTY)
+    out += _CONSUMER_HEAD.pack(
+        request.max_wait_ms, request.min_bytes, request.max_bytes, request.isolation_level,
+        request.session_id, request.session_epoch,
+    )  # fmt: skip
+    put_length(out, len(request.topics), True)
+    for topic in request.topics:
+        out += topic.topic_id.bytes
+        put_length(out, len(topic.partitions), True)
+        for part in topic.partitions:
+            if part.high_watermark != _NO_WATERMARK or part.replica_directory_id.int:
+                return None
+            out += _CONSUMER_ROW.pack(
+                part.partition, part.current_leader_epoch, part.fetch_offset, part.last_fetched_epoch,
+                part.log_start_offset, part.partition_max_bytes, 0,
+            )  # fmt: skip
+        out.append(0)
+    put_length(out, len(request.forgotten_topics_data), True)
+    for gone in request.forgotten_topics_data:
+        out += gone.topic_id.bytes
+        put_length(out, len(gone.partitions), True)
+        for index in gone.partitions:
+            out += I32.pack(index)
+        out.append(0)
+    put_string(out, request.rack_id, True)
+    out.append(0)
+    return out
+
+
 # ---------------------------------------------------------------- the response
+
+
+def _decode_usual(body: memoryview) -> FetchResponse | None:
+    """From version 13 on, a response without aborted transactions and tagged fields; None for any other, be it rotten
+    or not."""
+    try:
+        throttle_ms, code, session_id = _RESPONSE_HEAD.unpack_from(body)
+        cursor = Cursor(body, _RESPONSE_HEAD.size)
+        topics = []
+        for _ in range(_count(cursor)):
+            topic_id, partitions = known_id(bytes(cursor.take(16))), []
+            for _ in range(_count(cursor)):
+                index, error, high, stable, log_start, aborted, preferred = _USUAL_ROW.unpack_from(body, cursor.pos)
+                cursor.pos += _USUAL_ROW.size
+                records = cursor.nullable_view(True)
+                if aborted > 1 or body[cursor.pos]:
+                    return None
+                cursor.pos += 1
+                none: list[AbortedTransaction] | None = [] if aborted else None
+                partitions.append(PartitionData(index, error, high, stable, none, records, log_start, preferred))
+            if body[cursor.pos]:
+                return None
+            cursor.pos += 1
+            topics.append(FetchableTopicResponse("", partitions, topic_id))
+        return None if body[cursor.pos] else FetchResponse(throttle_ms, topics, code, session_id)
+    except DECODE_ERRORS:
+        return None
+
+
+def _count(cursor: Cursor) -> int:
+    count = cursor.nullable_count(True)
+    if count < 0:
+        raise WireError("null for an array that must not be null")
+    return count
 
 
 def _encode(version: int, response: FetchResponse) -> list[Part]:

@@ -18,7 +18,7 @@
 
 from __future__ import annotations
 
-from functools import lru_cache, partial
+from functools import partial
 from struct import Struct
 from typing import Final
 from uuid import UUID
@@ -46,6 +46,7 @@ from ..wire import (
     I64,
     Cursor,
     Part,
+    known_id,
     known_text,
     put_length,
     put_string,
@@ -120,7 +121,7 @@ class Produce(Api):
     def ceiling(self, request: ProduceRequest) -> int:
         """Version 13 has ids alone."""
         for topic in request.topic_data:
-            if topic.topic_id == NO_ID:
+            if not topic.topic_id.int:
                 return 12
         return 13
 
@@ -302,12 +303,7 @@ def _decode_usual_response(body: memoryview) -> ProduceResponse | None:
         return None
     index, code, base_offset, at_ms, log_start_offset = row
     part = PartitionProduceResponse(index, code, base_offset, None if at_ms == -1 else at_ms, log_start_offset)
-    return ProduceResponse([TopicProduceResponse("", [part], _known_id(raw))], throttle_ms)
-
-
-@lru_cache(maxsize=1024)
-def _known_id(raw: bytes) -> UUID:
-    return UUID(bytes=raw) if any(raw) else NO_ID
+    return ProduceResponse([TopicProduceResponse("", [part], known_id(raw))], throttle_ms)
 
 
 def _decode_response(version: int, cursor: Cursor) -> ProduceResponse:

@@ -1,0 +1,99 @@
+"""A turn of a driver: it steps its machine until another step would find nothing to do."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from logkernel.client.drivers import Driver
+from logkernel.client.network import Close
+from logkernel.client.thread_driver import ThreadDriver
+from logkernel.kernel import Kernel
+
+SETTINGS = {"client.id": "c", "request.timeout.ms": 1000, "send.buffer.bytes": -1, "receive.buffer.bytes": -1}
+
+
+class Machine:
+    """Gives one action by its first step, and is quiet or not from then on."""
+
+    name = "machine"
+    busy = False
+    windows = 0
+
+    def __init__(self, quiet: bool, deadline_ms: int | None = None) -> None:
+        network = SimpleNamespace(actions=[], close_all=lambda now_ms: None)
+        self.core = SimpleNamespace(network=network, quiet=quiet)
+        self.deadline_ms = deadline_ms
+        self.steps = 0
+        self.stepped = threading.Condition()
+
+    def step(self, wall_ms: int, now_ms: int) -> int | None:
+        with self.stepped:
+            self.steps += 1
+            self.stepped.notify_all()
+        if self.steps == 1:
+            self.core.network.actions.append(Close(1))
+        return self.deadline_ms
+
+    def take_finished(self) -> list[Any]:
+        return []
+
+    def abandon(self, error: Exception) -> None: ...
+
+    def wait_for(self, steps: int) -> bool:
+        with self.stepped:
+            return self.stepped.wait_for(lambda: self.steps >= steps, 30)
+
+
+class Stepped(Driver):
+    """Carries actions out by calling `meanwhile`."""
+
+    def __init__(self, machine: Machine, meanwhile: Callable[[Stepped], None]) -> None:
+        super().__init__(machine, SETTINGS)
+        self.meanwhile = meanwhile
+
+    def perform(self, action: Any) -> None:
+        self.meanwhile(self)
+
+    def wake(self) -> None:
+        self._again = True
+
+    def by_name(self, name: str, seed: int) -> Any: ...
+
+
+def nothing(driver: Stepped) -> None: ...
+
+
+def an_event(driver: Stepped) -> None:
+    driver._events.append(lambda now_ms: None)
+
+
+@pytest.mark.parametrize(
+    ("quiet", "meanwhile", "steps"),
+    [(True, nothing, 1), (False, nothing, 2), (True, Stepped.wake, 2), (True, an_event, 2)],
+    ids=["settled", "not settled", "asked for", "answered"],
+)
+def test_a_turn_steps_again_where_that_may_find_something(
+    quiet: bool, meanwhile: Callable[[Stepped], None], steps: int
+) -> None:
+    machine = Machine(quiet, 5)
+    assert Stepped(machine, meanwhile).turn() == 5
+    assert machine.steps == steps
+
+
+def test_a_thread_that_sleeps_is_woken_and_one_that_is_about_to_sleep_is_not_lost() -> None:
+    """Whoever asks for a turn gets a step that begins after he asked, wherever the thread is just then."""
+    machine = Machine(quiet=True)
+    driver = ThreadDriver(machine, SETTINGS, Kernel(), "tcp")
+    try:
+        assert machine.wait_for(1)
+        for _ in range(2_000):
+            before = machine.steps
+            driver.wake()
+            assert machine.wait_for(before + 1), f"no step after step {before}"
+    finally:
+        driver.end(None)
