@@ -88,13 +88,14 @@ class HeldInterrupts:
 
     def __enter__(self) -> None:
         self._usual: Any = None
-        if threading.get_ident() != threading.main_thread().ident:
-            return
         usual = _raw.getsignal(SIGINT)
         if callable(usual):
-            self._usual = usual
             self._came: list[Any] = []
-            _raw.signal(SIGINT, self._hold)
+            try:
+                _raw.signal(SIGINT, self._hold)
+                self._usual = usual
+            except ValueError:  # not the main thread
+                pass
 
     def _hold(self, number: int, frame: Any) -> None:
         self._came.append((number, frame))

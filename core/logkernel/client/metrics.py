@@ -6,7 +6,7 @@ Nothing is counted per record: a batch knows how many it holds.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from attrs import define, field
@@ -138,20 +138,21 @@ class ProducerMetrics(Windows):
             totals = self._topics.setdefault(topic, {})
             totals[name] = totals.get(name, 0.0) + amount
 
-    def batch_sent(self, batch: Batch, now_ms: int) -> None:
-        size = len(batch.wire)
-        self._add(
-            ("batch-size", size),
-            ("queue-time", now_ms - batch.created_ms),
-            ("compression", size / (batch.builder.size or 1)),
-            ("records", batch.count),
-        )
-        if self._by_topic:
-            self._add_topic(batch.topic, "record-send-total", batch.count)
-            self._add_topic(batch.topic, "byte-total", size)
-
-    def request_sent(self, size_bytes: int, records: int) -> None:
-        self._add(("requests", 1), ("request-size", size_bytes), ("per-request", records))
+    def request_sent(self, batches: Sequence[Batch], size_bytes: int, records: int, now_ms: int) -> None:
+        """With these batches, and so many bytes of them."""
+        found: list[tuple[str, float]] = [("requests", 1), ("request-size", size_bytes), ("per-request", records)]
+        for batch in batches:
+            size = len(batch.wire)
+            found += (
+                ("batch-size", size),
+                ("queue-time", now_ms - batch.created_ms),
+                ("compression", size / (batch.builder.size or 1)),
+                ("records", batch.count),
+            )
+            if self._by_topic:
+                self._add_topic(batch.topic, "record-send-total", batch.count)
+                self._add_topic(batch.topic, "byte-total", size)
+        self._add(*found)
 
     def request_done(self, node: Node | None) -> None:
         if node is not None:

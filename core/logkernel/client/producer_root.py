@@ -85,4 +85,6 @@ class ProducerRoot(codec.Sending, HelpedFace):
 
 def pairs(headers: Headers) -> tuple[tuple[str, bytes | None], ...]:
     """Headers as a batch holds them."""
+    if not headers:
+        return ()
     return tuple(headers.items() if isinstance(headers, Mapping) else headers)

@@ -223,7 +223,8 @@ class Sender:
         if not self.idempotent:
             return True
         transactions = self.transactions
-        if batch.sequence < 0 and not transactions.may_send((queue.topic, queue.partition)):
+        is_new = batch.sequence < 0 and transactions.id is not None
+        if is_new and not transactions.may_send((queue.topic, queue.partition)):
             return False
         return queue.sequences.may_send(batch, transactions.producer_id, transactions.epoch)
 
@@ -247,8 +248,7 @@ class Sender:
             row.partition_data.append(PartitionProduceData(batch.partition, batch.wire))
             size += len(batch.wire)
             records += batch.count
-            self.metrics.batch_sent(batch, now_ms)
-        self.metrics.request_sent(size, records)
+        self.metrics.request_sent(batches, size, records, now_ms)
         request = ProduceRequest(transactions.id, self._acks, self._timeout_ms, list(rows.values()))
         withheld = V1 if transactions.id is not None and not transactions.v2 else NONE
         self.core.network.send(node, request, _Produced(self, node, batches), now_ms, withheld=withheld)

@@ -93,7 +93,8 @@ class Sequences:
             self.pending.remove(batch)
             if (batch.producer_id, batch.epoch) == (self.producer_id, self.epoch):
                 self.last_acked = (batch.sequence + batch.count - 1) & WRAP
-        self._resolve()
+        if self.unresolved:
+            self._resolve()
 
     def failed(self, batch: Batch) -> None:
         """`batch` has ended with an error."""

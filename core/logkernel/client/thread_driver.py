@@ -112,9 +112,7 @@ class ThreadDriver(Driver):
                 response = reply.result()
             except NetworkException:
                 break
-            self._events.append(
-                lambda now_ms, ticket=ticket, response=response: network.on_response(number, ticket, response, now_ms)  # type: ignore[misc]
-            )
+            self._events.append(partial(network.on_response, number, ticket, response))
         if opened.channel.fileno() < 0:
             self._lost(opened)
             return
@@ -141,7 +139,11 @@ class ThreadDriver(Driver):
 
     def carry_out(self, actions: list[Action]) -> None:
         """Requests to one broker leave together: a call of the system for each is a good part of what they cost."""
-        super().carry_out(actions)
+        for action in actions:
+            if isinstance(action, Transmit):
+                self._transmit(action)
+            else:
+                self.perform(action)
         held, self._held = self._held, {}
         for opened in held:
             opened.channel.flush()
@@ -149,9 +151,7 @@ class ThreadDriver(Driver):
                 self._collect(opened)
 
     def perform(self, action: Action) -> None:
-        if isinstance(action, Transmit):
-            self._transmit(action)
-        elif isinstance(action, Connect):
+        if isinstance(action, Connect):
             self._connecting.add(action.number)
             try:
                 threading.Thread(target=self._connect, args=(action,), name="logkernel-connect", daemon=True).start()

@@ -174,7 +174,8 @@ class TcpChannel:
         `withheld`: capabilities (see `requests`) that must not be used, though both sides know them. `hold`: it may
         leave with what follows, by `flush` at the latest.
         """
-        self._check_open()
+        if self._closed is not None:
+            raise self._closed
         ticket = self.machine.send(request, withheld)
         reply = Reply(self, ticket)
         if ticket is not None:

@@ -155,7 +155,9 @@ class ClientConnection:
         if self.state == NEGOTIATING:
             self._on_versions(way.api, way.version, body[4:])
             return
-        pos = skip_tags(body, 4) if way.is_tagged else 4
+        pos = 4
+        if way.is_tagged:
+            pos = skip_tags(body, 4) if body[4] else 5
         done.append((ticket, way.decode(body[pos:])))
 
     # ------------------------------------------------------------ versions

@@ -106,8 +106,7 @@ class Cursor:
         raise WireError("a varint longer than 5 bytes")
 
     def uuid(self) -> UUID:
-        raw = self.take(16)
-        return UUID(bytes=bytes(raw)) if any(raw) else NO_ID
+        return known_id(bytes(self.take(16)))
 
     def take(self, size: int) -> memoryview:
         """The next `size` bytes, a view."""
