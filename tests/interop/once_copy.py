@@ -17,6 +17,8 @@ from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any
 
+import pandas  # noqa: F401
+import pyarrow.compute  # noqa: F401
 from pyspark.sql.types import ArrayType, BinaryType, IntegerType, StringType, StructField, StructType
 
 from logkernel.plugins.spark import planning, writing
@@ -25,6 +27,7 @@ from logkernel.plugins.spark.planning import Range
 from logkernel.table import open_source
 from logkernel.vocabulary import TopicPartition
 
+# pandas and pyarrow.compute are what every task would import anew: each is a fork of this process.
 LINES = 620
 ATTEMPTS, CORES = 4, 2
 fork = multiprocessing.get_context("fork")
