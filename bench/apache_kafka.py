@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import base64
 import fcntl
 import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+import uuid
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
+import class_archive
 from server import Server, free_port
 
 VERSION = "4.3.1"
@@ -139,8 +142,25 @@ def java(
     main: str, *arguments: str, heap: str = "256M", classpath: str = "", version: str = VERSION
 ) -> list[str]:
     """The command line of a Java class with Kafka's jars; for tools and clients, not for the server."""
-    paths = f"{classpath}:{jars_of(version)}/*" if classpath else f"{jars_of(version)}/*"
-    return ["java", f"-Xmx{heap}", "-XX:TieredStopAtLevel=1", *logging_options("WARN"), "-cp", paths, main, *arguments]
+    jars = jars_of(version)
+    paths = f"{jars}/*:{classpath}" if classpath else f"{jars}/*"  # an archive asks for its jars first
+    quick = [*class_archive.QUICK, *class_archive.options(TOOLS, CACHE, jars)]
+    return ["java", f"-Xmx{heap}", *quick, *logging_options("WARN"), "-cp", paths, main, *arguments]
+
+
+TOOLS = "kafka-tools"
+
+
+def archive_tools(serve: Callable[[], str]) -> None:
+    """Have what `java` gives begin sooner: its archive is made from a tool that is producer, consumer and admin, at the
+    broker that `serve` starts."""
+
+    def train(given: list[str]) -> None:
+        tool = java("org.apache.kafka.tools.EndToEndLatency", "--bootstrap-server", serve(), "--topic", "latency",
+                    "--num-records", "5", "--producer-acks", "1", "--record-size", "20")  # fmt: skip
+        subprocess.run([tool[0], *given, *tool[1:]], check=True, capture_output=True, timeout=120)
+
+    class_archive.options(TOOLS, CACHE, JARS, train)
 
 
 SHARES = {"share.coordinator.state.topic.replication.factor": "1", "share.coordinator.state.topic.min.isr": "1"}
@@ -149,9 +169,13 @@ SHARES = {"share.coordinator.state.topic.replication.factor": "1", "share.coordi
 class KafkaServer(Server):
     """A combined broker and controller. Only what one node forces is changed from Kafka's defaults."""
 
+    brief = False
+    """For a test: a JVM that begins sooner, not the one that Kafka's launcher starts."""
+
     def __init__(self, folder: Path, settings: dict[str, str] | None = None, version: str = VERSION) -> None:
         super().__init__(folder, settings)
         self.version = version
+        self.jvm: Sequence[str] = SERVER_JVM
         self.name = f"Apache Kafka {version}"
         self.controller_port = free_port()
 
@@ -185,11 +209,25 @@ class KafkaServer(Server):
         fetch(jars_of(self.version), artifacts_of(self.version))
         lines = [f"{name}={value}\n" for name, value in self._properties().items()]
         self._properties_path.write_text("".join(lines))
-        ask = java("kafka.tools.StorageTool", "random-uuid", version=self.version)
-        cluster_id = subprocess.run(ask, check=True, capture_output=True, text=True).stdout.strip()
+        cluster_id = base64.b64encode(uuid.uuid4().bytes, b"00")[:22].decode()
         form = ["kafka.tools.StorageTool", "format", "-t", cluster_id, "-c", str(self._properties_path)]
         subprocess.run(java(*form, version=self.version), check=True, capture_output=True)
+        if self.brief:
+            self._archive(self._train)
+
+    def _train(self, given: list[str]) -> None:
+        with tempfile.TemporaryDirectory() as scratch:
+            seen = KafkaServer(Path(scratch), self.settings, self.version)
+            seen.brief = False
+            seen.jvm = (*class_archive.QUICK, *given)
+            seen.prepare()
+            seen.start()
+            seen.stop()
+
+    def _archive(self, train: class_archive.Train | None = None) -> list[str]:
+        return class_archive.options("kafka", CACHE, jars_of(self.version), train)
 
     def command(self) -> list[str]:
+        jvm = ("-Xmx1G", *class_archive.QUICK, *self._archive()) if self.brief else self.jvm
         paths = ["-cp", f"{jars_of(self.version)}/*", "kafka.Kafka", str(self._properties_path)]
-        return ["java", *SERVER_JVM, *logging_options("INFO"), *paths]
+        return ["java", *jvm, *logging_options("INFO"), *paths]

@@ -220,8 +220,8 @@ def load_module(path: Path) -> ModuleType:
 
 
 @pytest.fixture(scope="session")
-def apache_kafka() -> ModuleType:
-    """`bench/apache_kafka.py`, with Kafka's jars fetched; skips without a JDK or Maven."""
+def apache_kafka(tmp_path_factory: pytest.TempPathFactory) -> ModuleType:
+    """`bench/apache_kafka.py`, with Kafka's jars fetched and its JVMs quick to start; skips without a JDK or Maven."""
     for tool in ("java", "javac", "mvn"):
         if shutil.which(tool) is None:
             missing(f"{tool} is not installed")
@@ -230,6 +230,13 @@ def apache_kafka() -> ModuleType:
         module.fetch()
     except subprocess.CalledProcessError as error:
         missing(f"Kafka's jars cannot be fetched: {error}")
+    module.KafkaServer.brief = True
+    folder = tmp_path_factory.mktemp("archive")
+    broker = Broker(folder / "data", folder / "stderr.log")
+    try:
+        module.archive_tools(lambda: broker.start().bootstrap)
+    finally:
+        broker.end()
     return module
 
 

@@ -22,6 +22,8 @@ from typing import Any, Protocol
 import pytest
 from attrs import field, frozen
 
+import logkernel
+
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))  # for what the tests of this folder share
 READ_TIMEOUT_S = 30.0
@@ -398,8 +400,43 @@ def spark_kafka_jars(apache_kafka: ModuleType) -> list[Path]:
     return sorted(apache_kafka.spark_kafka(pyspark.__version__).glob("*.jar"))
 
 
+@pytest.fixture(scope="session")
+def spark_java(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """JVM options for a Spark that lives for seconds, made from one that copies a little."""
+    import pyspark
+
+    sys.path.insert(0, str(HERE.parents[1] / "bench"))
+    import apache_kafka
+    import class_archive
+    from ours import LogkernelServer
+
+    folder = tmp_path_factory.mktemp("spark-archive")
+
+    def train(given: list[str]) -> None:
+        server = LogkernelServer(folder / "broker")
+        server.prepare()
+        server.start()
+        try:
+            with logkernel.connect(server.bootstrap) as log:
+                for name in ("original", "copy"):
+                    log.create_topic(name, partitions=3)
+                with log.producer() as producer:
+                    for number in range(900):
+                        producer.send("original", b"%d" % number, key=b"key")
+            copy = [sys.executable, str(HERE / "spark_copy.py"), server.bootstrap, "copy", "topic:original"]
+            command = [*copy, str(folder / "checkpoint"), "--java", " ".join([*class_archive.QUICK, *given])]
+            subprocess.run(command, check=True, capture_output=True, timeout=240)  # its JVM holds the pipes, too
+        finally:
+            server.stop()
+
+    jars = Path(pyspark.__file__).parent / "jars"
+    return " ".join([*class_archive.QUICK, *class_archive.options("spark", apache_kafka.CACHE, jars, train)])
+
+
 @pytest.fixture(scope="module")
-def spark(spark_kafka_jars: list[Path], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+def spark(
+    spark_kafka_jars: list[Path], spark_java: str, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Any]:
     """A small local Spark with both sources: `logkernel`, found without being registered, and `kafka`."""
     from pyspark.sql import SparkSession
 
@@ -410,7 +447,7 @@ def spark(spark_kafka_jars: list[Path], tmp_path_factory: pytest.TempPathFactory
         **RECOMMENDED,
         "spark.ui.enabled": "false",
         "spark.driver.memory": "1g",
-        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",  # most of a short session is compiling
+        "spark.driver.extraJavaOptions": spark_java,
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.ui.showConsoleProgress": "false",

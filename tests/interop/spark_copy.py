@@ -13,10 +13,9 @@ SETTINGS = {
     "spark.ui.showConsoleProgress": "false",
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "50",
 }
-"""A quick start, and tasks that send by little and little."""
+"""Little to start, and tasks that send by little and little."""
 
 
 def main() -> None:
@@ -26,6 +25,7 @@ def main() -> None:
     known.add_argument("source", help="a folder of lines, topic:NAME, or segments:NAME@FOLDER")
     known.add_argument("checkpoint")
     known.add_argument("--tasks", type=int, default=3)
+    known.add_argument("--java", default="", help="options of its JVM")
     known.add_argument("--set", action="append", default=[])
     given = known.parse_args()
     os.environ["PYSPARK_PYTHON"] = sys.executable
@@ -35,6 +35,7 @@ def main() -> None:
     builder = SparkSession.builder.master("local[2,4]")
     for name, text in SETTINGS.items():
         builder = builder.config(name, text)
+    builder = builder.config("spark.driver.extraJavaOptions", given.java)
     spark = builder.config("spark.sql.shuffle.partitions", str(given.tasks)).getOrCreate()
     kind, _, name = given.source.partition(":")
     if kind in ("topic", "segments"):

@@ -12,6 +12,7 @@ import random
 import sys
 import time
 from collections import Counter, defaultdict
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +36,7 @@ pytestmark = [pytest.mark.interop, pytest.mark.slow, pytest.mark.timeout(600 + 6
 
 PIPELINE = f"""\
 name: killed
-parameters: {{bootstrap: }}
+parameters: {{bootstrap: , java: }}
 state: state
 log: {{bootstrap.servers: "${{bootstrap}}"}}
 spark:
@@ -43,7 +44,7 @@ spark:
   spark.ui.enabled: "false"
   spark.driver.host: 127.0.0.1
   spark.driver.bindAddress: 127.0.0.1
-  spark.driver.extraJavaOptions: -XX:TieredStopAtLevel=1 -XX:+UseSerialGC
+  spark.driver.extraJavaOptions: "${{java}}"
   spark.sql.shuffle.partitions: "2"
 steps:
   lake:
@@ -86,14 +87,15 @@ def records(bootstrap: str, topic: str) -> list[Any]:
     return rows
 
 
-def run_over_kills(folder: Path, bootstrap: str, chance: random.Random) -> list[tuple[str, int]]:
+def run_over_kills(folder: Path, parameters: Sequence[str], chance: random.Random) -> list[tuple[str, int]]:
     """The steps and micro-batches that were killed."""
     wanted = [STEPS[index * len(STEPS) // max(KILLS, len(STEPS) - 1)] for index in range(KILLS)]
     struck: list[tuple[str, int]] = []
     run = [sys.executable, "-m", "logkernel", "pipeline", "run", str(folder / "pipeline.yaml"), "--json"]
+    run += [word for text in parameters for word in ("--set", text)]
     while True:
         log = folder / f"run-{len(struck)}.log"
-        driver = Driver([*run, "--set", f"bootstrap={bootstrap}"], log)
+        driver = Driver(run, log)
         killed, least = False, chance.randrange(3)
         try:
             while driver.running:
@@ -126,11 +128,12 @@ def _has_begun(step: str, log: Path) -> bool:
     return done.issuperset(STEPS[: STEPS.index(step)])
 
 
-def test_a_pipeline_that_is_killed_writes_all_once(start_broker: Any, tmp_path: Path) -> None:
+def test_a_pipeline_that_is_killed_writes_all_once(start_broker: Any, spark_java: str, tmp_path: Path) -> None:
     bootstrap = start_broker().bootstrap
     rows = events(bootstrap)
     (tmp_path / "pipeline.yaml").write_text(PIPELINE)
-    struck = run_over_kills(tmp_path, bootstrap, random.Random(int(os.environ.get("LOGKERNEL_SPARK_SEED", "7"))))
+    parameters = [f"bootstrap={bootstrap}", f"java={spark_java}"]
+    struck = run_over_kills(tmp_path, parameters, random.Random(int(os.environ.get("LOGKERNEL_SPARK_SEED", "7"))))
     print(f"killed: {struck}; {len(rows)} records")
 
     original = records(bootstrap, "events")

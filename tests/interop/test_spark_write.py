@@ -14,7 +14,7 @@ import re
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -222,9 +222,8 @@ class Copy(Driver):
     pause_s = 0.8
     """From a batch's first token to a kill, at most: about as long as tasks write and the driver decides."""
 
-    def __init__(self, bootstrap: str, source: str, checkpoint: Path, tasks: int, log: Path) -> None:
-        command = [sys.executable, str(HERE / self.script), bootstrap, "copy", source, str(checkpoint)]
-        super().__init__([*command, "--tasks", str(tasks)], log)
+    def __init__(self, words: Sequence[str], tasks: int, log: Path) -> None:
+        super().__init__([sys.executable, str(HERE / self.script), *words, "--tasks", str(tasks)], log)
 
 
 class Bare(Copy):
@@ -313,7 +312,13 @@ KINDS = ("driver", *OFTEN, "commit", *OFTEN)
     [(Copy, lines, KILLS, 2), (Copy, topic, KILLS, 2), (Copy, segments, KILLS, 2), (Bare, topic, 4 * KILLS, 1)],
 )
 def test_a_copy_is_exact_whatever_is_killed(
-    served: LogkernelServer, tmp_path: Path, driver: type[Copy], source: Any, kills: int, triggers: int
+    served: LogkernelServer,
+    tmp_path: Path,
+    driver: type[Copy],
+    source: Any,
+    kills: int,
+    triggers: int,
+    request: pytest.FixtureRequest,
 ) -> None:
     """Task, driver, its commit and broker are killed while drivers copy, each with its tasks cut otherwise."""
     chance = random.Random(int(os.environ.get("LOGKERNEL_SPARK_SEED", "7")))
@@ -321,6 +326,9 @@ def test_a_copy_is_exact_whatever_is_killed(
     read, wanted = source(tmp_path / "source", served, 12 + triggers * kills)
     with logkernel.connect(served.bootstrap) as made:
         made.create_topic("copy", partitions=3)
+    words = [served.bootstrap, "copy", read, str(checkpoint)]
+    if driver is Copy:
+        words += ["--java", request.getfixturevalue("spark_java")]
 
     def restart() -> None:
         served.kill()
@@ -330,7 +338,7 @@ def test_a_copy_is_exact_whatever_is_killed(
     strikes = Strikes(kinds, chance, Aim(checkpoint, served.data), restart, log)
     drivers, done = 0, False
     while not done:
-        copy = driver(served.bootstrap, read, checkpoint, chance.choice((1, 2, 3, 5)), log)
+        copy = driver(words, chance.choice((1, 2, 3, 5)), log)
         drivers += 1
         try:
             killed = strikes.at(copy, driver.pause_s)
