@@ -38,6 +38,11 @@ def pytest_runtest_setup() -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What takes longest begins first, in the order that it has: no worker is left with it when the others are done."""
+    items.sort(key=lambda item: item.get_closest_marker("longest") is None)
+
+
 @define
 class Broker:
     """A `logkernel serve` process. `bootstrap` keeps its port over `restart`, as a client needs it to."""

@@ -52,6 +52,7 @@ def test_kafka_configs_of_users_and_quotas(tool: Any, topic: str) -> None:
     assert "1024" not in tool(configs, *user, "--describe")
 
 
+@pytest.mark.longest
 def test_kafka_configs_of_everything_else(tool: Any, topic: str) -> None:
     configs = "kafka.admin.ConfigCommand"
     tool("org.apache.kafka.tools.TopicCommand", "--create", "--topic", topic)

@@ -89,6 +89,7 @@ def compact(folder: Path, topic: str) -> str:
     return subprocess.run(command, check=True, capture_output=True, text=True, timeout=WAIT_S).stdout
 
 
+@pytest.mark.longest
 def test_a_fresh_kafka_adopts_compacted_partitions(
     apache_kafka: ModuleType, start_broker: Any, topic: str, make_topic: Callable[..., None], tmp_path: Path
 ) -> None:

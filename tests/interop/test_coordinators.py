@@ -28,6 +28,7 @@ OTHERWISE = {
 """Steps that are answered otherwise here, and why."""
 
 
+@pytest.mark.longest
 def test_coordinators_answer_as_kafkas(start_broker: Callable[..., Any]) -> None:
     broker = start_broker(*coordinator_steps.settings())
     lines: list[str] = []

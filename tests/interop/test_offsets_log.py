@@ -50,6 +50,7 @@ def test_kafka_reads_our_offsets(
     assert len(value["topicId"]) == 22, "a topic id in Kafka's base64"
 
 
+@pytest.mark.longest
 def test_an_offset_in_a_transaction_is_seen_as_such(
     apache_kafka: ModuleType, broker_session: Any, topic: str, make_topic: Any
 ) -> None:

