@@ -169,6 +169,7 @@ def test_records_are_sent_in_parts_to_a_peer_that_reads_slowly(
     versions = struct.pack(">hi9hi", 0, 3, 0, 3, 3, 12, 0, 0, 18, 0, 2, 0)
     wanted = b"".join(starmap(_frame, zip((2, 3, 4), (12, 0, 12), (0, 3, 0), requests, strict=True)))
     came = bytearray()
+    full = threading.Event()
     with socket.create_server(("127.0.0.1", 0)) as listener:
 
         def serve() -> None:
@@ -177,6 +178,7 @@ def test_records_are_sent_in_parts_to_a_peer_that_reads_slowly(
                 for number, body in enumerate((struct.pack(">hi3h", 35, 1, 18, 0, 2), versions)):
                     peer.recv(4096)
                     peer.sendall(struct.pack(">ii", 4 + len(body), number) + body)
+                assert full.wait(30)  # who reads at once may leave nothing to wait for
                 while len(came) < len(wanted):
                     came.extend(peer.recv(11_000))
                 heart, produced = struct.pack(">h", 0), struct.pack(">ii", 0, 0)
@@ -188,6 +190,7 @@ def test_records_are_sent_in_parts_to_a_peer_that_reads_slowly(
         with TcpChannel("127.0.0.1", listener.getsockname()[1], {"send.buffer.bytes": 20_000}) as channel:
             replies = [channel.send(request) for request in requests]
             assert channel.wants_write
+            full.set()
             assert replies[-1].result(30).error_code == 0
             assert not channel.wants_write
         thread.join(10)
