@@ -1,13 +1,9 @@
-"""Fetching ahead: one request a broker under way, in a fetch session (KIP-227). Pure.
+"""Fetching ahead: one request a broker under way, in a fetch session (`fetch_session`). Pure.
 
 A partition is asked for while it is in FETCHING, not paused, and has no more than max.partition.fetch.bytes ahead: so
 much is what one answer brings, and while it is read, the next one is on its way. Nothing is asked for while half of
 fetch.max.bytes lies here. What may come is at most the rest, shared by the brokers, so that what is held stays within
 fetch.max.bytes but for first batches that are larger.
-
-    session epoch     request                                          an answer leads to
-    0                 all wanted partitions                            1 under the id that the broker gave; 0 without
-    1 and above       what is new or changed, and what is not wanted   the next; 0 after an error or a lost connection
 
     a partition's answer                             what follows
     no error                                         a chunk; high watermark, last stable offset, log start
@@ -22,9 +18,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from typing import Any, Final
-from uuid import UUID
 
-from attrs import define, field
+from attrs import define
 
 from logkernel.client.asking import (
     EARLIEST_TIMESTAMP,
@@ -36,6 +31,7 @@ from logkernel.client.asking import (
 from logkernel.client.backoff import Backoff
 from logkernel.client.consumer_settings import BY_DURATION, duration_ms
 from logkernel.client.core import ClientCore, earliest
+from logkernel.client.fetch_session import SESSION_ERRORS, Session, Wanted
 from logkernel.client.positions import (
     FETCHING,
     RESETTING,
@@ -48,40 +44,16 @@ from logkernel.client.positions import (
 )
 from logkernel.contracts import Codec
 from logkernel.errors import (
-    FetchSessionIdNotFound,
-    FetchSessionTopicIdError,
-    InvalidFetchSessionEpoch,
     KafkaError,
     OffsetOutOfRange,
     UnsupportedVersion,
     error_for,
 )
-from logkernel.requests.data import FetchPartition, FetchRequest, FetchTopic, ForgottenTopic, PartitionData
+from logkernel.requests.data import FetchRequest, PartitionData
 from logkernel.requests.offsets import ListOffsetsPartitionResponse
 from logkernel.vocabulary import TopicPartition
 
-SESSION_ERRORS: Final = (FetchSessionIdNotFound.code, InvalidFetchSessionEpoch.code, FetchSessionTopicIdError.code)
-LAST_EPOCH: Final = 2**31 - 1
 _NO_ROW: Final = ListOffsetsPartitionResponse()
-Wanted = tuple[int, int, int, UUID]
-"""(offset, most bytes, leader epoch, topic id) of a partition, as the broker was told."""
-
-
-@define(eq=False)
-class Session:
-    """A fetch session with one broker."""
-
-    id: int = 0
-    epoch: int = 0
-    told: dict[TopicPartition, Wanted] = field(factory=dict)
-    seen: dict[TopicPartition, tuple[int, int, int]] = field(factory=dict)
-    """(high watermark, last stable offset, log start) as the broker last told them: it tells again what changes."""
-    under_way: bool = False
-
-    def reset(self) -> None:
-        self.id, self.epoch = 0, 0
-        self.told.clear()
-        self.seen.clear()
 
 
 @define(eq=False)
@@ -307,25 +279,18 @@ class Fetcher:
             epoch = info.epochs[part.name.partition]
             wanted[part.name] = (part.fetch_offset, self._part_bytes, epoch, info.id)
         full = session.epoch == 0
-        changed = {name: row for name, row in wanted.items() if full or session.told.get(name) != row}
-        dropped = {
-            name: row[3]
-            for name, row in session.told.items()
-            if not full and (name not in wanted or wanted[name][3] != row[3])
-        }
+        asked, forgotten = session.ask(wanted)
         request = FetchRequest(
             max_wait_ms=self._settings["fetch.max.wait.ms"],
             min_bytes=self._settings["fetch.min.bytes"],
             max_bytes=max_bytes,
             isolation_level=int(self._committed_only),
-            topics=_topics(changed),
+            topics=asked,
             session_id=session.id,
             session_epoch=session.epoch,
-            forgotten_topics_data=_forgotten(dropped),
+            forgotten_topics_data=forgotten,
             rack_id=self._settings["client.rack"],
         )
-        session.told = wanted
-        session.seen = {name: row for name, row in session.seen.items() if name in wanted and name not in dropped}
         for part in parts:
             if part.high_watermark < 0 and part.name in session.seen:
                 part.high_watermark, part.last_stable, part.log_start = session.seen[part.name]
@@ -346,12 +311,7 @@ class Fetcher:
                     part.retry_ms = now_ms + self._backoff.delay_ms(0)
                     part.closer = -1
             return
-        if fetched.full:
-            session.id, session.epoch = response.session_id, int(response.session_id != 0)
-        elif response.session_id != session.id:
-            session.reset()
-        else:
-            session.epoch = session.epoch + 1 if session.epoch < LAST_EPOCH else 1
+        session.answered(fetched.full, response.session_id)
         names = {row[3]: name.topic for name, row in session.told.items()}
         for topic in response.responses:
             name = topic.topic or names.get(topic.topic_id) or self.core.metadata.names.get(topic.topic_id, "")
@@ -488,20 +448,3 @@ class Fetcher:
         facts = chunk.facts
         if facts is not None and facts.last_offset >= part.position:
             part.position, part.epoch = facts.last_offset + 1, facts.leader_epoch
-
-
-def _topics(rows: Mapping[TopicPartition, Wanted]) -> list[FetchTopic]:
-    found: dict[str, FetchTopic] = {}
-    for name, (offset, max_bytes, epoch, topic_id) in rows.items():
-        topic = found.get(name.topic)
-        if topic is None:
-            topic = found[name.topic] = FetchTopic(name.topic, [], topic_id)
-        topic.partitions.append(FetchPartition(name.partition, offset, max_bytes, -1, epoch))
-    return list(found.values())
-
-
-def _forgotten(rows: Mapping[TopicPartition, UUID]) -> list[ForgottenTopic]:
-    found: dict[tuple[str, UUID], list[int]] = {}
-    for name, topic_id in rows.items():
-        found.setdefault((name.topic, topic_id), []).append(name.partition)
-    return [ForgottenTopic(topic, indexes, topic_id) for (topic, topic_id), indexes in found.items()]
