@@ -138,11 +138,14 @@ class ProducerMetrics(Windows):
             totals = self._topics.setdefault(topic, {})
             totals[name] = totals.get(name, 0.0) + amount
 
-    def request_sent(self, batches: Sequence[Batch], size_bytes: int, records: int, now_ms: int) -> None:
-        """With these batches, and so many bytes of them."""
-        found: list[tuple[str, float]] = [("requests", 1), ("request-size", size_bytes), ("per-request", records)]
+    def request_sent(self, batches: Sequence[Batch], now_ms: int) -> None:
+        """With these batches."""
+        found: list[tuple[str, float]] = []
+        size_bytes = records = 0
         for batch in batches:
             size = len(batch.wire)
+            size_bytes += size
+            records += batch.count
             found += (
                 ("batch-size", size),
                 ("queue-time", now_ms - batch.created_ms),
@@ -152,7 +155,7 @@ class ProducerMetrics(Windows):
             if self._by_topic:
                 self._add_topic(batch.topic, "record-send-total", batch.count)
                 self._add_topic(batch.topic, "byte-total", size)
-        self._add(*found)
+        self._add(*found, ("requests", 1), ("request-size", size_bytes), ("per-request", records))
 
     def request_done(self, node: Node | None) -> None:
         if node is not None:

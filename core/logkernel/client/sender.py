@@ -231,7 +231,6 @@ class Sender:
     def _send_to(self, node: int, batches: list[Batch], now_ms: int) -> None:
         transactions, topics = self.transactions, self.core.metadata.topics
         rows: dict[str, TopicProduceData] = {}
-        size = records = 0
         for batch in batches:
             queue = self.accumulator.queue(batch.topic, batch.partition)
             sequence, producer_id, epoch = -1, -1, -1
@@ -246,9 +245,7 @@ class Sender:
                 info = topics.get(batch.topic)
                 row = rows[batch.topic] = TopicProduceData(batch.topic, [], info.id if info is not None else NO_ID)
             row.partition_data.append(PartitionProduceData(batch.partition, batch.wire))
-            size += len(batch.wire)
-            records += batch.count
-        self.metrics.request_sent(batches, size, records, now_ms)
+        self.metrics.request_sent(batches, now_ms)
         request = ProduceRequest(transactions.id, self._acks, self._timeout_ms, list(rows.values()))
         withheld = V1 if transactions.id is not None and not transactions.v2 else NONE
         self.core.network.send(node, request, _Produced(self, node, batches), now_ms, withheld=withheld)

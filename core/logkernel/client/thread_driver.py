@@ -139,11 +139,7 @@ class ThreadDriver(Driver):
 
     def carry_out(self, actions: list[Action]) -> None:
         """Requests to one broker leave together: a call of the system for each is a good part of what they cost."""
-        for action in actions:
-            if isinstance(action, Transmit):
-                self._transmit(action)
-            else:
-                self.perform(action)
+        super().carry_out(actions)
         held, self._held = self._held, {}
         for opened in held:
             opened.channel.flush()
@@ -151,7 +147,9 @@ class ThreadDriver(Driver):
                 self._collect(opened)
 
     def perform(self, action: Action) -> None:
-        if isinstance(action, Connect):
+        if isinstance(action, Transmit):
+            self._transmit(action)
+        elif isinstance(action, Connect):
             self._connecting.add(action.number)
             try:
                 threading.Thread(target=self._connect, args=(action,), name="logkernel-connect", daemon=True).start()

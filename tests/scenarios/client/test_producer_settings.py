@@ -248,7 +248,7 @@ def test_rates_are_taken_over_the_last_windows() -> None:
         batch.append(0, None, b"v", ())
         batch.close(None)
         assert metrics.roll(0) == 1000
-        metrics.request_sent([batch], len(batch.wire), 1, 0)
+        metrics.request_sent([batch], 0)
         metrics.roll(1000)
         sender = made.sender
         both = metrics.snapshot(sender.accumulator, sender.core.network, 0, 1500)
