@@ -393,9 +393,8 @@ class RemoteSource:
             part = machine.place(name, start, end, mono_ms())
         driver.wake()
         while True:
-            came = driver.wait(
-                lambda: driver.closed or machine.has_news(part), time.monotonic() + self._timeout_s
-            )
+            until_s = time.monotonic() + self._timeout_s
+            came = driver.wait(lambda: driver.closed or machine.has_news(part), until_s, under_way=True)
             with driver.lock:
                 chunk = machine.take(part)
                 error, done = part.error, chunk is None and machine.fetcher.empty_at.get(name) == part.fetch_offset
