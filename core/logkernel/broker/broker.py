@@ -271,7 +271,8 @@ class Broker:
     def submit(self, request: Any, context: RequestContext, answer: Answer) -> None:
         """Answer a versionless request, now or later, exactly once."""
         self.ask(request, context, answer)
-        self.settle()
+        if self._soon or self._woken:
+            self.settle()
 
     def ask(self, request: Any, context: RequestContext, answer: Answer) -> None:
         """As `submit`, for who is inside an event that settles when it is done.
@@ -398,7 +399,7 @@ class Broker:
 
     def wake(self, name: TopicPartition) -> None:
         """A partition has news; its waiting fetches are tried when the request at hand is done."""
-        if name in self.parked:
+        if name in self.parked.by_key:
             self._woken.append(name)
 
     def soon(self, work: Callable[[], None]) -> None:

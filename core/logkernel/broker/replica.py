@@ -202,7 +202,7 @@ class Replica:
             ticket.deliver(outcome)
         if effects.wake:
             self._broker.wake(self.name)
-        if self._expiry is None and self.leader.has_parked:
+        if self.leader.parked and self._expiry is None:
             deadline = self.leader.next_deadline()
             assert deadline is not None
             self._expiry = self._broker.timers.at(deadline, self._expire)

@@ -35,7 +35,6 @@ class Leader:
         "_flushed",
         "_follower_ends",
         "_outstanding",
-        "_parked",
         "flush_messages",
         "high_watermark",
         "isr",
@@ -45,6 +44,7 @@ class Leader:
         "log_start",
         "min_isr",
         "node_id",
+        "parked",
         "producers",
         "unflushed",
     )
@@ -79,7 +79,7 @@ class Leader:
         """Log end that a flush under way will make durable; the watermark waits for it."""
         self._flushed = log_end
         self._follower_ends: dict[int, int] = {node: -1 for node in isr if node != node_id}
-        self._parked: deque[tuple[int, Any, Outcome, int]] = deque()
+        self.parked: deque[tuple[int, Any, Outcome, int]] = deque()
         """(end offset, ticket, outcome, deadline in mono ms), in order of end offset."""
         self._advance(Effects())
 
@@ -166,7 +166,7 @@ class Leader:
         self._advance(effects)  # who waited before has his answer first
         outcome = Outcome(0, batches[0].base_offset, wall_ms if self.log_append_time else -1, self.log_start)
         if end > self.high_watermark and (acks == -1 or effects.persist is not None):
-            self._parked.append((end, ticket, outcome, deadline_ms))
+            self.parked.append((end, ticket, outcome, deadline_ms))
         else:
             effects.answer.append((ticket, outcome))
         return effects
@@ -190,8 +190,8 @@ class Leader:
     def on_offline(self, error: KafkaError) -> Effects:
         """The log is gone: who waits is told, as nothing more will become durable here."""
         effects = Effects()
-        while self._parked:
-            effects.answer.append((self._parked.popleft()[1], _refused(error)))
+        while self.parked:
+            effects.answer.append((self.parked.popleft()[1], _refused(error)))
         effects.wake = True
         return effects
 
@@ -199,12 +199,12 @@ class Leader:
         """Answer what waited past its deadline. The records stay: a timeout says nothing of their fate."""
         effects = Effects()
         keep: deque[tuple[int, Any, Outcome, int]] = deque()
-        for entry in self._parked:
+        for entry in self.parked:
             if entry[3] <= mono_ms:
                 effects.answer.append((entry[1], _refused(RequestTimedOut("not replicated in time"))))
             else:
                 keep.append(entry)
-        self._parked = keep
+        self.parked = keep
         return effects
 
     def on_log_start(self, offset: int) -> None:
@@ -214,13 +214,9 @@ class Leader:
 
     # ------------------------------------------------------------ questions
 
-    @property
-    def has_parked(self) -> bool:
-        return bool(self._parked)
-
     def next_deadline(self) -> int | None:
         """Monotonic ms at which `on_expired` is due."""
-        return min((entry[3] for entry in self._parked), default=None)
+        return min((entry[3] for entry in self.parked), default=None)
 
     def last_stable_offset(self) -> int:
         """Below it no transaction is undecided."""
@@ -248,7 +244,7 @@ class Leader:
         if self.high_watermark > before:
             effects.wake = True
             self.producers.on_watermark(self.high_watermark)
-        parked = self._parked
+        parked = self.parked
         while parked and parked[0][0] <= self.high_watermark:
             _, ticket, outcome, _ = parked.popleft()
             effects.answer.append((ticket, outcome))

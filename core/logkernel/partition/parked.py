@@ -15,10 +15,11 @@ from typing import Any
 class Parked:
     """Waiting requests, by key and by deadline (monotonic ms)."""
 
-    __slots__ = ("_by_key", "_deadlines", "_next", "_requests")
+    __slots__ = ("_deadlines", "_next", "_requests", "by_key")
 
     def __init__(self) -> None:
-        self._by_key: dict[Hashable, dict[int, None]] = {}
+        self.by_key: dict[Hashable, dict[int, None]] = {}
+        """Who waits, by what he waits on; to look at."""
         self._requests: dict[int, tuple[Any, tuple[Hashable, ...]]] = {}
         self._deadlines: list[tuple[int, int]] = []
         self._next = count(1)
@@ -26,23 +27,19 @@ class Parked:
     def __len__(self) -> int:
         return len(self._requests)
 
-    def __contains__(self, key: Hashable) -> bool:
-        """Whether anybody waits on `key`."""
-        return key in self._by_key
-
     def park(self, request: Any, keys: Iterable[Hashable], deadline_ms: int) -> int:
         """Keep `request`; returns its number for `drop`."""
         number = next(self._next)
         kept = tuple(keys)
         self._requests[number] = (request, kept)
         for key in kept:
-            self._by_key.setdefault(key, {})[number] = None
+            self.by_key.setdefault(key, {})[number] = None
         heappush(self._deadlines, (deadline_ms, number))
         return number
 
     def wake(self, key: Hashable) -> list[tuple[int, Any]]:
         """(number, request) of all that wait on `key`, oldest first; they stay parked."""
-        waiting = self._by_key.get(key)
+        waiting = self.by_key.get(key)
         if not waiting:
             return []
         return [(number, self._requests[number][0]) for number in waiting]
@@ -53,11 +50,11 @@ class Parked:
         if entry is None:
             return None
         for key in entry[1]:
-            waiting = self._by_key.get(key)
+            waiting = self.by_key.get(key)
             if waiting is not None:
                 waiting.pop(number, None)
                 if not waiting:
-                    del self._by_key[key]
+                    del self.by_key[key]
         return entry[0]
 
     def due(self, mono_ms: int) -> list[Any]:

@@ -30,7 +30,7 @@ class CorruptIndex(CorruptMessage):
 class _Index:
     """An array of fixed entries in a file, mapped when first needed."""
 
-    __slots__ = ("_disk", "_mapping", "_room", "_sealed", "count", "limit", "missing", "path")
+    __slots__ = ("_disk", "_mapping", "_room", "_sealed", "count", "full_at", "limit", "missing", "path")
 
     ENTRY: ClassVar[Struct]
 
@@ -39,6 +39,8 @@ class _Index:
         self.path = path
         self.limit = limit_bytes // self.ENTRY.size
         """Entries that fit below `segment.index.bytes`."""
+        self.full_at = self.limit
+        """With so many entries it `is_full`; every append asks, so it looks here."""
         self.count, rest = divmod(file_bytes or 0, self.ENTRY.size)
         if rest:
             raise CorruptIndex(f"{path}: {file_bytes} bytes are no multiple of {self.ENTRY.size}")
@@ -52,7 +54,7 @@ class _Index:
 
     @property
     def is_full(self) -> bool:
-        return self.count >= self.limit
+        return self.count >= self.full_at
 
     def _map(self) -> Mapping:
         """The mapping; of a sealed index as long as its entries, of an active one with room to grow."""
@@ -203,12 +205,9 @@ class TimeIndex(_Index):
 
     def __init__(self, disk: Disk, path: str, limit_bytes: int, *, file_bytes: int | None = None) -> None:
         super().__init__(disk, path, limit_bytes, file_bytes=file_bytes)
+        self.full_at = self.limit - 1
         self._last: int | None = None
         """Timestamp of the last entry, once known."""
-
-    @property
-    def is_full(self) -> bool:
-        return self.count >= self.limit - 1
 
     @property
     def last_ms(self) -> int:

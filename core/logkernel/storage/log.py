@@ -94,11 +94,12 @@ class Log(LogRewrites):
         active = self._active
         settings = self.settings
         size = active.size + len(data)
+        index, times = active.index, active.times
         if (
             size > settings.segment_bytes
             or last - active.base > MAX_RELATIVE
-            or active.index.is_full
-            or active.times.is_full
+            or index.count >= index.full_at
+            or times.count >= times.full_at
             or self._is_old(active, batches, wall_ms)
         ) and (active.size or last - active.base > MAX_RELATIVE):
             self.roll(wall_ms, first.base_offset if last - self.end_offset > MAX_RELATIVE else None)

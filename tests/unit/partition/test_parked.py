@@ -7,11 +7,11 @@ def test_wake_keeps_until_dropped():
     parked = Parked()
     number = parked.park("fetch", ["a", "b"], 50)
     assert parked.wake("a") == parked.wake("b") == [(number, "fetch")]
-    assert "a" in parked
+    assert "a" in parked.by_key
     assert parked.drop(number) == "fetch"
     assert parked.drop(number) is None
     assert parked.wake("a") == []
-    assert "a" not in parked
+    assert "a" not in parked.by_key
     assert len(parked) == 0
 
 
