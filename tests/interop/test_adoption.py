@@ -85,7 +85,7 @@ def read(bootstrap: str, topic: str, isolation: str) -> list[tuple[tuple[int, in
 
 
 def complaints(log: Path) -> list[str]:
-    """What Kafka's log says against the files; its quorum's complaints (of a start on a slow machine) are not of them."""
+    """What Kafka's log says against the files; of them its quorum's, of a start on a slow machine, are none."""
     of_the_quorum = ("kafka.server.ControllerApis", "kafka.server.ControllerRegistrationManager", "kafka.raft.")
     lines = log.read_text().splitlines()
     found = [line for line in lines if "orrupt" in line or " ERROR " in line]

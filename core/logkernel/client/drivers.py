@@ -118,7 +118,7 @@ class Driver(ABC):
             for wake in wakes:
                 wake()
             self._report()
-            if settled and not (self._again or self._events):
+            if settled and not self._events:
                 return deadline_ms
 
     def _take_finished(self) -> tuple[list[Any], list[Wake]]:

@@ -80,15 +80,17 @@ class ThreadDriver(Driver):
         return self._ending and not (self.machine.busy and self.broken is None and not self.closed)
 
     def _wait(self, deadline_ms: int | None) -> None:
-        """Until there is something for a turn: parts of an answer are none."""
+        """Until there is something for a turn: parts of an answer are none. The channels are looked at in any case."""
         woken = False
         self._sleeping = True  # before the first look at `_again`, as `wake` looks at it after setting that
-        while not (woken or self._events or self._again):
+        while not woken:
             left_s = LONGEST_SLEEP_S
-            if deadline_ms is not None:
+            if self._again or self._events:
+                left_s = 0.0
+            elif deadline_ms is not None:
                 left_s = min(left_s, max(0.0, (deadline_ms - mono_ms()) / 1000))
             ready = self._selector.select(left_s)
-            woken = not ready
+            woken = not (ready and left_s)
             for key, _ in ready:
                 if key.data is None:
                     woken = True
@@ -96,6 +98,7 @@ class ThreadDriver(Driver):
                         self._far.recv(4096)
                 else:
                     self._serve(key.data)
+            woken = woken or bool(self._events)
         self._sleeping = False
 
     def _serve(self, opened: _Open) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import threading
 from collections.abc import Callable
 from types import SimpleNamespace
@@ -10,7 +11,7 @@ from typing import Any
 import pytest
 
 from logkernel.client.drivers import Driver
-from logkernel.client.network import Close
+from logkernel.client.network import Close, Connect
 from logkernel.client.thread_driver import ThreadDriver
 from logkernel.kernel import Kernel
 
@@ -74,7 +75,7 @@ def an_event(driver: Stepped) -> None:
 
 @pytest.mark.parametrize(
     ("quiet", "meanwhile", "steps"),
-    [(True, nothing, 1), (False, nothing, 2), (True, Stepped.wake, 2), (True, an_event, 2)],
+    [(True, nothing, 1), (False, nothing, 2), (True, Stepped.wake, 1), (True, an_event, 2)],
     ids=["settled", "not settled", "asked for", "answered"],
 )
 def test_a_turn_steps_again_where_that_may_find_something(
@@ -97,3 +98,50 @@ def test_a_thread_that_sleeps_is_woken_and_one_that_is_about_to_sleep_is_not_los
             assert machine.wait_for(before + 1), f"no step after step {before}"
     finally:
         driver.end(None)
+
+
+class Channel:
+    """One end of a pair of sockets; tells when it was looked at."""
+
+    failure = None
+    wants_write = False
+
+    def __init__(self) -> None:
+        self.features: dict[str, int] = {}
+        self.near, self.far = socket.socketpair()
+        self.fileno, self.close = self.near.fileno, self.near.close
+        self.looked_at = threading.Event()
+
+    def poll(self) -> None:
+        self.near.recv(4096)
+        self.looked_at.set()
+
+
+class Eager(Machine):
+    """Asks for another turn in every step, and for a connection in the first."""
+
+    driver: ThreadDriver | None = None
+
+    def step(self, wall_ms: int, now_ms: int) -> int | None:
+        if self.driver is not None:
+            self.driver.wake()
+            if not self.steps:
+                self.core.network.actions.append(Connect(1, 0, "nowhere", 1, 1000))
+            self.steps += 1
+        return self.deadline_ms
+
+
+def test_channels_are_looked_at_however_often_a_turn_is_asked_for() -> None:
+    machine, channel = Eager(quiet=True), Channel()
+    machine.core.network.on_connected = lambda number, features, now_ms: None
+    driver = ThreadDriver(machine, SETTINGS, Kernel(), "tcp")
+    driver._transport = SimpleNamespace(connect=lambda host, port, settings: channel)
+    try:
+        machine.driver = driver
+        driver.wake()
+        channel.far.send(b"an answer")
+        assert channel.looked_at.wait(30)
+    finally:
+        machine.driver = None
+        driver.end(None)
+        channel.far.close()
