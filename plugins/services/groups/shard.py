@@ -159,6 +159,10 @@ class Shard:
 
     # ------------------------------------------------------------ groups and members
 
+    def own_ms(self, group_id: str, name: str) -> int:
+        """A time of the new protocol: the group's own where it has one (`consumer.` and `name`), else the broker's."""
+        return int(self.cluster.group_setting(group_id, f"consumer.{name}"))
+
     def group(self, group_id: str) -> Group:
         """The group, made where it is not there; follow up with `tidy`."""
         found = self.groups.get(group_id)

@@ -11,7 +11,7 @@ import pytest
 from logkernel import errors as e
 from logkernel.controller import features
 from logkernel.controller.image import ClusterImage
-from logkernel.requests import cluster, configs, placement, quorum
+from logkernel.requests import cluster, configs, consumer_groups, placement, quorum
 
 LEVELS = {"group.version": (0, 1, 1), "transaction.version": (0, 2, 2)}
 
@@ -150,6 +150,19 @@ def test_what_has_settings_is_listed(start: Any) -> None:
     assert alter(log, 32, "g", ("share.isolation.level", 1, None)) == 0
     assert listed(log, 32, 16) == [(16, "m")]
     assert log.request(configs.ListConfigResourcesRequest([3])).error_code == e.UnsupportedVersion.code
+
+
+def test_a_groups_own_times_are_what_its_members_hear(start: Any) -> None:
+    log = start("group.consumer.min.heartbeat.interval.ms=100")
+    log.create_topic("t")
+    beat = consumer_groups.ConsumerGroupHeartbeatRequest(
+        "g", "m", 0, rebalance_timeout_ms=60_000, subscribed_topic_names=["t"], topic_partitions=[]
+    )
+    assert log.request(beat).heartbeat_interval_ms == 5_000
+    assert alter(log, 32, "g", ("consumer.heartbeat.interval.ms", 0, "300")) == 0
+    assert log.request(beat).heartbeat_interval_ms == 300
+    assert alter(log, 32, "g", ("consumer.heartbeat.interval.ms", 1, None)) == 0
+    assert log.request(beat).heartbeat_interval_ms == 5_000
 
 
 def test_subscriptions(start: Any) -> None:

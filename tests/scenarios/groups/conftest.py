@@ -49,6 +49,11 @@ NEWEST = frozenset(
 )
 OLD = frozenset({"static_members"})
 START_WALL_MS = 1_700_000_000_000
+GROUP_DEFAULTS = {
+    "consumer.session.timeout.ms": 45_000,
+    "consumer.heartbeat.interval.ms": 5_000,
+    "consumer.assignment.interval.ms": 1_000,
+}
 
 
 @define
@@ -59,6 +64,11 @@ class Topics:
     ids: dict[str, UUID] = field(factory=dict)
     group_version: int = 1
     assignors: dict[str, Assignor] = field(factory=lambda: {"uniform": UniformAssignor(), "range": RangeAssignor()})
+    group_settings: dict[tuple[str, str], int] = field(factory=dict)
+    """(group, name) → what it has of its own."""
+
+    def group_setting(self, group_id: str, name: str) -> int:
+        return self.group_settings.get((group_id, name), GROUP_DEFAULTS[name])
 
     def topic_names(self) -> list[str]:
         return sorted(self.partitions)

@@ -231,6 +231,26 @@ def test_the_protocol_can_be_off(world: Any) -> None:
     assert world.hb("m1", 0, "orders").error_code == UNSUPPORTED_VERSION
 
 
+def test_a_group_has_times_of_its_own(world: Any) -> None:
+    """Set by IncrementalAlterConfigs of the group; the next heartbeat goes by it."""
+    own = world.topics.group_settings
+    own["g", "consumer.heartbeat.interval.ms"] = 300
+    assert world.hb("m1", 0, "orders").heartbeat_interval_ms == 300
+    own["g", "consumer.session.timeout.ms"] = 2_000
+    assert world.hb("m1", 2).heartbeat_interval_ms == 300
+    world.after(1_900)
+    assert "m1" in world.group.consumer.members
+    world.after(200)
+    assert world.group.consumer.members == {}
+    own["g", "consumer.session.timeout.ms"] = 45_000
+    own["g", "consumer.assignment.interval.ms"] = 30_000
+    assert world.told(world.hb("m2", 0, "orders")) == []
+    world.after(26_000)
+    assert world.told(world.hb("m2", 0, "orders")) == []
+    world.after(2_000)
+    assert world.told(world.hb("m2", 0, "orders")) == ALL
+
+
 def test_unknown_members_and_too_many(make_world: Any) -> None:
     world = make_world({"group.consumer.max.size": 1})
     world.hb("m1", 0, "orders")

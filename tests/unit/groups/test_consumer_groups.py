@@ -134,14 +134,12 @@ def test_settings_by_kafkas_names() -> None:
     assert ConsumerSettings.read({}) == ConsumerSettings()
     found = ConsumerSettings.read(
         {
-            "group.consumer.session.timeout.ms": "50000",
+            "group.consumer.max.size": "7",
             "group.consumer.assignors": "range",
             "group.consumer.migration.policy": "Upgrade",
         }
     )
-    assert (found.session_timeout_ms, found.assignors, found.upgrades, found.downgrades) == (
-        50_000, ("range",), True, False,
-    )
+    assert (found.max_size, found.assignors, found.upgrades, found.downgrades) == (7, ("range",), True, False)
 
 
 @pytest.mark.parametrize(

@@ -143,7 +143,7 @@ def on_sync(shard: Shard, group: ConsumerGroup, request: SyncGroupRequest, ticke
         name = member.classic.protocols[0][0]
         if request.protocol_type not in (None, CONSUMER) or request.protocol_name not in (None, name):
             raise InconsistentGroupProtocol("Not the protocol that the JoinGroup was answered with.")
-        if is_behind(shard, group, member) and member.state is not MemberState.UNREVOKED_PARTITIONS:
+        if is_behind(shard, request.group_id, group, member) and member.state is not MemberState.UNREVOKED_PARTITIONS:
             expect_rejoin(shard, request.group_id, member)
             raise RebalanceInProgress("There is a new assignment.")
     except KafkaError as error:
@@ -168,7 +168,7 @@ def beat(shard: Shard, group: ConsumerGroup, request: HeartbeatRequest) -> int:
     traces.arm(shard, request.group_id, member)
     waits = member.state is MemberState.UNRELEASED_PARTITIONS
     if (
-        is_behind(shard, group, member)
+        is_behind(shard, request.group_id, group, member)
         or member.state is MemberState.UNREVOKED_PARTITIONS
         or (waits and not group.waits_for_others(member))
     ):
@@ -177,11 +177,11 @@ def beat(shard: Shard, group: ConsumerGroup, request: HeartbeatRequest) -> int:
     return 0
 
 
-def is_behind(shard: Shard, group: ConsumerGroup, member: Member) -> bool:
+def is_behind(shard: Shard, group_id: str, group: ConsumerGroup, member: Member) -> bool:
     """Whether there is an assignment that it has not reached, or none but classic members could bring one about."""
     if member.epoch < group.assignment_epoch:
         return True
-    due = group.epoch > group.assignment_epoch and may_assign(shard, group)
+    due = group.epoch > group.assignment_epoch and may_assign(shard, group_id, group)
     return due and all(other.is_classic for other in group.members.values())
 
 

@@ -137,7 +137,7 @@ def beat(shard: Shard, request: Request, context: RequestContext) -> ConsumerGro
     return ConsumerGroupHeartbeatResponse(
         member_id=after.member_id,
         member_epoch=after.epoch,
-        heartbeat_interval_ms=shard.settings.consumer.heartbeat_interval_ms,
+        heartbeat_interval_ms=shard.own_ms(request.group_id, "heartbeat.interval.ms"),
         assignment=told(after.assigned) if whole or after.assigned.keys() != member.assigned.keys() else None,
     )
 

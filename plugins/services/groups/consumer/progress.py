@@ -44,7 +44,7 @@ def advance(
         topics = target.see(shard, members.values(), regexes)
         epoch = _bump(shard, group_id, group, target.hash_of(topics), bump)
     goal_epoch, parts = group.assignment_epoch, group.target_of(updated)
-    if epoch > group.assignment_epoch and may_assign(shard, group):
+    if epoch > group.assignment_epoch and may_assign(shard, group_id, group):
         topics = target.see(shard, members.values(), regexes)
         made = target.make(shard, group, members, regexes, topics)
         keep_target(shard, group_id, group, made, epoch)
@@ -95,10 +95,11 @@ def keep_epoch(shard: Shard, group_id: str, group: ConsumerGroup, epoch: int, me
         shard.append(records.key(records.PARTITIONS, group_id), None)
 
 
-def may_assign(shard: Shard, group: ConsumerGroup) -> bool:
-    """Not too soon after the last time; where the clock went back, at once."""
+def may_assign(shard: Shard, group_id: str, group: ConsumerGroup) -> bool:
+    """Not too soon after the last time, so that members that come together are assigned together; where the clock
+    went back, at once."""
     since_ms = shard.wall_ms - group.assigned_ms
-    return not 0 <= since_ms < shard.settings.consumer.assignment_interval_ms or group.assigned_ms == 0
+    return not 0 <= since_ms < shard.own_ms(group_id, "assignment.interval.ms") or group.assigned_ms == 0
 
 
 def keep_target(

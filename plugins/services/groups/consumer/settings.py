@@ -1,4 +1,7 @@
-"""The broker settings that rule KIP-848 groups, by Kafka's names and with Kafka's defaults."""
+"""The broker settings that rule KIP-848 groups, by Kafka's names and with Kafka's defaults.
+
+What a group may have of its own is asked for when it is needed: `Shard.own_ms`.
+"""
 
 from __future__ import annotations
 
@@ -15,10 +18,6 @@ POLICIES: Final = ("bidirectional", "upgrade", "downgrade", "disabled")
 
 @frozen
 class ConsumerSettings:
-    session_timeout_ms: int = 45_000
-    heartbeat_interval_ms: int = 5_000
-    assignment_interval_ms: int = 1_000
-    """A new target is not made sooner after the last one: members that come together are assigned together."""
     regex_refresh_interval_ms: int = 600_000
     max_size: int = 2**31 - 1
     assignors: tuple[str, ...] = ("uniform", "range")
@@ -35,14 +34,12 @@ class ConsumerSettings:
         heartbeat_ms = _bounded(settings, "heartbeat.interval.ms", 5_000, 5_000, 15_000)
         if heartbeat_ms >= session_ms:
             raise ConfigError(f"{PREFIX}heartbeat.interval.ms={heartbeat_ms} must be below the session timeout")
+        _bounded(settings, "assignment.interval.ms", 1_000, 0, 15_000)
         assignors = settings.get(f"{PREFIX}assignors") or cls().assignors
         policy = str(settings.get(f"{PREFIX}migration.policy") or POLICIES[0]).lower()
         if policy not in POLICIES:
             raise ConfigError(f"{PREFIX}migration.policy={policy} is none of {', '.join(POLICIES)}")
         return cls(
-            session_ms,
-            heartbeat_ms,
-            _bounded(settings, "assignment.interval.ms", 1_000, 0, 15_000),
             _whole(settings, "regex.refresh.interval.ms", 600_000),
             _whole(settings, "max.size", 2**31 - 1),
             tuple(assignors.split(",") if isinstance(assignors, str) else assignors),

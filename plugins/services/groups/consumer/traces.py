@@ -22,7 +22,10 @@ def resync_key(group_id: str, member_id: str) -> Key:
 
 def arm(shard: Shard, group_id: str, member: Member) -> None:
     """The member's session begins anew."""
-    timeout_ms = member.classic.session_timeout_ms if member.is_classic else shard.settings.consumer.session_timeout_ms
+    if member.is_classic:
+        timeout_ms = member.classic.session_timeout_ms
+    else:
+        timeout_ms = shard.own_ms(group_id, "session.timeout.ms")
     shard.after(session_key(group_id, member.member_id), timeout_ms)
 
 
