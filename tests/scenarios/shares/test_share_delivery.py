@@ -43,6 +43,21 @@ def test_a_fetch_waits_until_data_comes(world: Any) -> None:
     assert empty.got == ""
 
 
+def test_a_start_beyond_the_end_is_waited_for(world: Any) -> None:
+    """An administrator may put it there; as Kafka 4.3 has it, the lag is unknown and a fetch finds nothing."""
+    world.produce(2)
+    assert world.alter(3) == 0
+    assert world.offsets() == (3, -1)
+    world.join("a")
+    assert world.fetch("a") == ""
+    waiting = world.fetching("a", wait_ms=1_000)
+    world.produce(1)
+    assert waiting.got is None
+    world.produce(2)
+    assert waiting.got == "3-4:1"
+    assert world.offsets() == (3, 2)
+
+
 def test_a_fetch_waits_until_a_lock_times_out(world: Any) -> None:
     world.produce(2)
     assert world.fetch("a") == "0-1:1"

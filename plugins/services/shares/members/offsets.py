@@ -110,7 +110,7 @@ def _described(
     if offsets is not None and state.start_offset >= 0 and state.delivery_complete_count >= 0:
         committed = shard.cluster.group_setting(group_id, "share.isolation.level") == "read_committed"
         end = offsets[1] if committed else offsets[2]
-        row.lag = max(0, end - state.start_offset - state.delivery_complete_count)
+        row.lag = max(-1, end - state.start_offset - state.delivery_complete_count)  # -1: it begins beyond the end
     return row
 
 
@@ -200,7 +200,7 @@ def on_delete(
         answer.responses.append(row)
         if topic_id is None:
             row.error_code = UnknownTopicOrPartition.code
-            row.error_message = "This server does not host this topic."
+            row.error_message = "This server does not host this topic-partition."
         elif topic_id not in known:
             row.error_code = UnknownTopicOrPartition.code
             row.error_message = "There is no offset information to delete."

@@ -73,7 +73,7 @@ def inner_fetch(work: Work, leaders: dict[Key, Leader], now_ms: int) -> data.Fet
     isolation = 0
     for key in work.keys:
         leader = leaders[key]
-        offset = work.asked[key] = leader.partition.next_offset()
+        offset = work.asked[key] = leader.fetch_offset()
         if offset is not None:
             isolation = leader.isolation
             topic = topics.setdefault(key.topic_id, data.FetchTopic(topic_id=key.topic_id))

@@ -81,6 +81,12 @@ class Leader:
         limits.in_flight = self._setting("share.partition.max.record.locks")
         limits.lock_ms = self._setting("share.record.lock.duration.ms")
 
+    def fetch_offset(self) -> int | None:
+        """Where to read next; None while too many are in flight. Not beyond the log's end, where a start that an
+        administrator set may lie: until the log has come so far, nothing of it is for the group."""
+        offset, held = self.partition.next_offset(), self._cluster.offsets(self.topic, self.key.partition)
+        return offset if offset is None or held is None else min(offset, held[2])
+
     # ------------------------------------------------------------ loading
 
     def _ask_offsets(self, wall_ms: int) -> None:
