@@ -51,10 +51,11 @@ flowchart LR
 {record}
 
 A delivery that ends as AVAILABLE ends as ARCHIVED instead once the record was delivered `share.delivery.count.limit`
-times. What is ACKNOWLEDGED or ARCHIVED at the front moves the start offset; at most `share.partition.max.record.locks`
-records lie between it and the last acquired one. A member's word is written to `__share_group_state` before it is
-answered. That a record was acquired is not written: after a crash its delivery count is what it was when it was last
-released, timed out or acknowledged.
+times. So that one record that always fails takes no others with it, what was delivered half as often as it may be
+(and twice at least) comes in ever smaller parts, and alone the last time. What is ACKNOWLEDGED or ARCHIVED at the
+front moves the start offset; at most `share.partition.max.record.locks` records lie between it and the last acquired
+one. A member's word is written to `__share_group_state` before it is answered. That a record was acquired is not
+written: after a crash its delivery count is what it was when it was last released, timed out or acknowledged.
 
 ## A group
 

@@ -220,4 +220,49 @@ def test_it_goes_on_from_what_was_kept() -> None:
     known = (Change(7, 8, State.ACKNOWLEDGED, 1), Change(10, 10, State.AVAILABLE, 2), Change(2, 3, State.ARCHIVED, 1))
     partition = made(5, known)
     assert shown(partition) == "5| 5-6 AVAILABLE/0, 7-8 ACKNOWLEDGED/1, 9-9 AVAILABLE/0, 10-10 AVAILABLE/2"
-    assert partition.acquire("m", 5, rows((0, 20)), 100, 0) == [(5, 6, 1), (9, 9, 1), (10, 10, 3), (11, 20, 1)]
+    assert partition.acquire("m", 5, rows((0, 20)), 100, 0) == [(5, 6, 1), (9, 9, 1)]
+    assert partition.acquire("m", 10, rows((0, 20)), 100, 0) == [(10, 10, 3)], "the last time it is alone"
+    assert partition.acquire("m", 11, rows((0, 20)), 100, 0) == [(11, 20, 1)]
+
+
+@pytest.mark.parametrize(
+    ("limit", "last", "expected"),
+    [
+        (2, 7, "0-7:1 0-7:2"),
+        (3, 3, "0-3:1 0-3:2 0-0:3 1-1:3 2-2:3 3-3:3"),
+        (4, 7, "0-7:1 0-7:2 0-3:3 0-0:4 1-1:4 2-2:4 3-3:4 4-7:3 4-4:4 5-5:4 6-6:4 7-7:4"),
+        (5, 5, "0-5:1 0-5:2 0-5:3 0-2:4 0-0:5 1-1:5 2-2:5 3-5:4 3-3:5 4-4:5 5-5:5"),
+        (7, 7, "0-7:1 0-7:2 0-7:3 0-7:4 0-3:5 0-1:6 0-0:7 1-1:7 2-3:6 2-2:7 3-3:7 4-7:5 4-5:6"),
+        (
+            10,
+            63,
+            "0-63:1 0-63:2 0-63:3 0-63:4 0-63:5 0-31:6 0-15:7 0-7:8 0-3:9 0-0:10 1-1:10 2-2:10 3-3:10 4-7:9 4-4:10"
+            " 5-5:10 6-6:10 7-7:10 8-15:8 8-11:9 8-8:10",
+        ),
+    ],
+)
+def test_what_fails_again_and_again_comes_in_ever_smaller_parts(limit: int, last: int, expected: str) -> None:
+    """The parts that Kafka 4.3.1 delivers while a member releases all that it is given."""
+    partition = made(delivery=limit)
+    found = []
+    for _ in expected.split():
+        offset = partition.next_offset()
+        assert offset is not None
+        (given,) = partition.acquire("m", offset, rows((0, last // 2), (last // 2 + 1, last)), 100, 0)
+        found.append("{}-{}:{}".format(*given))
+        partition.acknowledge("m", given.first, given.last, RELEASE, 0)
+        settle(partition)
+    assert " ".join(found) == expected
+
+
+def test_a_part_keeps_to_the_batch_that_failed() -> None:
+    partition = made(delivery=4)
+    for first, last in ((0, 3), (4, 9)):
+        partition.acquire("m", first, rows((first, last)), 100, 0)
+    for _ in range(2):
+        partition.acknowledge("m", 0, 9, RELEASE, 0)
+        settle(partition)
+        given = partition.acquire("m", 0, rows((0, 3), (4, 9)), 100, 0)
+    assert given == [(0, 1, 3)], "half of four"
+    assert partition.acquire("m", 2, rows((0, 3), (4, 9)), 100, 0) == [(2, 3, 3)]
+    assert partition.acquire("m", 4, rows((0, 3), (4, 9)), 100, 0) == [(4, 6, 3)]

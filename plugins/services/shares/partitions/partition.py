@@ -11,6 +11,10 @@ is acknowledged or archived, the end offset forward as new records are acquired.
     ACQUIRED      renewed: the lock begins anew                      ACQUIRED
     AVAILABLE     not in the log, a marker, or aborted               ARCHIVED
 
+A record that fails again and again may take others with it. So what has been delivered half as often as it may be is
+delivered in ever smaller parts, a half of what it was first delivered with, a quarter and so on, and alone the last
+time (KAFKA-17541).
+
 State is kept in runs, ranges of offsets that are alike; a batch is one run until its records part ways.
 Invariants: runs are ascending and without holes from `start` to `end`; only an ACQUIRED run has a member and a lock;
 `1 <= deliveries <= limit` of an ACQUIRED run; `start` never falls; what is ACKNOWLEDGED or ARCHIVED stays so.
@@ -67,6 +71,7 @@ TRANSITIONS: Final = {
 TERMINAL: Final = frozenset((State.ACKNOWLEDGED, State.ARCHIVED))
 BATCH_OPTIMIZED: Final = 0
 RECORD_LIMIT: Final = 1
+NO_BOUND: Final = 2**63 - 1
 
 
 @message
@@ -83,14 +88,13 @@ class Run:
     """Monotonic ms at which the lock times out."""
     settling: bool = False
     """The member's word is being written."""
+    batch: tuple[int, int] = (0, -1)
+    """The first and the last of those that it was first delivered with, or stands with in share-state."""
 
     def alike(self, other: Run) -> bool:
-        return (self.state, self.deliveries, self.member, self.due_ms, self.settling) == (
-            other.state,
-            other.deliveries,
-            other.member,
-            other.due_ms,
-            other.settling,
+        return (self.batch == other.batch or self.state in TERMINAL) and (
+            (self.state, self.deliveries, self.member, self.due_ms, self.settling)
+            == (other.state, other.deliveries, other.member, other.due_ms, other.settling)
         )
 
 
@@ -201,14 +205,16 @@ class SharePartition:
         given: list[Acquired] = []
         left = max_records
         at = max(fetched_at, self.start)
+        bound = self._bound(at)
+        fresh = self.end
         for base, last, deliverable in stretches:
-            if left <= 0:
+            if left <= 0 or max(base, at) > bound:
                 break
             if last < at:
                 continue
             if base > at:
                 self._vanish(at, base - 1)
-            first = max(base, at)
+            first, last = max(base, at), min(last, bound)
             if first >= self.end and self.end - self.start >= self.limits.in_flight:
                 break
             if deliverable:
@@ -216,8 +222,29 @@ class SharePartition:
             else:
                 self._vanish(first, last)
             at = last + 1
+        for first, last, _ in given:
+            for run in self._cut(max(first, fresh), last):
+                run.batch = max(first, fresh), last
         self._tidy()
         return given
+
+    def _bound(self, at: int) -> int:
+        """The last offset that may be acquired together with the first available one from `at` on."""
+        limit = self.limits.delivery_count
+        often = max(2, (limit + 1) // 2)
+        alone = True
+        for run in self._runs:
+            if run.last < at or run.state is not State.AVAILABLE:
+                continue
+            if run.deliveries < often:
+                alone = False
+            elif not alone:
+                return run.first - 1
+            else:
+                size = run.batch[1] - run.batch[0] + 1
+                part = 1 if run.deliveries >= limit - 1 else max(1, size >> (run.deliveries - often + 1))
+                return min(run.last, max(run.first, at) + part - 1)
+        return NO_BOUND
 
     def _take(
         self, member: str, first: int, last: int, limit: int, now_ms: int, batch_size: int, given: list[Acquired]
@@ -378,6 +405,7 @@ class SharePartition:
     # ------------------------------------------------------------ runs
 
     def _extend(self, run: Run) -> None:
+        run.batch = run.first, run.last
         self._runs.append(run)
         self.end = run.last + 1
 
