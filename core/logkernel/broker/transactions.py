@@ -256,6 +256,8 @@ def _refusal(code: int, terms: Terms) -> Outcome:
     if code == TransactionAbortable.code and not terms.knows_abortable:
         code = InvalidTxnState.code
     told = AS_PRODUCERS_KNOW.get(code, code)
+    if told != NotEnoughReplicas.code:  # it says what is the matter, and clients have words for it
+        return Outcome(told)
     return Outcome(told, error_message=f"the transaction's coordinator did not confirm this partition (error {code})")
 
 

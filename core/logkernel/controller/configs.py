@@ -21,6 +21,7 @@ from logkernel.config.values import LIST
 from logkernel.contracts import MetadataChange
 from logkernel.controller.effects import Effects, Outcome
 from logkernel.controller.image import ClusterImage, broker_key, client_metrics_key, group_key, topic_key
+from logkernel.controller.names import check_name
 from logkernel.errors import InvalidConfig, InvalidRequest, KafkaError, UnknownTopicOrPartition
 from logkernel.requests.configs import (
     AlterConfigsRequest,
@@ -277,6 +278,8 @@ def _described(
     resource: DescribeConfigsResource, image: ClusterImage, config: BrokerConfig, node_id: int
 ) -> list[Described]:
     name, keys = resource.resource_name, resource.configuration_keys
+    if resource.resource_type == TOPIC:
+        check_name(name)
     _key(resource.resource_type, name, image, node_id)
     if resource.resource_type == TOPIC:
         return describe_topic(config, image.topic_config(name), keys)

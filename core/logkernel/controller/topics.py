@@ -164,12 +164,12 @@ def _partitions(row: CreatableTopic, config: BrokerConfig, brokers: Sequence[int
         return _assigned(row, brokers, left)
     count = config.get("num.partitions") if row.num_partitions == -1 else row.num_partitions
     factor = config.get("default.replication.factor") if row.replication_factor == -1 else row.replication_factor
-    if count < 1:
-        raise InvalidPartitions(f"a topic can't have {count} partitions; ask for 1 or more, or -1 for the default")
     if not 1 <= factor <= MAX_REPLICAS:
         raise InvalidReplicationFactor(
             f"the replication factor can't be {factor}; ask for 1 or more, or -1 for the default"
         )
+    if count < 1:
+        raise InvalidPartitions(f"a topic can't have {count} partitions; ask for 1 or more, or -1 for the default")
     _check_left(count, left)
     return [_fresh(replicas) for replicas in place(count, factor, brokers)]
 

@@ -11,7 +11,7 @@ import pytest
 from logkernel import errors as e
 from logkernel.controller import features
 from logkernel.controller.image import ClusterImage
-from logkernel.requests import cluster, configs, consumer_groups, placement, quorum
+from logkernel.requests import cluster, configs, consumer_groups, placement, quorum, topics
 
 LEVELS = {"group.version": (0, 1, 1), "transaction.version": (0, 2, 2)}
 
@@ -163,6 +163,19 @@ def test_a_groups_own_times_are_what_its_members_hear(start: Any) -> None:
     assert log.request(beat).heartbeat_interval_ms == 300
     assert alter(log, 32, "g", ("consumer.heartbeat.interval.ms", 1, None)) == 0
     assert log.request(beat).heartbeat_interval_ms == 5_000
+
+
+@pytest.mark.parametrize(("name", "code"), [("", 17), ("bad name", 17), ("..", 17), ("none", 3)])
+def test_settings_of_topics_that_are_not_there(start: Any, name: str, code: int) -> None:
+    request = configs.DescribeConfigsRequest([configs.DescribeConfigsResource(2, name, None)])
+    assert start().request(request).results[0].error_code == code
+
+
+@pytest.mark.parametrize(("partitions", "factor"), [(0, 0), (0, -2), (-2, 0)])
+def test_of_two_wrong_numbers_the_factor_is_told(start: Any, partitions: int, factor: int) -> None:
+    """As Kafka 4.3 has it."""
+    wanted = topics.CreateTopicsRequest([topics.CreatableTopic("t", partitions, factor)], timeout_ms=1_000)
+    assert start().request(wanted).topics[0].error_code == e.InvalidReplicationFactor.code
 
 
 def test_subscriptions(start: Any) -> None:
