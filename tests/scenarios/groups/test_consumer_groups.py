@@ -11,7 +11,9 @@ from logkernel.requests.consumer_groups import ConsumerGroupDescribeRequest, Con
 from logkernel.requests.groups import (
     DeleteGroupsRequest,
     DescribeGroupsRequest,
+    LeaveGroupRequest,
     ListGroupsRequest,
+    MemberIdentity,
     OffsetDeleteRequest,
     OffsetDeleteRequestPartition,
     OffsetDeleteRequestTopic,
@@ -229,6 +231,17 @@ def test_an_old_client_is_given_its_id(world: Any) -> None:
 def test_the_protocol_can_be_off(world: Any) -> None:
     world.topics.group_version = 0
     assert world.hb("m1", 0, "orders").error_code == UNSUPPORTED_VERSION
+
+
+def test_an_operator_who_names_an_instance_finds_it_in_the_answer(world: Any) -> None:
+    """Java's Admin looks for the very row that it asked for."""
+    world.hb("m1", 0, "orders", instance="i1")
+    answer = world.ask(LeaveGroupRequest(world.group_id, members=[MemberIdentity("", "i1"), MemberIdentity("", "i2")]))
+    assert [(row.member_id, row.group_instance_id, row.error_code) for row in answer.members] == [
+        ("", "i1", 0),
+        ("", "i2", UNKNOWN_MEMBER),
+    ]
+    assert world.group.consumer.members == {}
 
 
 def test_a_group_has_times_of_its_own(world: Any) -> None:

@@ -216,7 +216,7 @@ def _named(group: ConsumerGroup, member_id: str, instance_id: str | None) -> Mem
 
 
 def on_leave(shard: Shard, group: ConsumerGroup, request: LeaveGroupRequest, ticket: int) -> None:
-    """Members of either protocol: operators remove them by this too."""
+    """Members of either protocol: operators remove them by this too, and know the rows by what they named."""
     rows: list[MemberResponse] = []
     gone: dict[str, None] = {}
     for leaver in request.members:
@@ -226,7 +226,6 @@ def on_leave(shard: Shard, group: ConsumerGroup, request: LeaveGroupRequest, tic
             if member.member_id in gone:
                 raise UnknownMemberId("It has left by the same request.")
             gone[member.member_id] = None
-            row.member_id = member.member_id
         except (UnknownMemberId, FencedInstanceId) as error:
             row.error_code = error.code
         rows.append(row)
