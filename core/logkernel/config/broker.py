@@ -230,6 +230,8 @@ class BrokerConfig:
     def validate_broker_config(self, name: str, value: str) -> None:
         """Raises InvalidConfig where a running broker can't take this."""
         setting = self.definitions.broker.get(name)
+        if setting is None and unused.is_unused(name):
+            raise InvalidConfig(f"{name}={value}: this setting of Kafka's has no meaning here; leave it out")
         if setting is None:
             near = nearest(name, self.definitions.broker)
             hint = f"did you mean {near}?" if near else "DescribeConfigs lists all names"

@@ -76,6 +76,7 @@ def test_kept_settings_that_are_not_taken_any_more_are_left_out() -> None:
         ("node.id", "3", "node.id=3: a running broker can't change it"),
         ("log.retention.m", "3", "did you mean log.retention.ms"),
         ("retention.ms", "3", "no broker setting"),
+        ("num.io.threads", "9", "has no meaning here; leave it out"),
     ],
 )
 def test_what_a_running_broker_refuses(name: str, value: str, said: str) -> None:
