@@ -80,6 +80,7 @@ def alter_replica_log_dirs(
 
 def _move(broker: Broker, name: TopicPartition, path: str) -> int:
     try:
+        broker.replica(name)  # that there is none is told first
         for directory in broker.storage.directories.directories:
             if path.rstrip("/") in (directory.path, broker.storage.path_of(directory)):
                 directory.check()

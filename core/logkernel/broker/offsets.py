@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 from logkernel.broker.fetch import check_epoch
 from logkernel.contracts import Answer, RequestContext
-from logkernel.errors import KafkaError, OffsetOutOfRange, PolicyViolation
+from logkernel.controller.names import INTERNAL
+from logkernel.errors import InvalidTopicException, KafkaError, OffsetOutOfRange, PolicyViolation
 from logkernel.requests.offsets import (
     DeleteRecordsPartitionResult,
     DeleteRecordsRequest,
@@ -62,10 +63,10 @@ def _find(
     if timestamp == LATEST:
         row.offset = leader.readable_end(isolation)
         row.leader_epoch = leader.leader_epoch
-    elif timestamp in (EARLIEST, EARLIEST_LOCAL, EARLIEST_PENDING_UPLOAD):
+    elif timestamp in (EARLIEST, EARLIEST_LOCAL):
         row.offset = disk_log.start_offset
         row.leader_epoch = disk_log.epochs.epoch_at(row.offset, leader.leader_epoch)
-    elif timestamp == LATEST_TIERED:
+    elif timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
         pass  # nothing is tiered: the answer is "none"
     else:
         if timestamp == MAX_TIMESTAMP:
@@ -113,6 +114,8 @@ def delete_records(broker: Broker, request: DeleteRecordsRequest, context: Reque
             row = DeleteRecordsPartitionResult(partition_index=asked.partition_index)
             row.low_watermark = -1
             try:
+                if topic.name in INTERNAL and not context.internal:
+                    raise InvalidTopicException(f"{topic.name}: a service keeps its state there and cuts it itself")
                 replica = broker.replica(TopicPartition(topic.name, asked.partition_index))
                 row.low_watermark = _delete_before(broker, replica, asked.offset)
             except KafkaError as error:

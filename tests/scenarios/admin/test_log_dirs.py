@@ -110,6 +110,7 @@ def test_what_is_described(log: Any, tmp_path: Path) -> None:
 def test_moves_that_are_refused(log: Any, tmp_path: Path) -> None:
     assert move(log, "/no/such/folder") == e.LogDirNotFound.code
     assert move(log, other(log, tmp_path), "none") == e.UnknownTopicOrPartition.code
+    assert move(log, "/no/such/folder", "none") == e.UnknownTopicOrPartition.code, "as Kafka 4.3 has it"
     assert move(log, other(log, tmp_path), partition=9) == e.UnknownTopicOrPartition.code
     assert move(log, tmp_path / home(log)) == 0, "it is there already"
     assert log._broker.moves.active == {}

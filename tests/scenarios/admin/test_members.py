@@ -11,7 +11,8 @@ import pytest
 from logkernel import errors as e
 from logkernel.controller import features
 from logkernel.controller.image import ClusterImage
-from logkernel.requests import cluster, configs, consumer_groups, placement, quorum, topics
+from logkernel.controller.names import OFFSETS_TOPIC
+from logkernel.requests import cluster, configs, consumer_groups, offsets, placement, quorum, topics
 
 LEVELS = {"group.version": (0, 1, 1), "transaction.version": (0, 2, 2)}
 
@@ -169,6 +170,27 @@ def test_a_groups_own_times_are_what_its_members_hear(start: Any) -> None:
 def test_settings_of_topics_that_are_not_there(start: Any, name: str, code: int) -> None:
     request = configs.DescribeConfigsRequest([configs.DescribeConfigsResource(2, name, None)])
     assert start().request(request).results[0].error_code == code
+
+
+def test_what_services_keep_is_not_cut_off_by_clients(start: Any) -> None:
+    log = start("offsets.topic.num.partitions=1")
+    log.create_topic("t")
+    asked = [offsets.DeleteRecordsTopic(name, [offsets.DeleteRecordsPartition(0, -1)]) for name in (OFFSETS_TOPIC, "t")]
+    rows = log.request(offsets.DeleteRecordsRequest(asked, 1_000)).topics
+    assert [(row.name, row.partitions[0].error_code) for row in rows] == [
+        (OFFSETS_TOPIC, e.InvalidTopicException.code),
+        ("t", 0),
+    ]
+
+
+@pytest.mark.parametrize(("stamp", "offset"), [(-1, 1), (-2, 0), (-4, 0), (-5, -1), (-6, -1)])
+def test_offsets_where_nothing_is_tiered(start: Any, stamp: int, offset: int) -> None:
+    log = start()
+    log.create_topic("t")
+    log.append("t", value=b"v")
+    asked = offsets.ListOffsetsTopic("t", [offsets.ListOffsetsPartition(0, stamp)])
+    (row,) = log.request(offsets.ListOffsetsRequest(topics=[asked])).topics[0].partitions
+    assert (row.error_code, row.offset) == (0, offset)
 
 
 @pytest.mark.parametrize(("partitions", "factor"), [(0, 0), (0, -2), (-2, 0)])
