@@ -153,6 +153,15 @@ def test_set_rules_over_the_file(start_broker: Any, tmp_path: Path, clients: Any
     assert len(list(broker.data.glob(f"{topic}-*"))) == 2
 
 
+@pytest.mark.parametrize("setting", ["log.dirs=a,b", "log.dir=a", "listeners=PLAINTEXT://127.0.0.1:0"])
+def test_one_setting_given_twice_is_refused(setting: str, broker: Any, tmp_path: Path) -> None:
+    """`--data` once hid `--set log.dirs`, without a word."""
+    command = [*broker.command()[:4], "--data", str(tmp_path / "other"), "--listen", "127.0.0.1:0", "--set", setting]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=30)
+    assert done.returncode == 2
+    assert f"--set {setting} give one setting twice" in done.stderr
+
+
 @pytest.mark.parametrize(
     ("setting", "hint"),
     [

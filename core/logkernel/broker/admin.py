@@ -231,6 +231,11 @@ class Admin:
                 *(spec.where, topic.name, count, spec.partitions),
             )
 
+    def is_internal(self, topic: str) -> bool:
+        """Whether a service keeps its state there."""
+        known = self.image.topics.get(topic)
+        return known is not None and known.internal
+
     def reserve_producer_ids(self, largest: int) -> None:
         """Logs hold producers up to this id: those of an adopted folder were given by another cluster."""
         if largest >= self.image.next_producer_id:

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from logkernel.broker.fetch import check_epoch
 from logkernel.contracts import Answer, RequestContext
-from logkernel.controller.names import INTERNAL
 from logkernel.errors import InvalidTopicException, KafkaError, OffsetOutOfRange, PolicyViolation
 from logkernel.requests.offsets import (
     DeleteRecordsPartitionResult,
@@ -114,7 +113,7 @@ def delete_records(broker: Broker, request: DeleteRecordsRequest, context: Reque
             row = DeleteRecordsPartitionResult(partition_index=asked.partition_index)
             row.low_watermark = -1
             try:
-                if topic.name in INTERNAL and not context.internal:
+                if broker.admin.is_internal(topic.name) and not context.internal:
                     raise InvalidTopicException(f"{topic.name}: a service keeps its state there and cuts it itself")
                 replica = broker.replica(TopicPartition(topic.name, asked.partition_index))
                 row.low_watermark = _delete_before(broker, replica, asked.offset)

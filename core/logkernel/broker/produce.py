@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from logkernel.contracts import Answer, RequestContext
+from logkernel.controller.names import OFFSETS_TOPIC
 from logkernel.errors import (
     InvalidRequiredAcks,
     InvalidTopicException,
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from logkernel.broker.broker import Broker
     from logkernel.broker.replica import Replica
 
-CONSUMER_OFFSETS = "__consumer_offsets"
 ADMIN_CLIENT_ID = "__admin_client"
 KNOWN_ACKS = (-1, 0, 1)
 
@@ -84,8 +84,8 @@ def produce(broker: Broker, request: ProduceRequest, context: RequestContext, an
         if topic.topic_id is not NO_ID and topic.topic_id != NO_ID:
             known = broker.cluster.topic_name(topic.topic_id)
             name, refusal = (known, None) if known else (name, UnknownTopicId)
-        if refusal is None and (acks not in KNOWN_ACKS or name == CONSUMER_OFFSETS):
-            refusal = _refusal(acks, context)
+        if refusal is None and (acks not in KNOWN_ACKS or broker.admin.is_internal(name)):
+            refusal = _refusal(acks, name, context)
         rows: list[PartitionProduceResponse] = []
         pending.response.responses.append(TopicProduceResponse(name, rows, topic.topic_id))
         for data in topic.partition_data:
@@ -126,8 +126,9 @@ def _in_transaction(
     broker.verifications.write([Write(*part) for part in parts], terms)
 
 
-def _refusal(acks: int, context: RequestContext) -> type[KafkaError] | None:
-    """Of unknown acks, and of a write to the offsets' own topic, which Kafka lets one client id do."""
+def _refusal(acks: int, topic: str, context: RequestContext) -> type[KafkaError] | None:
+    """Of unknown acks, and of a write to where a service keeps its state; the offsets are Kafka's exception."""
     if acks not in KNOWN_ACKS:
         return InvalidRequiredAcks
-    return None if context.client_id == ADMIN_CLIENT_ID else InvalidTopicException
+    is_told = topic == OFFSETS_TOPIC and context.client_id == ADMIN_CLIENT_ID
+    return None if is_told else InvalidTopicException

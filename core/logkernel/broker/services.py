@@ -338,7 +338,8 @@ class ServiceHost:
 
     def unload(self, number: int, error: Exception) -> None:
         """A shard's log cannot be read: neither it nor those that share the log are there, and who waits is refused."""
-        log.error(
+        log.log(
+            logging.DEBUG if number in self._unread else logging.ERROR,  # whoever asks meanwhile tries it anew
             "shard not loaded, its log cannot be read: service=%s shard=%d error=%s",
             self.declared.name, number, error, exc_info=not isinstance(error, (KafkaError, OSError)),
         )  # fmt: skip

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 log = logging.getLogger("logkernel.storage")
 
 DEFAULT_FOLDER = "./data"
+MAX_GIVEN_ID = 1 << 62
+"""No cluster counts so far: a larger producer id in a log was made up by its client, and is not counted on from."""
 
 
 def _jitter() -> float:
@@ -120,9 +122,8 @@ class Storage:
         for name in broker.admin.adopt({name: each.topic_id for name, each in self.directories.logs.items()}):
             log.info("log of a deleted topic removed: partition=%s", name)
             self.directories.delete(name)
-        broker.admin.reserve_producer_ids(
-            max((entry.producer_id for ledger in self._ledgers.values() for entry in ledger.entries()), default=-1)
-        )
+        ids = (entry.producer_id for ledger in self._ledgers.values() for entry in ledger.entries())
+        broker.admin.reserve_producer_ids(max((found for found in ids if found < MAX_GIVEN_ID), default=-1))
         if not all(directory.clean for directory in self.directories.online()):
             broker.admin.new_incarnation()
         for topic in broker.admin.image.topics:

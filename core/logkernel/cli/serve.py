@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from logkernel.broker.broker import Broker
 
 DEFAULT_LISTEN = "127.0.0.1:9092"
+FOLDERS, LISTENERS = ("log.dirs", "log.dir"), ("listeners",)
+"""What `--data` and `--listen` give, by all of its names."""
 HELP_WIDTH = 100
 COLLECT_AFTER = 10_000
 """New objects between two looks for garbage; the interpreter's own 700 took a twentieth of a busy broker's time."""
@@ -89,11 +91,17 @@ def _serve(arguments: argparse.Namespace) -> int:
 
 
 def _overrides(arguments: argparse.Namespace) -> list[str]:
+    """`--set`, and the options that are short for it. Raises `ConfigError` where both give one setting."""
     found = list(arguments.settings)
-    if arguments.data:
-        found.append(f"log.dirs={arguments.data}")
-    if arguments.listen:
-        found.append(f"listeners={arguments.listen}")
+    for option, given, names in (("--data", arguments.data, FOLDERS), ("--listen", arguments.listen, LISTENERS)):
+        if not given:
+            continue
+        for word in arguments.settings:
+            if word.partition("=")[0].strip() in names:
+                from logkernel.errors import ConfigError
+
+                raise ConfigError(f"{option} {given} and --set {word} give one setting twice; leave out one of them")
+        found.append(f"{names[0]}={given}")
     return found
 
 

@@ -11,8 +11,11 @@ import pytest
 from logkernel import errors as e
 from logkernel.controller import features
 from logkernel.controller.image import ClusterImage
-from logkernel.controller.names import OFFSETS_TOPIC
-from logkernel.requests import cluster, configs, consumer_groups, offsets, placement, quorum, topics
+from logkernel.controller.names import INTERNAL, OFFSETS_TOPIC
+from logkernel.record.encode import encode_batch
+from logkernel.requests import cluster, configs, consumer_groups, data, offsets, placement, quorum, topics
+from logkernel.requests.producers import InitProducerIdRequest
+from logkernel.vocabulary import Record
 
 LEVELS = {"group.version": (0, 1, 1), "transaction.version": (0, 2, 2)}
 
@@ -175,12 +178,38 @@ def test_settings_of_topics_that_are_not_there(start: Any, name: str, code: int)
 def test_what_services_keep_is_not_cut_off_by_clients(start: Any) -> None:
     log = start("offsets.topic.num.partitions=1")
     log.create_topic("t")
+    log.create_topic(OFFSETS_TOPIC)
     asked = [offsets.DeleteRecordsTopic(name, [offsets.DeleteRecordsPartition(0, -1)]) for name in (OFFSETS_TOPIC, "t")]
     rows = log.request(offsets.DeleteRecordsRequest(asked, 1_000)).topics
     assert [(row.name, row.partitions[0].error_code) for row in rows] == [
         (OFFSETS_TOPIC, e.InvalidTopicException.code),
         ("t", 0),
     ]
+
+
+def test_what_services_keep_is_not_added_to_by_clients(start: Any) -> None:
+    """A record there that its service cannot read took the shard away for good."""
+    log = start()
+    for name in sorted(INTERNAL):
+        log.create_topic(name)
+    for name in sorted(INTERNAL):
+        rows = [data.PartitionProduceData(0, bytearray(encode_batch([Record(b"k", b"v", timestamp_ms=1)])))]
+        asked = data.ProduceRequest(acks=-1, timeout_ms=1_000, topic_data=[data.TopicProduceData(name, rows)])
+        assert log.request(asked).responses[0].partition_responses[0].error_code == e.InvalidTopicException.code
+
+
+def test_an_id_that_a_client_made_up_is_not_counted_on_from(start: Any) -> None:
+    """The next id after 2**63 - 1 fits no field: nobody got one any more."""
+    log = start()
+    log.create_topic("t")
+    for producer_id in (2**63 - 1, 7_000_000):
+        record = Record(b"k", b"v", timestamp_ms=1)
+        batch = encode_batch([record], producer_id=producer_id, producer_epoch=0, base_sequence=0)
+        rows = [data.PartitionProduceData(0, bytearray(batch))]
+        asked = data.ProduceRequest(acks=-1, timeout_ms=1_000, topic_data=[data.TopicProduceData("t", rows)])
+        assert log.request(asked).responses[0].partition_responses[0].error_code == 0
+    given = start().request(InitProducerIdRequest())
+    assert (given.error_code, given.producer_id) == (0, 7_000_001)
 
 
 @pytest.mark.parametrize(("stamp", "offset"), [(-1, 1), (-2, 0), (-4, 0), (-5, -1), (-6, -1)])
