@@ -193,6 +193,26 @@ def test_an_id_belongs_to_one_kind_of_group(world: Any) -> None:
     assert world.join("a").error_code == 69
 
 
+def test_who_fetched_before_the_group_made_the_state_is_heard(world: Any) -> None:
+    """A client learns the id of a topic that was made anew before its group does."""
+    world.produce(3)
+    assert world.fetch("a") == "0-2:1"
+    world.join("a")
+    assert world.ack("a", "0-1 accept, 2 release") == ""
+    assert world.offsets() == (2, 1)
+    world.crash()
+    assert world.offsets() == (2, 1)
+
+
+def test_who_fetched_before_the_start_was_set_is_fenced(world: Any) -> None:
+    world.produce(3)
+    assert world.fetch("a") == "0-2:1"
+    assert world.alter(1) == 0
+    assert world.ack("a", "0-1 accept") != ""
+    world.join("a")
+    assert world.fetch("a", epoch=0) == "1-2:1"
+
+
 def test_a_leader_that_heard_nothing_of_it_is_fenced(world: Any) -> None:
     """A session may live without a member: what it says after the offsets were altered does not hold."""
     world.join("a")

@@ -6,7 +6,9 @@
     READY      a write is fenced, or it is forgotten    FAILED
     FAILED     forgotten at once; the next fetch loads it anew
 
-A start that share-state does not know is found by the group's `share.auto.offset.reset`, and written at once.
+A start that share-state does not know is found by the group's `share.auto.offset.reset`, and written at once. A client
+may know a topic that was made anew before its group does, and fetch: the group's first state epoch then comes while
+records are out. What their holders say is written in it, unless it came with a start of its own.
 """
 
 from __future__ import annotations
@@ -31,7 +33,7 @@ from logkernel.requests.share_state import (
 from logkernel.vocabulary import READ_COMMITTED, READ_UNCOMMITTED
 
 from ..state.records import Key
-from .partition import Change, Limits, SharePartition, State
+from .partition import Change, Limits, SharePartition, State, Write
 
 LATEST, EARLIEST = -1, -2
 FENCED: Final = frozenset((FencedStateEpoch.code, FencedLeaderEpoch.code))
@@ -63,6 +65,10 @@ class Leader:
         self._start = -1
         self._queued: list[Told] = []
         self._writing: list[Told] = []
+        self._written = Write(0, 0, ())
+        """The last write that was sent ..."""
+        self._unwritten: Write | None = None
+        """... and the one that waits for the state epoch in which it can be written."""
         self._ask_offsets(wall_ms)
 
     # ------------------------------------------------------------ settings
@@ -107,6 +113,9 @@ class Leader:
             return
         self._leader_epoch = max(end.leader_epoch, 0)
         self._start = wanted.offset if wanted.offset >= 0 else end.offset
+        self._ask_state()
+
+    def _ask_state(self) -> None:
         rows = [ReadStateDataPartitionData(self.key.partition, self._leader_epoch)]
         self._send(
             "state", self.key, ReadShareGroupStateRequest(self.key.group_id, [ReadStateData(self.key.topic_id, rows)])
@@ -116,6 +125,14 @@ class Leader:
         row = response.results[0].partitions[0]
         if row.error_code:
             self._fail(row.error_code)
+            return
+        if self._unwritten is not None:
+            unwritten, self._unwritten = self._unwritten, None
+            if row.start_offset >= 0 or not row.state_epoch:
+                self._fail(FencedStateEpoch.code)
+                return
+            self._state_epoch = row.state_epoch
+            self._write(unwritten)
             return
         self._state_epoch = row.state_epoch
         known = [
@@ -127,7 +144,7 @@ class Leader:
         self.refresh_limits()
         self.phase = Phase.READY
         if fresh and row.state_epoch > 0:  # a group that nobody joined leaves no trace
-            self._write(self.partition.start, 0, ())
+            self._write(Write(self.partition.start, 0, ()))
         self.pump()
 
     def abandon(self) -> None:
@@ -159,9 +176,11 @@ class Leader:
         write = self.partition.begin_write()
         if write is not None:
             self._writing, self._queued = [*self._queued, _nobody], []
-            self._write(write.start, write.complete, write.changes)
+            self._write(write)
 
-    def _write(self, start: int, complete: int, changes: tuple[Change, ...]) -> None:
+    def _write(self, write: Write) -> None:
+        self._written = write
+        start, complete, changes = write
         batches = [
             WriteStateDataPartitionDataStateBatch(first, last, int(state), deliveries)
             for first, last, state, deliveries in changes
@@ -175,6 +194,10 @@ class Leader:
 
     def on_written(self, response: Any) -> None:
         code = response.results[0].partitions[0].error_code if response.results else UnknownServerError.code
+        if code == FencedStateEpoch.code and not self._state_epoch:
+            self._unwritten = self._written
+            self._ask_state()
+            return
         told, self._writing = self._writing, []
         self.partition.end_write(kept=not code)
         if code in FENCED:
