@@ -31,10 +31,14 @@ class Acks:
         topics: Iterable[Any],
         leaders: dict[Key, Leader],
         known: Callable[[UUID], bool],
-        renew: bool,
+        most: int,
+        renews: bool,
         now_ms: int,
     ) -> list[Leader]:
-        """Put every batch to its share-partition; returns those that have something to write now."""
+        """Put every batch to its share-partition; returns those that have something to write now.
+
+        `most` is the largest type that this request may have; `renews`: whether the group's locks can be renewed.
+        """
         touched: list[Leader] = []
         for topic in topics:
             for row in topic.partitions:
@@ -43,7 +47,9 @@ class Acks:
                 place = (topic.topic_id, row.partition_index)
                 self.results[place] = (0, None)
                 try:
-                    check(row.acknowledgement_batches, renew)
+                    check(row.acknowledgement_batches, most)
+                    if not renews and any(RENEW in batch.acknowledge_types for batch in row.acknowledgement_batches):
+                        raise InvalidRecordState("share.renew.acknowledge.enable=false: locks are not renewed")
                     if not known(topic.topic_id):
                         raise UnknownTopicId(f"no topic has id {topic.topic_id}")
                     leader = leaders.get(Key(group_id, *place))
@@ -86,7 +92,7 @@ def put(leader: Leader, member: str, batches: Iterable[Any], now_ms: int) -> boo
     return leader.partition.mark() > mark
 
 
-def check(batches: Iterable[Any], renew: bool) -> None:
+def check(batches: Iterable[Any], most: int) -> None:
     """The form alone. Raises `InvalidRequest`."""
     before = -1
     for batch in batches:
@@ -95,6 +101,6 @@ def check(batches: Iterable[Any], renew: bool) -> None:
             raise InvalidRequest(f"acknowledged offsets {first} to {last} are not ascending after {before}")
         if len(types) not in (1, last - first + 1):
             raise InvalidRequest(f"{len(types)} acknowledge types for {last - first + 1} offsets; give 1, or one each")
-        if not all(0 <= kind <= RENEW for kind in types) or (RENEW in types and not renew):
+        if not all(0 <= kind <= most for kind in types):
             raise InvalidRequest(f"acknowledge types {sorted(set(types))}: not all of them are allowed here")
         before = last

@@ -36,6 +36,7 @@ from ..state.records import Key
 from .acks import Acks
 from .fetching import MAX_WAIT_MS, Work, inner_fetch, loading, respond, take
 from .leader import Leader, Phase
+from .partition import Event
 from .sessions import FINAL, INITIAL, Connection, Holder, Sessions
 
 LOCK: Final = "lock"
@@ -296,10 +297,11 @@ class SharePartitionsMachine:
         acks.settled()
 
     def _take_acks(self, acks: Acks, holder: Holder, request: Any) -> list[Leader]:
-        renew = request.is_renew_ack and self._cluster.group_setting(holder.group_id, "share.renew.acknowledge.enable")
+        renews = self._cluster.group_setting(holder.group_id, "share.renew.acknowledge.enable")
+        most = Event.RENEW if request.is_renew_ack else Event.REJECT
         return acks.take(
             holder.group_id, holder.member_id, request.topics, self._leaders,
-            lambda topic_id: self._cluster.topic_name(topic_id) is not None, renew, self._mono_ms,
+            lambda topic_id: self._cluster.topic_name(topic_id) is not None, most, renews, self._mono_ms,
         )  # fmt: skip
 
     def _pump(self, leaders: list[Leader]) -> None:
