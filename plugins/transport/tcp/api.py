@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cache, partial
-from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from logkernel.contracts import Buffer
 from logkernel.light import value
 
+from .loading import load_module
 from .wire import Cursor, Part
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ class Api:
         from .messages import schema
 
         name = self.row.name + half.capitalize()
-        family = import_module(f"logkernel.requests.{self.row.family}")
+        family = load_module(f"logkernel.requests.{self.row.family}")
         return schema(self.row.snake, version, half, name), getattr(family, name)
 
     def _reader(self, version: int, half: str) -> Read:

@@ -17,7 +17,6 @@ from collections.abc import Callable
 from dataclasses import MISSING, Field, fields, is_dataclass
 from datetime import datetime, timedelta
 from functools import cache
-from importlib import import_module
 from operator import attrgetter
 from struct import Struct
 from types import NoneType, UnionType
@@ -28,6 +27,7 @@ from attrs import frozen
 
 from logkernel.vocabulary import NO_ID
 
+from .loading import load_module
 from .wire import I64, Cursor, WireError, put_length, put_string, put_tagged
 
 Read = Callable[[Cursor], Any]
@@ -115,7 +115,7 @@ def _load_base_types() -> None:
         return
     sys.modules["hypothesis"] = None  # type: ignore[assignment]
     try:
-        import_module("kio.static.primitive")
+        load_module("kio.static.primitive")
     finally:
         sys.modules.pop("hypothesis", None)
 
@@ -123,7 +123,7 @@ def _load_base_types() -> None:
 def schema(api: str, version: int, half: str, name: str) -> Any:
     """kio's class, e.g. `schema("fetch", 12, "request", "FetchRequest")`."""
     _load_base_types()
-    return getattr(import_module(f"kio.schema.{api}.v{version}.{half}"), name)
+    return getattr(load_module(f"kio.schema.{api}.v{version}.{half}"), name)
 
 
 # ---------------------------------------------------------------- reading

@@ -6,10 +6,10 @@ The versions are those of Apache Kafka 4.3. Files in `apis/` are loaded when the
 from __future__ import annotations
 
 from collections.abc import Iterable
-from importlib import import_module
 from typing import Final
 
 from .api import NEVER, Api, Row
+from .loading import load_module
 
 ROWS: Final = (
     Row(0, "Produce", 0, 13, 9, "data", "produce"),
@@ -97,7 +97,7 @@ def load(key: int) -> Api:
     api = _loaded.get(key)
     if api is None:
         row = BY_KEY[key]
-        module = import_module(f"{__package__}.apis.{row.snake}")
+        module = load_module(f"{__package__}.apis.{row.snake}")
         kind: type[Api] = getattr(module, row.name)
         api = _loaded[key] = kind(row)
     return api

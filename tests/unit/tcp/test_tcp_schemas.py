@@ -30,7 +30,7 @@ def test_hypothesis_is_not_loaded_with_the_schemas(tmp_path: Path) -> None:
 
 def test_another_thread_may_show_hypothesis_again_first(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delitem(sys.modules, "hypothesis", raising=False)
-    monkeypatch.setattr(messages, "import_module", lambda name: sys.modules.pop("hypothesis"))
+    monkeypatch.setattr(messages, "load_module", lambda name: sys.modules.pop("hypothesis"))
     messages._load_base_types.__wrapped__()
     assert "hypothesis" not in sys.modules
 
