@@ -11,14 +11,15 @@ from importlib import import_module
 from types import ModuleType
 from typing import Final
 
-_LOADING: Final = threading.RLock()
+LOADING: Final = threading.RLock()
+"""Held while something is loaded, and by a fork."""
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(
-        before=_LOADING.acquire, after_in_parent=_LOADING.release, after_in_child=_LOADING.release
+        before=LOADING.acquire, after_in_parent=LOADING.release, after_in_child=LOADING.release
     )
 
 
 def load_module(name: str) -> ModuleType:
-    with _LOADING:
+    with LOADING:
         return import_module(name)

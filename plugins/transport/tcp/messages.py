@@ -27,7 +27,7 @@ from attrs import frozen
 
 from logkernel.vocabulary import NO_ID
 
-from .loading import load_module
+from .loading import LOADING, load_module
 from .wire import I64, Cursor, WireError, put_length, put_string, put_tagged
 
 Read = Callable[[Cursor], Any]
@@ -109,15 +109,15 @@ def nested_class(ours: type, name: str) -> Any:
 
 @cache
 def _load_base_types() -> None:
-    """Where hypothesis is installed, kio would load it and give it strategies: seconds before the first answer.
-    Two threads may be here at once, and take back what the other set; a lock could be left shut by a fork."""
-    if "hypothesis" in sys.modules:
-        return
-    sys.modules["hypothesis"] = None  # type: ignore[assignment]
-    try:
-        load_module("kio.static.primitive")
-    finally:
-        sys.modules.pop("hypothesis", None)
+    """Where hypothesis is installed, kio would load it and give it strategies: seconds before the first answer."""
+    with LOADING:  # nobody else is here, and no fork takes the gap in `sys.modules` along
+        if "hypothesis" in sys.modules:
+            return
+        sys.modules["hypothesis"] = None  # type: ignore[assignment]
+        try:
+            load_module("kio.static.primitive")
+        finally:
+            sys.modules.pop("hypothesis", None)
 
 
 def schema(api: str, version: int, half: str, name: str) -> Any:

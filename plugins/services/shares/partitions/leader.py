@@ -127,12 +127,7 @@ class Leader:
             self._fail(row.error_code)
             return
         if self._unwritten is not None:
-            unwritten, self._unwritten = self._unwritten, None
-            if row.start_offset >= 0 or not row.state_epoch:
-                self._fail(FencedStateEpoch.code)
-                return
-            self._state_epoch = row.state_epoch
-            self._write(unwritten)
+            self._write_in(row, self._unwritten)
             return
         self._state_epoch = row.state_epoch
         known = [
@@ -146,6 +141,15 @@ class Leader:
         if fresh and row.state_epoch > 0:  # a group that nobody joined leaves no trace
             self._write(Write(self.partition.start, 0, ()))
         self.pump()
+
+    def _write_in(self, row: Any, write: Write) -> None:
+        """The group has made its state meanwhile: what was fenced is written in it."""
+        self._unwritten = None
+        if row.start_offset >= 0 or not row.state_epoch:
+            self._fail(FencedStateEpoch.code)
+            return
+        self._state_epoch = row.state_epoch
+        self._write(write)
 
     def abandon(self) -> None:
         """It is forgotten: whoever still waits on it is told that nothing of it is acquired any more."""
