@@ -75,8 +75,9 @@ class Server(ABC):
         with self.log_path.open("ab") as log:
             begun = time.perf_counter()
             self.process = subprocess.Popen(
-                self.command(), cwd=self.folder, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=_environment()
-            )
+                self.command(), cwd=self.folder, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=_environment(),
+                start_new_session=True,  # as a service, a container or a terminal of its own has it (decision 032)
+            )  # fmt: skip
         self._wait_for_answer(begun + READY_TIMEOUT_S)
         return time.perf_counter() - begun
 
