@@ -6,8 +6,8 @@ import random
 import time
 from typing import Any
 
-from confluent_kafka import Consumer, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
 
 WAIT_S = 180.0
 FAST_RECONNECT = {
@@ -42,6 +42,23 @@ def wait_for_leaders(admin: AdminClient, topic: str, partitions: int, deadline: 
             return
         time.sleep(0.01)
     raise TimeoutError(f"{topic}: no leaders")
+
+
+def wait_for_logs(bootstrap: str, topic: str, partitions: int) -> None:
+    """Until every partition of a new topic answers. Kafka names their leaders before it has made their logs: of an
+    idempotent producer's first batches it refuses one and takes the next, and never takes the first again."""
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    latest = {TopicPartition(topic, number): OffsetSpec.latest() for number in range(partitions)}
+    deadline = time.perf_counter() + WAIT_S
+    while True:
+        try:
+            for found in admin.list_offsets(latest).values():
+                found.result(WAIT_S)
+            return
+        except KafkaException:
+            if time.perf_counter() > deadline:
+                raise
+        time.sleep(0.01)
 
 
 def payloads(size: int, count: int = 512) -> list[bytes]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import uuid
 from typing import Any
 
-from clients import create_topic, delete_topic
+from clients import create_topic, delete_topic, wait_for_logs
 from spark_rig import CONNECTOR, NETWORK, PARTITIONS, Rig
 
 
@@ -41,6 +41,7 @@ def writes(rig: Rig) -> None:
 def _write(rig: Rig, row: str, column: str, frame: Any, count: int, once: bool = False, keep: bool = True) -> None:
     bootstrap, topic = rig.server(column).bootstrap, f"t-{uuid.uuid4()}"
     create_topic(bootstrap, topic, PARTITIONS)
+    wait_for_logs(bootstrap, topic, PARTITIONS)
     made = frame.write.format("kafka" if column == CONNECTOR else "logkernel").mode("append")
     made = made.option("kafka.bootstrap.servers", bootstrap).option("topic", topic)
     if once:

@@ -151,7 +151,11 @@ class Admin:
 
     def _apply_dynamic_config(self) -> None:
         broker = self._broker
+        known = broker.config.warnings
         broker.config = self.controller.config = self.controller.dynamic_config(self.image)
+        for warning in broker.config.warnings:
+            if warning not in known:
+                log.warning("%s", warning)
         for topic in self.image.topics:
             self._reconfigure(topic)
 

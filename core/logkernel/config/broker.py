@@ -40,7 +40,7 @@ class BrokerConfig:
     def __init__(self, loaded: loading.Loaded, dynamic: Sequence[_Layer] = (), warnings: Sequence[str] = ()) -> None:
         self._loaded = loaded
         self.warnings: tuple[str, ...] = (*loaded.warnings, *warnings)
-        """What the operator should hear at start: settings without effect."""
+        """What the operator should hear: settings without effect."""
         self.layers: tuple[_Layer, ...] = (*dynamic, (STATIC_BROKER_CONFIG, loaded.given))
         """(source code, what is given there), the ruling layer first."""
         self._effective: dict[str, Given] = {}
@@ -228,15 +228,16 @@ class BrokerConfig:
     # ------------------------------------------------------------ changes at run time
 
     def validate_broker_config(self, name: str, value: str) -> None:
-        """Raises InvalidConfig where a running broker can't take this."""
+        """Raises InvalidConfig where a running broker can't take this. What a running Apache Kafka takes and has no
+        meaning here is taken as well, of whatever value."""
         setting = self.definitions.broker.get(name)
-        if setting is None and unused.is_unused(name):
-            raise InvalidConfig(f"{name}={value}: this setting of Kafka's has no meaning here; leave it out")
-        if setting is None:
+        if setting is None and unused.is_dynamic(name):
+            return
+        if setting is None and not unused.is_unused(name):
             near = nearest(name, self.definitions.broker)
             hint = f"did you mean {near}?" if near else "DescribeConfigs lists all names"
             raise InvalidConfig(f"{name}={value}: no broker setting has this name; {hint}")
-        if not setting.dynamic:
+        if setting is None or not setting.dynamic:
             raise InvalidConfig(f"{name}={value}: a running broker can't change it; set it in its file and start anew")
         self._typed_topic(setting, value)
 
@@ -261,6 +262,8 @@ class BrokerConfig:
             except InvalidConfig as error:
                 warnings.append(f"{where}: left out: {error}")
             else:
+                if name not in self.definitions.broker:
+                    warnings.append(unused.warning(where, name))
                 out[name] = value
         return out
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from logkernel.config import election
+from logkernel.config import election, unused
 from logkernel.config.broker import BrokerConfig
 from logkernel.config.definitions import Setting, convert
 from logkernel.config.given import (
@@ -103,14 +103,20 @@ def _behind(config: BrokerConfig, names: tuple[str, ...]) -> list[Synonym]:
 def _places(config: BrokerConfig, name: str) -> list[Synonym]:
     """Every layer of the broker that has a value for `name`, the default last."""
     found = [Synonym(name, layer[name].text, source) for source, layer in config.layers if name in layer]
-    default = config.definitions.broker[name].default
-    if default is not None:
-        found.append(Synonym(name, default, DEFAULT_CONFIG))
+    setting = config.definitions.broker.get(name)
+    if setting is not None and setting.default is not None:
+        found.append(Synonym(name, setting.default, DEFAULT_CONFIG))
     return found
 
 
 def describe_broker(config: BrokerConfig, keys: Iterable[str] | None = None) -> list[Described]:
-    return [_broker(config, setting) for setting in _chosen(config.definitions.broker, keys)]
+    """Every setting, and of those that have no effect here what somebody gave."""
+    return [_broker(config, setting) for setting in _chosen(_described(config), keys)]
+
+
+def _described(config: BrokerConfig) -> dict[str, Setting]:
+    known = config.definitions.broker
+    return known | {name: unused.setting(name) for _, layer in config.layers for name in layer if name not in known}
 
 
 def _broker(config: BrokerConfig, setting: Setting) -> Described:
@@ -128,7 +134,7 @@ def describe_defaults(config: BrokerConfig, keys: Iterable[str] | None = None) -
     """The cluster's dynamic defaults: what AlterConfigs keeps of the broker named ""."""
     layer = dict(config.layers).get(DYNAMIC_DEFAULT_BROKER_CONFIG, {})
     rows = []
-    for setting in _chosen(config.definitions.broker, keys):
+    for setting in _chosen(_described(config), keys):
         if setting.name in layer:
             value = None if setting.sensitive else layer[setting.name].text
             source = DYNAMIC_DEFAULT_BROKER_CONFIG

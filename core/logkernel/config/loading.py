@@ -101,7 +101,7 @@ def _layer(rows: list[Given], definitions: Definitions, warnings: list[str]) -> 
         if setting is not None:
             checked(setting, row)
         elif unused.is_unused(row.name):
-            warnings.append(f"{row.where}: {row.name} is a Kafka setting that has no effect here")
+            warnings.append(unused.warning(row.where, row.name))
         else:
             raise _unknown_broker(row, definitions)
         out[row.name] = row

@@ -1,12 +1,16 @@
 """Kafka broker settings, of today and of older releases, that have no meaning here: accepted with a warning.
 
 KRaft's quorum, TLS and SASL, thread pools, Java's metrics, tiered storage, quotas, and the services that are not
-there yet. A plugin that owns one of these names gives it a meaning.
+there yet. A running broker takes those that a running Kafka takes. A plugin that owns one of these names gives it a
+meaning.
 """
 
 from __future__ import annotations
 
 from functools import cache
+
+from logkernel.config.definitions import Setting
+from logkernel.config.values import PASSWORD, STRING
 
 OPEN_PREFIXES = ("listener.name.", "config.providers.", "rsm.config.", "rlmm.config.")
 """Names that Kafka lets its own plugins complete."""
@@ -98,6 +102,34 @@ zookeeper.ssl.truststore.password zookeeper.ssl.truststore.type zookeeper.sync.t
 """
 
 
+_DYNAMIC = """
+background.threads config.providers follower.fetch.last.tiered.offset.enable
+group.coordinator.cached.buffer.max.bytes group.share.assignment.interval.ms group.streams.assignment.interval.ms
+log.local.retention.bytes log.local.retention.ms max.connection.creation.rate metric.reporters num.io.threads
+num.network.threads principal.builder.class remote.fetch.max.wait.ms remote.list.offsets.request.timeout.ms
+remote.log.index.file.cache.total.size.bytes remote.log.manager.copier.thread.pool.size
+remote.log.manager.copy.max.bytes.per.second remote.log.manager.expiration.thread.pool.size
+remote.log.manager.fetch.max.bytes.per.second remote.log.manager.follower.thread.pool.size remote.log.reader.threads
+sasl.enabled.mechanisms sasl.jaas.config sasl.kerberos.kinit.cmd sasl.kerberos.min.time.before.relogin
+sasl.kerberos.principal.to.local.rules sasl.kerberos.service.name sasl.kerberos.ticket.renew.jitter
+sasl.kerberos.ticket.renew.window.factor sasl.login.refresh.buffer.seconds sasl.login.refresh.min.period.seconds
+sasl.login.refresh.window.factor sasl.login.refresh.window.jitter sasl.mechanism.inter.broker.protocol
+share.coordinator.cached.buffer.max.bytes ssl.cipher.suites ssl.client.auth ssl.enabled.protocols
+ssl.endpoint.identification.algorithm ssl.engine.factory.class ssl.key.password ssl.keymanager.algorithm
+ssl.keystore.certificate.chain ssl.keystore.key ssl.keystore.location ssl.keystore.password ssl.keystore.type
+ssl.protocol ssl.provider ssl.secure.random.implementation ssl.trustmanager.algorithm ssl.truststore.certificates
+ssl.truststore.location ssl.truststore.password ssl.truststore.type
+"""
+"""Those that a running Apache Kafka 4.3 takes, by its own table of update modes; without `cordoned.log.dirs`, as
+whoever sets that wants it heeded."""
+
+_SECRETS = (
+    "password", "passphrase", "secret", "secret.key", "jaas.config", "keystore.key", "certificate.chain",
+    "certificates",
+)  # fmt: skip
+"""Ends of names whose values are not to be shown."""
+
+
 @cache
 def names() -> frozenset[str]:
     return frozenset(_NAMES.split())
@@ -105,3 +137,26 @@ def names() -> frozenset[str]:
 
 def is_unused(name: str) -> bool:
     return name in names() or name.startswith(OPEN_PREFIXES)
+
+
+@cache
+def _dynamic() -> frozenset[str]:
+    return frozenset(_DYNAMIC.split())
+
+
+def is_dynamic(name: str) -> bool:
+    """Whether a running broker takes it too, without effect."""
+    return name in _dynamic() or name.startswith("listener.name.")
+
+
+def setting(name: str) -> Setting:
+    """To describe it, where somebody gave it."""
+    secret = name.endswith(_SECRETS)
+    return Setting(
+        name, PASSWORD if secret else STRING, None, None, "A setting of Apache Kafka's that has no effect here.",
+        dynamic=is_dynamic(name), sensitive=secret,
+    )  # fmt: skip
+
+
+def warning(where: str, name: str) -> str:
+    return f"{where}: {name} is a Kafka setting that has no effect here"

@@ -76,13 +76,31 @@ def test_kept_settings_that_are_not_taken_any_more_are_left_out() -> None:
         ("node.id", "3", "node.id=3: a running broker can't change it"),
         ("log.retention.m", "3", "did you mean log.retention.ms"),
         ("retention.ms", "3", "no broker setting"),
-        ("num.io.threads", "9", "has no meaning here; leave it out"),
+        ("process.roles", "broker", "process.roles=broker: a running broker can't change it"),
+        ("cordoned.log.dirs", "*", "cordoned.log.dirs=*: a running broker can't change it"),
     ],
 )
 def test_what_a_running_broker_refuses(name: str, value: str, said: str) -> None:
     with pytest.raises(InvalidConfig) as caught:
         BrokerConfig.load().validate_broker_config(name, value)
     assert said in str(caught.value)
+
+
+def test_a_running_broker_takes_what_a_running_kafka_takes_and_says_that_it_has_no_effect() -> None:
+    config = BrokerConfig.load(overrides={"num.network.threads": "4"}).with_dynamic(
+        {"num.io.threads": "9", "ssl.key.password": "hush"}, {"listener.name.x.ssl.client.auth": "none"}
+    )
+    assert len(config.warnings) == 4
+    assert all("is a Kafka setting that has no effect here" in warning for warning in config.warnings)
+    names = ("num.network.threads", "num.io.threads", "ssl.key.password", "process.roles")
+    found = {row.name: row for row in describe_broker(config, names)}
+    shown = {name: (row.value, row.source, row.sensitive, row.read_only) for name, row in found.items()}
+    assert shown == {
+        "num.network.threads": ("4", 4, False, False),
+        "num.io.threads": ("9", 2, False, False),
+        "ssl.key.password": (None, 2, True, False),
+    }
+    assert [row.name for row in describe_defaults(config)] == ["listener.name.x.ssl.client.auth"]
 
 
 @pytest.mark.parametrize(
