@@ -65,7 +65,8 @@ def page() -> str:
         "Kept for one group by AlterConfigs on the resource type 32 (group), within the broker's bounds.\n",
         *table(known.group.values()),
         "\n## Kafka settings without effect here\n",
-        "Accepted with a warning, so that a Kafka broker's file can be used as it is.\n",
+        "Accepted with a warning, so that a Kafka broker's file can be used as it is; a running broker takes those\n"
+        "that a running Kafka takes, and shows what was given.\n",
         names + ".",
     ]
     return "\n".join(parts) + "\n"

@@ -134,3 +134,13 @@ def test_the_nearest_name(wrong: str, right: str | None) -> None:
 )
 def test_units_are_converted(value: int, source: str, target: str, expected: int) -> None:
     assert convert(value, source, target) == expected
+
+
+def test_of_settings_without_effect_a_running_broker_takes_what_a_running_kafka_takes() -> None:
+    heeded = {"cordoned.log.dirs"}  # whoever sets it wants it heeded
+    assert {name for name in unused.names() if unused.is_dynamic(name)} == (
+        set(KAFKA["dynamic"]) & unused.names() - heeded
+    )
+    secret = {name for name, (kind, *_) in KAFKA["broker"].items() if kind == "PASSWORD"}
+    assert secret
+    assert {name for name in unused.names() & set(KAFKA["broker"]) if unused.setting(name).sensitive} == secret
