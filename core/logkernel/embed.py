@@ -111,7 +111,7 @@ class EmbeddedLog:
         if self._listening is not None:
             raise LogkernelError(f"already listening on {self._listening.address}")
         host, _, port = address.rpartition(":")
-        self._listening = _Listening(self._broker, host or "127.0.0.1", int(port))
+        self._listening = _Listening(self._broker, host.strip("[]") or "127.0.0.1", int(port))
         return self._listening.address
 
     def _run(self, work: Callable[[], T]) -> T:
@@ -446,6 +446,7 @@ class _Listening:
         import asyncio
 
         from logkernel.broker.serve import Server
+        from logkernel.config.listeners import address
 
         self._stopping = asyncio.Event()
         server: Server = Server(self._broker)
@@ -454,7 +455,7 @@ class _Listening:
         except BaseException as error:
             self._started.set_exception(error)
             return
-        self._started.set_result(f"{server.listeners[0].host}:{server.listeners[0].port}")
+        self._started.set_result(address(server.listeners[0].host, server.listeners[0].port))
         await self._stopping.wait()
         await server.close()
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from logkernel.broker.broker import flush_here
 from logkernel.broker.control_socket import ControlServer, Reply
+from logkernel.config.listeners import address
 from logkernel.contracts import Listener
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ class Server:
             self.broker.cluster.listening(name, listener.port, listener.host)
         await self._listen_for_commands()
         self._step()
-        addresses = tuple(f"{listener.host}:{listener.port}" for listener in self.listeners)
+        addresses = tuple(address(listener.host, listener.port) for listener in self.listeners)
         self.broker.kernel.hook.logkernel_broker_started(node_id=self.broker.node_id, addresses=addresses)
 
     async def _listen_for_commands(self) -> None:

@@ -95,7 +95,10 @@ class Storage:
                 return path
         if self.directories.offline():
             offline = ", ".join(directory.path for directory in self.directories.offline())
-            raise KafkaStorageError(f"the metadata log lies in a directory that is offline ({offline}); mend it first")
+            raise KafkaStorageError(
+                f"{', '.join(online)}: no metadata log is here, and it may lie where nothing can be read ({offline});"
+                " mend that directory first, or leave it out of log.dirs"
+            )
         return online[0]
 
     def open_state_log(self) -> StateLog:

@@ -141,12 +141,13 @@ def _import_event_loop() -> None:
 
 def _serve_on_loop(broker: Broker, listeners: list[tuple[str, str, int]]) -> None:
     from logkernel.broker.serve import Server, new_event_loop, run
+    from logkernel.config.listeners import address
 
     def ready(server: Server) -> None:
         gc.freeze()
         gc.enable()
         gc.set_threshold(COLLECT_AFTER, 20, 10)
-        addresses = ",".join(f"{listener.host}:{listener.port}" for listener in server.listeners)
+        addresses = ",".join(address(listener.host, listener.port) for listener in server.listeners)
         folders = ",".join(os.path.abspath(path) for path in broker.storage.paths)
         print(f"logkernel listening on {addresses} data={folders}", flush=True)
 

@@ -13,6 +13,11 @@ _FORM = re.compile(
 ANY_HOST = ("", "0.0.0.0", "::")
 
 
+def address(host: str, port: int) -> str:
+    """As `parse_listeners` reads it: an IPv6 address stands in brackets."""
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
 class Listener(NamedTuple):
     """`host` is empty for every interface; IPv6 addresses stand without brackets."""
 
@@ -21,8 +26,7 @@ class Listener(NamedTuple):
     port: int
 
     def __str__(self) -> str:
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"{self.name}://{host}:{self.port}"
+        return f"{self.name}://{address(self.host, self.port)}"
 
 
 def parse_listeners(text: str) -> tuple[Listener, ...]:

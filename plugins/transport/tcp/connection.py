@@ -188,7 +188,7 @@ class ServerConnection:
                 self._on_request(view[start:pos])
         finally:
             self._feeding = False
-        return pos
+        return pos if self.state == OPEN else end
 
     def _on_request(self, body: memoryview) -> None:
         key, version, correlation_id = REQUEST_HEAD.unpack_from(body)
@@ -358,7 +358,12 @@ class ServerConnection:
         self.places.clear()
         self.output.clear()
         self.output_bytes = 0
+        self._wake = _nobody  # it is the driver's, which has us: neither is to wait for the collector
         self.door.disconnected(self._listener, self._id)
+
+
+def _nobody() -> None:
+    """Whoever was to be woken is gone."""
 
 
 def _read_small(part: Part) -> Part:

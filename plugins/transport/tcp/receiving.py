@@ -89,6 +89,11 @@ class ReceiveBuffer:
             self._own = own
         self._start, self._end = 0, left
 
+    def drop(self) -> None:
+        """Nothing more will come: give the buffer back now, whoever still holds this object."""
+        self._own = None
+        self._start = self._end = 0
+
     def shrink(self) -> None:
         """Called now and then: gives the buffer back where nothing came since the last call."""
         if not self._used and self._end == 0:

@@ -171,6 +171,7 @@ class Connection(asyncio.BufferedProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self.machine.lost()
         self.sender.close()
+        self.buffer.drop()
         self._listener.forget(self)
 
     def sweep(self, now_s: float, max_idle_ms: int) -> None:
@@ -300,8 +301,8 @@ class TcpListener:
 
 
 def bind(host: str, port: int, settings: ListenerSettings) -> list[socket.socket]:
-    """Sockets bound to every address of `host`, all on one port; "" is every address of this machine."""
-    if not host and socket.has_dualstack_ipv6():
+    """Sockets bound to every address of `host`, all on one port; "" and "::" are every address of this machine."""
+    if host in ("", "::") and socket.has_dualstack_ipv6():
         return [_options(socket.create_server(("", port), family=socket.AF_INET6, dualstack_ipv6=True), settings)]
     found = socket.getaddrinfo(_ascii(host or "0.0.0.0"), port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     sockets: list[socket.socket] = []

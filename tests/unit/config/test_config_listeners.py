@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from logkernel.config.broker import BrokerConfig
-from logkernel.config.listeners import Listener, parse_listeners
+from logkernel.config.listeners import Listener, address, parse_listeners
 from logkernel.errors import ConfigError
 
 
@@ -106,3 +106,9 @@ def test_a_krafts_listener_is_left_out() -> None:
 def test_what_is_refused(settings: dict[str, str], said: str) -> None:
     with pytest.raises(ConfigError, match=said):
         BrokerConfig.load(None, settings)
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "::1", "", "::"])
+def test_an_address_is_told_as_it_is_read(host: str) -> None:
+    (found,) = parse_listeners(address(host, 9092))
+    assert (found.host, found.port) == (host, 9092)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import socket
 import struct
@@ -11,6 +12,10 @@ from typing import Any
 
 import pytest
 
+from logkernel.plugins.transport.tcp.connection import ServerConnection
+from logkernel.plugins.transport.tcp.receiving import ReceiveBuffer
+from logkernel.plugins.transport.tcp.sending import Sender
+from logkernel.plugins.transport.tcp.server import Connection
 from logkernel.requests.data import (
     FetchableTopicResponse,
     FetchResponse,
@@ -229,6 +234,63 @@ def test_a_claimed_size_takes_no_memory(run: Any, door: Any, wire: Any) -> None:
             await asyncio.sleep(0)
         (connection,) = listener.connections
         assert connection.buffer.capacity <= 1 << 20
+        writer.close()
+        await listener.close()
+
+    run(scenario())
+
+
+CUT = struct.pack(">ihhi", 90_000_000, 0, 0, 7) + bytes(1 << 20)
+WHOLE = b"whole"
+
+
+@pytest.mark.parametrize("sent", [CUT, b"GET / HTTP/1.1\r\n\r\n", b"", WHOLE], ids=["cut", "http", "nothing", "whole"])
+def test_a_connection_that_is_gone_keeps_nothing_until_the_collector_comes(
+    run: Any, door: Any, wire: Any, sent: bytes
+) -> None:
+    """A flood of frames that are cut off took all memory: each connection was in a cycle, its buffer with it."""
+    door.replies["HeartbeatRequest"] = lambda _: HeartbeatResponse()
+
+    async def scenario() -> None:
+        listener = await wire.listen(door)
+        gc.collect()
+        gc.disable()
+        try:
+            for _ in range(3):
+                reader, writer = await dial(listener)
+                writer.write(wire.heartbeat(1) if sent is WHOLE else sent)
+                await writer.drain()
+                while not listener.connections:
+                    await asyncio.sleep(0.001)
+                if sent is WHOLE:
+                    await wire.read_frame(reader)
+                writer.close()
+                while listener.connections:
+                    await asyncio.sleep(0.001)
+            kinds = (Connection, ServerConnection, Sender, ReceiveBuffer)
+            for _ in range(1000):  # a loop may hold the last one for a turn more
+                if not (left := sum(isinstance(found, kinds) for found in gc.get_objects())):
+                    break
+                await asyncio.sleep(0.001)
+            assert not left
+        finally:
+            gc.enable()
+        await listener.close()
+
+    run(scenario())
+
+
+def test_what_follows_a_refused_frame_is_not_kept(run: Any, door: Any, wire: Any) -> None:
+    async def scenario() -> None:
+        listener = await wire.listen(door)
+        _, writer = await dial(listener)
+        while not listener.connections:
+            await asyncio.sleep(0.001)
+        (connection,) = listener.connections
+        writer.write(b"GET / HTTP/1.1\r\n\r\n" * 10)
+        while listener.connections:
+            await asyncio.sleep(0.001)
+        assert connection.buffer.capacity == 0
         writer.close()
         await listener.close()
 

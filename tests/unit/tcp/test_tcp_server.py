@@ -350,16 +350,15 @@ def test_a_broker_that_raises_costs_one_connection(
     assert "the broker raised on HeartbeatRequest" in caplog.text
 
 
-def test_every_address_is_listened_on(run: Any, door: Any) -> None:
+@pytest.mark.parametrize("host", ["", "::"])
+def test_every_address_is_listened_on(run: Any, door: Any, host: str) -> None:
     from logkernel.plugins.transport.tcp.transport import TcpTransport
 
     async def scenario() -> None:
-        listener = await TcpTransport().listen("PLAINTEXT", "", 0, door, {})
+        listener = await TcpTransport().listen("PLAINTEXT", host, 0, door, {})
         assert listener.port > 0
         _, writer = await asyncio.open_connection("127.0.0.1", listener.port)
         writer.close()
         await listener.close()
 
     run(scenario())
-
-
