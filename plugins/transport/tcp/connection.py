@@ -358,12 +358,12 @@ class ServerConnection:
         self.places.clear()
         self.output.clear()
         self.output_bytes = 0
-        self._wake = _nobody  # it is the driver's, which has us: neither is to wait for the collector
+        self._wake = nobody  # it is the driver's, which has us: neither is to wait for the collector
         self.door.disconnected(self._listener, self._id)
 
 
-def _nobody() -> None:
-    """Whoever was to be woken is gone."""
+def nobody() -> None:
+    """Who was to be told is gone."""
 
 
 def _read_small(part: Part) -> Part:

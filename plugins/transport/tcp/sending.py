@@ -20,7 +20,7 @@ from typing import Any, Final
 
 from logkernel.vocabulary import FileSlice
 
-from .connection import DRAINING, ServerConnection
+from .connection import DRAINING, ServerConnection, nobody
 from .wire import Part
 
 log = logging.getLogger("logkernel.tcp")
@@ -93,7 +93,7 @@ class Sender:
     def close(self) -> None:
         """The connection is lost."""
         self._blocked = True
-        self._after = _nothing  # it is the connection's, which has us: neither is to wait for the collector
+        self._after = nobody  # it is the connection's, which has us: neither is to wait for the collector
         if self._socket is not None:
             self._loop.remove_writer(self._socket.fileno())
             self._socket.close()
@@ -204,10 +204,6 @@ class Sender:
         done.exception()  # sendfile meets the same error, and reports it
         if self._socket is not None or not self._transport.is_closing():
             self._go_on()
-
-
-def _nothing() -> None:
-    """Nobody waits to go on."""
 
 
 def _read(part: FileSlice, limit: int) -> bytes:
