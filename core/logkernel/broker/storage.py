@@ -119,12 +119,13 @@ class Storage:
                 topic=name.topic, partition=name.partition, base_offset=base_offset, size_bytes=size_bytes
             )
 
-        needs = Needs(broker.admin.topic_settings, self._ledger, rolled, _jitter)
+        image = broker.admin.image
+        needs = Needs(broker.admin.topic_settings, self._ledger, rolled, _jitter, lambda each: each in image.gone)
         threads = int(self._config.get("num.recovery.threads.per.data.dir"))
         self.directories.load(needs, clock.wall_ms(), threads)
         for name in broker.admin.adopt({name: each.topic_id for name, each in self.directories.logs.items()}):
             log.info("log of a deleted topic removed: partition=%s", name)
-            self.directories.delete(name)
+            self._remove(name)
         ids = (entry.producer_id for ledger in self._ledgers.values() for entry in ledger.entries())
         broker.admin.reserve_producer_ids(max((found for found in ids if found < MAX_GIVEN_ID), default=-1))
         if not all(directory.clean for directory in self.directories.online()):
@@ -163,7 +164,8 @@ class Storage:
         found = self.directories.logs.get(name)
         if found is not None:
             return found if found.failure is None else None
-        if name in self.directories.unreadable or self.directories.offline():
+        lost = not self._loaded and self.directories.offline()  # made in an earlier life: it may lie there
+        if name in self.directories.unreadable or lost:
             return None
         try:
             return self.directories.create(name, topic_id, wall_ms)
@@ -198,21 +200,26 @@ class Storage:
     def delete_topic(self, broker: Broker, topic: str) -> None:
         if broker.moving:
             broker.moves.cancel_topic(topic)
-        for name in [name for name in self.directories.logs if name.topic == topic]:
-            broker.replicas.pop(name, None)
-            self._ledgers.pop(name, None)
-            broker.cleaner.forget(name)
-            try:
-                self.directories.delete(name)
-            except (OSError, KafkaStorageError) as error:
-                log.error("log not removed: partition=%s error=%s", name, error)
+        for name in [*self.directories.logs, *self.directories.unreadable]:
+            if name.topic == topic:
+                broker.replicas.pop(name, None)
+                self._ledgers.pop(name, None)
+                broker.cleaner.forget(name)
+                self._remove(name)
+        self.drop_offline(broker)
         broker.cleaner.dropper.sweep()
         self._offline = {name for name in self._offline if name.topic != topic}
+
+    def _remove(self, name: TopicPartition) -> None:
+        try:
+            self.directories.delete(name)
+        except OSError as error:
+            log.error("log not removed, the next start does: partition=%s error=%s", name, error)
 
     def settle_deletions(self, broker: Broker) -> bool:
         """Make the removal of deleted topics' folders durable; False where one may lie on a disk still."""
         directories = self.directories
-        if not self._loaded or directories.offline() or directories.unreadable:
+        if not self._loaded or directories.offline() or directories.unreadable or directories.left:
             return False
         if any(name.topic not in broker.admin.image.topics for name in directories.logs):
             return False

@@ -38,6 +38,10 @@ def _no_jitter() -> float:
     return 0.0
 
 
+def _none(topic_id: UUID) -> bool:
+    return False
+
+
 @value
 class Needs:
     """What a log needs of its broker."""
@@ -50,6 +54,8 @@ class Needs:
     """Told partition, base offset and bytes of a closed segment."""
     jitter: Callable[[], float] = _no_jitter
     """Numbers in [0, 1) for `segment.jitter.ms`."""
+    deleted: Callable[[UUID], bool] = _none
+    """Whether a topic id is one of a topic that was deleted, whose folder may have been out of reach by then."""
 
 
 class LogDirectories:
@@ -62,6 +68,7 @@ class LogDirectories:
         "cluster_id",
         "directories",
         "interrupted",
+        "left",
         "logs",
         "node_id",
         "sweeper",
@@ -83,6 +90,8 @@ class LogDirectories:
         """Logs that could not be opened, and why; their folders are left alone."""
         self.interrupted: list[tuple[TopicPartition, str]] = []
         """(partition, path it was to move to) of moves that the last owner did not finish."""
+        self.left: dict[TopicPartition, DataDirectory] = {}
+        """Deleted logs whose folders are still there."""
 
     @classmethod
     def open(
@@ -129,26 +138,26 @@ class LogDirectories:
     def load(self, needs: Needs, wall_ms: int, threads: int = 1) -> None:
         """Open every log, recovering those of directories that were not closed cleanly, `threads` at a time.
 
-        Raises `ConfigError` where two directories hold the same partition.
+        Raises `ConfigError` where two directories hold the same partition, and `OSError` where there is no room or
+        there are no file handles.
         """
         self._needs = needs
         if any(directory.has_copies() for directory in self.online()):
             from logkernel.storage.moving import settle
 
-            self.interrupted += settle(self._disk, self.directories, needs.settings)
-        work: list[tuple[DataDirectory, TopicPartition]] = []
-        seen: dict[TopicPartition, str] = {}
+            self.interrupted += settle(self._disk, self.directories, needs.settings, needs.deleted)
+        places: dict[TopicPartition, list[DataDirectory]] = {}
         for directory in self.online():
             try:
-                names = directory.partitions()
+                for name in directory.partitions():
+                    places.setdefault(name, []).append(directory)
             except OSError as error:
                 directory.fail(error)
-                continue
-            for name in names:
-                if name in seen:
-                    raise ConfigError(f"{name} lies in {seen[name]} and in {directory.path}: move one folder away")
-                seen[name] = directory.path
-                work.append((directory, name))
+        work = [
+            (directory, name)
+            for name, found in places.items()
+            for directory in (found if len(found) == 1 else self._true_place(name, found))
+        ]
         recovering = not all(directory.clean for directory in self.online())
         opened = _each(lambda item: self._open(*item, wall_ms), work, threads if recovering else 1)
         for (directory, name), each in zip(work, opened, strict=True):
@@ -162,6 +171,34 @@ class LogDirectories:
             if any(each.clean_offset != directory.clean_offsets.get(name) for name, each in directory.logs.items()):
                 self._try(directory, DataDirectory.write_clean_offsets)
 
+    def _true_place(self, name: TopicPartition, places: Sequence[DataDirectory]) -> list[DataDirectory]:
+        """Which of several directories has the log of a partition, as a list of one; elsewhere its folder goes, left
+        in a directory that was offline while its topic was deleted and made anew, or that failed while it was made."""
+        assert self._needs is not None, "load comes first"
+        folder, deleted, found = str(name), self._needs.deleted, [*places]
+
+        def sift(goes: Callable[[DataDirectory], bool]) -> None:
+            for directory in [*found]:
+                try:
+                    if len(found) > 1 and goes(directory):
+                        found.remove(directory)
+                except OSError as error:
+                    self._not_opened(directory, name, error)
+                    found.remove(directory)
+
+        sift(lambda each: each.drop_deleted(folder, name, deleted))
+        sift(lambda each: each.drop_untouched(folder, name))
+        if len(found) > 1:
+            paths = " and in ".join(directory.path for directory in found)
+            raise ConfigError(f"{name} lies in {paths}: move one folder away")
+        return found
+
+    @staticmethod
+    def _not_opened(directory: DataDirectory, name: TopicPartition, error: OSError) -> None:
+        if error.errno in PASSING:  # not the disk's fault: make room, raise the limit of file handles, start again
+            raise OSError(error.errno, error.strerror, f"{directory.path}/{name}") from error
+        directory.fail(error)
+
     def _open(self, directory: DataDirectory, name: TopicPartition, wall_ms: int) -> Log | None:
         if directory.failure is not None:
             return None
@@ -173,9 +210,7 @@ class LogDirectories:
                     raise
                 return self._known(directory, name, wall_ms)
         except OSError as error:
-            if error.errno in PASSING:  # not the disk's fault: make room, raise the limit of file handles, start again
-                raise OSError(error.errno, error.strerror, f"{directory.path}/{name}") from error
-            directory.fail(error)
+            self._not_opened(directory, name, error)
         except LogkernelError as error:
             log.error("%s/%s cannot be opened: %s", directory.path, name, error)
             self.unreadable[name] = error
@@ -230,6 +265,9 @@ class LogDirectories:
             return self.logs[name]
         for directory in sorted(self.online(), key=lambda each: len(each.logs)):
             try:
+                if self.left.get(name) is directory:
+                    directory.drop(str(name), name)
+                    del self.left[name]
                 directory.forget(name)  # durably, before there is anything that an old offset could be taken for
                 made = self._log(directory, name, wall_ms, clean=False, topic_id=topic_id)
             except OSError as error:
@@ -249,12 +287,30 @@ class LogDirectories:
         raise KeyError(name)
 
     def delete(self, name: TopicPartition) -> None:
-        """Remove a log; its files go in their time. Raises `KafkaStorageError` where its directory is offline,
-        `OSError`."""
-        directory = self.directory_of(name)
-        directory.check()
-        directory.logs[name].delete(self._unique())
-        del directory.logs[name], self.logs[name]
+        """Remove a log, be it unreadable; its files go in their time. Where its directory is offline it is forgotten:
+        when the directory is back, the files tell by their topic's id that they go. So it is where this raises
+        `OSError`, which takes the directory offline unless room or file handles are what it wants."""
+        known = name in self.logs
+        directory = self.directory_of(name) if known else self._place_of_unreadable(name)
+        if directory is None:
+            return
+        try:
+            if not known:
+                directory.drop(str(name), name)
+            elif directory.failure is None:
+                directory.logs[name].delete(self._unique())
+        except OSError as error:
+            self.left[name] = directory
+            if error.errno not in PASSING:
+                directory.fail(error)
+            raise
+        finally:
+            directory.logs.pop(name, None)
+            self.logs.pop(name, None)
+            self.unreadable.pop(name, None)
+
+    def _place_of_unreadable(self, name: TopicPartition) -> DataDirectory | None:
+        return next((each for each in self.online() if self._disk.exists(f"{each.path}/{name}")), None)
 
     def begin_move(
         self, name: TopicPartition, target: DataDirectory, ledger: ProducerLedger, wall_ms: int

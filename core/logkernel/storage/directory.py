@@ -29,6 +29,7 @@ from logkernel.storage.checkpoints import (
     HIGH_WATERMARKS,
     LOG_STARTS,
     META_PROPERTIES,
+    PARTITION_METADATA,
     RECOVERY_POINTS,
     CorruptCheckpoint,
     MetaProperties,
@@ -39,10 +40,21 @@ from logkernel.storage.checkpoints import (
     parse_clean_shutdown,
     parse_meta,
     parse_offsets,
+    parse_partition_metadata,
 )
 from logkernel.storage.disk import Disk
 from logkernel.storage.log import Log
-from logkernel.storage.names import DELETE_DIR, DELETED, FUTURE_DIR, MOVED_DIR, NO_TOPICS, partition_of
+from logkernel.storage.names import (
+    DELETE_DIR,
+    DELETED,
+    FUTURE_DIR,
+    LOG,
+    MOVED_DIR,
+    NO_TOPICS,
+    doomed_name,
+    offset_of,
+    partition_of,
+)
 from logkernel.storage.sweeping import Sweeper
 from logkernel.vocabulary import TopicPartition
 
@@ -183,6 +195,33 @@ class DataDirectory:
         """The partitions that have a log folder here."""
         found = [partition_of(folder) for folder in self._disk.listdir(self.path)]
         return sorted(name for name in found if name is not None and name.topic not in NO_TOPICS)
+
+    def drop(self, folder: str, name: TopicPartition) -> None:
+        """Give a folder a name that says that it goes, and let it go. Raises `OSError`."""
+        doomed = f"{self.path}/{doomed_name(*name, uuid.uuid4())}"
+        self._disk.rename(f"{self.path}/{folder}", doomed)
+        self.sweeper.later([doomed])
+
+    def drop_deleted(self, folder: str, name: TopicPartition, deleted: Callable[[UUID], bool]) -> bool:
+        """Let a folder go if its topic's id is one that was deleted; says whether it was. Raises `OSError`."""
+        path = f"{self.path}/{folder}/{PARTITION_METADATA}"
+        try:
+            found = self._disk.exists(path) and deleted(parse_partition_metadata(self._disk.read(path), path))
+        except CorruptCheckpoint:
+            return False
+        if found:
+            log.info("log of a deleted topic removed: partition=%s path=%s", name, self.path)
+            self.drop(folder, name)
+        return found
+
+    def drop_untouched(self, folder: str, name: TopicPartition) -> bool:
+        """Let a folder go if nothing was ever appended to its log; says whether it was so. Raises `OSError`."""
+        path = f"{self.path}/{folder}"
+        segments = [file for file in self._disk.listdir(path) if file.endswith(LOG)]
+        found = all(offset_of(file, LOG) == 0 and not self._disk.size(f"{path}/{file}") for file in segments)
+        if found:
+            self.drop(folder, name)
+        return found
 
     def has_copies(self) -> bool:
         """Did an unfinished move leave something here? A failing disk takes the directory offline."""

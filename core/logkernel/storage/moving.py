@@ -12,14 +12,14 @@ A log `t-0` in directory A moves to B in these steps; between any two of them th
 
 Each rename is made durable before the next. "Further" is the higher leader epoch, then the higher end: both hold the
 same records up to the moment of the decision, and after it at most one was ever written. While a directory is offline,
-a decided copy is left alone, as the log that it stands for may lie there and go further.
+a decided copy is left alone, as the log that it stands for may lie there and go further. Of a topic that was deleted
+meanwhile, and perhaps made anew, nothing stays: its id tells.
 """
 
 from __future__ import annotations
 
 import copy
 import logging
-import uuid
 from collections.abc import Callable, Sequence
 from uuid import UUID
 
@@ -205,38 +205,38 @@ class FutureLog:
         self.log.abandon()
         if self.target.failure is None:
             try:
-                _drop(self._disk, self.target, self.log.folder.rpartition("/")[2], self.name)
+                self.target.drop(self.log.folder.rpartition("/")[2], self.name)
             except OSError as error:
                 log.warning("copy not removed, the next start does: folder=%s error=%s", self.log.folder, error)
-
-
-def _drop(disk: Disk, directory: DataDirectory, folder: str, name: TopicPartition) -> None:
-    """Give a folder a name that says that it goes, and let it go."""
-    doomed = f"{directory.path}/{doomed_name(*name, uuid.uuid4())}"
-    disk.rename(f"{directory.path}/{folder}", doomed)
-    directory.sweeper.later([doomed])
 
 
 # ---------------------------------------------------------------- at the next open
 
 
 def settle(
-    disk: Disk, directories: Sequence[DataDirectory], settings: Callable[[str], TopicSettings]
+    disk: Disk,
+    directories: Sequence[DataDirectory],
+    settings: Callable[[str], TopicSettings],
+    deleted: Callable[[UUID], bool],
 ) -> list[tuple[TopicPartition, str]]:
     """Finish or undo what an interrupted move left in any of `directories`, which are all, before the logs are opened.
 
-    Returns (partition, path of the directory) of moves to be started anew. A directory that fails is offline then.
+    What is of a topic whose id was `deleted` goes. Returns (partition, path of the directory) of moves to be started
+    anew. A directory that fails is offline then.
     """
     interrupted: list[tuple[TopicPartition, str]] = []
     for directory in _online(directories):
         try:
             for folder in sorted(disk.listdir(directory.path)):
                 moved, future = copy_of(folder, MOVED_DIR), copy_of(folder, FUTURE_DIR)
+                name = moved or future
+                if name is None or name.topic in NO_TOPICS or directory.drop_deleted(folder, name, deleted):
+                    continue
                 if moved is not None:
-                    _settle_moved(disk, directories, directory, folder, moved, settings)
-                elif future is not None and future.topic not in NO_TOPICS:
-                    _drop(disk, directory, folder, future)
-                    interrupted.append((future, directory.path))
+                    _settle_moved(disk, directories, directory, folder, moved, settings, deleted)
+                else:
+                    directory.drop(folder, name)
+                    interrupted.append((name, directory.path))
         except OSError as error:
             directory.fail(error)
     return interrupted
@@ -253,19 +253,21 @@ def _settle_moved(
     folder: str,
     name: TopicPartition,
     settings: Callable[[str], TopicSettings],
+    deleted: Callable[[UUID], bool],
 ) -> None:
-    own = f"{name.topic}-{name.partition}"
+    own = str(name)
     rivals = [each for each in _online(directories) if disk.exists(f"{each.path}/{own}")]
+    rivals = [each for each in rivals if not each.drop_deleted(own, name, deleted)]
     if not rivals and any(each.failure is not None for each in directories):
         log.warning("a moved log waits for the directory that is offline: path=%s folder=%s", directory.path, folder)
         return
     for rival in rivals:
         if _reach(disk, directory, name, settings, folder) < _reach(disk, rival, name, settings, own):
             log.warning("the log at its old place goes further than its copy: kept=%s dropped=%s", rival.path, folder)
-            _drop(disk, directory, folder, name)
+            directory.drop(folder, name)
             return
         try:
-            _drop(disk, rival, own, name)
+            rival.drop(own, name)
             disk.sync_dir(rival.path)
         except OSError as error:
             rival.fail(error)

@@ -140,14 +140,32 @@ def test_both_directories_share_the_cluster(place, needs):
         start(place, needs, ("a", "b"), cluster_id="elsewhere")
 
 
-def test_a_partition_in_two_directories_is_refused(place, needs):
+def twice(place, needs):
+    """A partition with a record, whose segment lies in another directory as well: (path of the log, of the other)."""
     disk, root = place
     dirs = start(place, needs, ("a", "b"))
-    dirs.create(T0, TOPIC_ID, 1000)
-    disk.mkdir(f"{root}/b/t-0")
+    append(dirs.create(T0, TOPIC_ID, 1000))
+    here = dirs.directory_of(T0).path
+    there = f"{root}/b" if here.endswith("/a") else f"{root}/a"
+    disk.mkdir(f"{there}/t-0")
+    disk.write(f"{there}/t-0/00000000000000000000.log", disk.read(f"{here}/t-0/00000000000000000000.log"))
     dirs.abandon()
-    with pytest.raises(ConfigError, match="t-0 lies in"):
+    return here, there
+
+
+def test_a_partition_in_two_directories_is_refused(place, needs):
+    twice(place, needs)
+    with pytest.raises(ConfigError, match=f"t-0 lies in {place[1]}/a and in {place[1]}/b"):
         start(place, needs, ("a", "b"))
+
+
+def test_of_a_partition_in_two_directories_the_one_to_which_nothing_was_ever_written_goes(place, needs):
+    disk, _ = place
+    here, there = twice(place, needs)
+    disk.truncate(f"{there}/t-0/00000000000000000000.log", 0)
+    again = start(place, needs, ("a", "b"))
+    assert (again.directory_of(T0).path, again.logs[T0].end_offset) == (here, 1)
+    assert "t-0" not in disk.listdir(there)
 
 
 def test_deleted_folders_go_and_foreign_ones_stay(place, needs):
@@ -202,8 +220,9 @@ def test_a_failing_directory_goes_offline_alone(needs):
     with pytest.raises(KafkaStorageError, match="offline"):
         append(dirs.logs[T0])
     append(dirs.logs[T1])
-    with pytest.raises(KafkaStorageError):
-        dirs.delete(T0)
+    dirs.delete(T0)
+    assert T0 not in dirs.logs
+    assert "t-0" in disk.listdir(bad.path)
     assert dirs.directory_of(dirs.create(T2, TOPIC_ID, 1000).name) is good
     dirs.close()
     assert not disk.exists(f"{bad.path}/.kafka_cleanshutdown")
