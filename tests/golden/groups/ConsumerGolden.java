@@ -37,15 +37,21 @@ public class ConsumerGolden {
         print("metadata plain", 0, new ConsumerGroupMetadataValue().setEpoch(7));
         print("member", 0, new ConsumerGroupMemberMetadataValue().setInstanceId("i1").setRackId("r1").setClientId("c1")
             .setClientHost("/127.0.0.1").setSubscribedTopicNames(List.of("a", "orders")).setSubscribedTopicRegex("x.*")
-            .setRebalanceTimeoutMs(300000).setServerAssignor("range"));
+            .setRebalanceTimeoutMs(300000).setServerAssignor("range").setClassicMemberMetadata(null));
         print("member bare", 0, new ConsumerGroupMemberMetadataValue().setInstanceId(null).setRackId(null).setClientId("")
             .setClientHost("").setSubscribedTopicNames(List.of()).setSubscribedTopicRegex(null)
-            .setRebalanceTimeoutMs(-1).setServerAssignor(null));
+            .setRebalanceTimeoutMs(-1).setServerAssignor(null).setClassicMemberMetadata(null));
+        print("member untagged", 0, new ConsumerGroupMemberMetadataValue().setInstanceId(null).setRackId(null).setClientId("c1")
+            .setClientHost("/h").setSubscribedTopicNames(List.of("a")).setSubscribedTopicRegex(null).setRebalanceTimeoutMs(300000)
+            .setServerAssignor(null));
         print("member classic", 0, new ConsumerGroupMemberMetadataValue().setInstanceId(null).setRackId(null).setClientId("c1")
             .setClientHost("/h").setSubscribedTopicNames(List.of("a")).setSubscribedTopicRegex(null)
             .setRebalanceTimeoutMs(60000).setServerAssignor(null)
             .setClassicMemberMetadata(new ConsumerGroupMemberMetadataValue.ClassicMemberMetadata().setSessionTimeoutMs(45000)
                 .setSupportedProtocols(List.of(new ConsumerGroupMemberMetadataValue.ClassicProtocol().setName("range").setMetadata(new byte[] {0, 1, 2})))));
+        print("member of the coordinator", 0, new ConsumerGroupMemberMetadataValue().setInstanceId(null).setRackId(null).setClientId("c1").setClientHost("/h")
+            .setSubscribedTopicNames(List.of("a")).setSubscribedTopicRegex("").setRebalanceTimeoutMs(300000).setServerAssignor(null)
+            .setClassicMemberMetadata(null));
         print("target metadata", 0, new ConsumerGroupTargetAssignmentMetadataValue().setAssignmentEpoch(9).setAssignmentTimestamp(1700000000000L));
         print("target metadata plain", 0, new ConsumerGroupTargetAssignmentMetadataValue().setAssignmentEpoch(9));
         print("target member", 0, new ConsumerGroupTargetAssignmentMemberValue().setTopicPartitions(List.of(

@@ -88,6 +88,13 @@ def test_a_value_of_an_older_kafka_has_no_epochs_of_assignments() -> None:
     assert records.decode_current(GOLDEN["current no epochs"]) == CurrentFacts(9, 8, 0, {(T, 0): 9, (T, 1): 9}, {})
 
 
+def test_a_member_as_the_coordinator_writes_it() -> None:
+    """No classic protocol by a tag that says so, and no expression by an empty one: the shard could not be loaded."""
+    wanted = MemberFacts(None, None, "c1", "/h", ("a",), None, 300_000, None)
+    assert records.decode_member(GOLDEN["member of the coordinator"]) == wanted
+    assert records.decode_member(GOLDEN["member untagged"]) == wanted, "as this broker wrote it once"
+
+
 def test_kinds_of_others_are_passed_over() -> None:
     for kind in (0, 1, 2, 9, 15, 17):
         assert records.decode_key(kind.to_bytes(2, "big") + b"\0\1g\0\1m") is None

@@ -16,7 +16,8 @@ A null value deletes.
     group                epoch i32 | tags: 0 hash of the topics i64
     member               instance? | rack? | client id | client host | topics [] | regex? | rebalance timeout i32
                          | assignor? | tags: 0 classic
-    classic              i8 1 | session timeout i32 | [name | metadata bytes | tags] | tags
+    classic              i8 1 | session timeout i32 | [name | metadata bytes | tags] | tags; of a member that speaks
+                         KIP-848 i8 0 alone. A tag that is left out is not that to Kafka: it reads an empty classic
     target epoch         epoch i32 | tags: 0 time i64
     target               [topic id 16 bytes | [partition i32] | tags] | tags
     current              epoch i32 | previous epoch i32 | state i8 | assigned [parts] | being revoked [parts] | tags
@@ -114,7 +115,7 @@ def encode_group(epoch: int, metadata_hash: int) -> bytes:
 
 def encode_member(facts: MemberFacts) -> bytes:
     classic = facts.classic
-    tag: bytes | None = None
+    tag = b"\0"
     if classic is not None:
         rows = b"".join(_text(name) + _blob(metadata) + b"\0" for name, metadata in classic.protocols)
         tag = b"\1" + _I32.pack(classic.session_timeout_ms) + _uvarint(len(classic.protocols) + 1) + rows + b"\0"
@@ -237,7 +238,7 @@ def decode_member(value: bytes) -> MemberFacts:
         client_id=reader.string(),
         client_host=reader.string(),
         topics=tuple(reader.string() for _ in range(reader.count())),
-        regex=reader.nullable_string(),
+        regex=reader.nullable_string() or None,  # Kafka's coordinator writes "" where there is none
         rebalance_timeout_ms=reader.i32(),
         assignor=reader.nullable_string(),
         classic=_classic(reader.tag_0()),
@@ -248,7 +249,7 @@ def _classic(tag: bytes | None) -> ClassicFacts | None:
     if tag is None:
         return None
     reader = _Flexible(b"\0\0" + tag, "classic member")
-    if reader.i8() < 0:
+    if reader.i8() < 1:
         return None
     session_ms = reader.i32()
     protocols: list[tuple[str, bytes]] = []
