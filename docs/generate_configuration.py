@@ -33,6 +33,8 @@ topics:                                                             # created wh
 - `election` and `unclean.leader.election.enable` are one setting with two names; a conflict is refused.
 - A topic that exists is given the partitions that it lacks of the file's number, and loses none.
 - Lists are comma-separated, or YAML lists. An unknown name is refused with the nearest known one.
+- `plugins.allow` and `plugins.block` may also stand in a `server.properties` and behind `--set`. What names a blocked
+  plugin is refused; a default that does is warned of.
 - Of `listeners`, those named in `controller.listener.names` are left out, so that a KRaft broker's file can be used.
 
 Defaults that differ from Kafka's: `listeners` is this machine alone, `log.dir` is `./data`, `node.id` is 1.

@@ -26,7 +26,7 @@ def build(
 ) -> Broker:
     """A broker from a file and `name=value` overrides. Raises `ConfigError`, `PluginError`."""
     if kernel is None:
-        allow, block = plugin_lists(path)
+        allow, block = plugin_lists(path, overrides)
         kernel = Kernel(allow=allow, block=block)
     config = BrokerConfig.load(path, overrides, kernel.settings(), kernel.all_names())
     for warning in config.warnings:

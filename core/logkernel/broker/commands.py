@@ -15,6 +15,7 @@ from logkernel.vocabulary import READ_COMMITTED, READ_UNCOMMITTED, CleanupResult
 
 if TYPE_CHECKING:
     from logkernel.broker.broker import Broker
+    from logkernel.storage.directory import DataDirectory
 
 log = logging.getLogger("logkernel.control")
 
@@ -69,6 +70,7 @@ def status(broker: Broker, arguments: Mapping[str, Any], done: Done) -> None:
                     "online": directory.failure is None,
                     "failure": None if directory.failure is None else str(directory.failure),
                     "partitions": len(directory.logs),
+                    "usableBytes": _usable(directory),
                 }
                 for directory in storage.directories.directories
             ],
@@ -87,6 +89,13 @@ def status(broker: Broker, arguments: Mapping[str, Any], done: Done) -> None:
             ],
         }
     )  # fmt: skip
+
+
+def _usable(directory: DataDirectory) -> int | None:
+    try:
+        return None if directory.failure is not None else directory.space()[1]
+    except OSError:
+        return None
 
 
 def compact(broker: Broker, arguments: Mapping[str, Any], done: Done) -> None:

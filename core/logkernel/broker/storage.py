@@ -167,6 +167,8 @@ class Storage:
         lost = not self._loaded and self.directories.offline()  # made in an earlier life: it may lie there
         if name in self.directories.unreadable or lost:
             return None
+        if not self._loaded:
+            log.warning("no directory has the log, which is made anew: partition=%s", name)
         try:
             return self.directories.create(name, topic_id, wall_ms)
         except KafkaStorageError as error:

@@ -42,10 +42,10 @@ def status(data: str, as_json: bool) -> int:
     )
     click.echo(f"{found['topics']} topics, {found['partitions']} partitions led here")
     rows = [
-        (row["path"], "online" if row["online"] else "OFFLINE", row["partitions"], row["failure"])
+        (row["path"], _state(row), row["partitions"], row["usableBytes"], row["failure"])
         for row in found["directories"]
     ]
-    put_table(("directory", "state", "partitions", "why"), rows)
+    put_table(("directory", "state", "partitions", "usable bytes", "why"), rows)
     for name in found["offline"]:
         click.echo(f"{click.style('offline', fg='red')}: {name} {found['unreadable'].get(name, '')}")
     for name, why in found["uncleanable"].items():
@@ -54,6 +54,12 @@ def status(data: str, as_json: bool) -> int:
         click.echo(f"cut by recovery: {row['partition']}: {row['path']}, byte {row['position']},"
                    f" {row['lostBytes']} bytes: {row['reason']}")  # fmt: skip
     return int(bool(ill))
+
+
+def _state(row: dict[str, Any]) -> str:
+    if not row["online"]:
+        return "OFFLINE"
+    return "FULL" if row["usableBytes"] == 0 else "online"
 
 
 def _topic_command(name: str, command: str, text: str) -> Any:

@@ -190,7 +190,8 @@ class BrokerConfig:
                 value = typed(self.definitions.broker[part], self._effective[part].text)
                 return convert(value, part, setting.name)
         assert setting.default is not None
-        return typed(setting, setting.default)
+        named = setting.name in NAMED_PLUGINS  # a plugin that may be blocked: it was warned of
+        return parse(setting.type, setting.default) if named else typed(setting, setting.default)
 
     def _typed_topic(self, setting: Setting, text: str) -> Any:
         try:

@@ -59,15 +59,16 @@ class Definitions:
         """These and what plugins own, `rows` and `names` as `logkernel_settings` and `logkernel_names` give them.
 
         A broker may give the default of a plugin's topic setting by the same name. A name that the core
-        knows already stays as the core knows it. `names` widen what cleanup.policy, election and partitioner take.
+        knows already stays as the core knows it. Where `names` are given, cleanup.policy, election, partitioner and
+        group.consumer.assignors take these alone: a built-in may be blocked.
         """
         broker, topic = dict(self.broker), dict(self.topic)
-        extra: dict[str, list[str]] = {}
+        provided: dict[str, list[str]] = {}
         for kind, word in names:
-            extra.setdefault(kind, []).append(word)
-        for kind, choosers in _CHOOSERS.items():
+            provided.setdefault(kind, []).append(word)
+        for kind, choosers in _CHOOSERS.items() if provided else ():
             for table, name in ((table, name) for table in (broker, topic) for name in choosers if name in table):
-                table[name] = _widened(table[name], extra.get(kind, []))
+                table[name] = _taking(table[name], provided.get(kind, []))
         for name, scope, default, doc, *words in rows:
             takes = OneOf(*words[0]) if words else None
             own = Setting(name, STRING, default, takes, doc, scope=scope, plugin=True)
@@ -90,13 +91,14 @@ _CHOOSERS = {
 NAMED_PLUGINS = frozenset(name for names in _CHOOSERS.values() for name in names)
 
 
-def _widened(setting: Setting, words: list[str]) -> Setting:
+def _taking(setting: Setting, words: list[str]) -> Setting:
     known = setting.validator.bounds if isinstance(setting.validator, Each) else setting.validator
     assert isinstance(known, OneOf)
-    if set(words) <= set(known.words):
+    if set(words) == set(known.words):
         return setting
-    wider = OneOf(*dict.fromkeys((*known.words, *words)))
-    return evolve(setting, validator=Each(wider) if isinstance(setting.validator, Each) else wider)
+    order = [word for word in known.words if word in words]
+    takes = OneOf(*dict.fromkeys((*order, *words)))
+    return evolve(setting, validator=Each(takes) if isinstance(setting.validator, Each) else takes)
 
 
 _UNIT_MS = {"ms": 1, "minutes": 60_000, "hours": 3_600_000}

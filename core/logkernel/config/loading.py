@@ -7,15 +7,16 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 from logkernel.config import election, unused
-from logkernel.config.definitions import Definitions, PluginSetting, Setting
+from logkernel.config.definitions import NAMED_PLUGINS, Definitions, PluginSetting, Setting
 from logkernel.config.given import Given, TopicSpec, Written, checked, from_overrides, refuse, typed, unknown
-from logkernel.config.values import INT, SHORT
+from logkernel.config.values import INT, LIST, SHORT, parse
 from logkernel.errors import ConfigError
 from logkernel.light import field, message
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+ALLOW, BLOCK = "plugins.allow", "plugins.block"
 SPEC_NAMES = {"partitions": INT, "replication.factor": SHORT}
 """What a topic in a file has beside its settings."""
 
@@ -42,10 +43,10 @@ def load(
     from logkernel.config.tables import tables
 
     definitions = tables().with_plugins(plugin_settings, plugin_names)
-    written = _read(path) if path is not None else Written()
+    written, said = _all(path, overrides)
     warnings: list[str] = []
     given = _layer(written.broker, definitions, warnings)
-    last: dict[str, Given] = {row.name: row for row in from_overrides(overrides)}
+    last: dict[str, Given] = {row.name: row for row in said}
     above = _layer(list(last.values()), definitions, warnings)
     if election.ELECTION in above or election.UNCLEAN in above:
         given = {name: row for name, row in given.items() if name not in (election.ELECTION, election.UNCLEAN)}
@@ -55,14 +56,48 @@ def load(
     _pair_ids(given)
     _check_listeners(given, definitions)
     warnings += _shadowed(given, definitions)
+    warnings += _unprovided(given, definitions)
     topics = {name: _topic(name, *said, definitions) for name, said in written.topics.items()}
     return Loaded(definitions, given, topics, written.allow, written.block, warnings)
 
 
-def plugin_lists(path: str | PathLike[str] | None) -> tuple[list[str] | None, list[str]]:
-    """`plugins.allow` and `plugins.block` of a file: needed before plugins, and with them all settings, are known."""
-    written = _read(path) if path is not None else Written()
+def _unprovided(given: Mapping[str, Given], definitions: Definitions) -> list[str]:
+    """Of defaults that name a plugin which is blocked, with no other in its place."""
+    found = []
+    for name in sorted(NAMED_PLUGINS):
+        setting = definitions.broker.get(name) or definitions.topic[name]
+        if setting.default is not None and name not in given and not setting.synonyms:  # those have the default
+            try:
+                typed(setting, setting.default)
+            except ValueError as error:
+                found.append(f"{name}={setting.default} is the default, and no plugin provides it: {name} {error}")
+    return found
+
+
+def plugin_lists(
+    path: str | PathLike[str] | None, overrides: Mapping[str, Any] | Sequence[str] = ()
+) -> tuple[list[str] | None, list[str]]:
+    """`plugins.allow` and `plugins.block`: needed before plugins, and with them all settings, are known."""
+    written, _ = _all(path, overrides)
     return written.allow, written.block
+
+
+def _all(
+    path: str | PathLike[str] | None, overrides: Mapping[str, Any] | Sequence[str]
+) -> tuple[Written, list[Given]]:
+    """What the file says and what stands above it, the lists of plugins taken out of both."""
+    written = _read(path) if path is not None else Written()
+    written.broker = _without_lists(written.broker, written)
+    return written, _without_lists(from_overrides(overrides), written)
+
+
+def _without_lists(rows: list[Given], written: Written) -> list[Given]:
+    for row in rows:
+        if row.name == ALLOW:
+            written.allow = list(parse(LIST, row.text))
+        elif row.name == BLOCK:
+            written.block = list(parse(LIST, row.text))
+    return [row for row in rows if row.name not in (ALLOW, BLOCK)]
 
 
 def _read(path: str | PathLike[str]) -> Written:

@@ -94,6 +94,16 @@ def test_a_directory_that_vanishes_is_noticed_at_the_next_checkpoint(new_machine
     assert online(machine) == [folder_of(machine, 1)]
 
 
+def test_a_log_that_no_directory_has_at_the_start_is_made_anew_and_told_of(new_machine, caplog):
+    machine = two_folders(new_machine)
+    machine.broker.close()
+    assert "made anew" not in caplog.text
+    machine.disk.remove_tree(f"{folder_of(machine, 0)}/t-0")
+    machine.boot()
+    assert "no directory has the log, which is made anew: partition=t-0" in caplog.text
+    assert (machine.values(partition=0), machine.values(partition=1)) == ([], [b"1"])
+
+
 def test_metadata_that_cannot_be_synced_is_refused_from_then_on(machine):
     machine.boot()
     machine.topic("before")

@@ -14,6 +14,7 @@ import pytest
 import logkernel
 from logkernel.broker.control_socket import MAX_LINE_BYTES, MAX_PATH_BYTES, NAME, NoBroker, address, ask
 from logkernel.cli import main
+from logkernel.storage.directory import DataDirectory
 from logkernel.vocabulary import Record
 
 
@@ -47,11 +48,20 @@ def test_status_says_who_runs_where(folder, log, capsys):
     assert main(["status", "--json", "--data", str(folder)]) == 0
     found = json.loads(capsys.readouterr().out)
     assert (found["pid"], found["topics"], found["partitions"]) == (os.getpid(), 1, 2)
-    assert found["directories"] == [{"path": str(folder), "online": True, "failure": None, "partitions": 2}]
+    (directory,) = found["directories"]
+    assert directory.pop("usableBytes") > 1 << 20
+    assert directory == {"path": str(folder), "online": True, "failure": None, "partitions": 2}
     assert main(["status", "--data", str(folder)]) == 0
     out = capsys.readouterr().out
     assert f"pid {os.getpid()}" in out
     assert str(folder) in out
+    assert "online" in out
+
+
+def test_status_tells_a_full_directory(folder, log, capsys, monkeypatch):
+    monkeypatch.setattr(DataDirectory, "space", lambda self: (1 << 30, 0))
+    assert main(["status", "--data", str(folder)]) == 0
+    assert "FULL" in capsys.readouterr().out
 
 
 def test_expire_says_what_it_did_when_it_is_done(folder, log, capsys):

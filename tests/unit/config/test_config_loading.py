@@ -314,7 +314,7 @@ def test_settings_and_names_of_plugins() -> None:
         None,
         {"acme.region": "us", "log.cleanup.policy": "shred,delete", "election": "nearest"},
         PLUGIN,
-        [("cleanup policy", "shred"), ("election", "nearest"), ("partitioner", "geo")],
+        [("cleanup policy", "shred"), ("cleanup policy", "delete"), ("election", "nearest"), ("partitioner", "geo")],
     )
     assert config.get("acme.token") == ""
     assert config.get("node.id") == 1
@@ -335,6 +335,34 @@ def test_settings_and_names_of_plugins() -> None:
         BrokerConfig.load(None, {"acme.mode": "slow"}, PLUGIN)
     with pytest.raises(InvalidConfig, match=r"partitioner=geo2: .*geo"):
         config.validate_topic({"partitioner": "geo2"})
+
+
+def test_a_blocked_plugin_cannot_be_chosen(write: Write) -> None:
+    names = [("partitioner", "default"), ("election", "unclean"), ("cleanup policy", "compact")]
+    names += [("assignor", "uniform"), ("assignor", "range")]
+    path = write("broker: {num.partitions: 2}\ntopics:\n  t: {partitioner: keyed}")
+    with pytest.raises(ConfigError, match=rf"{path}:3: partitioner=keyed: must be one of default;"):
+        BrokerConfig.load(path, (), (), names)
+    with pytest.raises(ConfigError, match=r"--set: log.cleanup.policy=delete: must be a list of compact"):
+        BrokerConfig.load(None, ["log.cleanup.policy=delete"], (), names)
+    config = BrokerConfig.load(None, (), (), names)
+    told = [warning for warning in config.warnings if "no plugin provides it" in warning]
+    assert [warning.partition(" ")[0] for warning in told] == ["election=clean", "log.cleanup.policy=delete"]
+    with pytest.raises(InvalidConfig, match="partitioner=keyed"):
+        config.validate_topic({"partitioner": "keyed"})
+    assert config.topic_settings({"partitioner": "keyed"}).partitioner == "keyed", "a topic that was made before"
+    assert BrokerConfig.load(None, (), (), [*names, ("election", "clean"), ("cleanup policy", "delete")]).warnings == []
+
+
+@pytest.mark.parametrize(("name", "text"), [("f.properties", "plugins.block=a, b\n"), ("f.yaml", "broker: {}\n")])
+def test_plugins_are_blocked_from_everywhere(tmp_path: Path, name: str, text: str) -> None:
+    path = tmp_path / name
+    path.write_text(text)
+    assert plugin_lists(path) == (None, ["a", "b"] if "block" in text else [])
+    above = ["plugins.block=c", "plugins.allow=d,e", "num.partitions=3"]
+    assert plugin_lists(path, above) == (["d", "e"], ["c"])
+    config = BrokerConfig.load(path, above)
+    assert (config.plugins_allow, config.plugins_block, config.get("num.partitions")) == (["d", "e"], ["c"], 3)
 
 
 SAMPLES: dict[int, st.SearchStrategy[Any]] = {
