@@ -24,7 +24,7 @@ from logkernel.requests.api_versions import ApiVersionsRequest, ApiVersionsRespo
 from . import registry
 from .api import Api
 from .frames import MIN_REQUEST, REQUEST_FRAME_HEAD, client_part, skip_tags
-from .wire import DECODE_ERRORS, I16, I32, WireError
+from .wire import DECODE_ERRORS, I16, I32, WireError, fault
 
 SOFTWARE_NAME: Final = "logkernel"
 MAX_RESPONSE_BYTES: Final = 1 << 30
@@ -142,7 +142,7 @@ class ClientConnection:
             try:
                 self._on_response(body, done)
             except DECODE_ERRORS as error:
-                raise WireError(f"a response that cannot be read: {error}") from error
+                raise WireError(f"a response that cannot be read: {fault(error)}") from error
         return pos, done
 
     def _on_response(self, body: memoryview, done: list[tuple[int, Any]]) -> None:

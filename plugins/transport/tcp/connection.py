@@ -45,7 +45,7 @@ from .frames import (
     read_client_id,
     skip_tags,
 )
-from .wire import DECODE_ERRORS, ENCODE_ERRORS, I32, Part, WireError
+from .wire import DECODE_ERRORS, ENCODE_ERRORS, I32, Part, WireError, fault
 
 log = logging.getLogger("logkernel.tcp")
 
@@ -204,7 +204,7 @@ class ServerConnection:
             request = route.decode(body[pos:])
         except DECODE_ERRORS as error:
             name = registry.BY_KEY[key].name
-            self._refuse(f"a {name} request of version {version} that is not one: {error}")
+            self._refuse(f"a {name} request of version {version} that is not one: {fault(error)}")
             return
         place = Place(route, correlation_id, key == PRODUCE and request.acks == 0)
         self.places.append(place)

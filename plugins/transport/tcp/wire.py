@@ -47,6 +47,11 @@ ENCODE_ERRORS: Final = (WireError, struct_error, TypeError, AttributeError, Unic
 """What writing an impossible value may raise."""
 
 
+def fault(error: Exception) -> str:
+    """What one of them says of the bytes; the interpreter's own words for their end are about its buffers."""
+    return "it ends within a field" if isinstance(error, struct_error | IndexError) else str(error)
+
+
 @lru_cache(maxsize=1024)
 def known_id(raw: bytes) -> UUID:
     """The id of 16 bytes, the same object each time: to make one costs more than to find it."""
