@@ -258,6 +258,43 @@ def test_an_audit_finds_what_is_wrong(pipeline: Any, bootstrap: str, tmp_path: P
     assert sorted(row["records"] for row in parquet(tmp_path / "t")) == [1, 1, 8]
 
 
+def test_an_audit_of_a_copy_that_is_lost(pipeline: Any, bootstrap: str, tmp_path: Path) -> None:
+    """A topic without records has rows as well: nothing is not the same as something."""
+    with logkernel.connect(bootstrap) as log:
+        for topic, partitions in (("whole", 2), ("whole-copy", 2), ("whole-none", 1)):
+            log.create_topic(topic, partitions)
+        with log.producer() as producer:
+            producer.send("whole", b"v", b"k", partition=1)
+    file = tmp_path / "lost.yaml"
+
+    def audit(topics: str, code: int) -> list[dict[str, Any]]:
+        file.write_text(
+            'name: lost\nparameters: {bootstrap: }\nlog: {bootstrap.servers: "${bootstrap}"}\nsteps:\n'
+            f"  same: {{audit: {{{topics}, fail.on: difference}}, write: {{table: t}}}}\n"
+        )
+        rows: list[dict[str, Any]] = pipeline(file, code=code)
+        return rows
+
+    rows = audit("topic: 'whole,whole-copy'", 1)
+    parts = [row for row in rows if row.get("partition") is not None]
+    assert [(row["topic"], row["partition"], row["records"], row["last"]) for row in parts] == [
+        ("whole", 0, 0, None),
+        ("whole", 1, 1, 0),
+        ("whole-copy", 0, 0, None),
+        ("whole-copy", 1, 0, None),
+    ]
+    assert outcome(rows, "same")["failed"][0].startswith("whole-copy: 0 records")
+    assert sorted((row["topic"], row["records"]) for row in parquet(tmp_path / "t")) == [
+        ("whole", 0),
+        ("whole", 1),
+        ("whole-copy", 0),
+        ("whole-copy", 0),
+    ]
+    assert outcome(audit("topic: 'whole-copy,whole-none'", 0), "same")["done"]
+    assert "there is no topic 'gone'" in outcome(audit("topic: 'whole,gone'", 1), "same")["failed"][0]
+    assert "nothing to compare" in outcome(audit("subscribePattern: '^whole$'", 1), "same")["failed"][0]
+
+
 def test_what_cannot_be_is_said(
     pipeline: Any,
     bootstrap: str,

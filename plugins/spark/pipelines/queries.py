@@ -66,6 +66,9 @@ def compacted(typed: bool) -> str:
 
 # ---------------------------------------------------------------- audit
 
+_SUMMED: Final = ("records", "gaps", "missing", "duplicates", "keyless", "tombstones", "bytes")
+_OF_NOTHING: Final = {**dict.fromkeys(("first", "last", "earliest", "latest")), "checksum": "0" * 16}
+
 
 def audit(identity: str, headers: bool) -> str:
     """Counts by partition. `identity` is what makes two records the same, for duplicates: key and value by default."""
@@ -100,13 +103,22 @@ def audited(row: Mapping[str, Any]) -> dict[str, Any]:
     return {**row, "checksum": f"{int(row['checksum']) % (1 << 64):016x}"}
 
 
+def with_empty(rows: Iterable[Mapping[str, Any]], partitions: Iterable[tuple[str, int]]) -> list[dict[str, Any]]:
+    """`audited` rows, and one of no records for each of `partitions` that has none: a topic that lost all its records
+    is to be seen, and compared."""
+    found = {(row["topic"], row["partition"]): dict(row) for row in rows}
+    for topic, partition in partitions:
+        place = {"topic": topic, "partition": partition}
+        found.setdefault((topic, partition), {**place, **dict.fromkeys(_SUMMED, 0), **_OF_NOTHING})
+    return [found[place] for place in sorted(found)]
+
+
 def totals(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """`audited` rows by topic."""
     found: dict[str, dict[str, Any]] = {}
-    summed = ("records", "gaps", "missing", "duplicates", "keyless", "tombstones", "bytes")
     for row in rows:
-        total = found.setdefault(row["topic"], {"topic": row["topic"], **dict.fromkeys(summed, 0), "checksum": "0"})
-        for name in summed:
+        total = found.setdefault(row["topic"], {"topic": row["topic"], **dict.fromkeys(_SUMMED, 0), "checksum": "0"})
+        for name in _SUMMED:
             total[name] += row[name]
         total["checksum"] = f"{(int(total['checksum'], 16) + int(row['checksum'], 16)) % (1 << 64):016x}"
     return list(found.values())
@@ -121,6 +133,9 @@ def complaints(fail_on: Collection[str], sums: Sequence[Mapping[str, Any]]) -> l
         if "duplicates" in fail_on and total["duplicates"]:
             said.append(f"{total['topic']}: {total['duplicates']} records are there more than once")
     if "difference" in fail_on:
+        if len(sums) < 2:
+            told = sums[0]["topic"] if sums else "no topic"
+            said.append(f"there is nothing to compare: {told} is all that was found")
         first = sums[0] if sums else None
         for total in sums[1:]:
             assert first is not None

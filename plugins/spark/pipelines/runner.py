@@ -15,8 +15,11 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from logkernel.errors import ConfigError
+from logkernel.vocabulary import TopicPartition
 
-from .. import RECOMMENDED, java_home, register
+from .. import RECOMMENDED, java_home, planning, register
+from .. import options as option
+from ..sources import opened
 from . import delta, queries
 from .plan import AUDIT, AVAILABLE, STREAM, LogRead, LogWrite, Step, TableRead, TableWrite, plan
 from .spec import Spec
@@ -267,17 +270,31 @@ class _Run:
 
     def _audit(self, step: Step) -> bool:
         frame = self._result(step)
-        rows = [queries.audited(row.asDict()) for row in frame.collect()]
+        counted = [queries.audited(row.asDict()) for row in frame.collect()]
+        rows = queries.with_empty(counted, _partitions(step))
         sums = queries.totals(rows)
         for row in rows:
             self._tell({"step": step.name, "kind": step.kind, **row})
         if isinstance(step.write, TableWrite):
-            self._replace(self._spark.createDataFrame([tuple(row.values()) for row in rows], frame.schema), step.write)
+            cells = [[row[name] for name in frame.columns] for row in rows]
+            self._replace(self._spark.createDataFrame(cells, frame.schema), step.write)
         failed = queries.complaints(step.fail_on, sums)
         for total in sums:
             self._tell({"step": step.name, "kind": step.kind, "partition": None, **total})
         self._tell({"step": step.name, "kind": step.kind, **({"failed": failed} if failed else {"done": True})})
         return not failed
+
+
+def _partitions(step: Step) -> list[TopicPartition]:
+    """Those that a step reads, with records or without, which Spark's rows do not tell."""
+    assert isinstance(step.read, LogRead)
+    options = option.parse(step.read.options)
+    assert options.subscription is not None
+    source = opened(options)
+    try:
+        return planning.matched(options.subscription, source.topics())
+    finally:
+        source.close()
 
 
 def _as_log(frame: Any, write: LogWrite) -> Any:

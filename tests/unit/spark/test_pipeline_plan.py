@@ -221,6 +221,28 @@ def test_totals_and_complaints() -> None:
     assert len(queries.complaints(("difference",), other)) == 1
 
 
+def test_an_audit_of_topics_that_have_nothing() -> None:
+    rows = queries.with_empty([audit_row("b", 2, 7)], [("b", 1), ("b", 0), ("a", 0), ("c", 0)])
+    assert [(row["topic"], row["partition"], row["records"]) for row in rows] == [
+        ("a", 0, 0),
+        ("b", 0, 2),
+        ("b", 1, 0),
+        ("c", 0, 0),
+    ]
+    assert set(rows[0]) > set(rows[1]), "it has every column"
+    assert (rows[0]["first"], rows[0]["checksum"]) == (None, "0000000000000000")
+    sums = queries.totals(rows)
+    assert [(row["topic"], row["records"]) for row in sums] == [("a", 0), ("b", 2), ("c", 0)]
+    (told,) = queries.complaints(("difference",), sums)
+    assert told.startswith("b: 2 records"), "two empty topics are equal"
+
+
+def test_a_difference_needs_two_topics() -> None:
+    """A pattern finds no topic that is gone."""
+    assert queries.complaints(("difference",), []) == ["there is nothing to compare: no topic is all that was found"]
+    assert "b is all" in queries.complaints(("difference",), queries.totals([audit_row("b", 2, 7)]))[0]
+
+
 def test_what_spark_says_is_cut_to_its_reason() -> None:
     text = (
         'x: Traceback (most recent call last):\n  File "a.py", line 1\nlogkernel.errors.ConfigError: no: way\n at java'
