@@ -42,7 +42,7 @@ def file_set(path: str) -> str:
 def from_registry(url: str, place: str) -> str:
     """A registry's schema with all that it imports, as a descriptor set in base64; the schema is its last file.
 
-    Raises `ConfigError` for one of another kind, `RegistryError`."""
+    Raises `OtherKind`, `RegistryError`."""
     descriptor_pb2, _, _ = _protobuf()
     found = descriptor_pb2.FileDescriptorSet()
     done: set[str] = set()
@@ -50,7 +50,7 @@ def from_registry(url: str, place: str) -> str:
     def add(at: str, name: str | None) -> None:
         schema = registry.serialized(url, at)
         if schema.kind != "PROTOBUF":
-            raise ConfigError(f"value.format=protobuf, but the registry's schema {at} is {schema.kind}")
+            raise registry.OtherKind(f"value.format=protobuf, but the registry's schema {at} is {schema.kind}")
         for imported, subject, number in schema.references:
             if imported not in done:
                 done.add(imported)
@@ -60,7 +60,7 @@ def from_registry(url: str, place: str) -> str:
         except Exception:
             raise registry.RegistryError(
                 f"the registry gives the protobuf schema {at} not as a descriptor (?format=serialized), but as"
-                f" {schema.text[:60]!r}; give the schema by value.schema"
+                f" {schema.text[:60]!r}; its values can be read with value.format=binary"
             ) from None
         file.name = name or file.name or "schema.proto"
         found.file.append(file)

@@ -32,6 +32,10 @@ class Unframed(ValueError):
     """A value does not begin with a schema's id."""
 
 
+class OtherKind(ConfigError):
+    """A schema is of another format than `value.format`."""
+
+
 @value
 class Schema:
     """`kind` is AVRO, JSON or PROTOBUF; `references` are (name, subject, version) of what it imports."""

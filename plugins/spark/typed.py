@@ -75,7 +75,8 @@ def _completed(given: Typing, subject: str) -> Typing:
     if schema:
         ddl = jsonvalues.ddl_of_text(schema) if given.name == "json" else avrovalues.ddl_of_text(schema)
         return evolve(given, ddl=ddl)
-    found = _of_kind(registry.latest(given.registry_url, subject)[1], given.name, subject)
+    last = registry.latest(given.registry_url, subject)[1]
+    found = _of_kind(last, given.name, subject, "give it whole by value.schema")
     if given.name == "json":
         import json
 
@@ -83,11 +84,11 @@ def _completed(given: Typing, subject: str) -> Typing:
     return evolve(given, schema=found.text, ddl=avrovalues.ddl_of_text(found.text))
 
 
-def _of_kind(schema: registry.Schema, name: str, place: object) -> registry.Schema:
+def _of_kind(schema: registry.Schema, name: str, place: object, remedy: str) -> registry.Schema:
     if schema.kind.lower() != name:
-        raise ConfigError(f"value.format={name}, but the registry's schema {place} is {schema.kind}")
+        raise registry.OtherKind(f"value.format={name}, but the registry's schema {place} is {schema.kind}")
     if schema.references and name != "protobuf":
-        raise ConfigError(f"the registry's schema {place} refers to others; give it whole by value.schema")
+        raise ConfigError(f"the registry's schema {place} refers to others; {remedy}")
     return schema
 
 
@@ -96,7 +97,7 @@ def _of_kind(schema: registry.Schema, name: str, place: object) -> registry.Sche
 
 def column(values: pa.Array, typing: Typing, kind: pa.DataType) -> pa.Array:
     """Binary values as `kind`; null where one cannot be read. Raises `UnreadableValue` where the typing is strict, and
-    `RegistryError` for a schema that the registry does not give."""
+    `RegistryError` and `ConfigError` for a schema that the registry does not give, or that cannot be used."""
     import pyarrow as pa
 
     decode = decoder(typing, kind)
@@ -107,9 +108,9 @@ def column(values: pa.Array, typing: Typing, kind: pa.DataType) -> pa.Array:
             continue
         try:
             rows.append(decode(data))
-        except (ConfigError, registry.RegistryError):
-            raise
         except Exception as error:  # decoders raise whatever they like for bytes that are not theirs
+            if _of_the_query(error):
+                raise
             if typing.strict:
                 raise UnreadableValue(f"a value of {len(data)} bytes is not {typing.name}: {error!r}") from error
             rows.append(None)
@@ -117,6 +118,11 @@ def column(values: pa.Array, typing: Typing, kind: pa.DataType) -> pa.Array:
         return pa.array(rows, kind)
     except NOT_FITTING:
         return pa.array([_fitting(row, kind, typing) for row in rows], kind)
+
+
+def _of_the_query(error: Exception) -> bool:
+    """Whether it is no fault of the one value. A schema of another format is: a stray record must not end a query."""
+    return isinstance(error, ConfigError | registry.RegistryError) and not isinstance(error, registry.OtherKind)
 
 
 def _fitting(row: Any, kind: pa.DataType, typing: Typing) -> Any:
@@ -149,7 +155,8 @@ def _avro(typing: Typing) -> Decode:
 
     @lru_cache(maxsize=1024)
     def writer(schema_id: int) -> Decode:
-        found = _of_kind(registry.by_id(typing.registry_url, schema_id), "avro", schema_id)
+        written = registry.by_id(typing.registry_url, schema_id)
+        found = _of_kind(written, "avro", schema_id, "values that it wrote cannot be read here")
         return avrovalues.reader(avrovalues.schema_of(found.text), wanted)
 
     def decode(data: bytes) -> Any:

@@ -166,16 +166,20 @@ def test_another_protobuf_message_is_not_the_columns(schemas: Registry) -> None:
 
 
 def test_protobuf_that_a_registry_does_not_give(schemas: Registry) -> None:
-    """A schema of another kind, one as text, and an id that it has not, which fails whatever `value.mode` says."""
+    """One of another kind is null; one as text, and an id that it has not, fail whatever `value.mode` says."""
     serve_protobuf(schemas, file_of(("n", "INT32")))
     typing = resolved(ValueFormat("protobuf", registry_url=schemas.url), T)
     assert typing is not None
     schemas.answers["/schemas/ids/2?format=serialized"] = {"schema": '"int"'}
     schemas.answers["/schemas/ids/3?format=serialized"] = {"schemaType": "PROTOBUF", "schema": "message M {}"}
-    for number, kind, why in (
-        (2, ConfigError, "schemas/ids/2 is AVRO"),
-        (3, registry.RegistryError, "not as a descriptor.*message M"),
-        (4, registry.RegistryError, "schemas/ids/4.*404"),
+    kind = pa.struct([("n", pa.int32())])
+    stray = pa.array([framed(2, b"\x00\x02"), framed(1, b"\x00\x08\x05")])
+    assert column(stray, typing, kind).to_pylist() == [None, {"n": 5}]
+    with pytest.raises(UnreadableValue, match="schemas/ids/2 is AVRO"):
+        column(stray, evolve(typing, strict=True), kind)
+    for number, why in (
+        (3, "not as a descriptor.*message M"),
+        (4, "schemas/ids/4.*404"),
     ):
-        with pytest.raises(kind, match=why):
-            column(pa.array([framed(number, b"\x00")]), typing, pa.struct([("n", pa.int32())]))
+        with pytest.raises(registry.RegistryError, match=why):
+            column(pa.array([framed(number, b"\x00")]), typing, kind)

@@ -261,6 +261,24 @@ def test_avro_of_a_registry(schemas: Registry) -> None:
     assert len(schemas.asked) == 3
 
 
+def test_an_avro_value_of_a_schema_that_is_none(schemas: Registry) -> None:
+    """Of another kind: it is null, or fails in its own name. One that refers to others is no fault of the value."""
+    schemas.answers = {
+        "/subjects/t-value/versions/latest": {"id": 1, "schema": '"int"'},
+        "/schemas/ids/1": {"schema": '"int"'},
+        "/schemas/ids/2": {"schema": "{}", "schemaType": "JSON"},
+        "/schemas/ids/3": {"schema": '"X"', "references": [{"name": "X", "subject": "x", "version": 1}]},
+    }
+    typing = resolved(ValueFormat("avro", registry_url=schemas.url), T)
+    assert typing is not None
+    values = pa.array([framed(2, b"{}"), framed(1, b"\x02"), framed(2, b"{}")])
+    assert column(values, typing, pa.int32()).to_pylist() == [None, 1, None]
+    with pytest.raises(UnreadableValue, match="schema 2 is JSON"):
+        column(values, evolve(typing, strict=True), pa.int32())
+    with pytest.raises(ConfigError, match="schema 3 refers to others; values that it wrote cannot be read"):
+        column(pa.array([framed(3, b"\x02")]), typing, pa.int32())
+
+
 def test_json_of_a_registry(schemas: Registry) -> None:
     schema = {"type": "object", "properties": {"a": {"type": "integer"}}}
     answer = {"id": 1, "schemaType": "JSON", "schema": json.dumps(schema)}
