@@ -170,6 +170,7 @@ def parse(given: Mapping[str, str]) -> Options:
     path = known.text("path")
     if path is None and bootstrap is None:
         raise ConfigError("option 'path' (a broker's folder) or 'kafka.bootstrap.servers' (host:port,…) is needed")
+    _said(known)
     options = Options(
         path=path,
         bootstrap=bootstrap,
@@ -223,6 +224,21 @@ def _split(given: Mapping[str, str]) -> tuple[_Known, dict[str, str]]:
             hint = f"; did you mean '{names.get(near, near)}'?" if near else ""
             raise ConfigError(f"option '{key}' is not known{hint}")
     return _Known(known), client
+
+
+ONCE: Final[Mapping[str, str]] = {
+    "jobId": "give the job a name, or leave it out to write at least once",
+    "batchId": "give the batch's number, or leave it out where the job is one batch",
+    "exactlyOnce": "give true or false",
+}
+"""Options that promise something: with nothing in them, such as a variable that is not set, they promised it to nobody;
+and what to do instead."""
+
+
+def _said(known: _Known) -> None:
+    for name, remedy in ONCE.items():
+        if known.given(name) and known.text(name) is None:
+            raise ConfigError(f"{name}='' is empty: {remedy}")
 
 
 class _Known:

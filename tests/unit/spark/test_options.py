@@ -193,6 +193,14 @@ def test_a_jobs_batches_have_numbers() -> None:
         parse({"path": "data", "topic": "t", "batchId": "1"})
 
 
+@pytest.mark.parametrize("empty", ["", "  "])
+@pytest.mark.parametrize("name", ["jobId", "batchId", "exactlyOnce"])
+def test_what_promises_once_is_not_empty(name: str, empty: str) -> None:
+    """A variable that is not set would write without what was asked for."""
+    with pytest.raises(ConfigError, match=f"{name}='' is empty: .*(leave it out|true or false)"):
+        parse({"path": "data", "topic": "t", "jobId": "j", name: empty})
+
+
 def test_the_kernel_never_imports_pyspark() -> None:
     """Nor Arrow: the plugin is loaded by every kernel, and costs it nothing."""
     code = (
