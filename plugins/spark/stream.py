@@ -59,6 +59,8 @@ class Stream(DataSourceStreamReader):
         self._reported: Json | None = None
         self._source: Source | None = None
         self._commits = GroupCommits(options)
+        self._begun: Json | None = None
+        """Where the last trigger began to be planned, or the query itself."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         """A task gets the reader without what is open on the driver."""
@@ -73,7 +75,8 @@ class Stream(DataSourceStreamReader):
         bounds = self._bounds(planning.matched(self.options.subscription, source.topics()))
         at = self.options.starting or At("latest")
         found = ends.starts(at, bounds, source, self.options.strategy)
-        return planning.to_json(found)
+        self._begun = planning.to_json(found)
+        return self._begun
 
     def reportLatestOffset(self) -> Json | None:
         """For the query's progress: where the log ended when this trigger was planned, whatever limits say."""
@@ -82,6 +85,7 @@ class Stream(DataSourceStreamReader):
     def _end(self, start: Mapping[str, Mapping[str, int]], most: _Limit) -> Json:
         """Where this trigger ends; the start itself while it waits for more."""
         starts = planning.from_json(start)
+        self._done(start)
         self._reached.update(starts)
         bounds = self._now(starts)
         self._reported = planning.to_json(ends.latest(bounds))
@@ -101,6 +105,13 @@ class Stream(DataSourceStreamReader):
         if most.bytes is not None:
             found = planning.limited(begins, found, most.bytes, self._weights(begins, found))
         return planning.to_json(found)
+
+    def _done(self, start: Mapping[str, Mapping[str, int]]) -> None:
+        """Spark asks from where on there is more when it is done with all before, also where nothing more comes, and
+        `commit` never does: the end of AvailableNow. Each is told once, as idle triggers ask all the time."""
+        if start != self._begun:
+            self._begun = {topic: dict(offsets) for topic, offsets in start.items()}
+            self._commits.commit(planning.from_json(start))
 
     def _now(self, starts: Offsets | None = None) -> dict[TopicPartition, Bounds]:
         """Bounds of all that is subscribed to. What went since `starts` is left out: `partitions` tells of it."""

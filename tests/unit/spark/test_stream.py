@@ -199,6 +199,23 @@ def test_available_now_ends_where_the_log_ended(log: Log) -> None:
     assert seen == [{"t": {"0": 75, "1": 235}}, {"t": {"0": 100, "1": 310}}]
 
 
+def test_what_is_done_is_committed_when_the_next_trigger_is_planned(
+    log: Log, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not the query's beginning, of which nothing is done, and once each: idle triggers ask all the time."""
+    told: list[Any] = []
+    monkeypatch.setattr(stream.GroupCommits, "commit", lambda self, offsets: told.append(offsets))
+    reader = made(startingoffsets="earliest")
+    start = reader.initialOffset()
+    end = reader.latestOffset(start, EVERYTHING)
+    assert told == []
+    for _ in range(3):
+        assert reader.latestOffset(end, EVERYTHING) == end
+    assert told == [{("t", 0): 100, ("t", 1): 310}]
+    made().latestOffset(end, EVERYTHING)
+    assert len(told) == 2, "a query that goes on from its checkpoint"
+
+
 @pytest.mark.parametrize("available_now", [False, True])
 def test_a_broker_that_is_away_takes_no_end_back(log: Log, available_now: bool) -> None:
     """The checkpoint of a folder is seconds old: what was read already is neither lost nor read again."""
