@@ -87,7 +87,7 @@ class RemoteLog:
         partitions. Raises `ConfigError`."""
         from logkernel.client.consumer import Consumer
 
-        return self._making.consumer(Consumer, self._driver, topics, group, settings)
+        return self._making.consumer(Consumer, self._shared_driver, topics, group, settings)
 
     def admin(self, **settings: Any) -> Admin:
         """An admin client of this cluster; keywords are Kafka's settings with `_` for `.`. Raises `ConfigError`."""
@@ -99,6 +99,11 @@ class RemoteLog:
         from logkernel.client.thread_driver import ThreadDriver
 
         return ThreadDriver(machine, values, self.kernel, self._transport)
+
+    def _shared_driver(self, machine: Any, values: Mapping[str, Any]) -> Any:
+        from logkernel.client.shared_driver import SharedDriver
+
+        return SharedDriver(machine, values, self.kernel, self._transport)
 
     # ------------------------------------------------------------ topics
 

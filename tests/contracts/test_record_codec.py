@@ -14,7 +14,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from logkernel.errors import InvalidRecord
+from logkernel.errors import CorruptMessage, InvalidRecord
 from logkernel.record import pure_decode, pure_encode, pure_hash, pure_rows
 from logkernel.record.layout import Columns, Headers
 from logkernel.record.pure_decode import decode_headers
@@ -498,3 +498,36 @@ def test_rotten_records_make_no_rows(loops: Any) -> None:
             rows_of(loops, data, 3).__init__(data, 0, len(data), 3, 0, 5, None, Row, "t", 0, 0, 0)
         with pytest.raises(TypeError):
             loops.BatchBuilder(100, 61).put(object, None, 0, None, b"", ())
+
+
+# ---------------------------------------------------------------- the last batch of some
+
+
+def framed(length: int, size: int | None = None) -> bytes:
+    """What begins as a batch that says it has `length` bytes behind its length."""
+    return struct.pack(">qi", 7, length).ljust(12 + (length if size is None else size), b"x")
+
+
+@pytest.mark.parametrize(
+    ("data", "at"),
+    [
+        (b"", None),
+        (b"x" * 12, None),
+        (framed(60), 0),
+        (framed(60) + framed(14), 72),
+        (framed(60) + framed(14) + framed(100, 99), 72),
+        (framed(60) + framed(14) + framed(2**31 - 1, 5), 72),
+        (framed(60, 59), None),
+        (framed(60) + b"x" * 12, 0),
+    ],
+)
+def test_the_last_batch_that_is_whole(loops: Any, data: bytes, at: int | None) -> None:
+    assert loops.last_batch(data) == at
+    assert loops.last_batch(memoryview(bytearray(data))) == at
+
+
+@pytest.mark.parametrize("length", [13, 0, -1, -(2**31)])
+def test_a_length_that_makes_no_sense_is_an_error(loops: Any, length: int) -> None:
+    data = framed(60) + framed(length, 20)
+    with pytest.raises(CorruptMessage, match=f"batch at 72: length {length} is less than a header"):
+        loops.last_batch(data)

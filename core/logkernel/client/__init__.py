@@ -13,7 +13,9 @@ transactions  machine: producer ids and transactions
 sender        machine: from ready batches to produce requests and back
 partitioning  which partition a record goes to
 metrics       rates, averages, counts
-drivers       who steps the machines: a thread, an event loop, the caller
+drivers       who steps the machines: thread_driver  a thread;  shared_driver  whoever polls, else a thread;
+              loop_driver  an event loop;  embedded_driver  the caller
+interrupts    signals that wait until a turn is over
 asking        machine: questions that only leaders answer
 positions     machine: where a consumer stands in a partition, and what was fetched ahead
 fetcher       machine: fetch sessions; arrow takes what it fetched as columns

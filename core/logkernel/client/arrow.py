@@ -78,8 +78,9 @@ class _Columns:
     def _passed(self, chunk: Chunk) -> Rows | None:
         part, reader = self._part, self._reader
         rows = reader.take()
-        if reader.next_offset > part.position:
-            part.position, part.epoch = reader.next_offset, chunk.epoch_before(self._at)
+        next_offset = reader.next_offset
+        if next_offset > part.position:
+            part.position, part.epoch = next_offset, chunk.epoch_before(self._at)
         return rows
 
 
@@ -122,8 +123,7 @@ class ArrowTaker:
             fetcher.had_its_turn(part)
             if rows is not None:
                 fetcher.records_total += rows.rows
-                (found,) = self._shape(columns, part.name).batches(rows)
-                return found
+                return self._shape(columns, part.name).whole(rows)
         return None
 
     def _rows_of(self, part: Part, wanted: int, max_rows: int) -> Rows | None:

@@ -18,7 +18,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
-from attrs import define
+from attrs import define, field
 
 from logkernel.client.asking import by_topic
 from logkernel.client.core import Call, ClientCore
@@ -71,6 +71,8 @@ class Commit:
     """The epoch is over, and a newer one is waited for."""
     done: bool = False
     error: Exception | None = None
+    behind: list[Call] = field(factory=list)
+    """Readings that were asked for later: they are to see what this one commits."""
 
 
 @define(eq=False)
@@ -185,11 +187,12 @@ class Commits:
         self._tell(commit, error)
         self._send()
 
-    @staticmethod
-    def _tell(commit: Commit, error: Exception | None) -> None:
+    def _tell(self, commit: Commit, error: Exception | None) -> None:
         if not commit.done:
             commit.done, commit.error = True, error
             commit.told(commit)
+            for call in commit.behind:
+                self.core.call(call)
 
     def abandon(self, error: Exception) -> None:
         waiting, self.line = self.line, deque()
@@ -199,7 +202,8 @@ class Commits:
     # ------------------------------------------------------------ reading
 
     def read(self, partitions: Iterable[TopicPartition], deadline_ms: int, told: Callable[[Reading], None]) -> Reading:
-        """Ask for committed offsets; where transactions are, one that is still open is waited for."""
+        """Ask for committed offsets, as they are behind the commits in line; where transactions are, one that is still
+        open is waited for."""
         topics = [
             OffsetFetchRequestTopics(topic, [row.partition for row in rows])
             for topic, rows in by_topic(partitions).items()
@@ -221,7 +225,11 @@ class Commits:
             told(reading)
 
         request = OffsetFetchRequest(require_stable=self._stable_only, groups=[group])
-        self.core.call(Call(self.group.key, request, deadline_ms, ended, _reading_verdict, BY_NAME))
+        call = Call(self.group.key, request, deadline_ms, ended, _reading_verdict, BY_NAME)
+        if self.line:
+            self.line[-1].behind.append(call)
+        else:
+            self.core.call(call)
         return reading
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from random import Random
 from typing import Any, TypeVar
 
@@ -59,7 +60,7 @@ class ConsumerBase(Places, OffsetCalls):
         if self._unread:
             return self._all_unread()
         most = self._limit if limit is None else limit
-        rows = yield from self._poll_for(timeout_s, lambda: self._machine.take(most), self._prepared)
+        rows = yield from self._poll_for(timeout_s, partial(self._machine.take, most), self._prepared)
         return rows or []
 
     def _all_unread(self) -> list[ConsumerRecord]:
@@ -71,33 +72,34 @@ class ConsumerBase(Places, OffsetCalls):
         self._machine.arrow.check(columns)
         if self._unread:
             self._back_to(self._all_unread())
-        take = self._machine.take_columns
-        found = yield from self._poll_for(timeout_s, lambda: take(columns, max_rows), lambda batch: batch)
+        found = yield from self._poll_for(timeout_s, partial(self._machine.take_columns, columns, max_rows), None)
         return self._machine.arrow.nothing(columns) if found is None else found
 
     def _poll_for(
-        self, timeout_s: float | None, take: Callable[[], T | None], prepared: Callable[[T], T | None]
+        self, timeout_s: float | None, take: Callable[[], T | None], prepared: Callable[[T], T | None] | None
     ) -> Steps[T | None]:
         """What `take` gives, as soon as it gives something of which `prepared` leaves something."""
         deadline_s = deadline_of(timeout_s)
         machine = self._machine
         while True:
+            if machine.group is not None:
+                with self._lock:
+                    self._check_open()
+                    machine.polled(mono_ms())
+                yield from self._events()
             with self._lock:
                 self._check_open()
-                machine.polled(mono_ms())
-            yield from self._events()
-            with self._lock:
-                self._check_open()
-                self._wake_up()
+                if self._woken:
+                    self._wake_up()
                 machine.raise_error()
-                to_do = self._commit_due() or self._driver.is_due()
+                to_do = (self._auto and self._commit_due()) or self._driver.is_due()
                 taken = take()
                 to_do = to_do or machine.fetcher.hungry
                 under_way = not to_do and machine.fetcher.under_way
             if taken:
                 if to_do:
                     self._driver.wake()
-                found = prepared(taken)
+                found = taken if prepared is None else prepared(taken)
                 if found:
                     return found
                 continue
@@ -113,9 +115,8 @@ class ConsumerBase(Places, OffsetCalls):
 
     def _wake_up(self) -> None:
         """Only the synchronous consumer is ever woken; a task is cancelled."""
-        if self._woken:
-            self._woken = False
-            raise WakeupError("wakeup() was called")
+        self._woken = False
+        raise WakeupError("wakeup() was called")
 
     def _prepared(self, rows: list[ConsumerRecord]) -> list[ConsumerRecord]:
         """As deserializers and interceptors make them. A record that cannot be read is come to again."""

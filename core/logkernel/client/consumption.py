@@ -67,6 +67,8 @@ class Consumption:
         self._matched = -1
         """The version of the metadata that the pattern was last held against."""
         self._ending = False
+        self._taken: tuple[frozenset[str], int, int] | None = None
+        """(topics, version of the metadata, partitions) when all of them were last taken."""
         self._fetches = 0
         self._bytes = 0
         self._reading_retry_ms = 0
@@ -102,19 +104,20 @@ class Consumption:
 
     def _count(self) -> None:
         fetches, size = self.fetcher.fetches_total, self.fetcher.bytes_total
-        for _ in range(fetches - self._fetches):
-            self.metrics.count("fetch")
-        if size != self._bytes:
-            self.metrics.answered(size - self._bytes)
-        self._fetches, self._bytes = fetches, size
+        if fetches != self._fetches or size != self._bytes:
+            self.metrics.fetched(fetches - self._fetches, size - self._bytes)
+            self._fetches, self._bytes = fetches, size
 
     def _take_all(self) -> None:
+        if self._taken == (self.topics, self.core.metadata.updates, len(self.parts)):
+            return
         for topic in self.topics:
             info = self.core.metadata.topics[topic]
             for index in range(len(info.leaders)):
                 name = TopicPartition(topic, index)
                 if name not in self.parts:
                     self._add(name)
+        self._taken = self.topics, self.core.metadata.updates, len(self.parts)
 
     def _add(self, name: TopicPartition) -> None:
         part = self.parts[name] = Part(name)
@@ -244,16 +247,17 @@ class Consumption:
     # ------------------------------------------------------------ polls
 
     def polled(self, now_ms: int) -> None:
-        if self.group is not None:
-            self.group.polled(now_ms)
+        assert self.group is not None
+        self.group.polled(now_ms)
 
     @property
     def worth_a_look(self) -> bool:
         """Whether a poll would find something: records, an error, an event of the group."""
+        group = self.group
         return (
             self.fetcher.ready
             or self.error is not None
-            or (self.group is not None and (bool(self.group.events) or self.group.state == FAILED))
+            or (group is not None and (bool(group.events) or group.state == FAILED))
             or self._topic_error() is not None
         )
 

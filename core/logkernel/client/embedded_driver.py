@@ -1,14 +1,12 @@
 """The caller steps a client's machine against an embedded kernel: no socket, no thread, no copy of a batch.
 
 A turn runs when some batches are full, when one lingers no more (at a later send, or by the kernel's timers, which
-any call of the log runs), or when somebody waits for an outcome or memory. While it runs, SIGINT is held back: a
-KeyboardInterrupt between two steps would lose what they share.
+any call of the log runs), or when somebody waits for an outcome or memory. While it runs, signals are held back
+(`interrupts`).
 """
 
 from __future__ import annotations
 
-import signal
-import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -16,6 +14,7 @@ from typing import Any, Protocol
 
 from logkernel.client.batches import Batch
 from logkernel.client.drivers import Driver, Machine, closed_early, mono_ms, tell, wall_ms
+from logkernel.client.interrupts import HeldInterrupts
 from logkernel.client.network import Action, Connect, Transmit
 from logkernel.contracts import BrokerDoor, RequestContext
 from logkernel.requests.api_versions import (
@@ -25,7 +24,6 @@ from logkernel.requests.api_versions import (
     SupportedFeatureKey,
 )
 
-SIGINT = int(signal.SIGINT)
 GATHERED_BYTES = 65_536
 """So much in full batches waits for a turn."""
 EMBEDDED_BATCH_BYTES = 131_072
@@ -48,10 +46,6 @@ CAPABILITIES = frozenset(
         "member_epochs",
     }
 )
-
-
-_raw: Any = sys.modules.get("_signal", signal)
-"""`signal` without the enums that it wraps around everything, which cost more than the work."""
 
 
 class Host(Protocol):
@@ -79,33 +73,6 @@ def widen_batches(values: dict[str, Any], given: Mapping[str, Any]) -> None:
     """Give an embedded producer larger batches, where the user says nothing of them."""
     if "batch_size" not in given and "batch.size" not in given:
         values["batch.size"] = max(values["batch.size"], min(EMBEDDED_BATCH_BYTES, values["buffer.memory"] // 8))
-
-
-class HeldInterrupts:
-    """SIGINT waits until the end, in the main thread; elsewhere Python delivers none."""
-
-    __slots__ = ("_came", "_usual")
-
-    def __enter__(self) -> None:
-        self._usual: Any = None
-        usual = _raw.getsignal(SIGINT)
-        if callable(usual):
-            self._came: list[Any] = []
-            try:
-                _raw.signal(SIGINT, self._hold)
-                self._usual = usual
-            except ValueError:  # not the main thread
-                pass
-
-    def _hold(self, number: int, frame: Any) -> None:
-        self._came.append((number, frame))
-
-    def __exit__(self, *_: object) -> None:
-        usual = self._usual
-        if usual is not None:
-            _raw.signal(SIGINT, usual)
-            if self._came:
-                usual(*self._came[0])
 
 
 class EmbeddedDriver(Driver):

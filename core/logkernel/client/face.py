@@ -39,13 +39,17 @@ class Face:
         self._lock = self._driver.lock
 
     def _check_open(self) -> None:
-        name = self._driver.machine.name
+        driver = self._driver
+        if driver.closed or driver.broken is not None or self.closed:  # a fork closes the child's drivers
+            raise self._not_open()
+
+    def _not_open(self) -> LogkernelError:
+        name, broken = self._driver.machine.name, self._driver.broken
         if self._pid != os.getpid():
-            raise LogkernelError(f"this {name} belongs to the process that made it; open another after a fork")
-        if self._driver.broken is not None:
-            raise LogkernelError(f"the {name} ended: {self._driver.broken!r}")
-        if self.closed or self._driver.closed:
-            raise LogkernelError(f"this {name} is closed; open another")
+            return LogkernelError(f"this {name} belongs to the process that made it; open another after a fork")
+        if broken is not None:
+            return LogkernelError(f"the {name} ended: {broken!r}")
+        return LogkernelError(f"this {name} is closed; open another")
 
 
 class HelpedFace(Face):

@@ -43,6 +43,17 @@ class Session:
     def ask(self, wanted: dict[TopicPartition, Wanted]) -> tuple[list[FetchTopic], list[ForgottenTopic]]:
         """What a request says, so that just these are asked for from then on."""
         full, told = self.epoch == 0, self.told
+        if not full and told.keys() == wanted.keys():
+            moved, same = {}, True
+            for name, row in wanted.items():
+                before = told[name]
+                if before[3] is not row[3] and before[3] != row[3]:
+                    same = False
+                if before != row:
+                    moved[name] = row
+            if same:
+                self.told = wanted
+                return _topics(moved), []
         changed = {name: row for name, row in wanted.items() if full or told.get(name) != row}
         dropped = {
             name: row[3]
@@ -52,6 +63,13 @@ class Session:
         self.told = wanted
         self.seen = {name: row for name, row in self.seen.items() if name in wanted and name not in dropped}
         return _topics(changed), _forgotten(dropped)
+
+    def topic_of(self, topic_id: UUID) -> str:
+        """The name that this id was asked for under; empty where it was not."""
+        for name, row in self.told.items():
+            if row[3] is topic_id or row[3] == topic_id:
+                return name.topic
+        return ""
 
     def answered(self, full: bool, session_id: int) -> None:
         """A request was answered without an error; `full`: the one that named all."""

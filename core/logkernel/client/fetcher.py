@@ -105,7 +105,10 @@ class Fetcher:
     @property
     def under_way(self) -> bool:
         """Whether some broker was asked and has not answered yet."""
-        return any(session.under_way for session in self.sessions.values())
+        for session in self.sessions.values():  # noqa: SIM110 - asked twice a poll: a generator would cost more than it looks at
+            if session.under_way:
+                return True
+        return False
 
     @property
     def hungry(self) -> bool:
@@ -238,7 +241,9 @@ class Fetcher:
             return next_ms
         share = max(1, (self._max_bytes - held) // max(1, len(by_node)))
         for node, parts in by_node.items():
-            session = self.sessions.setdefault(node, Session())
+            session = self.sessions.get(node)
+            if session is None:
+                session = self.sessions[node] = Session()
             if session.under_way or not self.core.network.ready(node, now_ms):
                 continue
             request, full = self._request(session, parts, share)
@@ -312,9 +317,8 @@ class Fetcher:
                     part.closer = -1
             return
         session.answered(fetched.full, response.session_id)
-        names = {row[3]: name.topic for name, row in session.told.items()}
         for topic in response.responses:
-            name = topic.topic or names.get(topic.topic_id) or self.core.metadata.names.get(topic.topic_id, "")
+            name = topic.topic or session.topic_of(topic.topic_id) or self.core.metadata.names.get(topic.topic_id, "")
             for row in topic.partitions:
                 found = fetched.sent.get(TopicPartition(name, row.partition_index))
                 if found is not None and not row.error_code and session.id:
@@ -376,9 +380,13 @@ class Fetcher:
     @property
     def ready(self) -> bool:
         """Whether a poll would find records or an error."""
-        return any(part.chunks and not part.paused for part in self.line) or any(
-            part.error is not None for part in self.parts.values()
-        )
+        for part in self.line:
+            if part.chunks and not part.paused:
+                return True
+        for part in self.parts.values():  # noqa: SIM110 - as above
+            if part.error is not None:
+                return True
+        return False
 
     def take(self, limit: int) -> list[ConsumerRecord]:
         """Up to `limit` records, in order within a partition; positions move behind them.

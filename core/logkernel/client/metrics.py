@@ -215,12 +215,12 @@ class ConsumerMetrics(Windows):
         """A poll returned so many."""
         self._add(("records", records))
 
-    def answered(self, size_bytes: int) -> None:
-        """A fetch brought so many bytes."""
-        self._add(("bytes", size_bytes))
+    def fetched(self, fetches: int, size_bytes: int) -> None:
+        """So many fetches were sent, and so many bytes came."""
+        self._add(("fetch", fetches), ("bytes", size_bytes))
 
     def count(self, name: str) -> None:
-        """One of heartbeat, commit, rebalance, failed-rebalance, fetch."""
+        """One of heartbeat, commit, rebalance, failed-rebalance."""
         self._add((name, 1))
 
     def snapshot(

@@ -22,7 +22,8 @@ from attrs import define, field
 
 from logkernel.contracts import Buffer
 from logkernel.errors import LogkernelError
-from logkernel.record.batch import batches, last_batch, parse_header
+from logkernel.record import codec
+from logkernel.record.batch import batches, parse_header
 from logkernel.record.bounds import CodecFor
 from logkernel.record.isolation import Stretches, batch_rows, seen_batches
 from logkernel.vocabulary import BatchFacts, FileSlice, TopicPartition
@@ -167,10 +168,11 @@ class Chunk:
     def last_offset(self) -> int | None:
         """The last offset of the whole batches; None where not one is whole. Raises `CorruptMessage`."""
         data = self.data
-        at = last_batch(data)
+        at = codec.last_batch(data)
         if at is None:
             return None
-        first, last = parse_header(data, 0), parse_header(data, at)
+        last = parse_header(data, at)
+        first = parse_header(data, 0) if at else last
         self.last_epoch = last.leader_epoch if first.leader_epoch == last.leader_epoch else None
         return last.last_offset
 

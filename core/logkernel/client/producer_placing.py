@@ -14,7 +14,7 @@ from logkernel.client.accumulator import Claim, Queue
 from logkernel.client.batches import Batch, Callback
 from logkernel.client.core import ANY, Call
 from logkernel.client.drivers import mono_ms
-from logkernel.client.embedded_driver import HeldInterrupts
+from logkernel.client.interrupts import HeldInterrupts
 from logkernel.client.metadata import FATAL_TOPIC_ERRORS, TopicInfo
 from logkernel.client.partitioning import Plan, make_partitioner
 from logkernel.client.producer_root import ProducerRoot

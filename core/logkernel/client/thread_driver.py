@@ -65,16 +65,20 @@ class ThreadDriver(Driver):
 
     def _main(self) -> None:
         try:
-            while not self._over():
-                deadline_ms = self.turn()
-                if self._over():
-                    break
-                self._wait(deadline_ms)
+            self._drive()
         except BaseException as error:  # nobody must wait for a thread that is gone
             log.exception("the %s's thread failed", self.machine.name)
             self.broken = error if isinstance(error, Exception) else LogkernelError(repr(error))
         finally:
             self._end()
+
+    def _drive(self) -> None:
+        """The thread's work, until all is over."""
+        while not self._over():
+            deadline_ms = self.turn()
+            if self._over():
+                break
+            self._wait(deadline_ms)
 
     def _over(self) -> bool:
         return self._ending and not (self.machine.busy and self.broken is None and not self.closed)

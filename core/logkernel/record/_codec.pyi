@@ -11,6 +11,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 T = TypeVar("T")
 
 def walk(buf: Buffer, start: int, end: int, count: int, base_timestamp_ms: int) -> tuple[int, int, int]: ...
+def last_batch(buf: Buffer) -> int | None: ...
 def decode_records(
     buf: Buffer,
     start: int,

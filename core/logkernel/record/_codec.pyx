@@ -19,6 +19,7 @@ from libc.stdint cimport INT64_MAX, INT64_MIN, int32_t, int64_t, uint8_t, uint32
 from libc.stdlib cimport calloc, free, realloc
 from libc.string cimport memcpy, memset
 
+from logkernel.errors import CorruptMessage as _CorruptMessage
 from logkernel.errors import InvalidRecord as _InvalidRecord
 from logkernel.record import layout as _layout
 from logkernel.vocabulary import Record as _Record
@@ -28,6 +29,7 @@ cdef extern from "Python.h":
     bint PyType_IsSubtype(PyTypeObject *, PyTypeObject *)
 
 cdef object Record = _Record
+cdef object CorruptMessage = _CorruptMessage
 cdef object InvalidRecord = _InvalidRecord
 cdef object Columns = _layout.Columns
 cdef object fault = _layout.fault
@@ -47,6 +49,8 @@ cdef enum:
     TOO_LARGE = 9
     BAD_NULL = 10
     MIN_RECORD_BYTES = 7
+    LOG_OVERHEAD = 12
+    LEGACY_MIN_LENGTH = 14
 
 if (_layout.BAD_VARINT, _layout.BAD_NULL, _layout.MIN_RECORD_BYTES) != (BAD_VARINT, BAD_NULL, MIN_RECORD_BYTES):
     raise ImportError("the compiled codec was built from another version of the plain one")

@@ -62,7 +62,11 @@ cdef enum:
     LOG_OVERHEAD = 12
     HEADER_BYTES = 61
     LEGACY_MIN_LENGTH = 14
+    # So much is checked, then decoded while it is still in the processor's cache: so many batches, or bytes.
     STRETCH = 128
+    STRETCH_BYTES = 1 << 16
+    # Memory for values is taken at once for what is left of the buffer, up to this.
+    AHEAD_BYTES = 1 << 22
 
 cdef int64_t MAX_BASE_OFFSET = (<int64_t> 1 << 62) - (<int64_t> 1 << 31) + (<int64_t> 1 << 62)
 cdef int64_t MAX_INT = 0x7FFFFFFF
@@ -281,7 +285,7 @@ cdef class ColumnScan:
                     at = self.gather(window, <const uint8_t *> view.buf, at, stop, jobs, &count)
                 finally:
                     if count:
-                        self.decode_all(jobs, count)
+                        self.decode_all(jobs, count, stop - jobs[0].at)
                 if self.why >= 0:
                     self.at = at
                     return at
@@ -293,7 +297,7 @@ cdef class ColumnScan:
     ) except -1:
         # Headers and checksums: what is to be decoded goes into `jobs`. `why` is set where the walk ends.
         cdef const uint8_t *p
-        cdef int64_t length, base_offset, last_offset, largest, pending_rows = 0, pending = 0
+        cdef int64_t length, base_offset, last_offset, largest, pending_rows = 0, pending = 0, gathered = 0
         cdef int32_t last_delta, records
         cdef int16_t attributes
         cdef int64_t used = self.used()
@@ -378,11 +382,12 @@ cdef class ColumnScan:
                     job.timestamp_type = 1 if job.appended else 0
                     count[0] += 1
                     pending_rows += records
+                    gathered += length
                     if self.wanted & BLOBS:
                         pending += length
             self.next_offset = last_offset + 1
             at += length
-            if count[0] == STRETCH:
+            if count[0] == STRETCH or gathered >= STRETCH_BYTES:
                 return at
 
     cdef inline bint is_full(self, int64_t used, int64_t pending, int64_t pending_rows) noexcept:
@@ -465,12 +470,12 @@ cdef class ColumnScan:
             job.appended = append_time_ms is not None
             job.append_time = append_time_ms if append_time_ms is not None else 0
             job.timestamp_type = timestamp_type
-            self.decode_all(&job, 1)
+            self.decode_all(&job, 1, 0)
         finally:
             PyBuffer_Release(&view)
         return True
 
-    cdef int decode_all(self, Job *jobs, int count) except -1:
+    cdef int decode_all(self, Job *jobs, int count, Py_ssize_t rest) except -1:
         cdef int index, code = OK
         cdef Py_ssize_t size = 0, rows = 0
         if self.handed_out:
@@ -479,7 +484,7 @@ cdef class ColumnScan:
             size += jobs[index].stop - jobs[index].start
             rows += jobs[index].count
         if self.wanted & VALUE:
-            self.values.data.reserve(size)
+            self.values.data.reserve(max(size, min(rest, <Py_ssize_t> AHEAD_BYTES)))
         if self.wanted & OFFSET:
             self.offsets.size = 8 * self.rows
             self.offsets.reserve(8 * rows)

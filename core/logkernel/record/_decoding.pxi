@@ -89,6 +89,27 @@ cdef int bound(Py_buffer *view, Py_ssize_t start, Py_ssize_t end, Py_ssize_t cou
     return 0
 
 
+def last_batch(buf):
+    cdef Py_buffer view
+    cdef Py_ssize_t start = 0, found = -1
+    cdef int32_t length
+    cdef const uint8_t *p
+    PyObject_GetBuffer(buf, &view, PyBUF_SIMPLE)
+    try:
+        while view.len - start > LOG_OVERHEAD:
+            p = <const uint8_t *> view.buf + start + 8
+            length = <int32_t> (<uint32_t> p[0] << 24 | <uint32_t> p[1] << 16 | <uint32_t> p[2] << 8 | p[3])
+            if length < LEGACY_MIN_LENGTH:
+                raise CorruptMessage(f"batch at {start}: length {length} is less than a header")
+            if length > view.len - start - LOG_OVERHEAD:
+                break
+            found = start
+            start += LOG_OVERHEAD + length
+    finally:
+        PyBuffer_Release(&view)
+    return None if found < 0 else found
+
+
 def walk(buf, Py_ssize_t start, Py_ssize_t end, Py_ssize_t count, int64_t base_timestamp_ms):
     cdef Py_buffer view
     cdef int64_t least = INT64_MAX, largest = -1, timestamp = -1

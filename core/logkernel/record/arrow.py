@@ -30,6 +30,8 @@ BITS: Final = {
     HEADERS: decoded.HEADERS,
 }
 """Column → what the decoder is asked for; the others are the same in every row of a partition."""
+NUMBERS: Final = {"offset": "offsets", "timestamp": "timestamps", "timestampType": "timestamp_types"}
+"""Column of numbers → where `Rows` has it."""
 
 
 def load() -> Any:
@@ -111,6 +113,13 @@ class Shape:
                 count,
             )
 
+    def whole(self, rows: Rows) -> Any:
+        """All of what one `take` gave as one record batch."""
+        count = rows.rows
+        return self._batch(
+            [self._array(name, rows) if BITS[name] else self._constant(name, count) for name in self.columns], count
+        )
+
     def _batch(self, arrays: list[Any], count: int) -> Any:
         pa = self._pa
         if arrays:
@@ -134,8 +143,8 @@ class Shape:
         blobs = rows.keys if name == "key" else rows.values if name == "value" else None
         if blobs is not None:
             return self._blobs(self._types[name], rows.rows, blobs)
-        numbers = {"offset": rows.offsets, "timestamp": rows.timestamps, "timestampType": rows.timestamp_types}[name]
-        return self._pa.Array.from_buffers(self._types[name], rows.rows, [None, self._pa.py_buffer(numbers)], 0)
+        numbers = self._pa.py_buffer(getattr(rows, NUMBERS[name]))
+        return self._pa.Array.from_buffers(self._types[name], rows.rows, [None, numbers], 0)
 
     def _blobs(self, kind: Any, rows: int, blobs: Blobs) -> Any:
         pa = self._pa

@@ -168,24 +168,6 @@ def batches(buf: Buffer, start: int = 0, end: int | None = None) -> Iterator[Bat
         start += facts.size
 
 
-def last_batch(buf: Buffer) -> int | None:
-    """Where the last complete batch of `buf` begins; None where not one is whole.
-
-    Only lengths are looked at, which raise `CorruptMessage` where they make no sense.
-    """
-    start, stop, found = 0, len(buf), None
-    unpack = _I32.unpack_from
-    while stop - start > LOG_OVERHEAD:
-        (length,) = unpack(buf, start + LENGTH_OFFSET)
-        if length < LEGACY_MIN_BYTES - LOG_OVERHEAD:
-            raise CorruptMessage(f"batch at {start}: length {length} is less than a header")
-        if length > stop - start - LOG_OVERHEAD:
-            break
-        found = start
-        start += LOG_OVERHEAD + length
-    return found
-
-
 def stored_crc(buf: Buffer, position: int) -> int:
     """The CRC that a v2 batch claims."""
     crc: int = _U32.unpack_from(buf, position + CRC_OFFSET)[0]

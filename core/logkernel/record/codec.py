@@ -34,6 +34,7 @@ __all__ = [
     "encode_records",
     "encode_rows",
     "group_rows",
+    "last_batch",
     "murmur2",
     "place_rows",
     "quick",
@@ -66,7 +67,7 @@ COMPILED: Final = _compiled is not None
 """Whether the compiled codec is the one in use."""
 if TYPE_CHECKING or _compiled is None:
     from logkernel.record.pure_compaction import OffsetMap, copy_records, small_batches, survey_records
-    from logkernel.record.pure_decode import RowDecoder, columns, decode_records, walk
+    from logkernel.record.pure_decode import RowDecoder, columns, decode_records, last_batch, walk
     from logkernel.record.pure_encode import BatchBuilder, Place, encode_records
     from logkernel.record.pure_handing import Handing, Unread
     from logkernel.record.pure_hash import murmur2

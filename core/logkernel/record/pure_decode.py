@@ -6,10 +6,12 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterator
 from itertools import islice
+from struct import Struct
 from typing import Any, Generic, TypeVar
 
 from logkernel.contracts import Buffer
-from logkernel.errors import InvalidRecord
+from logkernel.errors import CorruptMessage, InvalidRecord
+from logkernel.record.batch import LEGACY_MIN_BYTES, LENGTH_OFFSET, LOG_OVERHEAD
 from logkernel.record.layout import (
     BAD_COUNT,
     BAD_DELTA,
@@ -30,6 +32,7 @@ from logkernel.record.layout import (
 from logkernel.vocabulary import NO_TIMESTAMP, Record
 
 R = TypeVar("R", bound=tuple[Any, ...])
+_I32 = Struct(">i")
 
 
 class _Broken(Exception):
@@ -138,6 +141,24 @@ def each_record(data: bytes, count: int, base_timestamp_ms: int, null: int = MIN
         raise fault(index, error.args[0]) from None
     except IndexError:
         raise fault(index, BAD_VARINT) from None
+
+
+def last_batch(buf: Buffer) -> int | None:
+    """Where the last complete batch of `buf` begins; None where not one is whole.
+
+    Only lengths are looked at, which raise `CorruptMessage` where they make no sense.
+    """
+    start, stop, found = 0, len(buf), None
+    unpack = _I32.unpack_from
+    while stop - start > LOG_OVERHEAD:
+        (length,) = unpack(buf, start + LENGTH_OFFSET)
+        if length < LEGACY_MIN_BYTES - LOG_OVERHEAD:
+            raise CorruptMessage(f"batch at {start}: length {length} is less than a header")
+        if length > stop - start - LOG_OVERHEAD:
+            break
+        found = start
+        start += LOG_OVERHEAD + length
+    return found
 
 
 def walk(buf: Buffer, start: int, end: int, count: int, base_timestamp_ms: int) -> tuple[int, int, int]:

@@ -12,6 +12,7 @@ import pytest
 
 from logkernel.client.drivers import Driver
 from logkernel.client.network import Close, Connect
+from logkernel.client.shared_driver import SharedDriver
 from logkernel.client.thread_driver import ThreadDriver
 from logkernel.kernel import Kernel
 
@@ -86,10 +87,11 @@ def test_a_turn_steps_again_where_that_may_find_something(
     assert machine.steps == steps
 
 
-def test_a_thread_that_sleeps_is_woken_and_one_that_is_about_to_sleep_is_not_lost() -> None:
+@pytest.mark.parametrize("kind", [ThreadDriver, SharedDriver])
+def test_a_thread_that_sleeps_is_woken_and_one_that_is_about_to_sleep_is_not_lost(kind: type[ThreadDriver]) -> None:
     """Whoever asks for a turn gets a step that begins after he asked, wherever the thread is just then."""
     machine = Machine(quiet=True)
-    driver = ThreadDriver(machine, SETTINGS, Kernel(), "tcp")
+    driver = kind(machine, SETTINGS, Kernel(), "tcp")
     try:
         assert machine.wait_for(1)
         for _ in range(2_000):
@@ -131,10 +133,11 @@ class Eager(Machine):
         return self.deadline_ms
 
 
-def test_channels_are_looked_at_however_often_a_turn_is_asked_for() -> None:
+@pytest.mark.parametrize("kind", [ThreadDriver, SharedDriver])
+def test_channels_are_looked_at_however_often_a_turn_is_asked_for(kind: type[ThreadDriver]) -> None:
     machine, channel = Eager(quiet=True), Channel()
     machine.core.network.on_connected = lambda number, features, now_ms: None
-    driver = ThreadDriver(machine, SETTINGS, Kernel(), "tcp")
+    driver = kind(machine, SETTINGS, Kernel(), "tcp")
     driver._transport = SimpleNamespace(connect=lambda host, port, settings: channel)
     try:
         machine.driver = driver

@@ -52,7 +52,6 @@ from ..wire import (
     I64,
     Cursor,
     Part,
-    WireError,
     known_id,
     put_length,
     put_string,
@@ -244,33 +243,38 @@ def _decode_usual(body: memoryview) -> FetchResponse | None:
     or not."""
     try:
         throttle_ms, code, session_id = _RESPONSE_HEAD.unpack_from(body)
-        cursor = Cursor(body, _RESPONSE_HEAD.size)
-        topics = []
-        for _ in range(_count(cursor)):
-            topic_id, partitions = known_id(bytes(cursor.take(16))), []
-            for _ in range(_count(cursor)):
-                index, error, high, stable, log_start, aborted, preferred = _USUAL_ROW.unpack_from(body, cursor.pos)
-                cursor.pos += _USUAL_ROW.size
-                records = cursor.nullable_view(True)
-                if aborted > 1 or body[cursor.pos]:
+        topics: list[FetchableTopicResponse] = []
+        count, pos = _length(body, _RESPONSE_HEAD.size)
+        for _ in range(count):
+            topic_id, partitions = known_id(bytes(body[pos : pos + 16])), []
+            count, pos = _length(body, pos + 16)
+            for _ in range(count):
+                index, error, high, stable, log_start, aborted, preferred = _USUAL_ROW.unpack_from(body, pos)
+                size, start = _length(body, pos + _USUAL_ROW.size)
+                pos = start + max(size, 0)
+                if aborted > 1 or body[pos]:
                     return None
-                cursor.pos += 1
+                records = None if size < 0 else body[start:pos]
                 none: list[AbortedTransaction] | None = [] if aborted else None
                 partitions.append(PartitionData(index, error, high, stable, none, records, log_start, preferred))
-            if body[cursor.pos]:
+                pos += 1
+            if body[pos]:
                 return None
-            cursor.pos += 1
             topics.append(FetchableTopicResponse("", partitions, topic_id))
-        return None if body[cursor.pos] else FetchResponse(throttle_ms, topics, code, session_id)
+            pos += 1
+        return None if body[pos] else FetchResponse(throttle_ms, topics, code, session_id)
     except DECODE_ERRORS:
         return None
 
 
-def _count(cursor: Cursor) -> int:
-    count = cursor.nullable_count(True)
-    if count < 0:
-        raise WireError("null for an array that must not be null")
-    return count
+def _length(body: memoryview, pos: int) -> tuple[int, int]:
+    """(a compact length, -1 for null; the position behind it). What it counts is bounded by who reads it: each element
+    takes bytes that must be there."""
+    first = body[pos]
+    if first < 0x80:
+        return first - 1, pos + 1
+    cursor = Cursor(body, pos)
+    return cursor.uvarint() - 1, cursor.pos
 
 
 def _encode(version: int, response: FetchResponse) -> list[Part]:

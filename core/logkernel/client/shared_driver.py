@@ -1,0 +1,191 @@
+"""A consumer's driver: whoever waits in a poll drives, and the thread only while nobody does.
+
+What comes is received, decoded and handed out by one thread, which has it in its caches: to hand every answer from
+thread to thread costs more than all else that a poll does for a megabyte. The thread is there for heartbeats, and for
+what is asked for between polls.
+
+    the wheel     whoever has it steps the machine and looks at the channels
+    a caller      takes it for as long as he waits; from the thread, which lets go of it when it is asked to
+    the thread    takes it when it is called, or `REST_S` after the last caller left it
+
+While a caller drives, signals are held back (see `interrupts`): an exception between two steps would lose what they
+share.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from collections.abc import Callable, Mapping
+from queue import Empty, SimpleQueue
+from typing import Any, Final
+
+from logkernel.client.drivers import Machine
+from logkernel.client.interrupts import HeldInterrupts
+from logkernel.client.thread_driver import ThreadDriver
+from logkernel.errors import LogkernelError
+from logkernel.kernel import Kernel
+
+CALLBACK_S: Final = 0.05
+"""How often who waits for a callback's end looks whether he may stop waiting."""
+REST_S: Final = 0.02
+"""How long the thread leaves the wheel alone behind a caller: most come again at once."""
+
+
+class SharedDriver(ThreadDriver):
+    """See the module."""
+
+    def __init__(self, machine: Machine, settings: Mapping[str, Any], kernel: Kernel, transport: str) -> None:
+        self._wheel = threading.Lock()
+        self._seat = threading.Lock()
+        """The caller's who drives, or is about to; a second one waits as anybody does."""
+        self._called = False
+        """Whether a caller wants the wheel or has it."""
+        self._resting = False
+        self._deep = False
+        """The thread rests until it is called: who leaves the wheel calls it."""
+        self._calls: SimpleQueue[None] = SimpleQueue()
+        self._left_s = 0.0
+        self._turner = 0
+        self._driver = 0
+        """The thread of the last caller that drove."""
+        self._next_ms: int | None = None
+        super().__init__(machine, settings, kernel, transport)
+
+    # ------------------------------------------------------------ the thread
+
+    def _drive(self) -> None:
+        while not self._over():
+            with self._wheel:
+                deadline_ms = self.turn()
+                if self._over():
+                    return
+                self._wait(deadline_ms)
+            if self._called or time.monotonic() - self._left_s < REST_S:
+                self._rest()
+
+    def _rest(self) -> None:
+        """Until nobody has driven for a while, or somebody calls."""
+        self._resting = True
+        while not self._ending:
+            self._deep = True  # before the look at `_called`, as who leaves looks at this after clearing that
+            left_s = None
+            if not self._called:
+                self._deep = False
+                left_s = REST_S - (time.monotonic() - self._left_s)
+                if left_s <= 0 or self._again or self._events:
+                    break
+            with contextlib.suppress(Empty):
+                self._calls.get(timeout=left_s)
+        self._resting = self._deep = False
+
+    def _end(self) -> None:
+        self.closed = True
+        self.nudge()
+        with self._wheel:
+            super()._end()
+
+    # ------------------------------------------------------------ turns
+
+    def turn(self) -> int | None:
+        self._turner = threading.get_ident()
+        try:
+            self._next_ms = super().turn()
+            return self._next_ms
+        finally:
+            self._turner = 0
+
+    def in_callback(self) -> bool:
+        return self._turner == threading.get_ident()
+
+    def wake(self) -> None:
+        """A turn soon; at once, where the caller is who drove last and nobody does."""
+        self._again = True
+        mine = self._driver == threading.get_ident() and not self.in_callback()
+        if mine and self._resting and not (self._called or self._ending):
+            with HeldInterrupts():
+                if self._wheel.acquire(False):
+                    try:
+                        self._turn_of_caller()
+                    finally:
+                        self._wheel.release()
+                    return
+        self.nudge()
+
+    def nudge(self) -> None:
+        self._again = True
+        if self._sleeping:
+            super().wake()
+        elif self._resting and not self._called:
+            self._calls.put(None)
+
+    def end(self, deadline_s: float | None) -> None:
+        self._ending = True
+        self._calls.put(None)
+        super().end(deadline_s)
+
+    def end_soon(self) -> None:
+        self._ending = True
+        self.nudge()
+        self._calls.put(None)
+
+    # ------------------------------------------------------------ callers
+
+    def wait(self, ready: Callable[[], bool], deadline_s: float | None, under_way: bool = False) -> bool:
+        """Drive until `ready()` or the monotonic `deadline_s`; whether it came."""
+        if self.in_callback():
+            return super().wait(ready, deadline_s, under_way)
+        held = HeldInterrupts(self.nudge)
+        with held:
+            if not (self._ending or self.closed) and self._seat.acquire(False):
+                try:
+                    return self._drive_for(ready, deadline_s, under_way, held)
+                finally:
+                    self._called = False
+                    self._left_s = time.monotonic()
+                    self._seat.release()
+                    if self._deep or self._again or self._events:
+                        self._calls.put(None)
+        return super().wait(ready, deadline_s, under_way)
+
+    def _drive_for(
+        self, ready: Callable[[], bool], deadline_s: float | None, under_way: bool, held: HeldInterrupts
+    ) -> bool:
+        self._called = True
+        self._driver = threading.get_ident()
+        if not self._wheel.acquire(False) and not self._take_over(deadline_s, held):
+            return ready()
+        try:
+            deadline_ms = self._next_ms if under_way else self._turn_of_caller()
+            over = False
+            while not ready():
+                if over or self._ending or self.closed or held.came:
+                    return False
+                if deadline_s is not None:
+                    over = time.monotonic() >= deadline_s  # the channels are looked at once in any case
+                    until_ms = 0 if over else int(deadline_s * 1000) + 1
+                    deadline_ms = until_ms if deadline_ms is None else min(deadline_ms, until_ms)
+                self._wait(deadline_ms)
+                deadline_ms = self._turn_of_caller()
+            return True
+        finally:
+            self._wheel.release()
+
+    def _take_over(self, deadline_s: float | None, held: HeldInterrupts) -> bool:
+        """Have the thread let go of the wheel; False where it does not in time, as a callback keeps it."""
+        super().wake()
+        while not self._wheel.acquire(timeout=CALLBACK_S):
+            if held.came or self.closed or (deadline_s is not None and time.monotonic() >= deadline_s):
+                return False
+        return True
+
+    def _turn_of_caller(self) -> int | None:
+        """What ends the thread ends the driver here, too."""
+        try:
+            return self.turn()
+        except BaseException as error:
+            self.broken = error if isinstance(error, Exception) else LogkernelError(repr(error))
+            self._ending = True
+            self._calls.put(None)
+            raise
