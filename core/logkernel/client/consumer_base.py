@@ -105,7 +105,11 @@ class ConsumerBase(Places, OffsetCalls):
                 continue
             nap_s = time.monotonic() + self._nap_s
             until_s = nap_s if deadline_s is None else min(deadline_s, nap_s)
-            came = yield Wait(self._worth_a_look, until_s, under_way)
+            machine.fetcher.waiting_ms = mono_ms()
+            try:
+                came = yield Wait(self._worth_a_look, until_s, under_way)
+            finally:
+                machine.fetcher.waiting_ms = None
             if not came and deadline_s is not None and time.monotonic() >= deadline_s:
                 return None
 

@@ -20,6 +20,12 @@ from logkernel.vocabulary import TopicPartition
 SESSION_ERRORS: Final = (FetchSessionIdNotFound.code, InvalidFetchSessionEpoch.code, FetchSessionTopicIdError.code)
 """A session that fails so begins anew, at once."""
 LAST_EPOCH: Final = 2**31 - 1
+NEAR_BYTES: Final = 4 << 20
+"""What is asked for at once of a broker that answers at once: it goes through the processor's caches."""
+FAR_MS: Final = 5
+"""Who waits longer than this, and than so many bytes take on a quick network, asks a broker that is far or slow ..."""
+QUICK_BYTES_A_MS: Final = 512 << 10
+"""... for twice as much: each question costs the way there and back."""
 Wanted = tuple[int, int, int, UUID]
 """(offset, most bytes, leader epoch, topic id) of a partition, as the broker was told."""
 
@@ -34,6 +40,8 @@ class Session:
     seen: dict[TopicPartition, tuple[int, int, int]] = field(factory=dict)
     """(high watermark, last stable offset, log start) as the broker last told them: it tells again what changes."""
     under_way: bool = False
+    most_bytes: int = NEAR_BYTES
+    """What one request asks for, in all its partitions."""
 
     def reset(self) -> None:
         self.id, self.epoch = 0, 0
@@ -63,6 +71,15 @@ class Session:
         self.told = wanted
         self.seen = {name: row for name, row in self.seen.items() if name in wanted and name not in dropped}
         return _topics(changed), _forgotten(dropped)
+
+    def heard(self, asked_bytes: int, got_bytes: int, waited_ms: int, largest: int) -> None:
+        """An answer came for which somebody waited; `largest` bounds what is asked for."""
+        if got_bytes * 2 < asked_bytes:
+            return  # there was no more
+        if waited_ms > FAR_MS + got_bytes // QUICK_BYTES_A_MS:
+            self.most_bytes = max(NEAR_BYTES, min(2 * self.most_bytes, largest))
+        else:
+            self.most_bytes = max(NEAR_BYTES, self.most_bytes // 2)
 
     def topic_of(self, topic_id: UUID) -> str:
         """The name that this id was asked for under; empty where it was not."""

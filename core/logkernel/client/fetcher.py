@@ -3,7 +3,7 @@
 A partition is asked for while it is in FETCHING, not paused, and has no more than max.partition.fetch.bytes ahead: so
 much is what one answer brings, and while it is read, the next one is on its way. Nothing is asked for while half of
 fetch.max.bytes lies here. What may come is at most the rest, shared by the brokers, so that what is held stays within
-fetch.max.bytes but for first batches that are larger.
+fetch.max.bytes but for first batches that are larger; of a broker that is near, it is less (`Session.heard`).
 
     a partition's answer                             what follows
     no error                                         a chunk; high watermark, last stable offset, log start
@@ -65,6 +65,8 @@ class _Fetched:
     sent: dict[TopicPartition, tuple[Part, int]]
     """The partitions of the request, with their versions."""
     full: bool
+    max_bytes: int
+    sent_ms: int
 
     def complete(self, response: Any, error: Exception | None, now_ms: int) -> None:
         self.fetcher.answered(self, response, error, now_ms)
@@ -81,6 +83,8 @@ class Fetcher:
         self.sessions: dict[int, Session] = {}
         self.questions: list[tuple[Question, dict[TopicPartition, int]]] = []
         """Resets and validations under way, with the versions of the partitions."""
+        self.waiting_ms: int | None = None
+        """Since when somebody waits for what comes; None where nobody does."""
         self.records_total = 0
         self.bytes_total = 0
         self.fetches_total = 0
@@ -246,10 +250,13 @@ class Fetcher:
                 session = self.sessions[node] = Session()
             if session.under_way or not self.core.network.ready(node, now_ms):
                 continue
-            request, full = self._request(session, parts, share)
+            # Without a session nobody sees to it that every partition has its turn: all of them are asked for.
+            most = min(share, max(session.most_bytes, self._part_bytes)) if session.id else share
+            request, full = self._request(session, parts, most)
             session.under_way = True
             self.fetches_total += 1
-            token = _Fetched(self, node, {part.name: (part, part.version) for part in parts}, full)
+            sent = {part.name: (part, part.version) for part in parts}
+            token = _Fetched(self, node, sent, full, most, now_ms)
             limit_ms = self._settings["request.timeout.ms"] + self._settings["fetch.max.wait.ms"]
             self.core.network.send(node, request, token, now_ms, limit_ms)
         return next_ms
@@ -317,6 +324,7 @@ class Fetcher:
                     part.closer = -1
             return
         session.answered(fetched.full, response.session_id)
+        before = self.bytes_total
         for topic in response.responses:
             name = topic.topic or session.topic_of(topic.topic_id) or self.core.metadata.names.get(topic.topic_id, "")
             for row in topic.partitions:
@@ -325,6 +333,9 @@ class Fetcher:
                     session.seen[found[0].name] = (row.high_watermark, row.last_stable_offset, row.log_start_offset)
                 if found is not None and self.parts.get(found[0].name) is found[0] and found[0].version == found[1]:
                     self._fold(found[0], fetched.node, row, now_ms)
+        if self.waiting_ms is not None:
+            waited_ms = now_ms - max(self.waiting_ms, fetched.sent_ms)
+            session.heard(fetched.max_bytes, self.bytes_total - before, waited_ms, self._max_bytes)
 
     def _fold(self, part: Part, node: int, row: PartitionData, now_ms: int) -> None:
         if part.state != FETCHING:

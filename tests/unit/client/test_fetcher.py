@@ -195,6 +195,59 @@ def test_a_partition_that_comes_back_to_its_session_knows_its_lag(play: Callable
     assert (part.lag(False), part.lag(True)) == (5, 4)
 
 
+# ---------------------------------------------------------------- how much is asked for
+
+
+MIB = 1 << 20
+
+
+def large(offset: int, size: int) -> bytes:
+    data = bytearray(encode_batch([Record(None, bytes(size))]))
+    data[:8] = offset.to_bytes(8, "big")
+    return bytes(data)
+
+
+def asked(bench: Bench, *answers: tuple[float, int | None]) -> list[int]:
+    """What is asked for (MiB) after each answer of (MiB, ms that somebody waited for it; None: nobody did)."""
+    found = []
+    for size, waited_ms in answers:
+        bench.fetcher.waiting_ms = None if waited_ms is None else bench.now_ms
+        bench.now_ms += waited_ms or 0
+        bench.answer(PartitionData(0, records=large(bench.part().fetch_offset, int(size * MIB))))
+        assert len(bench.values()) == 1
+        found.append(bench.step().request().max_bytes // MIB)
+    return found
+
+
+def test_a_broker_that_is_far_is_asked_for_more_at_once(play: Callable[..., Any]) -> None:
+    """Up to fetch.max.bytes; one that answers at once for what the processor's caches hold."""
+    bench = Bench(play, 0).step()
+    assert bench.request().max_bytes == 50 * MIB, "without a session every partition is to have its turn"
+    far = asked(bench, (0, 0), (4, 20), (8, 40), (16, 60), (32, 100), (50, 200))
+    assert far == [4, 8, 16, 32, 50, 50]
+    assert asked(bench, (50, None), (20, 200)) == [50, 50], "nobody waited; there was no more"
+    assert asked(bench, (50, 4), (25, 4), (13, 4), (7, 4), (4, 4)) == [25, 12, 6, 4, 4]
+
+
+def test_a_large_answer_takes_its_time_on_a_quick_network_too(play: Callable[..., Any]) -> None:
+    bench = Bench(play, 0).step()
+    assert asked(bench, (0, 0), (4, 5 + 8), (4, 5 + 9)) == [4, 4, 8]
+
+
+@pytest.mark.parametrize(
+    ("settings", "mib"),
+    [
+        ({"max_partition_fetch_bytes": 16 * MIB}, 16),
+        ({"max_partition_fetch_bytes": MIB, "fetch_max_bytes": 3 * MIB}, 3),
+    ],
+)
+def test_one_partition_is_asked_for_whole_and_never_more_than_fetch_max_bytes(
+    play: Callable[..., Any], settings: dict[str, Any], mib: int
+) -> None:
+    bench = Bench(play, 0, **settings).step()
+    assert asked(bench, (0, 0)) == [mib]
+
+
 def test_one_fetch_a_broker_at_a_time(play: Callable[..., Any]) -> None:
     bench = Bench(play, 3, 4)
     bench.core.metadata.topics["t"].leaders[1] = 2

@@ -245,10 +245,15 @@ def _decode_usual(body: memoryview) -> FetchResponse | None:
         throttle_ms, code, session_id = _RESPONSE_HEAD.unpack_from(body)
         topics: list[FetchableTopicResponse] = []
         count, pos = _length(body, _RESPONSE_HEAD.size)
+        if count < 0:
+            return None
         for _ in range(count):
-            topic_id, partitions = known_id(bytes(body[pos : pos + 16])), []
-            count, pos = _length(body, pos + 16)
-            for _ in range(count):
+            raw_id = bytes(body[pos : pos + 16])
+            rows, pos = _length(body, pos + 16)
+            if rows < 0:
+                return None
+            topic_id, partitions = known_id(raw_id), []
+            for _ in range(rows):
                 index, error, high, stable, log_start, aborted, preferred = _USUAL_ROW.unpack_from(body, pos)
                 size, start = _length(body, pos + _USUAL_ROW.size)
                 pos = start + max(size, 0)
