@@ -50,7 +50,8 @@ class HeldInterrupts:
 
     def __exit__(self, *_: object) -> None:
         for number, usual in self._usual.items():
-            _raw.signal(number, usual)
+            if _raw.getsignal(number) == self._hold:  # else somebody set another one meanwhile: a callback
+                _raw.signal(number, usual)
         came, self._came = self._came, []
         for index, (number, frame) in enumerate(came):
             try:

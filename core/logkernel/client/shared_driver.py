@@ -48,7 +48,7 @@ class SharedDriver(ThreadDriver):
         self._calls: SimpleQueue[None] = SimpleQueue()
         self._left_s = 0.0
         self._turner = 0
-        self._driver = 0
+        self._last = 0
         """The thread of the last caller that drove."""
         self._next_ms: int | None = None
         super().__init__(machine, settings, kernel, transport)
@@ -61,7 +61,8 @@ class SharedDriver(ThreadDriver):
                 deadline_ms = self.turn()
                 if self._over():
                     return
-                self._wait(deadline_ms)
+                if not self._called:  # looked at behind the turn, which takes the wake of who called before it
+                    self._wait(deadline_ms)
             if self._called or time.monotonic() - self._left_s < REST_S:
                 self._rest()
 
@@ -102,12 +103,15 @@ class SharedDriver(ThreadDriver):
     def wake(self) -> None:
         """A turn soon; at once, where the caller is who drove last and nobody does."""
         self._again = True
-        mine = self._driver == threading.get_ident() and not self.in_callback()
+        mine = self._last == threading.get_ident() and not self.in_callback()
         if mine and self._resting and not (self._called or self._ending):
             with HeldInterrupts():
                 if self._wheel.acquire(False):
                     try:
-                        self._turn_of_caller()
+                        self.turn()
+                    except BaseException as error:
+                        self._break(error)
+                        raise
                     finally:
                         self._wheel.release()
                     return
@@ -153,11 +157,11 @@ class SharedDriver(ThreadDriver):
         self, ready: Callable[[], bool], deadline_s: float | None, under_way: bool, held: HeldInterrupts
     ) -> bool:
         self._called = True
-        self._driver = threading.get_ident()
+        self._last = threading.get_ident()
         if not self._wheel.acquire(False) and not self._take_over(deadline_s, held):
             return ready()
         try:
-            deadline_ms = self._next_ms if under_way else self._turn_of_caller()
+            deadline_ms = self._next_ms if under_way else self.turn()
             over = False
             while not ready():
                 if over or self._ending or self.closed or held.came:
@@ -167,8 +171,11 @@ class SharedDriver(ThreadDriver):
                     until_ms = 0 if over else int(deadline_s * 1000) + 1
                     deadline_ms = until_ms if deadline_ms is None else min(deadline_ms, until_ms)
                 self._wait(deadline_ms)
-                deadline_ms = self._turn_of_caller()
+                deadline_ms = self.turn()
             return True
+        except BaseException as error:
+            self._break(error)
+            raise
         finally:
             self._wheel.release()
 
@@ -180,12 +187,8 @@ class SharedDriver(ThreadDriver):
                 return False
         return True
 
-    def _turn_of_caller(self) -> int | None:
-        """What ends the thread ends the driver here, too."""
-        try:
-            return self.turn()
-        except BaseException as error:
-            self.broken = error if isinstance(error, Exception) else LogkernelError(repr(error))
-            self._ending = True
-            self._calls.put(None)
-            raise
+    def _break(self, error: BaseException) -> None:
+        """What would end the thread ends the driver when a caller drives, too."""
+        self.broken = error if isinstance(error, Exception) else LogkernelError(repr(error))
+        self._ending = True
+        self._calls.put(None)

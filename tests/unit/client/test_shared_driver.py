@@ -123,6 +123,35 @@ def test_the_channels_are_looked_at_by_waits_of_no_time(machine: Machine, driver
         looks.clear()
 
 
+def test_the_thread_lets_go_of_the_wheel_however_far_it_is(machine: Machine) -> None:
+    """A call that came just before the thread's turn is taken by the turn: it must not sleep behind it."""
+    called = threading.Event()
+
+    class Late(SharedDriver):
+        late = False
+
+        def turn(self) -> int | None:
+            if self.late and threading.current_thread() is self._thread:
+                self.late = False
+                assert called.wait(LONG_S)
+            return super().turn()
+
+        def _take_over(self, deadline_s: float | None, held: HeldInterrupts) -> bool:
+            threading.Timer(0.05, called.set).start()
+            return super()._take_over(deadline_s, held)
+
+    driver = Late(machine, SETTINGS, Kernel(), "tcp")
+    try:
+        assert machine.wait_for(1)
+        driver.late = True
+        driver.wake()
+        while driver.late:
+            time.sleep(0.001)
+        assert driver.wait(lambda: threading.get_ident() in machine.steps, time.monotonic() + LONG_S / 3)
+    finally:
+        driver.end(None)
+
+
 def test_a_second_one_who_waits_is_told_by_the_first(machine: Machine, driver: SharedDriver) -> None:
     both: list[bool] = []
     there = threading.Event()
@@ -247,6 +276,17 @@ def test_one_that_raises_does_not_keep_the_others_from_theirs() -> None:
         assert told == [10]
     finally:
         signal.signal(10, before)
+
+
+def test_a_handler_that_is_set_meanwhile_stays() -> None:
+    before = signal.getsignal(signal.SIGINT)
+    chosen = signal.SIG_IGN
+    try:
+        with HeldInterrupts():
+            signal.signal(signal.SIGINT, chosen)
+        assert signal.getsignal(signal.SIGINT) == chosen
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def test_in_other_threads_nothing_is_held() -> None:
