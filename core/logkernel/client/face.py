@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import weakref
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from logkernel.client import lifetime
 from logkernel.client.drivers import log
 from logkernel.errors import LogkernelError
 from logkernel.kernel import Kernel
@@ -23,7 +23,8 @@ class Face:
         self._driver = driver
         driver.owner = weakref.ref(self)
         self._lock = driver.lock
-        self._pid = os.getpid()
+        self._forks = lifetime.forks
+        lifetime.made(driver)
 
     @property
     def closed(self) -> bool:
@@ -45,7 +46,7 @@ class Face:
 
     def _not_open(self) -> LogkernelError:
         name, broken = self._driver.machine.name, self._driver.broken
-        if self._pid != os.getpid():
+        if self._forks != lifetime.forks:
             return LogkernelError(f"this {name} belongs to the process that made it; open another after a fork")
         if broken is not None:
             return LogkernelError(f"the {name} ended: {broken!r}")

@@ -7,11 +7,16 @@ import contextlib
 import os
 import time
 from typing import Any, Final
+from weakref import WeakSet
 
 EXIT_FLUSH_S: Final = 10.0
 """How long the exit of the interpreter waits for what is pending, for all producers together."""
 
+forks = 0
+"""Grows in the child of a fork: whoever was made at a smaller number belongs to the parent."""
 _live: dict[int, Any] = {}
+_made: WeakSet[Any] = WeakSet()
+"""The drivers of all clients, those for asyncio among them."""
 _hooked = False
 
 
@@ -21,8 +26,6 @@ def register(driver: Any) -> None:
     if not _hooked:
         _hooked = True
         atexit.register(_at_exit)
-        if hasattr(os, "register_at_fork"):
-            os.register_at_fork(after_in_child=_in_child)
     _live[id(driver)] = driver
 
 
@@ -39,8 +42,20 @@ def _at_exit() -> None:
     _live.clear()
 
 
+def made(driver: Any) -> None:
+    """`driver` is to be left alone after a fork."""
+    _made.add(driver)
+
+
 def _in_child() -> None:
-    for driver in list(_live.values()):
+    global forks
+    forks += 1
+    for driver in {*_live.values(), *_made}:
         with contextlib.suppress(Exception):
             driver.forked()
     _live.clear()
+    _made.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_in_child)

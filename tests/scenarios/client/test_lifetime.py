@@ -215,6 +215,36 @@ producer.flush(20)
     assert found[1:] == ALL
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+def test_a_client_for_asyncio_knows_a_fork_too(served: tuple[logkernel.EmbeddedLog, str]) -> None:
+    program = """
+import asyncio, os, sys
+import logkernel.aio
+from logkernel.errors import LogkernelError
+
+async def main():
+    log = logkernel.aio.connect(sys.argv[1])
+    producer, consumer = log.producer(), log.consumer("t")
+    await producer.send("t", b"the parent's")
+    child = os.fork()
+    if child == 0:
+        for call in (lambda: producer.send("t", b"the child's"), lambda: consumer.poll(1)):
+            try:
+                await call()
+            except LogkernelError as error:
+                print("refused" if "fork" in str(error) else error, flush=True)
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
+    await producer.close()
+    await consumer.close()
+
+asyncio.run(main())
+"""
+    done = subprocess.run([sys.executable, "-c", program, served[1]], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout) == (0, "refused\nrefused\n"), done.stderr
+    assert values(served[0]) == [b"the parent's"]
+
+
 @pytest.mark.parametrize("kind", ["tcp", "embedded"])
 def test_threads_share_a_producer(served: tuple[logkernel.EmbeddedLog, str], kind: str) -> None:
     log, address = served
