@@ -5,8 +5,9 @@
             ...
 
 Iteration and `poll` return records; with a group their offsets are committed by later polls and by `close`, where
-`enable.auto.commit` is not off. Over TCP a thread fetches ahead and sends heartbeats, whatever the user's loop
-does; embedded, whoever calls steps the kernel, and with it the group's coordinator.
+`enable.auto.commit` is not off. Over TCP whoever polls receives himself; a thread sends heartbeats, and does between
+polls what there is to do, whatever the user's loop does. Embedded, whoever calls steps the kernel, and with it the
+group's coordinator.
 """
 
 from __future__ import annotations
