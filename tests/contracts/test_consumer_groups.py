@@ -44,6 +44,31 @@ def test_what_iteration_did_not_hand_out_is_not_committed(bench: Bench) -> None:
         assert next(iter(consumer)).offset == 7
 
 
+@pytest.mark.parametrize("how", ["assign", "subscribe", "unsubscribe"])
+def test_what_iteration_did_not_hand_out_comes_again_when_more_is_read(bench: Bench, how: str) -> None:
+    topic, other = bench.topic(1, 20), bench.topic(1, 1)
+    with bench.consumer(group="g", auto_offset_reset="earliest") as consumer:
+        if how == "assign":
+            consumer.assign([(topic, 0)])
+        else:
+            consumer.subscribe([topic])
+        for row in consumer:
+            if row.offset == 6:
+                break
+        if how == "assign":
+            consumer.assign([(topic, 0), (other, 0)])
+        elif how == "subscribe":
+            consumer.subscribe([topic, other])
+        else:
+            consumer.unsubscribe()
+            consumer.poll(0)
+            consumer.subscribe([topic, other])
+        rows = [row.offset for row in take(consumer, 14) if row.topic == topic]
+        assert rows[:1] == [7]
+    with bench.consumer(group="g") as consumer:
+        assert consumer.committed([(topic, 0)])[(topic, 0)].offset == 7 + len(rows)
+
+
 @pytest.mark.setting("auto.commit.interval.ms")
 def test_polls_commit_what_earlier_polls_returned(bench: Bench) -> None:
     topic = bench.topic(1, 20)

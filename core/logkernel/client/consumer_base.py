@@ -63,15 +63,9 @@ class ConsumerBase(Places, OffsetCalls):
         rows = yield from self._poll_for(timeout_s, partial(self._machine.take, most), self._prepared)
         return rows or []
 
-    def _all_unread(self) -> list[ConsumerRecord]:
-        rows = self._unread.rest()
-        self._unread.fill(())
-        return rows
-
     def _poll_arrow(self, timeout_s: float | None, columns: Sequence[str], max_rows: int) -> Steps[Any]:
         self._machine.arrow.check(columns)
-        if self._unread:
-            self._back_to(self._all_unread())
+        self._hand_back()
         found = yield from self._poll_for(timeout_s, partial(self._machine.take_columns, columns, max_rows), None)
         return self._machine.arrow.nothing(columns) if found is None else found
 
@@ -146,18 +140,6 @@ class ConsumerBase(Places, OffsetCalls):
                 raise
             found.append(row._replace(key=key, value=value))
         return found
-
-    def _back_to(self, rows: list[ConsumerRecord]) -> None:
-        """These were not handed out."""
-        first: dict[TopicPartition, int] = {}
-        for row in rows:
-            first.setdefault(TopicPartition(row.topic, row.partition), row.offset)
-        with self._lock:
-            for name, offset in first.items():
-                part = self._machine.parts.get(name)
-                if part is not None:
-                    part.place(offset)
-                    self._machine.fetcher.line.pop(part, None)
 
     def _events(self) -> Steps[None]:
         """Carry out what the group decided, and tell the listener."""

@@ -9,7 +9,7 @@ from typing import Any
 from logkernel.client.asking import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
 from logkernel.client.consumer_root import ConsumerRoot
 from logkernel.client.drivers import mono_ms
-from logkernel.client.positions import Part
+from logkernel.client.positions import ConsumerRecord, Part
 from logkernel.client.steps import Partition, check_topic
 from logkernel.vocabulary import TopicPartition
 
@@ -41,7 +41,7 @@ class Places(ConsumerRoot):
         with self._lock:
             self._check_open()
             self._listener = listener
-            self._unread.fill(())
+            self._hand_back()
             if regex:
                 self._machine.subscribe_regex(regex)
             else:
@@ -52,7 +52,7 @@ class Places(ConsumerRoot):
         """Read nothing; a group is left, as the next poll carries out."""
         with self._lock:
             self._check_open()
-            self._unread.fill(())
+            self._hand_back()
             if self._machine.by_group:
                 self._machine.subscribe((), mono_ms())
             else:
@@ -66,7 +66,7 @@ class Places(ConsumerRoot):
             check_topic(name.topic)
         with self._lock:
             self._check_open()
-            self._unread.fill(())
+            self._hand_back()
             self._machine.assign(wanted, mono_ms())
         self._driver.wake()
 
@@ -82,6 +82,28 @@ class Places(ConsumerRoot):
         """What iteration still held of a partition is not wanted."""
         self._machine.fetcher.line.pop(part, None)
         self._unread.fill([row for row in self._unread.rest() if (row.topic, row.partition) != part.name])
+
+    def _all_unread(self) -> list[ConsumerRecord]:
+        rows = self._unread.rest()
+        self._unread.fill(())
+        return rows
+
+    def _back_to(self, rows: list[ConsumerRecord]) -> None:
+        """These were not handed out."""
+        first: dict[TopicPartition, int] = {}
+        for row in rows:
+            first.setdefault(TopicPartition(row.topic, row.partition), row.offset)
+        with self._lock:
+            for name, offset in first.items():
+                part = self._machine.parts.get(name)
+                if part is not None:
+                    part.place(offset)
+                    self._machine.fetcher.line.pop(part, None)
+
+    def _hand_back(self) -> None:
+        """What iteration still held comes again: it was not read, and is not committed."""
+        if self._unread:
+            self._back_to(self._all_unread())
 
     def seek(self, partition: Partition, offset: int) -> None:
         """The next poll begins here. Raises `LogkernelError` for what is not assigned, ValueError below 0."""

@@ -21,7 +21,7 @@ from collections.abc import Callable, Mapping
 from queue import Empty, SimpleQueue
 from typing import Any, Final
 
-from logkernel.client.drivers import Machine
+from logkernel.client.drivers import Machine, mono_ms
 from logkernel.client.interrupts import HeldInterrupts
 from logkernel.client.thread_driver import ThreadDriver
 from logkernel.errors import LogkernelError
@@ -29,6 +29,8 @@ from logkernel.kernel import Kernel
 
 CALLBACK_S: Final = 0.05
 """How often who waits for a callback's end looks whether he may stop waiting."""
+CONNECT_MS: Final = 2
+"""How long who does not wait leaves Python to the thread that makes a connection: it would hardly have a turn else."""
 REST_S: Final = 0.02
 """How long the thread leaves the wheel alone behind a caller: most come again at once."""
 
@@ -138,19 +140,23 @@ class SharedDriver(ThreadDriver):
 
     def wait(self, ready: Callable[[], bool], deadline_s: float | None, under_way: bool = False) -> bool:
         """Drive until `ready()` or the monotonic `deadline_s`; whether it came."""
-        if self.in_callback():
-            return super().wait(ready, deadline_s, under_way)
-        held = HeldInterrupts(self.nudge)
-        with held:
-            if not (self._ending or self.closed) and self._seat.acquire(False):
+        while not self.in_callback():
+            held = HeldInterrupts(self.nudge)
+            with held:
+                if self._ending or self.closed or not self._seat.acquire(False):
+                    break
                 try:
-                    return self._drive_for(ready, deadline_s, under_way, held)
+                    came = self._drive_for(ready, deadline_s, under_way, held)
                 finally:
                     self._called = False
                     self._left_s = time.monotonic()
                     self._seat.release()
                     if self._deep or self._again or self._events:
                         self._calls.put(None)
+                interrupted = held.came
+            if came or not interrupted:
+                return came
+            under_way = False  # the handler that ran may have asked for something
         return super().wait(ready, deadline_s, under_way)
 
     def _drive_for(
@@ -168,7 +174,7 @@ class SharedDriver(ThreadDriver):
                     return False
                 if deadline_s is not None:
                     over = time.monotonic() >= deadline_s  # the channels are looked at once in any case
-                    until_ms = 0 if over else int(deadline_s * 1000) + 1
+                    until_ms = self._glance_ms() if over else int(deadline_s * 1000) + 1
                     deadline_ms = until_ms if deadline_ms is None else min(deadline_ms, until_ms)
                 self._wait(deadline_ms)
                 deadline_ms = self.turn()
@@ -178,6 +184,10 @@ class SharedDriver(ThreadDriver):
             raise
         finally:
             self._wheel.release()
+
+    def _glance_ms(self) -> int:
+        """Until when who does not wait looks at the channels."""
+        return mono_ms() + CONNECT_MS if self._connecting else 0
 
     def _take_over(self, deadline_s: float | None, held: HeldInterrupts) -> bool:
         """Have the thread let go of the wheel; False where it does not in time, as a callback keeps it."""

@@ -198,6 +198,39 @@ def test_a_signal_ends_a_wait_that_sleeps(machine: Machine, driver: SharedDriver
     timer.join()
 
 
+def test_a_signal_whose_handler_returns_ends_no_wait(machine: Machine, driver: SharedDriver) -> None:
+    """A commit would be told to have no outcome in its time."""
+    came: list[int] = []
+    usual = signal.signal(signal.SIGUSR1, lambda number, frame: came.append(number))
+    timer = threading.Timer(0.05, signal.pthread_kill, (threading.main_thread().ident, signal.SIGUSR1))
+    try:
+        timer.start()
+        assert driver.wait(lambda: bool(came), soon())
+    finally:
+        timer.join()
+        signal.signal(signal.SIGUSR1, usual)
+
+
+def test_who_does_not_wait_leaves_a_moment_to_a_connection_that_is_made(machine: Machine, driver: SharedDriver) -> None:
+    """A loop of `poll(0)` kept the interpreter from the thread that connects, for seconds."""
+    looks: list[float] = []
+    select = driver._selector.select
+
+    def noted(timeout: float | None = None) -> Any:
+        if threading.get_ident() != driver._thread.ident:
+            looks.append(timeout or 0.0)
+        return select(timeout)
+
+    driver._selector.select = noted  # type: ignore[method-assign]
+    driver._connecting.add(1)
+    assert not driver.wait(lambda: False, time.monotonic())
+    assert looks[0] > 0
+    driver._connecting.clear()
+    looks.clear()
+    assert not driver.wait(lambda: False, time.monotonic())
+    assert looks == [0.0]
+
+
 def test_what_fails_in_a_turn_of_a_caller_ends_the_driver(machine: Machine, driver: SharedDriver) -> None:
     def failing() -> None:
         raise RuntimeError("a defect")
