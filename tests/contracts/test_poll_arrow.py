@@ -183,9 +183,9 @@ def test_what_is_before_a_rotten_batch_comes_before_its_error(
 
     def rotten(chunk: Chunk) -> bytes:
         data = bytearray(real(chunk))
-        at = data.find(b"15")
+        at = data.find(b"\x0415\x00")  # the length goes along: a checksum, too, holds a b"15" now and then
         if at > 0:
-            data[at] ^= 0xFF
+            data[at + 1] ^= 0xFF
         return bytes(data)
 
     monkeypatch.setattr(Chunk, "data", property(rotten))
