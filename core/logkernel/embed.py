@@ -19,6 +19,7 @@ from concurrent.futures import Future
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from logkernel.client import lifetime
 from logkernel.client.making import Making
 from logkernel.config.values import render
 from logkernel.contracts import Partitioner, RequestContext
@@ -95,9 +96,7 @@ class EmbeddedLog:
             return
         for client in self._making.let_go():
             client.close()
-        if self._listening is not None:
-            self._listening.stop()
-            self._listening = None
+        self._stop_listening()
         with self._mutex:
             self._closed = True
             self._broker.close()
@@ -112,7 +111,14 @@ class EmbeddedLog:
             raise LogkernelError(f"already listening on {self._listening.address}")
         host, _, port = address.rpartition(":")
         self._listening = _Listening(self._broker, host.strip("[]") or "127.0.0.1", int(port))
+        lifetime.listens(self, self._stop_listening)
         return self._listening.address
+
+    def _stop_listening(self, timeout_s: float | None = None) -> None:
+        if self._listening is not None:
+            lifetime.listens_no_more(self)
+            self._listening.stop(timeout_s)
+            self._listening = None
 
     def _run(self, work: Callable[[], T]) -> T:
         listening = self._listening
@@ -473,9 +479,9 @@ class _Listening:
         self._loop.call_soon_threadsafe(call)
         return done.result()
 
-    def stop(self) -> None:
+    def stop(self, timeout_s: float | None) -> None:
         self._loop.call_soon_threadsafe(self._stopping.set)
-        self._thread.join()
+        self._thread.join(timeout_s)
 
 
 def _isolation(name: str) -> int:

@@ -86,7 +86,11 @@ class Server:
             done(future.exception())
             self.broker.settle()
 
-        future = self._loop.run_in_executor(self._flusher, work)
+        try:
+            future = self._loop.run_in_executor(self._flusher, work)
+        except RuntimeError:  # the interpreter ends, and takes no new work for threads
+            flush_here(work, done)
+            return
         self._flushes.add(future)
         future.add_done_callback(finish)
 

@@ -1,4 +1,4 @@
-"""What happens to producers and consumers that nobody closed: at the interpreter's exit, and in the child of a fork."""
+"""What happens to clients and listening logs that nobody closed: at the interpreter's exit, and in a fork's child."""
 
 from __future__ import annotations
 
@@ -6,31 +6,52 @@ import atexit
 import contextlib
 import os
 import time
+from collections.abc import Callable
 from typing import Any, Final
 from weakref import WeakSet
 
 EXIT_FLUSH_S: Final = 10.0
 """How long the exit of the interpreter waits for what is pending, for all producers together."""
+STOP_S: Final = 10.0
+"""How long it waits for each log that listens."""
 
 forks = 0
 """Grows in the child of a fork: whoever was made at a smaller number belongs to the parent."""
 _live: dict[int, Any] = {}
 _made: WeakSet[Any] = WeakSet()
 """The drivers of all clients, those for asyncio among them."""
+_stops: dict[int, Callable[[float], None]] = {}
 _hooked = False
 
 
 def register(driver: Any) -> None:
     """`driver` is to be ended at exit, and left alone after a fork."""
-    global _hooked
-    if not _hooked:
-        _hooked = True
-        atexit.register(_at_exit)
+    _hook()
     _live[id(driver)] = driver
 
 
 def unregister(driver: Any) -> None:
     _live.pop(id(driver), None)
+
+
+def listens(owner: Any, stop: Callable[[float], None]) -> None:
+    """At exit, behind the clients, `stop` is called with a number of seconds that it may take.
+
+    A loop that runs on in a daemon thread calls into an interpreter that is gone: uvloop's crashes there.
+    """
+    _hook()
+    _stops[id(owner)] = stop
+
+
+def listens_no_more(owner: Any) -> None:
+    _stops.pop(id(owner), None)
+
+
+def _hook() -> None:
+    global _hooked
+    if not _hooked:
+        _hooked = True
+        atexit.register(_at_exit)
 
 
 def _at_exit() -> None:
@@ -40,6 +61,10 @@ def _at_exit() -> None:
         with contextlib.suppress(Exception):
             driver.end(deadline_s)
     _live.clear()
+    for stop in list(_stops.values()):
+        with contextlib.suppress(Exception):
+            stop(STOP_S)
+    _stops.clear()
 
 
 def made(driver: Any) -> None:
@@ -55,6 +80,7 @@ def _in_child() -> None:
             driver.forked()
     _live.clear()
     _made.clear()
+    _stops.clear()
 
 
 if hasattr(os, "register_at_fork"):

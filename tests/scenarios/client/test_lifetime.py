@@ -57,6 +57,42 @@ def run(address: str, *, before: str = "", after: str = "", expected: tuple[int,
 
 ALL = [b"%d" % number for number in range(500)]
 
+LISTENING = """
+import atexit, sys
+atexit.register(sys.stdin.readline)  # registered first, it runs last
+import logkernel
+log = logkernel.open(sys.argv[1])
+log.create_topic("t", flush_messages=1)
+producer = log.producer(linger_ms=60000, request_timeout_ms=30000)
+address = log.listen()
+for number in range(500):
+    producer.send("t", b"%d" % number)
+print(address, flush=True)
+sys.stdin.readline()
+"""
+
+
+def test_a_listening_log_that_nobody_closed_is_stopped_at_exit_behind_its_clients(tmp_path: Path) -> None:
+    # A loop that runs on in its daemon thread calls into an interpreter that is gone, and crashes the process.
+    folder = str(tmp_path / "log")
+    command = [sys.executable, "-c", LISTENING, folder]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as child:
+        assert child.stdin is not None
+        assert child.stdout is not None
+        try:
+            host, _, port = child.stdout.readline().decode().strip().rpartition(":")
+            with socket.create_connection((host, int(port)), timeout=30) as connection:
+                child.stdin.write(b"go\n")
+                child.stdin.flush()
+                assert connection.recv(1) == b""  # closed while the process still lives
+                assert child.poll() is None
+            _, errors = child.communicate(b"end\n", timeout=30)
+        finally:
+            child.kill()
+    assert (child.returncode, errors) == (0, b"")
+    with logkernel.open(folder) as log:
+        assert values(log) == ALL
+
 
 @pytest.mark.parametrize(
     ("after", "expected"),
