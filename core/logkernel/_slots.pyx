@@ -1,5 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False
-"""Makes objects of the classes of `slotted` without a Python frame: a call of such a class puts its arguments into slots.
+"""Makes objects of the classes of `attrs_lite` without a Python frame: a call of such a class puts its arguments into slots.
 
 Python calls a class by its `tp_vectorcall` where there is one; no subclass inherits it. What `__init__` would refuse
 (too many arguments, one too few, a name that is not known) is left to `__init__`, so that the error is its own.
@@ -59,7 +59,7 @@ cdef dict LAYOUTS = {}
 
 
 def install(cls, fields, nothing):
-    """Have `cls(...)` fill the slots of `fields` (`slotted.Field`s), of which those with neither default (`nothing`) nor
+    """Have `cls(...)` fill the slots of `fields` (`attrs_lite.classes.Field`s), of which those with neither default (`nothing`) nor
     factory must be given."""
     cdef Layout layout = Layout()
     cdef Slot *slot

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from typing import Any, Protocol, runtime_checkable
 from uuid import UUID
 
-from logkernel.light import field, message, value
+from logkernel.attrs_lite import field, frozen, mutable
 from logkernel.vocabulary import Record, SegmentFacts
 
 Buffer = bytes | bytearray | memoryview
@@ -122,7 +122,7 @@ class Codec(Protocol):
 # ---------------------------------------------------------------- election
 
 
-@value
+@frozen
 class Candidates:
     """What an election may know. `assignment` is in order of preference."""
 
@@ -132,7 +132,7 @@ class Candidates:
     unclean_allowed: bool = False
 
 
-@value
+@frozen
 class Elected:
     leader: int
     isr: tuple[int, ...]
@@ -149,7 +149,7 @@ class ElectionStrategy(Protocol):
 # ---------------------------------------------------------------- cleanup
 
 
-@value
+@frozen
 class LogFacts:
     """What a cleanup policy may know of a log, frozen at one moment."""
 
@@ -175,7 +175,7 @@ class LogFacts:
     """Somebody asked for cleaning by name: what decides *when* to clean (a dirty ratio) does not count."""
 
 
-@value
+@frozen
 class DropBefore:
     """Delete whole segments below `offset` and move the log start there."""
 
@@ -244,7 +244,7 @@ class RunRule(KeepRule, Protocol):
         ...
 
 
-@value
+@frozen
 class Rewrite:
     """Rewrite the closed segments below `end`, so that only records that `rule` keeps are left.
 
@@ -274,7 +274,7 @@ class CleanupPolicy(Protocol):
 # ---------------------------------------------------------------- assignor
 
 
-@value
+@frozen
 class Subscriber:
     """A member of a consumer group, as an assignor sees it."""
 
@@ -286,7 +286,7 @@ class Subscriber:
     rack_id: str | None = None
 
 
-@value
+@frozen
 class GroupFacts:
     """What an assignor may know of a group."""
 
@@ -311,7 +311,7 @@ class Assignor(Protocol):
 # ---------------------------------------------------------------- coordination
 
 
-@value
+@frozen
 class MetadataChange:
     """One durable fact of the cluster, e.g. kind "topic", key "orders", value {...}; None deletes it."""
 
@@ -365,7 +365,7 @@ class StateLog(Protocol):
 # ---------------------------------------------------------------- services
 
 
-@value
+@frozen
 class RequestContext:
     """Who asks. `capabilities` name what depends on a protocol version (see `requests`)."""
 
@@ -385,7 +385,7 @@ Answer = Callable[[Any], None]
 """Takes the one response to a request; may be called at once or later, from the shell's thread."""
 
 
-@value
+@frozen
 class ServiceTopic:
     """The internal topic in which a service keeps its state."""
 
@@ -394,7 +394,7 @@ class ServiceTopic:
     config: Mapping[str, str]
 
 
-@value
+@frozen
 class ServiceDeclaration:
     """What a service answers and where it keeps its state; the service itself is made when it is first asked."""
 
@@ -409,7 +409,7 @@ class ServiceDeclaration:
     asked as well, and its `Extension.extend` makes one response of both."""
 
 
-@message
+@mutable
 class Decision:
     """What a service's machine wants done, in this order.
 

@@ -12,12 +12,12 @@ from collections.abc import Iterator, Sequence
 from importlib import import_module
 from typing import Any
 
-from logkernel.light import value
+from logkernel.attrs_lite import frozen
 
 SUFFIXES = (".dist-info", ".egg-info")
 
 
-@value
+@frozen
 class EntryPoint:
     """`name = target` of a distribution; `target` is a module, or "module:attribute"."""
 

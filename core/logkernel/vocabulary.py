@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 from uuid import UUID
 
-from logkernel.light import field, message, value
+from logkernel.attrs_lite import field, frozen, mutable
 
 NO_ID: Final = UUID(int=0)
 """The all-zero topic id: no id was given (KIP-516)."""
@@ -66,7 +66,7 @@ class EpochStart(NamedTuple):
     start_offset: int
 
 
-@message
+@mutable
 class BatchFacts:
     """What a v2 batch header says, and where the batch lies in the buffer that it was read from.
 
@@ -114,7 +114,7 @@ class BatchFacts:
         return (self.base_sequence + self.last_offset - self.base_offset) & 0x7FFFFFFF
 
 
-@message
+@mutable
 class Record:
     """One record as a user sees it. `offset` is -1 until the record lies in a log."""
 
@@ -125,7 +125,7 @@ class Record:
     offset: int = -1
 
 
-@message
+@mutable
 class FileSlice:
     """Bytes of a file, not read yet: what sendfile needs. The holder keeps the descriptor open."""
 
@@ -142,7 +142,7 @@ class FileSlice:
         return data
 
 
-@message
+@mutable
 class ProducerEntry:
     """State of one producer id on a partition, as a snapshot file holds it.
 
@@ -158,7 +158,7 @@ class ProducerEntry:
     batches: list[tuple[int, int, int, int]] = field(factory=list)
 
 
-@value
+@frozen
 class AbortedTxn:
     """A row of `.txnindex`: an aborted transaction and the last stable offset when it ended."""
 
@@ -168,7 +168,7 @@ class AbortedTxn:
     last_stable_offset: int
 
 
-@value
+@frozen
 class SegmentFacts:
     """What a cleanup policy may know of one segment."""
 
@@ -182,7 +182,7 @@ class SegmentFacts:
     """Largest timestamp of the first batch, where the log is compacted; -1 where there is none."""
 
 
-@value
+@frozen
 class LogSize:
     """How much a log holds. `records` are counted where batches were read, elsewhere each offset counts as one."""
 
@@ -191,7 +191,7 @@ class LogSize:
     records: int
 
 
-@value
+@frozen
 class CleanupResult:
     """What a cleanup policy did to a partition."""
 

@@ -31,8 +31,8 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any, Final, Protocol
 
+from logkernel.attrs_lite import frozen
 from logkernel.errors import LogkernelError
-from logkernel.light import value
 
 TOPIC: Final = "__logkernel_spark"
 PREFIX: Final = "logkernel-spark-"
@@ -48,7 +48,7 @@ class MustReplay(LogkernelError):
     """The batch was not written, or not wholly; the query must be started again, and will write what is missing."""
 
 
-@value
+@frozen
 class Row:
     """`partition` None: wherever its key or the partitioner puts it."""
 
@@ -59,14 +59,14 @@ class Row:
     headers: tuple[tuple[str, bytes | None], ...] = ()
 
 
-@value
+@frozen
 class Participant:
     slot: int
     producer_id: int
     epoch: int
 
 
-@value
+@frozen
 class Token:
     """What a task notes in its own transaction: first with no rows, last with all it wrote."""
 
@@ -81,14 +81,14 @@ class Token:
     offset: int = -1
 
 
-@value
+@frozen
 class Decision:
     batch: int
     participants: tuple[Participant, ...]
     offset: int = -1
 
 
-@value
+@frozen
 class Message:
     """What a task hands to the driver."""
 

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
-from logkernel.light import evolve, value
+from logkernel.attrs_lite import evolve, frozen
 from logkernel.vocabulary import TopicPartition
 
 from .planning import Range
@@ -26,7 +26,7 @@ FAR: Final = 2**63 - 1
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-@value
+@frozen
 class Wanted:
     """What can be of interest. Intervals are `[low, high)`; None is no bound."""
 

@@ -12,9 +12,9 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
+from logkernel.attrs_lite import frozen
 from logkernel.config.nearest import nearest
 from logkernel.errors import ConfigError
-from logkernel.light import value
 from logkernel.vocabulary import TopicPartition
 
 EARLIEST: Final = -2
@@ -80,7 +80,7 @@ SPANS_US: Final = {
 """A number alone is milliseconds, as in the connector."""
 
 
-@value
+@frozen
 class Subscription:
     """What is read: exactly one of the three is set."""
 
@@ -90,7 +90,7 @@ class Subscription:
     """A regular expression that some part of a topic's name matches: the connector looks for it so."""
 
 
-@value
+@frozen
 class At:
     """One end of what is read. `specific` and `timestamps` are by partition, and must then name every one."""
 
@@ -103,7 +103,7 @@ class At:
     timestamp_ms: int = -1
 
 
-@value
+@frozen
 class ValueFormat:
     """How the column value is typed. `schema` is DDL (json), Avro JSON (avro) or a descriptor's path (protobuf)."""
 
@@ -118,7 +118,7 @@ class ValueFormat:
     """A value that cannot be read fails the query; else it is null."""
 
 
-@value
+@frozen
 class Options:
     path: str | None
     """A broker's folder; several with a comma between them, as in log.dirs."""

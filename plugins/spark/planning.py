@@ -13,8 +13,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import Final
 
+from logkernel.attrs_lite import frozen
 from logkernel.errors import ConfigError, LogkernelError, UnknownTopicOrPartition
-from logkernel.light import value
 from logkernel.vocabulary import TopicPartition
 
 from .options import Subscription
@@ -30,7 +30,7 @@ class DataLoss(LogkernelError):
     """Records that were to be read may be gone; `failOnDataLoss=false` reads on without them."""
 
 
-@value
+@frozen
 class Range:
     """Offsets `[start, end)` of one partition."""
 

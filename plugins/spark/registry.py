@@ -16,8 +16,8 @@ from functools import lru_cache
 from typing import Any, Final
 from urllib.parse import quote, unquote, urlsplit, urlunsplit
 
+from logkernel.attrs_lite import frozen
 from logkernel.errors import ConfigError, LogkernelError
-from logkernel.light import value
 
 FRAME_BYTES: Final = 5
 TIMEOUT_S: Final = 10.0
@@ -36,7 +36,7 @@ class OtherKind(ConfigError):
     """A schema is of another format than `value.format`."""
 
 
-@value
+@frozen
 class Schema:
     """`kind` is AVRO, JSON or PROTOBUF; `references` are (name, subject, version) of what it imports."""
 

@@ -6,8 +6,8 @@ import inspect
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
+from logkernel.attrs_lite import frozen
 from logkernel.errors import ConfigError
-from logkernel.light import value
 
 from .options import COLUMNS, Options
 from .typed import Typing, column
@@ -45,7 +45,7 @@ def ddl(options: Options, typing: Typing | None) -> str:
     return ", ".join(f"`{name}` {types[name]}" for name in names(options))
 
 
-@value
+@frozen
 class Layout:
     """What a task must hand out: `columns` are the log's, in Spark's order."""
 

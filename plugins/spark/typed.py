@@ -16,8 +16,8 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
+from logkernel.attrs_lite import frozen
 from logkernel.errors import ConfigError, LogkernelError
-from logkernel.light import value
 
 from . import avrovalues, jsonvalues, protovalues, registry
 from .options import Subscription, ValueFormat
@@ -34,7 +34,7 @@ class UnreadableValue(LogkernelError):
     """A value is not of the format and schema named, and `value.mode` is failfast."""
 
 
-@value
+@frozen
 class Typing:
     """A format with all that was asked about its schema; it pickles."""
 
@@ -64,7 +64,7 @@ def _subject(subscription: Subscription | None) -> str:
 
 
 def _completed(given: Typing, subject: str) -> Typing:
-    from logkernel.light import evolve
+    from logkernel.attrs_lite import evolve
 
     schema = given.schema
     if given.name == "protobuf":

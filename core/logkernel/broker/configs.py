@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from logkernel.attrs_lite import evolve
 from logkernel.broker import loggers
 from logkernel.contracts import Answer, RequestContext
-from logkernel.light import evolve
 from logkernel.requests.configs import (
     AlterConfigsRequest,
     DescribeConfigsRequest,

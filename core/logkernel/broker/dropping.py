@@ -20,9 +20,9 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from logkernel.attrs_lite import evolve, field, mutable
 from logkernel.contracts import DropBefore
 from logkernel.errors import KafkaStorageError, LogkernelError
-from logkernel.light import evolve, field, message
 from logkernel.storage.directory import FULL, PASSING
 from logkernel.storage.upkeep import RENAMED_AT_ONCE
 from logkernel.vocabulary import CleanupResult, LogSize, TopicPartition
@@ -45,7 +45,7 @@ TRIED_AGAIN_MS = 1000
 Results = Callable[[list[CleanupResult] | BaseException], None]
 
 
-@message
+@mutable
 class Drop:
     """What one log drops."""
 

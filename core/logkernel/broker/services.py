@@ -17,6 +17,7 @@ from functools import cached_property, partial
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
+from logkernel.attrs_lite import mutable
 from logkernel.broker.loading import load
 from logkernel.contracts import (
     Answer,
@@ -32,7 +33,6 @@ from logkernel.contracts import (
     TransactionalMachine,
 )
 from logkernel.errors import KafkaError, NotCoordinator, UnknownServerError
-from logkernel.light import message
 from logkernel.partition.effects import Outcome
 from logkernel.record.codec import Columns
 from logkernel.record.control import parse_marker
@@ -58,7 +58,7 @@ def member_suffix() -> str:
     return str(uuid.uuid4())
 
 
-@message
+@mutable
 class _Commit:
     """The ticket of a decision's records."""
 

@@ -6,11 +6,11 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
+from logkernel.attrs_lite import evolve
 from logkernel.client import settings as shared
 from logkernel.client.settings import COMMON, ClientSetting, load_table, row
 from logkernel.config.values import BOOLEAN, CLASS, INT, LIST, STRING, Between, NonEmpty, OneOf
 from logkernel.errors import ConfigError
-from logkernel.light import evolve
 
 _DURATION: Final = re.compile(
     r"P(?:(?P<d>\d+)D)?(?:T(?:(?P<h>\d+)H)?(?:(?P<m>\d+)M)?(?:(?P<s>\d+)(?:\.(?P<f>\d{1,9}))?S)?)?"

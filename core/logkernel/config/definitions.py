@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from logkernel.attrs_lite import evolve, field, frozen, mutable
 from logkernel.config.values import STRING, Each, OneOf, Validator
-from logkernel.light import evolve, field, message, value
 
 PluginSetting = tuple[str, str, str, str] | tuple[str, str, str, str, tuple[str, ...]]
 """See the hook `logkernel_settings`."""
@@ -17,7 +17,7 @@ BROKER = "broker"
 TOPIC = "topic"
 
 
-@value
+@frozen
 class Setting:
     """One setting. `default` is text as a file would give it; None means not set."""
 
@@ -39,7 +39,7 @@ class Setting:
     """Owned by a plugin."""
 
 
-@message
+@mutable
 class Definitions:
     """All settings by name, of brokers and of topics."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from logkernel.attrs_lite import field, mutable
 from logkernel.config import election, unused
 from logkernel.config.broker import BrokerConfig
 from logkernel.config.definitions import Setting, convert
@@ -15,17 +16,16 @@ from logkernel.config.given import (
     typed,
 )
 from logkernel.config.values import render
-from logkernel.light import field, message
 
 
-@message
+@mutable
 class Synonym:
     name: str
     value: str | None
     source: int
 
 
-@message
+@mutable
 class Described:
     """One setting. `value` is None where it is not set or must not be shown; codes are DescribeConfigs'."""
 

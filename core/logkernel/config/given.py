@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from logkernel.attrs_lite import field, frozen, mutable
 from logkernel.config.definitions import Setting
 from logkernel.config.nearest import nearest
 from logkernel.config.values import parse
 from logkernel.errors import ConfigError
-from logkernel.light import field, message, value
 
 # Where a value comes from, by DescribeConfigs' codes.
 DYNAMIC_TOPIC_CONFIG = 1
@@ -27,7 +27,7 @@ class Given(NamedTuple):
     """"broker.yaml:12", "--set", …"""
 
 
-@value
+@frozen
 class TopicSpec:
     """A topic that a file names. `partitions` and `replication_factor` are -1 where the broker's default is meant."""
 
@@ -39,7 +39,7 @@ class TopicSpec:
     """The file and line, for messages."""
 
 
-@message
+@mutable
 class Written:
     """All that a file says, not yet judged."""
 

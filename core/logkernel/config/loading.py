@@ -6,12 +6,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
+from logkernel.attrs_lite import field, mutable
 from logkernel.config import election, unused
 from logkernel.config.definitions import NAMED_PLUGINS, Definitions, PluginSetting, Setting
 from logkernel.config.given import Given, TopicSpec, Written, checked, from_overrides, refuse, typed, unknown
 from logkernel.config.values import INT, LIST, SHORT, parse
 from logkernel.errors import ConfigError
-from logkernel.light import field, message
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -21,7 +21,7 @@ SPEC_NAMES = {"partitions": INT, "replication.factor": SHORT}
 """What a topic in a file has beside its settings."""
 
 
-@message
+@mutable
 class Loaded:
     """What a BrokerConfig is made of."""
 

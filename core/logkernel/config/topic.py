@@ -6,12 +6,12 @@ that the two agree.
 
 from __future__ import annotations
 
-from logkernel.light import field, value
+from logkernel.attrs_lite import field, frozen
 
 MAX_LONG = 2**63 - 1
 
 
-@value
+@frozen
 class TopicSettings:
     """Effective settings of one topic, after broker defaults and overrides are merged."""
 

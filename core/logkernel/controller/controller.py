@@ -11,12 +11,12 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 from uuid import UUID
 
+from logkernel.attrs_lite import mutable
 from logkernel.config.broker import BrokerConfig
 from logkernel.contracts import ElectionStrategy, MetadataChange
 from logkernel.controller import elections, producers
 from logkernel.controller.effects import Effects, Outcome
 from logkernel.controller.image import ClusterImage, Node, node_change
-from logkernel.light import message
 
 if TYPE_CHECKING:
     from logkernel.requests.configs import (
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from logkernel.requests.topics import CreatePartitionsRequest, CreateTopicsRequest, DeleteTopicsRequest
 
 
-@message
+@mutable
 class Controller:
     """Its only state is what it judges by: settings (replaced when they change), its broker, a source of ids."""
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 from uuid import UUID
 
+from logkernel.attrs_lite import field, mutable
 from logkernel.contracts import MetadataChange
-from logkernel.light import field, message
 
 
 class LeaderChange(NamedTuple):
@@ -19,7 +19,7 @@ class LeaderChange(NamedTuple):
     isr: tuple[int, ...]
 
 
-@message
+@mutable
 class Effects:
     """To be carried out in this order, once the changes are kept and folded."""
 

@@ -26,13 +26,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 from uuid import UUID
 
+from logkernel.attrs_lite import field, mutable
 from logkernel.contracts import MetadataChange
-from logkernel.light import field, message
 
 NO_LEADER = -1
 
 
-@message
+@mutable
 class Partition:
     """`leader` is -1 where there is none; `isr` is a part of `replicas`, in no special order."""
 
@@ -52,7 +52,7 @@ class Partition:
         return cls(tuple(row[0]), tuple(row[1]), row[2], row[3], row[4])
 
 
-@message
+@mutable
 class Topic:
     name: str
     id: UUID
@@ -64,7 +64,7 @@ class Topic:
         return MetadataChange("topic", self.name, {"id": str(self.id), "internal": self.internal, "partitions": rows})
 
 
-@message
+@mutable
 class Node:
     """A registered broker: listener name → (host, port)."""
 
@@ -126,7 +126,7 @@ def broker_key(node_id: int | str) -> str:
     return f"broker:{node_id}"
 
 
-@message
+@mutable
 class ClusterImage:
     """Folds changes one by one; `apply` is the only way in which it changes."""
 

@@ -6,9 +6,9 @@ is ever given twice.
 
 from __future__ import annotations
 
+from logkernel.attrs_lite import mutable
 from logkernel.contracts import MetadataChange
 from logkernel.controller.image import ClusterImage
-from logkernel.light import message
 
 BLOCK_SIZE = 1_000
 
@@ -20,7 +20,7 @@ def allocate_producer_ids(image: ClusterImage) -> tuple[list[MetadataChange], ra
     return [MetadataChange("producer_ids", "", {"next": block.stop})], block
 
 
-@message
+@mutable
 class ProducerIds:
     """The block in hand. Soft state: a new incarnation starts empty and takes a new block."""
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from logkernel.light import field, message
+from logkernel.attrs_lite import field, mutable
 from logkernel.vocabulary import AbortedTxn, BatchFacts
 
 
-@message
+@mutable
 class Outcome:
     """The answer to one produce of one partition."""
 
@@ -25,7 +25,7 @@ class Outcome:
     """(index in the batch, why) of each record at fault (KIP-467)."""
 
 
-@message
+@mutable
 class Effects:
     truncate: int | None = None
     """First: cut the log to this end offset."""

@@ -36,6 +36,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from logkernel.attrs_lite import mutable
 from logkernel.contracts import Codec
 from logkernel.errors import (
     CorruptMessage,
@@ -45,7 +46,6 @@ from logkernel.errors import (
     TransactionalIdAuthorizationFailed,
     TransactionCoordinatorFenced,
 )
-from logkernel.light import message
 from logkernel.record.batch import TRANSACTIONAL, parse_header
 from logkernel.record.control import EndTxnMarker, parse_marker
 from logkernel.record.decode import decode_batch
@@ -62,7 +62,7 @@ def _no_codec(codec_id: int) -> Codec:
     raise CorruptMessage(f"a control batch is never compressed (codec {codec_id})")
 
 
-@message
+@mutable
 class Verification:
     """The coordinator is, or was, asked whether a producer's transaction covers this partition."""
 

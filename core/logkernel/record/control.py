@@ -12,8 +12,8 @@ from __future__ import annotations
 from struct import Struct
 from typing import Final
 
+from logkernel.attrs_lite import frozen
 from logkernel.errors import InvalidRecord
-from logkernel.light import value
 from logkernel.record.encode import encode_batch
 from logkernel.vocabulary import Record
 
@@ -24,7 +24,7 @@ _KEY: Final = Struct(">hh")
 _VALUE: Final = Struct(">hi")
 
 
-@value
+@frozen
 class EndTxnMarker:
     """How a producer's transaction ended here, and the epoch of the coordinator that said so."""
 

@@ -20,8 +20,8 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
 
+from logkernel.attrs_lite import evolve, field, frozen, mutable
 from logkernel.contracts import Buffer, Codec, KeepRule
-from logkernel.light import evolve, field, message, value
 from logkernel.record import codec as loops
 from logkernel.record.batch import CODEC_MASK, DELETE_HORIZON, join_batch, parse_header
 from logkernel.record.bounds import CodecFor
@@ -34,7 +34,7 @@ from logkernel.vocabulary import AbortedTxn, BatchFacts, Record
 NEVER = -(2**63)
 
 
-@message
+@mutable
 class View:
     """`contracts.BatchView`."""
 
@@ -140,7 +140,7 @@ def as_v2(buf: Buffer, facts: BatchFacts, codec_for: CodecFor) -> bytes:
     )
 
 
-@value
+@frozen
 class LastOfProducer:
     """Where a producer's state comes from: its newest batch of data, or else its newest marker."""
 
@@ -153,7 +153,7 @@ class LastOfProducer:
         return facts.is_control and facts.producer_epoch == self.epoch
 
 
-@message
+@mutable
 class Run:
     """`contracts.BatchRun`."""
 
@@ -168,7 +168,7 @@ class Run:
         return position
 
 
-@message
+@mutable
 class Tally:
     """What went through a filter."""
 
@@ -178,7 +178,7 @@ class Tally:
     """Something was not copied as it was."""
 
 
-@message
+@mutable
 class BatchFilter:
     """Judges the batches of a log in order; `end` is where the rule came to, `bound` where it should have come to."""
 

@@ -11,9 +11,9 @@ from __future__ import annotations
 from struct import Struct
 from typing import Final
 
+from logkernel.attrs_lite import frozen
 from logkernel.contracts import Buffer, Codec
 from logkernel.errors import CorruptMessage, InvalidRecord
-from logkernel.light import value
 from logkernel.record.batch import LEGACY_HEADER, LOG_OVERHEAD, MAGIC_OFFSET, batches
 from logkernel.record.bounds import CodecFor, decompressed_limit
 from logkernel.record.crc import crc32
@@ -25,7 +25,7 @@ _U32: Final = Struct(">I")
 _CRC_OFFSET: Final = LOG_OVERHEAD
 
 
-@value
+@frozen
 class MessageSet:
     """What a legacy message set holds. `codec_id` is that of its first message."""
 

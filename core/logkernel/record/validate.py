@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from struct import Struct
 from typing import Final
 
+from logkernel.attrs_lite import field, frozen, mutable
 from logkernel.contracts import Buffer, Codec
 from logkernel.errors import (
     ConfigError,
@@ -19,7 +20,6 @@ from logkernel.errors import (
     InvalidTimestamp,
     MessageTooLarge,
 )
-from logkernel.light import field, message, value
 from logkernel.record import codec as loops
 from logkernel.record.batch import (
     ATTRIBUTES_OFFSET,
@@ -64,7 +64,7 @@ class TimestampsRefused(InvalidTimestamp):
     record_errors: tuple[tuple[int, str], ...] = ()
 
 
-@value
+@frozen
 class WritePolicy:
     """What a topic's settings say of a write."""
 
@@ -99,7 +99,7 @@ class WritePolicy:
         return self.target_codec.codec_id
 
 
-@message
+@mutable
 class Checked:
     """A write that passed. `data` is writable: the caller stamps offsets into it.
 

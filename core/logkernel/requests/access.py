@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from logkernel.light import field, message
+from logkernel.attrs_lite import field, mutable
 
 
-@message
+@mutable
 class DescribeAclsRequest:
     """DescribeAclsRequest (API key 29), versionless."""
 
@@ -18,7 +18,7 @@ class DescribeAclsRequest:
     permission_type: int = 0
 
 
-@message
+@mutable
 class AclDescription:
     principal: str = ""
     host: str = ""
@@ -26,7 +26,7 @@ class AclDescription:
     permission_type: int = 0
 
 
-@message
+@mutable
 class DescribeAclsResource:
     resource_type: int = 0
     resource_name: str = ""
@@ -34,7 +34,7 @@ class DescribeAclsResource:
     acls: list[AclDescription] = field(factory=list)
 
 
-@message
+@mutable
 class DescribeAclsResponse:
     """DescribeAclsResponse (API key 29), versionless."""
 
@@ -44,7 +44,7 @@ class DescribeAclsResponse:
     resources: list[DescribeAclsResource] = field(factory=list)
 
 
-@message
+@mutable
 class AclCreation:
     resource_type: int = 0
     resource_name: str = ""
@@ -55,20 +55,20 @@ class AclCreation:
     permission_type: int = 0
 
 
-@message
+@mutable
 class CreateAclsRequest:
     """CreateAclsRequest (API key 30), versionless."""
 
     creations: list[AclCreation] = field(factory=list)
 
 
-@message
+@mutable
 class AclCreationResult:
     error_code: int = 0
     error_message: str | None = None
 
 
-@message
+@mutable
 class CreateAclsResponse:
     """CreateAclsResponse (API key 30), versionless."""
 
@@ -76,7 +76,7 @@ class CreateAclsResponse:
     results: list[AclCreationResult] = field(factory=list)
 
 
-@message
+@mutable
 class DeleteAclsFilter:
     resource_type_filter: int = 0
     resource_name_filter: str | None = None
@@ -87,14 +87,14 @@ class DeleteAclsFilter:
     permission_type: int = 0
 
 
-@message
+@mutable
 class DeleteAclsRequest:
     """DeleteAclsRequest (API key 31), versionless."""
 
     filters: list[DeleteAclsFilter] = field(factory=list)
 
 
-@message
+@mutable
 class DeleteAclsMatchingAcl:
     error_code: int = 0
     error_message: str | None = None
@@ -107,14 +107,14 @@ class DeleteAclsMatchingAcl:
     permission_type: int = 0
 
 
-@message
+@mutable
 class DeleteAclsFilterResult:
     error_code: int = 0
     error_message: str | None = None
     matching_acls: list[DeleteAclsMatchingAcl] = field(factory=list)
 
 
-@message
+@mutable
 class DeleteAclsResponse:
     """DeleteAclsResponse (API key 31), versionless."""
 
@@ -122,14 +122,14 @@ class DeleteAclsResponse:
     filter_results: list[DeleteAclsFilterResult] = field(factory=list)
 
 
-@message
+@mutable
 class ComponentData:
     entity_type: str = ""
     match_type: int = 0
     match: str | None = None
 
 
-@message
+@mutable
 class DescribeClientQuotasRequest:
     """DescribeClientQuotasRequest (API key 48), versionless."""
 
@@ -137,25 +137,25 @@ class DescribeClientQuotasRequest:
     strict: bool = False
 
 
-@message
+@mutable
 class EntityData:
     entity_type: str = ""
     entity_name: str | None = None
 
 
-@message
+@mutable
 class ValueData:
     key: str = ""
     value: float = 0.0
 
 
-@message
+@mutable
 class EntryData:
     entity: list[EntityData] = field(factory=list)
     values: list[ValueData] = field(factory=list)
 
 
-@message
+@mutable
 class DescribeClientQuotasResponse:
     """DescribeClientQuotasResponse (API key 48), versionless."""
 
@@ -165,26 +165,26 @@ class DescribeClientQuotasResponse:
     entries: list[EntryData] | None = field(factory=list)
 
 
-@message
+@mutable
 class AlterClientQuotasRequestEntryDataEntityData:
     entity_type: str = ""
     entity_name: str | None = None
 
 
-@message
+@mutable
 class OpData:
     key: str = ""
     value: float = 0.0
     remove: bool = False
 
 
-@message
+@mutable
 class AlterClientQuotasRequestEntryData:
     entity: list[AlterClientQuotasRequestEntryDataEntityData] = field(factory=list)
     ops: list[OpData] = field(factory=list)
 
 
-@message
+@mutable
 class AlterClientQuotasRequest:
     """AlterClientQuotasRequest (API key 49), versionless."""
 
@@ -192,20 +192,20 @@ class AlterClientQuotasRequest:
     validate_only: bool = False
 
 
-@message
+@mutable
 class AlterClientQuotasResponseEntryDataEntityData:
     entity_type: str = ""
     entity_name: str | None = None
 
 
-@message
+@mutable
 class AlterClientQuotasResponseEntryData:
     error_code: int = 0
     error_message: str | None = None
     entity: list[AlterClientQuotasResponseEntryDataEntityData] = field(factory=list)
 
 
-@message
+@mutable
 class AlterClientQuotasResponse:
     """AlterClientQuotasResponse (API key 49), versionless."""
 
@@ -213,25 +213,25 @@ class AlterClientQuotasResponse:
     entries: list[AlterClientQuotasResponseEntryData] = field(factory=list)
 
 
-@message
+@mutable
 class UserName:
     name: str = ""
 
 
-@message
+@mutable
 class DescribeUserScramCredentialsRequest:
     """DescribeUserScramCredentialsRequest (API key 50), versionless."""
 
     users: list[UserName] | None = None
 
 
-@message
+@mutable
 class CredentialInfo:
     mechanism: int = 0
     iterations: int = 0
 
 
-@message
+@mutable
 class DescribeUserScramCredentialsResult:
     user: str = ""
     error_code: int = 0
@@ -239,7 +239,7 @@ class DescribeUserScramCredentialsResult:
     credential_infos: list[CredentialInfo] = field(factory=list)
 
 
-@message
+@mutable
 class DescribeUserScramCredentialsResponse:
     """DescribeUserScramCredentialsResponse (API key 50), versionless."""
 
@@ -249,13 +249,13 @@ class DescribeUserScramCredentialsResponse:
     results: list[DescribeUserScramCredentialsResult] = field(factory=list)
 
 
-@message
+@mutable
 class ScramCredentialDeletion:
     name: str = ""
     mechanism: int = 0
 
 
-@message
+@mutable
 class ScramCredentialUpsertion:
     name: str = ""
     mechanism: int = 0
@@ -264,7 +264,7 @@ class ScramCredentialUpsertion:
     salted_password: bytes = b""
 
 
-@message
+@mutable
 class AlterUserScramCredentialsRequest:
     """AlterUserScramCredentialsRequest (API key 51), versionless."""
 
@@ -272,14 +272,14 @@ class AlterUserScramCredentialsRequest:
     upsertions: list[ScramCredentialUpsertion] = field(factory=list)
 
 
-@message
+@mutable
 class AlterUserScramCredentialsResult:
     user: str = ""
     error_code: int = 0
     error_message: str | None = None
 
 
-@message
+@mutable
 class AlterUserScramCredentialsResponse:
     """AlterUserScramCredentialsResponse (API key 51), versionless."""
 
@@ -287,14 +287,14 @@ class AlterUserScramCredentialsResponse:
     results: list[AlterUserScramCredentialsResult] = field(factory=list)
 
 
-@message
+@mutable
 class SaslHandshakeRequest:
     """SaslHandshakeRequest (API key 17), versionless."""
 
     mechanism: str = ""
 
 
-@message
+@mutable
 class SaslHandshakeResponse:
     """SaslHandshakeResponse (API key 17), versionless."""
 
@@ -302,14 +302,14 @@ class SaslHandshakeResponse:
     mechanisms: list[str] = field(factory=list)
 
 
-@message
+@mutable
 class SaslAuthenticateRequest:
     """SaslAuthenticateRequest (API key 36), versionless."""
 
     auth_bytes: bytes = b""
 
 
-@message
+@mutable
 class SaslAuthenticateResponse:
     """SaslAuthenticateResponse (API key 36), versionless."""
 
@@ -319,13 +319,13 @@ class SaslAuthenticateResponse:
     session_lifetime_ms: int = 0
 
 
-@message
+@mutable
 class CreatableRenewers:
     principal_type: str = ""
     principal_name: str = ""
 
 
-@message
+@mutable
 class CreateDelegationTokenRequest:
     """CreateDelegationTokenRequest (API key 38), versionless."""
 
@@ -335,7 +335,7 @@ class CreateDelegationTokenRequest:
     max_lifetime_ms: int = 0
 
 
-@message
+@mutable
 class CreateDelegationTokenResponse:
     """CreateDelegationTokenResponse (API key 38), versionless."""
 
@@ -352,7 +352,7 @@ class CreateDelegationTokenResponse:
     throttle_time_ms: int = 0
 
 
-@message
+@mutable
 class RenewDelegationTokenRequest:
     """RenewDelegationTokenRequest (API key 39), versionless."""
 
@@ -360,7 +360,7 @@ class RenewDelegationTokenRequest:
     renew_period_ms: int = 0
 
 
-@message
+@mutable
 class RenewDelegationTokenResponse:
     """RenewDelegationTokenResponse (API key 39), versionless."""
 
@@ -369,7 +369,7 @@ class RenewDelegationTokenResponse:
     throttle_time_ms: int = 0
 
 
-@message
+@mutable
 class ExpireDelegationTokenRequest:
     """ExpireDelegationTokenRequest (API key 40), versionless."""
 
@@ -377,7 +377,7 @@ class ExpireDelegationTokenRequest:
     expiry_time_period_ms: int = 0
 
 
-@message
+@mutable
 class ExpireDelegationTokenResponse:
     """ExpireDelegationTokenResponse (API key 40), versionless."""
 
@@ -386,26 +386,26 @@ class ExpireDelegationTokenResponse:
     throttle_time_ms: int = 0
 
 
-@message
+@mutable
 class DescribeDelegationTokenOwner:
     principal_type: str = ""
     principal_name: str = ""
 
 
-@message
+@mutable
 class DescribeDelegationTokenRequest:
     """DescribeDelegationTokenRequest (API key 41), versionless."""
 
     owners: list[DescribeDelegationTokenOwner] | None = None
 
 
-@message
+@mutable
 class DescribedDelegationTokenRenewer:
     principal_type: str = ""
     principal_name: str = ""
 
 
-@message
+@mutable
 class DescribedDelegationToken:
     principal_type: str = ""
     principal_name: str = ""
@@ -419,7 +419,7 @@ class DescribedDelegationToken:
     renewers: list[DescribedDelegationTokenRenewer] = field(factory=list)
 
 
-@message
+@mutable
 class DescribeDelegationTokenResponse:
     """DescribeDelegationTokenResponse (API key 41), versionless."""
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from logkernel.light import field, message
+from logkernel.attrs_lite import field, mutable
 
 
-@message
+@mutable
 class ApiVersionsRequest:
     """ApiVersionsRequest (API key 18), versionless."""
 
@@ -13,28 +13,28 @@ class ApiVersionsRequest:
     client_software_version: str = ""
 
 
-@message
+@mutable
 class ApiVersion:
     api_key: int = 0
     min_version: int = 0
     max_version: int = 0
 
 
-@message
+@mutable
 class SupportedFeatureKey:
     name: str = ""
     min_version: int = 0
     max_version: int = 0
 
 
-@message
+@mutable
 class FinalizedFeatureKey:
     name: str = ""
     max_version_level: int = 0
     min_version_level: int = 0
 
 
-@message
+@mutable
 class ApiVersionsResponse:
     """ApiVersionsResponse (API key 18), versionless."""
 

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from uuid import UUID
 
-from logkernel.light import field, message
+from logkernel.attrs_lite import field, mutable
 from logkernel.vocabulary import NO_ID
 
 
-@message
+@mutable
 class MetadataRequestTopic:
     name: str | None = None
     topic_id: UUID = NO_ID
 
 
-@message
+@mutable
 class MetadataRequest:
     """MetadataRequest (API key 3), versionless."""
 
@@ -24,7 +24,7 @@ class MetadataRequest:
     include_topic_authorized_operations: bool = False
 
 
-@message
+@mutable
 class MetadataResponseBroker:
     node_id: int = -1
     host: str = ""
@@ -32,7 +32,7 @@ class MetadataResponseBroker:
     rack: str | None = None
 
 
-@message
+@mutable
 class MetadataResponsePartition:
     error_code: int = 0
     partition_index: int = 0
@@ -43,7 +43,7 @@ class MetadataResponsePartition:
     leader_epoch: int = -1
 
 
-@message
+@mutable
 class MetadataResponseTopic:
     error_code: int = 0
     name: str | None = None
@@ -53,7 +53,7 @@ class MetadataResponseTopic:
     topic_id: UUID = NO_ID
 
 
-@message
+@mutable
 class MetadataResponse:
     """MetadataResponse (API key 3), versionless."""
 
@@ -66,7 +66,7 @@ class MetadataResponse:
     error_code: int = 0
 
 
-@message
+@mutable
 class DescribeClusterRequest:
     """DescribeClusterRequest (API key 60), versionless."""
 
@@ -75,7 +75,7 @@ class DescribeClusterRequest:
     include_fenced_brokers: bool = False
 
 
-@message
+@mutable
 class DescribeClusterBroker:
     broker_id: int = -1
     host: str = ""
@@ -84,7 +84,7 @@ class DescribeClusterBroker:
     is_fenced: bool = False
 
 
-@message
+@mutable
 class DescribeClusterResponse:
     """DescribeClusterResponse (API key 60), versionless."""
 
@@ -98,18 +98,18 @@ class DescribeClusterResponse:
     endpoint_type: int = 1
 
 
-@message
+@mutable
 class TopicRequest:
     name: str = ""
 
 
-@message
+@mutable
 class Cursor:
     topic_name: str = ""
     partition_index: int = 0
 
 
-@message
+@mutable
 class DescribeTopicPartitionsRequest:
     """DescribeTopicPartitionsRequest (API key 75), versionless."""
 
@@ -118,7 +118,7 @@ class DescribeTopicPartitionsRequest:
     cursor: Cursor | None = None
 
 
-@message
+@mutable
 class DescribeTopicPartitionsResponsePartition:
     error_code: int = 0
     partition_index: int = 0
@@ -131,7 +131,7 @@ class DescribeTopicPartitionsResponsePartition:
     offline_replicas: list[int] = field(factory=list)
 
 
-@message
+@mutable
 class DescribeTopicPartitionsResponseTopic:
     error_code: int = 0
     name: str | None = None
@@ -141,13 +141,13 @@ class DescribeTopicPartitionsResponseTopic:
     topic_authorized_operations: int = -2147483648
 
 
-@message
+@mutable
 class DescribeTopicPartitionsCursor:
     topic_name: str = ""
     partition_index: int = 0
 
 
-@message
+@mutable
 class DescribeTopicPartitionsResponse:
     """DescribeTopicPartitionsResponse (API key 75), versionless."""
 

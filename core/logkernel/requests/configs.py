@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from logkernel.light import field, message
+from logkernel.attrs_lite import field, mutable
 
 
-@message
+@mutable
 class DescribeConfigsResource:
     resource_type: int = 0
     resource_name: str = ""
     configuration_keys: list[str] | None = field(factory=list)
 
 
-@message
+@mutable
 class DescribeConfigsRequest:
     """DescribeConfigsRequest (API key 32), versionless."""
 
@@ -21,14 +21,14 @@ class DescribeConfigsRequest:
     include_documentation: bool = False
 
 
-@message
+@mutable
 class DescribeConfigsSynonym:
     name: str = ""
     value: str | None = None
     source: int = 0
 
 
-@message
+@mutable
 class DescribeConfigsResourceResult:
     name: str = ""
     value: str | None = None
@@ -40,7 +40,7 @@ class DescribeConfigsResourceResult:
     documentation: str | None = None
 
 
-@message
+@mutable
 class DescribeConfigsResult:
     error_code: int = 0
     error_message: str | None = None
@@ -49,7 +49,7 @@ class DescribeConfigsResult:
     configs: list[DescribeConfigsResourceResult] = field(factory=list)
 
 
-@message
+@mutable
 class DescribeConfigsResponse:
     """DescribeConfigsResponse (API key 32), versionless."""
 
@@ -57,20 +57,20 @@ class DescribeConfigsResponse:
     results: list[DescribeConfigsResult] = field(factory=list)
 
 
-@message
+@mutable
 class AlterableConfig:
     name: str = ""
     value: str | None = None
 
 
-@message
+@mutable
 class AlterConfigsResource:
     resource_type: int = 0
     resource_name: str = ""
     configs: list[AlterableConfig] = field(factory=list)
 
 
-@message
+@mutable
 class AlterConfigsRequest:
     """AlterConfigsRequest (API key 33), versionless."""
 
@@ -78,7 +78,7 @@ class AlterConfigsRequest:
     validate_only: bool = False
 
 
-@message
+@mutable
 class AlterConfigsResourceResponse:
     error_code: int = 0
     error_message: str | None = None
@@ -86,7 +86,7 @@ class AlterConfigsResourceResponse:
     resource_name: str = ""
 
 
-@message
+@mutable
 class AlterConfigsResponse:
     """AlterConfigsResponse (API key 33), versionless."""
 
@@ -94,21 +94,21 @@ class AlterConfigsResponse:
     responses: list[AlterConfigsResourceResponse] = field(factory=list)
 
 
-@message
+@mutable
 class IncrementalAlterConfigsAlterableConfig:
     name: str = ""
     config_operation: int = 0
     value: str | None = None
 
 
-@message
+@mutable
 class IncrementalAlterConfigsAlterConfigsResource:
     resource_type: int = 0
     resource_name: str = ""
     configs: list[IncrementalAlterConfigsAlterableConfig] = field(factory=list)
 
 
-@message
+@mutable
 class IncrementalAlterConfigsRequest:
     """IncrementalAlterConfigsRequest (API key 44), versionless."""
 
@@ -116,7 +116,7 @@ class IncrementalAlterConfigsRequest:
     validate_only: bool = False
 
 
-@message
+@mutable
 class IncrementalAlterConfigsAlterConfigsResourceResponse:
     error_code: int = 0
     error_message: str | None = None
@@ -124,7 +124,7 @@ class IncrementalAlterConfigsAlterConfigsResourceResponse:
     resource_name: str = ""
 
 
-@message
+@mutable
 class IncrementalAlterConfigsResponse:
     """IncrementalAlterConfigsResponse (API key 44), versionless."""
 
@@ -132,20 +132,20 @@ class IncrementalAlterConfigsResponse:
     responses: list[IncrementalAlterConfigsAlterConfigsResourceResponse] = field(factory=list)
 
 
-@message
+@mutable
 class ListConfigResourcesRequest:
     """ListConfigResourcesRequest (API key 74), versionless."""
 
     resource_types: list[int] = field(factory=list)
 
 
-@message
+@mutable
 class ConfigResource:
     resource_name: str = ""
     resource_type: int = 16
 
 
-@message
+@mutable
 class ListConfigResourcesResponse:
     """ListConfigResourcesResponse (API key 74), versionless."""
 

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from uuid import UUID
 
-from logkernel.light import field, message
+from logkernel.attrs_lite import field, mutable
 from logkernel.vocabulary import NO_ID
 
 
-@message
+@mutable
 class TopicPartitions:
     topic_id: UUID = NO_ID
     partitions: list[int] = field(factory=list)
 
 
-@message
+@mutable
 class ConsumerGroupHeartbeatRequest:
     """ConsumerGroupHeartbeatRequest (API key 68), versionless."""
 
@@ -30,18 +30,18 @@ class ConsumerGroupHeartbeatRequest:
     topic_partitions: list[TopicPartitions] | None = None
 
 
-@message
+@mutable
 class AssignmentTopicPartitions:
     topic_id: UUID = NO_ID
     partitions: list[int] = field(factory=list)
 
 
-@message
+@mutable
 class Assignment:
     topic_partitions: list[AssignmentTopicPartitions] = field(factory=list)
 
 
-@message
+@mutable
 class ConsumerGroupHeartbeatResponse:
     """ConsumerGroupHeartbeatResponse (API key 68), versionless."""
 
@@ -54,7 +54,7 @@ class ConsumerGroupHeartbeatResponse:
     assignment: Assignment | None = None
 
 
-@message
+@mutable
 class ConsumerGroupDescribeRequest:
     """ConsumerGroupDescribeRequest (API key 69), versionless."""
 
@@ -62,19 +62,19 @@ class ConsumerGroupDescribeRequest:
     include_authorized_operations: bool = False
 
 
-@message
+@mutable
 class MemberAssignmentTopicPartitions:
     topic_id: UUID = NO_ID
     topic_name: str = ""
     partitions: list[int] = field(factory=list)
 
 
-@message
+@mutable
 class MemberAssignment:
     topic_partitions: list[MemberAssignmentTopicPartitions] = field(factory=list)
 
 
-@message
+@mutable
 class Member:
     member_id: str = ""
     instance_id: str | None = None
@@ -89,7 +89,7 @@ class Member:
     member_type: int = -1
 
 
-@message
+@mutable
 class DescribedGroup:
     error_code: int = 0
     error_message: str | None = None
@@ -102,7 +102,7 @@ class DescribedGroup:
     authorized_operations: int = -2147483648
 
 
-@message
+@mutable
 class ConsumerGroupDescribeResponse:
     """ConsumerGroupDescribeResponse (API key 69), versionless."""
 

@@ -5,26 +5,26 @@ from __future__ import annotations
 from typing import Final
 from uuid import UUID
 
+from logkernel.attrs_lite import field, frozen, mutable
 from logkernel.contracts import Buffer
-from logkernel.light import field, message, value
 from logkernel.vocabulary import NO_ID, FileSlice
 
 
-@message
+@mutable
 class PartitionProduceData:
     index: int = 0
     records: Buffer | None = None
     """Batches as they came. From a socket: a writable view that is valid until `submit` returns."""
 
 
-@message
+@mutable
 class TopicProduceData:
     name: str = ""
     partition_data: list[PartitionProduceData] = field(factory=list)
     topic_id: UUID = NO_ID
 
 
-@message
+@mutable
 class ProduceRequest:
     """ProduceRequest (API key 0), versionless."""
 
@@ -34,13 +34,13 @@ class ProduceRequest:
     topic_data: list[TopicProduceData] = field(factory=list)
 
 
-@message
+@mutable
 class BatchIndexAndErrorMessage:
     batch_index: int = 0
     batch_index_error_message: str | None = None
 
 
-@value
+@frozen
 class LeaderIdAndEpoch:
     leader_id: int = -1
     leader_epoch: int = -1
@@ -49,7 +49,7 @@ class LeaderIdAndEpoch:
 NO_LEADER: Final = LeaderIdAndEpoch()
 
 
-@message
+@mutable
 class PartitionProduceResponse:
     index: int = 0
     error_code: int = 0
@@ -62,14 +62,14 @@ class PartitionProduceResponse:
     current_leader: LeaderIdAndEpoch = NO_LEADER
 
 
-@message
+@mutable
 class TopicProduceResponse:
     name: str = ""
     partition_responses: list[PartitionProduceResponse] = field(factory=list)
     topic_id: UUID = NO_ID
 
 
-@message
+@mutable
 class NodeEndpoint:
     node_id: int = -1
     host: str = ""
@@ -77,7 +77,7 @@ class NodeEndpoint:
     rack: str | None = None
 
 
-@message
+@mutable
 class ProduceResponse:
     """ProduceResponse (API key 0), versionless."""
 
@@ -86,7 +86,7 @@ class ProduceResponse:
     node_endpoints: list[NodeEndpoint] = field(factory=list)
 
 
-@message
+@mutable
 class FetchPartition:
     partition: int = 0
     fetch_offset: int = 0
@@ -98,27 +98,27 @@ class FetchPartition:
     high_watermark: int = 9223372036854775807
 
 
-@message
+@mutable
 class FetchTopic:
     topic: str = ""
     partitions: list[FetchPartition] = field(factory=list)
     topic_id: UUID = NO_ID
 
 
-@message
+@mutable
 class ForgottenTopic:
     topic: str = ""
     partitions: list[int] = field(factory=list)
     topic_id: UUID = NO_ID
 
 
-@message
+@mutable
 class ReplicaState:
     replica_id: int = -1
     replica_epoch: int = -1
 
 
-@message
+@mutable
 class FetchRequest:
     """FetchRequest (API key 1), versionless."""
 
@@ -136,25 +136,25 @@ class FetchRequest:
     replica_state: ReplicaState = field(factory=ReplicaState)
 
 
-@message
+@mutable
 class AbortedTransaction:
     producer_id: int = -1
     first_offset: int = 0
 
 
-@value
+@frozen
 class EpochEndOffset:
     epoch: int = -1
     end_offset: int = -1
 
 
-@value
+@frozen
 class FetchLeaderIdAndEpoch:
     leader_id: int = -1
     leader_epoch: int = -1
 
 
-@value
+@frozen
 class SnapshotId:
     end_offset: int = -1
     epoch: int = -1
@@ -165,7 +165,7 @@ NO_FETCH_LEADER: Final = FetchLeaderIdAndEpoch()
 NO_SNAPSHOT: Final = SnapshotId()
 
 
-@message
+@mutable
 class PartitionData:
     partition_index: int = 0
     error_code: int = 0
@@ -181,14 +181,14 @@ class PartitionData:
     snapshot_id: SnapshotId = NO_SNAPSHOT
 
 
-@message
+@mutable
 class FetchableTopicResponse:
     topic: str = ""
     partitions: list[PartitionData] = field(factory=list)
     topic_id: UUID = NO_ID
 
 
-@message
+@mutable
 class FetchNodeEndpoint:
     node_id: int = -1
     host: str = ""
@@ -196,7 +196,7 @@ class FetchNodeEndpoint:
     rack: str | None = None
 
 
-@message
+@mutable
 class FetchResponse:
     """FetchResponse (API key 1), versionless."""
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from uuid import UUID
 
-from logkernel.light import field, message
+from logkernel.attrs_lite import field, mutable
 from logkernel.vocabulary import NO_ID
 
 
-@message
+@mutable
 class FindCoordinatorRequest:
     """FindCoordinatorRequest (API key 10), versionless."""
 
@@ -17,7 +17,7 @@ class FindCoordinatorRequest:
     coordinator_keys: list[str] = field(factory=list)
 
 
-@message
+@mutable
 class Coordinator:
     key: str = ""
     node_id: int = -1
@@ -27,7 +27,7 @@ class Coordinator:
     error_message: str | None = None
 
 
-@message
+@mutable
 class FindCoordinatorResponse:
     """FindCoordinatorResponse (API key 10), versionless."""
 
@@ -40,13 +40,13 @@ class FindCoordinatorResponse:
     coordinators: list[Coordinator] = field(factory=list)
 
 
-@message
+@mutable
 class JoinGroupRequestProtocol:
     name: str = ""
     metadata: bytes = b""
 
 
-@message
+@mutable
 class JoinGroupRequest:
     """JoinGroupRequest (API key 11), versionless."""
 
@@ -60,14 +60,14 @@ class JoinGroupRequest:
     reason: str | None = None
 
 
-@message
+@mutable
 class JoinGroupResponseMember:
     member_id: str = ""
     metadata: bytes = b""
     group_instance_id: str | None = None
 
 
-@message
+@mutable
 class JoinGroupResponse:
     """JoinGroupResponse (API key 11), versionless."""
 
@@ -82,13 +82,13 @@ class JoinGroupResponse:
     skip_assignment: bool = False
 
 
-@message
+@mutable
 class SyncGroupRequestAssignment:
     member_id: str = ""
     assignment: bytes = b""
 
 
-@message
+@mutable
 class SyncGroupRequest:
     """SyncGroupRequest (API key 14), versionless."""
 
@@ -101,7 +101,7 @@ class SyncGroupRequest:
     protocol_name: str | None = None
 
 
-@message
+@mutable
 class SyncGroupResponse:
     """SyncGroupResponse (API key 14), versionless."""
 
@@ -112,7 +112,7 @@ class SyncGroupResponse:
     protocol_name: str | None = None
 
 
-@message
+@mutable
 class HeartbeatRequest:
     """HeartbeatRequest (API key 12), versionless."""
 
@@ -122,7 +122,7 @@ class HeartbeatRequest:
     group_instance_id: str | None = None
 
 
-@message
+@mutable
 class HeartbeatResponse:
     """HeartbeatResponse (API key 12), versionless."""
 
@@ -130,14 +130,14 @@ class HeartbeatResponse:
     throttle_time_ms: int = 0
 
 
-@message
+@mutable
 class MemberIdentity:
     member_id: str = ""
     group_instance_id: str | None = None
     reason: str | None = None
 
 
-@message
+@mutable
 class LeaveGroupRequest:
     """LeaveGroupRequest (API key 13), versionless."""
 
@@ -146,14 +146,14 @@ class LeaveGroupRequest:
     members: list[MemberIdentity] = field(factory=list)
 
 
-@message
+@mutable
 class MemberResponse:
     member_id: str = ""
     group_instance_id: str | None = None
     error_code: int = 0
 
 
-@message
+@mutable
 class LeaveGroupResponse:
     """LeaveGroupResponse (API key 13), versionless."""
 
@@ -162,7 +162,7 @@ class LeaveGroupResponse:
     members: list[MemberResponse] = field(factory=list)
 
 
-@message
+@mutable
 class OffsetCommitRequestPartition:
     partition_index: int = 0
     committed_offset: int = 0
@@ -170,14 +170,14 @@ class OffsetCommitRequestPartition:
     committed_leader_epoch: int = -1
 
 
-@message
+@mutable
 class OffsetCommitRequestTopic:
     name: str = ""
     partitions: list[OffsetCommitRequestPartition] = field(factory=list)
     topic_id: UUID = NO_ID
 
 
-@message
+@mutable
 class OffsetCommitRequest:
     """OffsetCommitRequest (API key 8), versionless."""
 
@@ -189,20 +189,20 @@ class OffsetCommitRequest:
     group_instance_id: str | None = None
 
 
-@message
+@mutable
 class OffsetCommitResponsePartition:
     partition_index: int = 0
     error_code: int = 0
 
 
-@message
+@mutable
 class OffsetCommitResponseTopic:
     name: str = ""
     partitions: list[OffsetCommitResponsePartition] = field(factory=list)
     topic_id: UUID = NO_ID
 
 
-@message
+@mutable
 class OffsetCommitResponse:
     """OffsetCommitResponse (API key 8), versionless."""
 
@@ -210,20 +210,20 @@ class OffsetCommitResponse:
     throttle_time_ms: int = 0
 
 
-@message
+@mutable
 class OffsetFetchRequestTopic:
     name: str = ""
     partition_indexes: list[int] = field(factory=list)
 
 
-@message
+@mutable
 class OffsetFetchRequestTopics:
     name: str = ""
     partition_indexes: list[int] = field(factory=list)
     topic_id: UUID = NO_ID
 
 
-@message
+@mutable
 class OffsetFetchRequestGroup:
     group_id: str = ""
     topics: list[OffsetFetchRequestTopics] | None = None
@@ -231,7 +231,7 @@ class OffsetFetchRequestGroup:
     member_epoch: int = -1
 
 
-@message
+@mutable
 class OffsetFetchRequest:
     """OffsetFetchRequest (API key 9), versionless."""
 
@@ -241,7 +241,7 @@ class OffsetFetchRequest:
     groups: list[OffsetFetchRequestGroup] = field(factory=list)
 
 
-@message
+@mutable
 class OffsetFetchResponsePartition:
     partition_index: int = 0
     committed_offset: int = 0
@@ -250,13 +250,13 @@ class OffsetFetchResponsePartition:
     committed_leader_epoch: int = -1
 
 
-@message
+@mutable
 class OffsetFetchResponseTopic:
     name: str = ""
     partitions: list[OffsetFetchResponsePartition] = field(factory=list)
 
 
-@message
+@mutable
 class OffsetFetchResponsePartitions:
     partition_index: int = 0
     committed_offset: int = 0
@@ -265,21 +265,21 @@ class OffsetFetchResponsePartitions:
     error_code: int = 0
 
 
-@message
+@mutable
 class OffsetFetchResponseTopics:
     name: str = ""
     partitions: list[OffsetFetchResponsePartitions] = field(factory=list)
     topic_id: UUID = NO_ID
 
 
-@message
+@mutable
 class OffsetFetchResponseGroup:
     group_id: str = ""
     topics: list[OffsetFetchResponseTopics] = field(factory=list)
     error_code: int = 0
 
 
-@message
+@mutable
 class OffsetFetchResponse:
     """OffsetFetchResponse (API key 9), versionless."""
 
@@ -289,7 +289,7 @@ class OffsetFetchResponse:
     groups: list[OffsetFetchResponseGroup] = field(factory=list)
 
 
-@message
+@mutable
 class DescribeGroupsRequest:
     """DescribeGroupsRequest (API key 15), versionless."""
 
@@ -297,7 +297,7 @@ class DescribeGroupsRequest:
     include_authorized_operations: bool = False
 
 
-@message
+@mutable
 class DescribedGroupMember:
     member_id: str = ""
     client_id: str = ""
@@ -307,7 +307,7 @@ class DescribedGroupMember:
     group_instance_id: str | None = None
 
 
-@message
+@mutable
 class DescribedGroup:
     error_code: int = 0
     group_id: str = ""
@@ -319,7 +319,7 @@ class DescribedGroup:
     error_message: str | None = None
 
 
-@message
+@mutable
 class DescribeGroupsResponse:
     """DescribeGroupsResponse (API key 15), versionless."""
 
@@ -327,7 +327,7 @@ class DescribeGroupsResponse:
     throttle_time_ms: int = 0
 
 
-@message
+@mutable
 class ListGroupsRequest:
     """ListGroupsRequest (API key 16), versionless."""
 
@@ -335,7 +335,7 @@ class ListGroupsRequest:
     types_filter: list[str] = field(factory=list)
 
 
-@message
+@mutable
 class ListedGroup:
     group_id: str = ""
     protocol_type: str = ""
@@ -343,7 +343,7 @@ class ListedGroup:
     group_type: str = ""
 
 
-@message
+@mutable
 class ListGroupsResponse:
     """ListGroupsResponse (API key 16), versionless."""
 
@@ -352,20 +352,20 @@ class ListGroupsResponse:
     throttle_time_ms: int = 0
 
 
-@message
+@mutable
 class DeleteGroupsRequest:
     """DeleteGroupsRequest (API key 42), versionless."""
 
     groups_names: list[str] = field(factory=list)
 
 
-@message
+@mutable
 class DeletableGroupResult:
     group_id: str = ""
     error_code: int = 0
 
 
-@message
+@mutable
 class DeleteGroupsResponse:
     """DeleteGroupsResponse (API key 42), versionless."""
 
@@ -373,18 +373,18 @@ class DeleteGroupsResponse:
     results: list[DeletableGroupResult] = field(factory=list)
 
 
-@message
+@mutable
 class OffsetDeleteRequestPartition:
     partition_index: int = 0
 
 
-@message
+@mutable
 class OffsetDeleteRequestTopic:
     name: str = ""
     partitions: list[OffsetDeleteRequestPartition] = field(factory=list)
 
 
-@message
+@mutable
 class OffsetDeleteRequest:
     """OffsetDeleteRequest (API key 47), versionless."""
 
@@ -392,19 +392,19 @@ class OffsetDeleteRequest:
     topics: list[OffsetDeleteRequestTopic] = field(factory=list)
 
 
-@message
+@mutable
 class OffsetDeleteResponsePartition:
     partition_index: int = 0
     error_code: int = 0
 
 
-@message
+@mutable
 class OffsetDeleteResponseTopic:
     name: str = ""
     partitions: list[OffsetDeleteResponsePartition] = field(factory=list)
 
 
-@message
+@mutable
 class OffsetDeleteResponse:
     """OffsetDeleteResponse (API key 47), versionless."""
 

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from logkernel.light import field, message
+from logkernel.attrs_lite import field, mutable
 
 
-@message
+@mutable
 class ListOffsetsPartition:
     partition_index: int = 0
     timestamp: int = 0
     current_leader_epoch: int = -1
 
 
-@message
+@mutable
 class ListOffsetsTopic:
     name: str = ""
     partitions: list[ListOffsetsPartition] = field(factory=list)
 
 
-@message
+@mutable
 class ListOffsetsRequest:
     """ListOffsetsRequest (API key 2), versionless."""
 
@@ -28,7 +28,7 @@ class ListOffsetsRequest:
     timeout_ms: int = 0
 
 
-@message
+@mutable
 class ListOffsetsPartitionResponse:
     partition_index: int = 0
     error_code: int = 0
@@ -37,13 +37,13 @@ class ListOffsetsPartitionResponse:
     leader_epoch: int = -1
 
 
-@message
+@mutable
 class ListOffsetsTopicResponse:
     name: str = ""
     partitions: list[ListOffsetsPartitionResponse] = field(factory=list)
 
 
-@message
+@mutable
 class ListOffsetsResponse:
     """ListOffsetsResponse (API key 2), versionless."""
 
@@ -51,20 +51,20 @@ class ListOffsetsResponse:
     throttle_time_ms: int = 0
 
 
-@message
+@mutable
 class OffsetForLeaderPartition:
     partition: int = 0
     current_leader_epoch: int = -1
     leader_epoch: int = 0
 
 
-@message
+@mutable
 class OffsetForLeaderTopic:
     topic: str = ""
     partitions: list[OffsetForLeaderPartition] = field(factory=list)
 
 
-@message
+@mutable
 class OffsetForLeaderEpochRequest:
     """OffsetForLeaderEpochRequest (API key 23), versionless."""
 
@@ -72,7 +72,7 @@ class OffsetForLeaderEpochRequest:
     replica_id: int = -2
 
 
-@message
+@mutable
 class OffsetForLeaderEpochEpochEndOffset:
     error_code: int = 0
     partition: int = 0
@@ -80,13 +80,13 @@ class OffsetForLeaderEpochEpochEndOffset:
     end_offset: int = -1
 
 
-@message
+@mutable
 class OffsetForLeaderTopicResult:
     topic: str = ""
     partitions: list[OffsetForLeaderEpochEpochEndOffset] = field(factory=list)
 
 
-@message
+@mutable
 class OffsetForLeaderEpochResponse:
     """OffsetForLeaderEpochResponse (API key 23), versionless."""
 
@@ -94,19 +94,19 @@ class OffsetForLeaderEpochResponse:
     topics: list[OffsetForLeaderTopicResult] = field(factory=list)
 
 
-@message
+@mutable
 class DeleteRecordsPartition:
     partition_index: int = 0
     offset: int = 0
 
 
-@message
+@mutable
 class DeleteRecordsTopic:
     name: str = ""
     partitions: list[DeleteRecordsPartition] = field(factory=list)
 
 
-@message
+@mutable
 class DeleteRecordsRequest:
     """DeleteRecordsRequest (API key 21), versionless."""
 
@@ -114,20 +114,20 @@ class DeleteRecordsRequest:
     timeout_ms: int = 0
 
 
-@message
+@mutable
 class DeleteRecordsPartitionResult:
     partition_index: int = 0
     low_watermark: int = 0
     error_code: int = 0
 
 
-@message
+@mutable
 class DeleteRecordsTopicResult:
     name: str = ""
     partitions: list[DeleteRecordsPartitionResult] = field(factory=list)
 
 
-@message
+@mutable
 class DeleteRecordsResponse:
     """DeleteRecordsResponse (API key 21), versionless."""
 

@@ -2,41 +2,41 @@
 
 from __future__ import annotations
 
-from logkernel.light import field, message
+from logkernel.attrs_lite import field, mutable
 
 
-@message
+@mutable
 class AlterReplicaLogDirTopic:
     name: str = ""
     partitions: list[int] = field(factory=list)
 
 
-@message
+@mutable
 class AlterReplicaLogDir:
     path: str = ""
     topics: list[AlterReplicaLogDirTopic] = field(factory=list)
 
 
-@message
+@mutable
 class AlterReplicaLogDirsRequest:
     """AlterReplicaLogDirsRequest (API key 34), versionless."""
 
     dirs: list[AlterReplicaLogDir] = field(factory=list)
 
 
-@message
+@mutable
 class AlterReplicaLogDirPartitionResult:
     partition_index: int = 0
     error_code: int = 0
 
 
-@message
+@mutable
 class AlterReplicaLogDirTopicResult:
     topic_name: str = ""
     partitions: list[AlterReplicaLogDirPartitionResult] = field(factory=list)
 
 
-@message
+@mutable
 class AlterReplicaLogDirsResponse:
     """AlterReplicaLogDirsResponse (API key 34), versionless."""
 
@@ -44,20 +44,20 @@ class AlterReplicaLogDirsResponse:
     results: list[AlterReplicaLogDirTopicResult] = field(factory=list)
 
 
-@message
+@mutable
 class DescribableLogDirTopic:
     topic: str = ""
     partitions: list[int] = field(factory=list)
 
 
-@message
+@mutable
 class DescribeLogDirsRequest:
     """DescribeLogDirsRequest (API key 35), versionless."""
 
     topics: list[DescribableLogDirTopic] | None = None
 
 
-@message
+@mutable
 class DescribeLogDirsPartition:
     partition_index: int = 0
     partition_size: int = 0
@@ -65,13 +65,13 @@ class DescribeLogDirsPartition:
     is_future_key: bool = False
 
 
-@message
+@mutable
 class DescribeLogDirsTopic:
     name: str = ""
     partitions: list[DescribeLogDirsPartition] = field(factory=list)
 
 
-@message
+@mutable
 class DescribeLogDirsResult:
     error_code: int = 0
     log_dir: str = ""
@@ -81,7 +81,7 @@ class DescribeLogDirsResult:
     is_cordoned: bool = False
 
 
-@message
+@mutable
 class DescribeLogDirsResponse:
     """DescribeLogDirsResponse (API key 35), versionless."""
 
@@ -90,13 +90,13 @@ class DescribeLogDirsResponse:
     results: list[DescribeLogDirsResult] = field(factory=list)
 
 
-@message
+@mutable
 class TopicPartitions:
     topic: str = ""
     partitions: list[int] = field(factory=list)
 
 
-@message
+@mutable
 class ElectLeadersRequest:
     """ElectLeadersRequest (API key 43), versionless."""
 
@@ -105,20 +105,20 @@ class ElectLeadersRequest:
     timeout_ms: int = 60000
 
 
-@message
+@mutable
 class PartitionResult:
     partition_id: int = 0
     error_code: int = 0
     error_message: str | None = None
 
 
-@message
+@mutable
 class ReplicaElectionResult:
     topic: str = ""
     partition_result: list[PartitionResult] = field(factory=list)
 
 
-@message
+@mutable
 class ElectLeadersResponse:
     """ElectLeadersResponse (API key 43), versionless."""
 
@@ -127,19 +127,19 @@ class ElectLeadersResponse:
     replica_election_results: list[ReplicaElectionResult] = field(factory=list)
 
 
-@message
+@mutable
 class ReassignablePartition:
     partition_index: int = 0
     replicas: list[int] | None = None
 
 
-@message
+@mutable
 class ReassignableTopic:
     name: str = ""
     partitions: list[ReassignablePartition] = field(factory=list)
 
 
-@message
+@mutable
 class AlterPartitionReassignmentsRequest:
     """AlterPartitionReassignmentsRequest (API key 45), versionless."""
 
@@ -148,20 +148,20 @@ class AlterPartitionReassignmentsRequest:
     topics: list[ReassignableTopic] = field(factory=list)
 
 
-@message
+@mutable
 class ReassignablePartitionResponse:
     partition_index: int = 0
     error_code: int = 0
     error_message: str | None = None
 
 
-@message
+@mutable
 class ReassignableTopicResponse:
     name: str = ""
     partitions: list[ReassignablePartitionResponse] = field(factory=list)
 
 
-@message
+@mutable
 class AlterPartitionReassignmentsResponse:
     """AlterPartitionReassignmentsResponse (API key 45), versionless."""
 
@@ -172,13 +172,13 @@ class AlterPartitionReassignmentsResponse:
     responses: list[ReassignableTopicResponse] = field(factory=list)
 
 
-@message
+@mutable
 class ListPartitionReassignmentsTopics:
     name: str = ""
     partition_indexes: list[int] = field(factory=list)
 
 
-@message
+@mutable
 class ListPartitionReassignmentsRequest:
     """ListPartitionReassignmentsRequest (API key 46), versionless."""
 
@@ -186,7 +186,7 @@ class ListPartitionReassignmentsRequest:
     topics: list[ListPartitionReassignmentsTopics] | None = None
 
 
-@message
+@mutable
 class OngoingPartitionReassignment:
     partition_index: int = 0
     replicas: list[int] = field(factory=list)
@@ -194,13 +194,13 @@ class OngoingPartitionReassignment:
     removing_replicas: list[int] = field(factory=list)
 
 
-@message
+@mutable
 class OngoingTopicReassignment:
     name: str = ""
     partitions: list[OngoingPartitionReassignment] = field(factory=list)
 
 
-@message
+@mutable
 class ListPartitionReassignmentsResponse:
     """ListPartitionReassignmentsResponse (API key 46), versionless."""
 

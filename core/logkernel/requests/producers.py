@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from logkernel.light import message
+from logkernel.attrs_lite import mutable
 
 
-@message
+@mutable
 class InitProducerIdRequest:
     """InitProducerIdRequest (API key 22), versionless."""
 
@@ -17,7 +17,7 @@ class InitProducerIdRequest:
     keep_prepared_txn: bool = False
 
 
-@message
+@mutable
 class InitProducerIdResponse:
     """InitProducerIdResponse (API key 22), versionless."""
 

@@ -4,29 +4,29 @@ from __future__ import annotations
 
 from uuid import UUID
 
-from logkernel.light import field, message
+from logkernel.attrs_lite import field, mutable
 from logkernel.vocabulary import NO_ID
 
 
-@message
+@mutable
 class PartitionData:
     partition_index: int = 0
 
 
-@message
+@mutable
 class TopicData:
     topic_name: str = ""
     partitions: list[PartitionData] = field(factory=list)
 
 
-@message
+@mutable
 class DescribeQuorumRequest:
     """DescribeQuorumRequest (API key 55), versionless."""
 
     topics: list[TopicData] = field(factory=list)
 
 
-@message
+@mutable
 class ReplicaState:
     replica_id: int = 0
     replica_directory_id: UUID = NO_ID
@@ -35,7 +35,7 @@ class ReplicaState:
     last_caught_up_timestamp: int = -1
 
 
-@message
+@mutable
 class DescribeQuorumResponseTopicDataPartitionData:
     partition_index: int = 0
     error_code: int = 0
@@ -47,26 +47,26 @@ class DescribeQuorumResponseTopicDataPartitionData:
     observers: list[ReplicaState] = field(factory=list)
 
 
-@message
+@mutable
 class DescribeQuorumResponseTopicData:
     topic_name: str = ""
     partitions: list[DescribeQuorumResponseTopicDataPartitionData] = field(factory=list)
 
 
-@message
+@mutable
 class Listener:
     name: str = ""
     host: str = ""
     port: int = 0
 
 
-@message
+@mutable
 class Node:
     node_id: int = 0
     listeners: list[Listener] = field(factory=list)
 
 
-@message
+@mutable
 class DescribeQuorumResponse:
     """DescribeQuorumResponse (API key 55), versionless."""
 
@@ -76,7 +76,7 @@ class DescribeQuorumResponse:
     nodes: list[Node] = field(factory=list)
 
 
-@message
+@mutable
 class FeatureUpdateKey:
     feature: str = ""
     max_version_level: int = 0
@@ -84,7 +84,7 @@ class FeatureUpdateKey:
     allow_downgrade: bool = False
 
 
-@message
+@mutable
 class UpdateFeaturesRequest:
     """UpdateFeaturesRequest (API key 57), versionless."""
 
@@ -93,14 +93,14 @@ class UpdateFeaturesRequest:
     validate_only: bool = False
 
 
-@message
+@mutable
 class UpdatableFeatureResult:
     feature: str = ""
     error_code: int = 0
     error_message: str | None = None
 
 
-@message
+@mutable
 class UpdateFeaturesResponse:
     """UpdateFeaturesResponse (API key 57), versionless."""
 
@@ -110,14 +110,14 @@ class UpdateFeaturesResponse:
     results: list[UpdatableFeatureResult] = field(factory=list)
 
 
-@message
+@mutable
 class UnregisterBrokerRequest:
     """UnregisterBrokerRequest (API key 64), versionless."""
 
     broker_id: int = 0
 
 
-@message
+@mutable
 class UnregisterBrokerResponse:
     """UnregisterBrokerResponse (API key 64), versionless."""
 

@@ -4,37 +4,37 @@ from __future__ import annotations
 
 from uuid import UUID
 
+from logkernel.attrs_lite import field, mutable
 from logkernel.contracts import Buffer
-from logkernel.light import field, message
 from logkernel.vocabulary import NO_ID, FileSlice
 
 
-@message
+@mutable
 class AcknowledgementBatch:
     first_offset: int = 0
     last_offset: int = 0
     acknowledge_types: list[int] = field(factory=list)
 
 
-@message
+@mutable
 class FetchPartition:
     partition_index: int = 0
     acknowledgement_batches: list[AcknowledgementBatch] = field(factory=list)
 
 
-@message
+@mutable
 class FetchTopic:
     topic_id: UUID = NO_ID
     partitions: list[FetchPartition] = field(factory=list)
 
 
-@message
+@mutable
 class ForgottenTopic:
     topic_id: UUID = NO_ID
     partitions: list[int] = field(factory=list)
 
 
-@message
+@mutable
 class ShareFetchRequest:
     """ShareFetchRequest (API key 78), versionless."""
 
@@ -52,20 +52,20 @@ class ShareFetchRequest:
     forgotten_topics_data: list[ForgottenTopic] = field(factory=list)
 
 
-@message
+@mutable
 class LeaderIdAndEpoch:
     leader_id: int = 0
     leader_epoch: int = 0
 
 
-@message
+@mutable
 class AcquiredRecords:
     first_offset: int = 0
     last_offset: int = 0
     delivery_count: int = 0
 
 
-@message
+@mutable
 class PartitionData:
     partition_index: int = 0
     error_code: int = 0
@@ -78,13 +78,13 @@ class PartitionData:
     acquired_records: list[AcquiredRecords] = field(factory=list)
 
 
-@message
+@mutable
 class ShareFetchableTopicResponse:
     topic_id: UUID = NO_ID
     partitions: list[PartitionData] = field(factory=list)
 
 
-@message
+@mutable
 class NodeEndpoint:
     node_id: int = 0
     host: str = ""
@@ -92,7 +92,7 @@ class NodeEndpoint:
     rack: str | None = None
 
 
-@message
+@mutable
 class ShareFetchResponse:
     """ShareFetchResponse (API key 78), versionless."""
 
@@ -104,26 +104,26 @@ class ShareFetchResponse:
     node_endpoints: list[NodeEndpoint] = field(factory=list)
 
 
-@message
+@mutable
 class AcknowledgePartitionAcknowledgementBatch:
     first_offset: int = 0
     last_offset: int = 0
     acknowledge_types: list[int] = field(factory=list)
 
 
-@message
+@mutable
 class AcknowledgePartition:
     partition_index: int = 0
     acknowledgement_batches: list[AcknowledgePartitionAcknowledgementBatch] = field(factory=list)
 
 
-@message
+@mutable
 class AcknowledgeTopic:
     topic_id: UUID = NO_ID
     partitions: list[AcknowledgePartition] = field(factory=list)
 
 
-@message
+@mutable
 class ShareAcknowledgeRequest:
     """ShareAcknowledgeRequest (API key 79), versionless."""
 
@@ -134,13 +134,13 @@ class ShareAcknowledgeRequest:
     topics: list[AcknowledgeTopic] = field(factory=list)
 
 
-@message
+@mutable
 class AcknowledgedLeader:
     leader_id: int = 0
     leader_epoch: int = 0
 
 
-@message
+@mutable
 class AcknowledgedPartition:
     partition_index: int = 0
     error_code: int = 0
@@ -148,13 +148,13 @@ class AcknowledgedPartition:
     current_leader: AcknowledgedLeader = field(factory=AcknowledgedLeader)
 
 
-@message
+@mutable
 class ShareAcknowledgeTopicResponse:
     topic_id: UUID = NO_ID
     partitions: list[AcknowledgedPartition] = field(factory=list)
 
 
-@message
+@mutable
 class ShareAcknowledgeResponseNodeEndpoint:
     node_id: int = 0
     host: str = ""
@@ -162,7 +162,7 @@ class ShareAcknowledgeResponseNodeEndpoint:
     rack: str | None = None
 
 
-@message
+@mutable
 class ShareAcknowledgeResponse:
     """ShareAcknowledgeResponse (API key 79), versionless."""
 
@@ -174,7 +174,7 @@ class ShareAcknowledgeResponse:
     node_endpoints: list[ShareAcknowledgeResponseNodeEndpoint] = field(factory=list)
 
 
-@message
+@mutable
 class ForgetShareRequest:
     """Asked by the broker's own services, never by a client: members of a share group are gone, or its offsets
     were moved, so whatever share-partitions hold in memory for them is to be let go."""
@@ -184,6 +184,6 @@ class ForgetShareRequest:
     """None: all members, and the share-partitions themselves."""
 
 
-@message
+@mutable
 class ForgetShareResponse:
     error_code: int = 0

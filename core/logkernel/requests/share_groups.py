@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from uuid import UUID
 
-from logkernel.light import field, message
+from logkernel.attrs_lite import field, mutable
 from logkernel.vocabulary import NO_ID
 
 
-@message
+@mutable
 class ShareGroupHeartbeatRequest:
     """ShareGroupHeartbeatRequest (API key 76), versionless."""
 
@@ -19,18 +19,18 @@ class ShareGroupHeartbeatRequest:
     subscribed_topic_names: list[str] | None = None
 
 
-@message
+@mutable
 class TopicPartitions:
     topic_id: UUID = NO_ID
     partitions: list[int] = field(factory=list)
 
 
-@message
+@mutable
 class Assignment:
     topic_partitions: list[TopicPartitions] = field(factory=list)
 
 
-@message
+@mutable
 class ShareGroupHeartbeatResponse:
     """ShareGroupHeartbeatResponse (API key 76), versionless."""
 
@@ -43,7 +43,7 @@ class ShareGroupHeartbeatResponse:
     assignment: Assignment | None = None
 
 
-@message
+@mutable
 class ShareGroupDescribeRequest:
     """ShareGroupDescribeRequest (API key 77), versionless."""
 
@@ -51,19 +51,19 @@ class ShareGroupDescribeRequest:
     include_authorized_operations: bool = False
 
 
-@message
+@mutable
 class MemberAssignmentTopicPartitions:
     topic_id: UUID = NO_ID
     topic_name: str = ""
     partitions: list[int] = field(factory=list)
 
 
-@message
+@mutable
 class MemberAssignment:
     topic_partitions: list[MemberAssignmentTopicPartitions] = field(factory=list)
 
 
-@message
+@mutable
 class Member:
     member_id: str = ""
     rack_id: str | None = None
@@ -74,7 +74,7 @@ class Member:
     assignment: MemberAssignment = field(factory=MemberAssignment)
 
 
-@message
+@mutable
 class DescribedGroup:
     error_code: int = 0
     error_message: str | None = None
@@ -87,7 +87,7 @@ class DescribedGroup:
     authorized_operations: int = -2147483648
 
 
-@message
+@mutable
 class ShareGroupDescribeResponse:
     """ShareGroupDescribeResponse (API key 77), versionless."""
 

@@ -4,30 +4,30 @@ from __future__ import annotations
 
 from uuid import UUID
 
-from logkernel.light import field, message
+from logkernel.attrs_lite import field, mutable
 from logkernel.vocabulary import NO_ID
 
 
-@message
+@mutable
 class DescribeShareGroupOffsetsRequestTopic:
     topic_name: str = ""
     partitions: list[int] = field(factory=list)
 
 
-@message
+@mutable
 class DescribeShareGroupOffsetsRequestGroup:
     group_id: str = ""
     topics: list[DescribeShareGroupOffsetsRequestTopic] | None = None
 
 
-@message
+@mutable
 class DescribeShareGroupOffsetsRequest:
     """DescribeShareGroupOffsetsRequest (API key 90), versionless."""
 
     groups: list[DescribeShareGroupOffsetsRequestGroup] = field(factory=list)
 
 
-@message
+@mutable
 class DescribeShareGroupOffsetsResponsePartition:
     partition_index: int = 0
     start_offset: int = 0
@@ -37,14 +37,14 @@ class DescribeShareGroupOffsetsResponsePartition:
     error_message: str | None = None
 
 
-@message
+@mutable
 class DescribeShareGroupOffsetsResponseTopic:
     topic_name: str = ""
     topic_id: UUID = NO_ID
     partitions: list[DescribeShareGroupOffsetsResponsePartition] = field(factory=list)
 
 
-@message
+@mutable
 class DescribeShareGroupOffsetsResponseGroup:
     group_id: str = ""
     topics: list[DescribeShareGroupOffsetsResponseTopic] = field(factory=list)
@@ -52,7 +52,7 @@ class DescribeShareGroupOffsetsResponseGroup:
     error_message: str | None = None
 
 
-@message
+@mutable
 class DescribeShareGroupOffsetsResponse:
     """DescribeShareGroupOffsetsResponse (API key 90), versionless."""
 
@@ -60,19 +60,19 @@ class DescribeShareGroupOffsetsResponse:
     groups: list[DescribeShareGroupOffsetsResponseGroup] = field(factory=list)
 
 
-@message
+@mutable
 class AlterShareGroupOffsetsRequestPartition:
     partition_index: int = 0
     start_offset: int = 0
 
 
-@message
+@mutable
 class AlterShareGroupOffsetsRequestTopic:
     topic_name: str = ""
     partitions: list[AlterShareGroupOffsetsRequestPartition] = field(factory=list)
 
 
-@message
+@mutable
 class AlterShareGroupOffsetsRequest:
     """AlterShareGroupOffsetsRequest (API key 91), versionless."""
 
@@ -80,21 +80,21 @@ class AlterShareGroupOffsetsRequest:
     topics: list[AlterShareGroupOffsetsRequestTopic] = field(factory=list)
 
 
-@message
+@mutable
 class AlterShareGroupOffsetsResponsePartition:
     partition_index: int = 0
     error_code: int = 0
     error_message: str | None = None
 
 
-@message
+@mutable
 class AlterShareGroupOffsetsResponseTopic:
     topic_name: str = ""
     topic_id: UUID = NO_ID
     partitions: list[AlterShareGroupOffsetsResponsePartition] = field(factory=list)
 
 
-@message
+@mutable
 class AlterShareGroupOffsetsResponse:
     """AlterShareGroupOffsetsResponse (API key 91), versionless."""
 
@@ -104,12 +104,12 @@ class AlterShareGroupOffsetsResponse:
     responses: list[AlterShareGroupOffsetsResponseTopic] = field(factory=list)
 
 
-@message
+@mutable
 class DeleteShareGroupOffsetsRequestTopic:
     topic_name: str = ""
 
 
-@message
+@mutable
 class DeleteShareGroupOffsetsRequest:
     """DeleteShareGroupOffsetsRequest (API key 92), versionless."""
 
@@ -117,7 +117,7 @@ class DeleteShareGroupOffsetsRequest:
     topics: list[DeleteShareGroupOffsetsRequestTopic] = field(factory=list)
 
 
-@message
+@mutable
 class DeleteShareGroupOffsetsResponseTopic:
     topic_name: str = ""
     topic_id: UUID = NO_ID
@@ -125,7 +125,7 @@ class DeleteShareGroupOffsetsResponseTopic:
     error_message: str | None = None
 
 
-@message
+@mutable
 class DeleteShareGroupOffsetsResponse:
     """DeleteShareGroupOffsetsResponse (API key 92), versionless."""
 

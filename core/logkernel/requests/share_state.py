@@ -4,24 +4,24 @@ from __future__ import annotations
 
 from uuid import UUID
 
-from logkernel.light import field, message
+from logkernel.attrs_lite import field, mutable
 from logkernel.vocabulary import NO_ID
 
 
-@message
+@mutable
 class InitializeStateDataPartitionData:
     partition: int = 0
     state_epoch: int = 0
     start_offset: int = 0
 
 
-@message
+@mutable
 class InitializeStateData:
     topic_id: UUID = NO_ID
     partitions: list[InitializeStateDataPartitionData] = field(factory=list)
 
 
-@message
+@mutable
 class InitializeShareGroupStateRequest:
     """InitializeShareGroupStateRequest (API key 83), versionless."""
 
@@ -29,39 +29,39 @@ class InitializeShareGroupStateRequest:
     topics: list[InitializeStateData] = field(factory=list)
 
 
-@message
+@mutable
 class PartitionResult:
     partition: int = 0
     error_code: int = 0
     error_message: str | None = None
 
 
-@message
+@mutable
 class InitializeStateResult:
     topic_id: UUID = NO_ID
     partitions: list[PartitionResult] = field(factory=list)
 
 
-@message
+@mutable
 class InitializeShareGroupStateResponse:
     """InitializeShareGroupStateResponse (API key 83), versionless."""
 
     results: list[InitializeStateResult] = field(factory=list)
 
 
-@message
+@mutable
 class ReadStateDataPartitionData:
     partition: int = 0
     leader_epoch: int = 0
 
 
-@message
+@mutable
 class ReadStateData:
     topic_id: UUID = NO_ID
     partitions: list[ReadStateDataPartitionData] = field(factory=list)
 
 
-@message
+@mutable
 class ReadShareGroupStateRequest:
     """ReadShareGroupStateRequest (API key 84), versionless."""
 
@@ -69,7 +69,7 @@ class ReadShareGroupStateRequest:
     topics: list[ReadStateData] = field(factory=list)
 
 
-@message
+@mutable
 class StateBatch:
     first_offset: int = 0
     last_offset: int = 0
@@ -77,7 +77,7 @@ class StateBatch:
     delivery_count: int = 0
 
 
-@message
+@mutable
 class ReadStateResultPartitionResult:
     partition: int = 0
     error_code: int = 0
@@ -87,20 +87,20 @@ class ReadStateResultPartitionResult:
     state_batches: list[StateBatch] = field(factory=list)
 
 
-@message
+@mutable
 class ReadStateResult:
     topic_id: UUID = NO_ID
     partitions: list[ReadStateResultPartitionResult] = field(factory=list)
 
 
-@message
+@mutable
 class ReadShareGroupStateResponse:
     """ReadShareGroupStateResponse (API key 84), versionless."""
 
     results: list[ReadStateResult] = field(factory=list)
 
 
-@message
+@mutable
 class WriteStateDataPartitionDataStateBatch:
     first_offset: int = 0
     last_offset: int = 0
@@ -108,7 +108,7 @@ class WriteStateDataPartitionDataStateBatch:
     delivery_count: int = 0
 
 
-@message
+@mutable
 class WriteStateDataPartitionData:
     partition: int = 0
     state_epoch: int = 0
@@ -118,13 +118,13 @@ class WriteStateDataPartitionData:
     state_batches: list[WriteStateDataPartitionDataStateBatch] = field(factory=list)
 
 
-@message
+@mutable
 class WriteStateData:
     topic_id: UUID = NO_ID
     partitions: list[WriteStateDataPartitionData] = field(factory=list)
 
 
-@message
+@mutable
 class WriteShareGroupStateRequest:
     """WriteShareGroupStateRequest (API key 85), versionless."""
 
@@ -132,38 +132,38 @@ class WriteShareGroupStateRequest:
     topics: list[WriteStateData] = field(factory=list)
 
 
-@message
+@mutable
 class WriteStateResultPartitionResult:
     partition: int = 0
     error_code: int = 0
     error_message: str | None = None
 
 
-@message
+@mutable
 class WriteStateResult:
     topic_id: UUID = NO_ID
     partitions: list[WriteStateResultPartitionResult] = field(factory=list)
 
 
-@message
+@mutable
 class WriteShareGroupStateResponse:
     """WriteShareGroupStateResponse (API key 85), versionless."""
 
     results: list[WriteStateResult] = field(factory=list)
 
 
-@message
+@mutable
 class DeleteStateDataPartitionData:
     partition: int = 0
 
 
-@message
+@mutable
 class DeleteStateData:
     topic_id: UUID = NO_ID
     partitions: list[DeleteStateDataPartitionData] = field(factory=list)
 
 
-@message
+@mutable
 class DeleteShareGroupStateRequest:
     """DeleteShareGroupStateRequest (API key 86), versionless."""
 
@@ -171,39 +171,39 @@ class DeleteShareGroupStateRequest:
     topics: list[DeleteStateData] = field(factory=list)
 
 
-@message
+@mutable
 class DeleteStateResultPartitionResult:
     partition: int = 0
     error_code: int = 0
     error_message: str | None = None
 
 
-@message
+@mutable
 class DeleteStateResult:
     topic_id: UUID = NO_ID
     partitions: list[DeleteStateResultPartitionResult] = field(factory=list)
 
 
-@message
+@mutable
 class DeleteShareGroupStateResponse:
     """DeleteShareGroupStateResponse (API key 86), versionless."""
 
     results: list[DeleteStateResult] = field(factory=list)
 
 
-@message
+@mutable
 class ReadStateSummaryDataPartitionData:
     partition: int = 0
     leader_epoch: int = 0
 
 
-@message
+@mutable
 class ReadStateSummaryData:
     topic_id: UUID = NO_ID
     partitions: list[ReadStateSummaryDataPartitionData] = field(factory=list)
 
 
-@message
+@mutable
 class ReadShareGroupStateSummaryRequest:
     """ReadShareGroupStateSummaryRequest (API key 87), versionless."""
 
@@ -211,7 +211,7 @@ class ReadShareGroupStateSummaryRequest:
     topics: list[ReadStateSummaryData] = field(factory=list)
 
 
-@message
+@mutable
 class ReadStateSummaryResultPartitionResult:
     partition: int = 0
     error_code: int = 0
@@ -222,13 +222,13 @@ class ReadStateSummaryResultPartitionResult:
     delivery_complete_count: int = -1
 
 
-@message
+@mutable
 class ReadStateSummaryResult:
     topic_id: UUID = NO_ID
     partitions: list[ReadStateSummaryResultPartitionResult] = field(factory=list)
 
 
-@message
+@mutable
 class ReadShareGroupStateSummaryResponse:
     """ReadShareGroupStateSummaryResponse (API key 87), versionless."""
 

@@ -4,23 +4,23 @@ from __future__ import annotations
 
 from uuid import UUID
 
-from logkernel.light import field, message
+from logkernel.attrs_lite import field, mutable
 from logkernel.vocabulary import NO_ID
 
 
-@message
+@mutable
 class CreatableReplicaAssignment:
     partition_index: int = 0
     broker_ids: list[int] = field(factory=list)
 
 
-@message
+@mutable
 class CreatableTopicConfig:
     name: str = ""
     value: str | None = None
 
 
-@message
+@mutable
 class CreatableTopic:
     name: str = ""
     num_partitions: int = 0
@@ -29,7 +29,7 @@ class CreatableTopic:
     configs: list[CreatableTopicConfig] = field(factory=list)
 
 
-@message
+@mutable
 class CreateTopicsRequest:
     """CreateTopicsRequest (API key 19), versionless."""
 
@@ -38,7 +38,7 @@ class CreateTopicsRequest:
     validate_only: bool = False
 
 
-@message
+@mutable
 class CreatableTopicConfigs:
     name: str = ""
     value: str | None = None
@@ -47,7 +47,7 @@ class CreatableTopicConfigs:
     is_sensitive: bool = False
 
 
-@message
+@mutable
 class CreatableTopicResult:
     name: str = ""
     error_code: int = 0
@@ -59,7 +59,7 @@ class CreatableTopicResult:
     topic_id: UUID = NO_ID
 
 
-@message
+@mutable
 class CreateTopicsResponse:
     """CreateTopicsResponse (API key 19), versionless."""
 
@@ -67,13 +67,13 @@ class CreateTopicsResponse:
     topics: list[CreatableTopicResult] = field(factory=list)
 
 
-@message
+@mutable
 class DeleteTopicState:
     name: str | None = None
     topic_id: UUID = NO_ID
 
 
-@message
+@mutable
 class DeleteTopicsRequest:
     """DeleteTopicsRequest (API key 20), versionless."""
 
@@ -82,7 +82,7 @@ class DeleteTopicsRequest:
     topics: list[DeleteTopicState] = field(factory=list)
 
 
-@message
+@mutable
 class DeletableTopicResult:
     name: str | None = None
     error_code: int = 0
@@ -90,7 +90,7 @@ class DeletableTopicResult:
     topic_id: UUID = NO_ID
 
 
-@message
+@mutable
 class DeleteTopicsResponse:
     """DeleteTopicsResponse (API key 20), versionless."""
 
@@ -98,19 +98,19 @@ class DeleteTopicsResponse:
     responses: list[DeletableTopicResult] = field(factory=list)
 
 
-@message
+@mutable
 class CreatePartitionsAssignment:
     broker_ids: list[int] = field(factory=list)
 
 
-@message
+@mutable
 class CreatePartitionsTopic:
     name: str = ""
     count: int = 0
     assignments: list[CreatePartitionsAssignment] | None = None
 
 
-@message
+@mutable
 class CreatePartitionsRequest:
     """CreatePartitionsRequest (API key 37), versionless."""
 
@@ -119,14 +119,14 @@ class CreatePartitionsRequest:
     validate_only: bool = False
 
 
-@message
+@mutable
 class CreatePartitionsTopicResult:
     name: str = ""
     error_code: int = 0
     error_message: str | None = None
 
 
-@message
+@mutable
 class CreatePartitionsResponse:
     """CreatePartitionsResponse (API key 37), versionless."""
 

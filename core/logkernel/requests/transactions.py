@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from logkernel.light import field, message
+from logkernel.attrs_lite import field, mutable
 
 
-@message
+@mutable
 class AddPartitionsToTxnTopic:
     name: str = ""
     partitions: list[int] = field(factory=list)
 
 
-@message
+@mutable
 class AddPartitionsToTxnTransaction:
     transactional_id: str = ""
     producer_id: int = 0
@@ -20,7 +20,7 @@ class AddPartitionsToTxnTransaction:
     topics: list[AddPartitionsToTxnTopic] = field(factory=list)
 
 
-@message
+@mutable
 class AddPartitionsToTxnRequest:
     """AddPartitionsToTxnRequest (API key 24), versionless."""
 
@@ -31,25 +31,25 @@ class AddPartitionsToTxnRequest:
     v3_and_below_topics: list[AddPartitionsToTxnTopic] = field(factory=list)
 
 
-@message
+@mutable
 class AddPartitionsToTxnPartitionResult:
     partition_index: int = 0
     partition_error_code: int = 0
 
 
-@message
+@mutable
 class AddPartitionsToTxnTopicResult:
     name: str = ""
     results_by_partition: list[AddPartitionsToTxnPartitionResult] = field(factory=list)
 
 
-@message
+@mutable
 class AddPartitionsToTxnResult:
     transactional_id: str = ""
     topic_results: list[AddPartitionsToTxnTopicResult] = field(factory=list)
 
 
-@message
+@mutable
 class AddPartitionsToTxnResponse:
     """AddPartitionsToTxnResponse (API key 24), versionless."""
 
@@ -59,7 +59,7 @@ class AddPartitionsToTxnResponse:
     results_by_topic_v3_and_below: list[AddPartitionsToTxnTopicResult] = field(factory=list)
 
 
-@message
+@mutable
 class AddOffsetsToTxnRequest:
     """AddOffsetsToTxnRequest (API key 25), versionless."""
 
@@ -69,7 +69,7 @@ class AddOffsetsToTxnRequest:
     group_id: str = ""
 
 
-@message
+@mutable
 class AddOffsetsToTxnResponse:
     """AddOffsetsToTxnResponse (API key 25), versionless."""
 
@@ -77,7 +77,7 @@ class AddOffsetsToTxnResponse:
     error_code: int = 0
 
 
-@message
+@mutable
 class EndTxnRequest:
     """EndTxnRequest (API key 26), versionless."""
 
@@ -87,7 +87,7 @@ class EndTxnRequest:
     committed: bool = False
 
 
-@message
+@mutable
 class EndTxnResponse:
     """EndTxnResponse (API key 26), versionless."""
 
@@ -97,13 +97,13 @@ class EndTxnResponse:
     producer_epoch: int = -1
 
 
-@message
+@mutable
 class WritableTxnMarkerTopic:
     name: str = ""
     partition_indexes: list[int] = field(factory=list)
 
 
-@message
+@mutable
 class WritableTxnMarker:
     producer_id: int = 0
     producer_epoch: int = 0
@@ -113,39 +113,39 @@ class WritableTxnMarker:
     transaction_version: int = 0
 
 
-@message
+@mutable
 class WriteTxnMarkersRequest:
     """WriteTxnMarkersRequest (API key 27), versionless."""
 
     markers: list[WritableTxnMarker] = field(factory=list)
 
 
-@message
+@mutable
 class WritableTxnMarkerPartitionResult:
     partition_index: int = 0
     error_code: int = 0
 
 
-@message
+@mutable
 class WritableTxnMarkerTopicResult:
     name: str = ""
     partitions: list[WritableTxnMarkerPartitionResult] = field(factory=list)
 
 
-@message
+@mutable
 class WritableTxnMarkerResult:
     producer_id: int = 0
     topics: list[WritableTxnMarkerTopicResult] = field(factory=list)
 
 
-@message
+@mutable
 class WriteTxnMarkersResponse:
     """WriteTxnMarkersResponse (API key 27), versionless."""
 
     markers: list[WritableTxnMarkerResult] = field(factory=list)
 
 
-@message
+@mutable
 class TxnOffsetCommitRequestPartition:
     partition_index: int = 0
     committed_offset: int = 0
@@ -153,13 +153,13 @@ class TxnOffsetCommitRequestPartition:
     committed_metadata: str | None = None
 
 
-@message
+@mutable
 class TxnOffsetCommitRequestTopic:
     name: str = ""
     partitions: list[TxnOffsetCommitRequestPartition] = field(factory=list)
 
 
-@message
+@mutable
 class TxnOffsetCommitRequest:
     """TxnOffsetCommitRequest (API key 28), versionless."""
 
@@ -173,19 +173,19 @@ class TxnOffsetCommitRequest:
     topics: list[TxnOffsetCommitRequestTopic] = field(factory=list)
 
 
-@message
+@mutable
 class TxnOffsetCommitResponsePartition:
     partition_index: int = 0
     error_code: int = 0
 
 
-@message
+@mutable
 class TxnOffsetCommitResponseTopic:
     name: str = ""
     partitions: list[TxnOffsetCommitResponsePartition] = field(factory=list)
 
 
-@message
+@mutable
 class TxnOffsetCommitResponse:
     """TxnOffsetCommitResponse (API key 28), versionless."""
 
@@ -193,20 +193,20 @@ class TxnOffsetCommitResponse:
     topics: list[TxnOffsetCommitResponseTopic] = field(factory=list)
 
 
-@message
+@mutable
 class TopicRequest:
     name: str = ""
     partition_indexes: list[int] = field(factory=list)
 
 
-@message
+@mutable
 class DescribeProducersRequest:
     """DescribeProducersRequest (API key 61), versionless."""
 
     topics: list[TopicRequest] = field(factory=list)
 
 
-@message
+@mutable
 class ProducerState:
     producer_id: int = 0
     producer_epoch: int = 0
@@ -216,7 +216,7 @@ class ProducerState:
     current_txn_start_offset: int = -1
 
 
-@message
+@mutable
 class PartitionResponse:
     partition_index: int = 0
     error_code: int = 0
@@ -224,13 +224,13 @@ class PartitionResponse:
     active_producers: list[ProducerState] = field(factory=list)
 
 
-@message
+@mutable
 class TopicResponse:
     name: str = ""
     partitions: list[PartitionResponse] = field(factory=list)
 
 
-@message
+@mutable
 class DescribeProducersResponse:
     """DescribeProducersResponse (API key 61), versionless."""
 
@@ -238,20 +238,20 @@ class DescribeProducersResponse:
     topics: list[TopicResponse] = field(factory=list)
 
 
-@message
+@mutable
 class DescribeTransactionsRequest:
     """DescribeTransactionsRequest (API key 65), versionless."""
 
     transactional_ids: list[str] = field(factory=list)
 
 
-@message
+@mutable
 class TopicData:
     topic: str = ""
     partitions: list[int] = field(factory=list)
 
 
-@message
+@mutable
 class TransactionState:
     error_code: int = 0
     transactional_id: str = ""
@@ -263,7 +263,7 @@ class TransactionState:
     topics: list[TopicData] = field(factory=list)
 
 
-@message
+@mutable
 class DescribeTransactionsResponse:
     """DescribeTransactionsResponse (API key 65), versionless."""
 
@@ -271,7 +271,7 @@ class DescribeTransactionsResponse:
     transaction_states: list[TransactionState] = field(factory=list)
 
 
-@message
+@mutable
 class ListTransactionsRequest:
     """ListTransactionsRequest (API key 66), versionless."""
 
@@ -281,14 +281,14 @@ class ListTransactionsRequest:
     transactional_id_pattern: str | None = None
 
 
-@message
+@mutable
 class ListTransactionsResponseTransactionState:
     transactional_id: str = ""
     producer_id: int = 0
     transaction_state: str = ""
 
 
-@message
+@mutable
 class ListTransactionsResponse:
     """ListTransactionsResponse (API key 66), versionless."""
 

@@ -16,8 +16,8 @@ from binascii import a2b_base64, b2a_base64
 from collections.abc import Iterable, Mapping
 from uuid import UUID
 
+from logkernel.attrs_lite import frozen
 from logkernel.errors import LogkernelError
-from logkernel.light import value
 from logkernel.vocabulary import EpochStart, TopicPartition
 
 RECOVERY_POINTS = "recovery-point-offset-checkpoint"
@@ -136,7 +136,7 @@ def format_partition_metadata(topic_id: UUID) -> bytes:
 # ---------------------------------------------------------------- meta.properties
 
 
-@value
+@frozen
 class MetaProperties:
     """Who owns a data directory. `directory_id` is None in a version 0 file."""
 

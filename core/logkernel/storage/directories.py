@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeVar
 from uuid import UUID
 
+from logkernel.attrs_lite import frozen
 from logkernel.config.topic import TopicSettings
 from logkernel.errors import ConfigError, KafkaStorageError, LogkernelError
-from logkernel.light import value
 from logkernel.storage.directory import FULL, PASSING, DataDirectory
 from logkernel.storage.disk import Disk
 from logkernel.storage.ledger import ProducerLedger
@@ -42,7 +42,7 @@ def _none(topic_id: UUID) -> bool:
     return False
 
 
-@value
+@frozen
 class Needs:
     """What a log needs of its broker."""
 

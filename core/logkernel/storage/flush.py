@@ -6,13 +6,13 @@
 
 from __future__ import annotations
 
-from logkernel.light import field, message
+from logkernel.attrs_lite import field, mutable
 from logkernel.storage.disk import Disk
 from logkernel.storage.epochs import LeaderEpochCache
 from logkernel.storage.segment import Segment
 
 
-@message
+@mutable
 class Flush:
     end: int
     """All below this offset is durable after `run`."""

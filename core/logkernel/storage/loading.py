@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from logkernel.attrs_lite import field, mutable
 from logkernel.config.topic import TopicSettings
 from logkernel.errors import CorruptMessage
-from logkernel.light import field, message
 from logkernel.storage import snapshot
 from logkernel.storage.checkpoints import LEADER_EPOCHS, CorruptCheckpoint
 from logkernel.storage.disk import Disk
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("logkernel.storage")
 
 
-@message
+@mutable
 class Loader:
     """One opening of one folder; `load` gives the segments, oldest first, the last one active."""
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections import deque
 
+from logkernel.attrs_lite import field, mutable
 from logkernel.errors import KafkaError
-from logkernel.light import field, message
 from logkernel.record.batch import (
     ATTRIBUTES_OFFSET,
     CONTROL,
@@ -36,7 +36,7 @@ REMEMBERED = 5
 """Batches of a producer that its state keeps (`max.in.flight.requests.per.connection`)."""
 
 
-@message
+@mutable
 class Damage:
     """Where a segment was cut, and why."""
 
@@ -76,7 +76,7 @@ class _Window:
         return keep + got >= at_least
 
 
-@message
+@mutable
 class ProducerReplay:
     """Feeds a ledger. Of a producer's plain batches only the newest few matter: the others cost but a look."""
 

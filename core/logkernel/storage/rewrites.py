@@ -45,7 +45,7 @@ class LogRewrites(LogCutting):
         throttle: Throttle | None = None,
     ) -> Rewriting:
         """Start a rewrite; whoever drives it calls `end_rewrite` in the end. One at a time."""
-        from logkernel.light import evolve
+        from logkernel.attrs_lite import evolve
         from logkernel.storage.rewriting import Rewriting
 
         self._check()

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
+from logkernel.attrs_lite import frozen
 from logkernel.errors import ConfigError
-from logkernel.light import value
 from logkernel.record.arrow import COLUMNS as COLUMNS
 from logkernel.record.arrow import HEADERS as HEADERS
 from logkernel.vocabulary import TopicPartition
@@ -26,7 +26,7 @@ EVERYTHING: Final[Mapping[str, Any]] = {}
 NOTHING_SEEN: Final[Mapping[TopicPartition, int]] = {}
 
 
-@value
+@frozen
 class Bounds:
     """What can be read of a partition: `start <= offset < end`."""
 

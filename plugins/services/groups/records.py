@@ -29,8 +29,8 @@ from typing import Final, NamedTuple
 
 from attrs import frozen
 
+from logkernel.attrs_lite import mutable
 from logkernel.errors import CorruptMessage, InvalidRequest
-from logkernel.light import message
 from logkernel.record.fields import FieldReader
 
 MAX_STRING_BYTES: Final = 32_767
@@ -72,7 +72,7 @@ class GroupKey(NamedTuple):
     group_id: str
 
 
-@message
+@mutable
 class CommittedOffset:
     """A group's place in a partition. Times are wall ms; `expire_ms` is NO_TIME where retention rules."""
 

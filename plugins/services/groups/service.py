@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
+from logkernel.attrs_lite import evolve
 from logkernel.contracts import ClusterView, RequestContext
 from logkernel.errors import (
     CoordinatorLoadInProgress,
@@ -27,7 +28,6 @@ from logkernel.errors import (
     UnknownServerError,
     UnknownTopicOrPartition,
 )
-from logkernel.light import evolve
 from logkernel.requests.consumer_groups import (
     ConsumerGroupDescribeRequest,
     ConsumerGroupDescribeResponse,

@@ -16,9 +16,9 @@ import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Final
 
+from logkernel.attrs_lite import frozen
 from logkernel.config.given import Given
 from logkernel.errors import ConfigError
-from logkernel.light import value
 
 from .. import options as option
 from . import queries
@@ -38,7 +38,7 @@ _OF_THE_PLAN: Final = (*_SUBSCRIPTIONS, "watermark", "identity", "includeHeaders
 """Settings of a block that are no options of the data source, or not by this name."""
 
 
-@value
+@frozen
 class LogRead:
     options: Mapping[str, str]
     """Of the format `logkernel`."""
@@ -46,7 +46,7 @@ class LogRead:
     """How late a record may be, by the column timestamp."""
 
 
-@value
+@frozen
 class TableRead:
     path: str
     format: str
@@ -55,7 +55,7 @@ class TableRead:
     options: Mapping[str, str]
 
 
-@value
+@frozen
 class View:
     """One of the file's tables; of a log it is the latest value of each key."""
 
@@ -63,7 +63,7 @@ class View:
     read: LogRead | TableRead
 
 
-@value
+@frozen
 class LogWrite:
     options: Mapping[str, str]
     """Of the format `logkernel`."""
@@ -71,7 +71,7 @@ class LogWrite:
     """SQL of the columns key, value, headers, partition, where it is given."""
 
 
-@value
+@frozen
 class TableWrite:
     path: str
     format: str
@@ -80,7 +80,7 @@ class TableWrite:
     options: Mapping[str, str]
 
 
-@value
+@frozen
 class Step:
     name: str
     kind: str

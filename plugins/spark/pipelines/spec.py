@@ -23,11 +23,11 @@ import re
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, Final
 
+from logkernel.attrs_lite import field, frozen
 from logkernel.config.given import Given
 from logkernel.config.nearest import nearest
 from logkernel.config.yaml_nodes import compose, empty, pairs, setting
 from logkernel.errors import ConfigError
-from logkernel.light import field, value
 
 from .. import options as option
 
@@ -52,7 +52,7 @@ WORD: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}")
 _PARAMETER: Final = re.compile(r"\$\{([^}]*)\}")
 
 
-@value
+@frozen
 class Block:
     """One mapping of the file."""
 
@@ -72,7 +72,7 @@ class Block:
         return ConfigError(f"{row.where}: {self.what}: {name}={shown(row.text)}: {problem}")
 
 
-@value
+@frozen
 class StepSpec:
     name: str
     own: Block
@@ -81,7 +81,7 @@ class StepSpec:
     """read, write, audit, compact: what is given of them."""
 
 
-@value
+@frozen
 class Spec:
     name: str
     folder: str

@@ -11,8 +11,8 @@ from collections.abc import Callable, Sequence
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from logkernel.attrs_lite import frozen
 from logkernel.contracts import Buffer
-from logkernel.light import value
 
 from .loading import load_module
 from .wire import Cursor, Part
@@ -29,7 +29,7 @@ NEVER = 1 << 15
 """A version that is never reached."""
 
 
-@value
+@frozen
 class Row:
     """A line of the table in `registry`."""
 

@@ -30,8 +30,8 @@ from functools import partial
 from threading import get_ident
 from typing import Any, Final
 
+from logkernel.attrs_lite import mutable
 from logkernel.contracts import BrokerDoor, RequestContext
-from logkernel.light import message
 from logkernel.vocabulary import FileSlice
 
 from . import registry
@@ -85,7 +85,7 @@ class Route:
         self.refusal: Callable[[Any], Any] | None = partial(api.refusal, version) if refuses else None
 
 
-@message
+@mutable
 class Place:
     """A request's place in the queue of answers. `parts` is None until it was answered."""
 

@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from itertools import count
 from typing import Any, Final, cast
 
+from logkernel.attrs_lite import field, frozen
 from logkernel.contracts import BrokerDoor
-from logkernel.light import field, value
 
 from .connection import OPEN, Route, ServerConnection
 from .polling import busy_poll
@@ -29,7 +29,7 @@ KAFKA_BUFFER_BYTES: Final = 102400
 UNLIMITED: Final = 2**31 - 1
 
 
-@value
+@frozen
 class ListenerSettings:
     """The settings of a listener, by Kafka's names."""
 

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from logkernel.attrs_lite import evolve
 from logkernel.errors import ConfigError
-from logkernel.light import evolve
 from logkernel.plugins.spark import protovalues, registry
 from logkernel.plugins.spark.options import Subscription, ValueFormat
 from logkernel.plugins.spark.typed import UnreadableValue, column, resolved

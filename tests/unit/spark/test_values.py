@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
+from logkernel.attrs_lite import evolve
 from logkernel.errors import ConfigError
-from logkernel.light import evolve
 from logkernel.plugins.spark import avrovalues, jsonvalues, registry
 from logkernel.plugins.spark.options import Subscription, ValueFormat
 from logkernel.plugins.spark.typed import Typing, UnreadableValue, column, resolved

@@ -7,9 +7,9 @@ import os
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
+from logkernel.attrs_lite import field, frozen, mutable
 from logkernel.client.admin.plans import CONTROLLER, Plan, ask, in_rows, row_error, settled
 from logkernel.errors import ConfigError
-from logkernel.light import field, message, value
 from logkernel.requests.access import (
     AclCreation,
     AlterClientQuotasRequest,
@@ -57,7 +57,7 @@ def _word(table: Mapping[str, int], code: int) -> str:
 # ---------------------------------------------------------------- ACLs
 
 
-@value
+@frozen
 class AclBinding:
     """One rule: who (`principal`, from `host`) is allowed or denied which operation on what."""
 
@@ -70,7 +70,7 @@ class AclBinding:
     pattern: str = "literal"
 
 
-@value
+@frozen
 class AclFilter:
     """What rules are looked for; None and "any" let all pass, the pattern "match" all that concern a name."""
 
@@ -163,7 +163,7 @@ def _deleted(acl: Any) -> AclBinding:
 # ---------------------------------------------------------------- SCRAM users
 
 
-@value
+@frozen
 class ScramCredential:
     """What is known of a credential; the password is not."""
 
@@ -171,7 +171,7 @@ class ScramCredential:
     iterations: int
 
 
-@message
+@mutable
 class ScramUpsertion:
     """A password to be set; only its salted form leaves this process (RFC 5802)."""
 
@@ -182,7 +182,7 @@ class ScramUpsertion:
     salt: bytes = field(factory=lambda: os.urandom(16))
 
 
-@value
+@frozen
 class ScramDeletion:
     user: str
     mechanism: str = "SCRAM-SHA-256"

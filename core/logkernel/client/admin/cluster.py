@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+from logkernel.attrs_lite import field, frozen, mutable
 from logkernel.client.admin.plans import CONTROLLER, Ask, Plan, ask, row_error, settled
 from logkernel.errors import ConfigError, UnsupportedVersion
-from logkernel.light import field, message, value
 from logkernel.requests.api_versions import ApiVersionsRequest
 from logkernel.requests.cluster import DescribeClusterRequest, MetadataRequest
 from logkernel.requests.quorum import (
@@ -24,7 +24,7 @@ UPGRADES: Final = {"upgrade": 1, "safe-downgrade": 2, "unsafe-downgrade": 3}
 TIMEOUT_MS: Final = 60_000
 
 
-@value
+@frozen
 class Broker:
     id: int
     host: str
@@ -33,7 +33,7 @@ class Broker:
     fenced: bool = False
 
 
-@message
+@mutable
 class ClusterDescription:
     """`controller` is the broker that takes what is for the controller, -1 where there is none."""
 
@@ -42,7 +42,7 @@ class ClusterDescription:
     brokers: list[Broker]
 
 
-@value
+@frozen
 class FeatureRange:
     """The levels of a feature that the broker supports, and the one that is in force (0: none)."""
 
@@ -52,7 +52,7 @@ class FeatureRange:
     level: int
 
 
-@value
+@frozen
 class QuorumReplica:
     id: int
     directory_id: str
@@ -61,7 +61,7 @@ class QuorumReplica:
     last_caught_up_ms: int
 
 
-@message
+@mutable
 class QuorumDescription:
     leader: int
     leader_epoch: int

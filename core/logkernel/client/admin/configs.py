@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
+from logkernel.attrs_lite import field, frozen, mutable
 from logkernel.client.admin.plans import ANY, CONTROLLER, Ask, Plan, ask, in_rows, rows_by, settled, until_known
 from logkernel.client.core import Target
 from logkernel.config.values import render
 from logkernel.errors import ConfigError
-from logkernel.light import field, message, value
 from logkernel.requests.configs import (
     DescribeConfigsRequest,
     DescribeConfigsResource,
@@ -47,14 +47,14 @@ class ConfigResource(NamedTuple):
         return f"{self.kind} {self.name!r}"
 
 
-@value
+@frozen
 class ConfigSynonym:
     name: str
     value: str | None
     source: str
 
 
-@value
+@frozen
 class ConfigEntry:
     """A setting as it is. `value` is None where it is not set, or sensitive."""
 
@@ -72,14 +72,14 @@ class ConfigEntry:
         return self.source == "DEFAULT_CONFIG"
 
 
-@message
+@mutable
 class Append:
     """Add these to a list."""
 
     values: Sequence[str] = field()
 
 
-@message
+@mutable
 class Subtract:
     """Take these out of a list."""
 

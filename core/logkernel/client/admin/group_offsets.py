@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Final
 
+from logkernel.attrs_lite import frozen
 from logkernel.client.admin.groups import rows_of_topics
 from logkernel.client.admin.plans import (
     AGAIN,
@@ -21,7 +22,6 @@ from logkernel.client.admin.plans import (
 )
 from logkernel.client.commits import BY_NAME, Committed
 from logkernel.errors import KafkaError
-from logkernel.light import value
 from logkernel.requests.groups import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
@@ -48,7 +48,7 @@ from logkernel.vocabulary import TopicPartition
 NO_OFFSET: Final = -1
 
 
-@value
+@frozen
 class ShareOffset:
     """Where a share group starts on a partition, and how many records it has left; -1 where that is not known."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from logkernel.attrs_lite import field, frozen, mutable
 from logkernel.client.admin.plans import (
     Ask,
     Plan,
@@ -17,7 +18,6 @@ from logkernel.client.admin.plans import (
 )
 from logkernel.client.consumer_protocol import PROTOCOL_TYPE, decode_assignment, decode_subscription
 from logkernel.errors import GroupIdNotFound, InvalidRequest, KafkaError, UnsupportedVersion
-from logkernel.light import field, message, value
 from logkernel.requests.consumer_groups import ConsumerGroupDescribeRequest
 from logkernel.requests.groups import (
     DeleteGroupsRequest,
@@ -36,7 +36,7 @@ _NOT_THIS_KIND = (GroupIdNotFound.code, UnsupportedVersion.code)
 REASON = "the member was removed by an operator"
 
 
-@value
+@frozen
 class GroupListing:
     """`type` is classic, consumer, share or streams; "" where the broker does not say."""
 
@@ -46,7 +46,7 @@ class GroupListing:
     protocol_type: str
 
 
-@message
+@mutable
 class GroupMember:
     """`epoch` is -1 in a classic group; `target` is what a member of a consumer group is on its way to."""
 
@@ -62,7 +62,7 @@ class GroupMember:
     target: tuple[TopicPartition, ...] | None = None
 
 
-@message
+@mutable
 class GroupDescription:
     """`assignor` is "" where none is at work; epochs are -1 in a classic group."""
 

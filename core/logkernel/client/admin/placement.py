@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
+from logkernel.attrs_lite import field, frozen, mutable
 from logkernel.client.admin.plans import (
     CONTROLLER,
     Ask,
@@ -19,7 +20,6 @@ from logkernel.client.admin.plans import (
     settled,
 )
 from logkernel.errors import ConfigError, ElectionNotNeeded
-from logkernel.light import field, message, value
 from logkernel.requests.placement import (
     AlterPartitionReassignmentsRequest,
     AlterReplicaLogDir,
@@ -40,7 +40,7 @@ TIMEOUT_MS: Final = 60_000
 ELECTIONS: Final = {"preferred": 0, "unclean": 1}
 
 
-@value
+@frozen
 class ReplicaInfo:
     """A replica in a log directory; `future` is one on its way there from another directory."""
 
@@ -49,7 +49,7 @@ class ReplicaInfo:
     future: bool
 
 
-@message
+@mutable
 class LogDirDescription:
     """One log directory; sizes of the volume are -1 where they are not told."""
 
@@ -61,7 +61,7 @@ class LogDirDescription:
     cordoned: bool = False
 
 
-@value
+@frozen
 class Reassignment:
     """A reassignment under way."""
 

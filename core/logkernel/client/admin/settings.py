@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+from logkernel.attrs_lite import evolve
 from logkernel.client.settings import COMMON, NOT_HERE, ClientSetting, load_table, row
 from logkernel.config.values import INT, Between
-from logkernel.light import evolve
 
 _NOT_ADMIN: Final = frozenset(
     {"metric.reporters", "metrics.num.samples", "metrics.sample.window.ms", "metrics.recording.level"}

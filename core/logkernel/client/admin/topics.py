@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
+from logkernel.attrs_lite import field, frozen, mutable
 from logkernel.client.admin.plans import (
     CONTROLLER,
     Ask,
@@ -23,7 +24,6 @@ from logkernel.client.admin.plans import (
 )
 from logkernel.config.values import render
 from logkernel.errors import UnsupportedVersion
-from logkernel.light import field, message, value
 from logkernel.requests.cluster import (
     Cursor,
     DescribeTopicPartitionsRequest,
@@ -53,7 +53,7 @@ PAGE = 2000
 """Partitions of one DescribeTopicPartitions answer."""
 
 
-@message
+@mutable
 class NewTopic:
     """A topic to be made; -1 leaves a number to the broker. `assignments` (partition → brokers) say both numbers."""
 
@@ -64,7 +64,7 @@ class NewTopic:
     assignments: Mapping[int, Sequence[int]] | None = None
 
 
-@message
+@mutable
 class CreatedTopic:
     """What was made. `config` is None where it may not be seen, or was only validated."""
 
@@ -75,7 +75,7 @@ class CreatedTopic:
     config: dict[str, str | None] | None
 
 
-@value
+@frozen
 class TopicListing:
     name: str
     id: UUID
@@ -83,7 +83,7 @@ class TopicListing:
     internal: bool
 
 
-@value
+@frozen
 class PartitionDescription:
     """`leader` is -1 where there is none; `elr` and `last_known_elr` (KIP-966) are None where they are not known."""
 
@@ -97,7 +97,7 @@ class PartitionDescription:
     last_known_elr: tuple[int, ...] | None = None
 
 
-@value
+@frozen
 class TopicDescription:
     name: str
     id: UUID
@@ -109,7 +109,7 @@ class TopicDescription:
         return len(self.partitions[0].replicas) if self.partitions else 0
 
 
-@message
+@mutable
 class NewPartitions:
     """The number of partitions that a topic is to have in all; `assignments` are brokers of each new one."""
 

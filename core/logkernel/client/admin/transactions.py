@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Final
 
+from logkernel.attrs_lite import frozen
 from logkernel.client.admin.plans import (
     Ask,
     Partition,
@@ -18,7 +19,6 @@ from logkernel.client.admin.plans import (
     several,
 )
 from logkernel.errors import KafkaError, TransactionalIdNotFound
-from logkernel.light import value
 from logkernel.requests.producers import InitProducerIdRequest
 from logkernel.requests.transactions import (
     DescribeProducersRequest,
@@ -37,7 +37,7 @@ LONGEST_MS: Final = 15 * 60_000
 OVER: Final = frozenset({"Empty", "CompleteCommit", "CompleteAbort", "Dead"})
 
 
-@value
+@frozen
 class ProducerState:
     """A producer as one partition knows it; `transaction_start` is the first offset of what it has open, or -1."""
 
@@ -49,14 +49,14 @@ class ProducerState:
     transaction_start: int
 
 
-@value
+@frozen
 class TransactionListing:
     id: str
     producer_id: int
     state: str
 
 
-@value
+@frozen
 class TransactionDescription:
     """`started_ms` is -1 where none is open."""
 
@@ -70,7 +70,7 @@ class TransactionDescription:
     partitions: tuple[TopicPartition, ...]
 
 
-@value
+@frozen
 class HangingTransaction:
     """What is open on a partition without a coordinator that would end it."""
 
@@ -79,7 +79,7 @@ class HangingTransaction:
     producer: ProducerState
 
 
-@value
+@frozen
 class FencedProducer:
     """The producer id and epoch that were taken, so that older ones are refused."""
 

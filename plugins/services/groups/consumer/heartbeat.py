@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
+from logkernel.attrs_lite import evolve
 from logkernel.contracts import Decision, RequestContext
 from logkernel.errors import (
     FencedInstanceId,
@@ -25,7 +26,6 @@ from logkernel.errors import (
     UnsupportedAssignor,
     UnsupportedVersion,
 )
-from logkernel.light import evolve
 from logkernel.requests.consumer_groups import (
     Assignment,
     AssignmentTopicPartitions,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-from logkernel.light import evolve
+from logkernel.attrs_lite import evolve
 
 from ..shard import Shard
 from . import records, regex, target

@@ -16,7 +16,7 @@ from enum import Enum
 from typing import Final
 from uuid import UUID
 
-from logkernel.light import field, message
+from logkernel.attrs_lite import field, mutable
 
 from .records import (
     CurrentValue,
@@ -53,7 +53,7 @@ TRANSITIONS: Final = {
 NO_STATE: Final = StateValue({}, {}, {})
 
 
-@message
+@mutable
 class Group:
     """Durable state of a share group."""
 

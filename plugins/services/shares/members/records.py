@@ -20,7 +20,7 @@ from enum import IntEnum
 from typing import NamedTuple
 from uuid import UUID
 
-from logkernel.light import value
+from logkernel.attrs_lite import frozen
 
 from ..wire import I16, I32, I64, Reader, array, compact, string, uvarint
 
@@ -52,7 +52,7 @@ class Key(NamedTuple):
     member_id: str = ""
 
 
-@value
+@frozen
 class MemberValue:
     rack: str | None
     client_id: str
@@ -60,24 +60,24 @@ class MemberValue:
     topics: tuple[str, ...]
 
 
-@value
+@frozen
 class GroupValue:
     epoch: int
     metadata_hash: int = 0
 
 
-@value
+@frozen
 class TargetValue:
     epoch: int
     time_ms: int = 0
 
 
-@value
+@frozen
 class TargetMemberValue:
     places: Places
 
 
-@value
+@frozen
 class CurrentValue:
     epoch: int
     previous_epoch: int
@@ -86,7 +86,7 @@ class CurrentValue:
     """0 is stable: members of share groups know no other."""
 
 
-@value
+@frozen
 class StateValue:
     """Topic id → (name, partitions) whose share state is being made, is made; id → name whose is being deleted."""
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 from uuid import UUID
 
+from logkernel.attrs_lite import evolve
 from logkernel.contracts import ClusterView, RequestContext
 from logkernel.errors import (
     CoordinatorNotAvailable,
@@ -14,7 +15,6 @@ from logkernel.errors import (
     InvalidRequest,
     UnsupportedVersion,
 )
-from logkernel.light import evolve
 from logkernel.requests.groups import (
     Coordinator,
     DeletableGroupResult,

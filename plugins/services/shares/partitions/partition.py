@@ -30,8 +30,8 @@ from collections.abc import Callable, Iterable, Sequence
 from enum import IntEnum
 from typing import Final, NamedTuple
 
+from logkernel.attrs_lite import evolve, mutable
 from logkernel.errors import InvalidRecordState, InvalidRequest
-from logkernel.light import evolve, message
 
 
 class State(IntEnum):
@@ -74,7 +74,7 @@ RECORD_LIMIT: Final = 1
 NO_BOUND: Final = 2**63 - 1
 
 
-@message
+@mutable
 class Run:
     """Offsets `first` to `last`, both included, that are alike."""
 
@@ -121,7 +121,7 @@ class Stretch(NamedTuple):
     deliverable: bool = True
 
 
-@message
+@mutable
 class Limits:
     """What the group's settings say."""
 

@@ -15,8 +15,8 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 from uuid import UUID
 
+from logkernel.attrs_lite import field, mutable
 from logkernel.errors import InvalidShareSessionEpoch, ShareSessionLimitReached, ShareSessionNotFound
-from logkernel.light import field, message
 
 INITIAL: Final = 0
 FINAL: Final = -1
@@ -31,7 +31,7 @@ class Holder(NamedTuple):
     member_id: str
 
 
-@message
+@mutable
 class Session:
     """`partitions` are in the order in which they came; `epoch` is the one that the next request must have."""
 

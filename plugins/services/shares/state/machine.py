@@ -17,9 +17,9 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from typing import Any, Final
 
+from logkernel.attrs_lite import evolve, frozen
 from logkernel.contracts import ClusterView, Decision, RequestContext
 from logkernel.errors import FencedLeaderEpoch, FencedStateEpoch, InvalidRequest, KafkaError, UnknownTopicOrPartition
-from logkernel.light import evolve, value
 from logkernel.requests import share_state as requests
 from logkernel.requests.offsets import DeleteRecordsPartition, DeleteRecordsRequest, DeleteRecordsTopic
 from logkernel.vocabulary import Record
@@ -43,7 +43,7 @@ UNINITIALIZED: Final = -1
 TOPIC: Final = "__share_group_state"
 
 
-@value
+@frozen
 class Kept:
     """What the log says of a share-partition."""
 

@@ -17,7 +17,7 @@ from struct import Struct
 from typing import Final, NamedTuple
 from uuid import UUID
 
-from logkernel.light import value
+from logkernel.attrs_lite import frozen
 
 from ..wire import I16, I32, Reader, array, string, uvarint
 from .batches import Batch
@@ -37,7 +37,7 @@ class Key(NamedTuple):
     partition: int
 
 
-@value
+@frozen
 class Snapshot:
     snapshot_epoch: int
     state_epoch: int
@@ -50,7 +50,7 @@ class Snapshot:
     """Offsets from `start_offset` on whose delivery is completed; -1 where it is not known."""
 
 
-@value
+@frozen
 class Update:
     snapshot_epoch: int
     leader_epoch: int

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
+from logkernel.attrs_lite import evolve
 from logkernel.contracts import ClusterView, RequestContext
 from logkernel.errors import UnsupportedVersion
-from logkernel.light import evolve
 from logkernel.requests.sharding import shard_of
 
 from ..faults import APPEND_FAULTS

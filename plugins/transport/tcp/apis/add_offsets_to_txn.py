@@ -5,8 +5,8 @@
 
 from __future__ import annotations
 
+from logkernel.attrs_lite import evolve
 from logkernel.errors import InvalidProducerEpoch, ProducerFenced
-from logkernel.light import evolve
 from logkernel.requests.transactions import AddOffsetsToTxnResponse
 
 from ..api import Api

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from logkernel.attrs_lite import evolve
 from logkernel.errors import InvalidRequest, TopicDeletionDisabled, UnsupportedVersion
-from logkernel.light import evolve
 from logkernel.requests.topics import DeleteTopicsRequest, DeleteTopicsResponse, DeleteTopicState
 
 from ..api import Api

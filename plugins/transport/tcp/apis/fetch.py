@@ -27,8 +27,8 @@ from struct import Struct
 from typing import Final, Protocol
 from uuid import UUID
 
+from logkernel.attrs_lite import evolve
 from logkernel.errors import KafkaStorageError, NotLeaderOrFollower
-from logkernel.light import evolve
 from logkernel.requests.data import (
     NO_FETCH_LEADER,
     NO_SNAPSHOT,

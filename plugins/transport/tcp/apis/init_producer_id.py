@@ -7,8 +7,8 @@
 
 from __future__ import annotations
 
+from logkernel.attrs_lite import evolve
 from logkernel.errors import InvalidProducerEpoch, ProducerFenced
-from logkernel.light import evolve
 from logkernel.requests.producers import InitProducerIdResponse
 
 from ..api import Api

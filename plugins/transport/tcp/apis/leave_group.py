@@ -7,8 +7,8 @@
 
 from __future__ import annotations
 
+from logkernel.attrs_lite import evolve
 from logkernel.errors import UnsupportedVersion
-from logkernel.light import evolve
 from logkernel.requests.groups import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity
 
 from ..api import Api

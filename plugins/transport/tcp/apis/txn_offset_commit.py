@@ -7,8 +7,8 @@
 
 from __future__ import annotations
 
+from logkernel.attrs_lite import evolve
 from logkernel.errors import CoordinatorLoadInProgress, CoordinatorNotAvailable
-from logkernel.light import evolve
 from logkernel.requests.transactions import TxnOffsetCommitResponse, TxnOffsetCommitResponseTopic
 
 from ..api import Api

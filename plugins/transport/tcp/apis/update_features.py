@@ -7,7 +7,7 @@
 
 from __future__ import annotations
 
-from logkernel.light import evolve
+from logkernel.attrs_lite import evolve
 from logkernel.requests.quorum import UpdateFeaturesRequest, UpdateFeaturesResponse
 
 from ..api import Api

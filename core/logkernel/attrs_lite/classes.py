@@ -1,4 +1,4 @@
-"""Makes the classes of `logkernel.light`.
+"""Makes the classes of `logkernel.attrs_lite`.
 
 A class is made anew with a slot for each annotated name, as attrs does it. Its fields are a table, `__fields__`, from
 which all classes compare, hash, show, copy and pickle by the functions here; only `__init__` is generated. Where the
@@ -50,13 +50,13 @@ def field(*, default: Any = NOTHING, factory: Callable[[], Any] | None = None, i
     return Field("", default, factory, init)
 
 
-def message(cls: type[T]) -> type[T]:
+def mutable(cls: type[T]) -> type[T]:
     """Slotted fields with an `__init__`; equal where all fields are; not hashable."""
     return _made(cls, {"__hash__": None}, frozen=False)
 
 
-def value(cls: type[T]) -> type[T]:
-    """As `message`, but fields are set once, and it is hashable."""
+def frozen(cls: type[T]) -> type[T]:
+    """As `mutable`, but fields are set once, and it is hashable."""
     return _made(cls, {"__hash__": _hash, "__setattr__": _refuse, "__delattr__": _refuse}, frozen=True)
 
 

@@ -1,4 +1,4 @@
-"""`@message` and `@value` beside the attrs classes that they are to the type checker."""
+"""`@mutable` and `@frozen` beside the attrs classes that they are to the type checker."""
 
 from __future__ import annotations
 
@@ -13,11 +13,10 @@ from typing import Any, ClassVar
 import attrs
 import pytest
 
-from logkernel import slotted
-from logkernel.light import evolve, field, message, value
+from logkernel.attrs_lite import classes, evolve, field, frozen, mutable
 
 
-@message
+@mutable
 class Point:
     x: int
     _y: int = 2
@@ -45,7 +44,7 @@ class AttrsPoint:
     unset: int = attrs.field(init=False)
 
 
-@message
+@mutable
 class Point3(Point):
     z: int = 3
 
@@ -53,13 +52,13 @@ class Point3(Point):
         return f"{super().who()} and {self.z}"
 
 
-@value
+@frozen
 class Size:
     width: int
     height: int = 1
 
 
-@value
+@frozen
 class Area(Size):
     total: int = field(init=False)
 
@@ -73,7 +72,7 @@ class PlainPoint(Point):
     __slots__ = ()
 
 
-@message
+@mutable
 class Touchy:
     first: object
     second: object = field(factory=lambda: 1 // 0)
@@ -111,7 +110,7 @@ def test_arguments_by_name_may_be_any_strings(kind: Callable[..., Any]) -> None:
 
 
 def test_calls_fill_slots_without_init_where_that_was_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
-    if slotted._install is None:
+    if classes._install is None:
         pytest.skip("the extension _slots was not built, or is not wanted")
     monkeypatch.setattr(Point, "__init__", lambda *_, **__: pytest.fail("called"))
     assert Point(1, tags=[]).x == 1

@@ -1,4 +1,4 @@
-"""attrs classes that are cheap to make: `@message` (mutable) and `@value` (frozen), with `field` and `evolve`.
+"""attrs classes that are cheap to make: `@mutable` (mutable) and `@frozen` (frozen), with `field` and `evolve`.
 
 A broker has to answer within 150 ms of its start. Importing attrs, and what it generates for each of the classes on
 that way, took a quarter of the time, so they are made here: slots, and an `__init__` that is generated when the first
@@ -10,11 +10,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-__all__ = ["evolve", "field", "message", "value"]
+__all__ = ["evolve", "field", "frozen", "mutable"]
 
 if TYPE_CHECKING:
-    from attrs import define as message
-    from attrs import evolve, field
-    from attrs import frozen as value
+    from attrs import define as mutable
+    from attrs import evolve, field, frozen
 else:
-    from logkernel.slotted import evolve, field, message, value
+    from logkernel.attrs_lite.classes import evolve, field, frozen, mutable
