@@ -21,7 +21,7 @@ from logkernel.client.fetcher import Fetcher
 from logkernel.client.positions import Chunk, Part
 from logkernel.errors import ConfigError, CorruptMessage
 from logkernel.kernel import Kernel
-from logkernel.plugins.transport.tcp.arrivals import is_held
+from logkernel.plugins.transport.tcp.response_buffer import is_held
 from logkernel.record.encode import encode_batch
 from logkernel.record.pure_columns import ColumnScan
 from logkernel.vocabulary import Record, TopicPartition

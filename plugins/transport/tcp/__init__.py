@@ -2,7 +2,7 @@
 
     wire, messages, frames    bytes: primitives by hand, messages from kio's schemas, frames and headers
     api, registry, apis/      the APIs, a file each; start reading here to see what is spoken
-    connection, receiving, sending, server     the listening half: a machine without I/O, and its asyncio driver
+    connection, request_buffer, sending, server     the listening half: a machine without I/O, and its asyncio driver
     client, channel           the connecting half: a machine without I/O, a blocking and an asyncio driver
 """
 

@@ -22,8 +22,8 @@ from typing import Any, Final, cast
 from logkernel.contracts import Buffer
 from logkernel.errors import NetworkException, RequestTimedOut
 
-from .arrivals import ArrivalBuffer
 from .client import READY, ClientConnection
+from .response_buffer import ResponseBuffer
 from .wire import WireError
 
 DEFAULT_CLIENT_ID: Final = "logkernel"
@@ -122,7 +122,7 @@ class TcpChannel:
         self._socket.setblocking(False)
         self._selector = selectors.DefaultSelector()
         self._selector.register(self._socket, selectors.EVENT_READ)
-        self._buffer = ArrivalBuffer()
+        self._buffer = ResponseBuffer()
         self._low_water = 1
         self._replies: dict[int, Reply] = {}
         self._closed: Exception | None = None
@@ -281,7 +281,7 @@ class AsyncTcpChannel(asyncio.BufferedProtocol):
         self._timeout_s = _seconds(settings, "request.timeout.ms", REQUEST_TIMEOUT_MS)
         self._ready: asyncio.Future[None] = self._loop.create_future()
         self._replies: dict[int, asyncio.Future[Any]] = {}
-        self._buffer = ArrivalBuffer()
+        self._buffer = ResponseBuffer()
         self._closed: Exception | None = None
         self._transport: asyncio.Transport | None = None
         self.on_closed: Callable[[Exception], None] | None = None

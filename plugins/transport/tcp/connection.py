@@ -4,13 +4,15 @@ Bytes go in by `feed`, parts to send come out by `take`. A request whose frame i
 handed to the broker's door at once; its answer may come at once, later, or after that of a later request.
 Each request holds a place in a queue, and answers leave in the order of the queue.
 
-    state     event                                              next
-    OPEN      feed: a request                                    OPEN; it is submitted and takes a place
-    OPEN      feed: not a frame, not a request that is known     CLOSED, with one log line
-    OPEN      answer: its turn                                   OPEN; it moves to the output
-    OPEN      answer: acks=0 produce failed, its turn            DRAINING
-    DRAINING  the output was taken                               CLOSED
-    any       lost                                               CLOSED; later answers go nowhere
+    state     event                                                     next
+    OPEN      REFUSED: the bytes are no frame, or no known request      DRAINING, with one log line
+    OPEN      UNANSWERABLE: the broker raised, or an answer is unencodable  DRAINING, with one log line
+    OPEN      UNACKNOWLEDGED_FAILED: a produce with acks=0 failed       DRAINING, in its turn
+    any       LOST: the driver lost or closed the socket                CLOSED
+
+`TRANSITIONS` is this table. In OPEN, requests are submitted and answers move to the output in their turn. In DRAINING
+nothing more is read or answered; the driver sends what is in the output, then closes. In CLOSED later answers are
+dropped.
 
 Back-pressure: `feed` stops early, and `wants_data` is False, while `MAX_UNANSWERED` places are taken or
 `MAX_OUTPUT_BYTES` of output wait in memory. File slices are not in memory and do not count. `feed` stops
@@ -58,6 +60,17 @@ MAX_A_TURN: Final = 100
 """Requests that one connection may have handled before the others have their turn."""
 
 OPEN, DRAINING, CLOSED = range(3)
+REFUSED, UNANSWERABLE, UNACKNOWLEDGED_FAILED, LOST = range(4)
+
+TRANSITIONS: Final = {
+    (OPEN, REFUSED): DRAINING,
+    (OPEN, UNANSWERABLE): DRAINING,
+    (OPEN, UNACKNOWLEDGED_FAILED): DRAINING,
+    (OPEN, LOST): CLOSED,
+    (DRAINING, LOST): CLOSED,
+    (CLOSED, LOST): CLOSED,
+}
+"""(state, event) → next state; an event that is not listed for a state changes nothing."""
 
 PRODUCE: Final = 0
 
@@ -232,7 +245,7 @@ class ServerConnection:
             self.door.submit(request, context, partial(self._answer, place))
         except Exception:
             log.exception("connection failed peer=%s: the broker raised on %s", self.peer, route.api.row.request_name)
-            self._close()
+            self._end(UNANSWERABLE)
 
     def _route(self, key: int, version: int, correlation_id: int) -> Route | None:
         row = registry.BY_KEY.get(key)
@@ -295,7 +308,7 @@ class ServerConnection:
             self._encode(place, response)
         except ENCODE_ERRORS:
             log.exception("connection failed peer=%s: cannot write %r", self.peer, type(response).__name__)
-            self._close()
+            self._end(UNANSWERABLE)
         places = self.places
         if (places and places[0] is place) or self.state != OPEN:
             self._release()
@@ -332,8 +345,7 @@ class ServerConnection:
                     self.output_bytes += len(part)  # type: ignore[arg-type]
             if place.last:
                 log.info("connection closed peer=%s: a produce with acks=0 failed, and has no response", self.peer)
-                self.state = DRAINING
-                places.clear()
+                self._end(UNACKNOWLEDGED_FAILED)
 
     def sent(self, part: Part) -> None:
         """The driver took `part` from the output, or that much of it."""
@@ -344,18 +356,18 @@ class ServerConnection:
 
     def _refuse(self, why: str) -> None:
         log.warning("connection refused peer=%s listener=%s: it sent %s", self.peer, self._listener, why)
-        self._close()
+        self._end(REFUSED)
 
-    def _close(self) -> None:
-        """End; what is in the output may still go out."""
-        if self.state == OPEN:
-            self.state = DRAINING
+    def _end(self, event: int) -> None:
+        """Take a transition. What waits for its turn is dropped; what is in the output may still go out."""
+        after = TRANSITIONS.get((self.state, event))
+        if after is not None:
+            self.state = after
             self.places.clear()
 
     def lost(self) -> None:
         """The connection is gone."""
-        self.state = CLOSED
-        self.places.clear()
+        self._end(LOST)
         self.output.clear()
         self.output_bytes = 0
         self._wake = nobody  # it is the driver's, which has us: neither is to wait for the collector

@@ -16,7 +16,7 @@ from logkernel.contracts import BrokerDoor
 
 from .connection import OPEN, Route, ServerConnection
 from .polling import busy_poll
-from .receiving import SHARED_BYTES, ReceiveBuffer, new_buffer
+from .request_buffer import SHARED_BYTES, RequestBuffer, new_buffer
 from .sending import Sender
 
 log = logging.getLogger("logkernel.tcp")
@@ -88,7 +88,7 @@ class Connection(asyncio.BufferedProtocol):
         self.transport = cast(asyncio.Transport, transport)  # uvloop's are not instances
         peer = transport.get_extra_info("peername") or ("", 0)
         self.host = str(peer[0])
-        self.buffer = ReceiveBuffer(listener.shared)
+        self.buffer = RequestBuffer(listener.shared)
         self.machine = ServerConnection(
             listener.door,
             listener.routes,

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from logkernel.plugins.transport.tcp.connection import ServerConnection
-from logkernel.plugins.transport.tcp.receiving import ReceiveBuffer
+from logkernel.plugins.transport.tcp.request_buffer import RequestBuffer
 from logkernel.plugins.transport.tcp.sending import Sender
 from logkernel.plugins.transport.tcp.server import Connection
 from logkernel.requests.data import (
@@ -267,7 +267,7 @@ def test_a_connection_that_is_gone_keeps_nothing_until_the_collector_comes(
                 writer.close()
                 while listener.connections:
                     await asyncio.sleep(0.001)
-            kinds = (Connection, ServerConnection, Sender, ReceiveBuffer)
+            kinds = (Connection, ServerConnection, Sender, RequestBuffer)
             for _ in range(1000):  # a loop may hold the last one for a turn more
                 if not (left := sum(isinstance(found, kinds) for found in gc.get_objects())):
                     break

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from .receiving import EAGER_BYTES, FIRST_BYTES
+from .request_buffer import EAGER_BYTES, FIRST_BYTES
 from .wire import I32
 
 SMALL_BYTES: Final = 64 << 10
@@ -37,7 +37,7 @@ def is_held(buffer: bytearray) -> bool:
     return False
 
 
-class ArrivalBuffer:
+class ResponseBuffer:
     """`room` → receive → `received` → handle → `consumed`, in this order. `0 <= start <= end <= capacity`."""
 
     __slots__ = ("_end", "_lent", "_own", "_quiet", "_start")

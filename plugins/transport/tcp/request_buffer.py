@@ -26,7 +26,7 @@ def new_buffer(size: int) -> memoryview:
     return memoryview(bytearray(size))
 
 
-class ReceiveBuffer:
+class RequestBuffer:
     """`room` → receive → `received` → handle → `consumed`, in this order. `0 <= start <= end <= capacity`."""
 
     __slots__ = ("_end", "_own", "_shared", "_start", "_used")

@@ -10,17 +10,17 @@ from typing import Any
 
 import pytest
 
-from logkernel.plugins.transport.tcp import arrivals
-from logkernel.plugins.transport.tcp.arrivals import (
+from logkernel.plugins.transport.tcp import response_buffer
+from logkernel.plugins.transport.tcp.channel import LOW_WATER_BYTES, TcpChannel, _tune
+from logkernel.plugins.transport.tcp.request_buffer import EAGER_BYTES, FIRST_BYTES
+from logkernel.plugins.transport.tcp.response_buffer import (
     KEEP_BYTES,
     QUIET_RESPONSES,
     SMALL_BYTES,
     SPARE_BYTES,
-    ArrivalBuffer,
+    ResponseBuffer,
     is_held,
 )
-from logkernel.plugins.transport.tcp.channel import LOW_WATER_BYTES, TcpChannel, _tune
-from logkernel.plugins.transport.tcp.receiving import EAGER_BYTES, FIRST_BYTES
 from logkernel.requests.data import FetchRequest, FetchTopic
 
 LARGE = 1 << 20
@@ -30,7 +30,7 @@ def frame(size: int, fill: int) -> bytes:
     return struct.pack(">i", size) + bytes([fill]) * size
 
 
-def receive(buffer: ArrivalBuffer, data: bytes, step: int = 1 << 30) -> list[memoryview]:
+def receive(buffer: ResponseBuffer, data: bytes, step: int = 1 << 30) -> list[memoryview]:
     """Bytes arrive in steps; whole frames are handed out as views, small ones copied, as a connection does it."""
     found, at = [], 0
     while at < len(data):
@@ -67,7 +67,7 @@ def test_a_bytearray_tells_whether_somebody_has_a_view_of_it() -> None:
 @pytest.mark.parametrize("seed", range(12))
 def test_what_is_held_never_changes(seed: int) -> None:
     chance = random.Random(seed)
-    buffer = ArrivalBuffer()
+    buffer = ResponseBuffer()
     held: list[tuple[memoryview, int]] = []
     for number in range(60):
         sizes = [chance.choice([5, 300, 70_000, 400_000, 1_100_000]) + chance.randrange(99) for _ in range(2)]
@@ -85,7 +85,7 @@ def test_what_is_held_never_changes(seed: int) -> None:
 
 
 def test_a_large_response_is_not_copied_and_its_buffer_serves_again() -> None:
-    buffer = ArrivalBuffer()
+    buffer = ResponseBuffer()
     places = set()
     for number in range(40):
         (body,) = receive(buffer, frame(LARGE, number))
@@ -103,8 +103,8 @@ def test_answers_of_many_partitions_come_into_memory_that_was_used_before(monkey
         made.append(size)
         return bytearray(size)
 
-    monkeypatch.setattr(arrivals, "bytearray", counted, raising=False)
-    buffer = ArrivalBuffer()
+    monkeypatch.setattr(response_buffer, "bytearray", counted, raising=False)
+    buffer = ResponseBuffer()
     held: list[memoryview] = []
     for number in range(40):
         held = held[-1:] + receive(buffer, frame(6 * LARGE, number))
@@ -113,7 +113,7 @@ def test_answers_of_many_partitions_come_into_memory_that_was_used_before(monkey
 
 
 def test_a_small_response_holds_no_large_buffer() -> None:
-    buffer = ArrivalBuffer()
+    buffer = ResponseBuffer()
     (large,) = receive(buffer, frame(LARGE, 1))
     (small,) = receive(buffer, frame(SMALL_BYTES + 10, 2))
     assert buffer.capacity >= LARGE
@@ -122,7 +122,7 @@ def test_a_small_response_holds_no_large_buffer() -> None:
 
 
 def test_large_buffers_are_given_back_once_only_small_responses_come() -> None:
-    buffer = ArrivalBuffer()
+    buffer = ResponseBuffer()
     held = receive(buffer, b"".join(frame(LARGE, at) for at in range(3)))
     held.clear()
     assert buffer.capacity + buffer.spare_bytes >= LARGE
@@ -132,7 +132,7 @@ def test_large_buffers_are_given_back_once_only_small_responses_come() -> None:
 
 
 def test_a_claimed_size_is_not_believed_beyond_what_arrives() -> None:
-    buffer = ArrivalBuffer()
+    buffer = ResponseBuffer()
     receive(buffer, struct.pack(">i", 1 << 30))
     assert buffer.missing == 1 << 30
     assert buffer.capacity <= EAGER_BYTES + SMALL_BYTES

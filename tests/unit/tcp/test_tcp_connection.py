@@ -1,0 +1,70 @@
+"""The server's side of a connection takes the transitions of its table, and no others."""
+
+from __future__ import annotations
+
+import struct
+from itertools import product
+from typing import Any
+
+import pytest
+
+from logkernel.plugins.transport.tcp.connection import (
+    CLOSED,
+    DRAINING,
+    LOST,
+    OPEN,
+    REFUSED,
+    TRANSITIONS,
+    UNACKNOWLEDGED_FAILED,
+    UNANSWERABLE,
+    ServerConnection,
+)
+from logkernel.requests.data import PartitionProduceResponse, ProduceResponse, TopicProduceResponse
+
+STATES = (OPEN, DRAINING, CLOSED)
+EVENTS = (REFUSED, UNANSWERABLE, UNACKNOWLEDGED_FAILED, LOST)
+PRODUCE_ACKS_0 = struct.pack(">hhii", -1, 0, 1000, 1) + b"\0\1t" + struct.pack(">iii", 1, 0, 4) + b"data"
+
+
+@pytest.fixture
+def machine(door: Any) -> ServerConnection:
+    return ServerConnection(
+        door,
+        {},
+        connection_id=1,
+        peer="peer",
+        client_host="127.0.0.1",
+        listener="PLAINTEXT",
+        max_request_bytes=1 << 20,
+        wake=lambda: None,
+        defer=lambda action, *facts: action(*facts),
+    )
+
+
+def happen(machine: ServerConnection, wire: Any, door: Any, event: int) -> None:
+    """Bring the event about by what a peer, the broker or the driver does."""
+    if event == LOST:
+        machine.lost()
+    elif event == REFUSED:
+        machine.feed(memoryview(b"GET / HTTP/1.1\r\nHost: broker\r\n\r\n"))
+    elif event == UNANSWERABLE:
+        door.replies["HeartbeatRequest"] = lambda request: object()
+        machine.feed(memoryview(wire.heartbeat(1)))
+    else:
+        failed = ProduceResponse([TopicProduceResponse("t", [PartitionProduceResponse(0, 6, -1)])])
+        door.replies["ProduceRequest"] = lambda request: failed
+        machine.feed(memoryview(bytearray(wire.frame("Produce", 3, 2, PRODUCE_ACKS_0))))
+
+
+@pytest.mark.parametrize(("state", "event"), list(product(STATES, EVENTS)))
+def test_each_event_in_each_state_leads_where_the_table_says(
+    machine: ServerConnection, wire: Any, door: Any, state: int, event: int
+) -> None:
+    if state == DRAINING:
+        happen(machine, wire, door, REFUSED)
+    elif state == CLOSED:
+        machine.lost()
+    assert machine.state == state
+    happen(machine, wire, door, event)
+    assert machine.state == TRANSITIONS.get((state, event), state)
+
