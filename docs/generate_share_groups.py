@@ -8,6 +8,7 @@ from pathlib import Path
 
 from logkernel.plugins.services import shares
 from logkernel.plugins.services.shares.members import group
+from logkernel.plugins.services.shares.members.records import Key, Kind, MemberValue
 from logkernel.plugins.services.shares.partitions import partition
 
 PAGE = Path(__file__).with_name("share-groups.md")
@@ -86,11 +87,26 @@ def services() -> str:
     return "\n".join(rows)
 
 
+class GroupEvent(Enum):
+    JOINED = "a member joins"
+    LAST_LEFT = "the last member leaves"
+
+
+def group_transitions() -> dict[tuple[Enum, Enum], Enum]:
+    """How the state of a group follows its members, by folding their records."""
+    one, key = group.Group("g"), Key(Kind.MEMBER, "g", "m")
+    before = one.state
+    one.fold(key, MemberValue(None, "client", "host", ("t",)))
+    joined = one.state
+    one.fold(key, None)
+    return {(before, GroupEvent.JOINED): joined, (joined, GroupEvent.LAST_LEFT): one.state}
+
+
 def page() -> str:
     return (
         TEXT.replace("{services}", services())
         .replace("{record}", diagram(partition.TRANSITIONS, partition.State.AVAILABLE))
-        .replace("{group}", diagram(group.TRANSITIONS, group.State.EMPTY))
+        .replace("{group}", diagram(group_transitions(), group.State.EMPTY))
     )
 
 

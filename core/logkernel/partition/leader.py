@@ -101,7 +101,7 @@ class Leader:
                 raise self._too_few()
             for facts in batches:
                 if facts.producer_id >= 0:
-                    known = self.producers.duplicate_of(facts, guard)
+                    known = self.producers.check_append(facts, guard)
                     if known is not None:
                         effects.answer.append((ticket, Outcome(0, known[0], -1, self.log_start)))
                         return effects

@@ -128,7 +128,7 @@ class ProducerStates:
 
     # ------------------------------------------------------------ judging
 
-    def duplicate_of(self, facts: BatchFacts, guard: int | None = None) -> tuple[int, int] | None:
+    def check_append(self, facts: BatchFacts, guard: int | None = None) -> tuple[int, int] | None:
         """(first offset, timestamp) of the batch that `facts` repeats, None for a new one; raises as tabulated.
 
         `guard` is what `verify` gave for a write that names its transaction, None for one that names none.

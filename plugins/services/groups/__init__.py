@@ -11,7 +11,7 @@ The parts, from the bytes up:
     members       SyncGroup, Heartbeat, LeaveGroup
     offsets       OffsetCommit, OffsetFetch, OffsetDelete and what ages offsets away
     transactions  TxnOffsetCommit, and offsets that wait for their transaction's end
-    places        where an offset belongs, told by its record's key
+    offset_key_cache  finds the offsets that a record belongs to, by its key
     loading       many records at once; columns of a batch compiled (_folding) or in plain Python (pure_folding)
     listing       DescribeGroups, ListGroups, DeleteGroups
     consumer      groups by the protocol of KIP-848, and members of one protocol in groups of the other

@@ -2,7 +2,7 @@
 """`pure_folding.fold_columns`, compiled: same arguments, same answers, same errors. What it does is told there.
 
 The columns' lengths are held against the number of rows before one of them is read. A key is compared where it lies;
-whatever is not plainly a further topic of the group that was found last is asked of `places.place`.
+whatever is not plainly a further topic of the group that was found last is asked of `offset_key_cache.offsets_of_key`.
 """
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
@@ -12,13 +12,13 @@ from libc.string cimport memcmp, memcpy
 from logkernel.vocabulary import Record as _Record
 
 from . import records as _records
-from .places import KEY_HEAD as _KEY_HEAD
-from .places import place as _place
+from .offset_key_cache import KEY_HEAD as _KEY_HEAD
+from .offset_key_cache import offsets_of_key as _offsets_of_key
 
 cdef object Record = _Record
 cdef object CommittedOffset = _records.CommittedOffset
 made_of = CommittedOffset
-cdef object place = _place
+cdef object offsets_of_key = _offsets_of_key
 cdef object NO_TIME = _records.NO_TIME
 
 cdef enum:
@@ -66,13 +66,13 @@ def fold_columns(shard, columns, replay):
     cdef const char *key = PyBytes_AS_STRING(keys)
     cdef const char *value = PyBytes_AS_STRING(values)
     cdef const char *record_offset = PyBytes_AS_STRING(offsets)
-    cdef const char *known = NULL       # the key whose place is `kept`
+    cdef const char *known = NULL       # the key whose offsets are `kept`
     cdef const char *behind = NULL      # the rest that `at_ms` and `topic_id` are of
     cdef Py_ssize_t size = stride - PARTITION_BYTES
     cdef Finder finder = Finder.__new__(Finder)
-    cdef dict kept = None, ids = shard.places.ids
+    cdef dict kept = None, ids = shard.offset_keys.ids
     cdef object at_ms = None, topic_id = None
-    finder.shard, finder.places, finder.texts = shard, shard.places, shard.places.texts
+    finder.shard, finder.cache, finder.texts = shard, shard.offset_keys, shard.offset_keys.texts
     for row in range(rows):
         if known == NULL or memcmp(key, known, size) != 0:
             known, kept = key, finder.find(key, size)
@@ -85,7 +85,7 @@ def fold_columns(shard, columns, replay):
                 topic_id = ids.setdefault(topic_id, topic_id)
         if kept is None or big_16(value) != FLEXIBLE or behind == NULL:
             replay(Record(key[:stride], value[:USUAL_BYTES], offset=native_64(record_offset)))
-            known = NULL    # its place may be no more
+            known = NULL    # its group may be gone
             finder.topics = None
         else:
             kept[big_32(key + size)] = CommittedOffset(
@@ -104,16 +104,16 @@ def fold_columns(shard, columns, replay):
 
 
 cdef class Finder:
-    # Finds places, and knows the topics of the group that was found last, for as long as nothing else is folded.
-    cdef object shard, places
+    # Finds a key's offsets, and knows the topics of the group that was found last, for as long as nothing else is folded.
+    cdef object shard, cache
     cdef dict texts, topics
     cdef bytes head         # the start of that group's keys
 
     cdef dict find(self, const char *key, Py_ssize_t size):
         cdef Py_ssize_t behind_head
         cdef dict kept
-        if self.topics is None and self.places.group is not None:
-            self.head, self.topics = self.places.head, self.places.group.offsets
+        if self.topics is None and self.cache.group is not None:
+            self.head, self.topics = self.cache.head, self.cache.group.offsets
         if self.topics is not None:
             behind_head = PyBytes_GET_SIZE(self.head) + TEXT_SIZE_BYTES
             if (
@@ -128,7 +128,7 @@ cdef class Finder:
                         kept = self.topics[name] = {}
                     return kept
         self.topics = None
-        return place(self.shard, key[:size])
+        return offsets_of_key(self.shard, key[:size])
 
 
 cdef bytes whole(column):

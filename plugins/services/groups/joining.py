@@ -24,7 +24,7 @@ from logkernel.errors import (
 from logkernel.requests.groups import JoinGroupRequest, JoinGroupResponse
 
 from . import rebalance
-from .consumer import classic, traces
+from .consumer import classic, cleanup
 from .records import fits
 from .shard import Shard, session_key
 from .state import Group, Member, State
@@ -53,7 +53,7 @@ def on_join(shard: Shard, request: JoinGroupRequest, context: RequestContext, ti
         return
     group = shard.group(request.group_id)
     if group.consumer is not None:  # nobody is in: it goes on as a classic group
-        traces.erase(shard, group.group_id, group.consumer)
+        cleanup.erase(shard, group.group_id, group.consumer)
     join(shard, group, request, context, ticket)
     shard.tidy(group)
 

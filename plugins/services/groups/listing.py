@@ -19,7 +19,7 @@ from logkernel.requests.groups import (
     ListGroupsResponse,
 )
 
-from .consumer import traces
+from .consumer import cleanup
 from .records import group_key, offset_key
 from .shard import Shard
 from .state import CONSUMER, Group, Member, State
@@ -100,7 +100,7 @@ def delete(shard: Shard, group_id: str) -> int:
     for topic, partition in group.places():
         shard.append(offset_key(group_id, topic, partition), None)
     if group.consumer is not None:
-        traces.erase(shard, group_id, group.consumer)
+        cleanup.erase(shard, group_id, group.consumer)
     if group.recorded or group.consumer is None:
         shard.append(group_key(group_id), None)
     return 0

@@ -17,7 +17,7 @@ from struct import Struct
 from logkernel.record.layout import Columns
 from logkernel.vocabulary import Record
 
-from .places import known_place
+from .offset_key_cache import cached_offsets
 from .records import FLEXIBLE, NO_METADATA, NO_TIME, TOPIC_ID_TAG, USUAL_BYTES, USUAL_OFFSET, CommittedOffset
 from .shard import Shard
 
@@ -47,17 +47,17 @@ fold_columns, COMPILED = _load()
 
 def fold(shard: Shard, records: Sequence[Record], replay: Callable[[Record], None]) -> None:
     """`replay` folds one record of any kind. Raises what it raises."""
-    places, ids = shard.places.of_key, shard.places.ids
+    of_key, ids = shard.offset_keys.of_key, shard.offset_keys.ids
     read_value, read_partition = USUAL_OFFSET.unpack, _PARTITION.unpack_from
     for record in records:
         key, value = record.key, record.value
         if key is not None and value is not None and len(value) == USUAL_BYTES:
             version, offset, leader_epoch, size, commit_ms, tag, topic_id = read_value(value)
             if version == FLEXIBLE and size == NO_METADATA and tag == TOPIC_ID_TAG:
-                place = key[:-4]
-                kept = places.get(place) or known_place(shard, place)
+                head = key[:-4]
+                kept = of_key.get(head) or cached_offsets(shard, head)
                 if kept is not None:
-                    kept[read_partition(key, len(place))[0]] = CommittedOffset(
+                    kept[read_partition(key, len(head))[0]] = CommittedOffset(
                         offset, leader_epoch, "", commit_ms, NO_TIME, ids.setdefault(topic_id, topic_id), record.offset
                     )
                     continue

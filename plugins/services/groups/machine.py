@@ -116,7 +116,7 @@ class GroupsMachine:
         """
         if record.key is None:
             return
-        self._shard.places.forget()  # it may take groups or topics away
+        self._shard.offset_keys.forget()  # it may take groups or topics away
         key = decode_key(record.key)
         if isinstance(key, OffsetKey):
             entry = _offset(record)

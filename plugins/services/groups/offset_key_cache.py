@@ -1,34 +1,63 @@
-"""Where an offset's record belongs, told by its key without the partition: commit after commit names the same."""
+"""Find the offsets that a record of `__consumer_offsets` belongs to, by its key without the partition."""
 
 from __future__ import annotations
 
 from struct import Struct
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from .records import OFFSET_KEY, CommittedOffset
-from .shard import Shard
+
+if TYPE_CHECKING:
+    from .shard import Shard
+    from .state import Group
 
 KEY_HEAD: Final = Struct(">hh")
 """Version, length of the group's id."""
 _TEXT_SIZE = Struct(">h")
-MAX_PLACES: Final = 4_096
+MAX_KEYS: Final = 4_096
 
 
-def known_place(shard: Shard, key: bytes) -> dict[int, CommittedOffset] | None:
-    """As `place`, which is remembered."""
-    places = shard.places.of_key
-    kept = places.get(key)
+class OffsetKeyCache:
+    """Finds a group's offsets by the key of their record; successive commits name the same topics of the same groups.
+
+    Call `forget` whenever a group, or a group's last offset of a topic, may have been removed.
+    """
+
+    __slots__ = ("group", "head", "ids", "of_key", "texts")
+
+    def __init__(self) -> None:
+        self.of_key: dict[bytes, dict[int, CommittedOffset]] = {}
+        """Key without its partition → partition → offset."""
+        self.head = b""
+        self.group: Group | None = None
+        """The group that was found last; `head` is how its keys begin."""
+        self.texts: dict[bytes, str] = {}
+        self.ids: dict[bytes, bytes] = {}
+        """Names and ids of topics seen so far, so that groups which read the same topics share one copy."""
+
+    def forget(self) -> None:
+        if self.head:
+            self.of_key.clear()
+            self.head, self.group = b"", None
+            self.texts.clear()
+            self.ids.clear()
+
+
+def cached_offsets(shard: Shard, key: bytes) -> dict[int, CommittedOffset] | None:
+    """Like `offsets_of_key`, and remember the answer."""
+    cache = shard.offset_keys
+    kept = cache.of_key.get(key)
     if kept is None:
-        if len(places) >= MAX_PLACES:
-            shard.places.forget()
-        kept = place(shard, key)
+        if len(cache.of_key) >= MAX_KEYS:
+            cache.forget()
+        kept = offsets_of_key(shard, key)
         if kept is not None:
-            places[key] = kept
+            cache.of_key[key] = kept
     return kept
 
 
-def place(shard: Shard, key: bytes) -> dict[int, CommittedOffset] | None:
-    """Where offsets belong whose keys begin so, whatever the partition; None where `key` is not all of that."""
+def offsets_of_key(shard: Shard, key: bytes) -> dict[int, CommittedOffset] | None:
+    """Return the offsets (partition → offset) that keys beginning with `key` belong to; None if `key` is malformed."""
     if len(key) < KEY_HEAD.size:
         return None
     version, size = KEY_HEAD.unpack_from(key)
@@ -38,14 +67,14 @@ def place(shard: Shard, key: bytes) -> dict[int, CommittedOffset] | None:
     topic = key[end + _TEXT_SIZE.size :]
     if _TEXT_SIZE.unpack_from(key, end)[0] != len(topic):
         return None
-    places, head = shard.places, key[:end]
-    texts, group = places.texts, places.group
+    cache, head = shard.offset_keys, key[:end]
+    texts, group = cache.texts, cache.group
     try:
         name = texts.get(topic) or texts.setdefault(topic, topic.decode())
-        if group is None or places.head != head:
+        if group is None or cache.head != head:
             group = shard.group(head[KEY_HEAD.size :].decode())
             group.is_known = True
-            places.head, places.group = head, group
+            cache.head, cache.group = head, group
     except UnicodeDecodeError:
         return None
     kept = group.offsets.get(name)

@@ -47,7 +47,7 @@ from logkernel.requests.groups import (
 from logkernel.vocabulary import NO_ID
 
 from . import transactions
-from .consumer import commits, traces
+from .consumer import cleanup, commits
 from .consumer.state import ConsumerGroup
 from .records import NO_TIME, CommittedOffset, group_key, is_metadata_too_large, offset_key, offset_value
 from .shard import RETENTION, Shard
@@ -300,7 +300,7 @@ def _sweep_group(shard: Shard, group: Group, room: int) -> int:
             shard.append(offset_key(group.group_id, topic, partition), None)
             written += 1
     if not left and written < room and group.consumer is not None and group.is_empty:
-        traces.erase(shard, group.group_id, group.consumer)
+        cleanup.erase(shard, group.group_id, group.consumer)
         written += 1
     if not left and written < room and group.is_forsaken:
         shard.append(group_key(group.group_id), None)

@@ -8,7 +8,7 @@ from struct import Struct
 from logkernel.record.layout import Columns, even_ends
 from logkernel.vocabulary import Record
 
-from .places import KEY_HEAD, place
+from .offset_key_cache import KEY_HEAD, offsets_of_key
 from .records import FLEXIBLE, NO_METADATA, NO_TIME, TOPIC_ID_TAG, USUAL_BYTES, CommittedOffset
 from .shard import Shard
 
@@ -34,13 +34,13 @@ def fold_columns(shard: Shard, columns: Columns, replay: Callable[[Record], None
     known, behind = b"", b""
     kept: dict[int, CommittedOffset] | None = None
     at_ms, topic_id = NO_TIME, b""
-    ids = shard.places.ids
+    ids = shard.offset_keys.ids
     keys = Struct(f">{stride - _PARTITION.size}si").iter_unpack(columns.keys)
     offsets = memoryview(columns.offsets).cast("q")
     for (found, partition), usual, record_offset in zip(keys, _SPLIT_OFFSET.iter_unpack(values), offsets, strict=True):
         version, offset, leader_epoch, rest = usual
         if found != known:
-            known, kept = found, place(shard, found)
+            known, kept = found, offsets_of_key(shard, found)
         if rest != behind:  # it is the same for all of a commit's offsets in one topic
             size, at_ms, tag, topic_id = _REST.unpack(rest)
             behind = b""
@@ -49,7 +49,7 @@ def fold_columns(shard: Shard, columns: Columns, replay: Callable[[Record], None
         if kept is None or version != FLEXIBLE or not behind:
             value = _SPLIT_OFFSET.pack(version, offset, leader_epoch, rest)
             replay(Record(found + _PARTITION.pack(partition), value, offset=record_offset))
-            known = b""  # its place may be no more
+            known = b""  # its group may be gone
         else:
             kept[partition] = CommittedOffset(offset, leader_epoch, "", at_ms, NO_TIME, topic_id, record_offset)
     return True

@@ -12,7 +12,8 @@ from logkernel.requests.groups import JoinGroupResponse, SyncGroupResponse
 from logkernel.requests.transactions import TxnOffsetCommitRequest
 from logkernel.vocabulary import Record
 
-from .records import CommittedOffset, GroupMetadata, encode_group, group_key
+from .offset_key_cache import OffsetKeyCache
+from .records import GroupMetadata, encode_group, group_key
 from .settings import GroupSettings
 from .state import Event, Group, Member
 from .timers import Key, Timers
@@ -54,30 +55,6 @@ class Asked:
     """A marker of its producer came meanwhile."""
 
 
-class Places:
-    """Where offsets are kept, found by their records' keys: commit after commit names the same topics of the same
-    groups. To be forgotten whenever a group, or the last offset of a topic in one, may have gone."""
-
-    __slots__ = ("group", "head", "ids", "of_key", "texts")
-
-    def __init__(self) -> None:
-        self.of_key: dict[bytes, dict[int, CommittedOffset]] = {}
-        """A key without its partition → partition → offset."""
-        self.head = b""
-        self.group: Group | None = None
-        """The group that was found last, and the start of its keys."""
-        self.texts: dict[bytes, str] = {}
-        self.ids: dict[bytes, bytes] = {}
-        """Names and ids of topics that were met: those that many groups read are kept once."""
-
-    def forget(self) -> None:
-        if self.head:
-            self.of_key.clear()
-            self.head, self.group = b"", None
-            self.texts.clear()
-            self.ids.clear()
-
-
 class Shard:
     """The parts of the machine share this: groups, timers, the two clocks' readings, and the decision in the making."""
 
@@ -91,8 +68,8 @@ class Shard:
         "last_token",
         "mono_ms",
         "number",
+        "offset_keys",
         "out",
-        "places",
         "settings",
         "timers",
         "transactions",
@@ -120,7 +97,7 @@ class Shard:
         self.cluster = cluster
         self.ids = ids
         self.groups: dict[str, Group] = {}
-        self.places = Places()
+        self.offset_keys = OffsetKeyCache()
         self.foreign: set[str] = set()
         """Ids that share groups have."""
         self.timers = Timers()
@@ -175,7 +152,7 @@ class Shard:
         if group.is_unused and self.groups.get(group.group_id) is group:
             group.move(Event.FORGOTTEN)
             del self.groups[group.group_id]
-            self.places.forget()
+            self.offset_keys.forget()
             self.timers.cancel(join_key(group.group_id))
             self.timers.cancel(sync_key(group.group_id))
 

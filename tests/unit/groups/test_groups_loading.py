@@ -10,7 +10,7 @@ import pytest
 
 from logkernel.errors import CorruptMessage
 from logkernel.plugins.services.groups.machine import GroupsMachine
-from logkernel.plugins.services.groups.places import MAX_PLACES
+from logkernel.plugins.services.groups.offset_key_cache import MAX_KEYS
 from logkernel.plugins.services.groups.records import (
     CommittedOffset,
     GroupMetadata,
@@ -89,10 +89,10 @@ def test_places_are_forgotten_with_their_groups() -> None:
 
 def test_places_do_not_grow_for_ever() -> None:
     found, value = machine(), encode_offset(CommittedOffset(1, topic_id=b"i" * 16))
-    for number in range(MAX_PLACES + 10):
+    for number in range(MAX_KEYS + 10):
         found.replay_many([Record(offset_key(f"group-{number}", "t", 0), value)])
-    assert len(found._shard.places.of_key) == 10
-    assert len(found.groups) == MAX_PLACES + 10
+    assert len(found._shard.offset_keys.of_key) == 10
+    assert len(found.groups) == MAX_KEYS + 10
 
 
 @pytest.mark.parametrize(

@@ -20,9 +20,9 @@ def test_entries_survive_a_reload():
     states.note(batch(0, 100, count=3))
     other = ProducerStates()
     other.load(states.entries())
-    assert other.duplicate_of(batch(0, 0, count=3)) == (100, 5)
+    assert other.check_append(batch(0, 0, count=3)) == (100, 5)
     with pytest.raises(OutOfOrderSequenceNumber, match="sequence 5 where 3"):
-        other.duplicate_of(batch(5, 0))
+        other.check_append(batch(5, 0))
 
 
 def test_open_transaction_survives_a_reload():
@@ -38,7 +38,7 @@ def test_idle_producers_expire_but_not_in_a_transaction():
     states.note(batch(0, 100, timestamp=1_000))
     assert states.expire(1_000 + 99, 100) == 0
     assert states.expire(1_000 + 100, 100) == 1
-    assert states.duplicate_of(batch(77, 0)) is None, "an unknown producer may start anywhere (KIP-360)"
+    assert states.check_append(batch(77, 0)) is None, "an unknown producer may start anywhere (KIP-360)"
     states.note(batch(0, 100, timestamp=1_000, transactional=True))
     assert states.expire(10**9, 100) == 0
 

@@ -20,6 +20,7 @@ from logkernel.errors import (
 from logkernel.plugins.services import shares
 from logkernel.plugins.services.shares.members import group
 from logkernel.plugins.services.shares.members.assignor import assign
+from logkernel.plugins.services.shares.members.records import Key, Kind, MemberValue
 from logkernel.plugins.services.shares.partitions.partition import Acquired, Stretch
 from logkernel.plugins.services.shares.partitions.reading import Batch, cut, read
 from logkernel.plugins.services.shares.partitions.sessions import MAX_EPOCH, Holder, Sessions
@@ -157,8 +158,14 @@ def test_every_request_can_be_refused_with_every_code() -> None:
     assert shares.logkernel_service("other", {}, None) is None
 
 
-def test_the_table_of_group_states() -> None:
-    assert set(group.TRANSITIONS.values()) | {group.State.EMPTY} == set(group.State)
+def test_a_share_group_is_stable_while_it_has_members() -> None:
+    one, first, second = group.Group("g"), Key(Kind.MEMBER, "g", "a"), Key(Kind.MEMBER, "g", "b")
+    member = MemberValue(None, "client", "host", ("t",))
+    states = [one.state.value]
+    for key, value in [(first, member), (second, member), (first, None), (second, None)]:
+        one.fold(key, value)
+        states.append(one.state.value)
+    assert states == ["Empty", "Stable", "Stable", "Stable", "Empty"]
 
 
 # ---------------------------------------------------------------- settings

@@ -8,7 +8,7 @@ From the bytes up:
     target      subscriptions, and what the assignor makes of them
     regex       subscriptions by regular expression
     replay      the fold of the records
-    traces      timers and records of a member, and how they go
+    cleanup      timers and records of a member, and how they go
     progress    what a sign of life sets in motion
     leaving     members that leave, are fenced or run out of time
     heartbeat   ConsumerGroupHeartbeat

@@ -35,7 +35,7 @@ from logkernel.requests.groups import (
 
 from ..shard import Shard
 from ..state import CONSUMER, Group
-from . import heartbeat, leaving, migrate, traces, wire
+from . import cleanup, heartbeat, leaving, migrate, wire
 from .progress import advance, may_assign
 from .records import ClassicFacts, MemberFacts, Part
 from .state import LEFT_FOR_A_WHILE, ConsumerGroup, Member, MemberState
@@ -104,15 +104,15 @@ def _settle_join(
     shard: Shard, group: ConsumerGroup, group_id: str, before: Member | None, after: Member
 ) -> None:
     """Its timers; and the end of the consumer group, where its last consumer came back as a classic member."""
-    traces.disarm(shard, group_id, after.member_id)
+    cleanup.disarm(shard, group_id, after.member_id)
     replaced = [] if before is None or before.is_classic else [before.member_id]
     left = group.with_member(after)
     if replaced and all(member.is_classic for member in left.values()) and shard.settings.consumer.downgrades:
         settled = all(member.is_reconciled_to(group.epoch) for member in left.values())
         migrate.downgrade(shard, group_id, group, left, settled=settled)
         return
-    traces.arm(shard, group_id, after)
-    shard.after(traces.resync_key(group_id, after.member_id), after.facts.rebalance_timeout_ms)
+    cleanup.arm(shard, group_id, after)
+    shard.after(cleanup.resync_key(group_id, after.member_id), after.facts.rebalance_timeout_ms)
 
 
 def _who(shard: Shard, group: ConsumerGroup, request: JoinGroupRequest, context: RequestContext) -> Member:
@@ -149,8 +149,8 @@ def on_sync(shard: Shard, group: ConsumerGroup, request: SyncGroupRequest, ticke
     except KafkaError as error:
         shard.reply(ticket, SyncGroupResponse(error_code=error.code))
         return
-    shard.timers.cancel(traces.resync_key(request.group_id, member.member_id))
-    traces.arm(shard, request.group_id, member)
+    shard.timers.cancel(cleanup.resync_key(request.group_id, member.member_id))
+    cleanup.arm(shard, request.group_id, member)
     answer = SyncGroupResponse(
         assignment=migrate.assignment_bytes(shard, member, member.assigned),
         protocol_type=request.protocol_type,
@@ -165,7 +165,7 @@ def beat(shard: Shard, group: ConsumerGroup, request: HeartbeatRequest) -> int:
         member = _speaker(group, request.member_id, request.group_instance_id, request.generation_id)
     except KafkaError as error:
         return error.code
-    traces.arm(shard, request.group_id, member)
+    cleanup.arm(shard, request.group_id, member)
     waits = member.state is MemberState.UNRELEASED_PARTITIONS
     if (
         is_behind(shard, request.group_id, group, member)
@@ -187,7 +187,7 @@ def is_behind(shard: Shard, group_id: str, group: ConsumerGroup, member: Member)
 
 def expect_rejoin(shard: Shard, group_id: str, member: Member) -> None:
     """From when it is first told to join again, it has its rebalance timeout to do so."""
-    key = traces.rejoin_key(group_id, member.member_id)
+    key = cleanup.rejoin_key(group_id, member.member_id)
     if key not in shard.timers:
         shard.after(key, member.facts.rebalance_timeout_ms)
 

@@ -36,7 +36,7 @@ from logkernel.requests.consumer_groups import (
 
 from ..records import fits
 from ..shard import Shard
-from . import leaving, migrate, traces
+from . import cleanup, leaving, migrate
 from .progress import advance
 from .records import MemberFacts, Part
 from .regex import compiled
@@ -124,9 +124,9 @@ def beat(shard: Shard, request: Request, context: RequestContext) -> ConsumerGro
         migrate.settle_upgrade(shard, owner)
         for name, other in group.members.items():
             if other.is_classic and name != after.member_id:
-                traces.arm(shard, request.group_id, other)
-    traces.arm(shard, request.group_id, after)
-    for key in (traces.rejoin_key, traces.resync_key):
+                cleanup.arm(shard, request.group_id, other)
+    cleanup.arm(shard, request.group_id, after)
+    for key in (cleanup.rejoin_key, cleanup.resync_key):
         shard.timers.cancel(key(request.group_id, after.member_id))
     leaving.watch_revocation(shard, request.group_id, member, after)
     whole = comes or (

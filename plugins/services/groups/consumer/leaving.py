@@ -13,8 +13,8 @@ from typing import Final
 
 from ..shard import Shard
 from . import migrate, progress, records, regex, target
+from .cleanup import arm, bury, disarm, revoke_key
 from .state import LEFT_FOR_A_WHILE, ConsumerGroup, Member, MemberState
-from .traces import arm, bury, disarm, revoke_key
 
 TIMERS: Final = frozenset(("revoke", "rejoin", "resync"))
 

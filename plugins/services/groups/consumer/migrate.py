@@ -22,7 +22,7 @@ from ..shard import Shard, join_key, session_key, sync_key
 from ..state import CONSUMER, Group, State
 from ..state import Member as ClassicMember
 from ..timers import Key
-from . import records, traces, wire
+from . import cleanup, records, wire
 from .records import ClassicFacts, MemberFacts, Part
 from .state import FIRST_EPOCH, ConsumerGroup, Member
 
@@ -131,9 +131,9 @@ def downgrade(
     shard: Shard, group_id: str, group: ConsumerGroup, left: Mapping[str, Member], *, settled: bool = False
 ) -> None:
     """The group goes on as a classic one with these members, and begins a round unless they have what they shall."""
-    traces.erase(shard, group_id, group)
+    cleanup.erase(shard, group_id, group)
     for member_id in left.keys() - group.members.keys():  # a static member under its new id
-        traces.bury(shard, group_id, member_id)
+        cleanup.bury(shard, group_id, member_id)
     protocol = _common_protocol(left)
     rows = tuple(_as_classic(shard, group, member, protocol) for member in left.values())
     leader = next(iter(left))
@@ -142,8 +142,8 @@ def downgrade(
     owner = shard.group(group_id)
     for member in left.values():
         owner.returning[member.member_id] = _whole(member)
-        traces.disarm(shard, group_id, member.member_id)
-        traces.arm(shard, group_id, member)
+        cleanup.disarm(shard, group_id, member.member_id)
+        cleanup.arm(shard, group_id, member)
     shard.append_group(owner, kept)
     if not settled:
         shard.after(unsettled_key(group_id), 0)

@@ -1,13 +1,15 @@
 """One share group: what its records fold to. Only `fold` changes it.
 
-    state     when                      event                      to
-    Empty     no members                a member joins             Stable
-    Stable    at least one member       the last member goes       Empty
-    Empty     no members                the group is deleted       Dead
+    members       state
+    none          Empty
+    one or more   Stable
+
+The state is derived from the members (`STATES`). A deleted group has no records and so no object here; describing it
+answers Dead.
 
 A member's epoch follows the group's: the group's epoch grows when members, subscriptions or topics change; the target
 assignment is made for that epoch; a member takes it over at its next heartbeat, at once, as share-partitions are
-shared and nobody has to let go first.
+shared and no other member has to release them first.
 """
 
 from __future__ import annotations
@@ -35,20 +37,10 @@ from .records import (
 class State(Enum):
     EMPTY = "Empty"
     STABLE = "Stable"
-    DEAD = "Dead"
 
 
-class Event(Enum):
-    JOINED = "a member joins"
-    LAST_LEFT = "the last member goes"
-    DELETED = "the group is deleted"
-
-
-TRANSITIONS: Final = {
-    (State.EMPTY, Event.JOINED): State.STABLE,
-    (State.STABLE, Event.LAST_LEFT): State.EMPTY,
-    (State.EMPTY, Event.DELETED): State.DEAD,
-}
+STATES: Final = {False: State.EMPTY, True: State.STABLE}
+"""Whether a group has members → its state."""
 
 NO_STATE: Final = StateValue({}, {}, {})
 
@@ -70,7 +62,7 @@ class Group:
 
     @property
     def state(self) -> State:
-        return State.STABLE if self.members else State.EMPTY
+        return STATES[bool(self.members)]
 
     @property
     def is_unused(self) -> bool:
