@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection, Iterable, Mapping
+from time import monotonic
 from types import ModuleType
 from typing import Any
 
@@ -35,8 +36,9 @@ from logkernel.contracts import (
     StateLog,
     Transport,
 )
-from logkernel.errors import PluginError, UnsupportedCompressionType
+from logkernel.errors import LogkernelError, PluginError, UnsupportedCompressionType
 from logkernel.installed import EntryPoint, entry_points
+from logkernel.plugin_faults import Origin, PluginFaults
 
 GROUP = "logkernel"
 CODEC_NAMES: Mapping[int, str] = {1: "gzip", 2: "snappy", 3: "lz4", 4: "zstd"}
@@ -55,13 +57,23 @@ class _PluginManager(pluggy.PluginManager):
         return super().parse_hookspec_opts(module_or_class, name) if name.startswith(GROUP) else None
 
 
+def _shared_parts(module: str, home: str) -> int:
+    """How many leading parts of two dotted names are the same."""
+    count = 0
+    for one, other in zip(module.split("."), home.split("."), strict=False):
+        if one != other:
+            break
+        count += 1
+    return count
+
+
 def _warn_of_unmet(what: str, names: Iterable[str], known: Collection[str | None]) -> None:
     """A misspelt name would silently block or allow nothing."""
     for name in names:
         if name not in known:
             near = nearest(name, [one for one in known if one])
             hint = f"; did you mean {near}?" if near else ""
-            log.warning("plugins.%s: %s is nothing that is installed%s", what, name, hint)
+            log.warning("plugins.%s: %s: no such plugin installed%s", what, name, hint)
 
 
 class Kernel:
@@ -80,6 +92,9 @@ class Kernel:
     ) -> None:
         self._manager = _PluginManager(GROUP)
         self._manager.add_hookspecs(hookspecs)
+        self._distributions: dict[str, str] = {}
+        """Entry point → distribution."""
+        self.faults = PluginFaults()
         found = sorted(entry_points(GROUP), key=lambda point: point.distribution != GROUP)
         blocked = list(block)
         for name in blocked:
@@ -101,20 +116,76 @@ class Kernel:
                 continue
             try:
                 self._manager.register(point.load(), name=point.name)
+                self._distributions[point.name] = distribution
             except Exception as error:
                 raise PluginError(
                     f"plugin {point.name!r} of distribution {distribution!r} cannot be loaded: {error!r};"
                     f" mend or uninstall it, or block it by plugins.block"
                 ) from error
 
+    # ------------------------------------------------------------ calling hooks
+
     @property
     def hook(self) -> Any:
-        """pluggy's relay; `hook.logkernel_segment_rolled(...)` tells every plugin."""
+        """pluggy's relay."""
         return self._manager.hook
+
+    def _ask(self, hook: str, /, **facts: Any) -> Any:
+        """Call a hook that provides. Raises `PluginError`, with the plugin's name, for what a plugin raises."""
+        try:
+            return getattr(self._manager.hook, hook)(**facts)
+        except LogkernelError:
+            raise
+        except Exception as error:
+            raise PluginError(
+                f"{self._raiser(hook, error)} failed in {hook}: {type(error).__name__}: {error};"
+                f" mend or uninstall it, or block it by plugins.block"
+            ) from error
+
+    def tell(self, hook: str, /, **facts: Any) -> None:
+        """Call a hook that tells, in every plugin. Raises nothing: a failure is logged by name and kept in `faults`."""
+        for implementation in reversed(getattr(self._manager.hook, hook).get_hookimpls()):
+            origin = self._origin(implementation.plugin_name)
+            begun_s = monotonic()
+            try:
+                implementation.function(*[facts[name] for name in implementation.argnames])
+            except Exception as error:
+                self.faults.raised(origin, hook, error, "ignored, as nothing depends on it")
+            self.faults.took(origin, hook, (monotonic() - begun_s) * 1000)
+
+    def origin_of(self, provided: object) -> Origin:
+        """Which plugin an object came from, judged by the module of its class; for logs and errors."""
+        module = type(provided).__module__
+        best, size = Origin(module, "unknown"), 0
+        for name, plugin in self._manager.list_name_plugin():
+            home = getattr(plugin, "__name__", None) or type(plugin).__module__
+            shared = _shared_parts(module, home)
+            if shared > size:
+                best, size = self._origin(name), shared
+        return best
+
+    def _origin(self, plugin_name: str) -> Origin:
+        return Origin(plugin_name, self._distributions.get(plugin_name, "registered in this process"))
+
+    def _raiser(self, hook: str, error: Exception) -> Origin:
+        """The plugin whose implementation of the hook the error passed through."""
+        codes = {
+            getattr(one.function, "__code__", None): one.plugin_name
+            for one in getattr(self._manager.hook, hook).get_hookimpls()
+        }
+        trace = error.__traceback__
+        while trace is not None:
+            name = codes.get(trace.tb_frame.f_code)
+            if name is not None:
+                return self._origin(name)
+            trace = trace.tb_next
+        return Origin("?", "unknown")
+
+    # ------------------------------------------------------------ what plugins provide
 
     def all_names(self) -> list[tuple[str, str]]:
         """(kind, name) of everything that plugins provide."""
-        return [row for rows in self.hook.logkernel_names() for row in rows]
+        return [row for rows in self._ask("logkernel_names") for row in rows]
 
     def names(self, kind: str) -> list[str]:
         """All names that plugins provide of one kind, sorted."""
@@ -130,28 +201,28 @@ class Kernel:
 
     def partitioner(self, name: str, settings: Mapping[str, Any], seed: int) -> Partitioner:
         found: Partitioner = self._need(
-            "partitioner", name, self.hook.logkernel_partitioner(name=name, settings=settings, seed=seed)
+            "partitioner", name, self._ask("logkernel_partitioner", name=name, settings=settings, seed=seed)
         )
         return found
 
     def interceptor(self, name: str, settings: Mapping[str, Any]) -> Interceptor:
         found: Interceptor = self._need(
-            "interceptor", name, self.hook.logkernel_interceptor(name=name, settings=settings)
+            "interceptor", name, self._ask("logkernel_interceptor", name=name, settings=settings)
         )
         return found
 
     def metrics_reporter(self, name: str, settings: Mapping[str, Any]) -> MetricsReporter:
         found: MetricsReporter = self._need(
-            "metrics reporter", name, self.hook.logkernel_metrics_reporter(name=name, settings=settings)
+            "metrics reporter", name, self._ask("logkernel_metrics_reporter", name=name, settings=settings)
         )
         return found
 
     def connector(self, name: str) -> Connector:
-        found: Connector = self._need("connector", name, self.hook.logkernel_connector(name=name))
+        found: Connector = self._need("connector", name, self._ask("logkernel_connector", name=name))
         return found
 
     def codec(self, name: str, level: int | None = None) -> Codec:
-        found: Codec = self._need("codec", name, self.hook.logkernel_codec(name=name, level=level))
+        found: Codec = self._need("codec", name, self._ask("logkernel_codec", name=name, level=level))
         return found
 
     def codec_for(self, codec_id: int) -> Codec:
@@ -168,46 +239,46 @@ class Kernel:
         return codec
 
     def election(self, name: str) -> ElectionStrategy:
-        found: ElectionStrategy = self._need("election", name, self.hook.logkernel_election(name=name))
+        found: ElectionStrategy = self._need("election", name, self._ask("logkernel_election", name=name))
         return found
 
     def cleanup(self, name: str) -> CleanupPolicy:
-        found: CleanupPolicy = self._need("cleanup policy", name, self.hook.logkernel_cleanup(name=name))
+        found: CleanupPolicy = self._need("cleanup policy", name, self._ask("logkernel_cleanup", name=name))
         return found
 
     def assignor(self, name: str) -> Assignor:
-        found: Assignor = self._need("assignor", name, self.hook.logkernel_assignor(name=name))
+        found: Assignor = self._need("assignor", name, self._ask("logkernel_assignor", name=name))
         return found
 
     def transport(self, name: str) -> Transport:
-        found: Transport = self._need("transport", name, self.hook.logkernel_transport(name=name))
+        found: Transport = self._need("transport", name, self._ask("logkernel_transport", name=name))
         return found
 
     def coordination(self, name: str, open_log: Callable[[], StateLog]) -> Coordination:
         found: Coordination = self._need(
-            "coordination", name, self.hook.logkernel_coordination(name=name, open_log=open_log)
+            "coordination", name, self._ask("logkernel_coordination", name=name, open_log=open_log)
         )
         return found
 
     def services(self) -> list[ServiceDeclaration]:
         """Every service that plugins declare; of two with one name, the stranger's."""
         found: dict[str, ServiceDeclaration] = {}
-        for declarations in self.hook.logkernel_services():
+        for declarations in self._ask("logkernel_services"):
             for declaration in declarations:
                 found.setdefault(declaration.name, declaration)
         return list(found.values())
 
     def service(self, name: str, settings: Settings, cluster: ClusterView) -> Service:
         found: Service = self._need(
-            "service", name, self.hook.logkernel_service(name=name, settings=settings, cluster=cluster)
+            "service", name, self._ask("logkernel_service", name=name, settings=settings, cluster=cluster)
         )
         return found
 
     def decoder(self, topic: str) -> RecordDecoder | None:
         """What says what the records of `topic` mean; None where no plugin knows the topic."""
-        found: RecordDecoder | None = self.hook.logkernel_decoder(topic=topic)
+        found: RecordDecoder | None = self._ask("logkernel_decoder", topic=topic)
         return found
 
     def settings(self) -> list[PluginSetting]:
         """Every setting that a plugin owns, as the hook `logkernel_settings` gives it."""
-        return [row for rows in self.hook.logkernel_settings() for row in rows]
+        return [row for rows in self._ask("logkernel_settings") for row in rows]

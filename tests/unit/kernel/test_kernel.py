@@ -59,9 +59,9 @@ def test_blocked_plugin_is_not_there():
 @pytest.mark.parametrize("names", [{"block": ["codec-lz5", "codec-lz4"]}, {"allow": ["logkernels", "logkernel"]}])
 def test_a_name_of_nothing_that_is_installed_is_told(names, caplog):
     Kernel(**names)
-    (told,) = [message for message in caplog.messages if "nothing that is installed" in message]
+    (told,) = [message for message in caplog.messages if "no such plugin installed" in message]
     (what, (wrong, right)) = next(iter(names.items()))
-    assert told.startswith(f"plugins.{what}: {wrong} ")
+    assert told.startswith(f"plugins.{what}: {wrong}: ")
     assert f"did you mean {'codec-' if what == 'block' else right}" in told
 
 

@@ -1,0 +1,90 @@
+"""What plugins did wrong while the kernel ran: logged with the plugin's name, and kept for `logkernel status`.
+
+A plugin's mistake costs what is its own (an observer's notice, a service's shard, a topic's cleanup), so nobody may
+see it otherwise. One row a plugin and place; a place that keeps failing only counts up, and logs at powers of two.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+
+from logkernel.attrs_lite import frozen, mutable
+
+log = logging.getLogger("logkernel.plugins")
+
+SLOW_MS = 1_000
+"""A call of a plugin that takes longer is a fault: it held up every client of the broker."""
+MAX_ROWS = 256
+"""Rows that are kept; further places are logged only."""
+
+
+@frozen
+class Origin:
+    """Where code of a plugin comes from."""
+
+    plugin: str
+    """The name of its entry point, or of the object that was registered."""
+    distribution: str
+
+    def __str__(self) -> str:
+        return f"plugin {self.plugin!r} of distribution {self.distribution!r}"
+
+
+@mutable
+class PluginFault:
+    """One place in which a plugin failed."""
+
+    origin: Origin
+    place: str
+    """The hook or method, and what it was asked for: `logkernel_segment_rolled`, `service groups, on_timer` …"""
+    error: str
+    """The last error."""
+    count: int = 0
+
+
+class PluginFaults:
+    """All faults since the kernel was made."""
+
+    def __init__(self) -> None:
+        self._rows: dict[tuple[Origin, str], PluginFault] = {}
+
+    def __iter__(self) -> Iterator[PluginFault]:
+        return iter(self._rows.values())
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def raised(self, origin: Origin, place: str, error: BaseException, consequence: str) -> None:
+        """`consequence` says what was done about it, e.g. "ignored"."""
+        fault = self._note(origin, place, f"{type(error).__name__}: {error}")
+        if fault.count & (fault.count - 1) == 0:
+            log.error(
+                "plugin failed: plugin=%s distribution=%s in=%s times=%d error=%r; %s",
+                origin.plugin, origin.distribution, place, fault.count, error, consequence, exc_info=error,
+            )  # fmt: skip
+
+    def misbehaved(self, origin: Origin, place: str, what: str, consequence: str) -> None:
+        """Like `raised`, for what is wrong without an exception."""
+        fault = self._note(origin, place, what)
+        if fault.count & (fault.count - 1) == 0:
+            log.error(
+                "plugin misbehaved: plugin=%s distribution=%s in=%s times=%d: %s; %s",
+                origin.plugin, origin.distribution, place, fault.count, what, consequence,
+            )  # fmt: skip
+
+    def took(self, origin: Origin, place: str, elapsed_ms: float) -> None:
+        """Note a call that took longer than `SLOW_MS`."""
+        if elapsed_ms > SLOW_MS:
+            what = f"took {elapsed_ms:,.0f} ms, and nobody was served meanwhile"
+            self.misbehaved(origin, place, what, "hooks must return quickly; move the work to a thread of the plugin")
+
+    def _note(self, origin: Origin, place: str, error: str) -> PluginFault:
+        fault = self._rows.get((origin, place))
+        if fault is None:
+            fault = PluginFault(origin, place, error)
+            if len(self._rows) < MAX_ROWS:
+                self._rows[origin, place] = fault
+        fault.error = error
+        fault.count += 1
+        return fault
