@@ -35,10 +35,16 @@ class Timers:
     def __init__(self) -> None:
         self._heap: list[tuple[int, int, Timer]] = []
         self._order = count()
+        self._running_ms: int | None = None
+        """While `run` runs an action: when that was due."""
+        self._next_run: list[tuple[int, int, Timer]] = []
         self.on_earlier: Callable[[int], None] | None = None
 
     def at(self, mono_ms: int, action: Callable[[], None]) -> Timer:
         timer = Timer(mono_ms, action)
+        if self._running_ms is not None and mono_ms <= self._running_ms:
+            self._next_run.append((mono_ms, next(self._order), timer))
+            return timer
         earliest = not self._heap or mono_ms < self._heap[0][0]
         heappush(self._heap, (mono_ms, next(self._order), timer))
         if earliest and self.on_earlier is not None:
@@ -51,11 +57,21 @@ class Timers:
         return self._heap[0][0] if self._heap else None
 
     def run(self, mono_ms: int) -> int:
-        """Run what is due; returns how many ran."""
+        """Run what is due; returns how many ran.
+
+        A timer that an action sets for no later than it was due itself waits for the next run: one that sets itself
+        again and again leaves the loop time for requests.
+        """
         ran = 0
-        while self._heap and self._heap[0][0] <= mono_ms:
-            action = heappop(self._heap)[2].action
-            if action is not None:
-                action()
-                ran += 1
+        try:
+            while self._heap and self._heap[0][0] <= mono_ms:
+                self._running_ms, _, timer = heappop(self._heap)
+                if timer.action is not None:
+                    timer.action()
+                    ran += 1
+        finally:
+            self._running_ms = None
+            for entry in self._next_run:
+                heappush(self._heap, entry)
+            self._next_run.clear()
         return ran
