@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection, Iterable, Mapping
+from functools import partial
 from time import monotonic
 from types import ModuleType
 from typing import Any
@@ -38,7 +39,8 @@ from logkernel.contracts import (
 )
 from logkernel.errors import LogkernelError, PluginError, UnsupportedCompressionType
 from logkernel.installed import EntryPoint, entry_points
-from logkernel.plugin_faults import Origin, PluginFaults
+from logkernel.plugin_faults import SLOW_MS, Origin, PluginFaults
+from logkernel.plugin_guards import GuardedAssignor, GuardedElection, GuardedPolicy
 
 GROUP = "logkernel"
 CODEC_NAMES: Mapping[int, str] = {1: "gzip", 2: "snappy", 3: "lz4", 4: "zstd"}
@@ -151,7 +153,9 @@ class Kernel:
                 implementation.function(*[facts[name] for name in implementation.argnames])
             except Exception as error:
                 self.faults.raised(origin, hook, error, "ignored, as nothing depends on it")
-            self.faults.took(origin, hook, (monotonic() - begun_s) * 1000)
+            elapsed_ms = (monotonic() - begun_s) * 1000
+            if elapsed_ms > SLOW_MS:
+                self.faults.took(origin, hook, elapsed_ms)
 
     def origin_of(self, provided: object) -> Origin:
         """Which plugin an object came from, judged by the module of its class; for logs and errors."""
@@ -160,7 +164,7 @@ class Kernel:
         for name, plugin in self._manager.list_name_plugin():
             home = getattr(plugin, "__name__", None) or type(plugin).__module__
             shared = _shared_parts(module, home)
-            if shared > size:
+            if shared > size and shared >= home.count("."):
                 best, size = self._origin(name), shared
         return best
 
@@ -240,15 +244,15 @@ class Kernel:
 
     def election(self, name: str) -> ElectionStrategy:
         found: ElectionStrategy = self._need("election", name, self._ask("logkernel_election", name=name))
-        return found
+        return GuardedElection(found, name, self.faults, partial(self.origin_of, found))
 
     def cleanup(self, name: str) -> CleanupPolicy:
         found: CleanupPolicy = self._need("cleanup policy", name, self._ask("logkernel_cleanup", name=name))
-        return found
+        return GuardedPolicy(found, name, self.faults, partial(self.origin_of, found))
 
     def assignor(self, name: str) -> Assignor:
         found: Assignor = self._need("assignor", name, self._ask("logkernel_assignor", name=name))
-        return found
+        return GuardedAssignor(found, name, self.faults, partial(self.origin_of, found))
 
     def transport(self, name: str) -> Transport:
         found: Transport = self._need("transport", name, self._ask("logkernel_transport", name=name))

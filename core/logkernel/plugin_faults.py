@@ -75,9 +75,8 @@ class PluginFaults:
 
     def took(self, origin: Origin, place: str, elapsed_ms: float) -> None:
         """Note a call that took longer than `SLOW_MS`."""
-        if elapsed_ms > SLOW_MS:
-            what = f"took {elapsed_ms:,.0f} ms, and nobody was served meanwhile"
-            self.misbehaved(origin, place, what, "hooks must return quickly; move the work to a thread of the plugin")
+        what = f"took {elapsed_ms:,.0f} ms, and nobody was served meanwhile"
+        self.misbehaved(origin, place, what, "hooks must return quickly; move the work to a thread of the plugin")
 
     def _note(self, origin: Origin, place: str, error: str) -> PluginFault:
         fault = self._rows.get((origin, place))

@@ -11,6 +11,7 @@ from logkernel.errors import PluginError
 from logkernel.hookspecs import hookimpl
 from logkernel.kernel import Kernel
 from logkernel.plugin_faults import MAX_ROWS, Origin, PluginFaults
+from logkernel.plugins.cleanup.delete import Delete
 
 
 class Observer:
@@ -102,6 +103,6 @@ def test_the_rows_kept_are_bounded():
 
 def test_the_origin_of_an_object_is_its_plugin():
     kernel = Kernel()
-    assert kernel.origin_of(kernel.cleanup("delete")) == Origin("cleanup-delete", "logkernel")
+    assert kernel.origin_of(Delete()) == Origin("cleanup-delete", "logkernel")
     assert kernel.origin_of(kernel.partitioner("keyed", {}, 0)) == Origin("partitioner-keyed", "logkernel")
     assert kernel.origin_of(object()).distribution == "unknown"

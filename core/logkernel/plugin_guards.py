@@ -1,0 +1,195 @@
+"""Objects of plugins that decide are asked through a guard: it times, judges and names them.
+
+A guard raises `PluginError` for what the plugin raises or decides wrongly, and notes both in `PluginFaults`. What a
+plugin may decide:
+
+    object            refused where
+    CleanupPolicy     the plan is no sequence of `DropBefore` and `Rewrite`
+      DropBefore      `offset` is no int, is negative, or lies above the high watermark
+      Rewrite         `start` or `end` is no int; not `0 <= start <= end`; `end` lies above the active segment's base
+                      offset; the rule lacks `learn` or `keep`
+    ElectionStrategy  the leader is not a live replica of the assignment; the ISR is not part of the assignment, or
+                      lacks the leader; a clean election of a leader that was not in sync
+    Assignor          judged by the groups service, which knows the members
+
+A policy that wants the active segment gone says so by its next offset, which the high watermark must have reached. An
+offset inside a segment drops the segments before it. Nothing of a refused plan is carried out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from time import monotonic
+from typing import Any, TypeVar
+from uuid import UUID
+
+from logkernel.contracts import (
+    Assignor,
+    Candidates,
+    CleanupPolicy,
+    DropBefore,
+    Elected,
+    ElectionStrategy,
+    GroupFacts,
+    KeepRule,
+    LogFacts,
+    Rewrite,
+)
+from logkernel.errors import LogkernelError, PluginError
+from logkernel.plugin_faults import SLOW_MS, Origin, PluginFaults
+
+T = TypeVar("T")
+
+
+class _Guard:
+    """Calls one object of a plugin."""
+
+    __slots__ = ("_faults", "_origin")
+
+    def __init__(self, faults: PluginFaults, origin: Callable[[], Origin]) -> None:
+        self._faults = faults
+        self._origin = origin
+
+    def _call(self, place: str, consequence: str, decide: Callable[[], T]) -> T:
+        begun_s = monotonic()
+        try:
+            return decide()
+        except PluginError as error:
+            self._faults.misbehaved(self._origin(), place, str(error), consequence)
+            raise
+        except LogkernelError:
+            raise
+        except Exception as error:
+            self._faults.raised(self._origin(), place, error, consequence)
+            raise PluginError(
+                f"{self._origin()} failed in {place}: {type(error).__name__}: {error}; {consequence}"
+            ) from error
+        finally:
+            elapsed_ms = (monotonic() - begun_s) * 1000
+            if elapsed_ms > SLOW_MS:
+                self._faults.took(self._origin(), place, elapsed_ms)
+
+
+class GuardedPolicy(_Guard):
+    """`contracts.CleanupPolicy`."""
+
+    __slots__ = ("_name", "_policy")
+
+    def __init__(self, policy: CleanupPolicy, name: str, faults: PluginFaults, origin: Callable[[], Origin]) -> None:
+        super().__init__(faults, origin)
+        self._policy = policy
+        self._name = name
+
+    def plan(self, log: LogFacts) -> list[DropBefore | Rewrite]:
+        return self._call(
+            f"cleanup policy {self._name}",
+            "the log stays as it is",
+            lambda: judged_plan(self._name, log, self._policy.plan(log)),
+        )
+
+
+class GuardedElection(_Guard):
+    """`contracts.ElectionStrategy`."""
+
+    __slots__ = ("_name", "_strategy")
+
+    def __init__(
+        self, strategy: ElectionStrategy, name: str, faults: PluginFaults, origin: Callable[[], Origin]
+    ) -> None:
+        super().__init__(faults, origin)
+        self._strategy = strategy
+        self._name = name
+
+    def elect(self, candidates: Candidates) -> Elected | None:
+        return self._call(
+            f"election {self._name}",
+            "the partition has no leader until the next election",
+            lambda: judged_election(self._name, candidates, self._strategy.elect(candidates)),
+        )
+
+
+class GuardedAssignor(_Guard):
+    """`contracts.Assignor`."""
+
+    __slots__ = ("_assignor", "name")
+
+    def __init__(self, assignor: Assignor, name: str, faults: PluginFaults, origin: Callable[[], Origin]) -> None:
+        super().__init__(faults, origin)
+        self._assignor = assignor
+        self.name = name
+
+    def assign(self, group: GroupFacts) -> Mapping[str, Iterable[tuple[UUID, int]]]:
+        return self._call(
+            f"assignor {self.name}",
+            "the group keeps its assignment, and the member that asked is told UNKNOWN_SERVER_ERROR",
+            lambda: _mapping(self.name, self._assignor.assign(group)),
+        )
+
+
+def _mapping(name: str, found: Any) -> Mapping[str, Iterable[tuple[UUID, int]]]:
+    if not isinstance(found, Mapping):
+        raise PluginError(f"assignor {name} returned {found!r}; return a mapping of member id to its partitions")
+    return found
+
+
+def judged_election(name: str, candidates: Candidates, elected: Any) -> Elected | None:
+    """What was elected. Raises `PluginError` for what the candidates do not allow."""
+    if elected is None:
+        return None
+    if not isinstance(elected, Elected):
+        raise PluginError(f"election {name} returned {elected!r}; return Elected or None")
+    if elected.leader not in candidates.assignment or elected.leader not in candidates.alive:
+        problem = f"which is no live replica (assignment {candidates.assignment}, alive {sorted(candidates.alive)})"
+    elif elected.leader not in elected.isr or not set(elected.isr) <= set(candidates.assignment):
+        problem = f"with the in-sync replicas {elected.isr}, which must hold the leader and replicas alone"
+    elif elected.clean and elected.leader not in candidates.isr:
+        problem = f"called clean, though it was not in sync (ISR {candidates.isr}); say Elected(..., clean=False)"
+    else:
+        return elected
+    raise PluginError(f"election {name} chose leader {elected.leader}, {problem}")
+
+
+def judged_plan(policy: str, facts: LogFacts, plan: Any) -> list[DropBefore | Rewrite]:
+    """The steps of a plan. Raises `PluginError`, which names the policy, the step and the bound that it breaks."""
+    if not isinstance(plan, Iterable):
+        raise PluginError(f"cleanup policy {policy} planned {plan!r}; return a sequence of DropBefore and Rewrite")
+    steps = list(plan)
+    for step in steps:
+        problem = _problem(facts, step)
+        if problem is not None:
+            raise PluginError(
+                f"cleanup policy {policy} planned {_shown(step)} for {facts.topic}-{facts.partition}, {problem};"
+                f" nothing of the plan was carried out"
+            )
+    return steps
+
+
+def _problem(facts: LogFacts, step: Any) -> str | None:
+    if isinstance(step, DropBefore):
+        if not _is_offset(step.offset):
+            return "which is no offset"
+        if step.offset > facts.high_watermark:
+            return f"but only records below the high watermark {facts.high_watermark} may go"
+    elif isinstance(step, Rewrite):
+        active = facts.segments[-1].base_offset
+        if not _is_offset(step.start) or not _is_offset(step.end) or step.start > step.end:
+            return "which is no range of offsets"
+        if step.end > active:
+            return f"but only closed segments are rewritten, and the active one begins at {active}"
+        if not isinstance(step.rule, KeepRule):
+            return "whose rule lacks learn() or keep()"
+    else:
+        return "which is neither DropBefore nor Rewrite"
+    return None
+
+
+def _is_offset(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+
+
+def _shown(step: Any) -> str:
+    if isinstance(step, DropBefore):
+        return f"DropBefore({step.offset!r})"
+    if isinstance(step, Rewrite):
+        return f"Rewrite({step.start!r}, {step.end!r})"
+    return repr(step)
