@@ -139,9 +139,10 @@ class Kernel:
         except LogkernelError:
             raise
         except Exception as error:
+            origin, what = self._raiser(hook, error), f"{type(error).__name__}: {error}"
+            self.faults.misbehaved(origin, hook, what, "what it was asked for is not available")
             raise PluginError(
-                f"{self._raiser(hook, error)} failed in {hook}: {type(error).__name__}: {error};"
-                f" mend or uninstall it, or block it by plugins.block"
+                f"{origin} failed in {hook}: {what}; mend or uninstall it, or block it by plugins.block"
             ) from error
 
     def tell(self, hook: str, /, **facts: Any) -> None:

@@ -5,11 +5,12 @@ FindCoordinator has no shard: it is answered from what is known of the cluster.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import logging
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from logkernel.attrs_lite import evolve
-from logkernel.contracts import ClusterView, RequestContext
+from logkernel.contracts import Assignor, ClusterView, RequestContext
 from logkernel.errors import (
     CoordinatorLoadInProgress,
     CoordinatorNotAvailable,
@@ -23,6 +24,7 @@ from logkernel.errors import (
     NotEnoughReplicas,
     NotEnoughReplicasAfterAppend,
     NotLeaderOrFollower,
+    PluginError,
     RecordListTooLarge,
     RequestTimedOut,
     UnknownServerError,
@@ -88,6 +90,9 @@ APPEND_FAULTS: Final[Mapping[int, int]] = {
     InvalidFetchSize.code: UnknownServerError.code,
 }
 """What went wrong with our log → what a client is told, so that it looks for the coordinator again or gives up."""
+
+log = logging.getLogger("logkernel.groups")
+
 OF_ONE_GROUP: Final = frozenset(
     (
         OffsetCommitRequest,
@@ -104,11 +109,22 @@ OF_ONE_GROUP: Final = frozenset(
 TOO_LARGE: Final = frozenset((MessageTooLarge.code, RecordListTooLarge.code))
 
 
+def _available(cluster: ClusterView, names: Iterable[str]) -> dict[str, Assignor]:
+    """The assignors that can be had, in order. One that fails takes no group down that does not ask for it."""
+    found: dict[str, Assignor] = {}
+    for name in names:
+        try:
+            found[name] = cluster.assignor(name)
+        except PluginError as error:
+            log.error("assignor not available: assignor=%s error=%s", name, error)
+    return found
+
+
 class GroupsService:
     def __init__(self, settings: GroupSettings, cluster: ClusterView) -> None:
         self._settings = settings
         self._cluster = cluster
-        self._assignors = {name: cluster.assignor(name) for name in settings.consumer.assignors}
+        self._assignors = _available(cluster, settings.consumer.assignors)
 
     def machine(self, shard: int, ids: Callable[[], str]) -> GroupsMachine:
         return GroupsMachine(self._settings, self._cluster, ids, self._assignors, shard)

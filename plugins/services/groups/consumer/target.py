@@ -59,7 +59,9 @@ def hash_of(topics: Topics) -> int:
 
 
 def assignor_for(shard: Shard, members: Mapping[str, Member]) -> Assignor:
-    """The one that most members name, else the first that is set up."""
+    """The one that most members name, else the first that is set up. Raises `UnknownServerError` if there is none."""
+    if not shard.assignors:
+        raise UnknownServerError("no assignor of group.consumer.assignors is available; see the broker's log")
     votes = Counter(member.facts.assignor for member in members.values() if member.facts.assignor)
     known = [(count, name) for name, count in votes.items() if name in shard.assignors]
     return shard.assignors[max(known)[1] if known else next(iter(shard.assignors))]
