@@ -156,7 +156,7 @@ def outcome(fold: Any, into: GroupsMachine, columns: Columns) -> tuple[Any, list
 
 
 def places(shard: Shard) -> Any:
-    kept = shard.places
+    kept = shard.offset_keys
     return kept.of_key, kept.head, None if kept.group is None else kept.group.group_id, kept.texts, kept.ids
 
 
@@ -243,7 +243,7 @@ def test_who_replays_may_take_all_away(fold: Any) -> None:
 
     def replay(record: Record) -> None:
         found._shard.groups.clear()
-        found._shard.places.forget()
+        found._shard.offset_keys.forget()
 
     keys = [offset_key("g", topic, row) for row, topic in enumerate("tutut")]
     values = [usual(), usual(), b"\0" * USUAL_BYTES, usual(), usual()]
