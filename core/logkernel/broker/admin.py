@@ -20,7 +20,7 @@ from logkernel.vocabulary import TopicPartition
 
 if TYPE_CHECKING:
     from logkernel.broker.broker import Broker
-    from logkernel.config.given import TopicSpec
+    from logkernel.config.sources import TopicSpec
     from logkernel.requests.producers import InitProducerIdRequest
 
 log = logging.getLogger("logkernel.admin")

@@ -13,23 +13,23 @@ from typing import Any
 
 from logkernel.config import election, loading, unused
 from logkernel.config.definitions import NAMED_PLUGINS, Definitions, PluginSetting, Setting, convert
-from logkernel.config.given import (
+from logkernel.config.listeners import Listener, advertise, parse_listeners, spoken
+from logkernel.config.nearest import nearest
+from logkernel.config.sources import (
     DYNAMIC_BROKER_CONFIG,
     DYNAMIC_DEFAULT_BROKER_CONFIG,
     STATIC_BROKER_CONFIG,
-    Given,
+    RawSetting,
     TopicSpec,
     remedy,
     typed,
 )
-from logkernel.config.listeners import Listener, advertise, parse_listeners, spoken
-from logkernel.config.nearest import nearest
 from logkernel.config.topic import TopicSettings
 from logkernel.config.values import parse
 from logkernel.errors import InvalidConfig
 
 _WHERE = {DYNAMIC_BROKER_CONFIG: "AlterConfigs", DYNAMIC_DEFAULT_BROKER_CONFIG: "AlterConfigs, cluster default"}
-_Layer = tuple[int, Mapping[str, Given]]
+_Layer = tuple[int, Mapping[str, RawSetting]]
 
 
 class BrokerConfig:
@@ -43,7 +43,7 @@ class BrokerConfig:
         """What the operator should hear: settings without effect."""
         self.layers: tuple[_Layer, ...] = (*dynamic, (STATIC_BROKER_CONFIG, loaded.given))
         """(source code, what is given there), the ruling layer first."""
-        self._effective: dict[str, Given] = {}
+        self._effective: dict[str, RawSetting] = {}
         for _, layer in reversed(self.layers):
             self._effective.update(layer)
         self._values: dict[str, Any] = {}
@@ -252,7 +252,7 @@ class BrokerConfig:
         warnings: list[str] = []
         for source, kept in ((DYNAMIC_BROKER_CONFIG, broker), (DYNAMIC_DEFAULT_BROKER_CONFIG, default)):
             taken = election.paired(self._taken(kept or {}, _WHERE[source], warnings))
-            layers.append((source, {name: Given(name, text, _WHERE[source]) for name, text in taken.items()}))
+            layers.append((source, {name: RawSetting(name, text, _WHERE[source]) for name, text in taken.items()}))
         return BrokerConfig(self._loaded, layers, warnings)
 
     def _taken(self, kept: Mapping[str, str], where: str, warnings: list[str]) -> dict[str, str]:

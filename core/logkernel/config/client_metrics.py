@@ -8,7 +8,7 @@ from typing import Final
 
 from logkernel.config.definitions import Setting
 from logkernel.config.describe import Described, Synonym
-from logkernel.config.given import DEFAULT_CONFIG
+from logkernel.config.sources import DEFAULT_CONFIG
 from logkernel.config.values import INT, LIST, parse
 from logkernel.errors import InvalidConfig, InvalidRequest
 

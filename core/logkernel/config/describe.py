@@ -8,7 +8,7 @@ from logkernel.attrs_lite import field, mutable
 from logkernel.config import election, unused
 from logkernel.config.broker import BrokerConfig
 from logkernel.config.definitions import Setting, convert
-from logkernel.config.given import (
+from logkernel.config.sources import (
     DEFAULT_CONFIG,
     DYNAMIC_DEFAULT_BROKER_CONFIG,
     DYNAMIC_TOPIC_CONFIG,

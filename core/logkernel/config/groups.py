@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from logkernel.config.given import remedy, typed
 from logkernel.config.nearest import nearest
+from logkernel.config.sources import remedy, typed
 from logkernel.errors import InvalidConfig
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from logkernel.attrs_lite import field, mutable
 from logkernel.config import election, unused
 from logkernel.config.definitions import NAMED_PLUGINS, Definitions, PluginSetting, Setting
-from logkernel.config.given import Given, TopicSpec, Written, checked, from_overrides, refuse, typed, unknown
+from logkernel.config.sources import RawConfig, RawSetting, TopicSpec, checked, from_overrides, refuse, typed, unknown
 from logkernel.config.values import INT, LIST, SHORT, parse
 from logkernel.errors import ConfigError
 
@@ -26,7 +26,7 @@ class Loaded:
     """What a BrokerConfig is made of."""
 
     definitions: Definitions
-    given: dict[str, Given]
+    given: dict[str, RawSetting]
     topics: dict[str, TopicSpec] = field(factory=dict)
     allow: list[str] | None = None
     block: list[str] = field(factory=list)
@@ -43,10 +43,10 @@ def load(
     from logkernel.config.tables import tables
 
     definitions = tables().with_plugins(plugin_settings, plugin_names)
-    written, said = _all(path, overrides)
+    raw, said = _all(path, overrides)
     warnings: list[str] = []
-    given = _layer(written.broker, definitions, warnings)
-    last: dict[str, Given] = {row.name: row for row in said}
+    given = _layer(raw.broker, definitions, warnings)
+    last: dict[str, RawSetting] = {row.name: row for row in said}
     above = _layer(list(last.values()), definitions, warnings)
     if election.ELECTION in above or election.UNCLEAN in above:
         given = {name: row for name, row in given.items() if name not in (election.ELECTION, election.UNCLEAN)}
@@ -57,11 +57,11 @@ def load(
     _check_listeners(given, definitions)
     warnings += _shadowed(given, definitions)
     warnings += _unprovided(given, definitions)
-    topics = {name: _topic(name, *said, definitions) for name, said in written.topics.items()}
-    return Loaded(definitions, given, topics, written.allow, written.block, warnings)
+    topics = {name: _topic(name, *said, definitions) for name, said in raw.topics.items()}
+    return Loaded(definitions, given, topics, raw.allow, raw.block, warnings)
 
 
-def _unprovided(given: Mapping[str, Given], definitions: Definitions) -> list[str]:
+def _unprovided(given: Mapping[str, RawSetting], definitions: Definitions) -> list[str]:
     """Of defaults that name a plugin which is blocked, with no other in its place."""
     found = []
     for name in sorted(NAMED_PLUGINS):
@@ -78,29 +78,29 @@ def plugin_lists(
     path: str | PathLike[str] | None, overrides: Mapping[str, Any] | Sequence[str] = ()
 ) -> tuple[list[str] | None, list[str]]:
     """`plugins.allow` and `plugins.block`: needed before plugins, and with them all settings, are known."""
-    written, _ = _all(path, overrides)
-    return written.allow, written.block
+    raw, _ = _all(path, overrides)
+    return raw.allow, raw.block
 
 
 def _all(
     path: str | PathLike[str] | None, overrides: Mapping[str, Any] | Sequence[str]
-) -> tuple[Written, list[Given]]:
+) -> tuple[RawConfig, list[RawSetting]]:
     """What the file says and what stands above it, the lists of plugins taken out of both."""
-    written = _read(path) if path is not None else Written()
-    written.broker = _without_lists(written.broker, written)
-    return written, _without_lists(from_overrides(overrides), written)
+    raw = _read(path) if path is not None else RawConfig()
+    raw.broker = _without_lists(raw.broker, raw)
+    return raw, _without_lists(from_overrides(overrides), raw)
 
 
-def _without_lists(rows: list[Given], written: Written) -> list[Given]:
+def _without_lists(rows: list[RawSetting], raw: RawConfig) -> list[RawSetting]:
     for row in rows:
         if row.name == ALLOW:
-            written.allow = list(parse(LIST, row.text))
+            raw.allow = list(parse(LIST, row.text))
         elif row.name == BLOCK:
-            written.block = list(parse(LIST, row.text))
+            raw.block = list(parse(LIST, row.text))
     return [row for row in rows if row.name not in (ALLOW, BLOCK)]
 
 
-def _read(path: str | PathLike[str]) -> Written:
+def _read(path: str | PathLike[str]) -> RawConfig:
     from pathlib import Path
 
     file = Path(path)
@@ -128,9 +128,9 @@ def _is_properties(file: Path, text: str) -> bool:
     return LOOKS_LIKE.match(next(lines, "")) is not None
 
 
-def _layer(rows: list[Given], definitions: Definitions, warnings: list[str]) -> dict[str, Given]:
+def _layer(rows: list[RawSetting], definitions: Definitions, warnings: list[str]) -> dict[str, RawSetting]:
     """The rows of one file or command line, judged, with the election's two names made one."""
-    out: dict[str, Given] = {}
+    out: dict[str, RawSetting] = {}
     for row in rows:
         setting = definitions.broker.get(row.name)
         if setting is not None:
@@ -146,18 +146,18 @@ def _layer(rows: list[Given], definitions: Definitions, warnings: list[str]) -> 
     for name, text in election.paired(texts).items():
         if name not in out:
             source = out[election.UNCLEAN if name == election.ELECTION else election.ELECTION]
-            out[name] = Given(name, text, source.where)
+            out[name] = RawSetting(name, text, source.where)
     return out
 
 
-def _unknown_broker(row: Given, definitions: Definitions) -> ConfigError:
+def _unknown_broker(row: RawSetting, definitions: Definitions) -> ConfigError:
     topic = definitions.topic.get(row.name)
     if topic is not None and topic.synonyms:
         return refuse(row, "this is a topic's setting", f"its default for all topics is {topic.synonyms[0]}")
     return unknown(row, [*definitions.broker, *unused.names()])
 
 
-def _election_conflict(rows: Mapping[str, Given]) -> ConfigError:
+def _election_conflict(rows: Mapping[str, RawSetting]) -> ConfigError:
     one, other = rows[election.ELECTION], rows[election.UNCLEAN]
     return ConfigError(
         f"{one.where}: {one.name}={one.text} and {other.where}: {other.name}={other.text} are one setting"
@@ -165,7 +165,7 @@ def _election_conflict(rows: Mapping[str, Given]) -> ConfigError:
     )
 
 
-def _pair_ids(given: dict[str, Given]) -> None:
+def _pair_ids(given: dict[str, RawSetting]) -> None:
     """The two names of this broker's number say the same, as Kafka has it."""
     node, broker = given.get("node.id"), given.get("broker.id")
     if node and broker and int(broker.text) >= 0 and int(node.text) != int(broker.text):
@@ -178,17 +178,17 @@ def _pair_ids(given: dict[str, Given]) -> None:
     row = node or broker
     if row is not None:
         for name in ("node.id", "broker.id"):
-            given.setdefault(name, Given(name, row.text, row.where))
+            given.setdefault(name, RawSetting(name, row.text, row.where))
 
 
-def _check_listeners(given: Mapping[str, Given], definitions: Definitions) -> None:
+def _check_listeners(given: Mapping[str, RawSetting], definitions: Definitions) -> None:
     from logkernel.config.listeners import parse_listeners, spoken
 
     def text(name: str) -> str:
         return given[name].text if name in given else definitions.broker[name].default or ""
 
     skipped = tuple(name.strip() for name in text("controller.listener.names").split(",") if name.strip())
-    row = given.get("listeners") or Given("listeners", text("listeners"), "default")
+    row = given.get("listeners") or RawSetting("listeners", text("listeners"), "default")
     try:
         names = {one.name for one in spoken(parse_listeners(row.text), text("listener.security.protocol.map"), skipped)}
     except ValueError as error:
@@ -208,7 +208,7 @@ def _check_listeners(given: Mapping[str, Given], definitions: Definitions) -> No
             raise refuse(advertised, f"no listener is called {one.name}", f"use a name from listeners ({known})")
 
 
-def _shadowed(given: Mapping[str, Given], definitions: Definitions) -> list[str]:
+def _shadowed(given: Mapping[str, RawSetting], definitions: Definitions) -> list[str]:
     """Warnings of settings that a finer synonym overrules."""
     out = []
     for name, row in given.items():
@@ -222,9 +222,9 @@ def _shadowed(given: Mapping[str, Given], definitions: Definitions) -> list[str]
     return out
 
 
-def _topic(name: str, given: Given, rows: list[Given], definitions: Definitions) -> TopicSpec:
+def _topic(name: str, given: RawSetting, rows: list[RawSetting], definitions: Definitions) -> TopicSpec:
     numbers: dict[str, int] = {}
-    config: dict[str, Given] = {}
+    config: dict[str, RawSetting] = {}
     for row in rows:
         if row.name in SPEC_NAMES:
             numbers[row.name] = _count(row)
@@ -246,7 +246,7 @@ def _topic(name: str, given: Given, rows: list[Given], definitions: Definitions)
     return TopicSpec(partitions, replicas, dict(election.paired(texts)), line, given.where)
 
 
-def _count(row: Given) -> int:
+def _count(row: RawSetting) -> int:
     number = Setting(row.name, SPEC_NAMES[row.name], None, None, "")
     value: int = checked(number, row)
     if value < 1 and value != -1:
@@ -254,7 +254,7 @@ def _count(row: Given) -> int:
     return value
 
 
-def _unknown_topic(row: Given, definitions: Definitions) -> ConfigError:
+def _unknown_topic(row: RawSetting, definitions: Definitions) -> ConfigError:
     for topic in definitions.defaults.get(row.name, ()):
         return refuse(row, "this is a broker's setting", f"for one topic it is called {topic}")
     return unknown(row, [*definitions.topic, *SPEC_NAMES], "topic setting")

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from logkernel.config.given import Given, Written, refuse
+from logkernel.config.sources import RawConfig, RawSetting, refuse
 from logkernel.errors import ConfigError
 
 _BLANK = " \t\f"
@@ -22,9 +22,9 @@ LOOKS_LIKE = re.compile(r"\s*[A-Za-z0-9._-]+[ \t]*=")
 """A first line such as `broker.id=0`; YAML would have a colon."""
 
 
-def read_properties(text: str, file: str) -> Written:
+def read_properties(text: str, file: str) -> RawConfig:
     """All settings of a file, the last of a name ruling as in Java; raises ConfigError."""
-    rows: dict[str, Given] = {}
+    rows: dict[str, RawSetting] = {}
     for line, logical in _logical_lines(text):
         where = f"{file}:{line}"
         found = _NAME.match(logical)
@@ -33,11 +33,11 @@ def read_properties(text: str, file: str) -> Written:
         sign = _SIGN.match(logical, found.end())
         assert sign is not None
         value = _unescape(logical[sign.end() :], where).strip()
-        given = Given(name, value, where)
+        given = RawSetting(name, value, where)
         if not name:
             raise refuse(given, "the name is missing", "write name=value, or # before a comment")
         rows[name] = given
-    return Written(broker=list(rows.values()))
+    return RawConfig(broker=list(rows.values()))
 
 
 def _logical_lines(text: str) -> Iterator[tuple[int, str]]:

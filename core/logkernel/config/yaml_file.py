@@ -10,34 +10,34 @@ from __future__ import annotations
 
 from typing import Any
 
-from logkernel.config.given import Given, Written, unknown
+from logkernel.config.sources import RawConfig, RawSetting, unknown
 from logkernel.config.yaml_nodes import compose, empty, items, pairs, scalar, setting
 from logkernel.errors import ConfigError
 
 SECTIONS = ("broker", "plugins", "topics")
 
 
-def read_yaml(text: str, file: str) -> Written:
+def read_yaml(text: str, file: str) -> RawConfig:
     """All that the file says; raises ConfigError with file and line."""
     root = compose(text, file)
-    written = Written()
+    raw = RawConfig()
     if root is None:
-        return written
+        return raw
     for name, given, node in pairs(root, file, "the file"):
         if name == "broker":
-            written.broker = [setting(name, given, value) for name, given, value in pairs(node, file, "broker")]
+            raw.broker = [setting(name, given, value) for name, given, value in pairs(node, file, "broker")]
         elif name == "plugins":
-            _plugins(node, file, written)
+            _plugins(node, file, raw)
         elif name == "topics":
             for topic, topic_given, settings in pairs(node, file, "topics"):
                 rows = [setting(key, at, value) for key, at, value in pairs(settings, file, f"topic {topic}")]
-                written.topics[topic] = (topic_given, rows)
+                raw.topics[topic] = (topic_given, rows)
         else:
             raise _stray(given)
-    return written
+    return raw
 
 
-def _stray(given: Given) -> ConfigError:
+def _stray(given: RawSetting) -> ConfigError:
     from logkernel.config.tables import tables
 
     if given.name in tables().broker:
@@ -45,7 +45,7 @@ def _stray(given: Given) -> ConfigError:
     return unknown(given, SECTIONS, "section")
 
 
-def _plugins(node: Any, file: str, written: Written) -> None:
+def _plugins(node: Any, file: str, raw: RawConfig) -> None:
     for name, given, value in pairs(node, file, "plugins"):
         if name not in ("allow", "block"):
             raise unknown(given, ("allow", "block"), "setting of plugins")
@@ -53,6 +53,6 @@ def _plugins(node: Any, file: str, written: Written) -> None:
             continue
         names = [scalar(item, given) for item in items(value)]
         if name == "allow":
-            written.allow = names
+            raw.allow = names
         else:
-            written.block = names
+            raw.block = names

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from logkernel.config.given import Given
+from logkernel.config.sources import RawSetting
 from logkernel.errors import ConfigError
 
 _TRUE = ("true", "yes", "on", "y")
@@ -31,7 +31,7 @@ def compose(text: str, file: str) -> Any:
         raise ConfigError(f"{file}: the YAML is nested too deeply; three levels are all that is needed") from None
 
 
-def pairs(node: Any, file: str, what: str) -> Iterator[tuple[str, Given, Any]]:
+def pairs(node: Any, file: str, what: str) -> Iterator[tuple[str, RawSetting, Any]]:
     """(key, the key's place with its value for messages, value node); an empty node has none."""
     if empty(node):
         return
@@ -51,12 +51,12 @@ def pairs(node: Any, file: str, what: str) -> Iterator[tuple[str, Given, Any]]:
             )
         seen[name] = line
         shown = value.value if value.id == "scalar" else ""
-        yield name, Given(name, shown, f"{file}:{line}"), value
+        yield name, RawSetting(name, shown, f"{file}:{line}"), value
 
 
-def setting(name: str, given: Given, node: Any) -> Given:
+def setting(name: str, given: RawSetting, node: Any) -> RawSetting:
     """A value, or a list of values as one text with commas."""
-    return Given(name, ",".join(scalar(item, given) for item in items(node)), given.where)
+    return RawSetting(name, ",".join(scalar(item, given) for item in items(node)), given.where)
 
 
 def items(node: Any) -> list[Any]:
@@ -67,7 +67,7 @@ def empty(node: Any) -> bool:
     return bool(node.tag.endswith(":null"))
 
 
-def scalar(node: Any, given: Given) -> str:
+def scalar(node: Any, given: RawSetting) -> str:
     """The text of a scalar as written; YAML's words for yes and no become true and false."""
     if node.id != "scalar":
         raise ConfigError(

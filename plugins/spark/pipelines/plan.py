@@ -17,7 +17,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Final
 
 from logkernel.attrs_lite import frozen
-from logkernel.config.given import Given
+from logkernel.config.sources import RawSetting
 from logkernel.errors import ConfigError
 
 from .. import options as option
@@ -131,7 +131,7 @@ def plan(spec: Spec, only: Collection[str] = ()) -> tuple[Step, ...]:
     names = [step.name for step in spec.steps]
     for name in only:
         if name not in names:
-            raise unknown(Given(name, "", "--only"), names, "step")
+            raise unknown(RawSetting(name, "", "--only"), names, "step")
     steps = [_step(spec, step) for step in spec.steps]
     return tuple(step for step in steps if not only or step.name in only)
 

@@ -24,8 +24,8 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Any, Final
 
 from logkernel.attrs_lite import field, frozen
-from logkernel.config.given import Given
 from logkernel.config.nearest import nearest
+from logkernel.config.sources import RawSetting
 from logkernel.config.yaml_nodes import compose, empty, pairs, setting
 from logkernel.errors import ConfigError
 
@@ -59,7 +59,7 @@ class Block:
     what: str
     """"step copy: read", for messages."""
     where: str
-    rows: Mapping[str, Given] = field(factory=dict)
+    rows: Mapping[str, RawSetting] = field(factory=dict)
 
     def text(self, name: str, default: str = "") -> str:
         return self.rows[name].text if name in self.rows else default
@@ -150,13 +150,13 @@ def shown(text: str) -> str:
     return line if len(line) <= 60 else line[:57] + "…"
 
 
-def unknown(at: Given, known: Collection[str], what: str) -> ConfigError:
+def unknown(at: RawSetting, known: Collection[str], what: str) -> ConfigError:
     near = nearest(at.name, known)
     remedy = f"did you mean {near}?" if near else f"known are {', '.join(sorted(known))}"
     return ConfigError(f"{at.where}: {at.name}: there is no such {what}; {remedy}")
 
 
-def _known(at: Given, known: Collection[str], what: str) -> None:
+def _known(at: RawSetting, known: Collection[str], what: str) -> None:
     prefixes = tuple(name[:-1] for name in known if name.endswith(".*"))
     if at.name not in known and not (prefixes and at.name.startswith(prefixes)):
         raise unknown(at, known, what)
@@ -177,14 +177,14 @@ class _Values:
             found[name] = None if empty(node) else setting(name, at, node).text
         for name in given:
             if name not in found:
-                raise unknown(Given(name, given[name], "--set"), found, f"parameter in {file}")
+                raise unknown(RawSetting(name, given[name], "--set"), found, f"parameter in {file}")
         self._values = {**found, **given}
 
-    def filled(self, row: Given) -> Given:
+    def filled(self, row: RawSetting) -> RawSetting:
         def value_of(match: re.Match[str]) -> str:
             name = match[1]
             if name not in self._values:
-                raise unknown(Given(name, "", row.where), self._values, "parameter")
+                raise unknown(RawSetting(name, "", row.where), self._values, "parameter")
             found = self._values[name]
             if found is None:
                 raise ConfigError(f"{row.where}: the parameter {name} has no value; give it by --set {name}=…")
@@ -229,8 +229,8 @@ class _Reader:
             raise ConfigError(f"{found[0].where}: there is no step")
         return steps
 
-    def _step(self, name: str, at: Given, node: Any) -> StepSpec:
-        rows: dict[str, Given] = {}
+    def _step(self, name: str, at: RawSetting, node: Any) -> StepSpec:
+        rows: dict[str, RawSetting] = {}
         blocks: dict[str, Block] = {}
         for key, given, inner in pairs(node, self._file, f"step {name}"):
             _known(given, STEP, "setting of a step")

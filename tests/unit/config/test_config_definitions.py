@@ -13,8 +13,8 @@ import pytest
 
 from logkernel.config import unused
 from logkernel.config.definitions import convert
-from logkernel.config.given import typed
 from logkernel.config.nearest import nearest
+from logkernel.config.sources import typed
 from logkernel.config.tables import tables
 from logkernel.config.topic import TopicSettings
 from logkernel.config.values import TYPE_NAMES

@@ -20,7 +20,7 @@ DEFAULT_CONFIG = 5
 GROUP_CONFIG = 8
 
 
-class Given(NamedTuple):
+class RawSetting(NamedTuple):
     name: str
     text: str
     where: str
@@ -40,29 +40,29 @@ class TopicSpec:
 
 
 @mutable
-class Written:
+class RawConfig:
     """All that a file says, not yet judged."""
 
-    broker: list[Given] = field(factory=list)
-    topics: dict[str, tuple[Given, list[Given]]] = field(factory=dict)
+    broker: list[RawSetting] = field(factory=list)
+    topics: dict[str, tuple[RawSetting, list[RawSetting]]] = field(factory=dict)
     """Name → (the topic's own line, what is said of it)."""
     allow: list[str] | None = None
     block: list[str] = field(factory=list)
 
 
-def refuse(given: Given, problem: str, remedy: str, *, secret: bool = False) -> ConfigError:
+def refuse(given: RawSetting, problem: str, remedy: str, *, secret: bool = False) -> ConfigError:
     """A ConfigError that names place, setting, value, problem and remedy."""
     value = "[hidden]" if secret else given.text
     return ConfigError(f"{given.where}: {given.name}={value}: {problem}; {remedy}")
 
 
-def unknown(given: Given, known: Iterable[str], what: str = "setting") -> ConfigError:
+def unknown(given: RawSetting, known: Iterable[str], what: str = "setting") -> ConfigError:
     near = nearest(given.name, known)
     remedy = f"did you mean {near}?" if near else "docs/configuration.md lists every name; remove it or mend the name"
     return refuse(given, f"no {what} has this name, in Kafka or in a plugin", remedy)
 
 
-def checked(setting: Setting, given: Given) -> Any:
+def checked(setting: Setting, given: RawSetting) -> Any:
     """The typed value; raises ConfigError."""
     try:
         return typed(setting, given.text)
@@ -83,16 +83,16 @@ def remedy(setting: Setting) -> str:
     return f"give such a value or remove it ({default})"
 
 
-def from_overrides(overrides: Mapping[str, Any] | Sequence[str]) -> list[Given]:
+def from_overrides(overrides: Mapping[str, Any] | Sequence[str]) -> list[RawSetting]:
     """`--set name=value` words, or a mapping with texts or plain values (None: not given)."""
     from logkernel.config.values import render
 
     if isinstance(overrides, Mapping):
-        return [Given(name, render(value), "--set") for name, value in overrides.items() if value is not None]
+        return [RawSetting(name, render(value), "--set") for name, value in overrides.items() if value is not None]
     rows = []
     for word in overrides:
         name, sign, text = word.partition("=")
         if not sign or not name.strip():
             raise ConfigError(f"--set {word}: a setting is wanted as name=value; write --set num.partitions=3, say")
-        rows.append(Given(name.strip(), text.strip(), "--set"))
+        rows.append(RawSetting(name.strip(), text.strip(), "--set"))
     return rows
