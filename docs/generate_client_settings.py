@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
-from logkernel.client.consumer_settings import CONSUMER
-from logkernel.client.producer_settings import ALIASES, PRODUCER
-from logkernel.client.settings import NOT_HERE, ClientSetting
+from logkernel.client.settings.consumer import CONSUMER
+from logkernel.client.settings.producer import ALIASES, PRODUCER
+from logkernel.client.settings.table import NOT_HERE, ClientSetting
 from logkernel.config.values import TYPE_NAMES, render
 
 HEAD = """\

@@ -16,8 +16,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from logkernel.client.consumer import Consumer as Consumer
-    from logkernel.client.producer import Producer as Producer
+    from logkernel.client.consumer.consumer import Consumer as Consumer
+    from logkernel.client.producer.producer import Producer as Producer
     from logkernel.client.steps import RebalanceListener as RebalanceListener
     from logkernel.client.steps import WakeupError as WakeupError
     from logkernel.embed import EmbeddedLog as EmbeddedLog
@@ -34,8 +34,8 @@ _LAZY = {
     "open": "logkernel.embed",
     "connect": "logkernel.remote",
     "RemoteLog": "logkernel.remote",
-    "Consumer": "logkernel.client.consumer",
-    "Producer": "logkernel.client.producer",
+    "Consumer": "logkernel.client.consumer.consumer",
+    "Producer": "logkernel.client.producer.producer",
     "RebalanceListener": "logkernel.client.steps",
     "WakeupError": "logkernel.client.steps",
     "EmbeddedLog": "logkernel.embed",

@@ -36,7 +36,7 @@ from logkernel.client.admin.transactions import (
     TransactionDescription,
     TransactionListing,
 )
-from logkernel.client.commits import Committed
+from logkernel.client.consumer.commits import Committed
 from logkernel.client.steps import OffsetAndTime
 
 __all__ = [

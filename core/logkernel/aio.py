@@ -17,13 +17,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from logkernel import embed
-from logkernel.client.making import Making
+from logkernel.client.factory import ClientFactory
 from logkernel.vocabulary import Record, RecordMetadata
 
 if TYPE_CHECKING:
     from logkernel.client.admin.aio_client import AsyncAdmin
-    from logkernel.client.aio_consumer import AsyncConsumer
-    from logkernel.client.aio_producer import AsyncProducer
+    from logkernel.client.consumer.aio_consumer import AsyncConsumer
+    from logkernel.client.producer.aio_producer import AsyncProducer
     from logkernel.remote import RemoteLog
 
 T = TypeVar("T")
@@ -35,7 +35,7 @@ class AsyncLog:
     def __init__(self, log: embed.EmbeddedLog) -> None:
         self._log = log
         self._turn = asyncio.Lock()
-        self._making = Making(log.kernel)
+        self._factory = ClientFactory(log.kernel)
 
     async def __aenter__(self) -> AsyncLog:
         return self
@@ -48,30 +48,30 @@ class AsyncLog:
             return await asyncio.to_thread(work, *args, **kwargs)
 
     async def close(self) -> None:
-        for client in self._making.let_go():
+        for client in self._factory.let_go():
             await client.close()
         await self._call(self._log.close)
 
     def producer(self, **settings: Any) -> AsyncProducer:
         """A producer into this log; the kernel is stepped in a worker thread. Raises `ConfigError`."""
-        from logkernel.client.aio_producer import AsyncProducer
+        from logkernel.client.producer.aio_producer import AsyncProducer
 
-        return self._making.producer(AsyncProducer, self._driver, settings)
+        return self._factory.producer(AsyncProducer, self._driver, settings)
 
     def consumer(self, *topics: str, group: str | None = None, **settings: Any) -> AsyncConsumer:
         """A consumer of this log; the kernel is stepped in a worker thread. Raises `ConfigError`."""
-        from logkernel.client.aio_consumer import AsyncConsumer
+        from logkernel.client.consumer.aio_consumer import AsyncConsumer
 
-        return self._making.consumer(AsyncConsumer, self._driver, topics, group, settings)
+        return self._factory.consumer(AsyncConsumer, self._driver, topics, group, settings)
 
     def admin(self, **settings: Any) -> AsyncAdmin:
         """An admin client of this log; the kernel is stepped in a worker thread. Raises `ConfigError`."""
         from logkernel.client.admin.aio_client import AsyncAdmin
 
-        return self._making.admin(AsyncAdmin, self._driver, settings)
+        return self._factory.admin(AsyncAdmin, self._driver, settings)
 
     def _driver(self, machine: Any, values: Mapping[str, Any]) -> Any:
-        from logkernel.client.loop_driver import AsyncEmbeddedDriver
+        from logkernel.client.drivers.loop_driver import AsyncEmbeddedDriver
 
         return AsyncEmbeddedDriver(machine, values, self._log.host, self._call)
 
@@ -147,7 +147,7 @@ class AsyncRemoteLog:
     def __init__(self, remote: RemoteLog, servers: str, settings: Mapping[str, Any]) -> None:
         self._remote = remote
         self._turn = asyncio.Lock()
-        self._making = Making(remote.kernel, {"bootstrap_servers": servers, **settings})
+        self._factory = ClientFactory(remote.kernel, {"bootstrap_servers": servers, **settings})
 
     async def __aenter__(self) -> AsyncRemoteLog:
         return self
@@ -157,7 +157,7 @@ class AsyncRemoteLog:
 
     async def close(self) -> None:
         """Close every client made here, and the connection."""
-        for client in self._making.let_go():
+        for client in self._factory.let_go():
             await client.close()
         await self._call(self._remote.close)
 
@@ -167,24 +167,24 @@ class AsyncRemoteLog:
 
     def producer(self, **settings: Any) -> AsyncProducer:
         """A producer on the running loop; keywords are Kafka's settings with `_` for `.`. Raises `ConfigError`."""
-        from logkernel.client.aio_producer import AsyncProducer
+        from logkernel.client.producer.aio_producer import AsyncProducer
 
-        return self._making.producer(AsyncProducer, self._driver, settings)
+        return self._factory.producer(AsyncProducer, self._driver, settings)
 
     def consumer(self, *topics: str, group: str | None = None, **settings: Any) -> AsyncConsumer:
         """A consumer on the running loop; keywords are Kafka's settings with `_` for `.`. Raises `ConfigError`."""
-        from logkernel.client.aio_consumer import AsyncConsumer
+        from logkernel.client.consumer.aio_consumer import AsyncConsumer
 
-        return self._making.consumer(AsyncConsumer, self._driver, topics, group, settings)
+        return self._factory.consumer(AsyncConsumer, self._driver, topics, group, settings)
 
     def admin(self, **settings: Any) -> AsyncAdmin:
         """An admin client on the running loop; keywords are Kafka's settings with `_` for `.`. Raises `ConfigError`."""
         from logkernel.client.admin.aio_client import AsyncAdmin
 
-        return self._making.admin(AsyncAdmin, self._driver, settings)
+        return self._factory.admin(AsyncAdmin, self._driver, settings)
 
     def _driver(self, machine: Any, values: Mapping[str, Any]) -> Any:
-        from logkernel.client.loop_driver import LoopDriver
+        from logkernel.client.drivers.loop_driver import LoopDriver
 
         return LoopDriver(machine, values, self._remote.kernel, "tcp")
 

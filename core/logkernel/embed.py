@@ -19,8 +19,8 @@ from concurrent.futures import Future
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from logkernel.client import lifetime
-from logkernel.client.making import Making
+from logkernel.client import shutdown
+from logkernel.client.factory import ClientFactory
 from logkernel.config.values import render
 from logkernel.contracts import Partitioner, RequestContext
 from logkernel.errors import ConfigError, LogkernelError, error_for
@@ -40,9 +40,9 @@ if TYPE_CHECKING:
     from logkernel.broker.broker import Broker
     from logkernel.broker.serve import Server
     from logkernel.client.admin.client import Admin
-    from logkernel.client.consumer import Consumer
-    from logkernel.client.embedded_driver import Host
-    from logkernel.client.producer import Producer
+    from logkernel.client.consumer.consumer import Consumer
+    from logkernel.client.drivers.embedded_driver import Host
+    from logkernel.client.producer.producer import Producer
     from logkernel.kernel import Kernel
     from logkernel.table.embedded import EmbeddedSource
     from logkernel.table.reader import Where
@@ -77,7 +77,7 @@ class EmbeddedLog:
         self._mutex = threading.RLock()
         self._partitioners: dict[str, Partitioner] = {}
         self._listening: _Listening | None = None
-        self._making = Making(broker.kernel)
+        self._factory = ClientFactory(broker.kernel)
         self._source: EmbeddedSource | None = None
         self._closed = False
         broker.start()
@@ -94,7 +94,7 @@ class EmbeddedLog:
         """Stop listening, flush, close; may be called twice."""
         if self._closed:
             return
-        for client in self._making.let_go():
+        for client in self._factory.let_go():
             client.close()
         self._stop_listening()
         with self._mutex:
@@ -111,12 +111,12 @@ class EmbeddedLog:
             raise LogkernelError(f"already listening on {self._listening.address}")
         host, _, port = address.rpartition(":")
         self._listening = _Listening(self._broker, host.strip("[]") or "127.0.0.1", int(port))
-        lifetime.listens(self, self._stop_listening)
+        shutdown.listens(self, self._stop_listening)
         return self._listening.address
 
     def _stop_listening(self, timeout_s: float | None = None) -> None:
         if self._listening is not None:
-            lifetime.listens_no_more(self)
+            shutdown.listens_no_more(self)
             self._listening.stop(timeout_s)
             self._listening = None
 
@@ -146,9 +146,9 @@ class EmbeddedLog:
 
         Keywords are Kafka's producer settings with `_` for `.`. Raises `ConfigError`.
         """
-        from logkernel.client.producer import Producer
+        from logkernel.client.producer.producer import Producer
 
-        return self._making.producer(Producer, self._driver, settings)
+        return self._factory.producer(Producer, self._driver, settings)
 
     def consumer(self, *topics: str, group: str | None = None, **settings: Any) -> Consumer:
         """A consumer of this log, without a socket or thread, that reads batches from the page cache.
@@ -156,9 +156,9 @@ class EmbeddedLog:
         Keywords are Kafka's consumer settings with `_` for `.`; without a group it reads all partitions. Raises
         `ConfigError`.
         """
-        from logkernel.client.consumer import Consumer
+        from logkernel.client.consumer.consumer import Consumer
 
-        return self._making.consumer(Consumer, self._driver, topics, group, settings)
+        return self._factory.consumer(Consumer, self._driver, topics, group, settings)
 
     def admin(self, **settings: Any) -> Admin:
         """An admin client of this log, without a socket or thread. Keywords are Kafka's settings with `_` for `.`.
@@ -167,10 +167,10 @@ class EmbeddedLog:
         """
         from logkernel.client.admin.client import Admin
 
-        return self._making.admin(Admin, self._driver, settings)
+        return self._factory.admin(Admin, self._driver, settings)
 
     def _driver(self, machine: Any, values: Mapping[str, Any]) -> Any:
-        from logkernel.client.embedded_driver import EmbeddedDriver
+        from logkernel.client.drivers.embedded_driver import EmbeddedDriver
 
         return EmbeddedDriver(machine, values, self.host)
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from logkernel.client.any_broker import AnyBroker
-from logkernel.client.bootstrap import bootstrap_places
-from logkernel.client.making import Making
-from logkernel.client.producer_settings import load_producer
+from logkernel.client.cluster.bootstrap import bootstrap_places
+from logkernel.client.cluster.bootstrap_client import BootstrapClient
+from logkernel.client.factory import ClientFactory
+from logkernel.client.settings.producer import load_producer
 from logkernel.config.values import render
 from logkernel.errors import error_for
 from logkernel.kernel import Kernel
@@ -23,8 +23,8 @@ from logkernel.requests.topics import (
 
 if TYPE_CHECKING:
     from logkernel.client.admin.client import Admin
-    from logkernel.client.consumer import Consumer
-    from logkernel.client.producer import Producer
+    from logkernel.client.consumer.consumer import Consumer
+    from logkernel.client.producer.producer import Producer
     from logkernel.table import Source
     from logkernel.table.reader import Where
 
@@ -57,9 +57,9 @@ class RemoteLog:
         self._transport = transport
         self._common = {"bootstrap_servers": servers, **settings}
         self._source: Source | None = None
-        self._making = Making(self.kernel, self._common, weak=True)
+        self._factory = ClientFactory(self.kernel, self._common, weak=True)
         settings = {name.replace("_", "."): value for name, value in self._common.items()}
-        self._broker = AnyBroker(self.kernel, bootstrap_places(load_producer(self._common)), settings, transport)
+        self._broker = BootstrapClient(self.kernel, bootstrap_places(load_producer(self._common)), settings, transport)
 
     def __enter__(self) -> RemoteLog:
         return self
@@ -69,7 +69,7 @@ class RemoteLog:
 
     def close(self) -> None:
         """Close every client made here, and the connection; may be called twice."""
-        for client in self._making.let_go():
+        for client in self._factory.let_go():
             client.close()
         if self._source is not None:
             self._source.close()
@@ -78,32 +78,32 @@ class RemoteLog:
 
     def producer(self, **settings: Any) -> Producer:
         """A producer to this cluster; keywords are Kafka's settings with `_` for `.`. Raises `ConfigError`."""
-        from logkernel.client.producer import Producer
+        from logkernel.client.producer.producer import Producer
 
-        return self._making.producer(Producer, self._driver, settings)
+        return self._factory.producer(Producer, self._driver, settings)
 
     def consumer(self, *topics: str, group: str | None = None, **settings: Any) -> Consumer:
         """A consumer of this cluster; keywords are Kafka's settings with `_` for `.`, without a group it reads all
         partitions. Raises `ConfigError`."""
-        from logkernel.client.consumer import Consumer
+        from logkernel.client.consumer.consumer import Consumer
 
-        return self._making.consumer(Consumer, self._shared_driver, topics, group, settings)
+        return self._factory.consumer(Consumer, self._polling_driver, topics, group, settings)
 
     def admin(self, **settings: Any) -> Admin:
         """An admin client of this cluster; keywords are Kafka's settings with `_` for `.`. Raises `ConfigError`."""
         from logkernel.client.admin.client import Admin
 
-        return self._making.admin(Admin, self._driver, settings)
+        return self._factory.admin(Admin, self._driver, settings)
 
     def _driver(self, machine: Any, values: Mapping[str, Any]) -> Any:
-        from logkernel.client.thread_driver import ThreadDriver
+        from logkernel.client.drivers.thread_driver import ThreadDriver
 
         return ThreadDriver(machine, values, self.kernel, self._transport)
 
-    def _shared_driver(self, machine: Any, values: Mapping[str, Any]) -> Any:
-        from logkernel.client.shared_driver import SharedDriver
+    def _polling_driver(self, machine: Any, values: Mapping[str, Any]) -> Any:
+        from logkernel.client.drivers.polling_driver import PollingDriver
 
-        return SharedDriver(machine, values, self.kernel, self._transport)
+        return PollingDriver(machine, values, self.kernel, self._transport)
 
     # ------------------------------------------------------------ topics
 

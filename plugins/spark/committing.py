@@ -15,7 +15,7 @@ from .options import Options
 from .planning import Offsets
 
 if TYPE_CHECKING:
-    from logkernel.client.consumer import Consumer
+    from logkernel.client.consumer.consumer import Consumer
 
 TIMEOUT_S: Final = 10.0
 

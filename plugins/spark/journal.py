@@ -13,10 +13,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 from zlib import crc32
 
-from logkernel.client.core import ANY, CONTROLLER
-from logkernel.client.drivers import mono_ms
-from logkernel.client.network import NONE
-from logkernel.client.transactions import UNINITIALIZED, V1, GroupMetadata
+from logkernel.client.cluster.calls import ANY, CONTROLLER
+from logkernel.client.drivers.driver import mono_ms
+from logkernel.client.producer.transactions import UNINITIALIZED, V1, GroupMetadata
 from logkernel.errors import (
     ConfigError,
     FencedLeaderEpoch,
@@ -33,6 +32,7 @@ from logkernel.errors import (
     UnknownTopicOrPartition,
     error_for,
 )
+from logkernel.peer.network import NONE
 from logkernel.record import codec
 from logkernel.record.batch import HEADER_BYTES, batches
 from logkernel.record.control import COMMIT, control_type

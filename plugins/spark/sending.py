@@ -12,16 +12,15 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache, partial
 from typing import Any, Final
 
-from logkernel.client.batches import Batch, Section
-from logkernel.client.bootstrap import bootstrap_places
-from logkernel.client.core import ANY, Call, Target, Verdict, no_error
-from logkernel.client.drivers import mono_ms
-from logkernel.client.metadata import FATAL_TOPIC_ERRORS
-from logkernel.client.network import NONE
-from logkernel.client.producer_base import make_sender
-from logkernel.client.producer_settings import load_producer
-from logkernel.client.thread_driver import ThreadDriver
-from logkernel.client.transactions import Operation
+from logkernel.client.cluster.bootstrap import bootstrap_places
+from logkernel.client.cluster.calls import ANY, Call, Target, Verdict, no_error
+from logkernel.client.cluster.metadata import FATAL_TOPIC_ERRORS
+from logkernel.client.drivers.driver import mono_ms
+from logkernel.client.drivers.thread_driver import ThreadDriver
+from logkernel.client.producer.base import make_sender
+from logkernel.client.producer.batches import Batch, Section
+from logkernel.client.producer.transactions import Operation
+from logkernel.client.settings.producer import load_producer
 from logkernel.contracts import Partitioner
 from logkernel.errors import (
     ConfigError,
@@ -33,6 +32,7 @@ from logkernel.errors import (
     error_for,
 )
 from logkernel.kernel import Kernel
+from logkernel.peer.network import NONE
 from logkernel.record import codec
 from logkernel.record.batch import HEADER_BYTES
 from logkernel.requests.configs import DescribeConfigsRequest, DescribeConfigsResource

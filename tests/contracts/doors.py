@@ -12,7 +12,7 @@ from typing import Any
 import logkernel
 from logkernel import aio
 from logkernel.client.admin.aio_client import AsyncAdmin
-from logkernel.client.aio_producer import AsyncDelivery
+from logkernel.client.producer.aio_producer import AsyncDelivery
 from logkernel.vocabulary import Record
 
 WAYS = ["embedded", "tcp", "embedded-aio", "tcp-aio"]

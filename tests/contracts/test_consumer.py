@@ -10,7 +10,7 @@ import pytest
 from consuming import take
 from doors import Bench
 
-from logkernel.client.positions import NoOffset
+from logkernel.client.consumer.positions import NoOffset
 from logkernel.client.steps import OffsetAndTime
 from logkernel.errors import (
     CorruptMessage,

@@ -15,10 +15,10 @@ import pytest
 import logkernel
 import logkernel.record.columns as columns_room
 from logkernel import aio
-from logkernel.client.arrow import COLUMNS, ArrowTaker
-from logkernel.client.consumer_settings import load_consumer
-from logkernel.client.fetcher import Fetcher
-from logkernel.client.positions import Chunk, Part
+from logkernel.client.consumer.arrow import COLUMNS, ArrowTaker
+from logkernel.client.consumer.fetcher import Fetcher
+from logkernel.client.consumer.positions import Chunk, Part
+from logkernel.client.settings.consumer import load_consumer
 from logkernel.errors import ConfigError, CorruptMessage
 from logkernel.kernel import Kernel
 from logkernel.plugins.transport.tcp.response_buffer import is_held
@@ -172,7 +172,7 @@ def test_only_what_is_committed(log: Any, scan: None) -> None:
 def test_what_is_before_a_rotten_batch_comes_before_its_error(
     log: Any, scan: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from logkernel.client.positions import Chunk
+    from logkernel.client.consumer.positions import Chunk
 
     kernel, make = log
     kernel.create_topic("t", 1)

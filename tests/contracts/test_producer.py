@@ -11,10 +11,10 @@ import pytest
 from doors import Bench, way_into
 
 import logkernel
-from logkernel.client.aio_consumer import AsyncConsumer
-from logkernel.client.aio_producer import AsyncDelivery, AsyncProducer
-from logkernel.client.consumer import Consumer
-from logkernel.client.producer import Delivery, Producer
+from logkernel.client.consumer.aio_consumer import AsyncConsumer
+from logkernel.client.consumer.consumer import Consumer
+from logkernel.client.producer.aio_producer import AsyncDelivery, AsyncProducer
+from logkernel.client.producer.producer import Delivery, Producer
 from logkernel.errors import (
     ConfigError,
     InvalidPartitions,

@@ -13,7 +13,7 @@ import pytest
 
 from logkernel.cli.app import app
 from logkernel.client.admin.client import Admin
-from logkernel.client.admin.settings import ADMIN
+from logkernel.client.settings.admin import ADMIN
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 CLIENT = (DOCS / "client.md").read_text()

@@ -91,7 +91,7 @@ def test_a_topic_that_is_made_at_the_first_record(bootstrap: str, topic: str) ->
 @pytest.mark.parametrize("version", [1, 2])
 def test_transactions(kafka: str, topic: str, version: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is committed is seen, what is aborted is not, and who was fenced hears of it; the old way, and the new."""
-    from logkernel.client.transactions import Transactions
+    from logkernel.client.producer.transactions import Transactions
 
     if version == 1:
         monkeypatch.setattr(Transactions, "level", lambda self: 1)

@@ -15,7 +15,7 @@ import pytest
 
 pa = pytest.importorskip("pyarrow")
 import logkernel  # noqa: E402
-from logkernel.client.transactions import Transactions  # noqa: E402
+from logkernel.client.producer.transactions import Transactions  # noqa: E402
 from logkernel.plugins.spark import exactly_once as once  # noqa: E402
 from logkernel.plugins.spark import journal  # noqa: E402
 from logkernel.plugins.spark.exactly_once import HEAL, SKIP, WRITE, Message, MustReplay, Row, Task  # noqa: E402

@@ -71,8 +71,8 @@ def _owner(path: str) -> dict[str, int]:
 
 def reach(servers: str) -> None:
     """Whether anybody listens at one of the servers: the client itself would go on trying."""
-    from logkernel.client.bootstrap import bootstrap_places
-    from logkernel.client.producer_settings import load_producer
+    from logkernel.client.cluster.bootstrap import bootstrap_places
+    from logkernel.client.settings.producer import load_producer
 
     why = ""
     for host, port in bootstrap_places(load_producer({"bootstrap.servers": servers})):

@@ -16,7 +16,7 @@ from logkernel.errors import ConfigError
 from logkernel.vocabulary import TopicPartition
 
 if TYPE_CHECKING:
-    from logkernel.client.consumer import Consumer
+    from logkernel.client.consumer.consumer import Consumer
 
 POLL_S: Final = 0.2
 BEGINNING: Final = frozenset({"beginning", "earliest", "start"})

@@ -7,8 +7,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Any, Self, TypeVar
 
-from logkernel.client.face import Face
-from logkernel.client.loop_driver import wait_batch, wait_until
+from logkernel.client.base import BaseClient
+from logkernel.client.drivers.loop_driver import wait_batch, wait_until
 from logkernel.client.steps import Settle, Step, Steps, Tell, Wait
 from logkernel.kernel import Kernel
 
@@ -42,7 +42,7 @@ async def _carry_out(driver: Any, step: Step) -> Any:
     return await driver.end(step.deadline_s)
 
 
-class Awaiting(Face, ABC):
+class Awaiting(BaseClient, ABC):
     """A client for asyncio."""
 
     def __init__(self, driver: Any, kernel: Kernel, settings: Mapping[str, Any]) -> None:

@@ -1,7 +1,7 @@
 """How clients for threads wait: the steps of a call are carried out by whoever calls.
 
 A client is used as a context manager or closed. One that is dropped without either is ended all the same; at the
-interpreter's exit, and in the child of a fork, `lifetime` does what is left to do.
+interpreter's exit, and in the child of a fork, `shutdown` does what is left to do.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Any, ClassVar, Self, TypeVar
 
-from logkernel.client import lifetime
-from logkernel.client.face import Face
+from logkernel.client import shutdown
+from logkernel.client.base import BaseClient
 from logkernel.client.steps import Settle, Step, Steps, Tell, Wait
 from logkernel.kernel import Kernel
 
@@ -46,7 +46,7 @@ def _carry_out(driver: Any, step: Step) -> Any:
     return driver.end(step.deadline_s)
 
 
-class Blocking(Face, ABC):
+class Blocking(BaseClient, ABC):
     """A client for threads."""
 
     _dropped: ClassVar[str | None] = None
@@ -59,7 +59,7 @@ class Blocking(Face, ABC):
             driver.end_soon()
             raise
         self._closed = False
-        lifetime.register(driver)
+        shutdown.register(driver)
         self._forgotten = weakref.finalize(self, _forgotten, driver, self._dropped)
         self._forgotten.atexit = False
 
@@ -86,7 +86,7 @@ class Blocking(Face, ABC):
             if self.closed:
                 self._forgotten.detach()
             if done or self._driver.closed:
-                lifetime.unregister(self._driver)
+                shutdown.unregister(self._driver)
 
 
 def _forgotten(driver: Any, said: str | None) -> None:
@@ -96,5 +96,5 @@ def _forgotten(driver: Any, said: str | None) -> None:
     with driver.lock:
         driver.machine.begin_end()
         if not driver.machine.busy:
-            lifetime.unregister(driver)
+            shutdown.unregister(driver)
     driver.end_soon()

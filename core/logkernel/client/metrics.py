@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 from attrs import define, field
 
 if TYPE_CHECKING:
-    from logkernel.client.accumulator import Accumulator
-    from logkernel.client.batches import Batch
-    from logkernel.client.network import Network, Node
+    from logkernel.client.producer.accumulator import Accumulator
+    from logkernel.client.producer.batches import Batch
+    from logkernel.peer.network import Network, Node
     from logkernel.vocabulary import TopicPartition
 
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from attrs import define
 
-from logkernel.client.batches import Batch
+from logkernel.client.producer.batches import Batch
 from logkernel.errors import InvalidTopicException, LogkernelError
 from logkernel.vocabulary import TopicPartition
 

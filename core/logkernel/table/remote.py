@@ -14,16 +14,16 @@ from contextlib import contextmanager, suppress
 from random import Random
 from typing import Any, Final
 
-from logkernel.client import lifetime
-from logkernel.client.any_broker import AnyBroker
-from logkernel.client.asking import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, Question
-from logkernel.client.bootstrap import bootstrap_places
-from logkernel.client.consumer_settings import load_consumer
-from logkernel.client.core import ClientCore, earliest
-from logkernel.client.drivers import mono_ms
-from logkernel.client.fetcher import Fetcher
-from logkernel.client.positions import FAILED, Chunk, Part
-from logkernel.client.thread_driver import CHANNEL_SETTINGS, ThreadDriver
+from logkernel.client import shutdown
+from logkernel.client.cluster.bootstrap import bootstrap_places
+from logkernel.client.cluster.bootstrap_client import BootstrapClient
+from logkernel.client.cluster.calls import ClientCore, earliest
+from logkernel.client.cluster.leader_queries import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, LeaderQuery
+from logkernel.client.consumer.fetcher import Fetcher
+from logkernel.client.consumer.positions import FAILED, Chunk, Part
+from logkernel.client.drivers.driver import mono_ms
+from logkernel.client.drivers.thread_driver import CHANNEL_SETTINGS, ThreadDriver
+from logkernel.client.settings.consumer import load_consumer
 from logkernel.contracts import Codec
 from logkernel.errors import KafkaError, LogkernelError, OffsetOutOfRange, RequestTimedOut, UnknownTopicOrPartition
 from logkernel.kernel import Kernel
@@ -76,7 +76,7 @@ class BatchFetch:
     ) -> None:
         self.core = ClientCore(settings, bootstrap, random, create=False)
         self.fetcher = _Fetcher(self.core, settings, codec_for)
-        self.questions: list[Question] = []
+        self.questions: list[LeaderQuery] = []
         self._ending = False
 
     def step(self, wall_ms: int, now_ms: int) -> int | None:
@@ -186,7 +186,7 @@ class RemoteSource:
         self._kernel = Kernel()
         self._bootstrap = bootstrap
         channel = {name: self._values[name] for name in CHANNEL_SETTINGS}
-        self._any = AnyBroker(self._kernel, bootstrap_places(self._values), channel)
+        self._any = BootstrapClient(self._kernel, bootstrap_places(self._values), channel)
         self._mutex = threading.Lock()
         self._idle: dict[str, list[ThreadDriver]] = {}
         self._counts: dict[str, int] = {}
@@ -221,7 +221,7 @@ class RemoteSource:
             yield driver
         finally:
             if driver.closed:
-                lifetime.unregister(driver)
+                shutdown.unregister(driver)
             else:
                 with driver.lock:
                     driver.machine.release()
@@ -236,7 +236,7 @@ class RemoteSource:
         values = {**self._values, "isolation.level": isolation}
         machine = BatchFetch(values, bootstrap_places(values), Random(os.urandom(8)), self._kernel.codec_for)
         driver = ThreadDriver(machine, values, self._kernel, "tcp")
-        lifetime.register(driver)
+        shutdown.register(driver)
         return driver
 
     # ------------------------------------------------------------ topics and offsets
@@ -415,7 +415,7 @@ class RemoteSource:
 
 
 def _end(driver: ThreadDriver) -> None:
-    lifetime.unregister(driver)
+    shutdown.unregister(driver)
     driver.machine.begin_end()
     with suppress(LogkernelError):
         driver.end(time.monotonic() + 1)

@@ -17,7 +17,8 @@ from typing import Any
 
 import pytest
 
-from logkernel.client import consumer_settings, producer_settings
+from logkernel.client.settings import consumer as consumer_settings
+from logkernel.client.settings import producer as producer_settings
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[2]

@@ -10,12 +10,11 @@ from typing import Any
 
 from attrs import define, field
 
-from logkernel.client.accumulator import Queue
-from logkernel.client.batches import DONE, Batch
-from logkernel.client.drivers import tell
-from logkernel.client.network import Close, Connect, Transmit
-from logkernel.client.producer_settings import load_producer
-from logkernel.client.sender import Sender
+from logkernel.client.drivers.driver import tell
+from logkernel.client.producer.accumulator import Queue
+from logkernel.client.producer.batches import DONE, Batch
+from logkernel.client.producer.sender import Sender
+from logkernel.client.settings.producer import load_producer
 from logkernel.errors import (
     InvalidProducerEpoch,
     KafkaError,
@@ -28,6 +27,7 @@ from logkernel.errors import (
     OutOfOrderSequenceNumber,
     RequestTimedOut,
 )
+from logkernel.peer.network import Close, Connect, Transmit
 from logkernel.record.batch import parse_header
 from logkernel.record.decode import decode_all
 from logkernel.requests.cluster import (

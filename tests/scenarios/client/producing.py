@@ -7,7 +7,7 @@ from typing import Any
 
 from modelled import Faults, World
 
-from logkernel.client.producer_settings import load_producer
+from logkernel.client.settings.producer import load_producer
 
 CALM = Faults(longest_ms=0)
 HERE = "host:1"

@@ -10,14 +10,14 @@ import pytest
 from modelled import TOPIC, Faults
 from producing import CALM, gaps, values, world
 
-from logkernel.client.bootstrap import bootstrap_places
-from logkernel.client.metadata import Metadata
-from logkernel.client.network import Close, Connect
-from logkernel.client.producer_base import make_sender
-from logkernel.client.producer_settings import load_producer
-from logkernel.client.thread_driver import ThreadDriver
+from logkernel.client.cluster.bootstrap import bootstrap_places
+from logkernel.client.cluster.metadata import Metadata
+from logkernel.client.drivers.thread_driver import ThreadDriver
+from logkernel.client.producer.base import make_sender
+from logkernel.client.settings.producer import load_producer
 from logkernel.errors import ConfigError, NetworkException
 from logkernel.kernel import Kernel
+from logkernel.peer.network import Close, Connect
 from logkernel.requests.cluster import MetadataRequest, MetadataResponse, MetadataResponseBroker
 from logkernel.requests.data import ProduceRequest
 

@@ -10,12 +10,12 @@ import pytest
 
 import logkernel
 from logkernel.broker.broker import Broker
-from logkernel.client.consumer_settings import duration_ms, load_consumer
-from logkernel.client.consumption import Consumption
-from logkernel.client.network import Connect, Transmit
-from logkernel.client.positions import FAILED, FETCHING, VALIDATING, LogTruncated
+from logkernel.client.consumer.consumer_machine import ConsumerMachine
+from logkernel.client.consumer.positions import FAILED, FETCHING, VALIDATING, LogTruncated
+from logkernel.client.settings.consumer import duration_ms, load_consumer
 from logkernel.errors import ConfigError, FencedInstanceId, RequestTimedOut
 from logkernel.kernel import Kernel
+from logkernel.peer.network import Connect, Transmit
 from logkernel.record.encode import encode_batch
 from logkernel.requests.cluster import (
     MetadataRequest,
@@ -55,7 +55,7 @@ class World:
 
     def __init__(self, partitions: int = 2, **settings: Any) -> None:
         values = load_consumer({"bootstrap_servers": "host:1", **settings})
-        self.machine = Consumption(values, [("host", 1)], Random(1), KERNEL.codec_for)
+        self.machine = ConsumerMachine(values, [("host", 1)], Random(1), KERNEL.codec_for)
         self.now_ms = 1000
         self.partitions = partitions
         self.epoch = 0

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 import logkernel
-from logkernel.client.batches import Batch
-from logkernel.client.embedded_driver import EMBEDDED_BATCH_BYTES, GATHERED_BYTES
+from logkernel.client.drivers.embedded_driver import EMBEDDED_BATCH_BYTES, GATHERED_BYTES
+from logkernel.client.producer.batches import Batch
 from logkernel.record import codec
 
 
@@ -81,7 +81,7 @@ def test_a_record_that_comes_as_its_batch_closes_goes_into_the_next() -> None:
             queue = producer._plans["t"].queues[0]
             batch = queue.open
             batch.close(None)  # as close_open does it, at the worst moment: `queue.open` still names it
-            assert batch.put(logkernel.client.producer.Delivery, batch, 0, None, b"late", ()) is None  # type: ignore[attr-defined]
+            assert batch.put(logkernel.client.producer.producer.Delivery, batch, 0, None, b"late", ()) is None  # type: ignore[attr-defined]
             delivery = producer.send("t", b"two")
             assert delivery.batch is not batch
         assert [record.value for record in log.read("t")] == [b"one", b"two"]

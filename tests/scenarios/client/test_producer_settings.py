@@ -9,13 +9,13 @@ import pytest
 from modelled import TOPIC, Faults, World
 from producing import gaps, values, world
 
-from logkernel.client.accumulator import Accumulator
-from logkernel.client.batches import Batch
-from logkernel.client.core import ClientCore
+from logkernel.client.cluster.calls import ClientCore
 from logkernel.client.metrics import ProducerMetrics
-from logkernel.client.partitioning import Plan
-from logkernel.client.producer_base import make_sender
-from logkernel.client.transactions import Transactions
+from logkernel.client.producer.accumulator import Accumulator
+from logkernel.client.producer.base import make_sender
+from logkernel.client.producer.batches import Batch
+from logkernel.client.producer.partitioning import Plan
+from logkernel.client.producer.transactions import Transactions
 from logkernel.errors import ConfigError, RequestTimedOut
 from logkernel.kernel import Kernel
 from logkernel.requests.data import ProduceRequest

@@ -16,15 +16,15 @@ import pytest
 from producing import values
 
 import logkernel
-from logkernel.client.bootstrap import bootstrap_places
-from logkernel.client.consumer import Consumer
-from logkernel.client.consumer_base import make_consumption
-from logkernel.client.consumer_settings import CONSUMER, load_consumer
-from logkernel.client.producer import Producer
-from logkernel.client.producer_base import make_sender
-from logkernel.client.producer_settings import ALIASES, PRODUCER, load_producer
-from logkernel.client.settings import LONG_MAX
-from logkernel.client.thread_driver import ThreadDriver
+from logkernel.client.cluster.bootstrap import bootstrap_places
+from logkernel.client.consumer.base import make_consumer_machine
+from logkernel.client.consumer.consumer import Consumer
+from logkernel.client.drivers.thread_driver import ThreadDriver
+from logkernel.client.producer.base import make_sender
+from logkernel.client.producer.producer import Producer
+from logkernel.client.settings.consumer import CONSUMER, load_consumer
+from logkernel.client.settings.producer import ALIASES, PRODUCER, load_producer
+from logkernel.client.settings.table import LONG_MAX
 from logkernel.errors import ConfigError, MessageTooLarge
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -156,7 +156,7 @@ def test_every_setting_of_a_consumer_is_read_by_the_code_that_runs() -> None:
         for more in ({}, {"group_id": "a"}, {"group_id": "b", "group_protocol": "consumer"}):
             wanted = {"bootstrap_servers": address, "auto_offset_reset": "earliest", **more}
             given = Watched(load_consumer(wanted))
-            machine = make_consumption(given, bootstrap_places(given), log.kernel)
+            machine = make_consumer_machine(given, bootstrap_places(given), log.kernel)
             with Consumer(ThreadDriver(machine, given, log.kernel, "tcp"), log.kernel, given) as consumer:
                 consumer.subscribe(pattern=re.compile("t"))
                 while not consumer.poll(1):

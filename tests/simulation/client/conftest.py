@@ -19,14 +19,13 @@ import pytest
 from attrs import define
 
 import logkernel
-from logkernel.client.consumer import Consumer
-from logkernel.client.consumer_base import consumer_settings, make_consumption
-from logkernel.client.drivers import Driver, closed_early, tell
-from logkernel.client.embedded_driver import CAPABILITIES
-from logkernel.client.network import Close, Connect, Transmit
-from logkernel.client.producer import Producer
-from logkernel.client.producer_base import make_sender
-from logkernel.client.producer_settings import load_producer
+from logkernel.client.consumer.base import consumer_settings, make_consumer_machine
+from logkernel.client.consumer.consumer import Consumer
+from logkernel.client.drivers.driver import Driver, closed_early, tell
+from logkernel.client.drivers.embedded_driver import CAPABILITIES
+from logkernel.client.producer.base import make_sender
+from logkernel.client.producer.producer import Producer
+from logkernel.client.settings.producer import load_producer
 from logkernel.client.steps import RebalanceListener
 from logkernel.contracts import RequestContext
 from logkernel.errors import (
@@ -39,6 +38,7 @@ from logkernel.errors import (
     StaleMemberEpoch,
     UnknownMemberId,
 )
+from logkernel.peer.network import Close, Connect, Transmit
 from logkernel.requests.consumer_groups import ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse
 from logkernel.requests.data import ProduceRequest
 from logkernel.requests.groups import (
@@ -380,7 +380,7 @@ class User(RebalanceListener):
         self.rewound = False
         self.busy_until_ms = 0
         values = consumer_settings((), "g", {**CONSUMER, **settings})
-        self.driver = SimDriver(world, make_consumption(values, [("broker", 1)], world.log.kernel), values)
+        self.driver = SimDriver(world, make_consumer_machine(values, [("broker", 1)], world.log.kernel), values)
         self.driver.user = self
         self.consumer = Consumer(self.driver, world.log.kernel, values)
         self.consumer.subscribe([TOPIC], self)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from logkernel.cli.formats import Line, headers, reader, renderer, unescaped
-from logkernel.client.positions import ConsumerRecord
+from logkernel.client.consumer.positions import ConsumerRecord
 from logkernel.errors import ConfigError
 
 RECORD = ConsumerRecord("t", 3, 7, 1000, b"k", b"val", (("a", b"1"), ("n", None)), 0)

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from logkernel.client.consumer_settings import load_consumer
-from logkernel.client.metadata import Metadata, TopicInfo
+from logkernel.client.cluster.metadata import Metadata, TopicInfo
+from logkernel.client.settings.consumer import load_consumer
 from logkernel.vocabulary import NO_ID
 
 

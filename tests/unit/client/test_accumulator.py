@@ -5,10 +5,10 @@ from __future__ import annotations
 from random import Random
 from typing import Any
 
-from logkernel.client.accumulator import Accumulator, Queue
-from logkernel.client.batches import Batch
-from logkernel.client.metadata import Metadata, TopicInfo
-from logkernel.client.producer_settings import load_producer
+from logkernel.client.cluster.metadata import Metadata, TopicInfo
+from logkernel.client.producer.accumulator import Accumulator, Queue
+from logkernel.client.producer.batches import Batch
+from logkernel.client.settings.producer import load_producer
 
 
 def made(partitions: int = 4, **settings: Any) -> tuple[Accumulator, Metadata]:

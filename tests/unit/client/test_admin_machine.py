@@ -11,8 +11,7 @@ import pytest
 from logkernel.client.admin import group_offsets, groups, topics
 from logkernel.client.admin.machine import AdminMachine, Operation
 from logkernel.client.admin.plans import PATIENCE, Ask, Pause, Plan, ask, at_brokers, settled
-from logkernel.client.admin.settings import load_admin
-from logkernel.client.network import Close, Connect, Transmit
+from logkernel.client.settings.admin import load_admin
 from logkernel.errors import (
     GroupIdNotFound,
     InvalidRequest,
@@ -26,6 +25,7 @@ from logkernel.errors import (
     UnknownTopicOrPartition,
     UnsupportedVersion,
 )
+from logkernel.peer.network import Close, Connect, Transmit
 from logkernel.requests.cluster import (
     DescribeTopicPartitionsRequest,
     MetadataRequest,

@@ -7,8 +7,15 @@ from typing import Any
 
 import pytest
 
-from logkernel.client.assignors import ASSIGNORS, CooperativeSticky, Range, RoundRobin, Sticky, make_assignors
-from logkernel.client.consumer_protocol import (
+from logkernel.client.membership.assignors import (
+    ASSIGNORS,
+    CooperativeSticky,
+    Range,
+    RoundRobin,
+    Sticky,
+    make_assignors,
+)
+from logkernel.client.membership.consumer_protocol import (
     Subscription,
     decode_assignment,
     decode_subscription,

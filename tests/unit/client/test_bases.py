@@ -6,18 +6,18 @@ from typing import Any
 
 import pytest
 
-from logkernel.client.asking import Question
 from logkernel.client.awaiting import Awaiting
 from logkernel.client.blocking import Blocking
-from logkernel.client.drivers import Driver
-from logkernel.client.membership import Membership
-from logkernel.client.producer_base import ProducerBase
+from logkernel.client.cluster.leader_queries import LeaderQuery
+from logkernel.client.drivers.driver import Driver
+from logkernel.client.membership.base import Membership
+from logkernel.client.producer.base import ProducerBase
 
 
 @pytest.mark.parametrize(
     ("base", "wanted"),
     [
-        (Question, {"request", "rows"}),
+        (LeaderQuery, {"request", "rows"}),
         (Awaiting, {"close"}),
         (Blocking, {"close"}),
         (Driver, {"perform", "wake", "by_name"}),

@@ -6,7 +6,7 @@ import weakref
 
 import pytest
 
-from logkernel.client.batches import Batch, Section
+from logkernel.client.producer.batches import Batch, Section
 from logkernel.plugins.compression.gzip import GzipCodec
 from logkernel.record.batch import HEADER_BYTES
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from logkernel.client.commits import Commit, Commits, full
+from logkernel.client.consumer.commits import Commit, Commits, full
 from logkernel.client.metrics import ConsumerMetrics
 from logkernel.errors import (
     CoordinatorLoadInProgress,

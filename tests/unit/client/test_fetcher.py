@@ -8,9 +8,9 @@ from uuid import UUID
 
 import pytest
 
-from logkernel.client.fetcher import Fetcher
-from logkernel.client.metadata import TopicInfo
-from logkernel.client.positions import FAILED, FETCHING, RESETTING, VALIDATING, LogTruncated, NoOffset, Part
+from logkernel.client.cluster.metadata import TopicInfo
+from logkernel.client.consumer.fetcher import Fetcher
+from logkernel.client.consumer.positions import FAILED, FETCHING, RESETTING, VALIDATING, LogTruncated, NoOffset, Part
 from logkernel.errors import (
     CorruptMessage,
     FencedLeaderEpoch,

@@ -8,8 +8,8 @@ from uuid import UUID
 
 import pytest
 
-from logkernel.client.metadata import Metadata
-from logkernel.client.producer_settings import load_producer
+from logkernel.client.cluster.metadata import Metadata
+from logkernel.client.settings.producer import load_producer
 from logkernel.errors import InvalidTopicException, LeaderNotAvailable, RebootstrapRequired, UnknownTopicOrPartition
 from logkernel.requests.cluster import (
     MetadataResponse,

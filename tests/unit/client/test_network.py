@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from logkernel.client.backoff import Backoff
-from logkernel.client.network import CONNECTING, DOWN, UP, Close, Connect, Network, Transmit
-from logkernel.client.producer_settings import load_producer
+from logkernel.client.settings.producer import load_producer
 from logkernel.errors import NetworkException, UnsupportedVersion
+from logkernel.peer.backoff import Backoff
+from logkernel.peer.network import CONNECTING, DOWN, UP, Close, Connect, Network, Transmit
 from logkernel.requests.data import ProduceResponse
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from logkernel.client.positions import FAILED, FETCHING, FEWEST_ROWS, RESETTING, UNKNOWN, Chunk, Part
+from logkernel.client.consumer.positions import FAILED, FETCHING, FEWEST_ROWS, RESETTING, UNKNOWN, Chunk, Part
 from logkernel.errors import CorruptMessage, InvalidRecord
 from logkernel.kernel import Kernel
 from logkernel.record.encode import encode_batch

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from logkernel.client.batches import Batch
-from logkernel.client.metadata import TopicInfo
-from logkernel.client.producer_settings import load_producer
-from logkernel.client.sender import Sender
-from logkernel.client.sequences import Sequences
+from logkernel.client.cluster.metadata import TopicInfo
+from logkernel.client.producer.batches import Batch
+from logkernel.client.producer.sender import Sender
+from logkernel.client.producer.sequences import Sequences
+from logkernel.client.settings.producer import load_producer
 from logkernel.errors import NotLeaderOrFollower
 from logkernel.requests.data import (
     LeaderIdAndEpoch,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from logkernel.client.batches import Batch
-from logkernel.client.sequences import WINDOW, WRAP, Sequences
+from logkernel.client.producer.batches import Batch
+from logkernel.client.producer.sequences import WINDOW, WRAP, Sequences
 
 
 def batch(count: int = 2) -> Batch:

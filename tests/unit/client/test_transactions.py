@@ -7,9 +7,8 @@ from typing import Any
 
 import pytest
 
-from logkernel.client.core import Call, ClientCore
-from logkernel.client.producer_settings import load_producer
-from logkernel.client.transactions import (
+from logkernel.client.cluster.calls import Call, ClientCore
+from logkernel.client.producer.transactions import (
     ABORTABLE,
     FATAL,
     IN_TRANSACTION,
@@ -19,6 +18,7 @@ from logkernel.client.transactions import (
     GroupMetadata,
     Transactions,
 )
+from logkernel.client.settings.producer import load_producer
 from logkernel.errors import (
     InvalidProducerEpoch,
     LogkernelError,

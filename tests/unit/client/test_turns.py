@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from logkernel.client.drivers import Driver
-from logkernel.client.network import Close, Connect
-from logkernel.client.shared_driver import SharedDriver
-from logkernel.client.thread_driver import ThreadDriver
+from logkernel.client.drivers.driver import Driver
+from logkernel.client.drivers.polling_driver import PollingDriver
+from logkernel.client.drivers.thread_driver import ThreadDriver
 from logkernel.kernel import Kernel
+from logkernel.peer.network import Close, Connect
 
 SETTINGS = {"client.id": "c", "request.timeout.ms": 1000, "send.buffer.bytes": -1, "receive.buffer.bytes": -1}
 
@@ -87,7 +87,7 @@ def test_a_turn_steps_again_where_that_may_find_something(
     assert machine.steps == steps
 
 
-@pytest.mark.parametrize("kind", [ThreadDriver, SharedDriver])
+@pytest.mark.parametrize("kind", [ThreadDriver, PollingDriver])
 def test_a_thread_that_sleeps_is_woken_and_one_that_is_about_to_sleep_is_not_lost(kind: type[ThreadDriver]) -> None:
     """Whoever asks for a turn gets a step that begins after he asked, wherever the thread is just then."""
     machine = Machine(quiet=True)
@@ -133,7 +133,7 @@ class Eager(Machine):
         return self.deadline_ms
 
 
-@pytest.mark.parametrize("kind", [ThreadDriver, SharedDriver])
+@pytest.mark.parametrize("kind", [ThreadDriver, PollingDriver])
 def test_channels_are_looked_at_however_often_a_turn_is_asked_for(kind: type[ThreadDriver]) -> None:
     machine, channel = Eager(quiet=True), Channel()
     machine.core.network.on_connected = lambda number, features, now_ms: None

@@ -9,7 +9,7 @@ import pytest
 
 pytest.importorskip("pyarrow")
 import logkernel
-from logkernel.client.any_broker import AnyBroker
+from logkernel.client.cluster.bootstrap_client import BootstrapClient
 from logkernel.errors import NetworkException
 from logkernel.table import open_source
 from logkernel.table.remote import LEAST_BYTES
@@ -57,7 +57,7 @@ def test_a_cluster_that_was_there_is_waited_for(source: Any, monkeypatch: pytest
     """A stream outlives a broker's restart; who names a wrong one is told at once, unless with patience."""
     lost: list[Exception] = []
 
-    def request(self: Any, asked: Any, answer: Any = AnyBroker.request) -> Any:
+    def request(self: Any, asked: Any, answer: Any = BootstrapClient.request) -> Any:
         if lost:
             raise lost.pop()
         return answer(self, asked)
@@ -65,7 +65,7 @@ def test_a_cluster_that_was_there_is_waited_for(source: Any, monkeypatch: pytest
     def away() -> None:
         lost[:] = [NetworkException("it restarts"), NetworkException("it restarts")]
 
-    monkeypatch.setattr(AnyBroker, "request", request)
+    monkeypatch.setattr(BootstrapClient, "request", request)
     away()
     with pytest.raises(NetworkException):
         source.topics()

@@ -9,8 +9,8 @@ from typing import Any, Generic, ParamSpec, Self, TypeVar
 
 from logkernel.client.admin.machine import AdminMachine
 from logkernel.client.admin.plans import Plan
-from logkernel.client.drivers import mono_ms
-from logkernel.client.face import Face
+from logkernel.client.base import BaseClient
+from logkernel.client.drivers.driver import mono_ms
 from logkernel.client.steps import End, Steps, Wait
 from logkernel.errors import LogkernelError
 from logkernel.kernel import Kernel
@@ -33,7 +33,7 @@ class PlanMethod(Generic[P, T]):
         self.__wrapped__ = plan
 
 
-class AdminBase(Face):
+class AdminBase(BaseClient):
     """See the module."""
 
     def __init__(self, driver: Any, kernel: Kernel, settings: Mapping[str, Any]) -> None:

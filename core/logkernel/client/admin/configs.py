@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple
 
 from logkernel.attrs_lite import field, frozen, mutable
 from logkernel.client.admin.plans import ANY, CONTROLLER, Ask, Plan, ask, in_rows, rows_by, settled, until_known
-from logkernel.client.core import Target
+from logkernel.client.cluster.calls import Target
 from logkernel.config.values import render
 from logkernel.errors import ConfigError
 from logkernel.requests.configs import (

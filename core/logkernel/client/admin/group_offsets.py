@@ -20,7 +20,7 @@ from logkernel.client.admin.plans import (
     several,
     until_known,
 )
-from logkernel.client.commits import BY_NAME, Committed
+from logkernel.client.consumer.commits import BY_NAME, Committed
 from logkernel.errors import KafkaError
 from logkernel.requests.groups import (
     OffsetCommitRequest,

@@ -16,7 +16,7 @@ from logkernel.client.admin.plans import (
     settled,
     several,
 )
-from logkernel.client.consumer_protocol import PROTOCOL_TYPE, decode_assignment, decode_subscription
+from logkernel.client.membership.consumer_protocol import PROTOCOL_TYPE, decode_assignment, decode_subscription
 from logkernel.errors import GroupIdNotFound, InvalidRequest, KafkaError, UnsupportedVersion
 from logkernel.requests.consumer_groups import ConsumerGroupDescribeRequest
 from logkernel.requests.groups import (

@@ -16,9 +16,9 @@ from typing import Any
 from attrs import define, field
 
 from logkernel.client.admin.plans import Ask, Pause, Plan
-from logkernel.client.backoff import Backoff
-from logkernel.client.core import Call, ClientCore, earliest
+from logkernel.client.cluster.calls import Call, ClientCore, earliest
 from logkernel.errors import RequestTimedOut
+from logkernel.peer.backoff import Backoff
 
 
 @define(eq=False)

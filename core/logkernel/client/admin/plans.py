@@ -15,8 +15,7 @@ from uuid import UUID
 
 from attrs import define
 
-from logkernel.client.core import ANY, CONTROLLER, Target, Verdict, no_error
-from logkernel.client.network import NONE
+from logkernel.client.cluster.calls import ANY, CONTROLLER, Target, Verdict, no_error
 from logkernel.errors import (
     ConcurrentTransactions,
     CoordinatorLoadInProgress,
@@ -32,6 +31,7 @@ from logkernel.errors import (
     UnsupportedVersion,
     error_for,
 )
+from logkernel.peer.network import NONE
 from logkernel.requests.cluster import MetadataRequest, MetadataRequestTopic
 from logkernel.vocabulary import TopicPartition
 

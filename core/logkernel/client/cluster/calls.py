@@ -1,0 +1,301 @@
+"""What every client is built on: the network, the metadata, and calls that are tried until they succeed. Pure.
+
+A call is a request with a target. It is sent when a node for it is ready, sent again after a retriable
+error or a lost connection, and ends with its response, a fatal error or its deadline.
+
+    target              goes to
+    ANY                 the least loaded node
+    CONTROLLER          the controller, as the metadata names it
+    a number >= 0       that node
+    ("group", id) or    its coordinator, which is looked up first, and again after NOT_COORDINATOR
+    ("transaction", id)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from random import Random
+from typing import Any, Final
+
+from attrs import define, field
+
+from logkernel.client.cluster.metadata import Metadata
+from logkernel.errors import (
+    CoordinatorNotAvailable,
+    KafkaError,
+    NetworkException,
+    NotController,
+    NotCoordinator,
+    RequestTimedOut,
+    UnsupportedVersion,
+    error_for,
+)
+from logkernel.peer.backoff import Backoff
+from logkernel.peer.network import APART, NONE, Network
+from logkernel.requests.groups import FindCoordinatorRequest
+
+ANY: Final = "any"
+CONTROLLER: Final = "controller"
+KEY_TYPES: Final = {"group": 0, "transaction": 1}
+Target = str | int | tuple[str, str]
+Verdict = Callable[[Any], int]
+"""From a response to the error code that decides on another attempt; 0 where the call is done."""
+
+
+def no_error(response: Any) -> int:
+    return int(getattr(response, "error_code", 0))
+
+
+@define(eq=False)
+class Call:
+    """A request that is tried until it succeeds. `done` is told once: (response, error)."""
+
+    target: Target
+    request: Any
+    deadline_ms: int
+    done: Callable[[Any, Exception | None], None]
+    verdict: Verdict = no_error
+    withheld: frozenset[str] = NONE
+    timeout_ms: int | None = None
+    """How long one attempt may take, where request.timeout.ms does not say."""
+    once: bool = False
+    """The first outcome is the last, and a node that cannot be reached is one: who asks looks for another node."""
+    node: int = -1
+    """Where it was sent last."""
+    attempts: int = 0
+    retry_ms: int = 0
+    error: Exception | None = None
+    """The last failure, for the text of a timeout."""
+
+
+@define(eq=False)
+class _Attempt:
+    """Takes the response to one attempt of a call."""
+
+    core: ClientCore
+    call: Call
+
+    def complete(self, response: Any, error: Exception | None, now_ms: int) -> None:
+        self.core.attempted(self.call, response, error, now_ms)
+
+
+@define(eq=False)
+class _Asked:
+    """Takes the response to a metadata request."""
+
+    core: ClientCore
+
+    def complete(self, response: Any, error: Exception | None, now_ms: int) -> None:
+        self.core.metadata_answered(response, error, now_ms)
+
+
+@define
+class Coordinator:
+    """Where a group's or a transaction's coordinator is; `node` -1 while it is looked for."""
+
+    node: int = -1
+    asking: bool = field(default=False)
+
+
+class ClientCore:
+    """See the module. A driver calls `step`, carries `network.actions` out, and reports events to `network`."""
+
+    def __init__(
+        self,
+        settings: Mapping[str, Any],
+        bootstrap: list[tuple[str, int]],
+        random: Random,
+        *,
+        create: bool = True,
+        apart: bool = False,
+    ) -> None:
+        """`create`: topics may be made by asking for them. `apart`: coordinators get connections of their own."""
+        self.settings = settings
+        self.random = random
+        self.network = Network(settings, random)
+        self.metadata = Metadata(settings, bootstrap, random, create=create)
+        self._apart: dict[int, tuple[str, int]] | None = {} if apart else None
+        self.closed = False
+        self.quiet = False
+        """Whether the last step had nothing to do here: another one at once would do nothing, either."""
+        self._calls: list[Call] = []
+        self._coordinators: dict[tuple[str, str], Coordinator] = {}
+        self._backoff = Backoff(settings["retry.backoff.ms"], settings["retry.backoff.max.ms"], random)
+        self._learned = -1
+        self._fresh = False
+
+    def step(self, wall_ms: int, now_ms: int) -> int | None:
+        """Do all that is due; returns the next time (monotonic ms) at which something will be, or None."""
+        known = len(self.network.actions)
+        self._learn(now_ms)
+        network_ms = self.network.tick(now_ms)
+        metadata_ms = self.metadata.due_ms()
+        is_due = metadata_ms is not None and metadata_ms <= now_ms
+        self.quiet = not (self._calls or is_due) and len(self.network.actions) == known
+        if self.quiet:
+            return earliest(network_ms, metadata_ms)
+        metadata_ms = self._step_metadata(now_ms)
+        calls_ms = self._step_calls(now_ms)
+        return earliest(network_ms, metadata_ms, calls_ms)
+
+    def _learn(self, now_ms: int) -> None:
+        if self._learned != self.metadata.version:
+            self._learned = self.metadata.version
+            self.network.learn({**self.metadata.brokers, **(self._apart or {})}, now_ms)
+
+    # ------------------------------------------------------------ metadata
+
+    def _step_metadata(self, now_ms: int) -> int | None:
+        metadata = self.metadata
+        if not metadata.due(now_ms):
+            return metadata.due_ms()
+        node = self.network.least_loaded(now_ms)
+        if node is None:
+            # Every broker that is known was tried and failed just now: perhaps none of them is left.
+            if any(known >= 0 for known in self.network.nodes) and metadata.rebootstrap():
+                self._learn(now_ms)
+            metadata.on_failure(now_ms)
+            return metadata.due_ms()
+        if self.network.ready(node, now_ms):
+            self.network.send(node, metadata.ask(now_ms), _Asked(self), now_ms)
+        return None
+
+    def metadata_answered(self, response: Any, error: Exception | None, now_ms: int) -> None:
+        if error is not None:
+            self.metadata.on_failure(now_ms)
+        else:
+            self.metadata.on_response(response, now_ms)
+            self._learn(now_ms)
+
+    # ------------------------------------------------------------ calls
+
+    def call(self, call: Call) -> None:
+        self._calls.append(call)
+        self._fresh = True
+
+    def attempted(self, call: Call, response: Any, error: Exception | None, now_ms: int) -> None:
+        """One attempt of `call` ended."""
+        if error is None:
+            code = call.verdict(response)
+            if code == 0:
+                call.done(response, None)
+                return
+            error = error_for(code, str(getattr(response, "error_message", None) or ""))
+        retriable = isinstance(error, KafkaError) and error.retriable and not isinstance(error, UnsupportedVersion)
+        if isinstance(error, (NotCoordinator, CoordinatorNotAvailable, NetworkException)):
+            self.forget_coordinator(call.target)
+        if isinstance(error, NotController):
+            self.metadata.request_update()
+            retriable = True
+        if not retriable or call.once:
+            call.done(response, error)
+            return
+        call.error = error
+        call.retry_ms = now_ms + self._backoff.delay_ms(call.attempts)
+        call.attempts += 1
+        self._calls.append(call)
+
+    def _step_calls(self, now_ms: int) -> int | None:
+        if not self._calls:
+            return None
+        self._fresh = False
+        next_ms: int | None = None
+        waiting, self._calls = self._calls, []
+        for call in waiting:
+            if call.deadline_ms <= now_ms:
+                why = f" ({call.error!r})" if call.error is not None else ""
+                call.done(None, RequestTimedOut(f"{type(call.request).__name__} had no success in its time{why}"))
+                continue
+            next_ms = earliest(next_ms, call.deadline_ms)
+            if call.retry_ms > now_ms:
+                next_ms = earliest(next_ms, call.retry_ms)
+            else:
+                node = self._node_for(call, now_ms)
+                if node is not None and self.network.ready(node, now_ms):
+                    limit_ms = self.settings["request.timeout.ms"] if call.timeout_ms is None else call.timeout_ms
+                    left_ms = min(limit_ms, call.deadline_ms - now_ms)
+                    call.node = node
+                    self.network.send(node, call.request, _Attempt(self, call), now_ms, left_ms, call.withheld)
+                    continue
+                if call.once and node in self.network.nodes and not self.network.usable(node, now_ms):
+                    call.done(None, NetworkException(f"node {node} cannot be reached"))
+                    continue
+            self._calls.append(call)
+        return now_ms if self._fresh else next_ms
+
+    def _node_for(self, call: Call, now_ms: int) -> int | None:
+        target = call.target
+        if isinstance(target, int):
+            return target
+        if isinstance(target, tuple):
+            return self.coordinator(target, call.deadline_ms)
+        if target == CONTROLLER and self.metadata.updates:
+            controller = self.metadata.controller_id
+            if controller in self.metadata.brokers:
+                return controller
+        elif target == CONTROLLER:
+            return None
+        return self.network.least_loaded(now_ms)
+
+    # ------------------------------------------------------------ coordinators
+
+    def coordinator(self, key: tuple[str, str], deadline_ms: int) -> int | None:
+        """The node of a coordinator; None while it is looked for."""
+        found = self._coordinators.setdefault(key, Coordinator())
+        if found.node >= 0:
+            return found.node
+        if not found.asking:
+            found.asking = True
+            self.call(
+                Call(
+                    ANY,
+                    FindCoordinatorRequest(key=key[1], key_type=KEY_TYPES[key[0]], coordinator_keys=[key[1]]),
+                    deadline_ms,
+                    lambda response, error: self._found(key, response, error),
+                    _coordinator_error,
+                )
+            )
+        return None
+
+    def forget_coordinator(self, target: Target) -> None:
+        if isinstance(target, tuple):
+            self._coordinators.pop(target, None)
+
+    def _found(self, key: tuple[str, str], response: Any, error: Exception | None) -> None:
+        entry = self._coordinators.setdefault(key, Coordinator())
+        entry.asking = False
+        if error is not None:
+            self._coordinators.pop(key, None)
+            if not isinstance(error, RequestTimedOut):
+                self._fail_calls(key, error)
+            return
+        row = response.coordinators[0]
+        entry.node = row.node_id
+        if self._apart is not None:
+            entry.node = APART + row.node_id
+            self._apart = {entry.node: (row.host, row.port)}
+            self.metadata.version += 1
+        elif row.node_id not in self.metadata.brokers:
+            self.metadata.brokers[row.node_id] = (row.host, row.port)
+            self.metadata.version += 1
+
+    def _fail_calls(self, target: Target, error: Exception) -> None:
+        failed = [call for call in self._calls if call.target == target]
+        self._calls = [call for call in self._calls if call.target != target]
+        for call in failed:
+            call.done(None, error)
+
+
+def _coordinator_error(response: Any) -> int:
+    if response.coordinators:
+        return int(response.coordinators[0].error_code)
+    return int(response.error_code) or CoordinatorNotAvailable.code
+
+
+def earliest(*times_ms: int | None) -> int | None:
+    """The smallest of some times, of which any may be None."""
+    first_ms: int | None = None
+    for time_ms in times_ms:
+        if time_ms is not None and (first_ms is None or time_ms < first_ms):
+            first_ms = time_ms
+    return first_ms

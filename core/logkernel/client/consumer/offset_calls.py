@@ -1,0 +1,153 @@
+"""Commits of a consumer, and its questions about offsets."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from logkernel.client.cluster.leader_queries import LeaderOffsetQuery
+from logkernel.client.cluster.metadata import FATAL_TOPIC_ERRORS
+from logkernel.client.consumer.commits import Commit, Committed, full
+from logkernel.client.consumer.root import ConsumerRoot
+from logkernel.client.drivers.driver import log, mono_ms
+from logkernel.client.producer.transactions import Offsets
+from logkernel.client.steps import OffsetAndTime, Partition, Steps, Wait, check_topic, deadline_of
+from logkernel.errors import RequestTimedOut, error_for
+from logkernel.vocabulary import TopicPartition
+
+
+class OffsetCalls(ConsumerRoot):
+    """See the module."""
+
+    # ------------------------------------------------------------ commits
+
+    def _commit_due(self) -> bool:
+        """The automatic commit, where it is time: whether one is to be sent."""
+        if not self._auto or time.monotonic() < self._auto_next_s:
+            return False
+        self._auto_next_s = time.monotonic() + self._auto_s
+        found = self._positions()
+        changed = {name: row for name, row in found.items() if self._auto_last.get(name) != row}
+        group = self._machine.group
+        if changed and group is not None and (group.member or not self._machine.by_group):
+            self._auto_last = found
+            self._start_commit(changed, self._api_s, _complain)
+            return True
+        return False
+
+    def _start_commit(
+        self,
+        offsets: dict[TopicPartition, tuple[int, int, str | None]],
+        timeout_s: float,
+        callback: Callable[[dict[TopicPartition, Any], Exception | None], Any] | None,
+    ) -> Commit:
+        def told(commit: Commit) -> None:
+            if commit.error is None and self._interceptors:
+                self._machine.finished.append(lambda: self._tell(self._interceptors, "on_commit", commit.offsets))
+            if callback is not None:
+                self._machine.finished.append(lambda: callback(commit.offsets, commit.error))
+
+        commit = Commit(offsets, mono_ms() + int(timeout_s * 1000), told)
+        self._machine.commit(commit)
+        return commit
+
+    def _commit(self, offsets: Offsets | None, timeout_s: float | None) -> Steps[None]:
+        given = None if offsets is None else full(offsets)
+        limit_s = self._api_s if timeout_s is None else timeout_s
+        with self._lock:
+            self._need_group()
+            commit = self._start_commit(self._positions() if given is None else given, limit_s, None)
+        yield Wait(lambda: commit.done, deadline_of(limit_s + 1))
+        if not commit.done:
+            raise RequestTimedOut(f"the commit has no outcome after {limit_s} s")
+        if commit.error is not None:
+            raise commit.error
+
+    def commit_async(
+        self,
+        offsets: Offsets | None = None,
+        callback: Callable[[dict[TopicPartition, Any], Exception | None], Any] | None = None,
+    ) -> None:
+        """As `commit`, without waiting, in the order of the calls; `callback(offsets, error)` is told the outcome."""
+        given = None if offsets is None else full(offsets)
+        with self._lock:
+            self._need_group()
+            self._start_commit(self._positions() if given is None else given, self._api_s, callback)
+        self._driver.wake()
+
+    def _committed(self, partitions: Iterable[Partition]) -> Steps[dict[TopicPartition, Committed]]:
+        with self._lock:
+            self._need_group()
+            assert self._machine.commits is not None
+            names = [TopicPartition(*name) for name in partitions]
+            deadline_ms = mono_ms() + int(self._api_s * 1000)
+            reading = self._machine.commits.read(names, deadline_ms, lambda reading: None)
+        yield Wait(lambda: reading.done, deadline_of(self._api_s + 1))
+        if reading.error is not None or reading.found is None:
+            raise reading.error or RequestTimedOut("committed offsets could not be read in time")
+        return reading.found
+
+    # ------------------------------------------------------------ questions
+
+    def _position(self, partition: Partition) -> Steps[int]:
+        with self._lock:
+            part = self._part(partition)
+
+        def known() -> bool:
+            return part.position >= 0 or part.error is not None or self._machine.error is not None
+
+        yield Wait(known, deadline_of(self._api_s))
+        with self._lock:
+            if part.error is not None:
+                raise part.error
+            self._machine.raise_error()
+            name = TopicPartition(*partition)
+            found = self._positions().get(name)
+        if found is None:
+            raise RequestTimedOut(f"no position of {name} within default.api.timeout.ms")
+        return found[0]
+
+    def _by_time(self, times: Mapping[Partition, int]) -> Steps[dict[TopicPartition, OffsetAndTime | None]]:
+        wanted = {TopicPartition(*name): int(time_ms) for name, time_ms in times.items()}
+        with self._lock:
+            self._check_open()
+            question: LeaderOffsetQuery = self._machine.fetcher.offsets_by_time(
+                wanted, mono_ms() + int(self._api_s * 1000)
+            )
+            self._machine.questions.append(question)
+        yield Wait(lambda: question.done, deadline_of(self._api_s + 1))
+        with self._lock:
+            for error in question.errors.values():
+                raise error
+            if not question.done:
+                raise RequestTimedOut("the partitions' leaders gave no answer in time")
+            return {
+                name: None if row.offset < 0 else OffsetAndTime(row.offset, row.timestamp, row.leader_epoch)
+                for name, row in question.found.items()
+            }
+
+    def _ends(self, partitions: Iterable[Partition], timestamp_ms: int) -> Steps[dict[TopicPartition, int]]:
+        found = yield from self._by_time(dict.fromkeys(partitions, timestamp_ms))
+        return {name: row.offset for name, row in found.items() if row is not None}
+
+    def _partitions_for(self, topic: str) -> Steps[list[int]]:
+        check_topic(topic)
+        metadata = self._machine.core.metadata
+        with self._lock:
+            self._check_open()
+            info = metadata.want(topic, mono_ms())
+        yield Wait(lambda: bool(info.leaders) or info.error_code in FATAL_TOPIC_ERRORS, deadline_of(self._api_s))
+        with self._lock:
+            if info.error_code in FATAL_TOPIC_ERRORS:
+                metadata.topics.pop(topic, None)
+                raise error_for(info.error_code, topic)
+            if not info.leaders:
+                metadata.topics.pop(topic, None)
+                raise RequestTimedOut(f"no metadata of topic {topic!r} within default.api.timeout.ms")
+            return list(range(len(info.leaders)))
+
+
+def _complain(offsets: dict[TopicPartition, Any], error: Exception | None) -> None:
+    if error is not None:
+        log.warning("an automatic commit failed: %r", error)

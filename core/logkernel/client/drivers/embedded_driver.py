@@ -1,0 +1,252 @@
+"""The caller steps a client's machine against an embedded kernel: no socket, no thread, no copy of a batch.
+
+A turn runs when some batches are full, when one lingers no more (at a later send, or by the kernel's timers, which
+any call of the log runs), or when somebody waits for an outcome or memory. While it runs, signals are held back
+(`signals`).
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
+
+from logkernel.client.drivers.driver import Driver, Machine, closed_early, mono_ms, tell, wall_ms
+from logkernel.client.drivers.signals import HeldSignals
+from logkernel.client.producer.batches import Batch
+from logkernel.contracts import BrokerDoor, RequestContext
+from logkernel.peer.network import Action, Connect, Transmit
+from logkernel.requests.api_versions import (
+    ApiVersionsRequest,
+    ApiVersionsResponse,
+    FinalizedFeatureKey,
+    SupportedFeatureKey,
+)
+
+GATHERED_BYTES = 65_536
+"""So much in full batches waits for a turn."""
+EMBEDDED_BATCH_BYTES = 131_072
+"""batch.size of an embedded producer that is not told one: what a batch costs is paid by many records."""
+CAPABILITIES = frozenset(
+    {
+        "topic_ids",
+        "zstd",
+        "transactions_v2",
+        "group_not_found",
+        "transaction_abortable",
+        "member_id_required",
+        "static_members",
+        "skip_assignment",
+        "max_timestamp",
+        "earliest_local",
+        "latest_tiered",
+        "earliest_pending_upload",
+        "client_member_id",
+        "member_epochs",
+    }
+)
+
+
+class Host(Protocol):
+    """An open kernel, as a client in the process needs it."""
+
+    @property
+    def door(self) -> BrokerDoor: ...
+
+    def run(self, work: Callable[[], Any]) -> Any:
+        """Do `work` where the kernel may be stepped. Raises `LogkernelError` once it is closed."""
+        ...
+
+    def step(self) -> int | None:
+        """Run what is due in the kernel; returns its next deadline (monotonic ms)."""
+        ...
+
+    def at(self, mono_ms: int, work: Callable[[], None]) -> Any:
+        """Do `work` then; gives a timer with `cancel()`. Only inside `run`."""
+        ...
+
+    def partitioner(self, name: str, seed: int) -> Any: ...
+
+
+def widen_batches(values: dict[str, Any], given: Mapping[str, Any]) -> None:
+    """Give an embedded producer larger batches, where the user says nothing of them."""
+    if "batch_size" not in given and "batch.size" not in given:
+        values["batch.size"] = max(values["batch.size"], min(EMBEDDED_BATCH_BYTES, values["buffer.memory"] // 8))
+
+
+class EmbeddedDriver(Driver):
+    """See the module."""
+
+    hurries = True
+
+    def __init__(self, machine: Machine, settings: Mapping[str, Any], host: Host) -> None:
+        super().__init__(machine, settings)
+        self._host = host
+        self._context = RequestContext(
+            client_id=settings["client.id"] or "embedded", software_name="logkernel", capabilities=CAPABILITIES
+        )
+        self._turning = False
+        self._more = False
+        """A callback of the turn under way gave it more to do."""
+        self._turner = 0
+        """The thread whose turn it is."""
+        self._timer: Any = None
+        self._next_ms: int | None = None
+        """When the timer begins a turn."""
+        self._gathered = 0
+        """Batches that were opened since the last turn."""
+
+    def by_name(self, name: str, seed: int) -> Any:
+        return self._host.partitioner(name, seed)
+
+    # ------------------------------------------------------------ turns
+
+    def wake(self) -> None:
+        if self.in_callback():
+            self._more = True
+        elif not self.closed:
+            self._host.run(self._turn)
+
+    def opened(self, batch: Batch) -> None:
+        """A turn costs little more for several batches than for one: they gather, for as long as they may linger."""
+        accumulator = self.machine.accumulator
+        batch.due_ms = wall_ms() + accumulator.linger_ms + 1
+        self._gathered += 1
+        if (
+            (self._gathered - 1) * accumulator.batch_bytes >= GATHERED_BYTES
+            or accumulator.linger_ms <= 0
+            or accumulator.pool.free * 2 < accumulator.pool.total
+            or accumulator.hurry
+            or self.in_callback()
+        ):
+            self.wake()
+        elif not self.closed:
+            due_ms = mono_ms() + accumulator.linger_ms
+            if self._next_ms is None or due_ms < self._next_ms:
+                self._host.run(lambda: self._come_again(due_ms))
+
+    def _come_again(self, at_ms: int | None) -> None:
+        """The kernel's timers begin the next turn."""
+        self._next_ms = at_ms
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if at_ms is not None:
+            self._timer = self._host.at(at_ms, self._due)
+
+    def is_due(self) -> bool:
+        return self._next_ms is not None and self._next_ms <= mono_ms()
+
+    def _turn(self) -> None:
+        if self._turning:
+            return
+        self._turning = True
+        self._turner = threading.get_ident()
+        try:
+            with HeldSignals():
+                self._more = True
+                while self._more:
+                    self._more = False
+                    self._gathered = 0
+                    next_ms = self.turn()
+        finally:
+            self._turning = False
+        self._come_again(next_ms)
+
+    def _due(self) -> None:
+        self._timer = None
+        if not self.closed:
+            self._turn()
+
+    def perform(self, action: Action) -> None:
+        network = self.machine.core.network
+        if isinstance(action, Connect):
+            number = action.number
+            features = {name: row[2] for name, row in self._host.door.features().items()}
+            self._events.append(lambda now_ms: network.on_connected(number, features, now_ms))
+        elif isinstance(action, Transmit):
+            self._submit(action)
+
+    def _submit(self, action: Transmit) -> None:
+        network, number, ticket = self.machine.core.network, action.number, action.ticket
+
+        def answer(response: Any) -> None:
+            self._events.append(lambda now_ms: network.on_response(number, ticket, response, now_ms))
+            self._turn()  # does nothing while a turn is under way: that one goes on
+
+        context = self._context
+        if action.withheld:
+            context = RequestContext(
+                client_id=context.client_id, software_name="logkernel", capabilities=CAPABILITIES - action.withheld
+            )
+        try:
+            if isinstance(action.request, ApiVersionsRequest):
+                answer(self._versions())
+                return
+            self._host.door.submit(action.request, context, answer)
+        except Exception as error:
+            refused = error
+            self._events.append(lambda now_ms: network.on_refused(number, ticket, refused, now_ms))
+
+    def _versions(self) -> ApiVersionsResponse:
+        """Features as a transport tells them, which answers this request itself."""
+        response = ApiVersionsResponse(finalized_features_epoch=self._host.door.features_epoch())
+        for name, (low, high, level) in sorted(self._host.door.features().items()):
+            response.supported_features.append(SupportedFeatureKey(name, low, high))
+            if level > 0:
+                response.finalized_features.append(FinalizedFeatureKey(name, level, level))
+        return response
+
+    # ------------------------------------------------------------ waiting and ending
+
+    def wait(self, ready: Callable[[], bool], deadline_s: float | None, under_way: bool = False) -> bool:
+        """Step the kernel until `ready()` or the monotonic `deadline_s`; whether it came."""
+        if not ready():
+            self.refuse_to_wait()
+        event = threading.Event()
+        while True:
+            self._host.step()
+            self.wake()
+            with self.lock:
+                if ready():
+                    return True
+                self._waiters.append((ready, event.set))
+            now_s = time.monotonic()
+            if (deadline_s is not None and now_s >= deadline_s) or self.closed:
+                self.unwatch(event.set)
+                return ready()
+            next_ms = self._next_ms
+            left_s = 0.05 if next_ms is None else max(0.0, min(0.05, (next_ms - mono_ms()) / 1000))
+            if deadline_s is not None:
+                left_s = min(left_s, deadline_s - now_s)
+            event.wait(left_s)
+            self.unwatch(event.set)
+
+    def nudge(self) -> None:
+        """Who waits here looks every 50 ms; the kernel may be in the midst of a step."""
+
+    def in_callback(self) -> bool:
+        return self._turning and self._turner == threading.get_ident()
+
+    def wait_batch(self, batch: Any, deadline_s: float | None) -> bool:
+        return batch.done or self.wait(lambda: bool(batch.done), deadline_s)
+
+    def end(self, deadline_s: float | None) -> None:
+        """Send what is left until `deadline_s`. From a callback: the turn that is under way does."""
+        if self.closed or self.in_callback():
+            return
+        try:
+            self.wait(lambda: not self.machine.busy, deadline_s)
+        finally:
+            self.closed = True
+            with self.lock:
+                self.machine.abandon(closed_early(self.machine))
+                finished, wakes = self._take_finished()
+            for batch in finished:
+                tell(batch)
+            for wake in wakes:
+                wake()
+
+    def end_soon(self) -> None:
+        """What lingers is sent by the kernel's timers, or when the log is closed."""

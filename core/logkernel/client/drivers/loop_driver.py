@@ -1,0 +1,251 @@
+"""An event loop that steps a client: over the channels of a transport, or an embedded kernel in a worker thread."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
+from typing import Any
+
+from logkernel.client.cluster.calls import earliest
+from logkernel.client.drivers.driver import Driver, Machine, Wake, closed_early, mono_ms, tell
+from logkernel.client.drivers.embedded_driver import EmbeddedDriver, Host
+from logkernel.client.drivers.thread_driver import CHANNEL_SETTINGS
+from logkernel.client.producer.batches import Batch
+from logkernel.errors import NetworkException
+from logkernel.kernel import Kernel
+from logkernel.peer.network import Action, Close, Connect, Transmit
+
+
+def _settle(future: asyncio.Future[None]) -> None:
+    if not future.done():
+        future.set_result(None)
+
+
+class LoopDriver(Driver):
+    """Over a transport, on the running loop; used from that loop alone."""
+
+    def __init__(self, machine: Machine, settings: Mapping[str, Any], kernel: Kernel, transport: str) -> None:
+        super().__init__(machine, settings)
+        self._kernel = kernel
+        self._transport: Any = kernel.transport(transport)
+        self._channel_settings = {name: settings[name] for name in CHANNEL_SETTINGS}
+        self._loop = asyncio.get_running_loop()
+        self._channels: dict[int, Any] = {}
+        self._connects: dict[int, asyncio.Task[None]] = {}
+        self._soon: asyncio.Handle | None = None
+        self._timer: asyncio.TimerHandle | None = None
+
+    def by_name(self, name: str, seed: int) -> Any:
+        return self._kernel.partitioner(name, self.settings, seed)
+
+    def waker(self, future: asyncio.Future[None]) -> Wake:
+        return lambda: _settle(future)
+
+    # ------------------------------------------------------------ turns
+
+    def wake(self) -> None:
+        if self._soon is None and not self.closed:
+            self._soon = self._loop.call_soon(self._turn)
+
+    def _turn(self) -> None:
+        self._soon = None
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if self.closed:
+            return
+        next_ms = self.turn()
+        if next_ms is not None:
+            self._timer = self._loop.call_later(max(0, next_ms - mono_ms()) / 1000, self._turn)
+
+    def _happened(self, event: Callable[[int], None]) -> None:
+        self._events.append(event)
+        self.wake()
+
+    def perform(self, action: Action) -> None:
+        if isinstance(action, Transmit):
+            self._transmit(action)
+        elif isinstance(action, Connect):
+            self._connects[action.number] = self._loop.create_task(self._connect(action))
+        elif isinstance(action, Close):
+            task = self._connects.pop(action.number, None)
+            if task is not None:
+                task.cancel()
+            channel = self._channels.pop(action.number, None)
+            if channel is not None:
+                channel.close()
+
+    def _transmit(self, action: Transmit) -> None:
+        channel = self._channels.get(action.number)
+        if channel is None:
+            return
+        network, number, ticket = self.machine.core.network, action.number, action.ticket
+        try:
+            reply = channel.send(action.request, action.withheld)
+        except NetworkException as error:
+            self._lost(number, error)
+        except Exception as error:
+            refused = error
+            self._happened(lambda now_ms: network.on_refused(number, ticket, refused, now_ms))
+        else:
+            reply.add_done_callback(partial(self._answered, number, ticket))
+
+    def _answered(self, number: int, ticket: int, reply: asyncio.Future[Any]) -> None:
+        error = reply.exception() if not reply.cancelled() else None
+        if isinstance(error, Exception):
+            self._lost(number, error)
+        elif not reply.cancelled():
+            response, network = reply.result(), self.machine.core.network
+            self._happened(lambda now_ms: network.on_response(number, ticket, response, now_ms))
+
+    def _lost(self, number: int, error: Exception) -> None:
+        self._channels.pop(number, None)
+        self._happened(lambda now_ms: self.machine.core.network.on_lost(number, error, now_ms))
+
+    async def _connect(self, action: Connect) -> None:
+        number, network = action.number, self.machine.core.network
+        settings = {**self._channel_settings, "socket.connection.setup.timeout.ms": action.timeout_ms}
+        try:
+            channel = await self._transport.connect_async(action.host, action.port, settings)
+        except Exception as error:
+            failure = error if isinstance(error, NetworkException) else NetworkException(str(error))
+            self._happened(lambda now_ms: network.on_lost(number, failure, now_ms))
+            return
+        finally:
+            self._connects.pop(number, None)
+        if self.closed:
+            channel.close()
+            return
+        self._channels[number] = channel
+        channel.on_closed = partial(self._lost, number)
+        self._happened(lambda now_ms: network.on_connected(number, channel.features, now_ms))
+
+    # ------------------------------------------------------------ the end
+
+    async def end(self, deadline_s: float | None) -> None:
+        """Send what is left until `deadline_s`, then close the connections."""
+        await _finish(self, deadline_s)
+        self.closed = True
+        for handle in (self._soon, self._timer):
+            if handle is not None:
+                handle.cancel()
+        for task in list(self._connects.values()):
+            task.cancel()
+        for channel in list(self._channels.values()):
+            channel.close()
+        self._channels.clear()
+        await asyncio.sleep(0)
+
+
+class AsyncEmbeddedDriver(EmbeddedDriver):
+    """Over an embedded kernel: turns run in a worker thread, one at a time, as all calls of an `AsyncLog`."""
+
+    def __init__(
+        self,
+        machine: Machine,
+        settings: Mapping[str, Any],
+        host: Host,
+        call: Callable[[Callable[[], Any]], Awaitable[Any]],
+    ) -> None:
+        super().__init__(machine, settings, host)
+        self._loop = asyncio.get_running_loop()
+        self._call = call
+        self._task: asyncio.Task[None] | None = None
+        self._again = False
+        self._later: asyncio.TimerHandle | None = None
+
+    def waker(self, future: asyncio.Future[None]) -> Wake:
+        def wake() -> None:
+            self._loop.call_soon_threadsafe(_settle, future)
+
+        return wake
+
+    def opened(self, batch: Batch) -> None:
+        self.wake()  # the loop's timers keep linger.ms
+
+    def wake(self) -> None:
+        self._again = True
+        if self._task is None and not self.closed:
+            self._task = self._loop.create_task(self._turns())
+
+    async def _turns(self) -> None:
+        try:
+            while self._again and not self.closed:
+                self._again = False
+                await self._call(lambda: self._host.run(self._turn))
+        finally:
+            self._task = None
+
+    def _turn(self) -> None:
+        super()._turn()
+        # What the kernel has parked (a fetch that waits for records, a join) is answered by its own timers.
+        next_ms = earliest(self._next_ms, self._host.step())
+        if next_ms is not None and not self.closed:
+            self._loop.call_soon_threadsafe(self._wake_later, max(0.0, (next_ms - mono_ms()) / 1000))
+
+    def _wake_later(self, delay_s: float) -> None:
+        if self._later is not None:
+            self._later.cancel()
+        self._later = None if self.closed else self._loop.call_later(delay_s, self.wake)
+
+    async def end(self, deadline_s: float | None) -> None:  # type: ignore[override]
+        """Send what is left until `deadline_s`."""
+        await _finish(self, deadline_s)
+        self.closed = True
+        if self._later is not None:
+            self._later.cancel()
+        if self._task is not None:
+            await self._task  # callbacks may still be under way in its thread
+
+
+async def _finish(driver: Any, deadline_s: float | None) -> None:
+    if not driver.closed:
+        await wait_until(driver, lambda: not driver.machine.busy, deadline_s)
+    with driver.lock:
+        driver.machine.abandon(closed_early(driver.machine))
+        finished, wakes = driver._take_finished()
+    for batch in finished:
+        tell(batch)
+    for wake in wakes:
+        wake()
+
+
+async def wait_until(driver: Any, ready: Callable[[], bool], deadline_s: float | None, under_way: bool = False) -> bool:
+    """Wait until `ready()` holds after a turn, or the monotonic `deadline_s`; whether it came."""
+    future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    wake = driver.waker(future)
+    with driver.lock:
+        if driver.watch(ready, wake):
+            return True
+    if not under_way:
+        driver.wake()
+    try:
+        return await _until(future, deadline_s) or ready()
+    finally:
+        driver.unwatch(wake)
+
+
+async def wait_batch(driver: Any, batch: Any, deadline_s: float | None) -> bool:
+    """Wait for the outcome of a batch."""
+    future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    if driver.watch_batch(batch, driver.waker(future)):
+        return True
+    driver.wake()
+    return await _until(future, deadline_s)
+
+
+async def _until(future: asyncio.Future[None], deadline_s: float | None) -> bool:
+    try:
+        async with asyncio.timeout_at(_loop_time(deadline_s)):
+            await future
+    except TimeoutError:
+        return False
+    return True
+
+
+def _loop_time(deadline_s: float | None) -> float | None:
+    """A monotonic deadline on the loop's own clock."""
+    import time
+
+    return None if deadline_s is None else asyncio.get_running_loop().time() + max(0.0, deadline_s - time.monotonic())

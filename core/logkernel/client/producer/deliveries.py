@@ -1,0 +1,52 @@
+"""What `send` returns: a record's place in its batch, and with it the outcome, now or later."""
+
+from __future__ import annotations
+
+from logkernel.client.producer.batches import Batch
+from logkernel.client.steps import Settle, Steps, deadline_of
+from logkernel.errors import RequestTimedOut
+from logkernel.record import codec
+from logkernel.vocabulary import RecordMetadata
+
+
+class Outcome(codec.Place):
+    """See the module. What the producers give differs in how it is waited for."""
+
+    __slots__ = ()
+
+    def done(self) -> bool:
+        """Whether the outcome is known."""
+        return bool(self.batch.place(self.index)[0].done)
+
+    def _settled(self) -> tuple[Batch, int] | None:
+        """The batch that has the outcome, and the record's place there; None where it is not known yet."""
+        batch, index = self.batch.place(self.index)
+        return (batch, index) if batch.done and batch.children is None else None
+
+    def _settle(self, timeout_s: float | None) -> Steps[tuple[Batch, int]]:
+        """Wait for it. Where the waiter himself steps the kernel, nothing lingers meanwhile."""
+        deadline_s = deadline_of(timeout_s)
+        while True:
+            settled = self._settled()
+            if settled is not None:
+                return settled
+            batch, _ = self.batch.place(self.index)
+            driver = batch.owner
+            accumulator = driver.machine.accumulator
+            with driver.lock:
+                accumulator.flushing += driver.hurries
+            try:
+                came = yield Settle(batch, deadline_s)
+            finally:
+                with driver.lock:
+                    accumulator.flushing -= driver.hurries
+            if not came:
+                raise RequestTimedOut(f"no outcome within {timeout_s} s; the record may still be written")
+
+    def _told(self, settled: tuple[Batch, int]) -> RecordMetadata:
+        """Where the record lies; raises the error that it failed with."""
+        batch, index = settled
+        error = batch.error_of(index)
+        if error is not None:
+            raise error
+        return batch.metadata(index, self.timestamp_ms)

@@ -1,0 +1,271 @@
+"""Settings of clients: Kafka's names, types, defaults and bounds; keywords have `_` for `.`.
+
+What all clients share: their tables are in `producer`, `consumer` and `admin`. A value is
+typed (`linger_ms=5`) or text as a file gives it (`"5"`). Aliases of old are taken with a warning.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from typing import Any, Final
+
+from attrs import frozen
+
+from logkernel.config.nearest import nearest
+from logkernel.config.values import (
+    BOOLEAN,
+    CLASS,
+    DOUBLE,
+    INT,
+    LIST,
+    LONG,
+    STRING,
+    Between,
+    Each,
+    OneOf,
+    Validator,
+    parse,
+)
+from logkernel.errors import ConfigError
+
+INT_MAX: Final = 2**31 - 1
+LONG_MAX: Final = 2**63 - 1
+
+
+class Only:
+    """The one value that is offered here."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: bool) -> None:
+        self.value = value
+
+    def __call__(self, value: Any) -> None:
+        if value is not self.value:
+            raise ValueError(f"must be {self}")
+
+    def __str__(self) -> str:
+        return f"{str(self.value).lower()}, the only value that is offered"
+
+
+@frozen
+class ClientSetting:
+    """One setting. `default` is typed; None means not set."""
+
+    name: str
+    type: int
+    default: Any
+    validator: Validator | None
+    doc: str
+    lowered: bool = False
+    """Case does not matter: the value is kept in lower case."""
+
+
+def row(
+    name: str, kind: int, default: Any, validator: Validator | None, doc: str, *, lowered: bool = False
+) -> ClientSetting:
+    return ClientSetting(name, kind, default, validator, doc, lowered)
+
+
+COMMON: Final = (
+    row(
+        "bootstrap.servers", LIST, (), Each(), "host:port of some brokers; the others are learned. Embedded: not used."
+    ),
+    row(
+        "client.dns.lookup",
+        STRING,
+        "use_all_dns_ips",
+        OneOf("use_all_dns_ips", "resolve_canonical_bootstrap_servers_only"),
+        "Try every address of a name in turn, or resolve the bootstrap names to their hosts' full names first.",
+    ),
+    row("client.id", STRING, "", None, "Name of this client in the broker's logs, quotas and metrics."),
+    row(
+        "connections.max.idle.ms",
+        LONG,
+        540_000,
+        Between(-1),
+        "A connection without traffic for so long is closed; -1 never.",
+    ),
+    row("reconnect.backoff.ms", LONG, 50, Between(0), "First wait before a failed connection is tried again."),
+    row(
+        "reconnect.backoff.max.ms",
+        LONG,
+        1000,
+        Between(0),
+        "Largest such wait: it doubles with each failure in a row, and varies by a fifth.",
+    ),
+    row("retry.backoff.ms", LONG, 100, Between(0), "First wait before a failed request is sent again."),
+    row(
+        "retry.backoff.max.ms",
+        LONG,
+        1000,
+        Between(0),
+        "Largest such wait: it doubles with each failure in a row, and varies by a fifth.",
+    ),
+    row(
+        "request.timeout.ms",
+        INT,
+        30_000,
+        Between(0),
+        "How long an answer is waited for; the connection is then closed and the request tried again.",
+    ),
+    row(
+        "socket.connection.setup.timeout.ms",
+        LONG,
+        10_000,
+        Between(1),
+        "How long a connection may take to be made.",
+    ),
+    row(
+        "socket.connection.setup.timeout.max.ms",
+        LONG,
+        30_000,
+        Between(1),
+        "Largest such time: it doubles with each failure in a row, and varies by a fifth.",
+    ),
+    row("send.buffer.bytes", INT, 131_072, Between(-1), "SO_SNDBUF of a connection; -1 the system's default."),
+    row(
+        "receive.buffer.bytes",
+        INT,
+        32_768,
+        Between(-1),
+        "SO_RCVBUF of a connection; -1 the system's default, which may grow, as may a size that a socket has anyway.",
+    ),
+    row(
+        "metadata.max.age.ms",
+        LONG,
+        300_000,
+        Between(0),
+        "Metadata is asked for anew after so long, also without any sign of change.",
+    ),
+    row(
+        "metadata.recovery.strategy",
+        STRING,
+        "rebootstrap",
+        OneOf("rebootstrap", "none"),
+        "What to do when no known broker can be reached: begin again with bootstrap.servers, or nothing.",
+        lowered=True,
+    ),
+    row(
+        "metadata.recovery.rebootstrap.trigger.ms",
+        LONG,
+        300_000,
+        Between(0),
+        "With rebootstrap: metadata that could not be fetched for so long is dropped.",
+    ),
+    row(
+        "metric.reporters",
+        LIST,
+        (),
+        None,
+        "Who is told the metrics at the end of each sample window: plugin names, classes or objects with"
+        " `report(metrics)` and `close()`.",
+    ),
+    row("metrics.num.samples", INT, 2, Between(1), "Windows over which rates and averages are taken."),
+    row("metrics.sample.window.ms", LONG, 30_000, Between(1), "Length of one such window."),
+    row(
+        "metrics.recording.level",
+        STRING,
+        "INFO",
+        OneOf("INFO", "DEBUG", "TRACE"),
+        "INFO keeps metrics of the client and its brokers, DEBUG and TRACE also of each topic.",
+    ),
+    row(
+        "security.protocol",
+        STRING,
+        "plaintext",
+        OneOf("plaintext"),
+        "Only PLAINTEXT is spoken.",
+        lowered=True,
+    ),
+    row("enable.metrics.push", BOOLEAN, False, Only(False), "Client telemetry (KIP-714) is not pushed. Kafka: true."),
+)
+
+NOT_HERE: Final[Mapping[str, str]] = {
+    "config.providers": "give the values themselves",
+    "security.providers": "it names Java classes",
+}
+"""Kafka settings that are refused, and why."""
+
+_NOT_TEXT: Final = frozenset({"metric.reporters", "interceptor.classes", "partition.assignment.strategy"})
+"""Lists whose elements may be classes and objects."""
+
+
+def load_table(
+    kind: str,
+    rows: tuple[ClientSetting, ...],
+    given: Mapping[str, Any],
+    aliases: Mapping[str, str],
+    refused: Mapping[str, str],
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """(all settings of `rows`, those given without their aliases), both by Kafka's names."""
+    table = {setting.name: setting for setting in rows}
+    plain = _without_aliases({name.replace("_", "."): value for name, value in given.items()}, aliases)
+    values = {setting.name: setting.default for setting in table.values()}
+    for name, value in plain.items():
+        setting = table.get(name)
+        if setting is None:
+            raise ConfigError(_unknown(kind, name, table, refused))
+        values[name] = _typed(setting, value)
+    return values, plain
+
+
+def _without_aliases(given: dict[str, Any], aliases: Mapping[str, str]) -> dict[str, Any]:
+    for old, new in aliases.items():
+        if old not in given:
+            continue
+        value = given.pop(old)
+        warnings.warn(f"{old} is deprecated; use {new}", DeprecationWarning, stacklevel=6)
+        if old == "block.on.buffer.full":
+            if str(value).lower() not in ("true", "false"):
+                raise ConfigError(f"{old}={value!r} must be true or false; better use {new}")
+            if str(value).lower() == "true":
+                given[new] = LONG_MAX
+            continue
+        given.setdefault(new, value)
+    return given
+
+
+def _unknown(kind: str, name: str, table: Mapping[str, ClientSetting], refused: Mapping[str, str]) -> str:
+    if name in refused:
+        return f"{name} has no meaning here: {refused[name]}"
+    if name.startswith(("ssl.", "sasl.")):
+        return f"{name}: this client speaks PLAINTEXT only; leave it out"
+    near = nearest(name, table)
+    hint = f"; did you mean {near}?" if near else ""
+    return f"{name} is no setting of a {kind}{hint}"
+
+
+def _typed(setting: ClientSetting, value: Any) -> Any:
+    try:
+        found = _converted(setting, value)
+        if found is not None and setting.validator is not None:
+            setting.validator(found)
+    except (ValueError, TypeError) as error:
+        raise ConfigError(f"{setting.name}={value!r}: {error}") from None
+    return found
+
+
+def _converted(setting: ClientSetting, value: Any) -> Any:
+    kind = setting.type
+    if value is None:
+        return setting.default
+    if kind == CLASS or setting.name in _NOT_TEXT:
+        return _objects(value) if kind == LIST else value
+    if kind == LIST and not isinstance(value, str):
+        return tuple(str(part) for part in value)
+    if kind in (STRING, LIST):
+        found = parse(kind, str(value))
+        return found.lower() if setting.lowered else found
+    if isinstance(value, bool) != (kind == BOOLEAN) and not isinstance(value, str):
+        raise ValueError("must be true or false" if kind == BOOLEAN else "must be a number")
+    if isinstance(value, float) and kind != DOUBLE and not value.is_integer():
+        raise ValueError("must be a whole number")
+    return parse(kind, str(int(value) if isinstance(value, float) and kind != DOUBLE else value))
+
+
+def _objects(value: Any) -> tuple[Any, ...]:
+    if isinstance(value, str):
+        return tuple(part.strip() for part in value.split(",") if part.strip())
+    return tuple(value) if isinstance(value, list | tuple) else (value,)
