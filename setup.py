@@ -16,7 +16,7 @@ setup(
         Extension("logkernel._slots", ["core/logkernel/_slots.pyx"], optional=True),
         *(
             Extension(f"logkernel.record.{name}", [f"{RECORD}/{name}.pyx"], depends=INCLUDED, optional=True)
-            for name in ("_codec", "_columns")
+            for name in ("_loops", "_columns")
         ),
         Extension("logkernel.plugins.services.groups._folding", [f"{GROUPS}/_folding.pyx"], optional=True),
     ]

@@ -10,9 +10,9 @@ from server import Server
 
 def compiled() -> str:
     """What of ours is machine code."""
-    from logkernel.record import codec, columns
+    from logkernel.record import columns, loops
 
-    parts = {"record codec": codec.COMPILED, "columns": columns.COMPILED}
+    parts = {"record codec": loops.COMPILED, "columns": columns.COMPILED}
     return ", ".join(f"{name} {'compiled' if is_so else 'plain Python'}" for name, is_so in parts.items())
 
 

@@ -186,7 +186,7 @@ class DropBefore:
 class BatchView(Protocol):
     """A batch of data as a keep-rule sees it: v2, decompressed, never of an aborted transaction.
 
-    `section[start:end]` are its `count` records, encoded; the loops of `record.codec` take them as they are.
+    `section[start:end]` are its `count` records, encoded; the loops of `record.loops` take them as they are.
     """
 
     base_offset: int
@@ -198,7 +198,7 @@ class BatchView(Protocol):
     base_timestamp_ms: int
 
     def columns(self) -> Any:
-        """The records as `record.codec.Columns`: offsets, timestamps, keys, values and headers in Arrow's layout."""
+        """The records as `record.loops.Columns`: offsets, timestamps, keys, values and headers in Arrow's layout."""
         ...
 
     def records(self) -> list[Record]: ...
@@ -498,7 +498,7 @@ class ColumnarMachine(Protocol):
 
     def replay_columns(self, columns: Any) -> bool:
         """What `ServiceMachine.replay` of each record of a batch in turn would come to; `columns` are those records as
-        `record.codec.Columns`, of no transaction. False: nothing was folded, hand them in as records."""
+        `record.loops.Columns`, of no transaction. False: nothing was folded, hand them in as records."""
         ...
 
 

@@ -26,7 +26,7 @@ from logkernel.config.topic import MAX_LONG, TopicSettings
 from logkernel.contracts import BatchRun, BatchView, CleanupPolicy, DropBefore, LogFacts, Rewrite
 from logkernel.errors import InvalidConfig
 from logkernel.hookspecs import hookimpl
-from logkernel.record import codec
+from logkernel.record import loops
 from logkernel.vocabulary import SegmentFacts
 
 STRATEGY = "compaction.strategy"
@@ -45,15 +45,15 @@ class Winners:
         wanted = int((end - start + 2) * entry / log.table_load_factor) + LEAST_TABLE_BYTES
         self._start = start
         self._table_of = (min(log.table_bytes, wanted), log.table_load_factor, log.seed, versioned)
-        self._table: codec.OffsetMap | None = None
+        self._table: loops.OffsetMap | None = None
 
     def versions(self, batch: BatchView) -> bytes | None:
         """An int64 each record, native; None where only offsets count."""
         return None
 
-    def _keys(self) -> codec.OffsetMap:
+    def _keys(self) -> loops.OffsetMap:
         if self._table is None:
-            self._table = codec.OffsetMap(*self._table_of)
+            self._table = loops.OffsetMap(*self._table_of)
         return self._table
 
     def learn(self, batch: BatchView) -> int | None:

@@ -11,7 +11,7 @@ from typing import Any
 
 from logkernel.contracts import Partitioner
 from logkernel.hookspecs import hookimpl
-from logkernel.record import codec
+from logkernel.record import loops
 
 
 class DefaultPartitioner:
@@ -26,7 +26,7 @@ class DefaultPartitioner:
 
     def partition(self, key: bytes | None, value: bytes | None, partitions: int, available: Sequence[int]) -> int:
         if key is not None:
-            return (codec.murmur2(key) & 0x7FFFFFFF) % partitions
+            return (loops.murmur2(key) & 0x7FFFFFFF) % partitions
         if not 0 <= self._sticky < partitions or (available and self._sticky not in available):
             self._sticky = self._choose(available or range(partitions))
         return self._sticky

@@ -12,7 +12,7 @@ from typing import Any
 
 from logkernel.contracts import Partitioner
 from logkernel.hookspecs import hookimpl
-from logkernel.record import codec
+from logkernel.record import loops
 
 
 class KeyedPartitioner:
@@ -25,7 +25,7 @@ class KeyedPartitioner:
 
     def partition(self, key: bytes | None, value: bytes | None, partitions: int, available: Sequence[int]) -> int:
         if key is not None:
-            return (codec.murmur2(key) & 0x7FFFFFFF) % partitions
+            return (loops.murmur2(key) & 0x7FFFFFFF) % partitions
         if not 0 <= self._keyless < partitions or (available and self._keyless not in available):
             self._keyless = self._random.choice(available or range(partitions))
         return self._keyless

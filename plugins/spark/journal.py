@@ -33,7 +33,7 @@ from logkernel.errors import (
     error_for,
 )
 from logkernel.peer.network import NONE
-from logkernel.record import codec
+from logkernel.record import loops
 from logkernel.record.batch import HEADER_BYTES, batches
 from logkernel.record.control import COMMIT, control_type
 from logkernel.record.decode import decode_batch
@@ -200,7 +200,7 @@ class Journal:
         self._link.flush()
 
     def _send(self, query: str, key: bytes, blob: bytes) -> None:
-        builder = codec.BatchBuilder(1 << 20, HEADER_BYTES)
+        builder = loops.BatchBuilder(1 << 20, HEADER_BYTES)
         builder.append(0, key, blob, ())
         self._link.send(TOPIC, partition_of(query), builder.finish(), 1, self.now_ms())
 

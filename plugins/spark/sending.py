@@ -33,7 +33,7 @@ from logkernel.errors import (
 )
 from logkernel.kernel import Kernel
 from logkernel.peer.network import NONE
-from logkernel.record import codec
+from logkernel.record import loops
 from logkernel.record.batch import HEADER_BYTES
 from logkernel.requests.configs import DescribeConfigsRequest, DescribeConfigsResource
 
@@ -185,9 +185,9 @@ class Link:
         if partition is None and partitioner is not None:
             partition = partitioner.partition(key, blob, count, range(count))
         elif partition is None:
-            partition = len(self._sent) % count if key is None else (codec.murmur2(key) & 0x7FFFFFFF) % count
+            partition = len(self._sent) % count if key is None else (loops.murmur2(key) & 0x7FFFFFFF) % count
         timestamp_ms = time.time_ns() // 1_000_000
-        builder = codec.BatchBuilder(self.settings["batch.size"], HEADER_BYTES)
+        builder = loops.BatchBuilder(self.settings["batch.size"], HEADER_BYTES)
         builder.append(timestamp_ms, key, blob, headers)
         self.send(topic, partition, builder.finish(), 1, timestamp_ms)
 
@@ -214,9 +214,7 @@ class Link:
                 raise batch.error
 
 
-def _note(
-    found: dict[int, tuple[Any, Exception | None]], index: int, response: Any, error: Exception | None
-) -> None:
+def _note(found: dict[int, tuple[Any, Exception | None]], index: int, response: Any, error: Exception | None) -> None:
     found[index] = (response, error)
 
 
@@ -306,7 +304,7 @@ class Rows:
         if places is None:
             self._encode(topic, sticky, (keys, values, headers), None, 0, batch.num_rows, timestamp_ms)
             return
-        order, bounds = codec.group_rows(places, batch.num_rows, partitions, sticky)
+        order, bounds = loops.group_rows(places, batch.num_rows, partitions, sticky)
         for partition in range(partitions):
             start, end = bounds[partition], bounds[partition + 1]
             self._encode(topic, partition, (keys, values, headers), order, start, end, timestamp_ms)
@@ -322,7 +320,7 @@ class Rows:
         timestamp_ms: int,
     ) -> None:
         while at < end:
-            section, behind = codec.encode_rows(*columns, order, at, end, self._limit, HEADER_BYTES)
+            section, behind = loops.encode_rows(*columns, order, at, end, self._limit, HEADER_BYTES)
             self._link.send(topic, partition, section, behind - at, timestamp_ms)
             at = behind
 
@@ -341,7 +339,7 @@ class Rows:
         if partitioner is not None:
             found: Any = _asked(partitioner, keys, values, partitions)
         elif keys is not None:
-            found = codec.place_rows(keys, partitions)
+            found = loops.place_rows(keys, partitions)
         else:
             found = None
         if named is None or named.null_count == len(named):
@@ -378,7 +376,7 @@ def strings(column: Any) -> Any:
     if column.type not in (pa.binary(), pa.string()):
         column = column.cast(pa.binary())
     valid, offsets, data = column.buffers()
-    return codec.Strings(valid, offsets, data, column.offset, len(column))
+    return loops.Strings(valid, offsets, data, column.offset, len(column))
 
 
 def header_lists(column: Any) -> Any:
@@ -389,7 +387,7 @@ def header_lists(column: Any) -> Any:
         column = column.cast(pa.list_(column.type.value_type))
     names, values = column.values.flatten()
     valid, offsets = column.buffers()[:2]
-    return codec.HeaderLists(valid, offsets, strings(names), strings(values), column.offset, len(column))
+    return loops.HeaderLists(valid, offsets, strings(names), strings(values), column.offset, len(column))
 
 
 def plain_rows(batch: Any, columns: Columns) -> list[Row]:

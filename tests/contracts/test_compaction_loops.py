@@ -21,7 +21,7 @@ BASE_MS = 1_700_000_000_000
 
 def compiled() -> Any:
     return pytest.importorskip(
-        "logkernel.record._codec", reason="the compiled codec was not built", exc_type=ImportError
+        "logkernel.record._loops", reason="the compiled codec was not built", exc_type=ImportError
     )
 
 

@@ -23,7 +23,7 @@ quick_way = pytest.mark.parametrize("loops", ["compiled"], indirect=True)
 def loops(request: pytest.FixtureRequest) -> Any:
     if request.param == "compiled":
         return pytest.importorskip(
-            "logkernel.record._codec", reason="the compiled codec was not built", exc_type=ImportError
+            "logkernel.record._loops", reason="the compiled codec was not built", exc_type=ImportError
         )
     return SimpleNamespace(
         BatchBuilder=pure_encode.BatchBuilder,

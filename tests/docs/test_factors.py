@@ -36,10 +36,10 @@ ENVIRONMENT = tuple(os.environ.get("TOX_ENV_NAME", "").split("-"))
 
 @pytest.mark.skipif(len(ENVIRONMENT) != 3, reason="not inside an environment of the matrix")
 def test_the_factors_are_in_force() -> None:
-    from logkernel.record import codec
+    from logkernel.record import loops
 
     codec_factor, loop, crc = ENVIRONMENT
     if codec_factor == "pure":
-        assert not codec.COMPILED
+        assert not loops.COMPILED
     assert (importlib.util.find_spec("uvloop") is not None) == (loop == "uvloop")
     assert (importlib.util.find_spec("crc32c") is not None) == (crc == "crc32c")

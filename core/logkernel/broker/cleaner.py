@@ -34,8 +34,8 @@ from logkernel.vocabulary import CleanupResult, LogSize, TopicPartition
 if TYPE_CHECKING:
     from logkernel.broker.broker import Broker
     from logkernel.broker.replica import Replica
+    from logkernel.storage.compaction.rewriting import Rewriting
     from logkernel.storage.directory import DataDirectory
-    from logkernel.storage.rewriting import Rewriting
 
 log = logging.getLogger("logkernel.cleaner")
 
@@ -111,7 +111,7 @@ class Cleaner:
     def stop(self) -> None:
         """Come to an end with every job, in time to close the logs."""
         self._throttle.stopping.set()
-        self._broker.storage.directories.sweeper.stop()
+        self._broker.storage.directories.file_deleter.stop()
         through = [job.replica.name for job in self._jobs.values() if job.rewriting.done]
         for job in list(self._jobs.values()):
             try:

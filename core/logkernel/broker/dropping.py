@@ -6,7 +6,7 @@
 | NOTE: the directory's log starts say where the log will start | where flushes run |
 | DROP: the log starts there, its segments leave it | the broker's thread, so many in a turn |
 | files are renamed `.deleted` | the same |
-| files are removed, `file.delete.delay.ms` later | a worker's thread, see `storage.sweeping` |
+| files are removed, `file.delete.delay.ms` later | a worker's thread, see `storage.file_deleter` |
 
 Nobody is told of a log start before it is noted, so none ever goes back, whatever ends when. Where the disk has no room
 to note it, the oldest segment goes alone, which makes some. What a stop or a crash leaves of all this is taken up by
@@ -24,7 +24,7 @@ from logkernel.attrs_lite import evolve, field, mutable
 from logkernel.contracts import DropBefore
 from logkernel.errors import KafkaStorageError, LogkernelError
 from logkernel.storage.directory import FULL, PASSING
-from logkernel.storage.upkeep import RENAMED_AT_ONCE
+from logkernel.storage.dropped_files import RENAMED_AT_ONCE
 from logkernel.vocabulary import CleanupResult, LogSize, TopicPartition
 
 if TYPE_CHECKING:
@@ -368,10 +368,10 @@ class Dropper:
 
     def sweep(self) -> None:
         """Have removed, on a thread, what was dropped or deleted."""
-        sweeper = self._broker.storage.directories.sweeper
-        if sweeper.waiting and not self._sweeping:
+        file_deleter = self._broker.storage.directories.file_deleter
+        if file_deleter.waiting and not self._sweeping:
             self._sweeping = True
-            self._cleaner.workers.run(sweeper.run, self._swept)
+            self._cleaner.workers.run(file_deleter.run, self._swept)
 
     def _swept(self, error: BaseException | None) -> None:
         self._sweeping = False
@@ -384,6 +384,4 @@ class Dropper:
 def size_of(replica: Replica) -> LogSize:
     """Each offset counts as a record."""
     disk_log = replica.log
-    return LogSize(
-        disk_log.segment_count, disk_log.size_bytes, disk_log.end_offset - disk_log.first_base_offset
-    )
+    return LogSize(disk_log.segment_count, disk_log.size_bytes, disk_log.end_offset - disk_log.first_base_offset)

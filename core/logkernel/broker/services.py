@@ -34,8 +34,8 @@ from logkernel.contracts import (
 )
 from logkernel.errors import KafkaError, NotCoordinator, UnknownServerError
 from logkernel.partition.effects import Outcome
-from logkernel.record.codec import Columns
 from logkernel.record.control import parse_marker
+from logkernel.record.loops import Columns
 from logkernel.record.validate import own_batch
 from logkernel.vocabulary import BatchFacts, Record, TopicPartition
 

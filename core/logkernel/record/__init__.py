@@ -2,6 +2,6 @@
 
 `batch` draws and reads the v2 header, `encode` and `decode` turn records into batches and back,
 `validate` is what a broker does to what producers send, `control` knows transaction markers,
-`legacy` reads magic 0 and 1. `codec` picks the compiled (`_codec`) or the plain Python (`pure_…`)
+`legacy` reads magic 0 and 1. `loops` picks the compiled (`_loops`) or the plain Python (`pure_…`)
 implementation of the inner loops; `crc` holds the checksums.
 """

@@ -1,5 +1,5 @@
 # Compaction: which records of a batch stay, copies of those, the offset map, runs of small batches. The functions of
-# `pure_compaction`, compiled. Included by `_codec.pyx`, whose helpers it uses.
+# `pure_compaction`, compiled. Included by `_loops.pyx`, whose helpers it uses.
 
 cdef extern from *:
     """

@@ -1,4 +1,4 @@
-# Records out of a batch: the functions and classes of `pure_decode`, compiled. Included by `_codec.pyx`.
+# Records out of a batch: the functions and classes of `pure_decode`, compiled. Included by `_loops.pyx`.
 
 # ---------------------------------------------------------------- read
 

@@ -1,4 +1,4 @@
-# Records into a batch: the functions and classes of `pure_encode`, compiled. Included by `_codec.pyx`.
+# Records into a batch: the functions and classes of `pure_encode`, compiled. Included by `_loops.pyx`.
 
 cdef class Out:
     # Bytes that grow; freed with the object, whatever is raised meanwhile.

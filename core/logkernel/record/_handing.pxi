@@ -1,4 +1,4 @@
-# Rows handed out one by one: the classes of `pure_handing`, compiled. Included by `_codec.pyx`.
+# Rows handed out one by one: the classes of `pure_handing`, compiled. Included by `_loops.pyx`.
 
 from cpython.list cimport PyList_GET_SIZE
 

@@ -1,4 +1,4 @@
-# Columns to records: the functions of `pure_rows`, compiled. Included by `_codec.pyx`, whose helpers it uses.
+# Columns to records: the functions of `pure_rows`, compiled. Included by `_loops.pyx`, whose helpers it uses.
 
 cdef extern from *:
     """

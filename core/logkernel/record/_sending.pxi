@@ -1,4 +1,4 @@
-# A record's way into its batch: the classes and functions of `pure_sending`, compiled. Included by `_codec.pyx`, whose
+# A record's way into its batch: the classes and functions of `pure_sending`, compiled. Included by `_loops.pyx`, whose
 # helpers and builder it uses.
 
 import time as _time

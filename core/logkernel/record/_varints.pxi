@@ -1,4 +1,4 @@
-# Varints and what they measure, bounded by `end`. Included by `_codec.pyx` and `_columns.pyx`, which name the faults.
+# Varints and what they measure, bounded by `end`. Included by `_loops.pyx` and `_columns.pyx`, which name the faults.
 
 cdef inline int read_varint(const uint8_t **cursor, const uint8_t *end, int32_t *value) noexcept nogil:
     cdef const uint8_t *p = cursor[0]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from logkernel.contracts import Buffer
 from logkernel.errors import CorruptMessage, InvalidRecord, MessageTooLarge, UnsupportedCompressionType
-from logkernel.record import codec as loops
+from logkernel.record import loops
 from logkernel.record.batch import parse_header
 from logkernel.record.bounds import CodecFor, decompressed_limit
 from logkernel.record.decode import record_section

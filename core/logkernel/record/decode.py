@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 from logkernel.contracts import Buffer
 from logkernel.errors import CorruptMessage
-from logkernel.record import codec as loops
+from logkernel.record import loops
 from logkernel.record.batch import (
     CODEC_MASK,
     HEADER_BYTES,
@@ -15,7 +15,7 @@ from logkernel.record.batch import (
     stored_crc,
 )
 from logkernel.record.bounds import CodecFor, decompressed_limit
-from logkernel.record.codec import Columns, RowDecoder
+from logkernel.record.loops import Columns, RowDecoder
 from logkernel.vocabulary import BatchFacts, Record, TopicPartition
 
 R = TypeVar("R", bound=tuple[Any, ...])
@@ -93,9 +93,7 @@ def row_decoder(
     return loops.RowDecoder(section, start, end, *place, kind, *name, facts.leader_epoch, from_offset)
 
 
-def decode_columns(
-    buf: Buffer, facts: BatchFacts, codec_for: CodecFor, limit_bytes: int | None = None
-) -> Columns:
+def decode_columns(buf: Buffer, facts: BatchFacts, codec_for: CodecFor, limit_bytes: int | None = None) -> Columns:
     """As `decode_batch`, as columns in Arrow's memory layout."""
     section, start, end = record_section(buf, facts, codec_for, limit_bytes)
     return loops.columns(

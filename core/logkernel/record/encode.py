@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from logkernel.contracts import Codec
 from logkernel.errors import InvalidRecord
-from logkernel.record import codec as loops
+from logkernel.record import loops
 from logkernel.record.batch import CONTROL, DELETE_HORIZON, LOG_APPEND_TIME, TRANSACTIONAL, join_batch
 from logkernel.vocabulary import NO_TIMESTAMP, BatchFacts, Record
 

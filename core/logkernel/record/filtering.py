@@ -22,7 +22,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from logkernel.attrs_lite import evolve, field, frozen, mutable
 from logkernel.contracts import Buffer, Codec, KeepRule
-from logkernel.record import codec as loops
+from logkernel.record import loops
 from logkernel.record.batch import CODEC_MASK, DELETE_HORIZON, join_batch, parse_header
 from logkernel.record.bounds import CodecFor
 from logkernel.record.control import ABORT, COMMIT, control_type

@@ -6,7 +6,7 @@ One record of a v2 batch ("varint" is zigzag, 1 to 5 bytes; "varlong" 1 to 10):
     | key length varint (-1: null) | key | value length varint (-1: null) | value
     | header count varint | { name length varint | name UTF-8 | value length varint (-1: null) | value } ...
 
-What reads or writes it is there twice: compiled in `_codec`, and in plain Python in `pure_decode`, `pure_encode` and
+What reads or writes it is there twice: compiled in `_loops`, and in plain Python in `pure_decode`, `pure_encode` and
 the other `pure_` files; `codec` chooses. All raise `InvalidRecord` for records that break this; none believes a length
 or count before it is bounded by the bytes at hand.
 """
@@ -37,7 +37,7 @@ FAULTS: Final = (
     "its size passes 2**31 - 1 bytes",
     "the length of its key or value is negative, and not the -1 of null",
 )
-"""What may be wrong with a record; `_codec` returns indexes into it."""
+"""What may be wrong with a record; `_loops` returns indexes into it."""
 (
     _,
     BAD_VARINT,

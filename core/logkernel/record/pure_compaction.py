@@ -1,4 +1,4 @@
-"""What compaction does to a batch's records, in plain Python; `_codec` holds the same compiled, without the GIL.
+"""What compaction does to a batch's records, in plain Python; `_loops` holds the same compiled, without the GIL.
 
 The layout of a record is drawn in `layout`. All functions raise `InvalidRecord` for records that break it.
 """

@@ -20,7 +20,7 @@ from logkernel.errors import (
     InvalidTimestamp,
     MessageTooLarge,
 )
-from logkernel.record import codec as loops
+from logkernel.record import loops
 from logkernel.record.batch import (
     ATTRIBUTES_OFFSET,
     CODEC_MASK,

@@ -13,9 +13,9 @@ from logkernel.config.topic import TopicSettings
 from logkernel.errors import ConfigError, KafkaStorageError, LogkernelError
 from logkernel.storage.directory import FULL, PASSING, DataDirectory
 from logkernel.storage.disk import Disk
+from logkernel.storage.file_deleter import FileDeleter
 from logkernel.storage.ledger import ProducerLedger
 from logkernel.storage.log import Log
-from logkernel.storage.sweeping import Sweeper
 from logkernel.vocabulary import TopicPartition
 
 if TYPE_CHECKING:
@@ -67,11 +67,11 @@ class LogDirectories:
         "_unique",
         "cluster_id",
         "directories",
+        "file_deleter",
         "interrupted",
         "left",
         "logs",
         "node_id",
-        "sweeper",
         "unreadable",
     )
 
@@ -80,7 +80,7 @@ class LogDirectories:
         self._unique = unique
         self._needs: Needs | None = None
         self.node_id = node_id
-        self.sweeper = Sweeper(disk)
+        self.file_deleter = FileDeleter(disk)
         """Removes what is dropped and deleted; whoever owns these directories runs it on a thread."""
         self.cluster_id = ""
         self.directories: list[DataDirectory] = []
@@ -113,7 +113,7 @@ class LogDirectories:
             for path in paths:
                 directory = DataDirectory.open(
                     disk, path.rstrip("/") or "/", node_id=node_id, cluster_id=cluster_id, unique=unique,
-                    sweeper=self.sweeper,
+                    file_deleter=self.file_deleter,
                 )  # fmt: skip
                 self.directories.append(directory)
                 if directory.meta is not None:
@@ -252,7 +252,7 @@ class LogDirectories:
             topic_id=topic_id,
             jitter=needs.jitter(),
             clean_offset=clean_offset,
-            sweeper=self.sweeper,
+            file_deleter=self.file_deleter,
         )
 
     def create(self, name: TopicPartition, topic_id: UUID | None, wall_ms: int) -> Log:
@@ -412,7 +412,7 @@ class LogDirectories:
             self.write_high_watermarks(watermarks)
         self._everywhere(DataDirectory.mark_clean)
         if not self.offline():
-            self.sweeper.sweep(REMOVED_AT_CLOSE)
+            self.file_deleter.remove(REMOVED_AT_CLOSE)
         self.abandon()
 
     def abandon(self) -> None:

@@ -43,6 +43,7 @@ from logkernel.storage.checkpoints import (
     parse_partition_metadata,
 )
 from logkernel.storage.disk import Disk
+from logkernel.storage.file_deleter import FileDeleter
 from logkernel.storage.log import Log
 from logkernel.storage.names import (
     DELETE_DIR,
@@ -55,7 +56,6 @@ from logkernel.storage.names import (
     offset_of,
     partition_of,
 )
-from logkernel.storage.sweeping import Sweeper
 from logkernel.vocabulary import TopicPartition
 
 log = logging.getLogger("logkernel.storage")
@@ -74,13 +74,30 @@ one was written meanwhile, it does nothing."""
 class DataDirectory:
     """Made by `DataDirectory.open`; holds the lock until `close` or `abandon`."""
 
-    __slots__ = ("_disk", "_release", "_turn", "_writing", "_written", "broker_epoch", "clean", "clean_offsets",
-                 "failure", "futures", "high_watermarks", "log_starts", "logs", "meta", "noted", "path",
-                 "recovery_points", "sweeper")  # fmt: skip
+    __slots__ = (
+        "_disk",
+        "_release",
+        "_turn",
+        "_writing",
+        "_written",
+        "broker_epoch",
+        "clean",
+        "clean_offsets",
+        "failure",
+        "file_deleter",
+        "futures",
+        "high_watermarks",
+        "log_starts",
+        "logs",
+        "meta",
+        "noted",
+        "path",
+        "recovery_points",
+    )  # fmt: skip
 
-    def __init__(self, disk: Disk, path: str, sweeper: Sweeper | None = None) -> None:
+    def __init__(self, disk: Disk, path: str, file_deleter: FileDeleter | None = None) -> None:
         self._disk = disk
-        self.sweeper = Sweeper(disk) if sweeper is None else sweeper
+        self.file_deleter = FileDeleter(disk) if file_deleter is None else file_deleter
         """Removes folders of logs that were deleted."""
         self.path = path
         self._release: Callable[[], None] | None = None
@@ -116,14 +133,14 @@ class DataDirectory:
         node_id: int,
         cluster_id: str | None = None,
         unique: Callable[[], UUID] = uuid.uuid4,
-        sweeper: Sweeper | None = None,
+        file_deleter: FileDeleter | None = None,
     ) -> DataDirectory:
         """Lock, check and read the directory, which is made where it does not exist.
 
         Raises `DataDirectoryLocked`, `ConfigError` for a directory of another node or cluster, and
         `CorruptCheckpoint` for an unreadable meta.properties. A failing disk gives a directory that is offline.
         """
-        self = cls(disk, path, sweeper)
+        self = cls(disk, path, file_deleter)
         try:
             _make_durably(disk, path)
             self._release = disk.lock(f"{path}/{LOCK}")
@@ -133,7 +150,7 @@ class DataDirectory:
             self.log_starts = self._offsets(LOG_STARTS)
             self.high_watermarks = self._offsets(HIGH_WATERMARKS)
             self.clean_offsets = self._offsets(CLEAN_OFFSETS)
-            self.sweeper.later([f"{path}/{each}" for each in disk.listdir(path) if each.endswith(DELETE_DIR)])
+            self.file_deleter.later([f"{path}/{each}" for each in disk.listdir(path) if each.endswith(DELETE_DIR)])
         except OSError as error:
             self.fail(error)
         except BaseException:
@@ -200,7 +217,7 @@ class DataDirectory:
         """Give a folder a name that says that it goes, and let it go. Raises `OSError`."""
         doomed = f"{self.path}/{doomed_name(*name, uuid.uuid4())}"
         self._disk.rename(f"{self.path}/{folder}", doomed)
-        self.sweeper.later([doomed])
+        self.file_deleter.later([doomed])
 
     def drop_deleted(self, folder: str, name: TopicPartition, deleted: Callable[[UUID], bool]) -> bool:
         """Let a folder go if its topic's id is one that was deleted; says whether it was. Raises `OSError`."""

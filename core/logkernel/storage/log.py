@@ -1,4 +1,6 @@
-"""One partition's log: what is written and read all day. `upkeep`, `cutting` and `rewrites` hold the rest of its life.
+"""One partition's log: what is written and read all day.
+
+`log_lifecycle`, `truncation` and `compaction` hold the rest of its life.
 
 Invariants: `start_offset <= end_offset`, `recovery_point <= end_offset`, all below `recovery_point` is synced; the last
 segment is the active one and the only one that is written. One thread drives a log; only `Flush.run`, and the
@@ -16,12 +18,12 @@ from logkernel.contracts import Buffer
 from logkernel.errors import CorruptMessage, OffsetOutOfRange, RecordListTooLarge
 from logkernel.record.bounds import CodecFor
 from logkernel.storage import timestamps
+from logkernel.storage.compaction.log_rewrites import LogRewrites
 from logkernel.storage.disk import Disk
+from logkernel.storage.file_deleter import FileDeleter
 from logkernel.storage.ledger import ProducerLedger
-from logkernel.storage.rewrites import LogRewrites
+from logkernel.storage.log_lifecycle import RollObserver
 from logkernel.storage.segment import MAX_RELATIVE, Segment
-from logkernel.storage.sweeping import Sweeper
-from logkernel.storage.upkeep import RollObserver
 from logkernel.vocabulary import AbortedTxn, BatchFacts, FileSlice, LogPosition, SegmentFacts, TimestampAndOffset
 
 OPEN_OLD_SEGMENTS = 4
@@ -52,15 +54,15 @@ class Log(LogRewrites):
         jitter: float = 0.0,
         folder: str | None = None,
         clean_offset: int | None = None,
-        sweeper: Sweeper | None = None,
+        file_deleter: FileDeleter | None = None,
     ) -> Log:
         """Open the log in `directory`/`topic`-`partition`, recovering it unless `clean`, or make it.
 
         `folder` is the name of its folder where that is another, e.g. while it is not the partition's log yet.
         `recovery_point` and `log_start` are what the directory's checkpoints say; `topic_id` is noted in a
         new folder, and read from an old one; `jitter` in [0, 1) is the part of `segment.jitter.ms` that
-        `segment.ms` is shortened by; `clean_offset` is what the cleaner's checkpoint says; `sweeper` removes what is
-        dropped, which goes at once where there is none.
+        `segment.ms` is shortened by; `clean_offset` is what the cleaner's checkpoint says; `file_deleter` removes what
+        is dropped, which goes at once where there is none.
         """
         return cls(
             disk,
@@ -78,7 +80,7 @@ class Log(LogRewrites):
             jitter=jitter,
             folder=folder,
             clean_offset=clean_offset,
-            sweeper=sweeper,
+            file_deleter=file_deleter,
         )
 
     # ------------------------------------------------------------ append

@@ -73,7 +73,7 @@ class FutureLog:
             producers=ledger,
             topic_id=source.topic_id,
             folder=folder,
-            sweeper=target.sweeper,
+            file_deleter=target.file_deleter,
         )
         target.futures[self.name] = self.log
 
@@ -179,7 +179,7 @@ class FutureLog:
                 producers=self._ledger,
                 on_roll=self.source.roll_observer,
                 jitter=self.source.jitter,
-                sweeper=self.target.sweeper,
+                file_deleter=self.target.file_deleter,
             )
         except OSError as error:
             self.target.logs[self.name] = self.source  # offline with its directory, until the next open
@@ -188,7 +188,7 @@ class FutureLog:
         made.take_ledger(producers)
         del self.target.futures[self.name]
         self.target.logs[self.name] = made
-        self.source_directory.sweeper.later([f"{self.source_directory.path}/{doomed}"])
+        self.source_directory.file_deleter.later([f"{self.source_directory.path}/{doomed}"])
         return made
 
     @property

@@ -10,7 +10,7 @@ import pytest
 from logkernel.contracts import Codec
 from logkernel.errors import UnsupportedCompressionType
 from logkernel.plugins.compression import gzip, lz4, snappy, zstd
-from logkernel.record import codec, pure_decode, pure_encode, pure_hash
+from logkernel.record import loops, pure_decode, pure_encode, pure_hash
 
 LOOPS = {
     "walk": pure_decode,
@@ -28,16 +28,16 @@ PLUGINS: dict[int, tuple[str, ModuleType]] = {
 
 
 @pytest.fixture(params=["pure", "compiled"], autouse=True)
-def loops(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+def chosen_loops(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Everything runs on plain Python and on the compiled codec."""
     modules: dict[str, ModuleType] = LOOPS
     if request.param == "compiled":
         compiled = pytest.importorskip(
-            "logkernel.record._codec", reason="the compiled codec was not built", exc_type=ImportError
+            "logkernel.record._loops", reason="the compiled codec was not built", exc_type=ImportError
         )
         modules = dict.fromkeys(LOOPS, compiled)
     for name, module in modules.items():
-        monkeypatch.setattr(codec, name, getattr(module, name))
+        monkeypatch.setattr(loops, name, getattr(module, name))
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ import pytest
 import logkernel
 from logkernel.client.drivers.embedded_driver import EMBEDDED_BATCH_BYTES, GATHERED_BYTES
 from logkernel.client.producer.batches import Batch
-from logkernel.record import codec
+from logkernel.record import loops
 
 
 @pytest.fixture(params=["embedded", "tcp"])
@@ -207,7 +207,7 @@ def test_the_compiled_builder_is_what_makes_a_lock_needless() -> None:
         log.create_topic("t")
         with log.producer() as producer, log.producer(transactional_id="x", transaction_timeout_ms=10_000) as other:
             producer.send("t", b"v")
-            assert bool(producer._fast) is codec.COMPILED
+            assert bool(producer._fast) is loops.COMPILED
             other.init_transactions()
             with other.transaction():
                 other.send("t", b"v")

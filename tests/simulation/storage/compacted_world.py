@@ -149,7 +149,7 @@ class World:
             else:
                 rewriting.stop()
         self.log.purge(self.wall_ms)
-        self.dirs.sweeper.sweep(100)
+        self.dirs.file_deleter.remove(100)
 
     def drop(self) -> None:
         offset = self.random.randint(self.log.start_offset, self.log.end_offset)

@@ -82,7 +82,7 @@ class World:
                 self.dirs.write_log_starts()
                 self.log.drop_before(offset, 0)
                 self.log.purge(10)
-                self.dirs.sweeper.sweep(100)
+                self.dirs.file_deleter.remove(100)
 
     def compact(self, codec_for, wall_ms: int) -> None:
         """As a broker does; transactions that are open keep what lies behind them."""

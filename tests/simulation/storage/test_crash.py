@@ -100,7 +100,7 @@ class World:
         self.log.drop_before(offset, 0)
         self.log.rename_dropped(self.random.randint(0, 3))
         self.log.purge(10)
-        self.dirs.sweeper.sweep(self.random.randint(0, 30))
+        self.dirs.file_deleter.remove(self.random.randint(0, 30))
 
     def truncate(self) -> None:
         end = self.log.end_offset

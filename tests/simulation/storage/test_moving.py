@@ -117,7 +117,7 @@ def check(broker: Broker) -> None:
             assert value in found[offset], offset
     for offset, data in found.items():
         assert broker.written[offset] in data
-    broker.dirs.sweeper.sweep(10_000)
+    broker.dirs.file_deleter.remove(10_000)
     names = [name for path in ("a", "b") for name in broker.disk.listdir(f"{broker.root}/{path}")]
     assert [name for name in names if name.startswith("t-")] == ["t-0"]
 

@@ -6,8 +6,8 @@ import pytest
 from compacted_world import World, guarded, no_codec
 
 from logkernel.errors import KafkaStorageError, RewriteStopped
+from logkernel.storage.compaction.rewriting import COPY
 from logkernel.storage.names import SWAP
-from logkernel.storage.rewriting import COPY
 from logkernel.storage.simdisk import PowerCut, SimulatedDisk
 
 

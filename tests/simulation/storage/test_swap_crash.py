@@ -8,8 +8,8 @@ import pytest
 from compacted_world import World, guarded, no_codec, segment_files
 
 from logkernel.storage import recovery
+from logkernel.storage.compaction.rewriting import Rewriting
 from logkernel.storage.names import SEGMENT_SUFFIXES, SWAP, TXN_INDEX, offset_name
-from logkernel.storage.rewriting import Rewriting
 from logkernel.storage.simdisk import PowerCut, SimulatedDisk
 
 

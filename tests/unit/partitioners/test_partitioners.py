@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from logkernel.contracts import Partitioner
 from logkernel.plugins.partitioners import default, keyed, round_robin
-from logkernel.record import codec, pure_hash
+from logkernel.record import loops, pure_hash
 
 TABLE = Path(__file__).parents[2] / "golden" / "record" / "murmur2.txt"
 PLUGINS: dict[str, ModuleType] = {"default": default, "keyed": keyed, "round_robin": round_robin}
@@ -34,9 +34,9 @@ def hashing(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
     module: object = pure_hash
     if request.param == "compiled":
         module = pytest.importorskip(
-            "logkernel.record._codec", reason="the compiled codec was not built", exc_type=ImportError
+            "logkernel.record._loops", reason="the compiled codec was not built", exc_type=ImportError
         )
-    monkeypatch.setattr(codec, "murmur2", getattr(module, "murmur2"))  # noqa: B009
+    monkeypatch.setattr(loops, "murmur2", getattr(module, "murmur2"))  # noqa: B009
 
 
 @pytest.mark.usefixtures("hashing")
@@ -44,7 +44,7 @@ def test_the_hash_is_javas() -> None:
     table = java_table()
     assert len(table) == 300
     for key, signed in table:
-        assert codec.murmur2(key) == signed & 0xFFFFFFFF
+        assert loops.murmur2(key) == signed & 0xFFFFFFFF
 
 
 @pytest.mark.usefixtures("hashing")

@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 
 from logkernel.errors import InvalidPartitions, InvalidRecord
-from logkernel.record import codec, pure_decode, pure_hash, pure_rows
+from logkernel.record import loops, pure_decode, pure_hash, pure_rows
 
 CODECS: list[Any] = [pytest.param(pure_rows, id="plain")]
-if codec.COMPILED:
-    from logkernel.record import _codec
+if loops.COMPILED:
+    from logkernel.record import _loops
 
-    CODECS.append(pytest.param(_codec, id="compiled"))
+    CODECS.append(pytest.param(_loops, id="compiled"))
 
 
 @pytest.fixture(params=CODECS)
@@ -87,7 +87,7 @@ def test_rows_in_another_order_and_no_more_than_a_batch_holds(rows: Any) -> None
 
 
 def test_both_codecs_write_the_same() -> None:
-    if not codec.COMPILED:
+    if not loops.COMPILED:
         pytest.skip("the compiled codec was not built")
     chance = random.Random(5)
 
@@ -106,7 +106,7 @@ def test_both_codecs_write_the_same() -> None:
             for _ in range(count)
         ]
         found = []
-        for module in (pure_rows, _codec):
+        for module in (pure_rows, _loops):
             places = module.place_rows(column(module, keys, 2), 5)
             order, bounds = module.group_rows(places, count, 5, 2)
             batches = []

@@ -14,8 +14,8 @@ from logkernel.record.encode import encode_batch
 from logkernel.storage.directories import REMOVED_AT_CLOSE, LogDirectories, Needs
 from logkernel.storage.directory import DataDirectory
 from logkernel.storage.disk import RealDisk
+from logkernel.storage.file_deleter import PORTION, FileDeleter
 from logkernel.storage.simdisk import SimulatedDisk
-from logkernel.storage.sweeping import PORTION, Sweeper
 from logkernel.vocabulary import Record, TopicPartition
 
 T0, T1, T2 = (TopicPartition("t", number) for number in range(3))
@@ -180,7 +180,7 @@ def test_deleted_folders_go_and_foreign_ones_stay(place, needs):
     dirs.close()
     again = start(place, needs)
     assert not again.logs
-    again.sweeper.sweep(100)
+    again.file_deleter.remove(100)
     assert {"__cluster_metadata-0", "t-1.12-future", "notes"} <= set(disk.listdir(f"{root}/a"))
     assert not [name for name in disk.listdir(f"{root}/a") if name.endswith("-delete")]
 
@@ -353,7 +353,7 @@ def test_files_of_a_great_removal_hold_up_neither_the_end_nor_the_start(place, n
     while log.rename_dropped(7):
         assert log.leaving
     log.purge(1000)
-    again.sweeper.run()
+    again.file_deleter.run()
     assert {int(name[:20]) for name in folder_names()} == set(range(150, 191))
     again.close()
     assert start(place, needs).logs[T0].end_offset == 190
@@ -367,11 +367,11 @@ def test_a_folder_of_a_deleted_log_goes_file_by_file(place, needs):
     (doomed,) = [name for name in disk.listdir(f"{root}/a") if name.endswith("-delete")]
     files = len(disk.listdir(f"{root}/a/{doomed}"))
     assert files > 3
-    dirs.sweeper.sweep(3)
+    dirs.file_deleter.remove(3)
     assert len(disk.listdir(f"{root}/a/{doomed}")) == files - 2  # the first was the look into the folder
-    dirs.sweeper.run()
+    dirs.file_deleter.run()
     assert doomed not in disk.listdir(f"{root}/a")
-    assert not dirs.sweeper.waiting
+    assert not dirs.file_deleter.waiting
 
 
 def test_what_the_disk_will_not_let_go_is_said_once_and_found_at_the_next_start(needs, caplog):
@@ -383,14 +383,14 @@ def test_what_the_disk_will_not_let_go_is_said_once_and_found_at_the_next_start(
         dirs.logs[name].purge(10**9)
     bad = dirs.logs[T0].folder
     disk.fault = lambda kind, path: errno.EIO if kind == "remove" and path.startswith(bad) else None
-    dirs.sweeper.run()
+    dirs.file_deleter.run()
     assert len([record for record in caplog.records if bad in record.getMessage()]) == 1
     assert [name for name in disk.listdir(bad) if name.endswith(".deleted")]
     assert not [name for name in disk.listdir(dirs.logs[T1].folder) if name.endswith(".deleted")]
     disk.fault = None
     dirs.close()
     again = start((disk, "/top"), needs, ("a", "b"))
-    again.sweeper.run()
+    again.file_deleter.run()
     assert not [name for name in disk.listdir(bad) if name.endswith(".deleted")]
 
 
@@ -400,8 +400,8 @@ def test_a_sweeper_that_is_told_to_stop_stops(place):
     paths = [f"{root}/x/{number}" for number in range(3 * PORTION)]
     for path in paths:
         disk.create(path)
-    sweeper = Sweeper(disk)
-    sweeper.later(paths)
-    sweeper.stop()
-    sweeper.run()
-    assert sweeper.waiting == len(paths)
+    file_deleter = FileDeleter(disk)
+    file_deleter.later(paths)
+    file_deleter.stop()
+    file_deleter.run()
+    assert file_deleter.waiting == len(paths)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from logkernel.errors import OffsetOutOfRange
-from logkernel.storage.upkeep import RENAMED_AT_ONCE
+from logkernel.storage.dropped_files import RENAMED_AT_ONCE
 
 
 def test_a_slice_outlives_close_drop_and_delete(store):

@@ -12,8 +12,8 @@ from logkernel.errors import RecordListTooLarge
 from logkernel.plugins.cleanup.compact import Compact
 from logkernel.record.batch import batches
 from logkernel.record.encode import encode_batch
-from logkernel.storage import rewriting as rewriting_module
-from logkernel.storage.rewriting import grouped
+from logkernel.storage.compaction import rewriting as rewriting_module
+from logkernel.storage.compaction.rewriting import grouped
 from logkernel.vocabulary import Record
 
 SETTINGS = TopicSettings(cleanup_policy=("compact",), segment_bytes=5000, index_interval_bytes=300)

@@ -23,7 +23,7 @@ from logkernel.client.consumer.commits import Committed
 from logkernel.client.consumer.positions import ConsumerRecord
 from logkernel.client.producer.transactions import Offsets
 from logkernel.client.steps import OffsetAndTime, Partition
-from logkernel.record import codec
+from logkernel.record import loops
 from logkernel.vocabulary import TopicPartition
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ class Consumer(Blocking, ConsumerBase):
         self._driver.nudge()
 
     def __iter__(self) -> Iterator[ConsumerRecord]:
-        return codec.Handing(self._unread, self.__next__)
+        return loops.Handing(self._unread, self.__next__)
 
     def __next__(self) -> ConsumerRecord:
         """The next record, whenever it comes. What was not handed out yet is not committed."""

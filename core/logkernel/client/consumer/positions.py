@@ -22,7 +22,7 @@ from attrs import define, field
 
 from logkernel.contracts import Buffer
 from logkernel.errors import LogkernelError
-from logkernel.record import codec
+from logkernel.record import loops
 from logkernel.record.batch import batches, parse_header
 from logkernel.record.bounds import CodecFor
 from logkernel.record.isolation import Stretches, batch_rows, seen_batches
@@ -168,7 +168,7 @@ class Chunk:
     def last_offset(self) -> int | None:
         """The last offset of the whole batches; None where not one is whole. Raises `CorruptMessage`."""
         data = self.data
-        at = codec.last_batch(data)
+        at = loops.last_batch(data)
         if at is None:
             return None
         last = parse_header(data, at)

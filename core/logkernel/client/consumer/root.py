@@ -13,7 +13,7 @@ from logkernel.client.serializers import deserializer
 from logkernel.client.steps import Partition
 from logkernel.errors import LogkernelError
 from logkernel.kernel import Kernel
-from logkernel.record import codec
+from logkernel.record import loops
 from logkernel.vocabulary import TopicPartition
 
 
@@ -24,7 +24,7 @@ class ConsumerRoot(InterceptedClient):
         super().__init__(driver, kernel, settings)
         self._machine: ConsumerMachine = driver.machine
         self._listener: Any = None
-        self._unread: codec.Unread[ConsumerRecord] = codec.Unread()
+        self._unread: loops.Unread[ConsumerRecord] = loops.Unread()
         self._woken = False
         """`wakeup` was called, and no poll has said so yet."""
         self._limit: int = settings["max.poll.records"]

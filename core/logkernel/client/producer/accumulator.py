@@ -21,7 +21,7 @@ from logkernel.client.cluster.metadata import Metadata
 from logkernel.client.producer.batches import DONE, OPEN, Batch
 from logkernel.client.producer.sequences import Sequences
 from logkernel.contracts import Codec
-from logkernel.record import codec
+from logkernel.record import loops
 from logkernel.record.batch import HEADER_BYTES
 
 MAX_RECORD_OVERHEAD = 40
@@ -90,7 +90,7 @@ class Pool:
             self.granted.append(claim)
 
 
-class Queue(codec.Lane):
+class Queue(loops.Lane):
     """The batches of one partition that are not on the wire, oldest first; `open` is the last, or None."""
 
     __slots__ = ("batches", "on_closed", "partition", "sequences", "topic")

@@ -20,7 +20,7 @@ from logkernel.client.producer.partitioning import Plan, make_partitioner
 from logkernel.client.producer.root import ProducerRoot
 from logkernel.client.producer.transactions import FATAL
 from logkernel.errors import LogkernelError, MessageTooLarge, RequestTimedOut, error_for
-from logkernel.record import codec
+from logkernel.record import loops
 from logkernel.requests.configs import DescribeConfigsRequest, DescribeConfigsResource
 
 TOPIC_RESOURCE = 2
@@ -147,7 +147,7 @@ class Placing(ProducerRoot):
             given = self._topic_partitioners[topic]
         plan = self._plans[topic] = self._new_plan(info, given)
         self._fast.pop(topic, None)
-        if codec.COMPILED and self._plain and not self._transactional and plan.partitioner is None:
+        if loops.COMPILED and self._plain and not self._transactional and plan.partitioner is None:
             plan.kind = self._kind
             self._fast[topic] = plan
         return plan

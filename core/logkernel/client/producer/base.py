@@ -24,7 +24,7 @@ from logkernel.client.producer.transactions import IN_TRANSACTION, GroupMetadata
 from logkernel.client.steps import End, Settle, Steps, Wait, check_topic, deadline_of
 from logkernel.errors import LogkernelError, RequestTimedOut
 from logkernel.kernel import Kernel
-from logkernel.record import codec
+from logkernel.record import loops
 
 D = TypeVar("D", bound=Outcome)
 
@@ -46,7 +46,7 @@ class ProducerBase(Placing, ABC, Generic[D]):
 
     # ------------------------------------------------------------ send
 
-    @codec.quick
+    @loops.quick
     def send(
         self,
         topic: str,

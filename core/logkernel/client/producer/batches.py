@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from logkernel.contracts import Codec
 from logkernel.errors import InvalidRecord, KafkaError
-from logkernel.record import codec as loops
+from logkernel.record import loops
 from logkernel.record.batch import ATTRIBUTES_OFFSET, COVERED, HEADER_BYTES, LOG_OVERHEAD, PREFIX, TRANSACTIONAL
 from logkernel.record.crc import crc32c
 from logkernel.record.decode import decode_all

@@ -5,11 +5,11 @@ from __future__ import annotations
 from logkernel.client.producer.batches import Batch
 from logkernel.client.steps import Settle, Steps, deadline_of
 from logkernel.errors import RequestTimedOut
-from logkernel.record import codec
+from logkernel.record import loops
 from logkernel.vocabulary import RecordMetadata
 
 
-class Outcome(codec.Place):
+class Outcome(loops.Place):
     """See the module. What the producers give differs in how it is waited for."""
 
     __slots__ = ()

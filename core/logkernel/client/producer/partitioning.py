@@ -18,9 +18,9 @@ from logkernel.client.producer.accumulator import Queue
 from logkernel.client.producer.sender import Sender
 from logkernel.contracts import Partitioner
 from logkernel.errors import InvalidPartitions
-from logkernel.record import codec
+from logkernel.record import loops
 
-murmur2 = codec.murmur2
+murmur2 = loops.murmur2
 
 
 class FunctionPartitioner:
@@ -50,7 +50,7 @@ def make_partitioner(given: Any, by_name: Callable[[str, int], Partitioner], see
     raise TypeError(f"partitioner.class={given!r} is no name, class or function")
 
 
-class Plan(codec.Route):
+class Plan(loops.Route):
     """How records of one topic find their queues. Made anew when the number of partitions changes."""
 
     __slots__ = ("_adaptive", "_info", "_produced", "_random", "_sender", "_wait_ms", "count", "partitioner", "topic",

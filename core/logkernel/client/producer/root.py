@@ -14,7 +14,7 @@ from logkernel.client.producer.partitioning import Plan
 from logkernel.client.producer.sender import Sender
 from logkernel.client.serializers import serializer
 from logkernel.kernel import Kernel
-from logkernel.record import codec
+from logkernel.record import loops
 from logkernel.vocabulary import RecordMetadata
 
 Headers = Mapping[str, bytes | None] | Sequence[tuple[str, bytes | None]]
@@ -32,7 +32,7 @@ class ProducerRecord:
     timestamp_ms: int | None = None
 
 
-class ProducerRoot(codec.Sending, InterceptedClient):
+class ProducerRoot(loops.Sending, InterceptedClient):
     """See the module."""
 
     _kind: ClassVar[type[Any]]

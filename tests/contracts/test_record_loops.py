@@ -25,7 +25,7 @@ pure: Any = SimpleNamespace(**{**vars(pure_decode), **vars(pure_encode), **vars(
 
 
 def compiled() -> Any:
-    return pytest.importorskip("logkernel.record._codec", reason="it was not built", exc_type=ImportError)
+    return pytest.importorskip("logkernel.record._loops", reason="it was not built", exc_type=ImportError)
 
 
 @pytest.fixture(params=["pure", "compiled"], scope="module")
@@ -289,18 +289,18 @@ def test_murmur2_of_the_compiled_codec_is_that_of_python() -> None:
 
 
 def test_the_environment_asks_for_python(monkeypatch: pytest.MonkeyPatch) -> None:
-    from logkernel.record import codec
+    from logkernel.record import loops
 
     other = compiled()
     try:
         for asked, module in (("1", pure), ("0", other), ("", other)):
             monkeypatch.setenv("LOGKERNEL_PURE", asked)
-            importlib.reload(codec)
-            assert codec.COMPILED is (module is other)
-            assert codec.walk is module.walk
+            importlib.reload(loops)
+            assert loops.COMPILED is (module is other)
+            assert loops.walk is module.walk
     finally:
         monkeypatch.undo()
-        importlib.reload(codec)
+        importlib.reload(loops)
 
 
 @given(made=records)

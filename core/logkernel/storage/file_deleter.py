@@ -22,7 +22,7 @@ PAUSE_S = 0.002
 """Between portions, so that other changes to the file system need not queue behind all of them."""
 
 
-class Sweeper:
+class FileDeleter:
     """`later` is for the log's thread, `run` for any one other."""
 
     __slots__ = ("_disk", "_refused", "_stopping", "_waiting")
@@ -46,14 +46,14 @@ class Sweeper:
     def run(self) -> None:
         """Remove everything, until `stop`."""
         while self._waiting and not self._stopping.is_set():
-            self.sweep(PORTION)
+            self.remove(PORTION)
             self._stopping.wait(PAUSE_S)
 
     def stop(self) -> None:
         """From any thread; `run` returns after the portion at hand."""
         self._stopping.set()
 
-    def sweep(self, most: int) -> None:
+    def remove(self, most: int) -> None:
         """Remove `most` files at most. An error of the disk is logged, once for a folder."""
         for _ in range(most):
             if not self._waiting:

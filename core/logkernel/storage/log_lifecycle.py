@@ -1,5 +1,7 @@
-"""The life of a log: opening, rolling, flushing, closing. `cutting` and `rewrites` hold the rest of it, and `log` adds
-writing and reading."""
+"""The life of a log: opening, rolling, flushing, closing.
+
+`truncation` and `compaction` hold the rest of it, and `log` adds writing and reading.
+"""
 
 from __future__ import annotations
 
@@ -19,28 +21,26 @@ from logkernel.storage.checkpoints import (
     parse_partition_metadata,
 )
 from logkernel.storage.disk import Disk
-from logkernel.storage.dropped import Dropped
+from logkernel.storage.dropped_files import RENAMED_AT_ONCE, DroppedFiles
+from logkernel.storage.file_deleter import FileDeleter
 from logkernel.storage.flush import Flush
 from logkernel.storage.ledger import ProducerLedger
-from logkernel.storage.loading import Loader
+from logkernel.storage.log_loader import LogLoader
 from logkernel.storage.names import SNAPSHOT, doomed_name, offset_name
 from logkernel.storage.segment import Segment
-from logkernel.storage.sweeping import Sweeper
 from logkernel.vocabulary import NO_TIMESTAMP, ProducerEntry, SegmentFacts, TopicPartition
 
 if TYPE_CHECKING:
-    from logkernel.storage.rewriting import Rewriting
+    from logkernel.storage.compaction.rewriting import Rewriting
 
-RENAMED_AT_ONCE = 16
-"""Of so many dropped segments the files are renamed in one go: some 64 names, a few milliseconds."""
 LONG_AGO_MS = -(2**62)
 
 RollObserver = Callable[[int, int], None]
 """Told (base offset, bytes) of a segment that was closed."""
 
 
-class LogUpkeep:
-    """State of a log, and what happens to it besides `cutting`, `rewrites`, append and read; see `log.Log`."""
+class LogLifecycle:
+    """State of a log, and what happens to it besides `truncation`, `compaction`, append and read; see `log.Log`."""
 
     __slots__ = (
         "_active",
@@ -48,6 +48,7 @@ class LogUpkeep:
         "_bases",
         "_disk",
         "_dropped",
+        "_file_deleter",
         "_jitter",
         "_ledger",
         "_new_folder",
@@ -57,7 +58,6 @@ class LogUpkeep:
         "_recent",
         "_rewriting",
         "_segments",
-        "_sweeper",
         "_with_first_ms",
         "clean_offset",
         "damages",
@@ -92,7 +92,7 @@ class LogUpkeep:
         jitter: float = 0.0,
         folder: str | None = None,
         clean_offset: int | None = None,
-        sweeper: Sweeper | None = None,
+        file_deleter: FileDeleter | None = None,
     ) -> None:
         self.name = TopicPartition(topic, partition)
         self.folder = f"{directory}/{folder or f'{topic}-{partition}'}"
@@ -105,7 +105,7 @@ class LogUpkeep:
         """Why the log is offline."""
         self.last_flush_ms = wall_ms
         self._disk = disk
-        self._sweeper = sweeper
+        self._file_deleter = file_deleter
         self._ledger = producers
         self._on_roll = on_roll
         self._jitter = jitter
@@ -118,7 +118,7 @@ class LogUpkeep:
         """How far the last rewrite came; None before the first."""
         self.promised_start = 0
         """Where the log is to start once the directory's log starts say so, where that is above its start."""
-        self._dropped = Dropped(disk, self.folder, sweeper)
+        self._dropped = DroppedFiles(disk, self.folder, file_deleter)
         self._new_folder = not disk.exists(self.folder)
         """The folder's own name, or its partition.metadata, may not be durable."""
         self._new_names = True
@@ -131,7 +131,7 @@ class LogUpkeep:
         if fresh:
             self._disk.mkdir(self.folder)
         self.topic_id = self._note_topic(topic_id, clean)
-        loader = Loader(
+        loader = LogLoader(
             self._disk, self.folder, self.settings, recovery_point, log_start, clean, wall_ms, self._ledger,
             self.clean_offset, fresh,
         )  # fmt: skip
@@ -140,11 +140,11 @@ class LogUpkeep:
         for base in loader.leaving:
             self._dropped.leave(base, LONG_AGO_MS)
         self._dropped.remove(loader.deleted)
-        if self._sweeper is None:
+        if self._file_deleter is None:
             self._dropped.rename()
             self._dropped.purge(wall_ms, self.settings.file_delete_delay_ms)
 
-    def _take_up(self, loader: Loader, recovery_point: int) -> None:
+    def _take_up(self, loader: LogLoader, recovery_point: int) -> None:
         """What the folder holds, as opening it left it; `recovery_point` is what the checkpoint says."""
         self._segments = loader.load()
         self._bases = [segment.base for segment in self._segments]
@@ -324,7 +324,7 @@ class LogUpkeep:
     def close(self) -> None:
         """Sync everything, write the producers' state, cut files to what they hold. Readers' slices stay valid.
 
-        Files that were dropped go to the sweeper, even those that have their names still: the log starts of the
+        Files that were dropped go to the file_deleter, even those that have their names still: the log starts of the
         directory must be written before it runs.
         """
         if self.failure is None:
@@ -375,8 +375,8 @@ class LogUpkeep:
         parent = self.folder.rpartition("/")[0]
         doomed = f"{parent}/{doomed_name(*self.name, unique or uuid.uuid4())}"
         self._disk.rename(self.folder, doomed)
-        if self._sweeper is not None:
-            self._sweeper.later([doomed])
+        if self._file_deleter is not None:
+            self._file_deleter.later([doomed])
         else:
             self._disk.remove_tree(doomed)
 

@@ -10,7 +10,7 @@ from logkernel.storage.segment import Segment
 from logkernel.vocabulary import AbortedTxn, ProducerEntry, TopicPartition
 
 
-class Rewritten(Protocol):
+class RewritableLog(Protocol):
     @property
     def name(self) -> TopicPartition: ...
 

@@ -6,19 +6,22 @@ import contextlib
 from collections import deque
 
 from logkernel.storage.disk import Disk
+from logkernel.storage.file_deleter import FileDeleter
 from logkernel.storage.names import DELETED, SEGMENT_SUFFIXES, SNAPSHOT, offset_name
-from logkernel.storage.sweeping import Sweeper
+
+RENAMED_AT_ONCE = 16
+"""Of so many dropped segments the files are renamed in one go: some 64 names, a few milliseconds."""
 
 
-class Dropped:
-    """What left the log in `folder`. `sweeper` removes it; without one it goes at once."""
+class DroppedFiles:
+    """What left the log in `folder`. `file_deleter` removes it; without one it goes at once."""
 
-    __slots__ = ("_disk", "_files", "_folder", "_leaving", "_sweeper")
+    __slots__ = ("_disk", "_file_deleter", "_files", "_folder", "_leaving")
 
-    def __init__(self, disk: Disk, folder: str, sweeper: Sweeper | None) -> None:
+    def __init__(self, disk: Disk, folder: str, file_deleter: FileDeleter | None) -> None:
         self._disk = disk
         self._folder = folder
-        self._sweeper = sweeper
+        self._file_deleter = file_deleter
         self._leaving: deque[tuple[int | None, int]] = deque()
         """(since when, base offset) of segments that have their names still, oldest first; None: since the next
         purge."""
@@ -82,8 +85,8 @@ class Dropped:
 
     def remove(self, paths: list[str]) -> None:
         """A segment that is rewritten twice within the delay has two files of one name: the first is gone already."""
-        if self._sweeper is not None:
-            self._sweeper.later(paths)
+        if self._file_deleter is not None:
+            self._file_deleter.later(paths)
             return
         for path in paths:
             with contextlib.suppress(FileNotFoundError):

@@ -49,17 +49,17 @@ def _load() -> ModuleType | None:
     if os.environ.get("LOGKERNEL_PURE", "") not in ("", "0"):
         return None
     try:
-        from logkernel.record import _codec
+        from logkernel.record import _loops
     except ImportError:
         return None
-    missing = [name for name in _LOOPS if not hasattr(_codec, name)]
+    missing = [name for name in _LOOPS if not hasattr(_loops, name)]
     if missing:
         logging.getLogger("logkernel.record").warning(
             "the compiled record codec was built from other sources (it has no %s) and is not used: install anew",
             ", ".join(missing),
         )
         return None
-    return _codec
+    return _loops
 
 
 _compiled = _load()

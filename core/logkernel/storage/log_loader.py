@@ -44,7 +44,7 @@ log = logging.getLogger("logkernel.storage")
 
 
 @mutable
-class Loader:
+class LogLoader:
     """One opening of one folder; `load` gives the segments, oldest first, the last one active."""
 
     disk: Disk

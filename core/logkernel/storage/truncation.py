@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from logkernel.errors import CorruptMessage, OffsetOutOfRange
 from logkernel.storage import snapshot
-from logkernel.storage.loading import replay_range
+from logkernel.storage.dropped_files import RENAMED_AT_ONCE
+from logkernel.storage.log_lifecycle import LogLifecycle
+from logkernel.storage.log_loader import replay_range
 from logkernel.storage.names import SNAPSHOT, offset_name, offset_of
 from logkernel.storage.segment import Segment
-from logkernel.storage.upkeep import RENAMED_AT_ONCE, LogUpkeep
 from logkernel.vocabulary import SegmentFacts
 
 
-class LogCutting(LogUpkeep):
+class LogTruncation(LogLifecycle):
     """See the module; `rewrites` and `log` add to it."""
 
     __slots__ = ()

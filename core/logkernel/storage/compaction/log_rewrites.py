@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING
 from logkernel.contracts import Rewrite
 from logkernel.errors import LogkernelError
 from logkernel.record.bounds import CodecFor
-from logkernel.storage.cutting import LogCutting
 from logkernel.storage.disk import Disk
 from logkernel.storage.segment import Segment
+from logkernel.storage.truncation import LogTruncation
 from logkernel.vocabulary import AbortedTxn
 
 if TYPE_CHECKING:
-    from logkernel.storage.rewriting import Rewriting, Throttle
+    from logkernel.storage.compaction.rewriting import Rewriting, Throttle
 
 
-class LogRewrites(LogCutting):
+class LogRewrites(LogTruncation):
     __slots__ = ()
 
     @property
@@ -46,7 +46,7 @@ class LogRewrites(LogCutting):
     ) -> Rewriting:
         """Start a rewrite; whoever drives it calls `end_rewrite` in the end. One at a time."""
         from logkernel.attrs_lite import evolve
-        from logkernel.storage.rewriting import Rewriting
+        from logkernel.storage.compaction.rewriting import Rewriting
 
         self._check()
         if self.rewriting is not None:

@@ -26,7 +26,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from logkernel.contracts import Buffer, KeepRule, Rewrite
 from logkernel.errors import CorruptMessage, InvalidConfig, KafkaError, RecordListTooLarge, RewriteStopped
-from logkernel.record import codec as loops
+from logkernel.record import loops
 from logkernel.record.batch import HEADER_BYTES, LENGTH_OFFSET, LOG_OVERHEAD, batches, parse_header
 from logkernel.record.bounds import CodecFor
 from logkernel.record.decode import check_crc
@@ -40,9 +40,9 @@ from logkernel.record.filtering import (
     marker_kind,
     view_of,
 )
+from logkernel.storage.compaction.rewritable import RewritableLog
 from logkernel.storage.disk import File
 from logkernel.storage.names import CLEANED, DELETED, LOG, SEGMENT_SUFFIXES, SNAPSHOT, SWAP, offset_name
-from logkernel.storage.rewritten import Rewritten
 from logkernel.storage.segment import MAX_RELATIVE, Segment
 from logkernel.vocabulary import BatchFacts
 
@@ -66,7 +66,7 @@ class Rewriting:
 
     def __init__(
         self,
-        log: Rewritten,
+        log: RewritableLog,
         plan: Rewrite,
         codec_for: CodecFor,
         wall_ms: int,
@@ -480,7 +480,7 @@ def _read_whole(file: File, position: int, size: int, chunk_bytes: int) -> bytes
     return chunk
 
 
-def _remove(log: Rewritten, path: str) -> None:
+def _remove(log: RewritableLog, path: str) -> None:
     if log.disk.exists(path):
         log.disk.remove(path)
 

@@ -1,0 +1,1 @@
+"""Rewriting closed segments so that only what a keep-rule keeps is left."""
