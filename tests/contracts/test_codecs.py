@@ -88,7 +88,7 @@ def test_cut_off_anywhere(codec: Codec) -> None:
 
 @given(data=st.binary(max_size=300), at=st.integers(0, 10**6), mask=st.integers(1, 255))
 @settings(deadline=None, max_examples=150)
-def test_flipped(name: str, data: bytes, at: int, mask: int) -> None:
+def test_a_flipped_bit_is_refused_or_stays_within_the_limit(name: str, data: bytes, at: int, mask: int) -> None:
     codec = make(name)
     packed = bytearray(codec.compress(data))
     packed[at % len(packed)] ^= mask
@@ -101,7 +101,7 @@ def test_flipped(name: str, data: bytes, at: int, mask: int) -> None:
 
 @given(noise=st.binary(max_size=200))
 @settings(deadline=None, max_examples=150)
-def test_noise(name: str, noise: bytes) -> None:
+def test_noise_is_refused_or_stays_within_the_limit(name: str, noise: bytes) -> None:
     codec = make(name)
     head = codec.compress(b"")[:16]
     for hostile in (noise, head + noise, head[:6] + noise, head[:4] + noise):
@@ -120,7 +120,7 @@ LEVELS = {
 }
 
 
-def test_levels(name: str) -> None:
+def test_levels_within_bounds_round_trip_and_others_are_refused(name: str) -> None:
     good, bad = LEVELS[name]
     data = mixed(50_000)
     for level in good:

@@ -91,7 +91,7 @@ def test_by_duration_begins_so_long_ago(bench: Bench) -> None:
 
 
 @pytest.mark.setting("key.deserializer", "value.deserializer")
-def test_deserializers(bench: Bench) -> None:
+def test_deserializers_convert_and_a_failure_names_its_record(bench: Bench) -> None:
     topic = bench.topic()
     bench.log.append_many(topic, [Record(b"a", b"1"), Record(None, None), Record(b"c", b"x"), Record(b"d", b"4")])
     with bench.consumer(topic, key_deserializer="string", value_deserializer=int) as consumer:
@@ -104,7 +104,7 @@ def test_deserializers(bench: Bench) -> None:
 
 
 @pytest.mark.setting("interceptor.classes")
-def test_interceptors(bench: Bench) -> None:
+def test_interceptors_see_records_and_commits(bench: Bench) -> None:
     seen: list[Any] = []
 
     class Loud:

@@ -194,6 +194,6 @@ def test_local_names_the_record_that_is_no_change(record: Record) -> None:
         list(coordination.changes())
 
 
-def test_names() -> None:
+def test_each_plugin_answers_to_its_own_name_only() -> None:
     assert local.logkernel_coordination("memory", unused) is memory.logkernel_coordination("local", unused) is None
     assert list(local.logkernel_names()) == [("coordination", "local")]

@@ -209,7 +209,7 @@ def test_the_leader_epoch_goes_along(log: Any) -> None:
 
 
 @pytest.mark.parametrize("kind", ["embedded", "tcp"])
-def test_awaited(kind: str) -> None:
+def test_poll_arrow_can_be_awaited(kind: str) -> None:
     async def work(log: logkernel.EmbeddedLog) -> None:
         far: Any = aio.AsyncLog(log) if kind == "embedded" else aio.connect(log.listen())
         async with far.consumer("t", group="g", auto_offset_reset="earliest") as consumer:

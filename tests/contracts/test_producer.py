@@ -147,7 +147,7 @@ def test_a_callback_that_fails_harms_nobody(bench: Bench) -> None:
 
 
 @pytest.mark.setting("key.serializer", "value.serializer")
-def test_serializers(bench: Bench) -> None:
+def test_serializers_convert_key_and_value(bench: Bench) -> None:
     topic = bench.topic()
 
     class Upper:

@@ -467,13 +467,16 @@ def test_a_decoder_holds_no_view_between_stretches(loops: Any) -> None:
 
 def test_headers_of_rows_may_lie_in_a_cycle(loops: Any) -> None:
     for _ in range(20):
-        view = memoryview(array("i", (0, 1)))
+        numbers = array("i", (0, 1))
+        view = memoryview(numbers)
         holder = SimpleNamespace(view=view)
         holder.itself = holder
         words = loops.Strings(None, array("i", (0, 1)), b"x", 0, 1)
         holder.lists = loops.HeaderLists(None, view, words, words, 0, 1)
         del holder, view, words
         gc.collect()
+        numbers.append(2)  # nobody has a view of it any more
+        assert len(numbers) == 3
 
 
 def test_rotten_records_make_no_rows(loops: Any) -> None:

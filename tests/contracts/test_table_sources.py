@@ -154,7 +154,7 @@ def test_bounds_of_many(rig: Rig, level: str) -> None:
         rig.source.bounds_of([P0, TopicPartition(P0.topic, 99)], level)
 
 
-def test_topics(rig: Rig) -> None:
+def test_topics_lists_users_topics_only(rig: Rig) -> None:
     assert rig.source.topics()["t.x-y"] == 3
     assert "__logkernel_metadata" not in rig.source.topics()
 
@@ -182,7 +182,7 @@ def test_stretches_and_small_batches(rig: Rig) -> None:
     assert max(batch.num_rows for batch in rig.source.scan(P0, bounds.start, bounds.end, batch_rows=5)) == 5
 
 
-def test_times(rig: Rig) -> None:
+def test_offsets_and_rows_are_found_by_timestamp(rig: Rig) -> None:
     bounds, rows = rig.source.bounds(P0), rig.rows[P0, LEVELS[0]]
     for pick in (0, 1, 100, len(rows) // 2, len(rows) - 1):
         time = rows[pick].timestamp_ms

@@ -75,7 +75,7 @@ def test_the_same_steps_were_made(answered: dict[str, str]) -> None:
 
 
 @pytest.mark.parametrize("step", EXPECTED)
-def test_step(answered: dict[str, str], step: str) -> None:
+def test_a_step_is_answered_as_kafka_answers(answered: dict[str, str], step: str) -> None:
     if step in DELIBERATE:
         assert answered[step] != EXPECTED[step], f"{step} is as in Kafka now: take it off the list"
     else:

@@ -11,7 +11,7 @@ import pytest
 pytestmark = pytest.mark.interop
 
 
-def test_admin(java: Any, broker_session: Any, topic: str) -> None:
+def test_the_java_admin_client_manages_topics_and_settings(java: Any, broker_session: Any, topic: str) -> None:
     seen = dict(java.run("admin", broker_session.bootstrap, topic))
     assert seen == {
         "listed": "true",

@@ -105,7 +105,7 @@ def until(ready: Callable[[], Any]) -> Any:
     return found
 
 
-def test_topics(admin: Admin, log: logkernel.RemoteLog, topic: str) -> None:
+def test_topics_are_created_described_and_deleted(admin: Admin, log: logkernel.RemoteLog, topic: str) -> None:
     made = admin.create_topics(NewTopic(topic, 2, 1, {"retention.ms": 7000}))[topic]
     assert (made.partitions, made.replication_factor) == (2, 1)
     with pytest.raises(TopicAlreadyExists):
@@ -136,7 +136,7 @@ def test_topics(admin: Admin, log: logkernel.RemoteLog, topic: str) -> None:
         admin.list_offsets({(topic, 0): "latest"})
 
 
-def test_settings(admin: Admin, topic: str) -> None:
+def test_settings_are_altered_and_told_with_their_source(admin: Admin, topic: str) -> None:
     admin.create_topics(topic)
     resource = ConfigResource("topic", topic)
     admin.alter_configs({resource: {"retention.ms": 9000}, ("broker", "1"): {"log.cleaner.backoff.ms": 12345}})  # type: ignore[dict-item]
@@ -156,7 +156,7 @@ def read(admin: Admin, resource: ConfigResource, name: str, value: str) -> Any:
     return entry if entry.value == value else None
 
 
-def test_groups(admin: Admin, log: logkernel.RemoteLog, topic: str) -> None:
+def test_groups_are_described_altered_and_deleted(admin: Admin, log: logkernel.RemoteLog, topic: str) -> None:
     admin.create_topics(NewTopic(topic, 2))
     with log.producer() as producer:
         producer.send(topic, b"v", partition=0)
@@ -208,7 +208,7 @@ def test_share_group_offsets(admin: Admin, topic: str) -> None:
     admin.delete_groups(topic)
 
 
-def test_transactions(admin: Admin, log: logkernel.RemoteLog, topic: str) -> None:
+def test_transactions_are_described_and_aborted(admin: Admin, log: logkernel.RemoteLog, topic: str) -> None:
     admin.create_topics(topic)
     with log.producer(transactional_id=topic) as producer:
         producer.init_transactions()

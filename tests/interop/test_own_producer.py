@@ -72,7 +72,7 @@ def test_keys_meet_those_of_librdkafkas_java_partitioner(bootstrap: str, topic: 
     assert told == chosen
 
 
-def test_asyncio(bootstrap: str, topic: str) -> None:
+def test_the_asyncio_producer_delivers_in_order(bootstrap: str, topic: str) -> None:
     async def work() -> list[int]:
         async with aio.connect(bootstrap) as log:
             await log.create_topic(topic, partitions=1)
@@ -89,7 +89,9 @@ def test_a_topic_that_is_made_at_the_first_record(bootstrap: str, topic: str) ->
 
 
 @pytest.mark.parametrize("version", [1, 2])
-def test_transactions(kafka: str, topic: str, version: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_transactions_commit_abort_and_fence(
+    kafka: str, topic: str, version: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """What is committed is seen, what is aborted is not, and who was fenced hears of it; the old way, and the new."""
     from logkernel.client.producer.transactions import Transactions
 

@@ -76,7 +76,7 @@ def test_two_consumers_share_one_partition(run: Run) -> None:
     assert dict(run("pair")) == {"seen": "300", "twice": "0", "both": "true"}
 
 
-def test_administration(run: Run) -> None:
+def test_share_groups_are_administered(run: Run) -> None:
     assert run("admin") == [
         ("first", fresh(*range(10))),
         ("state", "Stable"),

@@ -162,7 +162,9 @@ BAD = b"\x0a\x7f"
 
 
 @pytest.mark.parametrize("how", ["a descriptor set", "a registry"])
-def test_protobuf(spark: Any, bootstrap: str, schemas: Registry, tmp_path: Path, how: str) -> None:
+def test_protobuf_values_become_columns(
+    spark: Any, bootstrap: str, schemas: Registry, tmp_path: Path, how: str
+) -> None:
     values: list[bytes | None] = [*(order(text) for text, _ in ORDERS), BAD, None]
     if how == "a registry":
         schema = base64.b64encode(file().SerializeToString()).decode()

@@ -133,7 +133,9 @@ def test_transactions_over_kills(start_broker: Any, topic: str, make_topic: Any)
     assert not {value for value, committed in told.items() if not committed} & set(found)
 
 
-def test_java(broker_session: Any, topic: str, make_topic: Any, apache_kafka: Any, tmp_path: Path) -> None:
+def test_the_java_clients_coordinator_calls_are_answered(
+    broker_session: Any, topic: str, make_topic: Any, apache_kafka: Any, tmp_path: Path
+) -> None:
     make_topic(broker_session.bootstrap, topic, PARTITIONS)
     source = Path(__file__).parent / "Coordinator.java"
     compile_command = ["javac", "-nowarn", "-cp", f"{apache_kafka.JARS}/*", "-d", str(tmp_path), str(source)]

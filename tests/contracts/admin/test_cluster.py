@@ -91,7 +91,7 @@ def test_the_cluster_and_its_features(bench: Bench) -> None:
 # ---------------------------------------------------------------- access
 
 
-def test_acls(bench: Bench) -> None:
+def test_acls_are_created_filtered_and_deleted(bench: Bench) -> None:
     admin = bench.admin
     read = AclBinding("topic", "orders", "User:ann", "read")
     deny = AclBinding("group", "g", "User:bob", "all", "deny", "10.0.0.1", "prefixed")
@@ -108,7 +108,7 @@ def test_acls(bench: Bench) -> None:
         admin.create_acls(AclBinding("topic", "", "User:ann", "read"))
 
 
-def test_users(bench: Bench) -> None:
+def test_scram_credentials_are_set_described_and_deleted(bench: Bench) -> None:
     admin = bench.admin
     admin.alter_user_scram_credentials(
         [ScramUpsertion("ann", "secret"), ScramUpsertion("bob", "secret", "SCRAM-SHA-512", 8192)]
@@ -124,7 +124,7 @@ def test_users(bench: Bench) -> None:
         admin.describe_user_scram_credentials(["ann"])
 
 
-def test_quotas(bench: Bench) -> None:
+def test_quotas_are_set_per_entity_and_found_by_filter(bench: Bench) -> None:
     admin = bench.admin
     ann, everyone = entity({"user": "ann", "client-id": None}), entity({"user": None})
     admin.alter_client_quotas({ann: {"producer_byte_rate": 1024}, everyone: {"request_percentage": 50.5}})

@@ -68,13 +68,13 @@ VALUES: list[tuple[str, Callable[[bytes], Any], Callable[..., bytes], tuple[Any,
 
 
 @pytest.mark.parametrize(("name", "key"), KEYS, ids=[name for name, _ in KEYS])
-def test_keys(name: str, key: ConsumerKey) -> None:
+def test_keys_are_kafkas_bytes(name: str, key: ConsumerKey) -> None:
     assert records.key(*key) == GOLDEN[name]
     assert records.decode_key(GOLDEN[name]) == key
 
 
 @pytest.mark.parametrize(("name", "decode", "encode", "meant"), VALUES, ids=[row[0] for row in VALUES])
-def test_values(name: str, decode: Any, encode: Any, meant: tuple[Any, ...]) -> None:
+def test_values_are_kafkas_bytes(name: str, decode: Any, encode: Any, meant: tuple[Any, ...]) -> None:
     assert encode(*meant) == GOLDEN[name]
     assert decode(GOLDEN[name]) == (meant[0] if len(meant) == 1 else meant)
     for size in range(len(GOLDEN[name])):
@@ -101,7 +101,7 @@ def test_kinds_of_others_are_passed_over() -> None:
 
 
 @pytest.mark.parametrize("version", range(4))
-def test_subscriptions(version: int) -> None:
+def test_subscriptions_of_every_version_are_decoded(version: int) -> None:
     data = GOLDEN[f"subscription v{version}"]
     found = wire.decode_subscription(data)
     assert (found.version, found.topics) == (version, ("a", "orders"))
@@ -115,7 +115,7 @@ def test_subscriptions(version: int) -> None:
 
 
 @pytest.mark.parametrize("version", range(4))
-def test_assignments(version: int) -> None:
+def test_assignments_of_every_version_are_kafkas_bytes(version: int) -> None:
     data = GOLDEN[f"assignment v{version}"]
     assert wire.encode_assignment(version, {"a": [0, 2], "orders": [1]}) == data
     assert wire.decode_assignment(data) == OWNED

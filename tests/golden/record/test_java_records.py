@@ -118,7 +118,9 @@ def test_our_encoder_writes_kafkas_bytes(name: str, codec_for: CodecFor) -> None
 
 
 @pytest.mark.parametrize(("name", "offset", "committed", "epoch"), [("commit", 77, True, 9), ("abort", 78, False, 10)])
-def test_markers(name: str, offset: int, committed: bool, epoch: int, codec_for: CodecFor) -> None:
+def test_transaction_markers_are_parsed_and_skipped(
+    name: str, offset: int, committed: bool, epoch: int, codec_for: CodecFor
+) -> None:
     data = GOLDENS[f"java-v2-{name}"].data
     (record,) = decode_all(data, codec_for)
     assert record.offset == offset

@@ -58,7 +58,9 @@ def test_an_offline_partition_has_no_leader_to_elect(start: Any) -> None:
         ("none", 0, [1], e.UnknownTopicOrPartition.code),
     ],
 )
-def test_reassignments(start: Any, topic: str, partition: int, replicas: list[int] | None, code: int) -> None:
+def test_a_reassignment_is_taken_or_refused_by_name(
+    start: Any, topic: str, partition: int, replicas: list[int] | None, code: int
+) -> None:
     log = start("node.id=1")
     log.create_topic("t")
     rows = [placement.ReassignableTopic(topic, [placement.ReassignablePartition(partition, replicas)])]
@@ -92,7 +94,7 @@ def update(*rows: tuple[str, int, int], dry: bool = False) -> tuple[int, list[tu
         ([("group.version", 0, 2), ("group.version", 0, 2)], False, (e.InvalidRequest.code, [])),
     ],
 )
-def test_features(rows: Any, dry: bool, answer: Any) -> None:
+def test_feature_updates_are_taken_or_refused(rows: Any, dry: bool, answer: Any) -> None:
     assert update(*rows, dry=dry) == answer
 
 
@@ -229,7 +231,7 @@ def test_of_two_wrong_numbers_the_factor_is_told(start: Any, partitions: int, fa
     assert start().request(wanted).topics[0].error_code == e.InvalidReplicationFactor.code
 
 
-def test_subscriptions(start: Any) -> None:
+def test_client_metrics_subscriptions_outlive_a_restart(start: Any) -> None:
     log = start()
     assert described(log, 16, "m") == {"interval.ms": ("300000", 5), "match": ("", 5), "metrics": ("", 5)}
     assert alter(log, 16, "m", ("match", 0, "client_id=a.*,client_software_name=x"), ("interval.ms", 0, "100")) == 0

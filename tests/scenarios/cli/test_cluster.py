@@ -44,7 +44,7 @@ def test_who_may_do_what(shell: Shell) -> None:
     shell("cluster acls add User:ann fly topic orders", 2)
 
 
-def test_quotas(shell: Shell) -> None:
+def test_quotas_are_set_listed_and_unset(shell: Shell) -> None:
     shell("cluster quotas set producer_byte_rate=1024 --user ann --client-id default")
     shell("cluster quotas set request_percentage=50.5 --user default")
     assert shell.rows("cluster quotas list --user ann")[0] == {
@@ -58,7 +58,7 @@ def test_quotas(shell: Shell) -> None:
     shell("cluster quotas set speed=1 --user ann", 1)
 
 
-def test_users(shell: Shell) -> None:
+def test_users_are_set_listed_and_deleted(shell: Shell) -> None:
     shell("cluster users set ann --password-stdin", stdin=b"secret\n")
     assert shell.table("cluster users list") == [["ann", "SCRAM-SHA-256", "4096"]]
     assert shell.rows("cluster users list ann")[0]["credentials"] == [

@@ -95,7 +95,7 @@ def test_bad_usage_ends_with_2(shell: Shell, line: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["bash", "zsh", "fish"])
-def test_completion(shell: Shell, name: str) -> None:
+def test_completion_scripts_are_printed_for_each_shell(shell: Shell, name: str) -> None:
     assert "_LOGKERNEL_COMPLETE" in shell(f"completion {name}")
 
 

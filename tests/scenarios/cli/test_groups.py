@@ -13,7 +13,7 @@ from logkernel.requests.data import PartitionProduceData, ProduceRequest, TopicP
 from logkernel.vocabulary import Record
 
 
-def test_groups(shell: Shell) -> None:
+def test_groups_are_listed_and_described(shell: Shell) -> None:
     committed(shell, "g", "a")
     assert shell.table("group list") == [["g", "classic", "consumer", "Empty"]]
     assert shell.rows("group list --type consumer") == []
@@ -85,7 +85,7 @@ def test_share_groups(shell: Shell) -> None:
     assert shell.rows("group describe s")[0]["offsets"] == []
 
 
-def test_transactions(shell: Shell) -> None:
+def test_transactions_are_listed_and_described(shell: Shell) -> None:
     shell("topic create a")
     with shell.log.producer(transactional_id="t") as producer:
         producer.init_transactions()

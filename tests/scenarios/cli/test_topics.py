@@ -7,7 +7,7 @@ from shells import Shell, committed
 from logkernel.client.admin.topics import NewTopic
 
 
-def test_topics(shell: Shell) -> None:
+def test_topics_are_created_listed_and_described(shell: Shell) -> None:
     assert shell("topic create a b -p 2 -c retention.ms=5000") == "Created topic a.\nCreated topic b.\n"
     assert shell("topic list -q") == "a\nb\n"
     assert [row[:2] for row in shell.table("topic list")] == [["a", "2"], ["b", "2"]]
@@ -55,7 +55,7 @@ def test_records_are_trimmed(shell: Shell) -> None:
     ]
 
 
-def test_settings(shell: Shell) -> None:
+def test_settings_are_set_listed_and_unset(shell: Shell) -> None:
     shell("topic create a")
     shell("config set topic a retention.ms=1 cleanup.policy=compact")
     shell("config set topic a cleanup.policy=delete --append")
@@ -75,7 +75,7 @@ def test_settings(shell: Shell) -> None:
     shell("config get topic nope retention.ms", 1)
 
 
-def test_offsets(shell: Shell) -> None:
+def test_offsets_are_listed_by_place_and_time(shell: Shell) -> None:
     committed(shell, "g", "a")
     assert shell.table("offsets a") == [["a", "0", "0", "5"]]
     assert shell.rows("offsets a:0 --at 1002 --at latest --at 9999") == [

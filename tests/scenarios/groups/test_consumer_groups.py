@@ -209,7 +209,7 @@ def test_a_topic_that_is_not_subscribed_to_changes_nothing(world: Any) -> None:
         ({"subscribed_topic_regex": r"(?=no)re2"}, INVALID_REGEX),
     ],
 )
-def test_refused(world: Any, change: dict[str, Any], code: int) -> None:
+def test_a_malformed_first_heartbeat_is_refused(world: Any, change: dict[str, Any], code: int) -> None:
     whole: dict[str, Any] = {
         "group_id": "g", "member_id": "m", "rebalance_timeout_ms": 9, "subscribed_topic_names": ["orders"],
         "topic_partitions": [],

@@ -290,7 +290,7 @@ class History:
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_history(make_world: Any, seed: int) -> None:
+def test_history_by_the_consumer_protocol(make_world: Any, seed: int) -> None:
     history = History(make_world, seed, classics=0)
     history.run()
     assert history.settled, "nothing happened"

@@ -60,7 +60,9 @@ def test_describe_in_every_state(world: Any) -> None:
         ([], ["consumer"], []),
     ],
 )
-def test_list(world: Any, states: list[str], types: list[str], expected: list[str]) -> None:
+def test_groups_are_listed_by_state_and_type(
+    world: Any, states: list[str], types: list[str], expected: list[str]
+) -> None:
     world.stable(1)
     world.group_id = "simple"
     world.commit(1)
@@ -71,7 +73,7 @@ def test_list(world: Any, states: list[str], types: list[str], expected: list[st
         assert told == (("", "Empty", "classic") if row.group_id == "simple" else ("consumer", "Stable", "classic"))
 
 
-def test_delete(world: Any) -> None:
+def test_a_group_is_deleted_only_when_it_is_empty(world: Any) -> None:
     def delete() -> int:
         return int(world.ask(DeleteGroupsRequest(["g"])).results[0].error_code)
 

@@ -188,7 +188,7 @@ class History:
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_history(make_world: Any, seed: int) -> None:
+def test_history_by_the_classic_protocol(make_world: Any, seed: int) -> None:
     history = History(make_world, seed)
     history.run()
     assert history.stable_rounds, "nothing happened"

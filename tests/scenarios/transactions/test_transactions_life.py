@@ -287,7 +287,7 @@ def test_what_takes_part_already_is_not_written_again(world: Any) -> None:
     assert len(world.log) == before
 
 
-def test_verification(world: Any) -> None:
+def test_a_partition_is_verified_only_while_it_is_in_the_transaction(world: Any) -> None:
     who = world.init()
     assert world.add(who, verify=True) == ABORTABLE
     assert world.state == "Empty"

@@ -271,7 +271,7 @@ class History:
         assert not world.parked
 
 
-def test_histories(make_world: Any) -> None:
+def test_histories_end_in_one_fate_a_transaction(make_world: Any) -> None:
     seen: Counter[str] = Counter()
     fates: Counter[bool] = Counter()
     for seed in SEEDS:

@@ -329,7 +329,7 @@ def test_a_decided_copy_waits_for_a_directory_that_is_offline(new_ledger: Any) -
     check(broker)
 
 
-def test_names() -> None:
+def test_names_of_copies_under_way_round_trip() -> None:
     from uuid import UUID
 
     assert future_name("t", 0, UUID(int=1)) == "t-0.00000000000000000000000000000001-future"

@@ -20,7 +20,7 @@ def keys(context):
     return [wanted.key[2] for wanted in context.wanted]
 
 
-def test_sessionless():
+def test_a_sessionless_fetch_keeps_no_session():
     sessions = FetchSessions(10, 1)
     context = sessions.open(request(0, -1, [(0, 5)]), False, 0)
     assert (context.session_id, context.incremental, keys(context)) == (0, False, [0])

@@ -77,7 +77,7 @@ def plan(facts: LogFacts) -> tuple[int, int] | None:
         (log("50 5 5", clean=10, ages=f"900 {NOW + 1} 10", max_compaction_lag_ms=200), None),
     ],
 )
-def test_plan(facts: LogFacts, expected: tuple[int, int] | None) -> None:
+def test_the_plan_covers_what_is_dirty_and_old_enough(facts: LogFacts, expected: tuple[int, int] | None) -> None:
     assert plan(facts) == expected
 
 
@@ -130,7 +130,7 @@ MADE = [
         ({"compaction.strategy": "header", "compaction.strategy.header": "absent"}, [2, 4, 7]),
     ],
 )
-def test_strategies(plugin: dict[str, str], stay: list[int]) -> None:
+def test_a_strategy_keeps_the_newest_by_its_measure(plugin: dict[str, str], stay: list[int]) -> None:
     chosen = rule(log("5 5 5", plugin=plugin))
     batch = view(MADE)
     assert chosen.learn(batch) is None
@@ -163,7 +163,7 @@ def test_a_full_table_ends_the_rewrite_and_what_lies_behind_stays() -> None:
     assert chosen.keep(view(made, base=8), 2) is None
 
 
-def test_names() -> None:
+def test_the_plugin_answers_to_compact_only() -> None:
     assert isinstance(compact.logkernel_cleanup("compact"), CleanupPolicy)
     assert compact.logkernel_cleanup("delete") is None
     assert list(compact.logkernel_names()) == [("cleanup policy", "compact")]

@@ -69,7 +69,7 @@ def plan(facts: LogFacts, *, retention_ms: int = -1, retention_bytes: int = -1) 
         (log("90 90 1 1"), {"retention_ms": 60, "retention_bytes": 20}, [20]),
     ],
 )
-def test_plan(facts: LogFacts, settings: dict[str, int], expected: list[int]) -> None:
+def test_the_plan_drops_by_time_size_and_start(facts: LogFacts, settings: dict[str, int], expected: list[int]) -> None:
     assert plan(facts, **settings) == expected
 
 
@@ -102,7 +102,7 @@ def test_whole_segments_oldest_first_below_the_watermark(
         assert sum(segment.size_bytes for segment in left) >= retention_bytes
 
 
-def test_names() -> None:
+def test_the_plugin_answers_to_delete_only() -> None:
     assert isinstance(delete.logkernel_cleanup("delete"), CleanupPolicy)
     assert delete.logkernel_cleanup("compact") is None
     assert list(delete.logkernel_names()) == [("cleanup policy", "delete")]

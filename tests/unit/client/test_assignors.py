@@ -46,7 +46,9 @@ def shown(found: dict[str, list[TopicPartition]]) -> dict[str, str]:
         ({}, {"x": "a"}, {"x": ""}),
     ],
 )
-def test_range(counts: dict[str, int], wishes: dict[str, str], expected: dict[str, str]) -> None:
+def test_range_gives_each_member_a_contiguous_run(
+    counts: dict[str, int], wishes: dict[str, str], expected: dict[str, str]
+) -> None:
     assert shown(Range().assign(counts, members(**wishes))) == expected
 
 

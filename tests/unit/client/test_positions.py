@@ -68,7 +68,9 @@ def test_each_move_drops_what_was_ahead(state: int, move: Any, after: tuple[int,
         (9, 5, 4, False, 0),
     ],
 )
-def test_lag(position: int, watermark: int, stable: int, committed_only: bool, lag: int | None) -> None:
+def test_lag_counts_to_the_end_that_isolation_shows(
+    position: int, watermark: int, stable: int, committed_only: bool, lag: int | None
+) -> None:
     part = Part(T0, position=position, high_watermark=watermark, last_stable=stable)
     assert part.lag(committed_only) == lag
 

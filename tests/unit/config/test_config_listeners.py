@@ -22,7 +22,7 @@ from logkernel.errors import ConfigError
         ("a:0,a:0", [("PLAINTEXT", "a", 0), ("PLAINTEXT-2", "a", 0)]),
     ],
 )
-def test_forms(text: str, expected: list[tuple[str, str, int]]) -> None:
+def test_every_form_of_a_listener_is_parsed(text: str, expected: list[tuple[str, str, int]]) -> None:
     assert parse_listeners(text) == tuple(Listener(*row) for row in expected)
 
 

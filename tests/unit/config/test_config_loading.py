@@ -61,7 +61,7 @@ topics:
 """
 
 
-def test_yaml(write: Write) -> None:
+def test_our_yaml_is_loaded_and_set_overrides_it(write: Write) -> None:
     path = write(YAML)
     config = BrokerConfig.load(path, ["num.partitions=4", "node.id=8"])
     assert config.get("node.id") == 8
@@ -114,7 +114,7 @@ log.retention.hours=24
 
 
 @pytest.mark.parametrize("name", ["server.properties", "broker.conf"])
-def test_properties(write: Write, name: str) -> None:
+def test_kafkas_properties_file_is_loaded(write: Write, name: str) -> None:
     path = write(PROPERTIES, name)
     config = BrokerConfig.load(path)
     assert config.get("node.id") == 3

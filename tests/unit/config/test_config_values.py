@@ -29,7 +29,7 @@ from logkernel.config import values as v
         (v.PASSWORD, "s", "s"),
     ],
 )
-def test_parse(kind: int, text: str, expected: Any) -> None:
+def test_text_is_parsed_by_its_type(kind: int, text: str, expected: Any) -> None:
     assert v.parse(kind, text) == expected
 
 
@@ -69,7 +69,9 @@ def test_parse_refuses_and_says_what_is_right(kind: int, text: str, remedy: str)
         (v.Throttled(), [(), ("*",), ("0:1", "2:3")], [("0",), ("*", "0:1"), ("a:1",)], "*, or partition:broker"),
     ],
 )
-def test_bounds(validator: v.Validator, good: list[Any], bad: list[Any], said: str) -> None:
+def test_a_validator_takes_good_values_and_refuses_bad_ones(
+    validator: v.Validator, good: list[Any], bad: list[Any], said: str
+) -> None:
     assert str(validator).startswith(said)
     for value in good:
         validator(value)

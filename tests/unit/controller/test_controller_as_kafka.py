@@ -137,7 +137,7 @@ def answers() -> list[Any]:
 
 
 @pytest.mark.parametrize("number", range(len(STEPS)))
-def test_step(answers: list[Any], number: int) -> None:
+def test_a_step_is_answered_as_kafka_answers(answers: list[Any], number: int) -> None:
     *step, expected = STEPS[number]
     if any(mark in json.dumps(step) for mark in DELIBERATE):
         assert answers[number] != expected

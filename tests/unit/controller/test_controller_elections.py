@@ -42,7 +42,9 @@ def after(before: ClusterImage, outcome: Outcome) -> list[Partition]:
         (row("1", -1, 5, 9), Clean(), {1}, row("1", 1, 6, 10)),
     ],
 )
-def test_elect(before: Partition, strategy: ElectionStrategy, alive: set[int], expected: Partition) -> None:
+def test_the_controller_elects_what_the_strategy_chose(
+    before: Partition, strategy: ElectionStrategy, alive: set[int], expected: Partition
+) -> None:
     cluster = image(before)
     outcome = CONTROLLER.elect(cluster, "t", strategy, alive)
     leaders = [] if before == expected else [LeaderChange("t", 0, expected.leader, 6, expected.isr)]

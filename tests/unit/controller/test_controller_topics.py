@@ -53,7 +53,9 @@ class Bench:
         (2, 3, [7, 8, 9], [[7, 8, 9], [8, 9, 7]]),
     ],
 )
-def test_placement(partitions: int, factor: int, brokers: list[int], expected: list[list[int]]) -> None:
+def test_replicas_are_placed_round_robin(
+    partitions: int, factor: int, brokers: list[int], expected: list[list[int]]
+) -> None:
     assert place(partitions, factor, brokers) == expected
 
 
@@ -198,7 +200,7 @@ UNCLEAN = "unclean.leader.election.enable"
         ({}, [("flush.ms", 0, "1" * 40_000)], 40, {}),
     ],
 )
-def test_altering(old: dict[str, str], rows: list[Any], code: int, new: dict[str, str]) -> None:
+def test_settings_are_altered_one_by_one(old: dict[str, str], rows: list[Any], code: int, new: dict[str, str]) -> None:
     bench = Bench()
     bench.keep(bench.controller.create_topic(bench.image, "a", settings=old))
     assert incremental(bench, *rows) == code

@@ -27,7 +27,9 @@ CASES = [(clean.Clean(), *case) for case in CLEAN] + [(unclean.Unclean(), *case)
 
 
 @pytest.mark.parametrize(("strategy", "assignment", "isr", "alive", "expected"), CASES)
-def test_elect(strategy: ElectionStrategy, assignment: str, isr: str, alive: str, expected: Elected | None) -> None:
+def test_a_strategy_elects_by_assignment_isr_and_life(
+    strategy: ElectionStrategy, assignment: str, isr: str, alive: str, expected: Elected | None
+) -> None:
     candidates = Candidates(tuple(map(int, assignment)), tuple(map(int, isr)), frozenset(map(int, alive)))
     assert isinstance(strategy, ElectionStrategy)
     assert strategy.elect(candidates) == expected
@@ -37,7 +39,7 @@ def test_clean_stays_clean_even_where_unclean_is_allowed() -> None:
     assert clean.Clean().elect(Candidates((1, 2), (1,), frozenset({2}), unclean_allowed=True)) is None
 
 
-def test_names() -> None:
+def test_each_plugin_answers_to_its_own_name_only() -> None:
     assert isinstance(clean.logkernel_election("clean"), clean.Clean)
     assert isinstance(unclean.logkernel_election("unclean"), unclean.Unclean)
     assert clean.logkernel_election("unclean") is unclean.logkernel_election("clean") is None

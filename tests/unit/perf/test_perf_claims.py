@@ -76,7 +76,7 @@ def test_larger_messages(records: list[float], mib: list[float], outcome: str) -
     assert "from 10 to 1000 bytes" in verdict.why
 
 
-def test_replicas() -> None:
+def test_the_claim_on_replicas_is_judged_by_its_curve() -> None:
     assert claims.replication([]).outcome == NOT_MEASURED
     assert claims.replication([]).why == "not measured here: one broker"
     assert claims.replication(points([1, 2, 3], [100, 70, 50])).outcome == HELD

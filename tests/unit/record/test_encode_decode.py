@@ -90,7 +90,7 @@ def test_append_time_stands_for_all_records(codec_for: CodecFor) -> None:
     assert columns.timestamps == (9).to_bytes(8, "little") * 2 or columns.timestamps == (9).to_bytes(8, "big") * 2
 
 
-def test_markers(codec_for: CodecFor) -> None:
+def test_transaction_markers_round_trip(codec_for: CodecFor) -> None:
     data = encode_marker(5, 2, False, 11, 1234, base_offset=40, leader_epoch=3)
     (facts,) = batches(data)
     assert (facts.is_control, facts.is_transactional, facts.base_sequence, facts.base_offset) == (True, True, -1, 40)

@@ -136,7 +136,7 @@ def test_a_wrong_crc_may_be_retried(codec_for: CodecFor) -> None:
     assert caught.value.retriable
 
 
-def test_sizes(codec_for: CodecFor) -> None:
+def test_a_batch_above_the_limit_is_refused(codec_for: CodecFor) -> None:
     data = made()
     check(data, codec_for, max_message_bytes=len(data))
     with pytest.raises(MessageTooLarge):

@@ -82,7 +82,7 @@ def test_turns_begin_with_another_partition_each_time() -> None:
         ({}, {}),
     ],
 )
-def test_simple(subscriptions: Any, expected: Any) -> None:
+def test_the_simple_assignor_spreads_partitions(subscriptions: Any, expected: Any) -> None:
     assert assign(subscriptions, {"t": (T, (0, 1, 2)), "u": (U, (0,))}) == expected
 
 
@@ -185,7 +185,7 @@ def test_a_share_group_is_stable_while_it_has_members() -> None:
         ("1h", None),
     ],
 )
-def test_durations(text: str, ms: int | None) -> None:
+def test_iso_durations_are_parsed(text: str, ms: int | None) -> None:
     assert duration_ms(text) == ms
 
 

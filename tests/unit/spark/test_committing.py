@@ -20,11 +20,13 @@ def options(**given: str) -> Any:
     return parse({"bootstrap.servers": "host:1", "subscribe": "t", **given})
 
 
-def test_nothing_without_a_group(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(logkernel, "connect", None)
+def test_nothing_is_committed_without_a_group(monkeypatch: pytest.MonkeyPatch) -> None:
+    connected: list[object] = []
+    monkeypatch.setattr(logkernel, "connect", lambda *given, **more: connected.append(given))
     commits = GroupCommits(options())
     commits.commit({A: 5})
     commits.close()
+    assert connected == []
 
 
 def test_what_changed_is_committed(caplog: pytest.LogCaptureFixture) -> None:

@@ -47,7 +47,7 @@ LOG: Any = Log()
         (At("timestamp", timestamp_ms=200), "latest", {A: 20, B: 20}),
     ],
 )
-def test_starts(at: At, strategy: str, expected: dict[TopicPartition, int]) -> None:
+def test_starts_are_resolved_within_bounds(at: At, strategy: str, expected: dict[TopicPartition, int]) -> None:
     assert starts(at, BOUNDS, LOG, strategy) == expected
 
 
@@ -60,7 +60,7 @@ def test_starts(at: At, strategy: str, expected: dict[TopicPartition, int]) -> N
         (At("timestamps", timestamps={A: 501, B: 30}), {A: 50, B: 3}),
     ],
 )
-def test_ends(at: At, expected: dict[TopicPartition, int]) -> None:
+def test_ends_are_resolved_within_bounds(at: At, expected: dict[TopicPartition, int]) -> None:
     assert ends(at, BOUNDS, LOG) == expected
 
 

@@ -56,7 +56,7 @@ def test_settings_of_the_client_pass_through() -> None:
         ({"subscribepattern": "t.*"}, Subscription(pattern="t.*")),
     ],
 )
-def test_subscriptions(text: dict[str, str], expected: Subscription) -> None:
+def test_each_way_to_subscribe_is_parsed(text: dict[str, str], expected: Subscription) -> None:
     assert parse({"path": "data", **text}).subscription == expected
 
 

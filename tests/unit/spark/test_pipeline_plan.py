@@ -89,7 +89,7 @@ def test_table_to_log_is_a_job_that_is_done_once() -> None:
     assert "jobId" not in again.write.options
 
 
-def test_compaction() -> None:
+def test_a_compact_step_is_planned() -> None:
     copied = step("compact: {topic: a}", "write: {topic: c}")
     assert copied.kind == "compact"
     assert copied.write.options["jobId"] == "p.one"
@@ -100,7 +100,7 @@ def test_compaction() -> None:
     assert "value.*" in table.sql
 
 
-def test_audit() -> None:
+def test_an_audit_step_is_planned() -> None:
     found = step("audit: {topic: 'a,b', identity: key, fail.on: [gaps, difference]}")
     assert (found.kind, found.write, found.fail_on) == ("audit", None, ("gaps", "difference"))
     assert found.read.options["columns"] == "key,value,topic,partition,offset,timestamp"
@@ -191,7 +191,7 @@ def test_rows_for_a_log() -> None:
     assert queries.as_log({"key": "binary", "value": "string"}) == ["key", "value"]
 
 
-def test_dates() -> None:
+def test_a_date_column_comes_from_the_timestamp() -> None:
     assert queries.with_date(["_timestamp", "timestamp"], ["date"]) == "CAST(`_timestamp` AS DATE)"
     assert queries.with_date(["timestamp"], ["date"]) == "CAST(`timestamp` AS DATE)"
     assert queries.with_date(["timestamp", "date"], ["date"]) is None

@@ -133,7 +133,7 @@ def test_tasks_of_each_range(
     assert planning.parts(rows, least, most, cores) == expected
 
 
-def test_cuts() -> None:
+def test_a_range_is_cut_at_offsets_and_evenly() -> None:
     row = Range(A, 10, 20)
     assert planning.cut(row, [5, 10, 15, 15, 20]) == [Range(A, 10, 15), Range(A, 15, 20)]
     assert planning.even(row, 3) == [Range(A, 10, 13), Range(A, 13, 16), Range(A, 16, 20)]

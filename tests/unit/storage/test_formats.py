@@ -196,7 +196,7 @@ def test_clean_shutdown_mark():
 # ---------------------------------------------------------------- names
 
 
-def test_names():
+def test_names_of_files_and_folders_round_trip():
     assert offset_name(42, ".log") == "00000000000000000042.log"
     assert offset_of("00000000000000000042.log", ".log") == 42
     assert offset_of("42.log", ".log") is None

@@ -134,7 +134,7 @@ def test_drop_before_the_end_drops_the_active_segment_too(store):
 
 
 @pytest.mark.parametrize("target", [0, 1, 2, 3, 9, 10, 11, 19, 20, 35, 39, 40, 44])
-def test_truncate(store, target):
+def test_truncation_keeps_whole_batches_below_the_target(store, target):
     log = store.open()
     for n in range(20):
         store.append(log, 2, size=300, epoch=n // 5, producer_id=7, producer_epoch=0, base_sequence=2 * n)

@@ -118,14 +118,14 @@ def test_init_producer_id(version: int) -> None:
     assert got.error_code == (FENCED if version >= 4 else OLD_EPOCH)
 
 
-def test_describe() -> None:
+def test_describe_transactions_crosses_the_wire() -> None:
     row = TransactionState(5, "tx", "Ongoing", 60_000, 1_700_000_000_000, 4000, 3, [TopicData("orders", [1, 2])])
     request, response = DescribeTransactionsRequest(["tx", "other"]), DescribeTransactionsResponse(7, [row])
     assert through(DESCRIBE, 0, request, response) == (request, response)
 
 
 @pytest.mark.parametrize("version", range(3))
-def test_list(version: int) -> None:
+def test_list_transactions_crosses_the_wire_in_every_version(version: int) -> None:
     request = ListTransactionsRequest(["Ongoing"], [4000], 9 if version else -1, "t.*" if version == 2 else None)
     row = ListTransactionsResponseTransactionState("tx", 4000, "Ongoing")
     response = ListTransactionsResponse(7, 5, ["What"], [row])

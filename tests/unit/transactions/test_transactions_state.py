@@ -124,7 +124,7 @@ def test_the_same_epoch_again_is_for_its_owner_alone() -> None:
             stranger.init(1_000, 3_000, epoch)
 
 
-def test_time() -> None:
+def test_timeouts_and_expiry_count_from_their_own_events() -> None:
     txn = begun()
     assert not txn.has_timed_out(61_000)
     assert txn.has_timed_out(61_001)
