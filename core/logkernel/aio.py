@@ -44,10 +44,14 @@ class AsyncLog:
         await self.close()
 
     async def _call(self, work: Callable[..., T], *args: Any, **kwargs: Any) -> T:
+        self._log.check_open()  # the child of a fork has none of the threads
         async with self._turn:
             return await asyncio.to_thread(work, *args, **kwargs)
 
     async def close(self) -> None:
+        """Stop listening, flush, close; may be called twice."""
+        if self._log.closed:
+            return
         for client in self._factory.let_go():
             await client.close()
         await self._call(self._log.close)
@@ -71,6 +75,7 @@ class AsyncLog:
         return self._factory.admin(AsyncAdmin, self._driver, settings)
 
     def _driver(self, machine: Any, values: Mapping[str, Any]) -> Any:
+        self._log.check_open()
         from logkernel.client.drivers.loop_driver import AsyncEmbeddedDriver
 
         return AsyncEmbeddedDriver(machine, values, self._log.host, self._call)

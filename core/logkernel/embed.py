@@ -80,7 +80,9 @@ class EmbeddedLog:
         self._factory = ClientFactory(broker.kernel)
         self._source: EmbeddedSource | None = None
         self._closed = False
+        self._forks = shutdown.forks
         broker.start()
+        shutdown.made(self)
 
     # ------------------------------------------------------------ life
 
@@ -101,12 +103,33 @@ class EmbeddedLog:
             self._closed = True
             self._broker.close()
 
+    @property
+    def closed(self) -> bool:
+        return self._closed
+
+    def forked(self) -> None:
+        """This is the child of a fork: the files, their lock and the listening thread are the parent's."""
+        self._closed = True
+        self._listening = None
+        self._mutex = threading.RLock()  # a thread of the parent's may have held it
+
+    def check_open(self) -> None:
+        """Raise `LogkernelError` if the log is closed, or belongs to the parent of this process."""
+        if self._closed:
+            if self._forks != shutdown.forks:
+                raise LogkernelError(
+                    "this log belongs to the process that opened it, and a forked child cannot use it;"
+                    " have that process listen(), and logkernel.connect() to it after the fork"
+                )
+            raise LogkernelError("this log is closed; open it again")
+
     def step(self) -> int | None:
         """Run timers that are due; returns the next deadline on the monotonic clock in ms."""
         return self._run(self._broker.step)
 
     def listen(self, address: str = "127.0.0.1:0") -> str:
         """Serve Kafka clients too, from a thread; returns the "host:port" that was bound."""
+        self.check_open()
         if self._listening is not None:
             raise LogkernelError(f"already listening on {self._listening.address}")
         host, _, port = address.rpartition(":")
@@ -126,7 +149,7 @@ class EmbeddedLog:
             return listening.run(work)
         with self._mutex:
             if self._closed:
-                raise LogkernelError("this log is closed; open it again")
+                self.check_open()
             return work()
 
     # ------------------------------------------------------------ clients
@@ -170,6 +193,7 @@ class EmbeddedLog:
         return self._factory.admin(Admin, self._driver, settings)
 
     def _driver(self, machine: Any, values: Mapping[str, Any]) -> Any:
+        self.check_open()
         from logkernel.client.drivers.embedded_driver import EmbeddedDriver
 
         return EmbeddedDriver(machine, values, self.host)

@@ -19,7 +19,7 @@ forks = 0
 """Grows in the child of a fork: whoever was made at a smaller number belongs to the parent."""
 _live: dict[int, Any] = {}
 _made: WeakSet[Any] = WeakSet()
-"""The drivers of all clients, those for asyncio among them."""
+"""The drivers of all clients, those for asyncio among them, and the embedded logs."""
 _stops: dict[int, Callable[[float], None]] = {}
 _hooked = False
 
@@ -67,17 +67,17 @@ def _at_exit() -> None:
     _stops.clear()
 
 
-def made(driver: Any) -> None:
-    """`driver` is to be left alone after a fork."""
-    _made.add(driver)
+def made(owner: Any) -> None:
+    """`owner`, a driver or an embedded log, is told of a fork in the child: its `forked` is called there."""
+    _made.add(owner)
 
 
 def _in_child() -> None:
     global forks
     forks += 1
-    for driver in {*_live.values(), *_made}:
+    for owner in {*_live.values(), *_made}:
         with contextlib.suppress(Exception):
-            driver.forked()
+            owner.forked()
     _live.clear()
     _made.clear()
     _stops.clear()

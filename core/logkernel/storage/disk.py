@@ -325,13 +325,13 @@ class RealDisk:
         return _lock(os.path.realpath(path), shared=True)
 
 
-_locked_here: set[str] = set()
-"""fcntl locks do not keep a process from itself."""
+_locked_here: dict[str, int] = {}
+"""Path → the process that holds it: fcntl locks do not keep a process from itself, and a forked child has none."""
 
 
 def _lock(path: str, *, shared: bool = False) -> Callable[[], None]:
     refusal = f"{os.path.dirname(path)} is in use: another broker holds its lock file {path}"
-    if path in _locked_here:
+    if _locked_here.get(path) == os.getpid():
         raise DataDirectoryLocked(refusal)
     if shared and not os.path.exists(path):
         return lambda: None
@@ -343,12 +343,11 @@ def _lock(path: str, *, shared: bool = False) -> Callable[[], None]:
         if error.errno in (errno.EACCES, errno.EAGAIN):
             raise DataDirectoryLocked(refusal) from None
         raise
-    _locked_here.add(path)
-    owner = os.getpid()
+    owner = _locked_here[path] = os.getpid()
 
     def release() -> None:
-        if path in _locked_here and os.getpid() == owner:  # a forked child holds no lock and must not lift ours
-            _locked_here.discard(path)
+        if os.getpid() == owner and _locked_here.get(path) == owner:  # a forked child must not lift its parent's
+            del _locked_here[path]
             with contextlib.suppress(OSError):
                 os.close(fd)
 
