@@ -209,11 +209,11 @@ class EmbeddedLog:
         """
         wanted = {key.replace("_", "."): render(value) for key, value in settings.items()}
         wanted.update({key: render(value) for key, value in (config or {}).items()})
-        self._run(lambda: self._broker.admin.create(name, partitions, wanted))
+        self._run(lambda: self._broker.metadata.create(name, partitions, wanted))
 
     def delete_topic(self, name: str) -> None:
         """Delete a topic with its records. Raises `UnknownTopicOrPartition`."""
-        self._run(lambda: self._broker.admin.delete(name))
+        self._run(lambda: self._broker.metadata.delete(name))
         self._partitioners.pop(name, None)
 
     def topics(self) -> dict[str, int]:
@@ -291,7 +291,7 @@ class EmbeddedLog:
             raise self._broker.absence(topic, 0)(topic)
         partitioner = self._partitioners.get(topic)
         if partitioner is None:
-            settings = self._broker.admin.topic_settings(topic)
+            settings = self._broker.metadata.topic_settings(topic)
             partitioner = self._partitioners[topic] = self._broker.kernel.partitioner(
                 settings.partitioner, settings.plugin, self._broker.clock.wall_ms()
             )

@@ -12,7 +12,7 @@ import pytest
 
 from logkernel.broker.broker import Broker
 from logkernel.broker.build import build
-from logkernel.broker.services import LOAD_ALL_AFTER_MS
+from logkernel.broker.service_host.host import LOAD_ALL_AFTER_MS
 from logkernel.broker.timers import Clock
 from logkernel.contracts import RequestContext
 from logkernel.record.decode import decode_all
@@ -64,8 +64,8 @@ class Queue:
         self._lives = 0
         self.clock = Hands()
         self.broker = self._open()
-        self.broker.admin.create("delayed", 2, {"compression.type": "uncompressed"})
-        self.broker.admin.create("mails", 1, {})
+        self.broker.metadata.create("delayed", 2, {"compression.type": "uncompressed"})
+        self.broker.metadata.create("mails", 1, {})
 
     def _open(self) -> Broker:
         broker = build(None, [f"log.dirs={self._folder / str(self._lives)}"], clock=self.clock)
@@ -149,7 +149,7 @@ def test_a_topic_that_is_not_there_yet_is_tried_again(queue: Queue, caplog: pyte
     queue.put(b"x", deliver_to="later", delay_ms="10")
     queue.wait(100)
     assert "not delivered" in caplog.text
-    queue.broker.admin.create("later", 1, {})
+    queue.broker.metadata.create("later", 1, {})
     queue.wait(5_000)
     offsets: Callable[[str, int], Any] = queue.broker.cluster.offsets
     assert offsets("later", 0)[2] == 1

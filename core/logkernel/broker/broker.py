@@ -15,14 +15,14 @@ from functools import cached_property, partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from logkernel.broker.admin import Admin
 from logkernel.broker.cleaner import Cleaner
 from logkernel.broker.cluster import Cluster
 from logkernel.broker.fetch_sessions import FetchSessions
-from logkernel.broker.services import LOAD_ALL_AFTER_MS, LOAD_TURN_MS, ServiceHost, extended
-from logkernel.broker.storage import Storage
+from logkernel.broker.log_manager import LogManager
+from logkernel.broker.metadata_manager import MetadataManager
+from logkernel.broker.scheduler import Scheduler
+from logkernel.broker.service_host.host import LOAD_ALL_AFTER_MS, LOAD_TURN_MS, ServiceHost, extended
 from logkernel.broker.timers import Clock, Timers
-from logkernel.broker.upkeep import Upkeep
 from logkernel.config.broker import BrokerConfig
 from logkernel.config.topic import TopicSettings
 from logkernel.contracts import Answer, Codec, RequestContext
@@ -36,58 +36,58 @@ from logkernel.errors import (
     UnknownTopicOrPartition,
 )
 from logkernel.kernel import Kernel
-from logkernel.partition.parked import Parked
+from logkernel.partition.purgatory import Purgatory
 from logkernel.vocabulary import CleanupResult, Record, TopicPartition
 
 if TYPE_CHECKING:
+    from logkernel.broker.handlers.transactions import Verifications
     from logkernel.broker.moves import Move, Moves
-    from logkernel.broker.replica import Replica
-    from logkernel.broker.transactions import Verifications
+    from logkernel.broker.replicas.replica import Replica
 
 log = logging.getLogger("logkernel.broker")
 
 Handler = Callable[[Any, RequestContext, Answer], None]
 
 HANDLERS: Mapping[str, str] = {
-    "ProduceRequest": "produce:produce",
-    "FetchRequest": "fetch:fetch",
-    "ListOffsetsRequest": "offsets:list_offsets",
-    "OffsetForLeaderEpochRequest": "offsets:offset_for_leader_epoch",
-    "DeleteRecordsRequest": "offsets:delete_records",
-    "MetadataRequest": "metadata:metadata",
-    "DescribeClusterRequest": "metadata:describe_cluster",
-    "DescribeTopicPartitionsRequest": "metadata:describe_topic_partitions",
-    "CreateTopicsRequest": "admin:create_topics",
-    "DeleteTopicsRequest": "admin:delete_topics",
-    "CreatePartitionsRequest": "admin:create_partitions",
-    "DescribeConfigsRequest": "configs:describe_configs",
-    "AlterConfigsRequest": "configs:alter_configs",
-    "IncrementalAlterConfigsRequest": "configs:incremental_alter_configs",
-    "ListConfigResourcesRequest": "configs:list_config_resources",
-    "DescribeAclsRequest": "access:describe_acls",
-    "CreateAclsRequest": "access:create_acls",
-    "DeleteAclsRequest": "access:delete_acls",
-    "DescribeUserScramCredentialsRequest": "access:describe_user_scram_credentials",
-    "AlterUserScramCredentialsRequest": "access:alter_user_scram_credentials",
-    "DescribeClientQuotasRequest": "access:describe_client_quotas",
-    "AlterClientQuotasRequest": "access:alter_client_quotas",
-    "SaslHandshakeRequest": "access:sasl_handshake",
-    "SaslAuthenticateRequest": "access:sasl_authenticate",
-    "CreateDelegationTokenRequest": "access:create_delegation_token",
-    "RenewDelegationTokenRequest": "access:renew_delegation_token",
-    "ExpireDelegationTokenRequest": "access:expire_delegation_token",
-    "DescribeDelegationTokenRequest": "access:describe_delegation_token",
-    "ElectLeadersRequest": "members:elect_leaders",
-    "AlterPartitionReassignmentsRequest": "members:alter_partition_reassignments",
-    "ListPartitionReassignmentsRequest": "members:list_partition_reassignments",
-    "DescribeLogDirsRequest": "logdirs:describe_log_dirs",
-    "AlterReplicaLogDirsRequest": "logdirs:alter_replica_log_dirs",
-    "UpdateFeaturesRequest": "members:update_features",
-    "DescribeQuorumRequest": "members:describe_quorum",
-    "UnregisterBrokerRequest": "members:unregister_broker",
-    "InitProducerIdRequest": "admin:init_producer_id",
-    "WriteTxnMarkersRequest": "transactions:write_txn_markers",
-    "DescribeProducersRequest": "transactions:describe_producers",
+    "ProduceRequest": "handlers.produce:produce",
+    "FetchRequest": "handlers.fetch:fetch",
+    "ListOffsetsRequest": "handlers.offsets:list_offsets",
+    "OffsetForLeaderEpochRequest": "handlers.offsets:offset_for_leader_epoch",
+    "DeleteRecordsRequest": "handlers.offsets:delete_records",
+    "MetadataRequest": "handlers.metadata:metadata",
+    "DescribeClusterRequest": "handlers.metadata:describe_cluster",
+    "DescribeTopicPartitionsRequest": "handlers.metadata:describe_topic_partitions",
+    "CreateTopicsRequest": "metadata_manager:create_topics",
+    "DeleteTopicsRequest": "metadata_manager:delete_topics",
+    "CreatePartitionsRequest": "metadata_manager:create_partitions",
+    "DescribeConfigsRequest": "handlers.configs:describe_configs",
+    "AlterConfigsRequest": "handlers.configs:alter_configs",
+    "IncrementalAlterConfigsRequest": "handlers.configs:incremental_alter_configs",
+    "ListConfigResourcesRequest": "handlers.configs:list_config_resources",
+    "DescribeAclsRequest": "handlers.access:describe_acls",
+    "CreateAclsRequest": "handlers.access:create_acls",
+    "DeleteAclsRequest": "handlers.access:delete_acls",
+    "DescribeUserScramCredentialsRequest": "handlers.access:describe_user_scram_credentials",
+    "AlterUserScramCredentialsRequest": "handlers.access:alter_user_scram_credentials",
+    "DescribeClientQuotasRequest": "handlers.access:describe_client_quotas",
+    "AlterClientQuotasRequest": "handlers.access:alter_client_quotas",
+    "SaslHandshakeRequest": "handlers.access:sasl_handshake",
+    "SaslAuthenticateRequest": "handlers.access:sasl_authenticate",
+    "CreateDelegationTokenRequest": "handlers.access:create_delegation_token",
+    "RenewDelegationTokenRequest": "handlers.access:renew_delegation_token",
+    "ExpireDelegationTokenRequest": "handlers.access:expire_delegation_token",
+    "DescribeDelegationTokenRequest": "handlers.access:describe_delegation_token",
+    "ElectLeadersRequest": "handlers.cluster_admin:elect_leaders",
+    "AlterPartitionReassignmentsRequest": "handlers.cluster_admin:alter_partition_reassignments",
+    "ListPartitionReassignmentsRequest": "handlers.cluster_admin:list_partition_reassignments",
+    "DescribeLogDirsRequest": "handlers.logdirs:describe_log_dirs",
+    "AlterReplicaLogDirsRequest": "handlers.logdirs:alter_replica_log_dirs",
+    "UpdateFeaturesRequest": "handlers.cluster_admin:update_features",
+    "DescribeQuorumRequest": "handlers.cluster_admin:describe_quorum",
+    "UnregisterBrokerRequest": "handlers.cluster_admin:unregister_broker",
+    "InitProducerIdRequest": "metadata_manager:init_producer_id",
+    "WriteTxnMarkersRequest": "handlers.transactions:write_txn_markers",
+    "DescribeProducersRequest": "handlers.transactions:describe_producers",
 }
 """Request class → where the core answers it; imported at first use. Services add their own families."""
 
@@ -112,15 +112,15 @@ def flush_here(work: Callable[[], None], done: Flushed) -> None:
 class Broker:
     """One broker over its data directories. `start` opens it, `close` leaves a clean-shutdown mark."""
 
-    def __init__(self, config: BrokerConfig, kernel: Kernel, storage: Storage, clock: Clock | None = None) -> None:
+    def __init__(self, config: BrokerConfig, kernel: Kernel, storage: LogManager, clock: Clock | None = None) -> None:
         self.config = config
         self.kernel = kernel
         self.clock = clock or Clock()
         self.timers = Timers()
         self.node_id = int(config.get("node.id"))
-        self.storage = storage
+        self.logs = storage
         self.replicas: dict[tuple[str, int], Replica] = {}
-        self.parked = Parked()
+        self.parked = Purgatory()
         self._park_timer: Any = None
         self._woken: list[TopicPartition] = []
         self._waking = False
@@ -128,8 +128,8 @@ class Broker:
         slots = int(config.get("max.incremental.fetch.session.cache.slots"))
         self.sessions = FetchSessions(slots, int.from_bytes(os.urandom(4), "big"))
         self.cluster = Cluster(self)
-        self.admin = Admin(self)
-        self.upkeep = Upkeep(self)
+        self.metadata = MetadataManager(self)
+        self.scheduler = Scheduler(self)
         self._moves: Moves | None = None
         self.cleaner = Cleaner(self)
         self._handlers: dict[str, Handler] = {}
@@ -148,15 +148,15 @@ class Broker:
 
     def start(self) -> None:
         """Open the directories, recover what was not closed cleanly, lead what is assigned here."""
-        self.storage.open()
-        self.admin.load()
-        self.storage.load(self)
-        self.admin.apply_configured_topics()
+        self.logs.open()
+        self.metadata.load()
+        self.logs.load(self)
+        self.metadata.apply_configured_topics()
         for declaration in self.kernel.services():
             self._host(ServiceHost(self, declaration))
         self.timers.at(self.clock.mono_ms() + LOAD_ALL_AFTER_MS, self._load_services)
-        self.upkeep.start()
-        if self.storage.directories.interrupted:
+        self.scheduler.start()
+        if self.logs.directories.interrupted:
             self.moves.resume()
         self.cleaner.start()
         self._started = True
@@ -231,28 +231,28 @@ class Broker:
     def close(self) -> None:
         """Flush and close everything; what was acknowledged is on disk when this returns."""
         if not self._started:
-            self.storage.abandon()
+            self.logs.abandon()
             return
         self._started = False
         self.kernel.hook.logkernel_broker_stopping(node_id=self.node_id)
         if self._moves is not None:
             self._moves.close()
         self.cleaner.stop()
-        self.admin.close()
-        self.storage.close(self)
+        self.metadata.close()
+        self.logs.close(self)
 
     # ------------------------------------------------------------ the door (contracts.BrokerDoor)
 
     @property
     def cluster_id(self) -> str:
-        return self.storage.cluster_id
+        return self.logs.cluster_id
 
     def serves(self) -> frozenset[str]:
         return frozenset(HANDLERS) | frozenset(self._services)
 
     def features(self) -> Mapping[str, tuple[int, int, int]]:
         """Those of the services; a finalized level is the one that was set, else the one of a new cluster."""
-        levels = self.admin.image.features
+        levels = self.metadata.image.features
         return {
             name: (low, high, levels.get(name, default))
             for host in self._hosts
@@ -260,7 +260,7 @@ class Broker:
         }
 
     def features_epoch(self) -> int:
-        return self.admin.image.features_epoch
+        return self.metadata.image.features_epoch
 
     def disconnected(self, listener: str, connection_id: int) -> None:
         if self._started:
@@ -297,7 +297,7 @@ class Broker:
         host = self._services.get(name)
         if host is not None:
             return host.service.refusal(request, refused.code)
-        from logkernel.broker.refusals import refusal
+        from logkernel.broker.handlers.refusals import refusal
 
         return refusal(request, refused)
 
@@ -315,7 +315,7 @@ class Broker:
     @cached_property
     def verifications(self) -> Verifications:
         """Transactional writes that wait for their coordinator; made when the first one comes."""
-        from logkernel.broker.transactions import Verifications
+        from logkernel.broker.handlers.transactions import Verifications
 
         return Verifications(self)
 
@@ -356,23 +356,23 @@ class Broker:
         count = self.cluster.partition_count(topic)
         if count is None or not 0 <= partition < count:
             return UnknownTopicOrPartition
-        if self.storage.is_offline(topic, partition):
+        if self.logs.is_offline(topic, partition):
             return KafkaStorageError
         return NotLeaderOrFollower
 
     def leader_error(self, topic: str, partition: int, leader: int) -> int:
-        if leader < 0 or self.storage.is_offline(topic, partition):
+        if leader < 0 or self.logs.is_offline(topic, partition):
             return LeaderNotAvailable.code
         return 0
 
     def offline_replicas(self, topic: str, partition: int, replicas: tuple[int, ...]) -> list[int]:
-        return [self.node_id] if self.storage.is_offline(topic, partition) and self.node_id in replicas else []
+        return [self.node_id] if self.logs.is_offline(topic, partition) and self.node_id in replicas else []
 
     def storage_failed(self, replica: Replica, error: OSError) -> KafkaStorageError:
         """A write failed: its directory goes offline with its partitions, the others go on. Not for a partition that
         was deleted meanwhile: work on it that was under way misses its files."""
         if self.leads(replica):
-            self.storage.fail_directory_of(self, replica, error)
+            self.logs.fail_directory_of(self, replica, error)
         return KafkaStorageError(f"{replica.name}: {error}")
 
     def target_codec(self, settings: TopicSettings) -> Codec | None:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from os import PathLike
 
 from logkernel.broker.broker import Broker
-from logkernel.broker.storage import Storage
+from logkernel.broker.log_manager import LogManager
 from logkernel.broker.timers import Clock
 from logkernel.config.broker import BrokerConfig
 from logkernel.config.loading import plugin_lists
@@ -31,4 +31,4 @@ def build(
     config = BrokerConfig.load(path, overrides, kernel.settings(), kernel.all_names())
     for warning in config.warnings:
         log.warning("%s", warning)
-    return Broker(config, kernel, Storage(config, in_memory=in_memory), clock)
+    return Broker(config, kernel, LogManager(config, in_memory=in_memory), clock)

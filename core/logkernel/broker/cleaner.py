@@ -24,7 +24,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from logkernel.broker.dropping import TURN_MS, Dropper, Results, size_of
+from logkernel.broker.retention import TURN_MS, Results, Retention, size_of
 from logkernel.broker.workers import Workers
 from logkernel.contracts import CleanupPolicy, DropBefore, LogFacts, Rewrite
 from logkernel.errors import KafkaStorageError, LogkernelError, PluginError, PolicyViolation, RewriteStopped
@@ -33,7 +33,7 @@ from logkernel.vocabulary import CleanupResult, LogSize, TopicPartition
 
 if TYPE_CHECKING:
     from logkernel.broker.broker import Broker
-    from logkernel.broker.replica import Replica
+    from logkernel.broker.replicas.replica import Replica
     from logkernel.storage.compaction.rewriting import Rewriting
     from logkernel.storage.directory import DataDirectory
 
@@ -95,7 +95,7 @@ class Cleaner:
         self._to_ask: deque[Replica] = deque()
         self._dirty: list[tuple[float, Replica]] = []
         """(priority, log) of those that were asked and need a rewrite."""
-        self.dropper = Dropper(broker, self)
+        self.retention = Retention(broker, self)
         self.uncleanable: dict[TopicPartition, str] = {}
         """Partition → why it is not rewritten."""
 
@@ -106,12 +106,12 @@ class Cleaner:
     def start(self) -> None:
         if self._broker.config.get("log.cleaner.enable"):
             self._look_later()
-        self.dropper.start()
+        self.retention.start()
 
     def stop(self) -> None:
         """Come to an end with every job, in time to close the logs."""
         self._throttle.stopping.set()
-        self._broker.storage.directories.file_deleter.stop()
+        self._broker.logs.directories.file_deleter.stop()
         through = [job.replica.name for job in self._jobs.values() if job.rewriting.done]
         for job in list(self._jobs.values()):
             try:
@@ -121,7 +121,7 @@ class Cleaner:
         self.workers.close()
         for name in through:  # nobody is told any more whether that was noted
             with contextlib.suppress(KeyError, KafkaStorageError):
-                self._broker.storage.directories.write_clean_offsets(name)
+                self._broker.logs.directories.write_clean_offsets(name)
         self._jobs.clear()
 
     # ------------------------------------------------------------ asking policies
@@ -299,15 +299,15 @@ class Cleaner:
     def _through(self, job: _Job) -> None:
         """Every group was rewritten: note how far it came, which needs a sync."""
         job.replica.log.end_rewrite(job.rewriting)
-        directory = self._broker.storage.directories.directory_of(job.replica.name)
+        directory = self._broker.logs.directories.directory_of(job.replica.name)
         self.workers.run(directory.begin_clean_offsets(), lambda error: self._finished(job, directory, error))
 
     def _finished(self, job: _Job, directory: DataDirectory, error: BaseException | None) -> None:
         replica, rewriting = job.replica, job.rewriting
         del self._jobs[replica.name]
         if isinstance(error, OSError):
-            self._broker.storage.directories.not_written(directory, error)
-            self._broker.storage.drop_offline(self._broker)
+            self._broker.logs.directories.not_written(directory, error)
+            self._broker.logs.drop_offline(self._broker)
         self.uncleanable.pop(replica.name, None)
         records_in, records_out = rewriting.records
         after = size_of(replica)
@@ -323,7 +323,7 @@ class Cleaner:
         for done in job.done:
             done(result, None)
         if self._broker.leads(replica):
-            self.dropper.drop_in_the_background(replica)  # what had to wait for the rewrite
+            self.retention.drop_in_the_background(replica)  # what had to wait for the rewrite
         if self._broker.config.get("log.cleaner.enable"):
             self._start_dirtiest()
 
@@ -356,7 +356,7 @@ class Cleaner:
         """The partition is deleted: what was wrong with it is nothing that another of its name has."""
         self.uncleanable.pop(name, None)
         self._paused_until_ms.pop(name, None)
-        self.dropper.forget(name)
+        self.retention.forget(name)
 
     # ------------------------------------------------------------ by name
 
@@ -382,7 +382,7 @@ class Cleaner:
         policies = replicas[0].settings.cleanup_policy
         if set(policies) <= set(NEVER_EXPIRES):
             raise _not_meant(topic, policies, "expires nothing", (*policies, "delete"))
-        self.dropper.drop(replicas, done, at_once=at_once)
+        self.retention.drop(replicas, done, at_once=at_once)
 
     def _replicas(self, topic: str) -> list[Replica]:
         mine = [each for each in self._broker.replicas.values() if each.name.topic == topic]

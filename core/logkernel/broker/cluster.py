@@ -27,10 +27,10 @@ class Cluster:
 
     @property
     def topics(self) -> Mapping[str, Topic]:
-        return self._broker.admin.image.topics
+        return self._broker.metadata.image.topics
 
     def partition_count(self, topic: str) -> int | None:
-        found = self._broker.admin.image.topics.get(topic)
+        found = self._broker.metadata.image.topics.get(topic)
         return None if found is None else len(found.partitions)
 
     def topic_names(self) -> list[str]:
@@ -38,12 +38,12 @@ class Cluster:
 
     def topic_setting(self, topic: str, name: str) -> Any:
         """Raises AttributeError for a setting that topics do not have."""
-        return getattr(self._broker.admin.topic_settings(topic), name.replace(".", "_"))
+        return getattr(self._broker.metadata.topic_settings(topic), name.replace(".", "_"))
 
     def group_setting(self, group_id: str, name: str) -> Any:
         """Raises KeyError for a setting that groups do not have."""
         broker = self._broker
-        return group_value(broker.config, broker.admin.image.group_config(group_id), name)
+        return group_value(broker.config, broker.metadata.image.group_config(group_id), name)
 
     def offsets(self, topic: str, partition: int) -> tuple[int, int, int] | None:
         replica = self._broker.replicas.get((topic, partition))
@@ -58,7 +58,7 @@ class Cluster:
         return None if replica is None else max(replica.leader.leader_epoch, replica.log.epochs.latest)
 
     def next_producer_id(self) -> int:
-        return self._broker.admin.next_producer_id()
+        return self._broker.metadata.next_producer_id()
 
     def feature_level(self, name: str) -> int:
         found = self._broker.features().get(name)
@@ -68,11 +68,11 @@ class Cluster:
         return self._broker.kernel.assignor(name)
 
     def topic_id(self, topic: str) -> UUID | None:
-        found = self._broker.admin.image.topics.get(topic)
+        found = self._broker.metadata.image.topics.get(topic)
         return None if found is None else found.id
 
     def topic_name(self, topic_id: UUID) -> str | None:
-        return self._broker.admin.image.names.get(topic_id)
+        return self._broker.metadata.image.names.get(topic_id)
 
     def configured_listeners(self) -> list[tuple[str, str, int]]:
         """(name, host, port) of every listener to open; an empty host means every interface."""

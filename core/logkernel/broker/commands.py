@@ -54,7 +54,7 @@ def status(broker: Broker, arguments: Mapping[str, Any], done: Done) -> None:
     """Who this is, its directories, and what is wrong."""
     from importlib.metadata import version
 
-    storage = broker.storage
+    storage = broker.logs
     unreadable = storage.directories.unreadable
     done(
         {

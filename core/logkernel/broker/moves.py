@@ -63,7 +63,7 @@ class Moves:
             if running.future.target is target:
                 return
             self.cancel(name, "another directory is asked for")
-        directories = broker.storage.directories
+        directories = broker.logs.directories
         if directories.directory_of(name) is target:
             return
         try:
@@ -78,7 +78,7 @@ class Moves:
 
     def resume(self) -> None:
         """Begin again what the last owner of the directories did not finish."""
-        directories = self._broker.storage.directories
+        directories = self._broker.logs.directories
         by_path = {directory.path: directory for directory in directories.directories}
         for name, path in directories.interrupted:
             try:
@@ -92,7 +92,7 @@ class Moves:
         if move is not None:
             move.over = True
             move.future.abandon()
-            self._broker.cleaner.dropper.sweep()
+            self._broker.cleaner.retention.sweep()
             log.warning("move given up: partition=%s to=%s reason=%s", name, move.future.target.path, reason)
 
     def cancel_topic(self, topic: str) -> None:
@@ -128,7 +128,7 @@ class Moves:
         self.cancel(future.name, str(error))
         for directory in (future.target, future.source_directory):
             if directory.failure is not None:
-                self._broker.storage.directory_failed(self._broker, directory)
+                self._broker.logs.directory_failed(self._broker, directory)
 
     def _advance(self, move: Move) -> None:
         future, broker = move.future, self._broker
@@ -175,10 +175,10 @@ class Moves:
         while future.step(CHUNK_BYTES, wall_ms):
             pass
         clean_offset = replica.log.clean_offset
-        moved = broker.storage.directories.finish_move(future, replica.leader.producers, wall_ms)
+        moved = broker.logs.directories.finish_move(future, replica.leader.producers, wall_ms)
         moved.clean_offset = clean_offset
         replica.move_to(moved)
-        broker.cleaner.dropper.sweep()
+        broker.cleaner.retention.sweep()
         del self.active[future.name]
         move.over = True
         log.info(

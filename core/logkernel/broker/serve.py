@@ -63,7 +63,7 @@ class Server:
 
     async def _listen_for_commands(self) -> None:
         """In every folder on disk that is online; who owns it may command this broker."""
-        folders = self.broker.storage.folders()
+        folders = self.broker.logs.folders()
         if folders:
 
             def handle(command: str, arguments: dict[str, Any], reply: Reply) -> None:

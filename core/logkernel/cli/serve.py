@@ -148,7 +148,7 @@ def _serve_on_loop(broker: Broker, listeners: list[tuple[str, str, int]]) -> Non
         gc.enable()
         gc.set_threshold(COLLECT_AFTER, 20, 10)
         addresses = ",".join(address(listener.host, listener.port) for listener in server.listeners)
-        folders = ",".join(os.path.abspath(path) for path in broker.storage.paths)
+        folders = ",".join(os.path.abspath(path) for path in broker.logs.paths)
         print(f"logkernel listening on {addresses} data={folders}", flush=True)
 
     loop = new_event_loop()

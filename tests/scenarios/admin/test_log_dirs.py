@@ -38,7 +38,7 @@ def move(log: Any, path: Path | str, topic: str = "t", partition: int = 0) -> in
 
 
 def home(log: Any) -> str:
-    return Path(log._broker.storage.directories.directory_of(T0).path).name
+    return Path(log._broker.logs.directories.directory_of(T0).path).name
 
 
 def run(log: Any, steps: int = 10_000) -> None:

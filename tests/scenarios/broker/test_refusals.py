@@ -5,8 +5,8 @@ import errno
 import pytest
 
 import logkernel
-from logkernel.broker import refusals
 from logkernel.broker.broker import HANDLERS
+from logkernel.broker.handlers import refusals
 from logkernel.errors import KafkaStorageError, PolicyViolation, UnknownServerError
 from logkernel.plugins.transport.tcp import registry
 from logkernel.requests import access, cluster, configs, data, offsets, placement, topics, transactions
@@ -100,7 +100,7 @@ def test_a_metadata_log_that_cannot_be_written_is_told(failure, caplog):
         def commit(changes):
             raise failure
 
-        log._broker.admin._coordination.commit = commit
+        log._broker.metadata._coordination.commit = commit
         (row,) = log.request(topics.CreateTopicsRequest([topics.CreatableTopic("t", 1, 1)])).topics
         assert (row.name, row.error_code) == ("t", CODE)
         assert str(failure) in row.error_message

@@ -249,7 +249,7 @@ def test_open_transactions_and_aborts_survive_a_restart(tmp_path, make_world, cl
     if clean:
         log.close()
     else:
-        log._broker.storage.abandon()
+        log._broker.logs.abandon()
     with logkernel.open(tmp_path) as log:
         world = make_world(log)
         assert world.values() == [b"done"]

@@ -122,7 +122,7 @@ class History:
         if self.chance.random() < 0.5:
             self.log.close()
         else:
-            self.log._broker.storage.abandon()
+            self.log._broker.logs.abandon()
         self.log = logkernel.open(self.path)
         self.world = self.make_world(self.log)
 

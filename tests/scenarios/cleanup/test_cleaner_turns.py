@@ -6,7 +6,7 @@ import pytest
 from filling import NAME, SEGMENT, wait
 
 import logkernel
-from logkernel.broker import cleaner, dropping
+from logkernel.broker import cleaner, retention
 from logkernel.contracts import DropBefore, Rewrite
 from logkernel.storage.disk import RealDisk
 from logkernel.vocabulary import Record, TopicPartition
@@ -69,11 +69,11 @@ def test_a_turn_of_the_loop_looks_at_so_many_logs_and_no_more(tmp_path, monkeypa
             log.append_many("t", [Record(b"k", b"v", (), 1)], partition=partition)
         now = broker.clock.mono_ms()
         monkeypatch.setattr(type(broker.clock), "mono_ms", lambda self: now)
-        monkeypatch.setattr(dropping, "TURN_MS", 0)
-        broker.cleaner.dropper.drop_all()
+        monkeypatch.setattr(retention, "TURN_MS", 0)
+        broker.cleaner.retention.drop_all()
         gone = lambda: sum(log.start_offset("t", partition) for partition in range(20))  # noqa: E731
         assert gone() == 1
-        broker.cleaner.dropper.drop_all()  # the next look comes before the first is through: it starts over, once
+        broker.cleaner.retention.drop_all()  # the next look comes before the first is through: it starts over, once
         for turn in range(40):
             now += 1
             broker.timers.run(now)
@@ -104,14 +104,14 @@ def test_the_first_look_at_a_log_of_many_segments_takes_turns(policy, tmp_path, 
         broker = log._broker
         now = broker.clock.mono_ms()
         monkeypatch.setattr(type(broker.clock), "mono_ms", lambda self: now)
-        monkeypatch.setattr(dropping, "TURN_MS", 0)
+        monkeypatch.setattr(retention, "TURN_MS", 0)
         monkeypatch.setattr(cleaner, "TURN_MS", 0)
-        monkeypatch.setattr(dropping, "DROPPED_IN_A_TURN", 10)
+        monkeypatch.setattr(retention, "DROPPED_IN_A_TURN", 10)
         monkeypatch.setattr(RealDisk, "open", count(plain_open))
         monkeypatch.setattr(RealDisk, "map", count(plain_map))
         through = lambda: log.start_offset("t") == 100  # noqa: E731
         if policy == "delete":
-            broker.cleaner.dropper.drop_all()
+            broker.cleaner.retention.drop_all()
         else:
             broker.compact("t", lambda results: None)
             through = lambda: broker.cleaner.job_of(broker.replica(NAME)) is not None  # noqa: E731

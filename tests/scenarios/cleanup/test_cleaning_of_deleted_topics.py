@@ -39,7 +39,7 @@ def test_a_topic_is_deleted_while_two_wait_for_its_rewrite(tmp_path, caplog):
         log._broker.cleaner._throttle.stopping.set()
         wait(log, lambda: len(told) == 2, "nobody is told")
         assert all(isinstance(each, Exception) for each in told)
-        assert not log._broker.storage.directories.offline()
+        assert not log._broker.logs.directories.offline()
         log.append("other", b"served on")
         assert not [record for record in caplog.records if record.levelno >= logging.ERROR]
 
@@ -74,7 +74,7 @@ def test_a_topic_is_deleted_and_made_anew_while_a_flush_of_the_old_one_is_under_
             done(error)
         else:
             done(None)
-        assert not broker.storage.directories.offline()
+        assert not broker.logs.directories.offline()
         assert [record.value for record in log.read("t")] == [b"new"]
         assert not (tmp_path / "t-0" / "leader-epoch-checkpoint").exists(), "the old log's epochs"
         assert not [record for record in caplog.records if record.levelno >= logging.ERROR]
@@ -88,8 +88,8 @@ def test_a_topic_made_anew_takes_over_no_checkpoint_of_the_deleted_one(tmp_path)
         log.append_many("t", [Record(b"k%d" % n, b"old", (), 1) for n in range(100)])
         log.compact("t")
         assert log.apply_retention("t") or log.start_offset("t") == 100
-        for write in (broker.upkeep.checkpoint_log_starts, broker.upkeep.checkpoint_recovery_points,
-                      broker.upkeep.checkpoint_watermarks):  # fmt: skip
+        for write in (broker.scheduler.checkpoint_log_starts, broker.scheduler.checkpoint_recovery_points,
+                      broker.scheduler.checkpoint_watermarks):  # fmt: skip
             write()
         log.delete_topic("t")
         log.create_topic("t", 1, cleanup_policy="compact", segment_bytes=SEGMENT)

@@ -48,7 +48,7 @@ class Broken:
 
 def opened(folder, *plugins):
     from logkernel.broker.broker import Broker
-    from logkernel.broker.storage import Storage
+    from logkernel.broker.log_manager import LogManager
     from logkernel.config.broker import BrokerConfig
     from logkernel.embed import EmbeddedLog
     from logkernel.kernel import Kernel
@@ -56,7 +56,7 @@ def opened(folder, *plugins):
     kernel = Kernel(plugins=plugins)
     given = [f"log.dirs={folder}", "log.cleaner.backoff.ms=10"]
     config = BrokerConfig.load(None, given, kernel.settings(), kernel.all_names())
-    return EmbeddedLog(Broker(config, kernel, Storage(config)))
+    return EmbeddedLog(Broker(config, kernel, LogManager(config)))
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from pathlib import Path
 from filling import NAME, SEGMENT, fill, wait
 
 import logkernel
-from logkernel.broker import dropping
+from logkernel.broker import retention
 from logkernel.storage.directories import REMOVED_AT_CLOSE
 from logkernel.storage.disk import RealDisk
 from logkernel.vocabulary import Record, TopicPartition
@@ -62,7 +62,7 @@ def test_retention_of_many_segments_holds_nobody_up(tmp_path, monkeypatch):
 
 def test_by_the_clock_no_log_start_moves_before_it_is_written_elsewhere(tmp_path, monkeypatch):
     """The sync of the checkpoint is not the loop's, one serves all logs; readers and files wait for it."""
-    monkeypatch.setattr(dropping, "TURN_MS", 10**9)  # however slow the machine is, one turn looks at all
+    monkeypatch.setattr(retention, "TURN_MS", 10**9)  # however slow the machine is, one turn looks at all
     never = dict.fromkeys(
         (
             "replica_high_watermark_checkpoint_interval_ms",
@@ -80,13 +80,13 @@ def test_by_the_clock_no_log_start_moves_before_it_is_written_elsewhere(tmp_path
                 broker.replica(TopicPartition("t", partition)).log.roll(0)
         held: list[tuple] = []
         plain, broker.run_flush = broker.run_flush, lambda run, done: held.append((run, done))
-        broker.cleaner.dropper.drop_all()
+        broker.cleaner.retention.drop_all()
         deleted = lambda: len([*tmp_path.glob("t-*/*.log.deleted")])  # noqa: E731
         starts = lambda: [log.start_offset("t", partition) for partition in range(3)]  # noqa: E731
         assert (starts(), deleted()) == ([0, 0, 0], 0)
         assert [record.offset for record in log.read("t", 0)] == [0, 1, 2, 3, 4]
         ((run, done),) = held
-        broker.cleaner.dropper.drop_all()
+        broker.cleaner.retention.drop_all()
         assert (starts(), deleted()) == ([0, 0, 0], 0)
         broker.run_flush = plain
         run()

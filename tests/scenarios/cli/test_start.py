@@ -20,7 +20,7 @@ finally:
 """
 NEEDLESS = ("attr", "click", "email", "importlib.metadata", "kio", "rich", "yaml", "zipfile")
 OURS = (
-    "logkernel.broker.replica", "logkernel.client", "logkernel.embed", "logkernel.inspect",
+    "logkernel.broker.replicas.replica", "logkernel.client", "logkernel.embed", "logkernel.inspect",
     "logkernel.partition.leader", "logkernel.requests.cluster", "logkernel.table",
 )  # fmt: skip
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from logkernel.broker.broker import Broker, flush_here
-from logkernel.broker.storage import Storage
+from logkernel.broker.log_manager import LogManager
 from logkernel.config.broker import BrokerConfig
 from logkernel.contracts import RequestContext
 from logkernel.kernel import Kernel
@@ -51,7 +51,7 @@ class Machine:
 
     def boot(self) -> Broker:
         config = BrokerConfig.load(None, self.settings, KERNEL.settings(), KERNEL.all_names())
-        self.broker = Broker(config, KERNEL, Storage(config, disk=self.disk), self.clock)
+        self.broker = Broker(config, KERNEL, LogManager(config, disk=self.disk), self.clock)
         self.broker.run_flush = self._flush
         self.flushes.clear()
         self.broker.start()
@@ -77,7 +77,8 @@ class Machine:
         self.disk = self.disk.crash()
 
     def topic(self, name: str = "t", partitions: int = 1, **config: object) -> None:
-        self.broker.admin.create(name, partitions, {key.replace("_", "."): str(value) for key, value in config.items()})
+        settings = {key.replace("_", "."): str(value) for key, value in config.items()}
+        self.broker.metadata.create(name, partitions, settings)
 
     def pass_ms(self, ms: int) -> None:
         """Time passes; timers run when they are due."""

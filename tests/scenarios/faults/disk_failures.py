@@ -25,11 +25,11 @@ def two_folders(new_machine, *settings: str):
 
 
 def folder_of(machine, partition: int) -> str:
-    return machine.broker.storage.directories.directory_of(("t", partition)).path
+    return machine.broker.logs.directories.directory_of(("t", partition)).path
 
 
 def online(machine) -> list[str]:
-    return [directory.path for directory in machine.broker.storage.directories.online()]
+    return [directory.path for directory in machine.broker.logs.directories.online()]
 
 
 def no_handles(what: str, path: str) -> int | None:

@@ -81,7 +81,7 @@ def test_a_log_that_cannot_be_opened_is_offline_and_the_rest_is_served(new_machi
     machine.boot()
     assert machine.produce([b"x"]) == [STORAGE_ERROR]
     assert machine.produce([b"y"], partition=1) == [0]
-    assert list(map(str, machine.broker.storage.directories.unreadable)) == ["t-0"]
+    assert list(map(str, machine.broker.logs.directories.unreadable)) == ["t-0"]
 
 
 def test_a_directory_that_vanishes_is_noticed_at_the_next_checkpoint(new_machine):

@@ -89,12 +89,12 @@ def test_a_coordinator_whose_log_cannot_be_read_is_not_there_until_it_can(fault,
     assert "Traceback" not in caplog.text, "the disk failed, not the service"
     assert machine.produce([b"served on"]) == [0]
     machine.topic("other")
-    machine.broker.admin.delete("other")  # every shard is to hear of it
+    machine.broker.metadata.delete("other")  # every shard is to hear of it
     assert shards(machine) == []
     turn()
     if fault == "rot":
         machine.topic("other")
-        machine.broker.admin.delete("other")
+        machine.broker.metadata.delete("other")
         assert shards(machine), "those that can be read by now hear of it"
     assert committed(machine) == 9
     assert commit(machine, 11) == [0]

@@ -20,7 +20,7 @@ def test_rot_found_by_recovery_is_placed_and_the_rest_is_served(new_machine):
     path = f"{folder_of(machine, 0)}/t-0/00000000000000000000.log"
     machine.disk._inode(path).data[200] ^= 1
     machine.boot()
-    (damage,) = machine.broker.storage.directories.logs["t", 0].damages
+    (damage,) = machine.broker.logs.directories.logs["t", 0].damages
     assert damage.path == path
     assert damage.position <= 200
     assert "checksum" in damage.reason

@@ -189,7 +189,7 @@ def test_topics_and_their_settings_survive_a_power_cut_as_soon_as_they_are_answe
         machine.crash()
         machine.boot()
         assert machine.broker.cluster.partition_count("kept") == 3
-        assert machine.broker.admin.topic_settings("kept").flush_messages == 9
+        assert machine.broker.metadata.topic_settings("kept").flush_messages == 9
 
 
 def test_offsets_are_never_given_twice_for_what_was_acknowledged_durably(new_machine):

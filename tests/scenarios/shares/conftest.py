@@ -114,7 +114,7 @@ class World:
         self.clock = Hands()
         self.epochs: dict[str, int] = {}
         self.broker = self._open(folder / "life-0")
-        self.broker.admin.create(self.topic, 1, {})
+        self.broker.metadata.create(self.topic, 1, {})
         self.configure(**{"share.auto.offset.reset": "earliest", "share.record.lock.duration.ms": "1000"})
 
     def _open(self, folder: Path) -> Broker:

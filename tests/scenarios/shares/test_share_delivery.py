@@ -232,7 +232,7 @@ def test_what_was_accepted_is_so_after_a_crash(world: Any) -> None:
 
 def test_an_unknown_topic_and_partition(world: Any) -> None:
     assert world.fetch("a", partitions=(7,)) == "!3"
-    world.broker.admin.create("gone", 1, {})
+    world.broker.metadata.create("gone", 1, {})
     name, world.topic = world.topic, "gone"
     topic_id = world.topic_id
     world.fetch("b")
@@ -266,7 +266,7 @@ def leaders(world: Any) -> Any:
 
 
 def test_share_groups_that_are_switched_off(world: Any) -> None:
-    world.broker.admin.image.features["share.version"] = 0
+    world.broker.metadata.image.features["share.version"] = 0
     assert world.fetch("a") == "!35"
     assert world.join("a").error_code == 35
 

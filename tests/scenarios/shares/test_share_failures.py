@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from logkernel.broker.replica import Replica
+from logkernel.broker.replicas.replica import Replica
 from logkernel.errors import CorruptMessage, KafkaStorageError
 from logkernel.partition.effects import Outcome
 from logkernel.plugins.services.shares.partitions import fetching
@@ -73,7 +73,7 @@ def test_a_member_whose_records_cannot_be_kept_has_not_joined(world: Any, failin
 
 def test_share_state_that_cannot_be_made_is_made_later(world: Any, failing: Any) -> None:
     world.join("z")  # the topic is there
-    world.broker.admin.create("more", 1, {})
+    world.broker.metadata.create("more", 1, {})
     failing("__share_group_state")
     first = world.join("a", "more")
     assert (first.error_code, first.assignment.topic_partitions) == (0, [])

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from logkernel.broker.broker import Broker
-from logkernel.broker.storage import Storage
+from logkernel.broker.log_manager import LogManager
 from logkernel.config.broker import BrokerConfig
 from logkernel.contracts import Buffer, RequestContext
 from logkernel.kernel import Kernel
@@ -111,7 +111,7 @@ class World:
     def boot(self) -> None:
         settings = (*SETTINGS, "log.flush.interval.messages=1") if self.durable else SETTINGS
         config = BrokerConfig.load(None, settings, KERNEL.settings(), KERNEL.all_names())
-        self.broker = Broker(config, KERNEL, Storage(config, disk=self.disk), self.clock)
+        self.broker = Broker(config, KERNEL, LogManager(config, disk=self.disk), self.clock)
         self.broker.start()
         self.boots += 1
 

@@ -194,9 +194,7 @@ def _(request: access.AlterClientQuotasRequest, error: KafkaError) -> access.Alt
 
 
 @refusal.register
-def _(
-    request: access.AlterUserScramCredentialsRequest, error: KafkaError
-) -> access.AlterUserScramCredentialsResponse:
+def _(request: access.AlterUserScramCredentialsRequest, error: KafkaError) -> access.AlterUserScramCredentialsResponse:
     users = dict.fromkeys([*(row.name for row in request.deletions), *(row.name for row in request.upsertions)])
     rows = [access.AlterUserScramCredentialsResult(user, error.code, str(error)) for user in users]
     return access.AlterUserScramCredentialsResponse(results=rows)

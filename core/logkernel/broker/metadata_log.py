@@ -29,7 +29,7 @@ BATCH_RECORDS = 500
 """Records of a replacement that go into one batch."""
 
 
-def state_generations(disk: Disk, path: str) -> list[int]:
+def metadata_generations(disk: Disk, path: str) -> list[int]:
     """Generations of the log in a data directory, ascending."""
     found = [partition_of(folder) for folder in disk.listdir(path)]
     return sorted(name.partition for name in found if name is not None and name.topic == STATE_TOPIC)
@@ -39,7 +39,7 @@ def _no_codec(codec_id: int) -> Codec:
     raise CorruptMessage(f"the metadata log is never compressed (codec {codec_id})")
 
 
-class DiskStateLog:
+class DiskMetadataLog:
     """`contracts.StateLog` over a log of its own.
 
     Every change was synced before it was answered: a crash tears what comes last (`torn_is_well`), and that alone.
@@ -50,7 +50,7 @@ class DiskStateLog:
         self._disk = disk
         self._path = path
         self._failure: OSError | None = None
-        generations = state_generations(disk, path)
+        generations = metadata_generations(disk, path)
         self._generation = generations[-1] if generations else 0
         self._remove_leftovers(generations[:-1])
         if generations:

@@ -14,14 +14,14 @@ if TYPE_CHECKING:
 log = logging.getLogger("logkernel.upkeep")
 
 
-class Upkeep:
+class Scheduler:
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
 
     def start(self) -> None:
         broker = self._broker
         get = broker.config.get
-        self._every(int(get("log.retention.check.interval.ms")), broker.cleaner.dropper.drop_all)
+        self._every(int(get("log.retention.check.interval.ms")), broker.cleaner.retention.drop_all)
         self._every(int(get("log.flush.offset.checkpoint.interval.ms")), self.checkpoint_recovery_points)
         self._every(int(get("log.flush.start.offset.checkpoint.interval.ms")), self.checkpoint_log_starts)
         self._every(int(get("replica.high.watermark.checkpoint.interval.ms")), self.checkpoint_watermarks)
@@ -43,13 +43,13 @@ class Upkeep:
     # ------------------------------------------------------------ checkpoints
 
     def checkpoint_recovery_points(self) -> None:
-        self._checkpoint(self._broker.storage.checkpoint_recovery_points)
+        self._checkpoint(self._broker.logs.checkpoint_recovery_points)
 
     def checkpoint_log_starts(self) -> None:
-        self._checkpoint(self._broker.storage.checkpoint_log_starts)
+        self._checkpoint(self._broker.logs.checkpoint_log_starts)
 
     def checkpoint_watermarks(self) -> None:
-        self._checkpoint(self._broker.storage.checkpoint_watermarks)
+        self._checkpoint(self._broker.logs.checkpoint_watermarks)
 
     def _checkpoint(self, write: Callable[[Broker], None]) -> None:
         try:

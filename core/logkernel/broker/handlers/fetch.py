@@ -25,7 +25,7 @@ from logkernel.vocabulary import NO_ID, READ_COMMITTED, FileSlice, TopicPartitio
 
 if TYPE_CHECKING:
     from logkernel.broker.broker import Broker
-    from logkernel.broker.replica import Replica
+    from logkernel.broker.replicas.replica import Replica
 
 
 class _Fetch:

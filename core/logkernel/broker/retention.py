@@ -30,7 +30,7 @@ from logkernel.vocabulary import CleanupResult, LogSize, TopicPartition
 if TYPE_CHECKING:
     from logkernel.broker.broker import Broker
     from logkernel.broker.cleaner import Cleaner
-    from logkernel.broker.replica import Replica
+    from logkernel.broker.replicas.replica import Replica
     from logkernel.storage.directory import DataDirectory
     from logkernel.storage.log import Log
 
@@ -88,7 +88,7 @@ class _ByName:
             self._done(self._error or sorted(self._results, key=lambda each: each.partition))
 
 
-class Dropper:
+class Retention:
     def __init__(self, broker: Broker, cleaner: Cleaner) -> None:
         self._broker = broker
         self._cleaner = cleaner
@@ -210,7 +210,7 @@ class Dropper:
         if drop.offset >= active.next_offset and active.size_bytes and not self._roll(drop, active.base_offset):
             return
         self._under_way[replica.name] = drop
-        noted = self._broker.storage.directories.directory_of(replica.name).log_starts.get(replica.name, 0)
+        noted = self._broker.logs.directories.directory_of(replica.name).log_starts.get(replica.name, 0)
         if drop.steps and drop.offset > noted:
             replica.log.promise_start(drop.offset)
             self._turn += 1
@@ -238,7 +238,7 @@ class Dropper:
         """Have log starts written that are to move."""
         if any(drop.turn for drop in self._under_way.values()):
             turn = self._turn
-            self._broker.storage.checkpoint_log_starts(
+            self._broker.logs.checkpoint_log_starts(
                 self._broker, lambda directory, error: self._noted(directory, turn, error)
             )
 
@@ -368,7 +368,7 @@ class Dropper:
 
     def sweep(self) -> None:
         """Have removed, on a thread, what was dropped or deleted."""
-        file_deleter = self._broker.storage.directories.file_deleter
+        file_deleter = self._broker.logs.directories.file_deleter
         if file_deleter.waiting and not self._sweeping:
             self._sweeping = True
             self._cleaner.workers.run(file_deleter.run, self._swept)

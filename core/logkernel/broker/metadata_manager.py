@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("logkernel.admin")
 
 
-class Admin:
+class MetadataManager:
     """Cluster metadata of this broker: `image` is what its changes folded to."""
 
     def __init__(self, broker: Broker) -> None:
@@ -44,11 +44,11 @@ class Admin:
     def load(self) -> None:
         """Fold what is kept."""
         broker = self._broker
-        self._coordination = broker.kernel.coordination(broker.storage.coordination_name, broker.storage.open_state_log)
+        self._coordination = broker.kernel.coordination(broker.logs.coordination_name, broker.logs.open_state_log)
         self.image = ClusterImage()
         for change in self._coordination.changes():
             self.image.apply(change)
-        self.carry_out(self.controller.name_cluster(self.image, broker.storage.cluster_id))
+        self.carry_out(self.controller.name_cluster(self.image, broker.logs.cluster_id))
         self._apply_dynamic_config()
 
     def new_incarnation(self) -> None:
@@ -106,7 +106,7 @@ class Admin:
         kept = coordination.kept()
         if self._compaction_failed or not due(kept, max(image.size - len(image.gone), self._snapshot_size)):
             return
-        gone = set(image.gone) if self._broker.storage.settle_deletions(self._broker) else set()
+        gone = set(image.gone) if self._broker.logs.settle_deletions(self._broker) else set()
         snapshot = [change for change in image.snapshot() if change.kind != "gone" or UUID(change.key) not in gone]
         try:
             coordination.replace(snapshot)
@@ -126,17 +126,17 @@ class Admin:
         broker, effects = self._broker, outcome.effects
         hook = broker.kernel.hook
         for topic, _ in effects.deleted:
-            broker.storage.delete_topic(broker, topic)
+            broker.logs.delete_topic(broker, topic)
             hook.logkernel_topic_deleted(topic=topic)
         if effects.deleted:
             broker.topics_deleted([topic for topic, _ in effects.deleted])
         for topic in effects.created:
             count = len(self.image.topics[topic].partitions)
-            broker.storage.create_partitions(broker, topic, 0)
+            broker.logs.create_partitions(broker, topic, 0)
             log.info("topic created: topic=%s partitions=%d", topic, count)
             hook.logkernel_topic_created(topic=topic, partitions=count)
         for topic, first in effects.grown:
-            broker.storage.create_partitions(broker, topic, first)
+            broker.logs.create_partitions(broker, topic, first)
         if effects.created or effects.grown:
             broker.topics_changed([*effects.created, *(topic for topic, _ in effects.grown)])
         for change in effects.leaders:
@@ -258,15 +258,15 @@ class Admin:
 
 
 def create_topics(broker: Broker, request: Any, context: RequestContext, answer: Answer) -> None:
-    answer(broker.admin.carry_out(broker.admin.controller.create_topics(request, broker.admin.image)))
+    answer(broker.metadata.carry_out(broker.metadata.controller.create_topics(request, broker.metadata.image)))
 
 
 def delete_topics(broker: Broker, request: Any, context: RequestContext, answer: Answer) -> None:
-    answer(broker.admin.carry_out(broker.admin.controller.delete_topics(request, broker.admin.image)))
+    answer(broker.metadata.carry_out(broker.metadata.controller.delete_topics(request, broker.metadata.image)))
 
 
 def create_partitions(broker: Broker, request: Any, context: RequestContext, answer: Answer) -> None:
-    answer(broker.admin.carry_out(broker.admin.controller.create_partitions(request, broker.admin.image)))
+    answer(broker.metadata.carry_out(broker.metadata.controller.create_partitions(request, broker.metadata.image)))
 
 
 def init_producer_id(broker: Broker, request: InitProducerIdRequest, context: RequestContext, answer: Answer) -> None:
@@ -282,7 +282,7 @@ def init_producer_id(broker: Broker, request: InitProducerIdRequest, context: Re
         answer(response)
         return
     try:
-        response.producer_id, response.producer_epoch = broker.admin.next_producer_id(), 0
+        response.producer_id, response.producer_epoch = broker.metadata.next_producer_id(), 0
     except KafkaError as error:
         response.error_code = error.code
     answer(response)

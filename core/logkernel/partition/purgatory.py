@@ -12,7 +12,7 @@ from itertools import count
 from typing import Any
 
 
-class Parked:
+class Purgatory:
     """Waiting requests, by key and by deadline (monotonic ms)."""
 
     __slots__ = ("_deadlines", "_next", "_requests", "by_key")

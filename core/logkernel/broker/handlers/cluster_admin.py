@@ -28,25 +28,25 @@ log = logging.getLogger("logkernel.admin")
 
 
 def elect_leaders(broker: Broker, request: ElectLeadersRequest, context: RequestContext, answer: Answer) -> None:
-    answer(leaders.elect_leaders(request, broker.admin.image, broker.storage.is_offline))
+    answer(leaders.elect_leaders(request, broker.metadata.image, broker.logs.is_offline))
 
 
 def alter_partition_reassignments(
     broker: Broker, request: AlterPartitionReassignmentsRequest, context: RequestContext, answer: Answer
 ) -> None:
-    brokers = sorted({broker.node_id, *broker.admin.image.nodes})
-    answer(leaders.alter_reassignments(request, broker.admin.image, brokers))
+    brokers = sorted({broker.node_id, *broker.metadata.image.nodes})
+    answer(leaders.alter_reassignments(request, broker.metadata.image, brokers))
 
 
 def list_partition_reassignments(
     broker: Broker, request: ListPartitionReassignmentsRequest, context: RequestContext, answer: Answer
 ) -> None:
-    answer(leaders.list_reassignments(request, broker.admin.image))
+    answer(leaders.list_reassignments(request, broker.metadata.image))
 
 
 def update_features(broker: Broker, request: UpdateFeaturesRequest, context: RequestContext, answer: Answer) -> None:
     outcome = features.update(request, broker.features())
-    response = broker.admin.carry_out(outcome)
+    response = broker.metadata.carry_out(outcome)
     for change in outcome.changes:
         log.info("feature finalized: name=%s level=%s", change.key, (change.value or {}).get("level"))
     answer(response)

@@ -14,8 +14,8 @@ from logkernel.record.decode import check_crc, decode_batch, decode_columns
 from logkernel.vocabulary import READ_UNCOMMITTED, BatchFacts, Record
 
 if TYPE_CHECKING:
-    from logkernel.broker.replica import Replica
-    from logkernel.broker.services import Shard
+    from logkernel.broker.replicas.replica import Replica
+    from logkernel.broker.service_host.host import Shard
 
 LOAD_CHUNK_BYTES = 4 << 20
 LOAD_RECORDS = 10_000

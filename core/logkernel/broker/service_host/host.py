@@ -18,7 +18,7 @@ from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from logkernel.attrs_lite import mutable
-from logkernel.broker.loading import load
+from logkernel.broker.service_host.replay import load
 from logkernel.contracts import (
     Answer,
     BulkMachine,
@@ -41,7 +41,7 @@ from logkernel.vocabulary import BatchFacts, Record, TopicPartition
 
 if TYPE_CHECKING:
     from logkernel.broker.broker import Broker
-    from logkernel.broker.replica import Replica
+    from logkernel.broker.replicas.replica import Replica
     from logkernel.broker.timers import Timer
 
 log = logging.getLogger("logkernel.services")
@@ -304,7 +304,7 @@ class ServiceHost:
     def is_offline(self, shard: int) -> bool:
         """The shard's partition is there, but what it holds cannot be known."""
         topic = self.declared.topic
-        return topic is not None and self.broker.storage.is_offline(topic.name, shard)
+        return topic is not None and self.broker.logs.is_offline(topic.name, shard)
 
     def writable(self, shard: int) -> Replica:
         """The shard's partition; the topic is created when it is first written."""
@@ -312,7 +312,7 @@ class ServiceHost:
         assert topic is not None, f"service {self.declared.name} keeps records but has no topic"
         replica = self.replica(shard)
         if replica is None:
-            self.broker.admin.create_internal(topic.name, self.shard_count, topic.config)
+            self.broker.metadata.create_internal(topic.name, self.shard_count, topic.config)
             replica = self.broker.replica(TopicPartition(topic.name, shard))
         return replica
 

@@ -7,7 +7,7 @@ import errno
 
 import pytest
 
-from logkernel.broker.statelog import DiskStateLog, state_generations
+from logkernel.broker.metadata_log import DiskMetadataLog, metadata_generations
 from logkernel.errors import KafkaStorageError
 from logkernel.storage.simdisk import MemoryDisk, PowerCut, SimulatedDisk
 from logkernel.vocabulary import Record
@@ -21,7 +21,7 @@ def rows(keys: list[bytes]) -> list[Record]:
     return [Record(key, b"v" * 50) for key in keys]
 
 
-def keys(log: DiskStateLog) -> list[bytes]:
+def keys(log: DiskMetadataLog) -> list[bytes]:
     return [record.key or b"" for record in log.records()]
 
 
@@ -29,7 +29,7 @@ def prepared(seed: int) -> SimulatedDisk:
     disk = SimulatedDisk(seed)
     disk.mkdir("d")
     disk.sync_dir("/")
-    log = DiskStateLog(disk, "d")
+    log = DiskMetadataLog(disk, "d")
     for key in OLD:
         log.append(rows([key]), sync=True)
     log.close()
@@ -39,19 +39,19 @@ def prepared(seed: int) -> SimulatedDisk:
 def test_a_replacement_takes_the_place_of_all() -> None:
     disk = MemoryDisk()
     disk.mkdir("d")
-    log = DiskStateLog(disk, "d")
+    log = DiskMetadataLog(disk, "d")
     log.append(rows(OLD), sync=True)
     log.replace(rows(NEW))
     assert keys(log) == NEW
     log.append(rows(MORE), sync=True)
     log.close()
-    assert state_generations(disk, "d") == [1]
-    again = DiskStateLog(disk, "d")
+    assert metadata_generations(disk, "d") == [1]
+    again = DiskMetadataLog(disk, "d")
     assert keys(again) == NEW + MORE
     again.replace(rows(OLD))
     again.close()
-    assert state_generations(disk, "d") == [2]
-    assert keys(DiskStateLog(disk, "d")) == OLD
+    assert metadata_generations(disk, "d") == [2]
+    assert keys(DiskMetadataLog(disk, "d")) == OLD
 
 
 def operations() -> int:
@@ -59,7 +59,7 @@ def operations() -> int:
     number = 1
     while True:
         disk = prepared(0)
-        log = DiskStateLog(disk, "d")
+        log = DiskMetadataLog(disk, "d")
         disk.fail_at(disk.operations + number, None)
         try:
             log.replace(rows(NEW))
@@ -76,13 +76,13 @@ STEPS = operations()
 def test_power_fails_at_every_step(step: int) -> None:
     for seed in range(6):
         disk = prepared(seed)
-        log = DiskStateLog(disk, "d")
+        log = DiskMetadataLog(disk, "d")
         disk.fail_at(disk.operations + step, None)
         finished = False
         with contextlib.suppress(PowerCut):
             log.replace(rows(NEW))
             finished = True
-        found = DiskStateLog(disk.crash(), "d")
+        found = DiskMetadataLog(disk.crash(), "d")
         assert keys(found) in ([NEW] if finished else [OLD, NEW])
         found.append(rows(MORE), sync=True)
         assert keys(found)[-1:] == MORE
@@ -91,7 +91,7 @@ def test_power_fails_at_every_step(step: int) -> None:
 @pytest.mark.parametrize("step", range(1, STEPS))
 def test_a_disk_that_refuses_leaves_a_log_that_is_one_of_the_two(step: int) -> None:
     disk = prepared(step)
-    log = DiskStateLog(disk, "d")
+    log = DiskMetadataLog(disk, "d")
     disk.fail_at(disk.operations + step, errno.ENOSPC)
     replaced = False
     with contextlib.suppress(OSError):
@@ -102,8 +102,8 @@ def test_a_disk_that_refuses_leaves_a_log_that_is_one_of_the_two(step: int) -> N
         replaced |= False
         kept = keys(log)
         log.close()
-        assert keys(DiskStateLog(disk, "d")) == kept
+        assert keys(DiskMetadataLog(disk, "d")) == kept
         return
     assert not replaced
     log.close()
-    assert keys(DiskStateLog(disk, "d")) in (OLD, NEW)
+    assert keys(DiskMetadataLog(disk, "d")) in (OLD, NEW)

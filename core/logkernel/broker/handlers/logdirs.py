@@ -27,19 +27,17 @@ if TYPE_CHECKING:
 Wanted = set[TopicPartition] | None
 
 
-def describe_log_dirs(
-    broker: Broker, request: DescribeLogDirsRequest, context: RequestContext, answer: Answer
-) -> None:
+def describe_log_dirs(broker: Broker, request: DescribeLogDirsRequest, context: RequestContext, answer: Answer) -> None:
     """Every directory, with those of its logs that are asked for (null: all)."""
     wanted: Wanted = None
     if request.topics is not None:
         wanted = {TopicPartition(row.topic, index) for row in request.topics for index in row.partitions}
-    directories = broker.storage.directories.directories
+    directories = broker.logs.directories.directories
     answer(DescribeLogDirsResponse(results=[_described(broker, one, wanted) for one in directories]))
 
 
 def _described(broker: Broker, directory: DataDirectory, wanted: Wanted) -> DescribeLogDirsResult:
-    row = DescribeLogDirsResult(log_dir=broker.storage.path_of(directory))
+    row = DescribeLogDirsResult(log_dir=broker.logs.path_of(directory))
     try:
         directory.check()
         row.total_bytes, row.usable_bytes = directory.space()
@@ -81,8 +79,8 @@ def alter_replica_log_dirs(
 def _move(broker: Broker, name: TopicPartition, path: str) -> int:
     try:
         broker.replica(name)  # that there is none is told first
-        for directory in broker.storage.directories.directories:
-            if path.rstrip("/") in (directory.path, broker.storage.path_of(directory)):
+        for directory in broker.logs.directories.directories:
+            if path.rstrip("/") in (directory.path, broker.logs.path_of(directory)):
                 directory.check()
                 broker.moves.start(name, directory)
                 return 0

@@ -79,10 +79,10 @@ def _topic(broker: Broker, name: str, topic_id: UUID, *, create: bool) -> Metada
     try:
         topic = broker.cluster.topics.get(name)
         if topic is None and create and broker.config.get("auto.create.topics.enable"):
-            broker.admin.auto_create(name)
+            broker.metadata.auto_create(name)
             topic = broker.cluster.topics.get(name)
         if topic is None:
-            broker.admin.check_name(name)
+            broker.metadata.check_name(name)
             raise UnknownTopicOrPartition(name)
     except KafkaError as error:
         return MetadataResponseTopic(error_code=error.code, name=name)
@@ -175,7 +175,7 @@ def describe_topic_partitions(
 def _unknown(broker: Broker, name: str) -> DescribeTopicPartitionsResponseTopic:
     code = UnknownTopicOrPartition.code
     try:
-        broker.admin.check_name(name)
+        broker.metadata.check_name(name)
     except InvalidTopicException as error:
         code = error.code
     return DescribeTopicPartitionsResponseTopic(

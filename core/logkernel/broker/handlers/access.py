@@ -50,7 +50,7 @@ def _keep(broker: Broker, outcome: Outcome, note: str, context: RequestContext) 
     if outcome.changes:
         count, client, host = len(outcome.changes), context.client_id, context.client_host
         log.warning("%s; changes=%d client_id=%s host=%s", note, count, client, host)
-    return broker.admin.carry_out(outcome)
+    return broker.metadata.carry_out(outcome)
 
 
 def _noted(rows: Iterable[Any], note: str) -> None:
@@ -61,19 +61,19 @@ def _noted(rows: Iterable[Any], note: str) -> None:
 
 
 def describe_acls(broker: Broker, request: DescribeAclsRequest, context: RequestContext, answer: Answer) -> None:
-    response = acls.describe_acls(request, broker.admin.image)
+    response = acls.describe_acls(request, broker.metadata.image)
     _noted([response], ACLS)
     answer(response)
 
 
 def create_acls(broker: Broker, request: CreateAclsRequest, context: RequestContext, answer: Answer) -> None:
-    response = _keep(broker, acls.create_acls(request, broker.admin.image), ACLS, context)
+    response = _keep(broker, acls.create_acls(request, broker.metadata.image), ACLS, context)
     _noted(response.results, ACLS)
     answer(response)
 
 
 def delete_acls(broker: Broker, request: DeleteAclsRequest, context: RequestContext, answer: Answer) -> None:
-    response = _keep(broker, acls.delete_acls(request, broker.admin.image), ACLS, context)
+    response = _keep(broker, acls.delete_acls(request, broker.metadata.image), ACLS, context)
     _noted(response.filter_results, ACLS)
     answer(response)
 
@@ -81,7 +81,7 @@ def delete_acls(broker: Broker, request: DeleteAclsRequest, context: RequestCont
 def describe_user_scram_credentials(
     broker: Broker, request: DescribeUserScramCredentialsRequest, context: RequestContext, answer: Answer
 ) -> None:
-    response = credentials.describe(request, broker.admin.image)
+    response = credentials.describe(request, broker.metadata.image)
     _noted([response, *response.results], USERS)
     answer(response)
 
@@ -89,7 +89,7 @@ def describe_user_scram_credentials(
 def alter_user_scram_credentials(
     broker: Broker, request: AlterUserScramCredentialsRequest, context: RequestContext, answer: Answer
 ) -> None:
-    response = _keep(broker, credentials.alter(request, broker.admin.image), USERS, context)
+    response = _keep(broker, credentials.alter(request, broker.metadata.image), USERS, context)
     _noted(response.results, USERS)
     answer(response)
 
@@ -97,13 +97,13 @@ def alter_user_scram_credentials(
 def describe_client_quotas(
     broker: Broker, request: DescribeClientQuotasRequest, context: RequestContext, answer: Answer
 ) -> None:
-    answer(quotas.describe(request, broker.admin.image))
+    answer(quotas.describe(request, broker.metadata.image))
 
 
 def alter_client_quotas(
     broker: Broker, request: AlterClientQuotasRequest, context: RequestContext, answer: Answer
 ) -> None:
-    answer(_keep(broker, quotas.alter(request, broker.admin.image), QUOTAS, context))
+    answer(_keep(broker, quotas.alter(request, broker.metadata.image), QUOTAS, context))
 
 
 # ---------------------------------------------------------------- refused, as Kafka refuses them on PLAINTEXT

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from logkernel.broker.fetch import check_epoch
+from logkernel.broker.handlers.fetch import check_epoch
 from logkernel.contracts import Answer, RequestContext
 from logkernel.errors import InvalidTopicException, KafkaError, OffsetOutOfRange, PolicyViolation
 from logkernel.requests.offsets import (
@@ -26,7 +26,7 @@ from logkernel.vocabulary import TopicPartition
 
 if TYPE_CHECKING:
     from logkernel.broker.broker import Broker
-    from logkernel.broker.replica import Replica
+    from logkernel.broker.replicas.replica import Replica
 
 LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING_UPLOAD = -1, -2, -3, -4, -5, -6
 """Special timestamps of ListOffsets (KIP-734, KIP-405, KIP-1005, KIP-1023)."""
@@ -113,7 +113,7 @@ def delete_records(broker: Broker, request: DeleteRecordsRequest, context: Reque
             row = DeleteRecordsPartitionResult(partition_index=asked.partition_index)
             row.low_watermark = -1
             try:
-                if broker.admin.is_internal(topic.name) and not context.internal:
+                if broker.metadata.is_internal(topic.name) and not context.internal:
                     raise InvalidTopicException(f"{topic.name}: a service keeps its state there and cuts it itself")
                 replica = broker.replica(TopicPartition(topic.name, asked.partition_index))
                 row.low_watermark = _delete_before(broker, replica, asked.offset)
@@ -133,5 +133,5 @@ def _delete_before(broker: Broker, replica: Replica, offset: int) -> int:
         raise OffsetOutOfRange(f"{replica.name}: {offset} is not in 0..{watermark} (the high watermark)")
     if offset > replica.log.start_offset:
         replica.advance_log_start(offset)
-        broker.storage.write_log_starts(broker)
+        broker.logs.write_log_starts(broker)
     return replica.log.start_offset

@@ -63,7 +63,7 @@ from logkernel.vocabulary import BatchFacts, TopicPartition
 
 if TYPE_CHECKING:
     from logkernel.broker.broker import Broker
-    from logkernel.broker.replica import Replica, Ticket
+    from logkernel.broker.replicas.replica import Replica, Ticket
 
 COORDINATOR_REQUEST: Final = "AddPartitionsToTxnRequest"
 

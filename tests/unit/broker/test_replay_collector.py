@@ -6,14 +6,14 @@ import gc
 
 import pytest
 
-from logkernel.broker import loading
+from logkernel.broker.service_host import replay
 
 
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """What was asked of the collector, in order."""
     found: list[str] = []
-    monkeypatch.setattr(loading, "_keeps_frozen", False)
+    monkeypatch.setattr(replay, "_keeps_frozen", False)
     for name in ("freeze", "unfreeze"):
         monkeypatch.setattr(gc, name, lambda name=name: found.append(name))
     return found
@@ -21,7 +21,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 def load(times: int) -> None:
     for _ in range(times):
-        with loading._no_collector():
+        with replay._no_collector():
             assert not gc.isenabled()
         assert gc.isenabled()
 

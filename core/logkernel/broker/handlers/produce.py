@@ -24,7 +24,7 @@ from logkernel.vocabulary import NO_ID
 
 if TYPE_CHECKING:
     from logkernel.broker.broker import Broker
-    from logkernel.broker.replica import Replica
+    from logkernel.broker.replicas.replica import Replica
 
 ADMIN_CLIENT_ID = "__admin_client"
 KNOWN_ACKS = (-1, 0, 1)
@@ -84,7 +84,7 @@ def produce(broker: Broker, request: ProduceRequest, context: RequestContext, an
         if topic.topic_id is not NO_ID and topic.topic_id != NO_ID:
             known = broker.cluster.topic_name(topic.topic_id)
             name, refusal = (known, None) if known else (name, UnknownTopicId)
-        if refusal is None and (acks not in KNOWN_ACKS or broker.admin.is_internal(name)):
+        if refusal is None and (acks not in KNOWN_ACKS or broker.metadata.is_internal(name)):
             refusal = _refusal(acks, name, context)
         rows: list[PartitionProduceResponse] = []
         pending.response.responses.append(TopicProduceResponse(name, rows, topic.topic_id))
@@ -113,7 +113,7 @@ def _in_transaction(
     wall_ms: int,
     deadline_ms: int,
 ) -> None:
-    from logkernel.broker.transactions import Terms, Write
+    from logkernel.broker.handlers.transactions import Terms, Write
 
     terms = Terms(
         transactional_id=request.transactional_id or "",

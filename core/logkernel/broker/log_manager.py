@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from logkernel.broker.statelog import DiskStateLog, state_generations
+from logkernel.broker.metadata_log import DiskMetadataLog, metadata_generations
 from logkernel.config.broker import BrokerConfig
 from logkernel.config.topic import TopicSettings
 from logkernel.contracts import StateLog
@@ -22,7 +22,7 @@ from logkernel.vocabulary import TopicPartition
 
 if TYPE_CHECKING:
     from logkernel.broker.broker import Broker
-    from logkernel.broker.replica import Replica
+    from logkernel.broker.replicas.replica import Replica
     from logkernel.controller.image import Partition
     from logkernel.partition.producers import ProducerStates
 
@@ -38,7 +38,7 @@ def _jitter() -> float:
     return int.from_bytes(os.urandom(4), "big") / (1 << 32)
 
 
-class Storage:
+class LogManager:
     """All data directories of one broker."""
 
     def __init__(self, config: BrokerConfig, *, in_memory: bool = False, disk: Disk | None = None) -> None:
@@ -91,7 +91,7 @@ class Storage:
     def _find_state_folder(self) -> str:
         online = [directory.path for directory in self.directories.online()]
         for path in online:
-            if state_generations(self._disk, path):
+            if metadata_generations(self._disk, path):
                 return path
         if self.directories.offline():
             offline = ", ".join(directory.path for directory in self.directories.offline())
@@ -104,7 +104,7 @@ class Storage:
     def open_state_log(self) -> StateLog:
         """The log that the coordination keeps the cluster's metadata in."""
         clean = all(directory.clean for directory in self.directories.online())
-        return DiskStateLog(self._disk, self._state_folder, torn_is_well=not clean)
+        return DiskMetadataLog(self._disk, self._state_folder, torn_is_well=not clean)
 
     def load(self, broker: Broker) -> None:
         """Open every log, recover what needs it, and lead what the metadata assigns to this broker."""
@@ -119,21 +119,21 @@ class Storage:
                 topic=name.topic, partition=name.partition, base_offset=base_offset, size_bytes=size_bytes
             )
 
-        image = broker.admin.image
-        needs = Needs(broker.admin.topic_settings, self._ledger, rolled, _jitter, lambda each: each in image.gone)
+        image = broker.metadata.image
+        needs = Needs(broker.metadata.topic_settings, self._ledger, rolled, _jitter, lambda each: each in image.gone)
         threads = int(self._config.get("num.recovery.threads.per.data.dir"))
         self.directories.load(needs, clock.wall_ms(), threads)
-        for name in broker.admin.adopt({name: each.topic_id for name, each in self.directories.logs.items()}):
+        for name in broker.metadata.adopt({name: each.topic_id for name, each in self.directories.logs.items()}):
             log.info("log of a deleted topic removed: partition=%s", name)
             self._remove(name)
         ids = (entry.producer_id for ledger in self._ledgers.values() for entry in ledger.entries())
-        broker.admin.reserve_producer_ids(max((found for found in ids if found < MAX_GIVEN_ID), default=-1))
+        broker.metadata.reserve_producer_ids(max((found for found in ids if found < MAX_GIVEN_ID), default=-1))
         if not all(directory.clean for directory in self.directories.online()):
-            broker.admin.new_incarnation()
-        for topic in broker.admin.image.topics:
+            broker.metadata.new_incarnation()
+        for topic in broker.metadata.image.topics:
             self.create_partitions(broker, topic, 0)
         self._loaded = True
-        broker.admin.compact()
+        broker.metadata.compact()
 
     def _ledger(self, name: TopicPartition) -> ProducerStates:
         from logkernel.partition.producers import ProducerStates
@@ -145,8 +145,8 @@ class Storage:
 
     def create_partitions(self, broker: Broker, topic: str, first: int) -> None:
         """Open or make the logs of a topic's partitions from `first` on, and lead them."""
-        known = broker.admin.image.topics[topic]
-        settings = broker.admin.topic_settings(topic)
+        known = broker.metadata.image.topics[topic]
+        settings = broker.metadata.topic_settings(topic)
         wall_ms = broker.clock.wall_ms()
         for index in range(first, len(known.partitions)):
             partition = known.partitions[index]
@@ -184,7 +184,7 @@ class Storage:
         row: Partition,
         settings: TopicSettings,
     ) -> Replica:
-        from logkernel.broker.replica import Replica  # a first start leads nothing, and waits for every import
+        from logkernel.broker.replicas.replica import Replica  # a first start leads nothing, and waits for every import
         from logkernel.partition.leader import Leader
 
         leader = Leader(
@@ -209,7 +209,7 @@ class Storage:
                 broker.cleaner.forget(name)
                 self._remove(name)
         self.drop_offline(broker)
-        broker.cleaner.dropper.sweep()
+        broker.cleaner.retention.sweep()
         self._offline = {name for name in self._offline if name.topic != topic}
 
     def _remove(self, name: TopicPartition) -> None:
@@ -223,7 +223,7 @@ class Storage:
         directories = self.directories
         if not self._loaded or directories.offline() or directories.unreadable or directories.left:
             return False
-        if any(name.topic not in broker.admin.image.topics for name in directories.logs):
+        if any(name.topic not in broker.metadata.image.topics for name in directories.logs):
             return False
         for directory in directories.online():
             try:

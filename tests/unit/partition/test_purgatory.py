@@ -1,10 +1,10 @@
 """The purgatory: by key, by deadline, each request once."""
 
-from logkernel.partition.parked import Parked
+from logkernel.partition.purgatory import Purgatory
 
 
 def test_wake_keeps_until_dropped():
-    parked = Parked()
+    parked = Purgatory()
     number = parked.park("fetch", ["a", "b"], 50)
     assert parked.wake("a") == parked.wake("b") == [(number, "fetch")]
     assert "a" in parked.by_key
@@ -16,7 +16,7 @@ def test_wake_keeps_until_dropped():
 
 
 def test_due_in_order_and_only_once():
-    parked = Parked()
+    parked = Purgatory()
     late = parked.park("late", ["a"], 70)
     parked.park("soon", ["a"], 50)
     assert parked.next_deadline() == 50
