@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from logkernel.client.consumer.consumer import Consumer as Consumer
     from logkernel.client.producer.producer import Producer as Producer
-    from logkernel.client.steps import RebalanceListener as RebalanceListener
-    from logkernel.client.steps import WakeupError as WakeupError
+    from logkernel.client.vocabulary import RebalanceListener as RebalanceListener
+    from logkernel.client.vocabulary import WakeupError as WakeupError
     from logkernel.embed import EmbeddedLog as EmbeddedLog
     from logkernel.embed import open as open
     from logkernel.hookspecs import hookimpl as hookimpl
@@ -36,8 +36,8 @@ _LAZY = {
     "RemoteLog": "logkernel.remote",
     "Consumer": "logkernel.client.consumer.consumer",
     "Producer": "logkernel.client.producer.producer",
-    "RebalanceListener": "logkernel.client.steps",
-    "WakeupError": "logkernel.client.steps",
+    "RebalanceListener": "logkernel.client.vocabulary",
+    "WakeupError": "logkernel.client.vocabulary",
     "EmbeddedLog": "logkernel.embed",
     "Record": "logkernel.vocabulary",
     "TopicPartition": "logkernel.vocabulary",

@@ -36,8 +36,7 @@ from logkernel.client.admin.transactions import (
     TransactionDescription,
     TransactionListing,
 )
-from logkernel.client.consumer.commits import Committed
-from logkernel.client.steps import OffsetAndTime
+from logkernel.client.vocabulary import Committed, OffsetAndTime
 
 __all__ = [
     "AclBinding",

@@ -431,7 +431,7 @@ def _into(told: Future[list[CleanupResult]]) -> Callable[[list[CleanupResult] | 
 
 
 class _Host:
-    """The kernel as a client in the process sees it (`client.embedded_driver.Host`)."""
+    """The kernel as a client in the process sees it (`client.drivers.embedded_driver.Host`)."""
 
     def __init__(self, log: EmbeddedLog, broker: Broker) -> None:
         self._log = log
@@ -446,9 +446,6 @@ class _Host:
 
     def at(self, mono_ms: int, work: Callable[[], None]) -> Any:
         return self._broker.timers.at(mono_ms, work)
-
-    def partitioner(self, name: str, seed: int) -> Partitioner:
-        return self._broker.kernel.partitioner(name, {}, seed)
 
 
 class _Listening:

@@ -15,7 +15,8 @@ from zlib import crc32
 
 from logkernel.client.cluster.calls import ANY, CONTROLLER
 from logkernel.client.drivers.driver import mono_ms
-from logkernel.client.producer.transactions import UNINITIALIZED, V1, GroupMetadata
+from logkernel.client.producer.transactions import UNINITIALIZED, V1
+from logkernel.client.vocabulary import GroupMetadata
 from logkernel.errors import (
     ConfigError,
     FencedLeaderEpoch,

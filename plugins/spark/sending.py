@@ -66,6 +66,7 @@ class Link:
         self.sender = make_sender(self.settings, bootstrap_places(self.settings), self.kernel)
         self.driver = ThreadDriver(self.sender, self.settings, self.kernel, "tcp")
         self.sender.accumulator.owner = self.driver
+        self.driver.start()
         self._sent: list[Batch] = []
 
     def close(self) -> None:
@@ -198,7 +199,7 @@ class Link:
         written: list[Batch] = []
         while waiting:
             batch = waiting.pop()
-            self.driver.wait_batch(batch, None)
+            self.driver.wait_outcome(batch, None)
             self._alive()
             if batch.children is not None:
                 waiting.extend(child for _, child in batch.children)

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from logkernel.client.steps import RebalanceListener
+from logkernel.client.vocabulary import RebalanceListener
 from logkernel.vocabulary import TopicPartition
 
 QUICK = {

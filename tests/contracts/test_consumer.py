@@ -11,7 +11,7 @@ from consuming import take
 from doors import Bench
 
 from logkernel.client.consumer.positions import NoOffset
-from logkernel.client.steps import OffsetAndTime
+from logkernel.client.vocabulary import OffsetAndTime
 from logkernel.errors import (
     CorruptMessage,
     LogkernelError,

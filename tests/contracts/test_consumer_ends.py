@@ -15,7 +15,7 @@ from doors import Bench
 
 import logkernel
 from logkernel import aio
-from logkernel.client.steps import WakeupError
+from logkernel.client.vocabulary import WakeupError
 from logkernel.errors import (
     ConfigError,
     InvalidRegularExpression,

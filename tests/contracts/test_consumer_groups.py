@@ -9,7 +9,7 @@ import pytest
 from consuming import Heard, take, together
 from doors import Bench
 
-from logkernel.client.steps import RebalanceListener
+from logkernel.client.vocabulary import RebalanceListener
 from logkernel.errors import (
     LogkernelError,
 )

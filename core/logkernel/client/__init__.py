@@ -9,8 +9,9 @@ consumer    positions, fetching, commits; what users see
 admin       plans of operations and the machine that runs them; what users see
 
 steps       what a call that waits is made of;  blocking, awaiting  how threads and asyncio carry it out
+vocabulary  values and listeners that users of several clients meet
 base        what users meet of every client: settings, metrics, open or closed
-metrics     rates, averages, counts
+metrics     totals, and sample windows for rates and averages
 serializers keys and values to bytes and back
 shutdown    what the interpreter's exit and a fork do to clients
 factory     makes the clients of a log, alike for all of them

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any, Self, TypeVar
 
 from logkernel.client.base import BaseClient
-from logkernel.client.drivers.loop_driver import wait_batch, wait_until
+from logkernel.client.drivers.loop_driver import wait_outcome, wait_until
 from logkernel.client.steps import Settle, Step, Steps, Tell, Wait
 from logkernel.kernel import Kernel
 
@@ -35,7 +35,7 @@ async def _carry_out(driver: Any, step: Step) -> Any:
     if isinstance(step, Wait):
         return await wait_until(driver, step.ready, step.deadline_s, step.under_way)
     if isinstance(step, Settle):
-        return await wait_batch(driver, step.batch, step.deadline_s)
+        return await wait_outcome(driver, step.pending, step.deadline_s)
     if isinstance(step, Tell):
         answer = step.function(step.partitions)
         return await answer if inspect.isawaitable(answer) else answer

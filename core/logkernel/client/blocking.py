@@ -40,7 +40,7 @@ def _carry_out(driver: Any, step: Step) -> Any:
     if isinstance(step, Wait):
         return driver.wait(step.ready, step.deadline_s, step.under_way)
     if isinstance(step, Settle):
-        return driver.wait_batch(step.batch, step.deadline_s)
+        return driver.wait_outcome(step.pending, step.deadline_s)
     if isinstance(step, Tell):
         return step.function(step.partitions)
     return driver.end(step.deadline_s)

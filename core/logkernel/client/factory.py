@@ -37,15 +37,14 @@ class ClientFactory:
         self._held: list[Any] = []
 
     def producer(self, client: type[P], driver: NewDriver, given: Mapping[str, Any]) -> P:
-        from logkernel.client.drivers.embedded_driver import widen_batches
         from logkernel.client.producer.base import make_sender
-        from logkernel.client.settings.producer import load_producer
+        from logkernel.client.settings.producer import load_producer, widen_batches
 
         values = load_producer(self._with_common(given))
         if self._common is None:
             widen_batches(values, given)
         machine = make_sender(values, self._places(values), self._kernel)
-        return self._keep(client(driver(machine, values), self._kernel, values))
+        return self._begin(client, driver(machine, values), values)
 
     def consumer(
         self, client: type[C], driver: NewDriver, topics: tuple[str, ...], group: str | None, given: Mapping[str, Any]
@@ -54,7 +53,7 @@ class ClientFactory:
 
         values = consumer_settings(topics, group, self._with_common(given))
         machine = make_consumer_machine(values, self._places(values), self._kernel)
-        made = self._keep(client(driver(machine, values), self._kernel, values))
+        made = self._begin(client, driver(machine, values), values)
         if topics:
             made.subscribe(topics)
         return made
@@ -65,7 +64,7 @@ class ClientFactory:
 
         values = load_admin(self._with_common(given))
         machine = make_admin(values, self._places(values))
-        return self._keep(client(driver(machine, values), self._kernel, values))
+        return self._begin(client, driver(machine, values), values)
 
     def let_go(self) -> list[Any]:
         """The clients that are to be closed, readers before writers."""
@@ -84,7 +83,9 @@ class ClientFactory:
 
         return bootstrap_places(values)
 
-    def _keep(self, made: T) -> T:
+    def _begin(self, client: type[T], driver: Any, values: Mapping[str, Any]) -> T:
+        made = client(driver, self._kernel, values)
+        driver.start()
         self._made.add(made)
         if not self._weak:
             self._held = [known for known in self._held if not known.closed] + [made]

@@ -1,4 +1,4 @@
-"""The calls of a client as lists of steps, and what users of consumers meet in them.
+"""The calls of a client as lists of steps.
 
 A call that may wait is a generator. It yields `Wait`, `Settle`, `Tell` and `End`; clients for threads and for asyncio
 differ only in how they carry these out (`blocking`, `awaiting`).
@@ -9,28 +9,15 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Generator
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 from attrs import define
 
-from logkernel.client.producer.batches import Batch
-from logkernel.errors import InvalidTopicException, LogkernelError
+from logkernel.client.drivers.driver import Pending
+from logkernel.errors import InvalidTopicException
 from logkernel.vocabulary import TopicPartition
 
-Partition = tuple[str, int]
 T = TypeVar("T")
-
-
-class WakeupError(LogkernelError):
-    """A poll was ended by `wakeup`; nothing was taken by it."""
-
-
-class OffsetAndTime(NamedTuple):
-    """The first record at or after a time."""
-
-    offset: int
-    timestamp_ms: int
-    leader_epoch: int
 
 
 @define(eq=False)
@@ -45,9 +32,9 @@ class Wait:
 
 @define(eq=False)
 class Settle:
-    """Until a batch has its outcome and its callbacks were told, or a time; the step is told whether it came."""
+    """Until `pending` has its outcome and its callbacks were told, or a time; the step is told whether it came."""
 
-    batch: Batch
+    pending: Pending
     deadline_s: float | None
 
 
@@ -78,17 +65,3 @@ def deadline_of(timeout_s: float | None) -> float | None:
 def check_topic(topic: Any) -> None:
     if not isinstance(topic, str) or not topic:
         raise InvalidTopicException(f"{topic!r} is no topic name")
-
-
-class RebalanceListener:
-    """Told in a poll of what a group gives and takes. A subclass overrides what it wants to hear."""
-
-    def on_partitions_assigned(self, partitions: list[TopicPartition]) -> Any:
-        """These are new; a seek here decides where they begin."""
-
-    def on_partitions_revoked(self, partitions: list[TopicPartition]) -> Any:
-        """These go to others next; what was read of them can still be committed."""
-
-    def on_partitions_lost(self, partitions: list[TopicPartition]) -> Any:
-        """These may be others' already; nothing can be committed."""
-        return self.on_partitions_revoked(partitions)

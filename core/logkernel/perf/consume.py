@@ -8,7 +8,7 @@ from typing import Any
 
 from attrs import define, field
 
-from logkernel.client.consumer.base import RebalanceListener
+from logkernel.client.vocabulary import RebalanceListener
 from logkernel.perf.figures import Consumed
 from logkernel.perf.produce import by_keyword, clock
 from logkernel.vocabulary import TopicPartition

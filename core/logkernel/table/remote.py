@@ -123,7 +123,7 @@ class BatchFetch:
     def busy(self) -> bool:
         return False
 
-    def take_finished(self) -> list[Any]:
+    def take_finished(self) -> list[Callable[[], None]]:
         return []
 
     def begin_end(self) -> None:
@@ -236,6 +236,7 @@ class RemoteSource:
         values = {**self._values, "isolation.level": isolation}
         machine = BatchFetch(values, bootstrap_places(values), Random(os.urandom(8)), self._kernel.codec_for)
         driver = ThreadDriver(machine, values, self._kernel, "tcp")
+        driver.start()
         shutdown.register(driver)
         return driver
 

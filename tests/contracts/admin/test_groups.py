@@ -11,7 +11,7 @@ from doors import way_into
 
 import logkernel
 from logkernel.client.admin.topics import NewTopic
-from logkernel.client.consumer.commits import Committed
+from logkernel.client.vocabulary import Committed
 from logkernel.errors import (
     GroupIdNotFound,
     LogkernelError,

@@ -282,9 +282,8 @@ class World:
         actions, network.actions = network.actions, []
         for action in actions:
             self.perform(action)
-        for batch in self.sender.accumulator.finished:
-            tell(batch)
-        self.sender.accumulator.finished.clear()
+        for found in self.sender.take_finished():
+            tell(found)
         times = [until_ms]
         if self._heap:
             times.append(self._heap[0][0])

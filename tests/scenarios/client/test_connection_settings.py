@@ -130,6 +130,7 @@ def test_what_a_channel_is_told(monkeypatch: pytest.MonkeyPatch, eventually: Any
     monkeypatch.setattr(kernel, "transport", lambda name: transport)
     given = values(client_id="me", send_buffer_bytes=5000, receive_buffer_bytes=6000)
     driver = ThreadDriver(make_sender(given, [("host", 1)], kernel), given, kernel, "tcp")
+    driver.start()
     eventually(lambda: bool(transport.settings))
     driver.end(0)
     assert transport.settings["client.id"] == "me"

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import logkernel
-from logkernel.client.steps import RebalanceListener
+from logkernel.client.vocabulary import RebalanceListener
 from logkernel.vocabulary import Record, TopicPartition
 
 PARTITIONS = 4

@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 
 import logkernel
-from logkernel.client.drivers.embedded_driver import EMBEDDED_BATCH_BYTES, GATHERED_BYTES
+from logkernel.client.drivers.embedded_driver import GATHERED_BYTES
 from logkernel.client.producer.batches import Batch
+from logkernel.client.settings.producer import EMBEDDED_BATCH_BYTES
 from logkernel.record import loops
 
 

@@ -10,10 +10,10 @@ from modelled import TOPIC, Faults, World
 from producing import gaps, values, world
 
 from logkernel.client.cluster.calls import ClientCore
-from logkernel.client.metrics import ProducerMetrics
 from logkernel.client.producer.accumulator import Accumulator
 from logkernel.client.producer.base import make_sender
 from logkernel.client.producer.batches import Batch
+from logkernel.client.producer.metrics import ProducerMetrics
 from logkernel.client.producer.partitioning import Plan
 from logkernel.client.producer.transactions import Transactions
 from logkernel.errors import ConfigError, RequestTimedOut

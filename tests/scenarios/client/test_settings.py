@@ -139,6 +139,7 @@ def test_every_setting_of_a_producer_is_read_by_the_code_that_runs() -> None:
             given = Watched(load_producer({"bootstrap_servers": address, **more}))
             driver = ThreadDriver(make_sender(given, bootstrap_places(given), log.kernel), given, log.kernel, "tcp")
             with Producer(driver, log.kernel, given) as producer:
+                driver.start()
                 if "transactional_id" in more:
                     producer.init_transactions()
                     producer.begin_transaction()
@@ -157,7 +158,9 @@ def test_every_setting_of_a_consumer_is_read_by_the_code_that_runs() -> None:
             wanted = {"bootstrap_servers": address, "auto_offset_reset": "earliest", **more}
             given = Watched(load_consumer(wanted))
             machine = make_consumer_machine(given, bootstrap_places(given), log.kernel)
-            with Consumer(ThreadDriver(machine, given, log.kernel, "tcp"), log.kernel, given) as consumer:
+            driver = ThreadDriver(machine, given, log.kernel, "tcp")
+            with Consumer(driver, log.kernel, given) as consumer:
+                driver.start()
                 consumer.subscribe(pattern=re.compile("t"))
                 while not consumer.poll(1):
                     pass

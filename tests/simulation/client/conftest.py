@@ -26,7 +26,7 @@ from logkernel.client.drivers.embedded_driver import CAPABILITIES
 from logkernel.client.producer.base import make_sender
 from logkernel.client.producer.producer import Producer
 from logkernel.client.settings.producer import load_producer
-from logkernel.client.steps import RebalanceListener
+from logkernel.client.vocabulary import RebalanceListener
 from logkernel.contracts import RequestContext
 from logkernel.errors import (
     CoordinatorNotAvailable,
@@ -143,9 +143,6 @@ class SimDriver(Driver):
         self.user: User | None = None
         world.drivers.append(self)
 
-    def by_name(self, name: str, seed: int) -> Any:
-        return self.world.log.kernel.partitioner(name, self.settings, seed)
-
     def wake(self) -> None:
         self.due_ms = self.world.now_ms
 
@@ -180,8 +177,8 @@ class SimDriver(Driver):
             self.world.turn(until_ms)
         return ready()
 
-    def wait_batch(self, batch: Any, deadline_s: float | None) -> bool:
-        return self.wait(lambda: bool(batch.done), deadline_s)
+    def wait_outcome(self, pending: Any, deadline_s: float | None) -> bool:
+        return self.wait(lambda: bool(pending.done), deadline_s)
 
     def end(self, deadline_s: float | None) -> None:
         self.wait(lambda: not self.machine.busy, deadline_s)

@@ -20,7 +20,7 @@ from logkernel.client.producer.base import ProducerBase
         (LeaderQuery, {"request", "rows"}),
         (Awaiting, {"close"}),
         (Blocking, {"close"}),
-        (Driver, {"perform", "wake", "by_name"}),
+        (Driver, {"perform", "wake"}),
         (Membership, {"handled", "step", "rejoin", "stale", "lost", "leave", "_too_slow"}),
         (ProducerBase, {"_run"}),
     ],

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from logkernel.client.consumer.metrics import ConsumerMetrics
 from logkernel.client.membership.base import (
     ASSIGN,
     ASSIGNING,
@@ -27,7 +28,6 @@ from logkernel.client.membership.consumer_protocol import (
     encode_assignment,
     encode_subscription,
 )
-from logkernel.client.metrics import ConsumerMetrics
 from logkernel.errors import (
     FencedInstanceId,
     GroupAuthorizationFailed,

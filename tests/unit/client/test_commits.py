@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from logkernel.client.consumer.commits import Commit, Commits, full
-from logkernel.client.metrics import ConsumerMetrics
+from logkernel.client.consumer.metrics import ConsumerMetrics
 from logkernel.errors import (
     CoordinatorLoadInProgress,
     CoordinatorNotAvailable,

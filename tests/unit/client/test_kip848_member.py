@@ -8,9 +8,9 @@ from uuid import UUID
 
 import pytest
 
+from logkernel.client.consumer.metrics import ConsumerMetrics
 from logkernel.client.membership.base import ASSIGN, FAILED, JOINING, LEFT, LOST, OUT, PREPARING, REVOKE, STABLE
 from logkernel.client.membership.kip848_member import Kip848Member
-from logkernel.client.metrics import ConsumerMetrics
 from logkernel.errors import (
     FencedInstanceId,
     FencedMemberEpoch,

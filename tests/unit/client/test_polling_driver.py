@@ -60,6 +60,7 @@ def machine() -> Machine:
 @pytest.fixture
 def driver(machine: Machine) -> Iterator[PollingDriver]:
     made = PollingDriver(machine, SETTINGS, Kernel(), "tcp")
+    made.start()
     assert machine.wait_for(1)
     try:
         yield made
@@ -141,6 +142,7 @@ def test_the_thread_releases_the_drive_lock_however_far_it_is(machine: Machine) 
             return super()._take_over(deadline_s, held)
 
     driver = Late(machine, SETTINGS, Kernel(), "tcp")
+    driver.start()
     try:
         assert machine.wait_for(1)
         driver.late = True

@@ -8,17 +8,9 @@ from typing import Any
 import pytest
 
 from logkernel.client.cluster.calls import Call, ClientCore
-from logkernel.client.producer.transactions import (
-    ABORTABLE,
-    FATAL,
-    IN_TRANSACTION,
-    MAX_EPOCH,
-    READY,
-    V1,
-    GroupMetadata,
-    Transactions,
-)
+from logkernel.client.producer.transactions import ABORTABLE, FATAL, IN_TRANSACTION, MAX_EPOCH, READY, V1, Transactions
 from logkernel.client.settings.producer import load_producer
+from logkernel.client.vocabulary import GroupMetadata
 from logkernel.errors import (
     InvalidProducerEpoch,
     LogkernelError,

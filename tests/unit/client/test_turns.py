@@ -64,8 +64,6 @@ class Stepped(Driver):
     def wake(self) -> None:
         self._again = True
 
-    def by_name(self, name: str, seed: int) -> Any: ...
-
 
 def nothing(driver: Stepped) -> None: ...
 
@@ -92,6 +90,7 @@ def test_a_thread_that_sleeps_is_woken_and_one_that_is_about_to_sleep_is_not_los
     """Whoever asks for a turn gets a step that begins after he asked, wherever the thread is just then."""
     machine = Machine(quiet=True)
     driver = kind(machine, SETTINGS, Kernel(), "tcp")
+    driver.start()
     try:
         assert machine.wait_for(1)
         for _ in range(2_000):
@@ -139,6 +138,7 @@ def test_channels_are_looked_at_however_often_a_turn_is_asked_for(kind: type[Thr
     machine.core.network.on_connected = lambda number, features, now_ms: None
     driver = kind(machine, SETTINGS, Kernel(), "tcp")
     driver._transport = SimpleNamespace(connect=lambda host, port, settings: channel)
+    driver.start()
     try:
         machine.driver = driver
         driver.wake()
@@ -148,3 +148,14 @@ def test_channels_are_looked_at_however_often_a_turn_is_asked_for(kind: type[Thr
         machine.driver = None
         driver.end(None)
         channel.far.close()
+
+
+@pytest.mark.parametrize("kind", [ThreadDriver, PollingDriver])
+@pytest.mark.parametrize("end", [lambda driver: driver.end(None), lambda driver: driver.end_soon()])
+def test_a_driver_that_was_never_started_ends_without_a_thread(kind: type[ThreadDriver], end: Any) -> None:
+    """A client whose constructor fails leaves such a driver behind."""
+    machine = Machine(quiet=True)
+    driver = kind(machine, SETTINGS, Kernel(), "tcp")
+    end(driver)
+    assert driver.closed
+    assert machine.steps == 0

@@ -20,7 +20,8 @@ from logkernel.client.admin.plans import (
     several,
     until_known,
 )
-from logkernel.client.consumer.commits import BY_NAME, Committed
+from logkernel.client.cluster.calls import BY_NAME
+from logkernel.client.vocabulary import Committed
 from logkernel.errors import KafkaError
 from logkernel.requests.groups import (
     OffsetCommitRequest,

@@ -141,7 +141,7 @@ class AdminMachine:
         """Never: who closes an admin client has his answers."""
         return False
 
-    def take_finished(self) -> list[Any]:
+    def take_finished(self) -> list[Callable[[], None]]:
         return []
 
     def begin_end(self) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from logkernel.client.admin.plans import ByPartition, Plan, at_leaders, by_topic, partitions_of, settled
-from logkernel.client.steps import OffsetAndTime
+from logkernel.client.vocabulary import OffsetAndTime
 from logkernel.errors import ConfigError
 from logkernel.requests.offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from logkernel.vocabulary import TopicPartition

@@ -36,6 +36,8 @@ from logkernel.requests.groups import FindCoordinatorRequest
 
 ANY: Final = "any"
 CONTROLLER: Final = "controller"
+BY_NAME: Final = frozenset({"topic_ids"})
+"""Capabilities withheld: topics are asked for by their names, which the user gave."""
 KEY_TYPES: Final = {"group": 0, "transaction": 1}
 Target = str | int | tuple[str, str]
 Verdict = Callable[[Any], int]

@@ -20,9 +20,9 @@ from logkernel.client.consumer.positions import ConsumerRecord
 from logkernel.client.consumer.subscription import Places
 from logkernel.client.drivers.driver import log, mono_ms
 from logkernel.client.membership.base import ASSIGN, LOST, REVOKE, Event
-from logkernel.client.producer.transactions import GroupMetadata
-from logkernel.client.steps import End, Steps, Tell, Wait, WakeupError, check_topic, deadline_of
-from logkernel.client.steps import RebalanceListener as RebalanceListener
+from logkernel.client.steps import End, Steps, Tell, Wait, check_topic, deadline_of
+from logkernel.client.vocabulary import GroupMetadata, WakeupError
+from logkernel.client.vocabulary import RebalanceListener as RebalanceListener
 from logkernel.errors import ConfigError, LogkernelError
 from logkernel.kernel import Kernel
 from logkernel.vocabulary import TopicPartition

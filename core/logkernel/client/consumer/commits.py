@@ -16,15 +16,15 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from attrs import define, field
 
-from logkernel.client.cluster.calls import Call, ClientCore
+from logkernel.client.cluster.calls import BY_NAME, Call, ClientCore
 from logkernel.client.cluster.leader_queries import by_topic
+from logkernel.client.consumer.metrics import ConsumerMetrics
 from logkernel.client.membership.base import COORDINATOR_ERRORS, Membership
-from logkernel.client.metrics import ConsumerMetrics
-from logkernel.client.producer.transactions import Offsets
+from logkernel.client.vocabulary import Committed, Offsets
 from logkernel.errors import (
     IllegalGeneration,
     KafkaError,
@@ -46,16 +46,6 @@ from logkernel.requests.groups import (
 from logkernel.vocabulary import TopicPartition
 
 STRANGERS: Final = (UnknownMemberId.code, IllegalGeneration.code)
-BY_NAME: Final = frozenset({"topic_ids"})
-"""Withheld: offsets are asked for by the names of topics, which the user gave."""
-
-
-class Committed(NamedTuple):
-    """A committed offset: the next to be read, with the leader epoch of the record before it and a text."""
-
-    offset: int
-    leader_epoch: int
-    metadata: str
 
 
 @define(eq=False)

@@ -19,10 +19,8 @@ from logkernel.client.blocking import Blocking
 from logkernel.client.cluster.leader_queries import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
 from logkernel.client.consumer.arrow import COLUMNS, MAX_ROWS
 from logkernel.client.consumer.base import ConsumerBase
-from logkernel.client.consumer.commits import Committed
 from logkernel.client.consumer.positions import ConsumerRecord
-from logkernel.client.producer.transactions import Offsets
-from logkernel.client.steps import OffsetAndTime, Partition
+from logkernel.client.vocabulary import Committed, OffsetAndTime, Offsets, Partition
 from logkernel.record import loops
 from logkernel.vocabulary import TopicPartition
 

@@ -21,12 +21,12 @@ from logkernel.client.cluster.metadata import FATAL_TOPIC_ERRORS
 from logkernel.client.consumer.arrow import ArrowTaker
 from logkernel.client.consumer.commits import Commit, Commits, Reading, is_fleeting
 from logkernel.client.consumer.fetcher import Fetcher
+from logkernel.client.consumer.metrics import ConsumerMetrics
 from logkernel.client.consumer.positions import UNKNOWN, ConsumerRecord, Part
 from logkernel.client.membership.base import FAILED, LEFT, Membership
 from logkernel.client.membership.classic_member import ClassicMember
 from logkernel.client.membership.kip848_member import Kip848Member
-from logkernel.client.metrics import ConsumerMetrics
-from logkernel.client.producer.transactions import GroupMetadata
+from logkernel.client.vocabulary import GroupMetadata
 from logkernel.contracts import Codec
 from logkernel.errors import error_for
 from logkernel.vocabulary import TopicPartition

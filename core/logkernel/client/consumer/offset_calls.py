@@ -8,11 +8,11 @@ from typing import Any
 
 from logkernel.client.cluster.leader_queries import LeaderOffsetQuery
 from logkernel.client.cluster.metadata import FATAL_TOPIC_ERRORS
-from logkernel.client.consumer.commits import Commit, Committed, full
+from logkernel.client.consumer.commits import Commit, full
 from logkernel.client.consumer.root import ConsumerRoot
 from logkernel.client.drivers.driver import log, mono_ms
-from logkernel.client.producer.transactions import Offsets
-from logkernel.client.steps import OffsetAndTime, Partition, Steps, Wait, check_topic, deadline_of
+from logkernel.client.steps import Steps, Wait, check_topic, deadline_of
+from logkernel.client.vocabulary import Committed, OffsetAndTime, Offsets, Partition
 from logkernel.errors import RequestTimedOut, error_for
 from logkernel.vocabulary import TopicPartition
 

@@ -10,7 +10,7 @@ from logkernel.client.base import InterceptedClient
 from logkernel.client.consumer.consumer_machine import ConsumerMachine
 from logkernel.client.consumer.positions import ConsumerRecord, Part
 from logkernel.client.serializers import deserializer
-from logkernel.client.steps import Partition
+from logkernel.client.vocabulary import Partition
 from logkernel.errors import LogkernelError
 from logkernel.kernel import Kernel
 from logkernel.record import loops

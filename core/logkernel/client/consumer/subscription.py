@@ -10,7 +10,8 @@ from logkernel.client.cluster.leader_queries import EARLIEST_TIMESTAMP, LATEST_T
 from logkernel.client.consumer.positions import ConsumerRecord, Part
 from logkernel.client.consumer.root import ConsumerRoot
 from logkernel.client.drivers.driver import mono_ms
-from logkernel.client.steps import Partition, check_topic
+from logkernel.client.steps import check_topic
+from logkernel.client.vocabulary import Partition
 from logkernel.vocabulary import TopicPartition
 
 

@@ -1,9 +1,10 @@
-"""Who steps a client's machine: a thread over blocking channels, an event loop, or the caller over an embedded kernel.
+"""What steps a client's machine: a thread over blocking channels, an event loop, or the caller over an embedded kernel.
 
 Every driver does the same turn: step the machine under the client's lock, carry its actions out without the
-lock, tell what was finished, hand the events that came back in. They differ in how they wait.
+lock, tell what was finished, hand the events that came back in. They differ in how they wait. None of them knows
+what its machine is for.
 
-Nobody holds the client's lock while he steps an embedded kernel: the kernel's lock is always taken first.
+Never step an embedded kernel while you hold the client's lock: the kernel's lock is always taken first.
 """
 
 from __future__ import annotations
@@ -14,11 +15,9 @@ import time
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from logkernel.client.cluster.calls import ClientCore
-from logkernel.client.producer.batches import Batch
-from logkernel.contracts import Partitioner
 from logkernel.errors import LogkernelError
 from logkernel.peer.network import Action
 
@@ -41,6 +40,21 @@ def _nobody() -> None:
     return None
 
 
+NEVER_MS: Final = 2**63 - 1
+
+
+class Pending(Protocol):
+    """Something with an outcome that callers may wait for, such as a batch."""
+
+    @property
+    def done(self) -> bool:
+        """Whether the outcome is here."""
+        ...
+
+    waiters: list[Wake] | None
+    """To be called at the outcome, without the lock; its owner takes them."""
+
+
 class Machine(Protocol):
     """What a driver steps: a producer's sender, a consumer."""
 
@@ -57,8 +71,8 @@ class Machine(Protocol):
         """Whether something is to be done before the driver may end."""
         ...
 
-    def take_finished(self) -> list[Any]:
-        """What users are to be told of: batches, or functions to call."""
+    def take_finished(self) -> list[Callable[[], Any]]:
+        """Functions that tell users what was finished; each is called once, without the lock."""
         ...
 
     def begin_end(self) -> None:
@@ -98,6 +112,10 @@ class Driver(ABC):
         self._waiters: list[tuple[Callable[[], bool], Wake]] = []
         self._reported = 0
 
+    def start(self) -> None:
+        """Begin to drive, where that needs more than callers: once, after the client is made."""
+        return None
+
     # ------------------------------------------------------------ a turn
 
     def turn(self) -> int | None:
@@ -121,7 +139,7 @@ class Driver(ABC):
             if settled and not self._events:
                 return deadline_ms
 
-    def _take_finished(self) -> tuple[list[Any], list[Wake]]:
+    def _take_finished(self) -> tuple[list[Callable[[], Any]], list[Wake]]:
         finished = self.machine.take_finished()
         wakes: list[Wake] = []
         if self._waiters:
@@ -163,20 +181,20 @@ class Driver(ABC):
         with self.lock:
             self._waiters = [pair for pair in self._waiters if pair[1] is not wake]
 
-    def watch_batch(self, batch: Batch, wake: Wake) -> bool:
-        """As `watch`, for the outcome of one batch."""
+    def watch_outcome(self, pending: Pending, wake: Wake) -> bool:
+        """Like `watch`, for one outcome; takes the lock."""
         with self.lock:
-            if batch.done:
+            if pending.done:
                 return True
-            if batch.waiter is None:
-                batch.waiter = []
-            batch.waiter.append(wake)
+            if pending.waiters is None:
+                pending.waiters = []
+            pending.waiters.append(wake)
         return False
 
     # ------------------------------------------------------------ each its own
 
     hurries = False
-    """Whether waiting for an outcome sends what lingers: where the waiter himself steps the kernel."""
+    """Whether waiting for an outcome sends what lingers: where the waiting thread itself steps the kernel."""
 
     def is_due(self) -> bool:
         """Whether something waits for a turn that nobody gives unless the caller does."""
@@ -207,9 +225,14 @@ class Driver(ABC):
         """Have who waits look again; also called by signal handlers, in the midst of anything."""
         self.wake()
 
-    def opened(self, batch: Batch) -> None:
-        """`batch` was opened, and perhaps another is full; called without the lock."""
+    def gather(self, size: int, linger_ms: int, hurry: bool) -> int:
+        """There is work of about `size` bytes that may wait `linger_ms` for more, unless somebody is in a `hurry`.
+
+        Returns the wall time (ms) from which the caller must call `wake`; `NEVER_MS` where the driver keeps that time
+        itself. Called without the lock.
+        """
         self.wake()
+        return NEVER_MS
 
     def forked(self) -> None:
         """This is the child of a fork: the parent's thread and sockets are not ours."""
@@ -219,36 +242,14 @@ class Driver(ABC):
         if owner is not None:
             owner.forked()
 
-    @abstractmethod
-    def by_name(self, name: str, seed: int) -> Partitioner:
-        """The kernel's partitioner of this name."""
-
 
 def closed_early(machine: Machine) -> LogkernelError:
     return LogkernelError(f"the {machine.name} was closed before this was acknowledged")
 
 
-def tell(found: Any) -> None:
-    """Call what was asked to be called, then wake who waits: he finds the callbacks done."""
-    if not isinstance(found, Batch):
-        try:
-            found()
-        except Exception:
-            log.exception("a callback failed")
-        return
-    batch = found
-    callbacks, batch.callbacks = batch.callbacks, []
-    for index, timestamp_ms, callback in callbacks:
-        error = batch.error_of(index)
-        try:
-            if error is None:
-                callback(batch.metadata(index, timestamp_ms), None)
-            else:
-                callback(None, error)
-        except Exception:
-            log.exception("a callback of send failed")
-    waiters = batch.waiter
-    if waiters is not None:
-        batch.waiter = None
-        for wake in waiters:
-            wake()
+def tell(found: Callable[[], Any]) -> None:
+    """Call a function of `Machine.take_finished`; what it raises is logged."""
+    try:
+        found()
+    except Exception:
+        log.exception("a callback failed")

@@ -12,9 +12,8 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
-from logkernel.client.drivers.driver import Driver, Machine, closed_early, mono_ms, tell, wall_ms
+from logkernel.client.drivers.driver import Driver, Machine, Pending, closed_early, mono_ms, tell, wall_ms
 from logkernel.client.drivers.signals import HeldSignals
-from logkernel.client.producer.batches import Batch
 from logkernel.contracts import BrokerDoor, RequestContext
 from logkernel.peer.network import Action, Connect, Transmit
 from logkernel.requests.api_versions import (
@@ -25,9 +24,7 @@ from logkernel.requests.api_versions import (
 )
 
 GATHERED_BYTES = 65_536
-"""So much in full batches waits for a turn."""
-EMBEDDED_BATCH_BYTES = 131_072
-"""batch.size of an embedded producer that is not told one: what a batch costs is paid by many records."""
+"""So much work gathers before a turn."""
 CAPABILITIES = frozenset(
     {
         "topic_ids",
@@ -66,14 +63,6 @@ class Host(Protocol):
         """Do `work` then; gives a timer with `cancel()`. Only inside `run`."""
         ...
 
-    def partitioner(self, name: str, seed: int) -> Any: ...
-
-
-def widen_batches(values: dict[str, Any], given: Mapping[str, Any]) -> None:
-    """Give an embedded producer larger batches, where the user says nothing of them."""
-    if "batch_size" not in given and "batch.size" not in given:
-        values["batch.size"] = max(values["batch.size"], min(EMBEDDED_BATCH_BYTES, values["buffer.memory"] // 8))
-
 
 class EmbeddedDriver(Driver):
     """See the module."""
@@ -94,11 +83,8 @@ class EmbeddedDriver(Driver):
         self._timer: Any = None
         self._next_ms: int | None = None
         """When the timer begins a turn."""
-        self._gathered = 0
-        """Batches that were opened since the last turn."""
-
-    def by_name(self, name: str, seed: int) -> Any:
-        return self._host.partitioner(name, seed)
+        self._gathered_bytes = 0
+        """What was gathered since the last turn."""
 
     # ------------------------------------------------------------ turns
 
@@ -108,23 +94,17 @@ class EmbeddedDriver(Driver):
         elif not self.closed:
             self._host.run(self._turn)
 
-    def opened(self, batch: Batch) -> None:
-        """A turn costs little more for several batches than for one: they gather, for as long as they may linger."""
-        accumulator = self.machine.accumulator
-        batch.due_ms = wall_ms() + accumulator.linger_ms + 1
-        self._gathered += 1
-        if (
-            (self._gathered - 1) * accumulator.batch_bytes >= GATHERED_BYTES
-            or accumulator.linger_ms <= 0
-            or accumulator.pool.free * 2 < accumulator.pool.total
-            or accumulator.hurry
-            or self.in_callback()
-        ):
+    def gather(self, size: int, linger_ms: int, hurry: bool) -> int:
+        """A turn costs little more for much work than for little: it gathers, for as long as it may linger."""
+        due_ms = wall_ms() + linger_ms + 1
+        before, self._gathered_bytes = self._gathered_bytes, self._gathered_bytes + size
+        if hurry or before >= GATHERED_BYTES or linger_ms <= 0 or self.in_callback():
             self.wake()
         elif not self.closed:
-            due_ms = mono_ms() + accumulator.linger_ms
-            if self._next_ms is None or due_ms < self._next_ms:
-                self._host.run(lambda: self._come_again(due_ms))
+            turn_ms = mono_ms() + linger_ms
+            if self._next_ms is None or turn_ms < self._next_ms:
+                self._host.run(lambda: self._come_again(turn_ms))
+        return due_ms
 
     def _come_again(self, at_ms: int | None) -> None:
         """The kernel's timers begin the next turn."""
@@ -148,7 +128,7 @@ class EmbeddedDriver(Driver):
                 self._more = True
                 while self._more:
                     self._more = False
-                    self._gathered = 0
+                    self._gathered_bytes = 0
                     next_ms = self.turn()
         finally:
             self._turning = False
@@ -229,8 +209,8 @@ class EmbeddedDriver(Driver):
     def in_callback(self) -> bool:
         return self._turning and self._turner == threading.get_ident()
 
-    def wait_batch(self, batch: Any, deadline_s: float | None) -> bool:
-        return batch.done or self.wait(lambda: bool(batch.done), deadline_s)
+    def wait_outcome(self, pending: Pending, deadline_s: float | None) -> bool:
+        return pending.done or self.wait(lambda: pending.done, deadline_s)
 
     def end(self, deadline_s: float | None) -> None:
         """Send what is left until `deadline_s`. From a callback: the turn that is under way does."""
@@ -243,8 +223,8 @@ class EmbeddedDriver(Driver):
             with self.lock:
                 self.machine.abandon(closed_early(self.machine))
                 finished, wakes = self._take_finished()
-            for batch in finished:
-                tell(batch)
+            for found in finished:
+                tell(found)
             for wake in wakes:
                 wake()
 

@@ -8,10 +8,9 @@ from functools import partial
 from typing import Any
 
 from logkernel.client.cluster.calls import earliest
-from logkernel.client.drivers.driver import Driver, Machine, Wake, closed_early, mono_ms, tell
+from logkernel.client.drivers.driver import NEVER_MS, Driver, Machine, Pending, Wake, closed_early, mono_ms, tell
 from logkernel.client.drivers.embedded_driver import EmbeddedDriver, Host
 from logkernel.client.drivers.thread_driver import CHANNEL_SETTINGS
-from logkernel.client.producer.batches import Batch
 from logkernel.errors import NetworkException
 from logkernel.kernel import Kernel
 from logkernel.peer.network import Action, Close, Connect, Transmit
@@ -27,7 +26,6 @@ class LoopDriver(Driver):
 
     def __init__(self, machine: Machine, settings: Mapping[str, Any], kernel: Kernel, transport: str) -> None:
         super().__init__(machine, settings)
-        self._kernel = kernel
         self._transport: Any = kernel.transport(transport)
         self._channel_settings = {name: settings[name] for name in CHANNEL_SETTINGS}
         self._loop = asyncio.get_running_loop()
@@ -35,9 +33,6 @@ class LoopDriver(Driver):
         self._connects: dict[int, asyncio.Task[None]] = {}
         self._soon: asyncio.Handle | None = None
         self._timer: asyncio.TimerHandle | None = None
-
-    def by_name(self, name: str, seed: int) -> Any:
-        return self._kernel.partitioner(name, self.settings, seed)
 
     def waker(self, future: asyncio.Future[None]) -> Wake:
         return lambda: _settle(future)
@@ -161,8 +156,9 @@ class AsyncEmbeddedDriver(EmbeddedDriver):
 
         return wake
 
-    def opened(self, batch: Batch) -> None:
-        self.wake()  # the loop's timers keep linger.ms
+    def gather(self, size: int, linger_ms: int, hurry: bool) -> int:
+        self.wake()  # the loop's timers keep the time
+        return NEVER_MS
 
     def wake(self) -> None:
         self._again = True
@@ -205,8 +201,8 @@ async def _finish(driver: Any, deadline_s: float | None) -> None:
     with driver.lock:
         driver.machine.abandon(closed_early(driver.machine))
         finished, wakes = driver._take_finished()
-    for batch in finished:
-        tell(batch)
+    for found in finished:
+        tell(found)
     for wake in wakes:
         wake()
 
@@ -226,10 +222,10 @@ async def wait_until(driver: Any, ready: Callable[[], bool], deadline_s: float |
         driver.unwatch(wake)
 
 
-async def wait_batch(driver: Any, batch: Any, deadline_s: float | None) -> bool:
-    """Wait for the outcome of a batch."""
+async def wait_outcome(driver: Any, pending: Pending, deadline_s: float | None) -> bool:
+    """Wait for an outcome, or the monotonic `deadline_s`; whether it came."""
     future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-    if driver.watch_batch(batch, driver.waker(future)):
+    if driver.watch_outcome(pending, driver.waker(future)):
         return True
     driver.wake()
     return await _until(future, deadline_s)

@@ -39,6 +39,7 @@ class PollingDriver(ThreadDriver):
     """See the module."""
 
     def __init__(self, machine: Machine, settings: Mapping[str, Any], kernel: Kernel, transport: str) -> None:
+        super().__init__(machine, settings, kernel, transport)
         self._drive_lock = threading.Lock()
         self._caller_lock = threading.Lock()
         """Held by the caller that drives, or is about to; a second caller waits for the result."""
@@ -53,7 +54,6 @@ class PollingDriver(ThreadDriver):
         self._last = 0
         """The thread of the last caller that drove."""
         self._next_ms: int | None = None
-        super().__init__(machine, settings, kernel, transport)
 
     # ------------------------------------------------------------ the thread
 
@@ -132,8 +132,7 @@ class PollingDriver(ThreadDriver):
         super().end(deadline_s)
 
     def end_soon(self) -> None:
-        self._ending = True
-        self.nudge()
+        super().end_soon()
         self._calls.put(None)
 
     # ------------------------------------------------------------ callers

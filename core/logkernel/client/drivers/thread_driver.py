@@ -16,7 +16,7 @@ from typing import Any
 from attrs import define, field
 
 from logkernel.client import shutdown
-from logkernel.client.drivers.driver import Driver, Machine, Wake, closed_early, log, mono_ms, tell
+from logkernel.client.drivers.driver import Driver, Machine, Pending, Wake, closed_early, log, mono_ms, tell
 from logkernel.errors import LogkernelError, NetworkException, RequestTimedOut
 from logkernel.kernel import Kernel
 from logkernel.peer.network import Action, Close, Connect, Transmit
@@ -36,11 +36,10 @@ class _Open:
 
 
 class ThreadDriver(Driver):
-    """See the module. The thread is a daemon; `close` ends it."""
+    """See the module. `start` starts the thread, a daemon; `end` ends it."""
 
     def __init__(self, machine: Machine, settings: Mapping[str, Any], kernel: Kernel, transport: str) -> None:
         super().__init__(machine, settings)
-        self._kernel = kernel
         self._transport = kernel.transport(transport)
         self._channel_settings = {name: settings[name] for name in CHANNEL_SETTINGS}
         self._selector = selectors.DefaultSelector()
@@ -56,10 +55,9 @@ class ThreadDriver(Driver):
         self._sleeping = False
         self._ending = False
         self._thread = threading.Thread(target=self._main, name=f"logkernel-{machine.name}", daemon=True)
-        self._thread.start()
 
-    def by_name(self, name: str, seed: int) -> Any:
-        return self._kernel.partitioner(name, self.settings, seed)
+    def start(self) -> None:
+        self._thread.start()
 
     # ------------------------------------------------------------ the thread
 
@@ -243,16 +241,16 @@ class ThreadDriver(Driver):
             self.wake()
         return self._wait_for(told, deadline_s, ready, wake)
 
-    def wait_batch(self, batch: Any, deadline_s: float | None) -> bool:
-        if batch.done:
+    def wait_outcome(self, pending: Pending, deadline_s: float | None) -> bool:
+        if pending.done:
             return True
         self.refuse_to_wait()
         told: SimpleQueue[None] = SimpleQueue()
         wake = partial(told.put, None)
-        if self.watch_batch(batch, wake):
+        if self.watch_outcome(pending, wake):
             return True
         self.wake()
-        return self._wait_for(told, deadline_s, lambda: batch.done, wake)
+        return self._wait_for(told, deadline_s, lambda: pending.done, wake)
 
     def in_callback(self) -> bool:
         return threading.current_thread() is self._thread
@@ -275,6 +273,9 @@ class ThreadDriver(Driver):
     def end(self, deadline_s: float | None) -> None:
         """Let the thread send what is left until `deadline_s`, then end it. From the thread itself: at once."""
         self._ending = True
+        if self._thread.ident is None:  # never started
+            self._end()
+            return
         self.wake()
         if self.in_callback():
             return
@@ -291,6 +292,9 @@ class ThreadDriver(Driver):
     def end_soon(self) -> None:
         """As `end`, without waiting: the thread sends what is left, then ends."""
         self._ending = True
+        if self._thread.ident is None:
+            self._end()
+            return
         self.wake()
 
     def _end(self) -> None:
@@ -304,8 +308,8 @@ class ThreadDriver(Driver):
             self._waiters = []
         for number in list(self._open):
             self._close(number)
-        for batch in finished:
-            tell(batch)
+        for found in finished:
+            tell(found)
         for wake in wakes:
             wake()
         self._selector.close()

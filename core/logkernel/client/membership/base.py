@@ -19,7 +19,7 @@ from typing import Any, Final
 from attrs import define
 
 from logkernel.client.cluster.calls import ClientCore
-from logkernel.client.metrics import ConsumerMetrics
+from logkernel.client.metrics import WindowedMetrics
 from logkernel.errors import CoordinatorLoadInProgress, CoordinatorNotAvailable, NotCoordinator
 from logkernel.peer.backoff import Backoff
 from logkernel.vocabulary import TopicPartition
@@ -46,7 +46,7 @@ class Event:
 class Membership(ABC):
     """See the module. `topics` is set by `subscribe`; `owned` are the partitions that events gave."""
 
-    def __init__(self, core: ClientCore, settings: Mapping[str, Any], metrics: ConsumerMetrics) -> None:
+    def __init__(self, core: ClientCore, settings: Mapping[str, Any], metrics: WindowedMetrics) -> None:
         self.core = core
         self.group_id: str = settings["group.id"]
         self.instance_id: str | None = settings["group.instance.id"]

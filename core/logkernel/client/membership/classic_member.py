@@ -50,7 +50,7 @@ from logkernel.client.membership.consumer_protocol import (
     encode_assignment,
     encode_subscription,
 )
-from logkernel.client.metrics import ConsumerMetrics
+from logkernel.client.metrics import WindowedMetrics
 from logkernel.errors import (
     FencedInstanceId,
     IllegalGeneration,
@@ -80,7 +80,7 @@ JOIN_GRACE_MS: Final = 5_000
 class ClassicMember(Membership):
     """See the module."""
 
-    def __init__(self, core: ClientCore, settings: Mapping[str, Any], metrics: ConsumerMetrics) -> None:
+    def __init__(self, core: ClientCore, settings: Mapping[str, Any], metrics: WindowedMetrics) -> None:
         super().__init__(core, settings, metrics)
         self.assignors: list[Assignor] = make_assignors(settings["partition.assignment.strategy"])
         self.cooperative = all(assignor.cooperative for assignor in self.assignors)

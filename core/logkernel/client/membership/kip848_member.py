@@ -48,7 +48,7 @@ from logkernel.client.membership.base import (
     Membership,
     coordinator_error,
 )
-from logkernel.client.metrics import ConsumerMetrics
+from logkernel.client.metrics import WindowedMetrics
 from logkernel.errors import (
     FencedMemberEpoch,
     GroupIdNotFound,
@@ -82,7 +82,7 @@ class Told:
 class Kip848Member(Membership):
     """See the module."""
 
-    def __init__(self, core: ClientCore, settings: Mapping[str, Any], metrics: ConsumerMetrics) -> None:
+    def __init__(self, core: ClientCore, settings: Mapping[str, Any], metrics: WindowedMetrics) -> None:
         super().__init__(core, settings, metrics)
         self.member_id = base64.urlsafe_b64encode(core.random.randbytes(16)).rstrip(b"=").decode()
         """For the life of this consumer, also where it joins anew."""

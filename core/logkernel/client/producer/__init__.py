@@ -6,6 +6,7 @@ sequences     machine: idempotent sequences of a partition
 transactions  machine: producer ids and transactions
 sender        machine: from ready batches to produce requests and back
 partitioning  which partition a record goes to
+metrics       under Kafka's names
 deliveries    what `send` returns
 root, append, base  the calls of a producer, alike for threads and asyncio
 producer      what users see;  aio_producer  its asyncio twin

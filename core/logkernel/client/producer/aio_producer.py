@@ -20,7 +20,7 @@ from logkernel.client.producer.base import ProducerBase
 from logkernel.client.producer.batches import Callback
 from logkernel.client.producer.deliveries import Outcome
 from logkernel.client.producer.root import Headers
-from logkernel.client.producer.transactions import GroupMetadata, Offsets
+from logkernel.client.vocabulary import GroupMetadata, Offsets
 from logkernel.vocabulary import RecordMetadata
 
 

@@ -19,6 +19,7 @@ from logkernel.client.producer.batches import Batch, Callback
 from logkernel.client.producer.partitioning import Plan, make_partitioner
 from logkernel.client.producer.root import ProducerRoot
 from logkernel.client.producer.transactions import FATAL
+from logkernel.contracts import Partitioner
 from logkernel.errors import LogkernelError, MessageTooLarge, RequestTimedOut, error_for
 from logkernel.record import loops
 from logkernel.requests.configs import DescribeConfigsRequest, DescribeConfigsResource
@@ -157,8 +158,11 @@ class Placing(ProducerRoot):
         old = self._plans.get(info.name)
         partitioner = None if old is None else old.partitioner
         if partitioner is None and given is not None:
-            partitioner = make_partitioner(given, self._driver.by_name, random.getrandbits(63))
+            partitioner = make_partitioner(given, self._named_partitioner, random.getrandbits(63))
         return Plan(info, self._sender, self.settings, partitioner, random, mono_ms())
+
+    def _named_partitioner(self, name: str, seed: int) -> Partitioner:
+        return self._kernel.partitioner(name, self.settings, seed)
 
     def _ask_partitioner(self, topic: str) -> None:
         """A topic may name its partitioner in its settings; a foreign broker knows no such setting."""

@@ -20,8 +20,9 @@ from logkernel.client.producer.batches import NEVER_MS, Batch, Callback
 from logkernel.client.producer.deliveries import Outcome
 from logkernel.client.producer.root import Headers, ProducerRecord, pairs
 from logkernel.client.producer.sender import Sender
-from logkernel.client.producer.transactions import IN_TRANSACTION, GroupMetadata, Offsets, Operation
+from logkernel.client.producer.transactions import IN_TRANSACTION, Operation
 from logkernel.client.steps import End, Settle, Steps, Wait, check_topic, deadline_of
+from logkernel.client.vocabulary import GroupMetadata, Offsets
 from logkernel.errors import LogkernelError, RequestTimedOut
 from logkernel.kernel import Kernel
 from logkernel.record import loops
@@ -125,7 +126,9 @@ class ProducerBase(Placing, ABC, Generic[D]):
         self._driver.wake()
 
     def _placed(self, place: tuple[Batch, int], at_ms: int) -> D:
-        self._driver.opened(place[0])
+        batch, accumulator = place[0], self._accumulator
+        hurry = accumulator.hurry or accumulator.pool.free * 2 < accumulator.pool.total
+        batch.due_ms = self._driver.gather(accumulator.batch_bytes, accumulator.linger_ms, hurry)
         delivery: D = self._kind(*place, at_ms)
         return delivery
 

@@ -12,6 +12,7 @@ The batch's bytes exist once: the header is written before them in place, again 
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -22,6 +23,8 @@ from logkernel.record.batch import ATTRIBUTES_OFFSET, COVERED, HEADER_BYTES, LOG
 from logkernel.record.crc import crc32c
 from logkernel.record.decode import decode_all
 from logkernel.vocabulary import RecordMetadata
+
+log = logging.getLogger("logkernel.client")
 
 OPEN, CLOSED, DONE = range(3)
 NEVER_MS: Final = 2**63 - 1
@@ -82,7 +85,7 @@ class Batch(loops.Holder):
         "serial",
         "state",
         "topic",
-        "waiter",
+        "waiters",
         "wire",
     )
 
@@ -120,7 +123,7 @@ class Batch(loops.Holder):
         """An attempt ended without a word on whether the broker wrote it."""
         self.callbacks: list[tuple[int, int, Callback]] = []
         """(place, timestamp, callback)."""
-        self.waiter: list[Callable[[], None]] | None = None
+        self.waiters: list[Callable[[], None]] | None = None
         """Called at the outcome."""
         self.base_offset = -1
         self.append_time_ms = -1
@@ -202,6 +205,24 @@ class Batch(loops.Holder):
         return [child for _, child in made]
 
     # ------------------------------------------------------------ the outcome
+
+    def announce(self) -> None:
+        """Tell callbacks of the outcome, then wake who waits for it: they find the callbacks done."""
+        callbacks, self.callbacks = self.callbacks, []
+        for index, timestamp_ms, callback in callbacks:
+            error = self.error_of(index)
+            try:
+                if error is None:
+                    callback(self.metadata(index, timestamp_ms), None)
+                else:
+                    callback(None, error)
+            except Exception:
+                log.exception("a callback of send failed")
+        waiters = self.waiters
+        if waiters is not None:
+            self.waiters = None
+            for wake in waiters:
+                wake()
 
     def place(self, index: int) -> tuple[Batch, int]:
         """The batch that has the outcome of the record at `index`, and its place there."""

@@ -19,7 +19,7 @@ from typing import Any
 from logkernel.client.blocking import Blocking, run
 from logkernel.client.producer.base import ProducerBase
 from logkernel.client.producer.deliveries import Outcome
-from logkernel.client.producer.transactions import GroupMetadata, Offsets
+from logkernel.client.vocabulary import GroupMetadata, Offsets
 from logkernel.vocabulary import RecordMetadata
 
 
@@ -47,7 +47,7 @@ class Delivery(Outcome):
             else:
                 self.add_done_callback(callback)  # the batch was split meanwhile
 
-        if batch.owner.watch_batch(batch, tell):
+        if batch.owner.watch_outcome(batch, tell):
             callback(self)
 
 

@@ -40,6 +40,7 @@ class ProducerRoot(loops.Sending, InterceptedClient):
 
     def __init__(self, driver: Any, kernel: Kernel, settings: Mapping[str, Any]) -> None:
         super().__init__(driver, kernel, settings)
+        self._kernel = kernel
         self._sender: Sender = driver.machine
         self._accumulator: Accumulator = self._sender.accumulator
         self._accumulator.owner = driver

@@ -22,9 +22,9 @@ from typing import Any, Final
 from attrs import define
 
 from logkernel.client.cluster.calls import ClientCore, earliest
-from logkernel.client.metrics import ProducerMetrics
 from logkernel.client.producer.accumulator import Accumulator, Queue
 from logkernel.client.producer.batches import DONE, Batch
+from logkernel.client.producer.metrics import ProducerMetrics
 from logkernel.client.producer.sequences import Sequences
 from logkernel.client.producer.transactions import ABORTABLE, ABORTING, COMMITTING, FATAL, V1, Transactions
 from logkernel.contracts import Codec
@@ -379,13 +379,13 @@ class Sender:
     def busy(self) -> bool:
         return bool(self.accumulator.incomplete)
 
-    def take_finished(self) -> list[Batch]:
+    def take_finished(self) -> list[Callable[[], None]]:
         accumulator = self.accumulator
-        finished = accumulator.finished
-        if finished:
-            accumulator.finished = []
         accumulator.pool.granted.clear()
-        return finished
+        if not accumulator.finished:
+            return []
+        finished, accumulator.finished = accumulator.finished, []
+        return [batch.announce for batch in finished]
 
     def begin_end(self) -> None:
         self.accumulator.closing = True

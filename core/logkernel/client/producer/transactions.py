@@ -26,6 +26,7 @@ from typing import Any, Final
 from attrs import define
 
 from logkernel.client.cluster.calls import ANY, Call, ClientCore, Verdict, no_error
+from logkernel.client.vocabulary import GroupMetadata, Offsets
 from logkernel.errors import (
     ConcurrentTransactions,
     InvalidProducerEpoch,
@@ -85,20 +86,6 @@ class Operation:
     def end(self, error: Exception | None) -> None:
         if not self.done:
             self.done, self.error = True, error
-
-
-@define
-class GroupMetadata:
-    """Of which group, and as which member, offsets are sent to a transaction."""
-
-    group_id: str
-    generation_id: int = -1
-    member_id: str = ""
-    group_instance_id: str | None = None
-
-
-Offsets = Mapping[tuple[str, int], int | tuple[int, int, str | None]]
-"""(topic, partition) → next offset, or (next offset, leader epoch, text)."""
 
 
 class Transactions:

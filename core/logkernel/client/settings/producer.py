@@ -191,3 +191,13 @@ def _against_idempotence(values: Mapping[str, Any]) -> str:
     if values["max.in.flight.requests.per.connection"] > 5:
         return "max.in.flight.requests.per.connection above 5"
     return ""
+
+
+EMBEDDED_BATCH_BYTES: Final = 131_072
+"""batch.size of an embedded producer that is not told one: what a batch costs is paid by many records."""
+
+
+def widen_batches(values: dict[str, Any], given: Mapping[str, Any]) -> None:
+    """Give an embedded producer larger batches, where the user sets no `batch.size`."""
+    if "batch_size" not in given and "batch.size" not in given:
+        values["batch.size"] = max(values["batch.size"], min(EMBEDDED_BATCH_BYTES, values["buffer.memory"] // 8))
