@@ -2,10 +2,12 @@
 
 Invariant: epochs ascend strictly, start offsets do not descend. The file `leader-epoch-checkpoint` is written
 by `save`, with each flush and at close. What a crash loses of it, recovery finds again in the batch headers.
+A flush saves on a thread of its own, beside the appends; all else is for the log's thread.
 """
 
 from __future__ import annotations
 
+import threading
 from bisect import bisect_right
 
 from logkernel.storage.checkpoints import format_epochs, parse_epochs
@@ -14,7 +16,7 @@ from logkernel.vocabulary import NO_EPOCH, EpochStart, OffsetAndEpoch
 
 
 class LeaderEpochCache:
-    __slots__ = ("_disk", "_epochs", "dirty", "latest", "path")
+    __slots__ = ("_abandoned", "_disk", "_epochs", "_saving", "dirty", "latest", "path")
 
     def __init__(self, disk: Disk, path: str, *, exists: bool = False) -> None:
         """Raises `CorruptCheckpoint` where the file is rotten."""
@@ -25,6 +27,8 @@ class LeaderEpochCache:
         """The latest epoch, -1 without one."""
         self.dirty = False
         """The file is behind."""
+        self._abandoned = False
+        self._saving = threading.Lock()
 
     @property
     def entries(self) -> tuple[EpochStart, ...]:
@@ -81,10 +85,20 @@ class LeaderEpochCache:
         self._changed()
 
     def save(self) -> None:
-        """Write the file durably, where it is behind."""
-        if self.dirty:
-            self._disk.write_atomic(self.path, format_epochs(self._epochs))
-            self.dirty = False
+        """Write the file durably, where it is behind. Raises `OSError`; then it is still behind."""
+        with self._saving:  # an older state must not take the place of a newer one
+            if not self.dirty or self._abandoned:
+                return
+            self.dirty = False  # what changes from here on is for the next time
+            try:
+                self._disk.write_atomic(self.path, format_epochs(self.entries))
+            except BaseException:
+                self.dirty = True
+                raise
+
+    def abandon(self) -> None:
+        """Save nothing any more: a flush under way must not write into a folder of this name that is made anew."""
+        self._abandoned = True
 
     def _changed(self) -> None:
         self.latest = self._epochs[-1].epoch if self._epochs else NO_EPOCH

@@ -371,7 +371,7 @@ class LogLifecycle:
         self.abandon()
         for segment in self._segments:
             segment.drop()
-        self.epochs.dirty = False  # a flush that is under way must write nothing into a folder that is made anew
+        self.epochs.abandon()
         parent = self.folder.rpartition("/")[0]
         doomed = f"{parent}/{doomed_name(*self.name, unique or uuid.uuid4())}"
         self._disk.rename(self.folder, doomed)

@@ -24,6 +24,9 @@ class LogTruncation(LogLifecycle):
         """
         self._check()
         if offset >= self.end_offset:
+            # a leader that wrote nothing has its epoch noted at the end, against what the next one wrote (KAFKA-10706)
+            self.epochs.truncate_from_end(self.end_offset)
+            self.epochs.save()
             return
         self._stop_rewriting()
         self.rename_dropped()  # what is written behind the cut may come to have a name of theirs

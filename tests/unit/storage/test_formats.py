@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import struct
 from uuid import UUID
 
@@ -225,6 +226,38 @@ def test_epoch_end_offsets(disk):
     assert cache.end_offset_for(8, 50) is None, "above all known"
     assert cache.end_offset_for(-1, 50) is None
     assert [cache.epoch_at(at) for at in (5, 10, 19, 20, 99)] == [-1, 2, 2, 4, 7]
+
+
+def test_an_epoch_that_begins_while_the_file_is_written_is_saved_next(disk, monkeypatch):
+    """A flush writes the file on its own thread, beside the appends."""
+    cache = LeaderEpochCache(disk, "/d/e")
+    cache.assign(1, 0)
+    write = disk.write_atomic
+
+    def slow_write(path, data):
+        write(path, data)
+        cache.assign(2, 10)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(disk, "write_atomic", slow_write)
+        cache.save()
+    cache.save()
+    assert LeaderEpochCache(disk, "/d/e", exists=True).entries == ((1, 0), (2, 10))
+
+
+def test_epochs_that_could_not_be_written_are_saved_next(disk, monkeypatch):
+    cache = LeaderEpochCache(disk, "/d/e")
+    cache.assign(1, 0)
+
+    def refuse(path, data):
+        raise OSError(errno.ENOSPC, "full")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(disk, "write_atomic", refuse)
+        with pytest.raises(OSError, match="full"):
+            cache.save()
+    cache.save()
+    assert LeaderEpochCache(disk, "/d/e", exists=True).entries == ((1, 0),)
 
 
 def test_epochs_are_cut_at_both_ends_and_kept(disk):

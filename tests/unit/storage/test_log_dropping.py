@@ -6,6 +6,7 @@ import pytest
 
 from logkernel.errors import OffsetOutOfRange
 from logkernel.storage.dropped_files import RENAMED_AT_ONCE
+from logkernel.storage.epochs import LeaderEpochCache
 
 
 def test_a_slice_outlives_close_drop_and_delete(store):
@@ -155,6 +156,30 @@ def test_truncation_keeps_whole_batches_below_the_target(store, target):
         assert [offset for offset, _ in store.records(again)] == list(range(end + 1))
         assert again.epochs.latest == 9
         again.close()
+
+
+@pytest.mark.parametrize("target", [10, 12])
+def test_a_cut_at_the_end_forgets_an_epoch_without_records(store, target):
+    """KAFKA-10706: this replica led epoch 2 and wrote nothing; the next leader writes epoch 3 from the same offset.
+
+    Asked for the end of epoch 2, that leader answers offset 10 of epoch 1. Cutting there must leave epoch 1 as the
+    latest, or the follower asks the same again, for ever.
+    """
+    log = store.open()
+    for _ in range(10):
+        store.append(log, epoch=1)
+    log.flush()
+    log.epochs.assign(2, log.end_offset)
+    log.epochs.save()
+    leader = LeaderEpochCache(store.disk, f"{store.root}/leader")
+    leader.assign(1, 0)
+    leader.assign(3, 10)
+    assert leader.end_offset_for(log.epochs.latest, 15) == (10, 1)
+    log.truncate_to(target)
+    assert (log.end_offset, log.epochs.latest) == (10, 1)
+    assert leader.end_offset_for(log.epochs.latest, 15) == (10, 1)
+    again = store.open(clean=True)
+    assert again.epochs.entries == ((1, 0),)
 
 
 def test_truncate_fully(store):
