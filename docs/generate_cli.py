@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from textwrap import fill
 
 import click
 
@@ -47,14 +48,24 @@ def options(command: click.Command) -> Iterator[str]:
         if not isinstance(param, click.Option) or (has_all and param.name in shared):
             continue
         flags = ", ".join(f"`{flag}`" for flag in [*param.opts, *param.secondary_opts])
-        yield f"  - {flags}: {param.help}"
+        yield wrapped(f"  - {flags}: {param.help}", 4)
+
+
+def wrapped(text: str, indent: int) -> str:
+    """Lines of a list's entry; what stands in backquotes stays on one line."""
+    whole = re.sub("`[^`]+`", lambda code: code.group().replace(" ", "\0"), text.lstrip())
+    lead = text[: len(text) - len(text.lstrip())]
+    lines = fill(
+        whole, 110, initial_indent=lead, subsequent_indent=" " * indent, break_long_words=False, break_on_hyphens=False
+    )
+    return lines.replace("\0", " ")
 
 
 def text() -> str:
     lines = []
     for words, command in commands(app):
         about = " ".join((command.help or "").split())
-        lines += [f"- **`{usage(words, command)}`** {about}", *options(command)]
+        lines += [wrapped(f"- **`{usage(words, command)}`** {about}", 2), *options(command)]
     return "\n".join(lines) + "\n"
 
 

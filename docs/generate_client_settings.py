@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
+from textwrap import fill
 
 from logkernel.client.settings.consumer import CONSUMER
 from logkernel.client.settings.producer import ALIASES, PRODUCER
@@ -23,17 +24,20 @@ out of bounds or at odds with another is refused with a `ConfigError`.
 """
 
 
-def cell(setting: ClientSetting) -> str:
-    if setting.default is None:
-        return ""
-    text = render(setting.default)
-    return f"`{text}`" if text else "empty"
+def entry(setting: ClientSetting) -> str:
+    """An entry of a list: name (type, default; bounds): what it does."""
+    facts = [TYPE_NAMES[setting.type]]
+    if setting.default is not None:
+        text = render(setting.default)
+        facts.append(f"default `{text}`" if text else "default empty")
+    if setting.validator is not None:
+        facts.append(str(setting.validator))
+    return "- " + wrapped(f"**`{setting.name}`** ({'; '.join(facts)}): {setting.doc}")
 
 
-def row(setting: ClientSetting) -> str:
-    bounds = str(setting.validator) if setting.validator is not None else ""
-    cells = [f"`{setting.name}`", TYPE_NAMES[setting.type], cell(setting), bounds, setting.doc]
-    return f"| {' | '.join(cells)} |".replace("|  |", "| |").replace("|  |", "| |")
+def wrapped(text: str) -> str:
+    """Lines of a list's entry."""
+    return "\n  ".join(fill(text, 110, break_long_words=False, break_on_hyphens=False).splitlines())
 
 
 def aliases() -> list[str]:
@@ -49,15 +53,11 @@ def aliases() -> list[str]:
 def page(head: str, settings: Iterable[ClientSetting], more: Iterable[str]) -> str:
     parts = [
         head,
-        "| name | type | default | bounds | |",
-        "|---|---|---|---|---|",
-        *[row(setting) for setting in sorted(settings, key=lambda setting: setting.name)],
+        *[entry(setting) for setting in sorted(settings, key=lambda setting: setting.name)],
         *more,
         "\n## Refused\n",
-        "| name | instead |",
-        "|---|---|",
-        *[f"| `{name}` | {why} |" for name, why in NOT_HERE.items()],
-        "| `ssl.*`, `sasl.*` | only PLAINTEXT is spoken |",
+        *["- " + wrapped(f"`{name}`: {why}") for name, why in NOT_HERE.items()],
+        "- `ssl.*`, `sasl.*`: only PLAINTEXT is spoken",
     ]
     return "\n".join(parts) + "\n"
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
+from textwrap import fill
 
 from logkernel.config import unused
 from logkernel.config.definitions import Setting
@@ -19,7 +20,7 @@ Written by `docs/generate_configuration.py`; a test fails when it is stale.
 
 Names, types, bounds and defaults are those of Apache Kafka 4.x; a setting of logkernel's own says so. They are read
 from a file (`--config`: the YAML below, or a Kafka `server.properties`) and from `--set name=value`, which stands above
-the file. What the column *live* marks can be changed while the broker runs (AlterConfigs), for one broker or for all.
+the file. What is marked *live* can be changed while the broker runs (AlterConfigs), for one broker or for all.
 
 ```yaml
 broker: {node.id: 1, listeners: 127.0.0.1:9092, log.dirs: ./data}   # the scheme is optional: PLAINTEXT://
@@ -41,17 +42,26 @@ Defaults that differ from Kafka's: `listeners` is this machine alone, `log.dir` 
 """
 
 
-def row(setting: Setting) -> str:
-    default = "" if setting.default is None else f"`{setting.default}`" if setting.default else "empty"
-    bounds = str(setting.validator) if setting.validator is not None else ""
-    cells = [f"`{setting.name}`", TYPE_NAMES[setting.type], default, bounds, "yes" if setting.dynamic else ""]
-    behind = f" Behind it: {', '.join(f'`{name}`' for name in setting.synonyms)}." if setting.synonyms else ""
-    return f"| {' | '.join(cells)} | {setting.doc}{behind} |".replace("|  |", "| |").replace("|  |", "| |")
+def entry(setting: Setting) -> str:
+    """An entry of a list: name (type, default; bounds): what it does."""
+    facts = [TYPE_NAMES[setting.type]]
+    if setting.default is not None:
+        facts.append(f"default `{setting.default}`" if setting.default else "default empty")
+    if setting.validator is not None:
+        facts.append(str(setting.validator))
+    if setting.dynamic:
+        facts.append("live")
+    behind = f" Default from: {', '.join(f'`{name}`' for name in setting.synonyms)}." if setting.synonyms else ""
+    return "- " + wrapped(f"**`{setting.name}`** ({'; '.join(facts)}): {setting.doc}{behind}")
 
 
-def table(settings: Iterable[Setting]) -> list[str]:
-    head = ["| name | type | default | bounds | live | |", "|---|---|---|---|---|---|"]
-    return head + [row(setting) for setting in sorted(settings, key=lambda setting: setting.name)]
+def wrapped(text: str) -> str:
+    """Lines of a list's entry."""
+    return "\n  ".join(fill(text, 110, break_long_words=False, break_on_hyphens=False).splitlines())
+
+
+def entries(settings: Iterable[Setting]) -> list[str]:
+    return [entry(setting) for setting in sorted(settings, key=lambda setting: setting.name)]
 
 
 def page() -> str:
@@ -60,16 +70,16 @@ def page() -> str:
     parts = [
         HEAD,
         "## Topics\n",
-        *table(known.topic.values()),
+        *entries(known.topic.values()),
         "\n## Brokers\n",
-        *table(known.broker.values()),
+        *entries(known.broker.values()),
         "\n## Groups\n",
         "Kept for one group by AlterConfigs on the resource type 32 (group), within the broker's bounds.\n",
-        *table(known.group.values()),
+        *entries(known.group.values()),
         "\n## Kafka settings without effect here\n",
         "Accepted with a warning, so that a Kafka broker's file can be used as it is; a running broker takes those\n"
         "that a running Kafka takes, and shows what was given.\n",
-        names + ".",
+        fill(names + ".", 110, break_long_words=False, break_on_hyphens=False),
     ]
     return "\n".join(parts) + "\n"
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from enum import Enum
 from pathlib import Path
+from textwrap import wrap
 
 from logkernel.plugins.services import shares
 from logkernel.plugins.services.shares.members import group
@@ -78,13 +79,16 @@ def diagram(table: Mapping[tuple[Enum, Enum], Enum], start: Enum) -> str:
 
 
 def services() -> str:
-    rows = ["| service | answers | keeps its state in |", "|---|---|---|"]
+    """A list: what each service answers, and where it keeps its state."""
+    lines = []
     for declared in shares.logkernel_services():
         names = ", ".join(name.removesuffix("Request") for name in declared.requests)
         extends = ", ".join(name.removesuffix("Request") for name in declared.extends)
-        names += f"; adds to {extends}" if extends else ""
-        rows.append(f"| `{declared.name}` | {names} | {f'`{declared.topic.name}`' if declared.topic else 'memory'} |")
-    return "\n".join(rows)
+        kept = f"in `{declared.topic.name}`" if declared.topic else "in memory"
+        words = f"`{declared.name}` keeps its state {kept} and answers {names}."
+        words += f" It adds to the answers of {extends}." if extends else ""
+        lines += wrap(words, 110, initial_indent="- ", subsequent_indent="  ", break_on_hyphens=False)
+    return "\n".join(lines)
 
 
 class GroupEvent(Enum):

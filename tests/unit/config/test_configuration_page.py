@@ -18,4 +18,4 @@ def test_the_page_is_fresh() -> None:
 def test_every_setting_is_on_the_page() -> None:
     text = (DOCS / "configuration.md").read_text(encoding="utf-8")
     for name in (*tables().broker, *tables().topic):
-        assert f"| `{name}` |" in text
+        assert f"- **`{name}`** (" in text
