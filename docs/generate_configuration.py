@@ -9,7 +9,8 @@ from textwrap import fill
 from logkernel.config import unused
 from logkernel.config.definitions import Setting
 from logkernel.config.tables import tables
-from logkernel.config.values import TYPE_NAMES
+from logkernel.config.values import type_name
+from logkernel.kernel import Kernel
 
 PAGE = Path(__file__).with_name("configuration.md")
 
@@ -33,7 +34,11 @@ topics:                                                             # created wh
 - A topic's own setting rules over the broker's; the broker's setting that stands behind it is named beside it.
 - `election` and `unclean.leader.election.enable` are one setting with two names; a conflict is refused.
 - A topic that exists is given the partitions that it lacks of the file's number, and loses none.
-- Lists are comma-separated, or YAML lists. An unknown name is refused with the nearest known one.
+- Lists are comma-separated, or YAML lists.
+- An unknown name is refused with the nearest known one. In a Kafka `server.properties` it is warned of, as Kafka does:
+  it has no effect there, and neither has a topic's name (`retention.ms`) at the level of the broker.
+- Groups, transactions, share groups and other plugins bring their own settings; a plugin that is blocked takes them
+  with it. [hooks.md](hooks.md#logkernel_settings) says how a plugin brings its own.
 - `plugins.allow` and `plugins.block` may also stand in a `server.properties` and behind `--set`. What names a blocked
   plugin is refused; a default that does is warned of.
 - Of `listeners`, those named in `controller.listener.names` are left out, so that a KRaft broker's file can be used.
@@ -44,7 +49,7 @@ Defaults that differ from Kafka's: `listeners` is this machine alone, `log.dir` 
 
 def entry(setting: Setting) -> str:
     """An entry of a list: name (type, default; bounds): what it does."""
-    facts = [TYPE_NAMES[setting.type]]
+    facts = [type_name(setting.type)]
     if setting.default is not None:
         facts.append(f"default `{setting.default}`" if setting.default else "default empty")
     if setting.validator is not None:
@@ -65,8 +70,8 @@ def entries(settings: Iterable[Setting]) -> list[str]:
 
 
 def page() -> str:
-    known = tables()
-    names = ", ".join(f"`{name}`" for name in sorted(unused.names()))
+    known = tables().with_plugins(Kernel(allow=()).declarations())
+    names = ", ".join(f"`{name}`" for name in sorted(unused.names() - known.broker.keys()))
     parts = [
         HEAD,
         "## Topics\n",

@@ -387,11 +387,24 @@ Answer = Callable[[Any], None]
 
 @frozen
 class ServiceTopic:
-    """The internal topic in which a service keeps its state."""
+    """The internal topic in which a service keeps its state. Clients neither write it nor delete it.
+
+    It is created by the service's first write, or when a client first asks for it.
+    """
 
     name: str
     partitions_setting: str
+    """The broker setting that says how many partitions it gets."""
     config: Mapping[str, str]
+    """Topic settings that it always has."""
+    replication_setting: str = ""
+    """The broker setting with its number of replicas (empty: default.replication.factor); fewer where there are fewer
+    brokers."""
+    config_settings: Mapping[str, str] = field(factory=dict)
+    """Topic setting → the broker setting that it takes its value from, e.g. its segments' size. A value below what the
+    topic setting takes is raised to that."""
+    written_by: tuple[str, ...] = ()
+    """Client ids that may produce to it."""
 
 
 @frozen
@@ -516,6 +529,10 @@ class ClusterView(Protocol):
 
     def topic_names(self) -> Sequence[str]:
         """Every topic, internal ones included, sorted."""
+        ...
+
+    def is_internal(self, topic: str) -> bool:
+        """Whether a service keeps its state there, or would."""
         ...
 
     def next_producer_id(self) -> int:

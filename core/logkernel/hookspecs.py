@@ -18,7 +18,7 @@ from typing import Any
 
 import pluggy
 
-from logkernel.config.definitions import PluginSetting
+from logkernel.config.definitions import Setting
 from logkernel.contracts import (
     Assignor,
     CleanupPolicy,
@@ -37,6 +37,22 @@ from logkernel.contracts import (
     StateLog,
     Transport,
 )
+
+KINDS: Mapping[str, str] = {
+    "assignor": "logkernel_assignor",
+    "cleanup policy": "logkernel_cleanup",
+    "codec": "logkernel_codec",
+    "connector": "logkernel_connector",
+    "coordination": "logkernel_coordination",
+    "decoder": "logkernel_decoder",
+    "election": "logkernel_election",
+    "interceptor": "logkernel_interceptor",
+    "metrics reporter": "logkernel_metrics_reporter",
+    "partitioner": "logkernel_partitioner",
+    "service": "logkernel_services",
+    "transport": "logkernel_transport",
+}
+"""Kinds of what plugins provide, by which `logkernel_names` tells of it, and the hook that provides each."""
 
 hookspec = pluggy.HookspecMarker("logkernel")
 hookimpl = pluggy.HookimplMarker("logkernel")
@@ -62,7 +78,10 @@ def logkernel_metrics_reporter(name: str, settings: Mapping[str, Any]) -> Metric
 
 @hookspec(firstresult=True)
 def logkernel_codec(name: str, level: int | None) -> Codec | None:
-    """The compression codec called `name`; `level` None means the codec's own default."""
+    """The compression codec called `name`; `level` None means the codec's own default.
+
+    Kafka's batch format has room for the codecs gzip, snappy, lz4 and zstd alone, and every client must read what a
+    codec writes. So a plugin can stand in for one of these, under its name (a faster zstd), but can't bring another."""
 
 
 @hookspec(firstresult=True)
@@ -115,14 +134,31 @@ def logkernel_decoder(topic: str) -> RecordDecoder | None:
 
 @hookspec
 def logkernel_names() -> Iterable[tuple[str, str]]:
-    """(kind, name) of everything this plugin provides, e.g. ("codec", "gzip"); for lists and error texts."""
+    """(kind, name) of everything this plugin provides, e.g. ("cleanup policy", "compact").
+
+    Settings that choose a plugin, such as cleanup.policy, take these names alone. The kinds are assignor, cleanup
+    policy, codec, connector, coordination, decoder, election, interceptor, metrics reporter, partitioner, service and
+    transport; another kind is warned of at the start, and so is a codec that is none of Kafka's four."""
     return ()
 
 
 @hookspec
-def logkernel_settings() -> Iterable[PluginSetting]:
-    """(name, scope "broker" or "topic", default, documentation) of settings that the plugin owns. A fifth element,
-    where there is one, has the words that the setting takes; any other is refused when it is set."""
+def logkernel_settings() -> Iterable[Setting]:
+    """The settings that this plugin owns, for brokers, topics or groups: what built-in services bring comes this way.
+
+        from logkernel.config.definitions import TOPIC, Setting
+        from logkernel.config.values import INT, Between
+
+        Setting("acme.window.ms", INT, "1000", Between(1, 60_000), "How long a window is.", scope=TOPIC)
+
+    The type is one of Kafka's (`INT`, `LIST`, ...) or your own (`OwnType(name, parse)`). A validator is any callable
+    that raises ValueError, with bounds as its `str()`; `logkernel.config.values` has the usual ones. A value that type
+    or validator refuses is refused when it is set, in a file or by AlterConfigs.
+
+    A broker's setting is read by `settings.get(name)`, typed; a topic's stands in `settings.plugin[name]`, with a
+    broker setting of the same name as its default; a group's is `ClusterView.group_setting(group_id, name)`. A topic's
+    setting is listed among those of a topic only where one of the plugin's policies, elections or partitioners is in
+    use, if it has any. Called at every start: import nothing heavy for it."""
     return ()
 
 

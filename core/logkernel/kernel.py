@@ -17,7 +17,7 @@ from typing import Any
 import pluggy
 
 from logkernel import hookspecs
-from logkernel.config.definitions import PluginSetting
+from logkernel.config.definitions import PluginDeclaration
 from logkernel.config.nearest import nearest
 from logkernel.contracts import (
     Assignor,
@@ -78,6 +78,20 @@ def _warn_of_unmet(what: str, names: Iterable[str], known: Collection[str | None
             log.warning("plugins.%s: %s: no such plugin installed%s", what, name, hint)
 
 
+def _warn_of_names(declared: PluginDeclaration) -> None:
+    for kind, name in declared.names:
+        if kind not in hookspecs.KINDS:
+            near = nearest(kind, hookspecs.KINDS)
+            hint = f"did you mean {near!r}?" if near else f"use one of {', '.join(hookspecs.KINDS)}"
+            log.warning("%s: logkernel_names gives %r the unknown kind %r; %s", declared, name, kind, hint)
+        elif kind == "codec" and name not in CODEC_NAMES.values():
+            log.warning(
+                "%s: nothing can ask for its codec %r: Kafka's batch format knows %s alone; a codec can stand in"
+                " for one of these, under its name",
+                declared, name, ", ".join(CODEC_NAMES.values()),
+            )  # fmt: skip
+
+
 class Kernel:
     """Finds plugins and asks them for objects by name.
 
@@ -106,15 +120,17 @@ class Kernel:
         self._load_entry_points(found, allow)
         for plugin in plugins:
             self._manager.register(plugin)
+        self._warn_of_misspelt_hooks()
         self._codecs: dict[int, Codec] = {}
 
     def _load_entry_points(self, found: Iterable[EntryPoint], allow: Collection[str] | None) -> None:
+        left_out: dict[str, list[str]] = {}
         for point in found:  # the last registered is asked first: strangers
             distribution = point.distribution
             if self._manager.is_blocked(point.name) or self._manager.has_plugin(point.name):
                 continue
             if distribution != GROUP and allow is not None and distribution not in allow:
-                log.warning("plugin not allowed: entry_point=%s distribution=%s", point.name, distribution)
+                left_out.setdefault(distribution, []).append(point.name)
                 continue
             try:
                 self._manager.register(point.load(), name=point.name)
@@ -124,6 +140,20 @@ class Kernel:
                     f"plugin {point.name!r} of distribution {distribution!r} cannot be loaded: {error!r};"
                     f" mend or uninstall it, or block it by plugins.block"
                 ) from error
+
+        for distribution, names in left_out.items():
+            log.warning("plugin not allowed: distribution=%s entry_points=%s", distribution, ",".join(names))
+
+    def _warn_of_misspelt_hooks(self) -> None:
+        """An implementation that no hook calls; pluggy's `optionalhook` says that this is meant."""
+        for hook, caller in vars(self._manager.hook).items():
+            if not isinstance(caller, pluggy.HookCaller) or caller.has_spec():
+                continue
+            for implementation in caller.get_hookimpls():
+                if not implementation.optionalhook:
+                    near = nearest(hook, [name for name in vars(hookspecs) if name.startswith(f"{GROUP}_")])
+                    hint = f"did you mean {near}?" if near else "docs/hooks.md lists all hooks"
+                    log.warning("%s: there is no hook %s; %s", self._origin(implementation.plugin_name), hook, hint)
 
     # ------------------------------------------------------------ calling hooks
 
@@ -284,6 +314,33 @@ class Kernel:
         found: RecordDecoder | None = self._ask("logkernel_decoder", topic=topic)
         return found
 
-    def settings(self) -> list[PluginSetting]:
-        """Every setting that a plugin owns, as the hook `logkernel_settings` gives it."""
-        return [row for rows in self._ask("logkernel_settings") for row in rows]
+    def declarations(self) -> list[PluginDeclaration]:
+        """What each plugin provides and which settings it owns, strangers before built-ins.
+
+        Names that nothing will ever ask for are warned of. Raises PluginError, with the plugin's name.
+        """
+        found = []
+        rows = {hook: self._rows(hook) for hook in ("logkernel_names", "logkernel_settings")}
+        for name, _ in reversed(self._manager.list_name_plugin()):
+            names, settings = (by_plugin.get(name, ()) for by_plugin in rows.values())
+            if names or settings:
+                origin = self._origin(name)
+                declared = PluginDeclaration(origin.plugin, origin.distribution, names, settings)
+                _warn_of_names(declared)
+                found.append(declared)
+        return found
+
+    def _rows(self, hook: str) -> dict[str, tuple[Any, ...]]:
+        """Plugin → what its implementation of a hook that describes it gives."""
+        found = {}
+        for implementation in getattr(self._manager.hook, hook).get_hookimpls():
+            if not (implementation.wrapper or implementation.hookwrapper):
+                try:
+                    found[implementation.plugin_name] = tuple(implementation.function() or ())
+                except Exception as error:
+                    origin = self._origin(implementation.plugin_name)
+                    what = f"{type(error).__name__}: {error}"
+                    raise PluginError(
+                        f"{origin} failed in {hook}: {what}; mend or uninstall it, or block it by plugins.block"
+                    ) from error
+        return found

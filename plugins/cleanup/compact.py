@@ -21,8 +21,9 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterable, Sequence
 
-from logkernel.config.definitions import PluginSetting
+from logkernel.config.definitions import TOPIC, Setting
 from logkernel.config.topic import MAX_LONG, TopicSettings
+from logkernel.config.values import STRING, OneOf
 from logkernel.contracts import BatchRun, BatchView, CleanupPolicy, DropBefore, LogFacts, Rewrite
 from logkernel.errors import InvalidConfig
 from logkernel.hookspecs import hookimpl
@@ -184,16 +185,16 @@ def logkernel_names() -> Iterable[tuple[str, str]]:
 
 
 @hookimpl
-def logkernel_settings() -> Iterable[PluginSetting]:
+def logkernel_settings() -> Iterable[Setting]:
     return [
-        (
-            STRATEGY, "topic", "offset",
+        Setting(
+            STRATEGY, STRING, "offset", OneOf(*STRATEGIES),
             "Which record of a key stays when a topic is compacted: the one with the last `offset`, with the latest"
-            " `timestamp`, or with the highest version in a `header` (KIP-280).",
-            STRATEGIES,
+            " `timestamp`, or with the highest version in a `header` (KIP-280).", scope=TOPIC, own=True,
         ),
-        (
-            HEADER, "topic", "",
+        Setting(
+            HEADER, STRING, "", None,
             "Name of the header that holds the version, 8 bytes, where compaction.strategy is `header`.",
+            scope=TOPIC, own=True,
         ),
     ]  # fmt: skip

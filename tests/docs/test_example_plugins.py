@@ -45,7 +45,7 @@ def test_the_kernel_finds_them(on_path: Path) -> None:
     kernel = Kernel()
     assert "geo" in kernel.names("partitioner")
     assert "rack_first" in kernel.names("election")
-    assert "acme.geo.regions" in {name for name, *_ in kernel.settings()}
+    assert "acme.geo.regions" in {one.name for declared in kernel.declarations() for one in declared.settings}
 
 
 def test_an_operator_may_leave_them_out(on_path: Path) -> None:
@@ -59,7 +59,7 @@ def test_an_operator_may_leave_them_out(on_path: Path) -> None:
 def test_geo_keeps_regions_apart(on_path: Path) -> None:
     from logkernel.kernel import Kernel
 
-    geo = Kernel().partitioner("geo", {"acme.geo.regions": "eu,us"}, seed=1)
+    geo = Kernel().partitioner("geo", {"acme.geo.regions": ("eu", "us")}, seed=1)
     homes = {
         region: {geo.partition(b"%s/%d" % (region, number), None, 6, range(6)) for number in range(200)}
         for region in (b"eu", b"us")

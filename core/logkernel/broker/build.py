@@ -28,7 +28,7 @@ def build(
     if kernel is None:
         allow, block = plugin_lists(path, overrides)
         kernel = Kernel(allow=allow, block=block)
-    config = BrokerConfig.load(path, overrides, kernel.settings(), kernel.all_names())
+    config = BrokerConfig.load(path, overrides, kernel.declarations())
     for warning in config.warnings:
         log.warning("%s", warning)
     return Broker(config, kernel, LogManager(config, in_memory=in_memory), clock)

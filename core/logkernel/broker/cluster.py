@@ -36,9 +36,13 @@ class Cluster:
     def topic_names(self) -> list[str]:
         return sorted(self.topics)
 
+    def is_internal(self, topic: str) -> bool:
+        return topic in self._broker.metadata.controller.internal or self._broker.metadata.is_internal(topic)
+
     def topic_setting(self, topic: str, name: str) -> Any:
         """Raises AttributeError for a setting that topics do not have."""
-        return getattr(self._broker.metadata.topic_settings(topic), name.replace(".", "_"))
+        settings = self._broker.metadata.topic_settings(topic)
+        return settings.plugin[name] if name in settings.plugin else getattr(settings, name.replace(".", "_"))
 
     def group_setting(self, group_id: str, name: str) -> Any:
         """Raises KeyError for a setting that groups do not have."""

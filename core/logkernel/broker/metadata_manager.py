@@ -13,7 +13,8 @@ from logkernel.controller.compaction import due
 from logkernel.controller.controller import Controller
 from logkernel.controller.effects import Outcome
 from logkernel.controller.image import ClusterImage, Partition, Topic
-from logkernel.controller.names import INTERNAL, check_name
+from logkernel.controller.internal import internal_topics
+from logkernel.controller.names import check_name
 from logkernel.controller.producers import ProducerIds
 from logkernel.errors import ConfigError, InvalidRequest, KafkaError, error_for
 from logkernel.vocabulary import TopicPartition
@@ -33,7 +34,9 @@ class MetadataManager:
         self._broker = broker
         self.image = ClusterImage()
         self._coordination: Coordination | None = None
-        self.controller = Controller(broker.config, broker.node_id, uuid4)
+        self.controller = Controller(
+            broker.config, broker.node_id, uuid4, internal_topics(broker.kernel.services(), broker.config)
+        )
         self._producer_ids = ProducerIds()
         self._snapshot_size = 0
         """Changes of the last snapshot."""
@@ -82,7 +85,7 @@ class MetadataManager:
             return []
         node = self._broker.node_id
         rows = [Partition((node,), (node,), node) for _ in range(max(parts) + 1)]
-        topic = Topic(name, ids.pop() if ids else uuid4(), rows, name in INTERNAL)
+        topic = Topic(name, ids.pop() if ids else uuid4(), rows, name in self.controller.internal)
         log.info("topic adopted: topic=%s partitions=%d id=%s", name, len(rows), topic.id)
         return [topic.change()]
 
@@ -181,15 +184,13 @@ class MetadataManager:
         config: Mapping[str, str],
         *,
         replication_factor: int = -1,
-        internal: bool = False,
     ) -> None:
         """Create a topic (-1: the broker's default); raises the error that a client would be answered."""
-        self.carry_out(
-            self.controller.create_topic(self.image, name, partitions, replication_factor, config, internal=internal)
-        )
+        self.carry_out(self.controller.create_topic(self.image, name, partitions, replication_factor, config))
 
-    def create_internal(self, name: str, partitions: int, config: Mapping[str, str]) -> None:
-        self.create(name, partitions, config, replication_factor=1, internal=True)
+    def create_internal(self, name: str, partitions: int = -1) -> None:
+        """Create the topic of a service, as it is declared."""
+        self.carry_out(self.controller.create_internal(name, self.image, partitions))
 
     def auto_create(self, name: str) -> None:
         """What `auto.create.topics.enable` does for a client that asks for a topic."""
@@ -238,7 +239,12 @@ class MetadataManager:
     def is_internal(self, topic: str) -> bool:
         """Whether a service keeps its state there."""
         known = self.image.topics.get(topic)
-        return known is not None and known.internal
+        return known is not None and (known.internal or topic in self.controller.internal)
+
+    def may_produce(self, client_id: str, topic: str) -> bool:
+        """Whether a client may write to a topic in which a service keeps its state."""
+        declared = self.controller.internal.get(topic)
+        return declared is not None and client_id in declared.written_by
 
     def reserve_producer_ids(self, largest: int) -> None:
         """Logs hold producers up to this id: those of an adopted folder were given by another cluster."""

@@ -29,7 +29,9 @@ LONGEST_LINE_BYTES = 1 << 28
 @click.option("-p", "--partition", type=click.IntRange(0), help="The partition of every record.")
 @click.option("-f", "--format", "form", metavar="FORMAT", help=r"What a line holds, e.g. '%k\t%v' or '%p %k %v'.")
 @click.option("-D", "--delimiter", metavar="DELIM", default=r"\n", show_default=True, help="What ends a record.")
-@click.option("-z", "--compression", metavar="CODEC", help="gzip, snappy, lz4, zstd, or a plugin's.")
+@click.option(
+    "-z", "--compression", metavar="CODEC", help="gzip, snappy, lz4 or zstd. A plugin can stand in for one of them."
+)
 @click.option(
     "--acks", type=click.Choice(["all", "-1", "0", "1"]), help="Whose acknowledgement counts.  [default: all]"
 )

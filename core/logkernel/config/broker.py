@@ -7,12 +7,13 @@ stand above all four. Within that merge Kafka's synonyms rule: ms over minutes o
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import logging
+from collections.abc import Mapping, Sequence
 from os import PathLike
 from typing import Any
 
 from logkernel.config import election, loading, unused
-from logkernel.config.definitions import NAMED_PLUGINS, Definitions, PluginSetting, Setting, convert
+from logkernel.config.definitions import Definitions, PluginDeclaration, Setting, convert
 from logkernel.config.listeners import Listener, advertise, parse_listeners, spoken
 from logkernel.config.nearest import nearest
 from logkernel.config.sources import (
@@ -21,12 +22,13 @@ from logkernel.config.sources import (
     STATIC_BROKER_CONFIG,
     RawSetting,
     TopicSpec,
-    remedy,
-    typed,
+    refusal,
 )
 from logkernel.config.topic import TopicSettings
 from logkernel.config.values import parse
 from logkernel.errors import InvalidConfig
+
+log = logging.getLogger("logkernel.config")
 
 _WHERE = {DYNAMIC_BROKER_CONFIG: "AlterConfigs", DYNAMIC_DEFAULT_BROKER_CONFIG: "AlterConfigs, cluster default"}
 _Layer = tuple[int, Mapping[str, RawSetting]]
@@ -54,16 +56,15 @@ class BrokerConfig:
         cls,
         path: str | PathLike[str] | None = None,
         overrides: Mapping[str, Any] | Sequence[str] = (),
-        plugin_settings: Iterable[PluginSetting] = (),
-        plugin_names: Iterable[tuple[str, str]] = (),
+        declarations: Sequence[PluginDeclaration] = (),
     ) -> BrokerConfig:
         """Settings from a file (our YAML or a Kafka server.properties; None: no file), then `overrides` above it.
 
-        `overrides` is a mapping, or `["name=value", …]`; `plugin_settings` and `plugin_names` are rows as the
-        hooks `logkernel_settings` and `logkernel_names` give them: a plugin's own settings, and what
-        cleanup.policy, election and partitioner may name. Raises ConfigError, which names place, value and remedy.
+        `overrides` is a mapping, or `["name=value", …]`; `declarations` are `Kernel.declarations()`: the settings that
+        plugins own, and what cleanup.policy, election and their like may name. Raises ConfigError, which names place,
+        value and remedy, and PluginError for a plugin's setting that can't be.
         """
-        return cls(loading.load(path, overrides, plugin_settings, plugin_names))
+        return cls(loading.load(path, overrides, declarations))
 
     # ------------------------------------------------------------ what was loaded
 
@@ -119,10 +120,10 @@ class BrokerConfig:
         chain = [self.definitions.broker[part] for part in (name, *setting.synonyms)]
         for part in chain:
             if part.name in self._effective:
-                return convert(typed(part, self._effective[part.name].text), part.name, name)
+                return convert(part.typed(self._effective[part.name].text), part.name, name)
         for part in chain:
             if part.default is not None:
-                return convert(typed(part, part.default), part.name, name)
+                return convert(part.typed(part.default), part.name, name)
         return None
 
     def origin(self, name: str) -> str:
@@ -165,21 +166,21 @@ class BrokerConfig:
         plugin = dict(values["plugin"])
         for name, text in election.paired(overrides).items():
             setting = self.definitions.topic.get(name)
-            if setting is None or setting.plugin:
+            if setting is None:
                 plugin[name] = text
+            elif setting.plugin:
+                plugin[name] = self._plugin_value(setting, text)
             elif not setting.inert:
-                named = name in NAMED_PLUGINS  # looked at when it was set
-                values[_attribute(name)] = parse(setting.type, text) if named else self._typed_topic(setting, text)
+                values[_attribute(name)] = self._own_value(setting, text)
         values["plugin"] = plugin
         return TopicSettings(**values)
 
     def _topic_base(self) -> dict[str, Any]:
         values: dict[str, Any] = {}
-        plugin: dict[str, str] = {}
+        plugin: dict[str, Any] = {}
         for name, setting in self.definitions.topic.items():
             if setting.plugin:
-                given = self._effective.get(name)
-                plugin[name] = given.text if given else setting.default or ""
+                plugin[name] = self._topic_default(setting)
             elif not setting.inert:
                 values[_attribute(name)] = self._topic_default(setting)
         return {**values, "plugin": plugin}
@@ -187,24 +188,32 @@ class BrokerConfig:
     def _topic_default(self, setting: Setting) -> Any:
         for part in setting.synonyms:
             if part in self._effective:
-                value = typed(self.definitions.broker[part], self._effective[part].text)
+                value = self.definitions.broker[part].typed(self._effective[part].text)
                 return convert(value, part, setting.name)
-        assert setting.default is not None
-        named = setting.name in NAMED_PLUGINS  # a plugin that may be blocked: it was warned of
-        return parse(setting.type, setting.default) if named else typed(setting, setting.default)
+        if setting.default is None:
+            return None
+        if setting.chooses:  # a plugin that may be blocked: it was warned of
+            return parse(setting.type, setting.default)
+        return setting.typed(setting.default)
 
-    def _typed_topic(self, setting: Setting, text: str) -> Any:
+    def _own_value(self, setting: Setting, text: str) -> Any:
+        """What a topic says itself. A plugin that it chooses was looked at when it was set, and may be gone since."""
+        return parse(setting.type, text) if setting.chooses else typed(setting, text)
+
+    def _plugin_value(self, setting: Setting, text: str) -> Any:
+        """A value that an older release of the plugin took must not keep the topic from being served."""
         try:
-            return typed(setting, text)
-        except ValueError as error:
-            raise InvalidConfig(f"{setting.name}={text}: {error}; {remedy(setting)}") from None
+            return self._own_value(setting, text)
+        except InvalidConfig as error:
+            log.warning("%s; until then the default holds", error)
+            return self._topic_default(setting)
 
     def validate_topic_config(self, name: str, value: str) -> None:
         """Raises InvalidConfig where no topic setting has this name, or where it does not take this value."""
         setting = self.definitions.topic.get(name)
         if setting is None:
-            raise InvalidConfig(f"{name}={value}: no topic setting has this name; {self._near(name)}")
-        self._typed_topic(setting, value)
+            raise InvalidConfig(f"Unknown topic config name: {name}; {self._near(name)}")
+        typed(setting, value)
 
     def validate_topic(self, overrides: Mapping[str, str]) -> None:
         """All of a topic's own settings, one by one and together; raises InvalidConfig."""
@@ -237,10 +246,10 @@ class BrokerConfig:
         if setting is None and not unused.is_unused(name):
             near = nearest(name, self.definitions.broker)
             hint = f"did you mean {near}?" if near else "DescribeConfigs lists all names"
-            raise InvalidConfig(f"{name}={value}: no broker setting has this name; {hint}")
+            raise InvalidConfig(f"Unknown broker config name: {name}; {hint}")
         if setting is None or not setting.dynamic:
             raise InvalidConfig(f"{name}={value}: a running broker can't change it; set it in its file and start anew")
-        self._typed_topic(setting, value)
+        typed(setting, value)
 
     def with_dynamic(self, broker: Mapping[str, str], default: Mapping[str, str] | None = None) -> BrokerConfig:
         """These settings with other dynamic layers: all that AlterConfigs keeps of this broker, and of all brokers.
@@ -267,6 +276,14 @@ class BrokerConfig:
                     warnings.append(unused.warning(where, name))
                 out[name] = value
         return out
+
+
+def typed(setting: Setting, text: str) -> Any:
+    """The typed value; raises InvalidConfig in Kafka's words."""
+    try:
+        return setting.typed(text)
+    except ValueError as error:
+        raise InvalidConfig(refusal(setting, text, str(error))) from None
 
 
 def _attribute(name: str) -> str:

@@ -1,47 +1,82 @@
 """What each setting is: name, type, default, bounds, documentation.
 
-Three kinds of names are known: settings with a meaning here (`tables`, built at first use), Kafka settings without one
-(`unused`, accepted with a warning), and what plugins own (`Definitions.with_plugins`).
+Three kinds of names are known: the core's settings (`tables`, built at first use), those that plugins own
+(`Definitions.with_plugins`), and Kafka settings that neither gives a meaning (`unused`, accepted with a warning).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 from logkernel.attrs_lite import evolve, field, frozen, mutable
-from logkernel.config.values import STRING, Each, OneOf, Validator
+from logkernel.config.nearest import nearest
+from logkernel.config.values import LIST, Each, OneOf, Type, Validator, parse
+from logkernel.errors import PluginError
 
-PluginSetting = tuple[str, str, str, str] | tuple[str, str, str, str, tuple[str, ...]]
-"""See the hook `logkernel_settings`."""
 BROKER = "broker"
 TOPIC = "topic"
+GROUP = "group"
+SCOPES = (BROKER, TOPIC, GROUP)
 
 
 @frozen
 class Setting:
-    """One setting. `default` is text as a file would give it; None means not set."""
+    """One setting, of the core or of a plugin. `default` is text as a file would give it; None means not set."""
 
     name: str
-    type: int
+    type: Type
     default: str | None
     validator: Validator | None
     doc: str
     scope: str = BROKER
+    """`BROKER`, `TOPIC` or `GROUP` (what one consumer or share group may have of its own)."""
     synonyms: tuple[str, ...] = ()
-    """Broker settings that rule where this one is not given, the first before the second."""
+    """Broker settings that rule where this one is not given, the first before the second. Of a topic's setting of a
+    plugin without any, the broker setting of the same name is one, made with it."""
     dynamic: bool = False
-    """A running broker takes a new value by AlterConfigs. Every topic setting is dynamic."""
+    """A running broker takes a new value by AlterConfigs. Every setting of a topic or group is dynamic."""
     sensitive: bool = False
     """Never shown: DescribeConfigs gives no value."""
     inert: bool = False
     """A topic setting of Kafka that is kept and described, and has no effect here."""
-    plugin: bool = False
-    """Owned by a plugin."""
+    own: bool = False
+    """A setting of logkernel's own, of which Apache Kafka knows nothing."""
+    chooses: str = ""
+    """The kind of plugin that it names ("cleanup policy"): it takes the names that installed plugins provide."""
+    between: tuple[str, str] | None = None
+    """Of a group's setting: the broker settings that are its lower and its upper bound."""
+    above: str = ""
+    """Of a group's setting: another one of the group that this one must be greater than."""
+    plugin: str = ""
+    """The plugin (entry point) that owns it; empty for the core's. The loader fills this in."""
+
+    def typed(self, text: str) -> Any:
+        """The typed value within its bounds; raises ValueError that says what would be right."""
+        value = parse(self.type, text)
+        if self.validator is not None:
+            self.validator(value)
+        return value
+
+
+@frozen
+class PluginDeclaration:
+    """What one plugin provides and owns, as its hooks `logkernel_names` and `logkernel_settings` say."""
+
+    plugin: str
+    """Its entry point."""
+    distribution: str
+    names: tuple[tuple[str, str], ...] = ()
+    """(kind, name)."""
+    settings: tuple[Setting, ...] = ()
+
+    def __str__(self) -> str:
+        return f"plugin {self.plugin!r} of distribution {self.distribution!r}"
 
 
 @mutable
 class Definitions:
-    """All settings by name, of brokers and of topics."""
+    """All settings by name, of brokers, topics and groups."""
 
     broker: dict[str, Setting]
     topic: dict[str, Setting]
@@ -49,62 +84,119 @@ class Definitions:
     """Broker setting → the topic settings that it is the default of."""
     group: dict[str, Setting] = field(factory=dict)
     """Settings that one group may have of its own (KIP-848, KIP-932)."""
+    provided: dict[str, frozenset[tuple[str, str]]] = field(factory=dict)
+    """Plugin → the (kind, name) pairs that it provides."""
+    warnings: list[str] = field(factory=list)
+    """What the operator should hear of plugins' settings."""
 
     def __attrs_post_init__(self) -> None:
         for setting in self.topic.values():
             for name in setting.synonyms:
                 self.defaults[name] = (*self.defaults.get(name, ()), setting.name)
 
-    def with_plugins(self, rows: Iterable[PluginSetting], names: Iterable[tuple[str, str]] = ()) -> Definitions:
-        """These and what plugins own, `rows` and `names` as `logkernel_settings` and `logkernel_names` give them.
+    def with_plugins(self, declarations: Sequence[PluginDeclaration]) -> Definitions:
+        """These and what plugins own. Of two plugins with one setting, the first declaration counts: a stranger's.
 
-        A broker may give the default of a plugin's topic setting by the same name. A name that the core
-        knows already stays as the core knows it. Where `names` are given, cleanup.policy, election, partitioner and
-        group.consumer.assignors take these alone: a built-in may be blocked.
+        A name that the core knows stays as the core knows it, with a warning. Where there are declarations, a setting
+        that chooses a plugin takes the names that they provide alone: a built-in may be blocked. Raises PluginError,
+        with the plugin's name, for a setting that can't be.
         """
-        broker, topic = dict(self.broker), dict(self.topic)
-        provided: dict[str, list[str]] = {}
-        for kind, word in names:
-            provided.setdefault(kind, []).append(word)
-        for kind, choosers in _CHOOSERS.items() if provided else ():
-            for table, name in ((table, name) for table in (broker, topic) for name in choosers if name in table):
-                table[name] = _taking(table[name], provided.get(kind, []))
-        for name, scope, default, doc, *words in rows:
-            takes = OneOf(*words[0]) if words else None
-            own = Setting(name, STRING, default, takes, doc, scope=scope, plugin=True)
-            if name in self.broker or name in self.topic:
-                continue
-            if scope == TOPIC:
-                topic[name] = Setting(name, STRING, default, takes, doc, scope=TOPIC, synonyms=(name,), plugin=True)
-                own = Setting(name, STRING, default, takes, f"Default of the topic setting. {doc}", plugin=True)
-            broker[name] = own
-        return Definitions(broker, topic, group=self.group)
+        tables = {BROKER: dict(self.broker), TOPIC: dict(self.topic), GROUP: dict(self.group)}
+        warnings: list[str] = []
+        for declared in declarations:
+            for setting in declared.settings:
+                _judge(declared, setting)
+                known = tables[setting.scope].get(setting.name)
+                if known is None:
+                    _enter(tables, declared, setting)
+                elif not known.plugin:
+                    warnings.append(
+                        f"{declared}: its setting {setting.name} has the name of one of the core's, which stays as it"
+                        f" is; give it a name of its own"
+                    )
+        _check_references(tables, declarations)
+        if declarations:
+            _choose_among(tables, [pair for declared in declarations for pair in declared.names])
+        provided = {declared.plugin: frozenset(declared.names) for declared in declarations}
+        return Definitions(
+            tables[BROKER], tables[TOPIC], group=tables[GROUP], provided=provided, warnings=warnings
+        )
 
 
-_CHOOSERS = {
-    "cleanup policy": ("cleanup.policy", "log.cleanup.policy"),
-    "election": ("election",),
-    "partitioner": ("partitioner",),
-    "assignor": ("group.consumer.assignors",),
-}
-"""Kind of plugin → the settings by which one is chosen. A client's request chooses among installed plugins only."""
-NAMED_PLUGINS = frozenset(name for names in _CHOOSERS.values() for name in names)
+Tables = dict[str, dict[str, Setting]]
+
+
+def _refused(declared: PluginDeclaration, setting: Setting, problem: str, remedy: str) -> PluginError:
+    return PluginError(f"{declared}: its setting {setting.name} {problem}; {remedy}")
+
+
+def _judge(declared: PluginDeclaration, setting: Setting) -> None:
+    """Raises PluginError for what would otherwise fail where it is first used, or never be seen."""
+    if not isinstance(setting, Setting):
+        raise PluginError(f"{declared}: logkernel_settings gives {setting!r}; give `Setting` objects")
+    if setting.scope not in SCOPES:
+        near = nearest(setting.scope, SCOPES)
+        hint = f"did you mean {near!r}?" if near else f"use one of {', '.join(SCOPES)}"
+        raise _refused(declared, setting, f"has the unknown scope {setting.scope!r}", hint)
+    if setting.default is not None and not setting.chooses:
+        try:
+            setting.typed(setting.default)
+        except ValueError as error:
+            raise _refused(declared, setting, f"has the default {setting.default!r}: {error}", "mend it") from None
+
+
+def _enter(tables: Tables, declared: PluginDeclaration, setting: Setting) -> None:
+    live = setting.dynamic or setting.scope != BROKER
+    own = evolve(setting, plugin=declared.plugin, dynamic=live)
+    if setting.scope == TOPIC and not setting.synonyms:
+        own = evolve(own, synonyms=(setting.name,))
+        behind = evolve(own, scope=BROKER, synonyms=(), dynamic=False, doc=f"Default of the topic setting. {own.doc}")
+        tables[BROKER].setdefault(setting.name, behind)
+    tables[setting.scope][setting.name] = own
+
+
+def _check_references(tables: Tables, declarations: Iterable[PluginDeclaration]) -> None:
+    """Every setting that another one names is there."""
+    for declared in declarations:
+        for setting in declared.settings:
+            named = dict.fromkeys((*setting.synonyms, *(setting.between or ())), tables[BROKER])
+            if setting.above:
+                named[setting.above] = tables[setting.scope]
+            for name, table in named.items():
+                if name not in table:
+                    near = nearest(name, table)
+                    hint = f"did you mean {near}?" if near else "declare that one, too"
+                    raise _refused(declared, setting, f"names {name}, which is no setting", hint)
+
+
+def _choose_among(tables: Tables, names: Iterable[tuple[str, str]]) -> None:
+    """Let settings that choose a plugin take the names that plugins provide. A client's request chooses among
+    installed plugins only."""
+    provided: dict[str, list[str]] = {}
+    for kind, word in names:
+        provided.setdefault(kind, []).append(word)
+    for table in tables.values():
+        for name, setting in table.items():
+            if setting.chooses:
+                table[name] = _taking(setting, provided.get(setting.chooses, []))
 
 
 def _taking(setting: Setting, words: list[str]) -> Setting:
     known = setting.validator.bounds if isinstance(setting.validator, Each) else setting.validator
-    assert isinstance(known, OneOf)
-    if set(words) == set(known.words):
+    first = known.words if isinstance(known, OneOf) else ()
+    if isinstance(known, OneOf) and set(words) == set(first):
         return setting
-    order = [word for word in known.words if word in words]
-    takes = OneOf(*dict.fromkeys((*order, *words)))
-    return evolve(setting, validator=Each(takes) if isinstance(setting.validator, Each) else takes)
+    takes = OneOf(*dict.fromkeys((*(word for word in first if word in words), *words)))
+    if setting.type != LIST:
+        return evolve(setting, validator=takes)
+    empty = setting.validator.empty if isinstance(setting.validator, Each) else True
+    return evolve(setting, validator=Each(takes, empty=empty))
 
 
 _UNIT_MS = {"ms": 1, "minutes": 60_000, "hours": 3_600_000}
 
 
-def convert(value: int, from_name: str, to_name: str) -> int:
+def convert(value: Any, from_name: str, to_name: str) -> Any:
     """`value` of one setting in the unit of another, by the last word of their names; negative is unlimited."""
     from_ms, to_ms = _UNIT_MS.get(from_name.rpartition(".")[2]), _UNIT_MS.get(to_name.rpartition(".")[2])
     if from_ms is None or to_ms is None or from_ms == to_ms:

@@ -13,9 +13,8 @@ from logkernel.config.sources import (
     DYNAMIC_DEFAULT_BROKER_CONFIG,
     DYNAMIC_TOPIC_CONFIG,
     GROUP_CONFIG,
-    typed,
 )
-from logkernel.config.values import render
+from logkernel.config.values import LIST, parse, render, type_code
 
 
 @mutable
@@ -43,8 +42,50 @@ class Described:
 def describe_topic(
     config: BrokerConfig, overrides: Mapping[str, str], keys: Iterable[str] | None = None
 ) -> list[Described]:
+    """What DescribeConfigs tells of a topic: all that may concern it, or what is asked for by name."""
     overrides = election.paired(overrides)
-    return [_topic(config, setting, overrides) for setting in _chosen(config.definitions.topic, keys)]
+    chosen = _chosen(config.definitions.topic, keys)
+    if not keys:
+        chosen = _in_use(config, overrides, chosen)
+    return [_topic(config, setting, overrides) for setting in chosen]
+
+
+def describe_created(config: BrokerConfig, overrides: Mapping[str, str]) -> list[Described]:
+    """What CreateTopics answers of a new topic: Kafka's settings, and of others what the topic has of its own, as a
+    client of Kafka's looks each name up.
+
+    Unlike DescribeConfigs, and as in Kafka, a value from any of a broker's synonyms has that one's source.
+    """
+    overrides = election.paired(overrides)
+    chosen = [
+        setting
+        for setting in _chosen(config.definitions.topic, None)
+        if not (setting.own or setting.plugin) or setting.name in overrides
+    ]
+    return [_topic(config, setting, overrides, any_synonym=True) for setting in chosen]
+
+
+def _in_use(config: BrokerConfig, overrides: Mapping[str, str], settings: list[Setting]) -> list[Setting]:
+    """Without those of plugins that the topic could choose, and doesn't."""
+    definitions = config.definitions
+    choosers = [setting for setting in definitions.topic.values() if setting.chooses]
+    kinds = {setting.chooses for setting in choosers}
+    chosen = {(one.chooses, word) for one in choosers for word in parse(LIST, _text(config, one, overrides))}
+
+    def told(setting: Setting) -> bool:
+        provided = definitions.provided.get(setting.plugin, frozenset())
+        could = any(kind in kinds for kind, _ in provided)
+        return not could or setting.name in overrides or not chosen.isdisjoint(provided)
+
+    return [setting for setting in settings if not setting.plugin or told(setting)]
+
+
+def _text(config: BrokerConfig, setting: Setting, overrides: Mapping[str, str]) -> str:
+    """The effective text of a topic's setting."""
+    if setting.name in overrides:
+        return overrides[setting.name]
+    places = [place for name in setting.synonyms for place in _places(config, name)]
+    return (places[0].value if places else setting.default) or ""
 
 
 def describe_group(
@@ -57,11 +98,12 @@ def _group(config: BrokerConfig, setting: Setting, overrides: Mapping[str, str])
     places: list[Synonym] = []
     if setting.name in overrides:
         places.append(Synonym(setting.name, overrides[setting.name], GROUP_CONFIG))
-    places += _behind(config, setting.synonyms)
-    if not places and setting.default is not None:
+    if setting.synonyms:
+        places += _behind(config, setting.synonyms)
+    elif setting.default is not None:
         places.append(Synonym(setting.name, setting.default, DEFAULT_CONFIG))
-    value, source = (places[0].value, places[0].source) if places else (None, DEFAULT_CONFIG)
-    return Described(setting.name, value, source, setting.type, setting.sensitive, False, setting.doc, places)
+    value, source = (places[0].value, places[0].source) if places else (setting.default, DEFAULT_CONFIG)
+    return _row(setting, value, source, places)
 
 
 def _chosen(settings: Mapping[str, Setting], keys: Iterable[str] | None) -> list[Setting]:
@@ -69,35 +111,46 @@ def _chosen(settings: Mapping[str, Setting], keys: Iterable[str] | None) -> list
     return [settings[name] for name in sorted(settings) if wanted is None or name in wanted]
 
 
-def _topic(config: BrokerConfig, setting: Setting, overrides: Mapping[str, str]) -> Described:
-    places: list[Synonym] = []
-    if setting.name in overrides:
-        places.append(Synonym(setting.name, overrides[setting.name], DYNAMIC_TOPIC_CONFIG))
-    places += _behind(config, setting.synonyms)
-    value, source = setting.default, DEFAULT_CONFIG
+def _topic(
+    config: BrokerConfig, setting: Setting, overrides: Mapping[str, str], *, any_synonym: bool = False
+) -> Described:
+    places = [place for name in setting.synonyms for place in _places(config, name)]
+    value = setting.default
     if places and places[0].source != DEFAULT_CONFIG:
-        source = places[0].source
-        value = places[0].value if source == DYNAMIC_TOPIC_CONFIG else _in_unit(config, places[0], setting)
-    return Described(setting.name, value, source, setting.type, setting.sensitive, False, setting.doc, places)
+        value = _in_unit(config, places[0], setting)
+    if not any_synonym:
+        places = _behind(config, setting.synonyms)
+    if setting.name in overrides:
+        value = overrides[setting.name]
+        places.insert(0, Synonym(setting.name, value, DYNAMIC_TOPIC_CONFIG))
+    return _row(setting, value, places[0].source if places else DEFAULT_CONFIG, places)
+
+
+def _row(
+    setting: Setting, value: str | None, source: int, places: list[Synonym], *, read_only: bool = False
+) -> Described:
+    if setting.sensitive:
+        value, places = None, [Synonym(place.name, None, place.source) for place in places]
+    return Described(
+        setting.name, value, source, type_code(setting.type), setting.sensitive, read_only, setting.doc, places
+    )
 
 
 def _in_unit(config: BrokerConfig, place: Synonym, setting: Setting) -> str | None:
     """A broker's value in the topic setting's unit: log.retention.hours=1 is retention.ms=3600000."""
     if place.value is None or place.name.rpartition(".")[2] == setting.name.rpartition(".")[2]:
         return place.value
-    return render(convert(typed(config.definitions.broker[place.name], place.value), place.name, setting.name))
+    return render(convert(config.definitions.broker[place.name].typed(place.value), place.name, setting.name))
 
 
 def _behind(config: BrokerConfig, names: tuple[str, ...]) -> list[Synonym]:
-    """Every place of several names, the ruling one first.
+    """Every place of several names, the ruling one first; as in Kafka, none before the first name's own.
 
-    As in Kafka, the default of a later name is not told where the first is not set (log.retention.hours=168
-    beside an unset log.retention.ms); a later name that somebody did write is.
+    So where log.retention.hours alone is given, log.retention.ms and a topic's retention.ms have no synonyms, and
+    their source is DEFAULT_CONFIG.
     """
     places = [place for name in names for place in _places(config, name)]
-    if all(place.source == DEFAULT_CONFIG for place in places) and places and places[0].name != names[0]:
-        return []
-    return places
+    return places if places and places[0].name == names[0] else []
 
 
 def _places(config: BrokerConfig, name: str) -> list[Synonym]:
@@ -121,13 +174,8 @@ def _described(config: BrokerConfig) -> dict[str, Setting]:
 
 def _broker(config: BrokerConfig, setting: Setting) -> Described:
     places = _behind(config, (setting.name, *setting.synonyms))
-    if setting.sensitive:
-        places = [Synonym(place.name, None, place.source) for place in places]
-    own = places[0] if places and places[0].name == setting.name else None
-    value, source = (own.value, own.source) if own else (None, DEFAULT_CONFIG)
-    return Described(
-        setting.name, value, source, setting.type, setting.sensitive, not setting.dynamic, setting.doc, places
-    )
+    value, source = (places[0].value, places[0].source) if places else (None, DEFAULT_CONFIG)
+    return _row(setting, value, source, places, read_only=not setting.dynamic)
 
 
 def describe_defaults(config: BrokerConfig, keys: Iterable[str] | None = None) -> list[Described]:
@@ -136,10 +184,6 @@ def describe_defaults(config: BrokerConfig, keys: Iterable[str] | None = None) -
     rows = []
     for setting in _chosen(_described(config), keys):
         if setting.name in layer:
-            value = None if setting.sensitive else layer[setting.name].text
-            source = DYNAMIC_DEFAULT_BROKER_CONFIG
-            place = Synonym(setting.name, value, source)
-            rows.append(
-                Described(setting.name, value, source, setting.type, setting.sensitive, False, setting.doc, [place])
-            )
+            place = Synonym(setting.name, layer[setting.name].text, DYNAMIC_DEFAULT_BROKER_CONFIG)
+            rows.append(_row(setting, place.value, place.source, [place]))
     return rows

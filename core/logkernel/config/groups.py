@@ -2,58 +2,73 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from logkernel.config.nearest import nearest
-from logkernel.config.sources import remedy, typed
+from logkernel.config.sources import refusal
 from logkernel.errors import InvalidConfig
 
 if TYPE_CHECKING:
     from logkernel.config.broker import BrokerConfig
+    from logkernel.config.definitions import Setting
+
+log = logging.getLogger("logkernel.config")
 
 
 def group_value(config: BrokerConfig, own: Mapping[str, str], name: str) -> Any:
-    """The effective value. One that lay within bounds when it was set is held within those of today.
+    """The effective value. One that lay within bounds when it was set is held within those of today; one that the
+    setting's plugin takes no more gives way to the default.
 
     Raises KeyError for a setting that groups do not have.
     """
-    from logkernel.config.table_group import BOUNDS
-
     setting = config.definitions.group[name]
     if name in own:
-        value = typed(setting, own[name])
-        if name in BOUNDS:
-            low, high = (config.get(bound) for bound in BOUNDS[name])
-            value = min(max(value, low), high)
-        return value
-    if setting.synonyms:
-        return config.get(setting.synonyms[0])
-    assert setting.default is not None
-    return typed(setting, setting.default)
+        try:
+            value = setting.typed(own[name])
+        except ValueError as error:
+            log.warning("%s; until then the default holds", refusal(setting, own[name], str(error)))
+        else:
+            if setting.between is not None:
+                low, high = (config.get(bound) for bound in setting.between)
+                value = min(max(value, low), high)
+            return value
+    for behind in setting.synonyms:
+        value = config.get(behind)
+        if value is not None:
+            return value
+    return None if setting.default is None else setting.typed(setting.default)
 
 
 def validate_group(config: BrokerConfig, own: Mapping[str, str]) -> None:
-    """All of a group's own settings, one by one and together. Raises InvalidConfig."""
-    from logkernel.config.table_group import BOUNDS, ORDER
-
+    """All of a group's own settings, one by one and together. Raises InvalidConfig, in Kafka's words."""
     known = config.definitions.group
     for name, text in own.items():
         setting = known.get(name)
         if setting is None:
             near = nearest(name, known)
             hint = f"did you mean {near}?" if near else "DescribeConfigs lists all names"
-            raise InvalidConfig(f"{name}={text}: no group setting has this name; {hint}")
+            raise InvalidConfig(f"Unknown group config name: {name}; {hint}")
         try:
-            value = typed(setting, text)
+            value = setting.typed(text)
         except ValueError as error:
-            raise InvalidConfig(f"{name}={text}: {error}; {remedy(setting)}") from None
-        if name in BOUNDS:
-            low, high = BOUNDS[name]
-            if not config.get(low) <= value <= config.get(high):
-                raise InvalidConfig(
-                    f"{name}={text}: must lie between {low}={config.get(low)} and {high}={config.get(high)}"
-                )
-    for upper, lower in ORDER:
-        if (upper in own or lower in own) and group_value(config, own, upper) <= group_value(config, own, lower):
-            raise InvalidConfig(f"{upper} must be greater than {lower}")
+            raise InvalidConfig(refusal(setting, text, str(error))) from None
+        _check_bounds(config, setting, value)
+    for setting in known.values():
+        upper, lower = setting.name, setting.above
+        if lower and (upper in own or lower in own) and not (
+            group_value(config, own, upper) > group_value(config, own, lower)
+        ):
+            raise InvalidConfig(f"{upper} must be greater than {lower}; raise the one or lower the other")
+
+
+def _check_bounds(config: BrokerConfig, setting: Setting, value: Any) -> None:
+    if setting.between is None:
+        return
+    low, high = setting.between
+    between = f"give a value between {config.get(low)} and {config.get(high)}, or change the broker's bounds"
+    if value < config.get(low):
+        raise InvalidConfig(f"{setting.name} must be greater than or equal to {low}; {between}")
+    if value > config.get(high):
+        raise InvalidConfig(f"{setting.name} must be less than or equal to {high}; {between}")

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 from logkernel.attrs_lite import field, mutable
 from logkernel.config import election, unused
-from logkernel.config.definitions import NAMED_PLUGINS, Definitions, PluginSetting, Setting
-from logkernel.config.sources import RawConfig, RawSetting, TopicSpec, checked, from_overrides, refuse, typed, unknown
+from logkernel.config.definitions import Definitions, PluginDeclaration, Setting
+from logkernel.config.sources import (
+    RawConfig,
+    RawSetting,
+    TopicSpec,
+    checked,
+    from_overrides,
+    nameless,
+    refuse,
+    unknown,
+)
 from logkernel.config.values import INT, LIST, SHORT, parse
 from logkernel.errors import ConfigError
 
@@ -36,16 +45,15 @@ class Loaded:
 def load(
     path: str | PathLike[str] | None,
     overrides: Mapping[str, Any] | Sequence[str],
-    plugin_settings: Iterable[PluginSetting],
-    plugin_names: Iterable[tuple[str, str]],
+    declarations: Sequence[PluginDeclaration],
 ) -> Loaded:
     """Read, judge and merge; raises ConfigError for the first thing that is wrong."""
     from logkernel.config.tables import tables
 
-    definitions = tables().with_plugins(plugin_settings, plugin_names)
+    definitions = tables().with_plugins(declarations)
     raw, said = _all(path, overrides)
-    warnings: list[str] = []
-    given = _layer(raw.broker, definitions, warnings)
+    warnings = list(definitions.warnings)
+    given = _layer(raw.broker, definitions, warnings, lenient=raw.lenient)
     last: dict[str, RawSetting] = {row.name: row for row in said}
     above = _layer(list(last.values()), definitions, warnings)
     if election.ELECTION in above or election.UNCLEAN in above:
@@ -64,13 +72,12 @@ def load(
 def _unprovided(given: Mapping[str, RawSetting], definitions: Definitions) -> list[str]:
     """Of defaults that name a plugin which is blocked, with no other in its place."""
     found = []
-    for name in sorted(NAMED_PLUGINS):
-        setting = definitions.broker.get(name) or definitions.topic[name]
-        if setting.default is not None and name not in given and not setting.synonyms:  # those have the default
+    for name, setting in sorted(definitions.broker.items()):
+        if setting.chooses and setting.default is not None and name not in given:
             try:
-                typed(setting, setting.default)
+                setting.typed(setting.default)
             except ValueError as error:
-                found.append(f"{name}={setting.default} is the default, and no plugin provides it: {name} {error}")
+                found.append(f"{name}={setting.default} is the default, and no plugin provides it: {error}")
     return found
 
 
@@ -128,8 +135,13 @@ def _is_properties(file: Path, text: str) -> bool:
     return LOOKS_LIKE.match(next(lines, "")) is not None
 
 
-def _layer(rows: list[RawSetting], definitions: Definitions, warnings: list[str]) -> dict[str, RawSetting]:
-    """The rows of one file or command line, judged, with the election's two names made one."""
+def _layer(
+    rows: list[RawSetting], definitions: Definitions, warnings: list[str], *, lenient: bool = False
+) -> dict[str, RawSetting]:
+    """The rows of one file or command line, judged, with the election's two names made one.
+
+    `lenient`: a name that nobody knows is kept without effect and warned of, as Apache Kafka does with its own file.
+    """
     out: dict[str, RawSetting] = {}
     for row in rows:
         setting = definitions.broker.get(row.name)
@@ -137,8 +149,11 @@ def _layer(rows: list[RawSetting], definitions: Definitions, warnings: list[str]
             checked(setting, row)
         elif unused.is_unused(row.name):
             warnings.append(unused.warning(row.where, row.name))
+        elif lenient:
+            problem, remedy = _no_broker_setting(row, definitions)
+            warnings.append(f"{row.where}: {row.name} has no effect: {problem}; {remedy}")
         else:
-            raise _unknown_broker(row, definitions)
+            raise refuse(row, *_no_broker_setting(row, definitions))
         out[row.name] = row
     texts = {name: out[name].text for name in (election.ELECTION, election.UNCLEAN) if name in out}
     if election.conflict(texts):
@@ -150,11 +165,16 @@ def _layer(rows: list[RawSetting], definitions: Definitions, warnings: list[str]
     return out
 
 
-def _unknown_broker(row: RawSetting, definitions: Definitions) -> ConfigError:
+def _no_broker_setting(row: RawSetting, definitions: Definitions) -> tuple[str, str]:
+    """(problem, remedy) of a name that no setting of a broker has."""
     topic = definitions.topic.get(row.name)
     if topic is not None and topic.synonyms:
-        return refuse(row, "this is a topic's setting", f"its default for all topics is {topic.synonyms[0]}")
-    return unknown(row, [*definitions.broker, *unused.names()])
+        return "this is a topic's setting", f"its default for all topics is {topic.synonyms[0]}"
+    if topic is not None:
+        return "this is a topic's setting", "give it to a topic"
+    if row.name in definitions.group:
+        return "this is a group's setting", "set it by AlterConfigs for a group"
+    return nameless(row.name, [*definitions.broker, *unused.names()])
 
 
 def _election_conflict(rows: Mapping[str, RawSetting]) -> ConfigError:
@@ -273,4 +293,4 @@ def check_together(config: Mapping[str, str], settings: Mapping[str, Setting]) -
 
 
 def _value(config: Mapping[str, str], settings: Mapping[str, Setting], name: str) -> Any:
-    return typed(settings[name], config[name]) if name in config else None
+    return settings[name].typed(config[name]) if name in config else None

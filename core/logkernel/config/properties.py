@@ -37,7 +37,7 @@ def read_properties(text: str, file: str) -> RawConfig:
         if not name:
             raise refuse(given, "the name is missing", "write name=value, or # before a comment")
         rows[name] = given
-    return RawConfig(broker=list(rows.values()))
+    return RawConfig(broker=list(rows.values()), lenient=True)
 
 
 def _logical_lines(text: str) -> Iterator[tuple[int, str]]:

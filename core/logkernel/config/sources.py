@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from logkernel.attrs_lite import field, frozen, mutable
 from logkernel.config.definitions import Setting
 from logkernel.config.nearest import nearest
-from logkernel.config.values import parse
+from logkernel.config.values import BOOLEAN, DOUBLE, INT, LONG, SHORT, type_name
 from logkernel.errors import ConfigError
 
 # Where a value comes from, by DescribeConfigs' codes.
@@ -44,6 +44,8 @@ class RawConfig:
     """All that a file says, not yet judged."""
 
     broker: list[RawSetting] = field(factory=list)
+    lenient: bool = False
+    """Kafka's own file: names that are unknown are warned of, not refused."""
     topics: dict[str, tuple[RawSetting, list[RawSetting]]] = field(factory=dict)
     """Name → (the topic's own line, what is said of it)."""
     allow: list[str] | None = None
@@ -57,30 +59,43 @@ def refuse(given: RawSetting, problem: str, remedy: str, *, secret: bool = False
 
 
 def unknown(given: RawSetting, known: Iterable[str], what: str = "setting") -> ConfigError:
-    near = nearest(given.name, known)
+    return refuse(given, *nameless(given.name, known, what))
+
+
+def nameless(name: str, known: Iterable[str], what: str = "setting") -> tuple[str, str]:
+    """(problem, remedy) of a name that is not known."""
+    near = nearest(name, known)
     remedy = f"did you mean {near}?" if near else "docs/configuration.md lists every name; remove it or mend the name"
-    return refuse(given, f"no {what} has this name, in Kafka or in a plugin", remedy)
+    return f"no {what} has this name, in Kafka or in a plugin", remedy
 
 
 def checked(setting: Setting, given: RawSetting) -> Any:
     """The typed value; raises ConfigError."""
     try:
-        return typed(setting, given.text)
+        return setting.typed(given.text)
     except ValueError as error:
         raise refuse(given, str(error), remedy(setting), secret=setting.sensitive) from None
 
 
-def typed(setting: Setting, text: str) -> Any:
-    """The typed value within its bounds; raises ValueError that says what would be right."""
-    value = parse(setting.type, text)
-    if setting.validator is not None:
-        setting.validator(value)
-    return value
+_NUMBERS = {INT: "a whole number", SHORT: "a whole number", LONG: "a whole number", DOUBLE: "a number such as 0.5"}
 
 
 def remedy(setting: Setting) -> str:
+    """What to give instead, and what holds where nothing is given."""
+    bounds = str(setting.validator) if setting.validator is not None else ""
+    number = _NUMBERS.get(setting.type) if isinstance(setting.type, int) else None
+    if number:
+        wanted = f"{number}, {bounds}" if bounds else number
+    else:
+        wanted = bounds or ("true or false" if setting.type == BOOLEAN else f"a {type_name(setting.type)}")
     default = f"its default is {setting.default!r}" if setting.default is not None else "it is not set by default"
-    return f"give such a value or remove it ({default})"
+    return f"give {wanted}, or remove it ({default})"
+
+
+def refusal(setting: Setting, text: str, problem: str) -> str:
+    """A refused value as Apache Kafka tells of it, which clients' test suites match, and what to do."""
+    value = "[hidden]" if setting.sensitive else text
+    return f"Invalid value {value} for configuration {setting.name}: {problem}; {remedy(setting)}"
 
 
 def from_overrides(overrides: Mapping[str, Any] | Sequence[str]) -> list[RawSetting]:

@@ -12,7 +12,7 @@ class _Factor:
 
     def __call__(self, value: int) -> None:
         if not 1 <= value <= 32767:
-            raise ValueError(f"must be {self}")
+            raise ValueError(f"Value must be {self}")
 
     def __str__(self) -> str:
         return "between 1 and 32767"
@@ -20,9 +20,12 @@ class _Factor:
 
 def _row(
     name: str, kind: int, default: str | None, validator: Validator | None, doc: str,
-    *, synonyms: str = "", dynamic: bool = False,
+    *, synonyms: str = "", dynamic: bool = False, own: bool = False, chooses: str = "",
 ) -> Setting:
-    return Setting(name, kind, default, validator, doc, synonyms=tuple(synonyms.split()), dynamic=dynamic)
+    return Setting(
+        name, kind, default, validator, doc, synonyms=tuple(synonyms.split()), dynamic=dynamic, own=own,
+        chooses=chooses,
+    )  # fmt: skip
 
 
 ROWS: tuple[Setting, ...] = (
@@ -33,24 +36,27 @@ ROWS: tuple[Setting, ...] = (
     _row(
         "coordination", STRING, "local", NonEmpty(),
         "The plugin that keeps the cluster's metadata: `local` (this broker's folder), `memory` (gone at exit)"
-        " or a plugin's. Own setting of logkernel.",
+        " or a plugin's. Own setting of logkernel.", own=True,
     ),
     _row(
-        "partitioner", STRING, "default", PARTITIONERS, "Default of the topic setting of the same name. Own setting."
+        "partitioner", STRING, "default", PARTITIONERS, "Default of the topic setting of the same name. Own setting.",
+        own=True, chooses="partitioner",
     ),
     _row(
         "election", STRING, "clean", ELECTIONS,
         "Default of the topic setting of the same name; one with unclean.leader.election.enable. Own setting.",
+        own=True, chooses="election",
     ),
     _row(
         "logkernel.sendfile", BOOLEAN, "true", None,
         "Send records straight from the page cache to the socket; off copies them through the process. Own setting.",
+        own=True,
     ),
     _row(
         "logkernel.busy.poll.us", INT, "300", Between(0, 1_000_000),
         "Microseconds that the broker looks for the next request before it sleeps, while requests follow each other"
         " that fast: quicker answers to a client that waits for each, for up to one processor's time. 0 always"
-        " sleeps. Own setting.",
+        " sleeps. Own setting.", own=True,
     ),
     # listeners
     _row(

@@ -23,7 +23,7 @@ class _Retention:
 
     def __call__(self, value: int) -> None:
         if value == 0 or value < -1:
-            raise ValueError(f"must be {self}")
+            raise ValueError(f"Value must be {self}")
 
     def __str__(self) -> str:
         return "-1 (unlimited), or at least 1"
@@ -34,9 +34,11 @@ RETENTION = _Retention()
 
 def _row(
     name: str, kind: int, default: str | None, validator: Validator | None, doc: str,
-    *, synonyms: str = "", fixed: bool = False,
+    *, synonyms: str = "", fixed: bool = False, chooses: str = "",
 ) -> Setting:
-    return Setting(name, kind, default, validator, doc, synonyms=tuple(synonyms.split()), dynamic=not fixed)
+    return Setting(
+        name, kind, default, validator, doc, synonyms=tuple(synonyms.split()), dynamic=not fixed, chooses=chooses
+    )
 
 
 ROWS: tuple[Setting, ...] = (
@@ -77,7 +79,7 @@ ROWS: tuple[Setting, ...] = (
         "log.retention.check.interval.ms", LONG, "300000", POSITIVE,
         "How often logs are looked through for segments to drop.", fixed=True,
     ),
-    _row("log.cleanup.policy", LIST, "delete", POLICIES, "Default of cleanup.policy."),
+    _row("log.cleanup.policy", LIST, "delete", POLICIES, "Default of cleanup.policy.", chooses="cleanup policy"),
     _row("log.flush.interval.messages", LONG, FOREVER, POSITIVE, "Default of flush.messages."),
     _row(
         "log.flush.interval.ms", LONG, None, NATURAL, "Default of flush.ms.",

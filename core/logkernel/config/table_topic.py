@@ -29,22 +29,25 @@ FOREVER = str(2**63 - 1)
 
 
 def _row(
-    name: str, kind: int, default: str, validator: Validator | None, synonyms: str, doc: str, *, inert: bool = False
+    name: str, kind: int, default: str, validator: Validator | None, synonyms: str, doc: str,
+    *, inert: bool = False, own: bool = False, chooses: str = "",
 ) -> Setting:
     return Setting(
-        name, kind, default, validator, doc, scope=TOPIC, synonyms=tuple(synonyms.split()), dynamic=True, inert=inert
-    )
+        name, kind, default, validator, doc, scope=TOPIC, synonyms=tuple(synonyms.split()), dynamic=True, inert=inert,
+        own=own, chooses=chooses,
+    )  # fmt: skip
 
 
 ROWS: tuple[Setting, ...] = (
     _row(
         "cleanup.policy", LIST, "delete", POLICIES, "log.cleanup.policy",
         "How old data goes: `delete` drops whole segments by age and size, `compact` keeps the newest record of"
-        " each key; both may be named. A plugin may bring more policies.",
+        " each key; both may be named. A plugin may bring more policies.", chooses="cleanup policy",
     ),
     _row(
         "compression.type", STRING, "producer", CODECS, "compression.type",
-        "The codec in which batches are stored; `producer` stores them as they came.",
+        "The codec in which batches are stored; `producer` stores them as they came. Kafka's batch format has no room"
+        " for another codec; a plugin can stand in for one of these.",
     ),
     _row(
         "compression.gzip.level", INT, "-1", Either(-1, Between(1, 9)), "compression.gzip.level",
@@ -175,9 +178,11 @@ ROWS: tuple[Setting, ...] = (
     _row(
         "partitioner", STRING, "default", PARTITIONERS, "partitioner",
         "The partitioner plugin that embedded and own clients use: `default`, `keyed`, `round_robin` or a plugin's.",
+        own=True, chooses="partitioner",
     ),
     _row(
         "election", STRING, "clean", ELECTIONS, "election",
         "The election plugin: `clean`, `unclean` or a plugin's. The same setting as unclean.leader.election.enable.",
+        own=True, chooses="election",
     ),
 )

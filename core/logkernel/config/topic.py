@@ -6,6 +6,8 @@ that the two agree.
 
 from __future__ import annotations
 
+from typing import Any
+
 from logkernel.attrs_lite import field, frozen
 
 MAX_LONG = 2**63 - 1
@@ -46,5 +48,5 @@ class TopicSettings:
     # logkernel's own
     partitioner: str = "default"
     election: str = "clean"
-    plugin: dict[str, str] = field(factory=dict)
-    """Settings that a plugin owns, by their full names."""
+    plugin: dict[str, Any] = field(factory=dict)
+    """Settings that plugins own, by their full names, typed. What belonged to a plugin that is gone is text."""

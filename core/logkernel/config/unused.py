@@ -1,8 +1,8 @@
 """Kafka broker settings, of today and of older releases, that have no meaning here: accepted with a warning.
 
-KRaft's quorum, TLS and SASL, thread pools, Java's metrics, tiered storage, quotas, and the services that are not
-there yet. A running broker takes those that a running Kafka takes. A plugin that owns one of these names gives it a
-meaning.
+KRaft's quorum, TLS and SASL, thread pools, Java's metrics, tiered storage, quotas, and services. A running broker takes
+those that a running Kafka takes. A plugin that owns one of these names gives it a meaning, as the built-in services do
+with theirs: these names are all that the core knows of a service that is blocked.
 """
 
 from __future__ import annotations
@@ -29,29 +29,42 @@ controller.quorum.retry.backoff.ms controller.quorum.voters controller.quota.win
 controller.quota.window.size.seconds controller.socket.timeout.ms cordoned.log.dirs create.topic.policy.class.name
 delegation.token.expiry.check.interval.ms delegation.token.expiry.time.ms delegation.token.max.lifetime.ms
 delegation.token.secret.key delete.records.purgatory.purge.interval.requests early.start.listeners
-fetch.purgatory.purge.interval.requests follower.fetch.last.tiered.offset.enable
+fetch.purgatory.purge.interval.requests follower.fetch.last.tiered.offset.enable group.consumer.assignment.interval.ms
+group.consumer.assignors group.consumer.heartbeat.interval.ms group.consumer.max.assignment.interval.ms
+group.consumer.max.heartbeat.interval.ms group.consumer.max.session.timeout.ms group.consumer.max.size
+group.consumer.migration.policy group.consumer.min.assignment.interval.ms group.consumer.min.heartbeat.interval.ms
+group.consumer.min.session.timeout.ms group.consumer.regex.refresh.interval.ms group.consumer.session.timeout.ms
 group.coordinator.append.linger.ms group.coordinator.background.threads group.coordinator.cached.buffer.max.bytes
 group.coordinator.new.enable group.coordinator.rebalance.protocols group.coordinator.threads
-group.share.assignment.interval.ms group.share.max.assignment.interval.ms group.share.min.assignment.interval.ms
-group.share.persister.class.name group.streams.assignment.interval.ms group.streams.heartbeat.interval.ms
-group.streams.initial.rebalance.delay.ms group.streams.max.assignment.interval.ms
+group.initial.rebalance.delay.ms group.max.session.timeout.ms group.max.size group.min.session.timeout.ms
+group.share.assignment.interval.ms group.share.assignors group.share.delivery.count.limit
+group.share.heartbeat.interval.ms group.share.initialize.retry.interval.ms group.share.max.assignment.interval.ms
+group.share.max.delivery.count.limit group.share.max.heartbeat.interval.ms group.share.max.partition.max.record.locks
+group.share.max.record.lock.duration.ms group.share.max.session.timeout.ms group.share.max.share.sessions
+group.share.max.size group.share.min.assignment.interval.ms group.share.min.delivery.count.limit
+group.share.min.heartbeat.interval.ms group.share.min.partition.max.record.locks group.share.min.record.lock.duration.ms
+group.share.min.session.timeout.ms group.share.partition.max.record.locks group.share.persister.class.name
+group.share.record.lock.duration.ms group.share.session.timeout.ms group.streams.assignment.interval.ms
+group.streams.heartbeat.interval.ms group.streams.initial.rebalance.delay.ms group.streams.max.assignment.interval.ms
 group.streams.max.heartbeat.interval.ms group.streams.max.session.timeout.ms group.streams.max.size
 group.streams.max.standby.replicas group.streams.min.assignment.interval.ms group.streams.min.heartbeat.interval.ms
 group.streams.min.session.timeout.ms group.streams.num.standby.replicas group.streams.session.timeout.ms host.name
 initial.broker.registration.timeout.ms inter.broker.protocol.version internal.metadata.delete.delay.millis
 internal.metadata.log.segment.bytes internal.metadata.max.batch.size.in.bytes kafka.csv.metrics.dir
 kafka.csv.metrics.reporter.enabled kafka.metrics.polling.interval.secs kafka.metrics.reporters
-leader.imbalance.check.interval.seconds leader.imbalance.per.broker.percentage
-log.dir.failure.timeout.ms log.initial.task.delay.ms log.local.retention.bytes log.local.retention.ms
-log.message.downconversion.enable log.message.format.version log.message.timestamp.difference.max.ms
-max.connection.creation.rate metadata.log.dir metadata.log.max.record.bytes.between.snapshots
-metadata.log.max.snapshot.interval.ms metadata.log.segment.bytes metadata.log.segment.ms metadata.max.idle.interval.ms
-metadata.max.retention.bytes metadata.max.retention.ms metric.reporters metrics.num.samples metrics.recording.level
-metrics.sample.window.ms num.io.threads num.network.threads num.replica.alter.log.dirs.threads
-offsets.commit.required.acks password.encoder.cipher.algorithm password.encoder.iterations password.encoder.key.length
+leader.imbalance.check.interval.seconds leader.imbalance.per.broker.percentage log.dir.failure.timeout.ms
+log.initial.task.delay.ms log.local.retention.bytes log.local.retention.ms log.message.downconversion.enable
+log.message.format.version log.message.timestamp.difference.max.ms max.connection.creation.rate metadata.log.dir
+metadata.log.max.record.bytes.between.snapshots metadata.log.max.snapshot.interval.ms metadata.log.segment.bytes
+metadata.log.segment.ms metadata.max.idle.interval.ms metadata.max.retention.bytes metadata.max.retention.ms
+metric.reporters metrics.num.samples metrics.recording.level metrics.sample.window.ms num.io.threads num.network.threads
+num.replica.alter.log.dirs.threads offset.metadata.max.bytes offsets.commit.required.acks offsets.commit.timeout.ms
+offsets.load.buffer.size offsets.retention.check.interval.ms offsets.retention.minutes offsets.topic.compression.codec
+offsets.topic.num.partitions offsets.topic.replication.factor offsets.topic.segment.bytes
+password.encoder.cipher.algorithm password.encoder.iterations password.encoder.key.length
 password.encoder.keyfactory.algorithm password.encoder.old.secret password.encoder.secret port principal.builder.class
-process.roles producer.purgatory.purge.interval.requests quota.consumer.default quota.producer.default
-quota.window.num quota.window.size.seconds remote.fetch.max.wait.ms remote.list.offsets.request.timeout.ms
+process.roles producer.purgatory.purge.interval.requests quota.consumer.default quota.producer.default quota.window.num
+quota.window.size.seconds remote.fetch.max.wait.ms remote.list.offsets.request.timeout.ms
 remote.log.index.file.cache.total.size.bytes remote.log.index.file.cache.ttl.ms
 remote.log.manager.copier.thread.pool.size remote.log.manager.copy.max.bytes.per.second
 remote.log.manager.copy.quota.window.num remote.log.manager.copy.quota.window.size.seconds
@@ -64,35 +77,40 @@ remote.log.metadata.manager.class.name remote.log.metadata.manager.class.path re
 remote.log.metadata.manager.listener.name remote.log.reader.max.pending.tasks remote.log.reader.threads
 remote.log.storage.manager.class.name remote.log.storage.manager.class.path remote.log.storage.manager.impl.prefix
 remote.log.storage.system.enable replica.lag.max.messages replication.quota.window.num
-replication.quota.window.size.seconds reserved.broker.max.id sasl.client.callback.handler.class
-sasl.enabled.mechanisms sasl.jaas.config sasl.kerberos.kinit.cmd sasl.kerberos.min.time.before.relogin
-sasl.kerberos.principal.to.local.rules sasl.kerberos.service.name sasl.kerberos.ticket.renew.jitter
-sasl.kerberos.ticket.renew.window.factor sasl.login.callback.handler.class sasl.login.class
-sasl.login.connect.timeout.ms sasl.login.read.timeout.ms sasl.login.refresh.buffer.seconds
-sasl.login.refresh.min.period.seconds sasl.login.refresh.window.factor sasl.login.refresh.window.jitter
-sasl.login.retry.backoff.max.ms sasl.login.retry.backoff.ms sasl.mechanism.controller.protocol
-sasl.mechanism.inter.broker.protocol sasl.oauthbearer.assertion.algorithm sasl.oauthbearer.assertion.claim.aud
-sasl.oauthbearer.assertion.claim.exp.seconds sasl.oauthbearer.assertion.claim.iss
+replication.quota.window.size.seconds reserved.broker.max.id sasl.client.callback.handler.class sasl.enabled.mechanisms
+sasl.jaas.config sasl.kerberos.kinit.cmd sasl.kerberos.min.time.before.relogin sasl.kerberos.principal.to.local.rules
+sasl.kerberos.service.name sasl.kerberos.ticket.renew.jitter sasl.kerberos.ticket.renew.window.factor
+sasl.login.callback.handler.class sasl.login.class sasl.login.connect.timeout.ms sasl.login.read.timeout.ms
+sasl.login.refresh.buffer.seconds sasl.login.refresh.min.period.seconds sasl.login.refresh.window.factor
+sasl.login.refresh.window.jitter sasl.login.retry.backoff.max.ms sasl.login.retry.backoff.ms
+sasl.mechanism.controller.protocol sasl.mechanism.inter.broker.protocol sasl.oauthbearer.assertion.algorithm
+sasl.oauthbearer.assertion.claim.aud sasl.oauthbearer.assertion.claim.exp.seconds sasl.oauthbearer.assertion.claim.iss
 sasl.oauthbearer.assertion.claim.jti.include sasl.oauthbearer.assertion.claim.nbf.seconds
 sasl.oauthbearer.assertion.claim.sub sasl.oauthbearer.assertion.file sasl.oauthbearer.assertion.private.key.file
 sasl.oauthbearer.assertion.private.key.passphrase sasl.oauthbearer.assertion.template.file
 sasl.oauthbearer.client.credentials.client.id sasl.oauthbearer.client.credentials.client.secret
 sasl.oauthbearer.clock.skew.seconds sasl.oauthbearer.expected.audience sasl.oauthbearer.expected.issuer
 sasl.oauthbearer.jwks.endpoint.refresh.ms sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms
-sasl.oauthbearer.jwks.endpoint.retry.backoff.ms sasl.oauthbearer.jwks.endpoint.url
-sasl.oauthbearer.jwt.retriever.class sasl.oauthbearer.jwt.validator.class sasl.oauthbearer.scope
-sasl.oauthbearer.scope.claim.name sasl.oauthbearer.sub.claim.name sasl.oauthbearer.token.endpoint.url
-sasl.server.callback.handler.class sasl.server.max.receive.size security.inter.broker.protocol security.providers
-server.max.startup.time.ms share.coordinator.append.linger.ms share.coordinator.cached.buffer.max.bytes
-share.coordinator.load.buffer.size share.coordinator.state.topic.compression.codec
-share.coordinator.state.topic.min.isr share.coordinator.state.topic.replication.factor
+sasl.oauthbearer.jwks.endpoint.retry.backoff.ms sasl.oauthbearer.jwks.endpoint.url sasl.oauthbearer.jwt.retriever.class
+sasl.oauthbearer.jwt.validator.class sasl.oauthbearer.scope sasl.oauthbearer.scope.claim.name
+sasl.oauthbearer.sub.claim.name sasl.oauthbearer.token.endpoint.url sasl.server.callback.handler.class
+sasl.server.max.receive.size security.inter.broker.protocol security.providers server.max.startup.time.ms
+share.coordinator.append.linger.ms share.coordinator.cached.buffer.max.bytes
+share.coordinator.cold.partition.snapshot.interval.ms share.coordinator.load.buffer.size
+share.coordinator.snapshot.update.records.per.snapshot share.coordinator.state.topic.compression.codec
+share.coordinator.state.topic.min.isr share.coordinator.state.topic.num.partitions
+share.coordinator.state.topic.prune.interval.ms share.coordinator.state.topic.replication.factor
 share.coordinator.state.topic.segment.bytes share.coordinator.threads share.coordinator.write.timeout.ms
 share.fetch.purgatory.purge.interval.requests ssl.allow.dn.changes ssl.allow.san.changes ssl.cipher.suites
 ssl.client.auth ssl.enabled.protocols ssl.endpoint.identification.algorithm ssl.engine.factory.class ssl.key.password
 ssl.keymanager.algorithm ssl.keystore.certificate.chain ssl.keystore.key ssl.keystore.location ssl.keystore.password
 ssl.keystore.type ssl.principal.mapping.rules ssl.protocol ssl.provider ssl.secure.random.implementation
 ssl.trustmanager.algorithm ssl.truststore.certificates ssl.truststore.location ssl.truststore.password
-ssl.truststore.type telemetry.max.bytes unclean.leader.election.interval.ms unstable.api.versions.enable
+ssl.truststore.type telemetry.max.bytes transaction.abort.timed.out.transaction.cleanup.interval.ms
+transaction.max.timeout.ms transaction.remove.expired.transaction.cleanup.interval.ms
+transaction.state.log.load.buffer.size transaction.state.log.min.isr transaction.state.log.num.partitions
+transaction.state.log.replication.factor transaction.state.log.segment.bytes transaction.two.phase.commit.enable
+transactional.id.expiration.ms unclean.leader.election.interval.ms unstable.api.versions.enable
 unstable.feature.versions.enable zookeeper.clientCnxnSocket zookeeper.connect zookeeper.connection.timeout.ms
 zookeeper.max.in.flight.requests zookeeper.metadata.migration.enable zookeeper.session.timeout.ms zookeeper.set.acl
 zookeeper.ssl.cipher.suites zookeeper.ssl.client.enable zookeeper.ssl.crl.enable zookeeper.ssl.enabled.protocols
@@ -103,7 +121,7 @@ zookeeper.ssl.truststore.password zookeeper.ssl.truststore.type zookeeper.sync.t
 
 
 _DYNAMIC = """
-background.threads config.providers follower.fetch.last.tiered.offset.enable
+background.threads config.providers follower.fetch.last.tiered.offset.enable group.consumer.assignment.interval.ms
 group.coordinator.cached.buffer.max.bytes group.share.assignment.interval.ms group.streams.assignment.interval.ms
 log.local.retention.bytes log.local.retention.ms max.connection.creation.rate metric.reporters num.io.threads
 num.network.threads principal.builder.class remote.fetch.max.wait.ms remote.list.offsets.request.timeout.ms

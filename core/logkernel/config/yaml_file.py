@@ -39,8 +39,9 @@ def read_yaml(text: str, file: str) -> RawConfig:
 
 def _stray(given: RawSetting) -> ConfigError:
     from logkernel.config.tables import tables
+    from logkernel.config.unused import is_unused
 
-    if given.name in tables().broker:
+    if given.name in tables().broker or is_unused(given.name):
         return ConfigError(f"{given.where}: {given.name}: a broker's setting stands under `broker:`; move it there")
     return unknown(given, SECTIONS, "section")
 

@@ -11,9 +11,9 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from logkernel.attrs_lite import mutable
+from logkernel.attrs_lite import field, mutable
 from logkernel.config.broker import BrokerConfig
-from logkernel.contracts import ElectionStrategy, MetadataChange
+from logkernel.contracts import ElectionStrategy, MetadataChange, ServiceTopic
 from logkernel.controller import elections, producers
 from logkernel.controller.effects import Effects, Outcome
 from logkernel.controller.image import ClusterImage, Node, node_change
@@ -36,6 +36,8 @@ class Controller:
     node_id: int
     new_id: Callable[[], UUID]
     """Unique topic ids, none of them zero."""
+    internal: Mapping[str, ServiceTopic] = field(factory=dict)
+    """The topics in which services keep their state, by name."""
 
     def _brokers(self, image: ClusterImage) -> Sequence[int]:
         """Who can hold replicas: registered brokers, or this one alone."""
@@ -57,7 +59,7 @@ class Controller:
     def create_topics(self, request: CreateTopicsRequest, image: ClusterImage) -> Outcome:
         from logkernel.controller import topics
 
-        return topics.create_topics(request, image, self.config, self._brokers(image), self.new_id)
+        return topics.create_topics(request, image, self.config, self._brokers(image), self.new_id, self.internal)
 
     def create_topic(
         self,
@@ -66,8 +68,6 @@ class Controller:
         partitions: int = -1,
         replication_factor: int = -1,
         settings: Mapping[str, str] | None = None,
-        *,
-        internal: bool = False,
     ) -> Outcome:
         """One topic from plain values (-1: the default); the response is its `image.Topic`. Raises KafkaError."""
         from logkernel.controller import topics
@@ -81,14 +81,19 @@ class Controller:
             self.config,
             self._brokers(image),
             self.new_id,
-            internal=internal,
+            internal=name in self.internal,
         )
+
+    def create_internal(self, name: str, image: ClusterImage, partitions: int = -1) -> Outcome:
+        """The topic of a service as it is declared; the response is its `image.Topic`. Raises KafkaError."""
+        from logkernel.controller import topics
+
+        declared = self.internal[name]
+        return topics.create_internal(declared, partitions, image, self.config, self._brokers(image), self.new_id)
 
     def auto_create(self, topic: str, image: ClusterImage) -> Outcome:
         """A topic that a client asked for first; the response is its `image.Topic`. Raises KafkaError."""
-        from logkernel.controller import topics
-
-        return topics.auto_create(topic, image, self.config, self._brokers(image), self.new_id)
+        return self.create_internal(topic, image) if topic in self.internal else self.create_topic(image, topic)
 
     def delete_topics(self, request: DeleteTopicsRequest, image: ClusterImage) -> Outcome:
         from logkernel.controller import topics

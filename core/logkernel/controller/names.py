@@ -8,11 +8,8 @@ MAX_LENGTH = 249
 """A folder is called topic-partition, and most file systems end names at 255."""
 _MARKS = str.maketrans("", "", "._-")
 
-OFFSETS_TOPIC = "__consumer_offsets"
-TRANSACTIONS_TOPIC = "__transaction_state"
-SHARE_TOPIC = "__share_group_state"
 METADATA_TOPIC = "__cluster_metadata"
-INTERNAL = frozenset((OFFSETS_TOPIC, TRANSACTIONS_TOPIC, SHARE_TOPIC))
+"""Where a KRaft cluster keeps its metadata: a topic for no records."""
 
 
 def check_name(name: str) -> None:

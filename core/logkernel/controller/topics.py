@@ -7,15 +7,17 @@ lose offsets, or move groups to other shards), and their replication factor is l
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any
 from uuid import UUID
 
 from logkernel.config.broker import BrokerConfig
-from logkernel.config.describe import describe_topic
-from logkernel.contracts import MetadataChange
+from logkernel.config.describe import describe_created
+from logkernel.config.values import Between, render
+from logkernel.contracts import MetadataChange, ServiceTopic
 from logkernel.controller.effects import Effects, Outcome
 from logkernel.controller.image import ClusterImage, Partition, Topic, topic_key
-from logkernel.controller.names import INTERNAL, METADATA_TOPIC, OFFSETS_TOPIC, TRANSACTIONS_TOPIC, check_name, flat
+from logkernel.controller.names import METADATA_TOPIC, check_name, flat
 from logkernel.controller.placement import check_assignment, place
 from logkernel.errors import (
     InvalidConfig,
@@ -58,9 +60,15 @@ NewId = Callable[[], UUID]
 
 
 def create_topics(
-    request: CreateTopicsRequest, image: ClusterImage, config: BrokerConfig, brokers: Sequence[int], new_id: NewId
+    request: CreateTopicsRequest,
+    image: ClusterImage,
+    config: BrokerConfig,
+    brokers: Sequence[int],
+    new_id: NewId,
+    internal: Collection[str],
 ) -> Outcome:
-    """Each topic of the request on its own: one that is refused does not touch the others."""
+    """Each topic of the request on its own: one that is refused does not touch the others. `internal` are the names
+    of the topics in which services keep their state."""
     asked = Counter(topic.name for topic in request.topics)
     flats = {flat(name): name for name in image.topics}
     out = Outcome([], CreateTopicsResponse(), Effects())
@@ -71,6 +79,7 @@ def create_topics(
                 raise InvalidRequest(f"the request names topic {name!r} {asked[name]} times; name it once")
             _check_new(name, image, flats)
             topic, own = _decide(row, config, brokers, left)
+            topic.internal = name in internal
         except KafkaError as error:
             out.response.topics.append(_refused(name, error))
             continue
@@ -108,29 +117,35 @@ def create_one(
             own["min.insync.replicas"] = str(replication_factor)
     row = CreatableTopic(name=name, num_partitions=partitions, replication_factor=replication_factor)
     config.validate_topic(own)
-    topic = Topic(name, new_id(), _partitions(row, config, brokers, MAX_NEW_PARTITIONS), internal or name in INTERNAL)
+    topic = Topic(name, new_id(), _partitions(row, config, brokers, MAX_NEW_PARTITIONS), internal)
     out = Outcome([], topic, Effects())
     _add(out, topic, own)
     return out
 
 
-def auto_create(
-    name: str, image: ClusterImage, config: BrokerConfig, brokers: Sequence[int], new_id: NewId
+def create_internal(
+    topic: ServiceTopic,
+    partitions: int,
+    image: ClusterImage,
+    config: BrokerConfig,
+    brokers: Sequence[int],
+    new_id: NewId,
 ) -> Outcome:
-    """A topic as a client's first question creates it: with defaults, internal ones with their own."""
-    if name not in (OFFSETS_TOPIC, TRANSACTIONS_TOPIC):
-        return create_one(name, -1, -1, {}, image, config, brokers, new_id)
-    prefix = "offsets.topic" if name == OFFSETS_TOPIC else "transaction.state.log"
-    settings = {
-        "cleanup.policy": "compact",
-        "compression.type": "producer" if name == OFFSETS_TOPIC else "uncompressed",
-        "segment.bytes": str(max(1 << 20, config.get(f"{prefix}.segment.bytes"))),
-    }
-    if name == TRANSACTIONS_TOPIC:
-        settings["min.insync.replicas"] = str(config.get("transaction.state.log.min.isr"))
-        settings["unclean.leader.election.enable"] = "false"
-    partitions, factor = config.get(f"{prefix}.num.partitions"), config.get(f"{prefix}.replication.factor")
-    return create_one(name, partitions, factor, settings, image, config, brokers, new_id, internal=True)
+    """The topic of a service as it is declared (`partitions` -1: as many as its setting says)."""
+    if partitions == -1:
+        partitions = config.get(topic.partitions_setting)
+    factor = config.get(topic.replication_setting) if topic.replication_setting else -1
+    settings = dict(topic.config)
+    for name, behind in topic.config_settings.items():
+        settings[name] = _raised(config, name, config.get(behind))
+    return create_one(topic.name, partitions, factor, settings, image, config, brokers, new_id, internal=True)
+
+
+def _raised(config: BrokerConfig, name: str, value: Any) -> str:
+    """A broker setting's value as a topic's: Kafka lets __consumer_offsets have smaller segments than any topic."""
+    bounds = config.definitions.topic[name].validator
+    lowest = bounds.low if isinstance(bounds, Between) else None
+    return render(value if lowest is None else max(value, lowest))
 
 
 def _check_new(name: str, image: ClusterImage, flats: Mapping[str, str]) -> None:
@@ -156,7 +171,7 @@ def _decide(
             raise InvalidConfig(f"{given.name} has no value; give one, or leave it out for the default")
         own[given.name] = given.value
     config.validate_topic(own)
-    return Topic(row.name, NO_ID, partitions, row.name in INTERNAL), own
+    return Topic(row.name, NO_ID, partitions), own
 
 
 def _partitions(row: CreatableTopic, config: BrokerConfig, brokers: Sequence[int], left: int) -> list[Partition]:
@@ -225,7 +240,7 @@ def _created(topic: Topic, own: Mapping[str, str], config: BrokerConfig) -> Crea
             config_source=one.source,
             is_sensitive=one.sensitive,
         )
-        for one in describe_topic(config, own)
+        for one in describe_created(config, own)
     ]
     return CreatableTopicResult(
         name=topic.name,

@@ -17,6 +17,7 @@ The parts, from the bytes up:
     consumer      groups by the protocol of KIP-848, and members of one protocol in groups of the other
     machine       `contracts.ServiceMachine`: dispatch, replay, timers
     service       `contracts.Service`: shards, splitting and joining of requests, FindCoordinator
+    declared      the settings that brokers and groups have for all this
 """
 
 from __future__ import annotations
@@ -24,8 +25,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from logkernel.contracts import ClusterView, Service, ServiceDeclaration, ServiceTopic, Settings
+from logkernel.config.definitions import Setting
+from logkernel.contracts import ClusterView, Service, ServiceDeclaration, Settings
 from logkernel.hookspecs import hookimpl
+
+from .. import offsets_topic
 
 DECLARATION: Final = ServiceDeclaration(
     name="groups",
@@ -45,11 +49,7 @@ DECLARATION: Final = ServiceDeclaration(
         "ConsumerGroupHeartbeatRequest",
         "ConsumerGroupDescribeRequest",
     ),
-    topic=ServiceTopic(
-        name="__consumer_offsets",
-        partitions_setting="offsets.topic.num.partitions",
-        config={"cleanup.policy": "compact", "compression.type": "producer", "segment.bytes": "104857600"},
-    ),
+    topic=offsets_topic.TOPIC,
     features={"group.version": (0, 1, 1)},
 )
 
@@ -72,3 +72,10 @@ def logkernel_service(name: str, settings: Settings, cluster: ClusterView) -> Se
 @hookimpl
 def logkernel_names() -> Iterable[tuple[str, str]]:
     return [("service", "groups")]
+
+
+@hookimpl
+def logkernel_settings() -> Iterable[Setting]:
+    from .declared import SETTINGS
+
+    return SETTINGS

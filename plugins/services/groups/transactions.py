@@ -49,12 +49,13 @@ from logkernel.requests.transactions import (
     TxnOffsetCommitResponseTopic,
 )
 
+from .. import offsets_topic
 from .consumer import commits
 from .records import CommittedOffset, OffsetKey, encode_offset, is_metadata_too_large, offset_key
 from .shard import Asked, Shard, Transaction
 from .state import Group, State
 
-OFFSETS_TOPIC: Final = "__consumer_offsets"
+OFFSETS_TOPIC: Final = offsets_topic.TOPIC.name
 
 AS_PRODUCERS_KNOW: Final[Mapping[int, int]] = {
     ProducerFenced.code: InvalidProducerEpoch.code,

@@ -14,8 +14,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
+from logkernel.config.definitions import Setting
 from logkernel.contracts import Service, ServiceDeclaration, ServiceTopic
 from logkernel.hookspecs import hookimpl
+
+from .. import offsets_topic
 
 GROUPS: Final = ServiceDeclaration(
     name="share-groups",
@@ -26,11 +29,7 @@ GROUPS: Final = ServiceDeclaration(
         "AlterShareGroupOffsetsRequest",
         "DeleteShareGroupOffsetsRequest",
     ),
-    topic=ServiceTopic(
-        name="__consumer_offsets",
-        partitions_setting="offsets.topic.num.partitions",
-        config={"cleanup.policy": "compact", "compression.type": "producer", "segment.bytes": "104857600"},
-    ),
+    topic=offsets_topic.TOPIC,
     features={"share.version": (0, 1, 1)},
     extends=("FindCoordinatorRequest", "ListGroupsRequest", "DeleteGroupsRequest"),
 )
@@ -50,7 +49,11 @@ STATE: Final = ServiceDeclaration(
             "cleanup.policy": "delete",
             "compression.type": "producer",
             "retention.ms": "-1",
-            "segment.bytes": "104857600",
+        },
+        replication_setting="share.coordinator.state.topic.replication.factor",
+        config_settings={
+            "segment.bytes": "share.coordinator.state.topic.segment.bytes",
+            "min.insync.replicas": "share.coordinator.state.topic.min.isr",
         },
     ),
 )
@@ -84,3 +87,10 @@ def logkernel_service(name: str, settings: Mapping[str, Any], cluster: Any) -> S
 @hookimpl
 def logkernel_names() -> Iterable[tuple[str, str]]:
     return [("service", declaration.name) for declaration in (GROUPS, STATE, PARTITIONS)]
+
+
+@hookimpl
+def logkernel_settings() -> Iterable[Setting]:
+    from .declared import SETTINGS
+
+    return SETTINGS

@@ -11,6 +11,7 @@ The parts, from the bytes up:
     listing      DescribeTransactions, ListTransactions
     machine      `contracts.ServiceMachine`: dispatch, replay, timers
     service      `contracts.Service`: shards, splitting and joining of requests, ids for plain idempotent producers
+    declared     the broker's settings for all this
 
 The partitions themselves (producer state, markers, last stable offset) are the core's; offsets that are committed with
 a transaction are kept by the consumer groups. FindCoordinator is answered by them, too.
@@ -21,6 +22,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
+from logkernel.config.definitions import Setting
 from logkernel.contracts import Service, ServiceDeclaration, ServiceTopic
 from logkernel.hookspecs import hookimpl
 
@@ -40,8 +42,12 @@ DECLARATION: Final = ServiceDeclaration(
         config={
             "cleanup.policy": "compact",
             "compression.type": "uncompressed",
-            "segment.bytes": "104857600",
             "unclean.leader.election.enable": "false",
+        },
+        replication_setting="transaction.state.log.replication.factor",
+        config_settings={
+            "segment.bytes": "transaction.state.log.segment.bytes",
+            "min.insync.replicas": "transaction.state.log.min.isr",
         },
     ),
     features={"transaction.version": (0, 2, 2)},
@@ -66,3 +72,10 @@ def logkernel_service(name: str, settings: Mapping[str, Any], cluster: Any) -> S
 @hookimpl
 def logkernel_names() -> Iterable[tuple[str, str]]:
     return [("service", "transactions")]
+
+
+@hookimpl
+def logkernel_settings() -> Iterable[Setting]:
+    from .declared import SETTINGS
+
+    return SETTINGS

@@ -31,11 +31,11 @@ from logkernel.requests.transactions import (
 )
 from logkernel.vocabulary import TopicPartition
 
-from .shard import TOPIC, Shard
+from .. import offsets_topic
+from .shard import Shard
 from .state import V2, State
 
-OFFSETS_TOPIC: Final = "__consumer_offsets"
-INTERNAL_TOPICS: Final = frozenset((OFFSETS_TOPIC, TOPIC, "__share_group_state"))
+OFFSETS_TOPIC: Final = offsets_topic.TOPIC.name
 
 
 def result_of(
@@ -79,7 +79,7 @@ def _add(shard: Shard, asked: AddPartitionsToTxnTransaction, by_broker: bool) ->
 
 def _fault(shard: Shard, one: TopicPartition, by_broker: bool) -> int:
     """Clients do not write to internal topics; brokers do in their name."""
-    if one.topic in INTERNAL_TOPICS and not by_broker:
+    if not by_broker and shard.cluster.is_internal(one.topic):
         return TopicAuthorizationFailed.code
     return 0 if 0 <= one.partition < _count(shard, one.topic) else UnknownTopicOrPartition.code
 

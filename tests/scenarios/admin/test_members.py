@@ -11,12 +11,13 @@ import pytest
 from logkernel import errors as e
 from logkernel.controller import features
 from logkernel.controller.image import ClusterImage
-from logkernel.controller.names import INTERNAL, OFFSETS_TOPIC
 from logkernel.record.encode import encode_batch
 from logkernel.requests import cluster, configs, consumer_groups, data, offsets, placement, quorum, topics
 from logkernel.requests.producers import InitProducerIdRequest
 from logkernel.vocabulary import Record
 
+OFFSETS_TOPIC = "__consumer_offsets"
+INTERNAL = (OFFSETS_TOPIC, "__share_group_state", "__transaction_state")
 LEVELS = {"group.version": (0, 1, 1), "transaction.version": (0, 2, 2)}
 
 
@@ -192,9 +193,9 @@ def test_what_services_keep_is_not_cut_off_by_clients(start: Any) -> None:
 def test_what_services_keep_is_not_added_to_by_clients(start: Any) -> None:
     """A record there that its service cannot read took the shard away for good."""
     log = start()
-    for name in sorted(INTERNAL):
+    for name in INTERNAL:
         log.create_topic(name)
-    for name in sorted(INTERNAL):
+    for name in INTERNAL:
         rows = [data.PartitionProduceData(0, bytearray(encode_batch([Record(b"k", b"v", timestamp_ms=1)])))]
         asked = data.ProduceRequest(acks=-1, timeout_ms=1_000, topic_data=[data.TopicProduceData(name, rows)])
         assert log.request(asked).responses[0].partition_responses[0].error_code == e.InvalidTopicException.code

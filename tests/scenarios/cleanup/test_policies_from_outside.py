@@ -55,7 +55,7 @@ def opened(folder, *plugins):
 
     kernel = Kernel(plugins=plugins)
     given = [f"log.dirs={folder}", "log.cleaner.backoff.ms=10"]
-    config = BrokerConfig.load(None, given, kernel.settings(), kernel.all_names())
+    config = BrokerConfig.load(None, given, kernel.declarations())
     return EmbeddedLog(Broker(config, kernel, LogManager(config)))
 
 
@@ -113,7 +113,7 @@ def test_a_policy_whose_plugin_is_gone_cleans_nothing_and_its_topic_is_served(tm
         assert log.compact("t") == []
         assert "no plugin provides the cleanup policy 'headers'" in caplog.text
         assert [record.value for record in log.read("t")] == [b"before", b"after"]
-        with pytest.raises(InvalidConfig, match="must be a list of compact, delete"):
+        with pytest.raises(InvalidConfig, match="String must be one of: compact, delete"):
             log.create_topic("other", 1, cleanup_policy="headers")
     with opened(tmp_path, Plugin()) as log:
         log.append("t", b"with a header", headers={"h": b"1"})

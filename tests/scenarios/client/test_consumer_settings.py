@@ -12,7 +12,8 @@ import logkernel
 from logkernel.broker.broker import Broker
 from logkernel.client.consumer.consumer_machine import ConsumerMachine
 from logkernel.client.consumer.positions import FAILED, FETCHING, VALIDATING, LogTruncated
-from logkernel.client.settings.consumer import duration_ms, load_consumer
+from logkernel.client.settings.consumer import load_consumer
+from logkernel.config.durations import duration_ms
 from logkernel.errors import ConfigError, FencedInstanceId, RequestTimedOut
 from logkernel.kernel import Kernel
 from logkernel.peer.network import Connect, Transmit

@@ -50,7 +50,7 @@ class Machine:
         """Flushes wait for `run_flushes`, as they do on a thread."""
 
     def boot(self) -> Broker:
-        config = BrokerConfig.load(None, self.settings, KERNEL.settings(), KERNEL.all_names())
+        config = BrokerConfig.load(None, self.settings, KERNEL.declarations())
         self.broker = Broker(config, KERNEL, LogManager(config, disk=self.disk), self.clock)
         self.broker.run_flush = self._flush
         self.flushes.clear()

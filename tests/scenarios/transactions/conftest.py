@@ -51,6 +51,9 @@ class Cluster:
     def partition_count(self, topic: str) -> int | None:
         return self.topics.get(topic)
 
+    def is_internal(self, topic: str) -> bool:
+        return topic.startswith("__")
+
     def feature_level(self, name: str) -> int:
         assert name == "transaction.version"
         return self.level

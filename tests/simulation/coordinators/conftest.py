@@ -110,7 +110,7 @@ class World:
 
     def boot(self) -> None:
         settings = (*SETTINGS, "log.flush.interval.messages=1") if self.durable else SETTINGS
-        config = BrokerConfig.load(None, settings, KERNEL.settings(), KERNEL.all_names())
+        config = BrokerConfig.load(None, settings, KERNEL.declarations())
         self.broker = Broker(config, KERNEL, LogManager(config, disk=self.disk), self.clock)
         self.broker.start()
         self.boots += 1

@@ -167,6 +167,6 @@ def test_the_plugin_answers_to_compact_only() -> None:
     assert isinstance(compact.logkernel_cleanup("compact"), CleanupPolicy)
     assert compact.logkernel_cleanup("delete") is None
     assert list(compact.logkernel_names()) == [("cleanup policy", "compact")]
-    assert [row[:2] for row in compact.logkernel_settings()] == [
+    assert [(row.name, row.scope) for row in compact.logkernel_settings()] == [
         ("compaction.strategy", "topic"), ("compaction.strategy.header", "topic"),
     ]  # fmt: skip

@@ -14,13 +14,14 @@ import pytest
 from logkernel.config import unused
 from logkernel.config.definitions import convert
 from logkernel.config.nearest import nearest
-from logkernel.config.sources import typed
 from logkernel.config.tables import tables
 from logkernel.config.topic import TopicSettings
-from logkernel.config.values import TYPE_NAMES
+from logkernel.config.values import type_name
+from logkernel.kernel import Kernel
 
+ALL = tables().with_plugins(Kernel(allow=()).declarations())
+"""The core's settings and those that built-in plugins bring."""
 KAFKA: dict[str, Any] = json.loads(Path(__file__).with_name("kafka-4.3.1-settings.json").read_text())
-OWN = {"coordination", "partitioner", "election"}
 DYNAMIC_ONLY = {
     "replica.alter.log.dirs.io.max.bytes.per.second",
     "leader.replication.throttled.rate",
@@ -36,48 +37,59 @@ OTHER_DEFAULT = {
 }
 
 
-def is_own(name: str) -> bool:
-    return name in OWN or name.startswith("logkernel.")
-
-
-@pytest.mark.parametrize("name", sorted(tables().broker))
+@pytest.mark.parametrize("name", sorted(ALL.broker))
 def test_a_broker_setting_is_kafkas(name: str) -> None:
-    setting = tables().broker[name]
-    if is_own(name):
+    setting = ALL.broker[name]
+    if setting.own:
         assert name not in KAFKA["broker"]
         return
     if name in DYNAMIC_ONLY:
         assert name in KAFKA["dynamic"]
         return
     kind, default = KAFKA["broker"][name]
-    assert TYPE_NAMES[setting.type] == kind.lower()
+    assert type_name(setting.type) == kind.lower()
     if name not in OTHER_DEFAULT:
         assert setting.default == (default or None if setting.default is None else default)
     if setting.dynamic:
         assert name in KAFKA["dynamic"]
 
 
-@pytest.mark.parametrize("name", sorted(set(KAFKA["topic"]) | set(tables().topic)))
+@pytest.mark.parametrize("name", sorted(set(KAFKA["topic"]) | set(ALL.topic)))
 def test_a_topic_setting_is_kafkas(name: str) -> None:
-    setting = tables().topic[name]
-    if is_own(name):
+    setting = ALL.topic[name]
+    if setting.own:
+        assert name not in KAFKA["topic"]
         return
     kind, default, bounds = KAFKA["topic"][name]
-    assert TYPE_NAMES[setting.type] == kind.lower()
+    assert type_name(setting.type) == kind.lower()
     assert setting.default == default
     if not setting.inert:
         assert list(setting.synonyms) == KAFKA["synonyms"].get(name, [])
     low = (bounds or "").removeprefix("[").split(",")[0]
     if low.lstrip("-").isdigit() and " or " not in bounds:
-        typed(setting, low)
+        setting.typed(low)
         with pytest.raises(ValueError):
-            typed(setting, str(int(low) - 1))
+            setting.typed(str(int(low) - 1))
+
+
+def test_built_in_services_bring_their_settings_by_the_hook_of_strangers() -> None:
+    """Their typed and group-scoped ones stood in tables of the core."""
+    owners = {name: row.plugin for name, row in (ALL.broker | ALL.group).items()}
+    assert owners["group.max.session.timeout.ms"] == owners["consumer.session.timeout.ms"] == "service-groups"
+    assert owners["transaction.max.timeout.ms"] == "service-transactions"
+    assert owners["share.coordinator.state.topic.num.partitions"] == "service-shares"
+    assert owners["share.isolation.level"] == "service-shares"
+    core = tables()
+    assert core.group == {}
+    assert not [name for name in core.broker if name.startswith(("group.", "offset", "share.", "transactional."))]
 
 
 def test_every_kafka_name_is_known() -> None:
     known = set(tables().broker) | unused.names()
     assert set(KAFKA["broker"]) - known == set()
     assert set(tables().broker) & unused.names() == set()
+    services = {row.name for row in ALL.broker.values() if row.plugin and not row.own}
+    assert services <= unused.names(), "known, without effect, where the service is blocked"
 
 
 def test_defaults_are_those_that_the_hot_path_reads() -> None:
@@ -87,14 +99,14 @@ def test_defaults_are_those_that_the_hot_path_reads() -> None:
     assert set(read) == fields
     for name, row in read.items():
         assert row.default is not None
-        assert typed(row, row.default) == getattr(plain, name)
+        assert row.typed(row.default) == getattr(plain, name)
 
 
 def test_every_default_keeps_its_bounds_and_every_synonym_exists() -> None:
-    for row in (*tables().broker.values(), *tables().topic.values()):
+    for row in (*ALL.broker.values(), *ALL.topic.values(), *ALL.group.values()):
         if row.default is not None:
-            typed(row, row.default)
-        assert set(row.synonyms) <= set(tables().broker)
+            row.typed(row.default)
+        assert {*row.synonyms, *(row.between or ())} <= set(ALL.broker)
         assert row.doc.endswith("."), row.name
 
 

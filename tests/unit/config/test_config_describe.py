@@ -5,8 +5,18 @@ from __future__ import annotations
 import pytest
 
 from logkernel.config.broker import BrokerConfig
-from logkernel.config.describe import Described, describe_broker, describe_defaults, describe_topic
+from logkernel.config.describe import (
+    Described,
+    describe_broker,
+    describe_created,
+    describe_defaults,
+    describe_group,
+    describe_topic,
+)
 from logkernel.errors import InvalidConfig
+from logkernel.kernel import Kernel
+
+BUILT_IN = Kernel(allow=()).declarations()
 
 
 def one(rows: list[Described]) -> tuple[str | None, int, list[tuple[str, str | None, int]]]:
@@ -16,9 +26,9 @@ def one(rows: list[Described]) -> tuple[str | None, int, list[tuple[str, str | N
 
 def test_layers_of_a_topic_setting() -> None:
     static = BrokerConfig.load(None, {"log.retention.hours": "1"})
-    assert one(describe_topic(static, {}, ["retention.ms"])) == ("3600000", 4, [
-        ("log.retention.hours", "1", 4), ("log.retention.hours", "168", 5),
-    ])  # fmt: skip
+    assert one(describe_topic(static, {}, ["retention.ms"])) == ("3600000", 5, []), "as in Kafka's ConfigHelper"
+    (created,) = (row for row in describe_created(static, {}) if row.name == "retention.ms")
+    assert (created.value, created.source) == ("3600000", 4), "as in Kafka's KafkaConfigSchema"
     config = static.with_dynamic({"log.retention.ms": "20"}, {"log.retention.ms": "30"})
     assert one(describe_topic(config, {"retention.ms": "10"}, ["retention.ms"])) == ("10", 1, [
         ("retention.ms", "10", 1), ("log.retention.ms", "20", 2), ("log.retention.ms", "30", 3),
@@ -27,6 +37,63 @@ def test_layers_of_a_topic_setting() -> None:
     assert config.topic_settings().retention_ms == 20
     assert config.origin("log.retention.ms") == "AlterConfigs"
     assert static.topic_settings().retention_ms == 3_600_000
+
+
+def test_what_was_given_is_static_and_another_name_s_value_is_not_its_own() -> None:
+    config = BrokerConfig.load(
+        None, {"log.segment.bytes": "2000000", "log.retention.hours": "1", "log.dir": "/tmp/x"}, BUILT_IN
+    )
+    static = [("log.segment.bytes", "2000000", 4), ("log.segment.bytes", "1073741824", 5)]
+    assert one(describe_broker(config, ["log.segment.bytes"])) == ("2000000", 4, static)
+    assert one(describe_topic(config, {}, ["segment.bytes"])) == ("2000000", 4, static)
+    assert one(describe_topic(config, {"segment.bytes": "3000000"}, ["segment.bytes"])) == (
+        "3000000", 1, [("segment.bytes", "3000000", 1), *static],
+    )  # fmt: skip
+    assert one(describe_broker(config, ["log.retention.hours"])) == (
+        "1", 4, [("log.retention.hours", "1", 4), ("log.retention.hours", "168", 5)],
+    )  # fmt: skip
+    assert one(describe_broker(config, ["log.retention.ms"])) == (None, 5, []), "log.retention.hours was told of it"
+    assert one(describe_broker(config, ["log.dirs"])) == (None, 5, []), "log.dir was told of it"
+
+
+def test_a_group_s_setting_always_has_a_default() -> None:
+    """One without a broker's synonym lost it as soon as the group had a value of its own."""
+    config = BrokerConfig.load(None, {"group.consumer.session.timeout.ms": "50000"}, BUILT_IN)
+    reset = "share.auto.offset.reset"
+    assert one(describe_group(config, {}, [reset])) == ("latest", 5, [(reset, "latest", 5)])
+    assert one(describe_group(config, {reset: "earliest"}, [reset])) == (
+        "earliest", 8, [(reset, "earliest", 8), (reset, "latest", 5)],
+    )  # fmt: skip
+    name, behind = "consumer.session.timeout.ms", "group.consumer.session.timeout.ms"
+    places = [(behind, "50000", 4), (behind, "45000", 5)]
+    assert one(describe_group(config, {}, [name])) == ("50000", 4, places)
+    assert one(describe_group(config, {name: "46000"}, [name])) == ("46000", 8, [(name, "46000", 8), *places])
+
+
+@pytest.mark.parametrize(
+    ("own", "listed"),
+    [
+        ({}, []),
+        ({"cleanup.policy": "compact"}, ["compaction.strategy", "compaction.strategy.header"]),
+        ({"cleanup.policy": "delete,compact"}, ["compaction.strategy", "compaction.strategy.header"]),
+        ({"compaction.strategy": "header"}, ["compaction.strategy"]),
+    ],
+)
+def test_a_plugin_s_settings_are_a_topic_s_where_the_plugin_is_in_use(own: dict[str, str], listed: list[str]) -> None:
+    config = BrokerConfig.load(None, (), BUILT_IN)
+    names = [row.name for row in describe_topic(config, own) if row.name.startswith("compaction.")]
+    assert names == listed
+    (row,) = describe_topic(config, own, ["compaction.strategy.header"])
+    assert row.name == "compaction.strategy.header", "who asks for it by name is told"
+
+
+def test_a_created_topic_is_told_of_by_kafkas_names_and_its_own() -> None:
+    """A client of Kafka's looks each name up, and knew no compaction.strategy.header."""
+    config = BrokerConfig.load(None, (), BUILT_IN)
+    names = {row.name for row in describe_created(config, {"cleanup.policy": "compact"})}
+    assert "retention.ms" in names
+    assert {name for name in names if name.startswith(("compaction.", "partitioner", "election"))} == set()
+    assert "partitioner" in {row.name for row in describe_created(config, {"partitioner": "keyed"})}
 
 
 def test_the_elections_two_names_are_described_alike() -> None:
@@ -71,11 +138,11 @@ def test_kept_settings_that_are_not_taken_any_more_are_left_out() -> None:
 @pytest.mark.parametrize(
     ("name", "value", "said"),
     [
-        ("log.retention.ms", "abc", "log.retention.ms=abc: must be a whole number"),
-        ("log.retention.ms", "0", "log.retention.ms=0: must be -1"),
+        ("log.retention.ms", "abc", "Invalid value abc for configuration log.retention.ms: Not a number of"),
+        ("log.retention.ms", "0", "Invalid value 0 for configuration log.retention.ms: Value must be -1"),
         ("node.id", "3", "node.id=3: a running broker can't change it"),
-        ("log.retention.m", "3", "did you mean log.retention.ms"),
-        ("retention.ms", "3", "no broker setting"),
+        ("log.retention.m", "3", "Unknown broker config name: log.retention.m; did you mean log.retention.ms"),
+        ("retention.ms", "3", "Unknown broker config name: retention.ms; "),
         ("process.roles", "broker", "process.roles=broker: a running broker can't change it"),
         ("cordoned.log.dirs", "*", "cordoned.log.dirs=*: a running broker can't change it"),
     ],
@@ -106,9 +173,23 @@ def test_a_running_broker_takes_what_a_running_kafka_takes_and_says_that_it_has_
 @pytest.mark.parametrize(
     ("config", "said"),
     [
-        ({"retention.ms": "-2"}, "retention.ms=-2: must be at least -1; give such a value or remove it"),
-        ({"retention.days": "1"}, "did you mean retention.ms"),
-        ({"log.retention.ms": "1"}, "for one topic it is called retention.ms"),
+        ({"bad_option": "1"}, "Unknown topic config name: bad_option; DescribeConfigs lists all names"),
+        ({"retention.days": "1"}, "Unknown topic config name: retention.days; did you mean retention.ms?"),
+        ({"log.retention.ms": "1"}, "Unknown topic config name: log.retention.ms; for one topic it is called"),
+        (
+            {"retention.ms": "abc"},
+            "Invalid value abc for configuration retention.ms: Not a number of type LONG; give a whole number, at least"
+            " -1, or remove it (its default is '604800000')",
+        ),
+        ({"retention.ms": "-2"}, "Invalid value -2 for configuration retention.ms: Value must be at least -1; give"),
+        (
+            {"cleanup.policy": "shred"},
+            "Invalid value shred for configuration cleanup.policy: String must be one of: compact, delete; give",
+        ),
+        ({"min.insync.replicas": "0"}, "configuration min.insync.replicas: Value must be at least 1; give"),
+        ({"min.cleanable.dirty.ratio": "2"}, "min.cleanable.dirty.ratio: Value must be no more than 1; give"),
+        ({"preallocate": "no"}, "preallocate: Expected value to be either true or false; give true or false"),
+        ({"compression.gzip.level": "10"}, "Value must be between 1 and 9 or equal to -1; give"),
         ({"election": "clean", "unclean.leader.election.enable": "true"}, "one setting"),
         ({"remote.storage.enable": "true"}, "no tiered storage"),
         ({"min.compaction.lag.ms": "5", "max.compaction.lag.ms": "4"}, "min.compaction.lag.ms=5"),

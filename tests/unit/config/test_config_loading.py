@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,15 +11,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from logkernel.config.broker import BrokerConfig
-from logkernel.config.definitions import Setting
+from logkernel.config.definitions import GROUP, TOPIC, PluginDeclaration, Setting
 from logkernel.config.loading import plugin_lists
 from logkernel.config.properties import read_properties
 from logkernel.config.tables import tables
 from logkernel.config.topic import TopicSettings
-from logkernel.config.values import BOOLEAN, DOUBLE, INT, LONG, SHORT, render
-from logkernel.errors import ConfigError, InvalidConfig
+from logkernel.config.values import BOOLEAN, DOUBLE, INT, LIST, LONG, SHORT, STRING, Between, OneOf, OwnType, render
+from logkernel.errors import ConfigError, InvalidConfig, PluginError
+from logkernel.kernel import Kernel
 
 Write = Callable[..., Path]
+BUILT_IN = Kernel(allow=()).declarations()
 
 
 @pytest.fixture
@@ -116,7 +118,7 @@ log.retention.hours=24
 @pytest.mark.parametrize("name", ["server.properties", "broker.conf"])
 def test_kafkas_properties_file_is_loaded(write: Write, name: str) -> None:
     path = write(PROPERTIES, name)
-    config = BrokerConfig.load(path)
+    config = BrokerConfig.load(path, (), BUILT_IN)
     assert config.get("node.id") == 3
     assert config.get("log.dirs") == ("/tmp/a", "/tmp/b")
     assert config.origin("log.dirs") == f"{path}:4"
@@ -225,8 +227,8 @@ def test_an_override_stands_above_the_file_and_its_twin(write: Write) -> None:
         ("topics: {t: {retention.days: 1}}", ("retention.days=1", "did you mean retention.ms?")),
         ("topics: {t: {log.retention.ms: 1}}", ("log.retention.ms=1", "broker's setting", "retention.ms")),
         ("topics: {t: {partitions: 0}}", ("partitions=0", "at least 1")),
-        ("topics: {t: {partitions: 99999999999}}", ("partitions=99999999999", "2147483647")),
-        ("topics: {t: {replication.factor: 40000}}", ("replication.factor=40000", "32767")),
+        ("topics: {t: {partitions: 99999999999}}", ("partitions=99999999999", "Not a number of type INT")),
+        ("topics: {t: {replication.factor: 40000}}", ("replication.factor=40000", "Not a number of type SHORT")),
         ("topics: {t: {cleanup.policy: shred}}", ("cleanup.policy=shred", "compact, delete")),
         ("topics: {t: {election: sometimes}}", ("election=sometimes", "clean, unclean")),
         (
@@ -261,9 +263,7 @@ def test_a_continuation_at_the_end_of_a_file(write: Write) -> None:
 @pytest.mark.parametrize(
     ("text", "parts"),
     [
-        ("a=1\nnum.partitons=2", (":1: a=1",)),
-        ("\nnum.partitons=2", (":2: num.partitons=2", "did you mean num.partitions?")),
-        ("num.\\\n  partitions=x", (":1: num.partitions=x", "whole number")),
+        ("num.\\\n  partitions=x", (":1: num.partitions=x", "type INT; give a whole number, at least 1")),
         ("=3", (":1", "name is missing")),
         ("broker.rack=\\u12", (":1", "four hexadecimal digits")),
     ],
@@ -301,21 +301,34 @@ def test_a_file_that_is_not_there_or_not_text(tmp_path: Path) -> None:
         BrokerConfig.load(tmp_path / "b.yaml")
 
 
-PLUGIN = [
-    ("acme.region", "topic", "eu", "Where."),
-    ("acme.token", "broker", "", "A token."),
-    ("acme.mode", "topic", "fast", "How.", ("fast", "safe")),
-    ("node.id", "broker", "9", ""),
-]
+PLUGIN = (
+    Setting("acme.region", STRING, "eu", None, "Where.", scope=TOPIC),
+    Setting("acme.token", STRING, "", None, "A token."),
+    Setting("acme.mode", STRING, "fast", OneOf("fast", "safe"), "How.", scope=TOPIC),
+    Setting("node.id", INT, "9", None, ""),
+)
+
+
+def declared(*settings: Setting, names: Sequence[tuple[str, str]] = ()) -> list[PluginDeclaration]:
+    return [PluginDeclaration("acme", "acme-plugins", tuple(names), settings)]
 
 
 def test_settings_and_names_of_plugins() -> None:
     config = BrokerConfig.load(
         None,
         {"acme.region": "us", "log.cleanup.policy": "shred,delete", "election": "nearest"},
-        PLUGIN,
-        [("cleanup policy", "shred"), ("cleanup policy", "delete"), ("election", "nearest"), ("partitioner", "geo")],
-    )
+        declared(
+            *PLUGIN,
+            names=[
+                ("cleanup policy", "shred"), ("cleanup policy", "delete"), ("election", "nearest"),
+                ("partitioner", "geo"),
+            ],
+        ),
+    )  # fmt: skip
+    assert [warning for warning in config.warnings if "node.id" in warning] == [
+        "plugin 'acme' of distribution 'acme-plugins': its setting node.id has the name of one of the core's, which"
+        " stays as it is; give it a name of its own"
+    ]
     assert config.get("acme.token") == ""
     assert config.get("node.id") == 1
     plain = config.topic_settings()
@@ -329,29 +342,140 @@ def test_settings_and_names_of_plugins() -> None:
     assert own.plugin == {"acme.region": "cn", "acme.mode": "fast", "gone.plugin": "x"}
     assert config.topic_settings().plugin == {"acme.region": "us", "acme.mode": "fast"}
     config.validate_topic({"partitioner": "geo", "acme.region": "x", "acme.mode": "safe"})
-    with pytest.raises(InvalidConfig, match=r"acme.mode=slow: .*one of fast, safe"):
+    with pytest.raises(InvalidConfig, match=r"slow for configuration acme.mode: String must be one of: fast, safe;"):
         config.validate_topic({"acme.mode": "slow"})
     with pytest.raises(ConfigError, match=r"acme.mode=slow: .*one of fast, safe"):
-        BrokerConfig.load(None, {"acme.mode": "slow"}, PLUGIN)
-    with pytest.raises(InvalidConfig, match=r"partitioner=geo2: .*geo"):
+        BrokerConfig.load(None, {"acme.mode": "slow"}, declared(*PLUGIN))
+    with pytest.raises(InvalidConfig, match=r"value geo2 for configuration partitioner: String must be one of: geo;"):
         config.validate_topic({"partitioner": "geo2"})
+
+
+def colours(text: str) -> frozenset[str]:
+    found = frozenset(text.split("+"))
+    if not found <= {"red", "green", "blue"}:
+        raise ValueError("Colour must be red, green, blue or a sum of them")
+    return found
+
+
+def test_a_plugins_setting_has_types_bounds_and_a_type_of_its_own() -> None:
+    """It could be a string or one of some words."""
+    own = declared(
+        Setting("acme.size", INT, "3", Between(1, 9), "How large.", scope=TOPIC),
+        Setting("acme.names", LIST, "a,b", None, "Who."),
+        Setting("acme.colours", OwnType("colours", colours), "red", None, "Which.", scope=TOPIC),
+    )
+    config = BrokerConfig.load(None, {"acme.colours": "red+blue"}, own)
+    assert config.get("acme.names") == ("a", "b")
+    assert config.topic_settings().plugin == {"acme.size": 3, "acme.colours": {"red", "blue"}}
+    assert config.topic_settings({"acme.size": "9", "acme.colours": "green"}).plugin == {
+        "acme.size": 9,
+        "acme.colours": {"green"},
+    }
+    for name, value, said in (
+        ("acme.size", "10", "Invalid value 10 for configuration acme.size: Value must be no more than 9; give a whole"),
+        ("acme.size", "x", "Invalid value x for configuration acme.size: Not a number of type INT"),
+        ("acme.colours", "pink", "configuration acme.colours: Colour must be red, green, blue or a sum of them"),
+    ):
+        with pytest.raises(InvalidConfig, match=said):
+            config.validate_topic({name: value})
+        with pytest.raises(ConfigError, match=f"--set: {name}={value}: "):
+            BrokerConfig.load(None, {name: value}, own)
+
+
+def test_a_value_that_its_plugin_does_not_take_any_more_gives_way_to_the_default(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    config = BrokerConfig.load(None, (), declared(Setting("acme.size", INT, "3", Between(1, 9), "", scope=TOPIC)))
+    assert config.topic_settings({"acme.size": "10"}).plugin == {"acme.size": 3}
+    assert "Invalid value 10 for configuration acme.size" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("setting", "said"),
+    [
+        (Setting("acme.x", INT, "1", None, "", scope="topics"), "has the unknown scope 'topics'; did you mean 'topic'"),
+        (Setting("acme.x", INT, "0", Between(1), ""), "has the default '0': Value must be at least 1; mend it"),
+        (
+            Setting("acme.x", INT, "1", None, "", scope=GROUP, synonyms=("num.partition",)),
+            "names num.partition, which is no setting; did you mean num.partitions?",
+        ),
+        (Setting("acme.x", INT, "1", None, "", scope=GROUP, above="acme.y"), "names acme.y, which is no setting"),
+    ],
+)
+def test_a_plugins_setting_that_cannot_be_is_refused_with_the_plugins_name(setting: Setting, said: str) -> None:
+    """A misspelt scope passed in silence."""
+    with pytest.raises(PluginError) as caught:
+        BrokerConfig.load(None, (), declared(setting))
+    assert str(caught.value).startswith("plugin 'acme' of distribution 'acme-plugins': its setting acme.x ")
+    assert said in str(caught.value)
+
+
+def test_a_plugins_setting_may_choose_among_plugins() -> None:
+    choice = Setting("acme.chooser", STRING, "near", None, "", scope=TOPIC, chooses="partitioner")
+    config = BrokerConfig.load(None, (), declared(choice, names=[("partitioner", "near"), ("partitioner", "far")]))
+    config.validate_topic({"acme.chooser": "far"})
+    with pytest.raises(InvalidConfig, match="String must be one of: near, far"):
+        config.validate_topic({"acme.chooser": "keyed"})
+
+
+FOREIGN = """\
+num.partitions=3
+confluent.license.topic=_confluent-license
+num.partitons=2
+retention.ms=1000
+acme.own=1
+share.isolation.level=read_committed
+"""
+
+
+def test_names_that_kafka_does_not_know_are_warned_of_in_its_own_file(write: Write) -> None:
+    """One of them kept the broker from starting; Apache Kafka logs them."""
+    path = write(FOREIGN, "server.properties")
+    config = BrokerConfig.load(path, (), BUILT_IN)
+    assert config.get("num.partitions") == 3
+    assert config.topic_settings().retention_ms == 604_800_000
+    told = {warning.split(": ")[1].split()[0]: warning for warning in config.warnings}
+    assert list(told) == [
+        "confluent.license.topic", "num.partitons", "retention.ms", "acme.own", "share.isolation.level",
+    ]  # fmt: skip
+    assert told["num.partitons"].startswith(f"{path}:3: num.partitons has no effect: no setting has this name")
+    assert told["num.partitons"].endswith("; did you mean num.partitions?")
+    assert told["retention.ms"].endswith("this is a topic's setting; its default for all topics is log.retention.ms")
+    assert told["share.isolation.level"].endswith("this is a group's setting; set it by AlterConfigs for a group")
+
+
+@pytest.mark.parametrize("name", ["confluent.license.topic", "num.partitons", "retention.ms", "share.isolation.level"])
+def test_the_same_names_are_refused_in_our_yaml_and_on_the_command_line(write: Write, name: str) -> None:
+    with pytest.raises(ConfigError, match=rf"broker.yaml:1: {name}=1: "):
+        BrokerConfig.load(write(f"broker: {{{name}: 1}}"), (), BUILT_IN)
+    with pytest.raises(ConfigError, match=rf"--set: {name}=1: "):
+        BrokerConfig.load(write("num.partitions=3", "server.properties"), [f"{name}=1"], BUILT_IN)
+
+
+def test_settings_of_a_service_that_is_blocked_have_no_effect(write: Write) -> None:
+    path = write("offsets.retention.minutes=5\ntransaction.state.log.min.isr=1", "server.properties")
+    config = BrokerConfig.load(path)
+    assert len(config.warnings) == 2
+    assert all("is a Kafka setting that has no effect here" in warning for warning in config.warnings)
+    assert BrokerConfig.load(path, (), BUILT_IN).warnings == ()
 
 
 def test_a_blocked_plugin_cannot_be_chosen(write: Write) -> None:
     names = [("partitioner", "default"), ("election", "unclean"), ("cleanup policy", "compact")]
     names += [("assignor", "uniform"), ("assignor", "range")]
     path = write("broker: {num.partitions: 2}\ntopics:\n  t: {partitioner: keyed}")
-    with pytest.raises(ConfigError, match=rf"{path}:3: partitioner=keyed: must be one of default;"):
-        BrokerConfig.load(path, (), (), names)
-    with pytest.raises(ConfigError, match=r"--set: log.cleanup.policy=delete: must be a list of compact"):
-        BrokerConfig.load(None, ["log.cleanup.policy=delete"], (), names)
-    config = BrokerConfig.load(None, (), (), names)
+    with pytest.raises(ConfigError, match=rf"{path}:3: partitioner=keyed: String must be one of: default;"):
+        BrokerConfig.load(path, (), declared(names=names))
+    with pytest.raises(ConfigError, match=r"--set: log.cleanup.policy=delete: String must be one of: compact;"):
+        BrokerConfig.load(None, ["log.cleanup.policy=delete"], declared(names=names))
+    config = BrokerConfig.load(None, (), declared(names=names))
     told = [warning for warning in config.warnings if "no plugin provides it" in warning]
     assert [warning.partition(" ")[0] for warning in told] == ["election=clean", "log.cleanup.policy=delete"]
-    with pytest.raises(InvalidConfig, match="partitioner=keyed"):
+    with pytest.raises(InvalidConfig, match="for configuration partitioner"):
         config.validate_topic({"partitioner": "keyed"})
     assert config.topic_settings({"partitioner": "keyed"}).partitioner == "keyed", "a topic that was made before"
-    assert not BrokerConfig.load(None, (), (), [*names, ("election", "clean"), ("cleanup policy", "delete")]).warnings
+    names += [("election", "clean"), ("cleanup policy", "delete")]
+    assert not BrokerConfig.load(None, (), declared(names=names)).warnings
 
 
 @pytest.mark.parametrize(("name", "text"), [("f.properties", "plugins.block=a, b\n"), ("f.yaml", "broker: {}\n")])

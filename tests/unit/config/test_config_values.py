@@ -37,15 +37,15 @@ def test_text_is_parsed_by_its_type(kind: int, text: str, expected: Any) -> None
     ("kind", "text", "remedy"),
     [
         (v.BOOLEAN, "yes", "true or false"),
-        (v.INT, "1_000", "whole number"),
-        (v.INT, "", "whole number"),
-        (v.INT, "-", "whole number"),
-        (v.INT, "1.5", "whole number"),
-        (v.INT, "٣", "whole number"),
-        (v.INT, "2147483648", "2147483647"),
-        (v.SHORT, "40000", "32767"),
-        (v.LONG, "9" * 5_000, "9223372036854775807"),
-        (v.DOUBLE, "nan", "number"),
+        (v.INT, "1_000", "type INT"),
+        (v.INT, "", "type INT"),
+        (v.INT, "-", "type INT"),
+        (v.INT, "1.5", "type INT"),
+        (v.INT, "٣", "type INT"),
+        (v.INT, "2147483648", "Not a number of type INT"),
+        (v.SHORT, "40000", "Not a number of type SHORT"),
+        (v.LONG, "9" * 5_000, "Not a number of type LONG"),
+        (v.DOUBLE, "nan", "type DOUBLE"),
         (v.DOUBLE, "inf", "number"),
         (v.DOUBLE, "1_0", "number"),
     ],
@@ -104,4 +104,4 @@ def test_any_text_is_a_value_or_a_value_error(kind: int, text: str) -> None:
         v.parse(kind, text)
     except ValueError as error:
         said = str(error)
-    assert not said or said.startswith("must")
+    assert not said or said.startswith(("Expected value to be", "Not a number of type"))

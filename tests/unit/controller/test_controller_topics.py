@@ -10,9 +10,11 @@ from uuid import UUID
 import pytest
 
 from logkernel.config.broker import BrokerConfig
+from logkernel.contracts import ServiceDeclaration, ServiceTopic
 from logkernel.controller.controller import Controller
 from logkernel.controller.effects import Effects, Outcome
 from logkernel.controller.image import ClusterImage, Node
+from logkernel.controller.internal import internal_topics
 from logkernel.controller.placement import place
 from logkernel.controller.producers import ProducerIds
 from logkernel.errors import (
@@ -20,21 +22,27 @@ from logkernel.errors import (
     InvalidPartitions,
     InvalidReplicationFactor,
     InvalidTopicException,
+    PluginError,
     PolicyViolation,
     TopicAlreadyExists,
     TopicDeletionDisabled,
     UnknownTopicOrPartition,
 )
+from logkernel.kernel import Kernel
 from logkernel.requests import configs as c
 from logkernel.requests import topics as t
+
+KERNEL = Kernel(allow=())
 
 
 class Bench:
     def __init__(self, nodes: int = 0, **settings: Any) -> None:
         ids = count(1)
-        config = BrokerConfig.load(None, {name.replace("_", "."): value for name, value in settings.items()})
+        given = {name.replace("_", "."): value for name, value in settings.items()}
+        config = BrokerConfig.load(None, given, KERNEL.declarations())
         self.image = ClusterImage()
-        self.controller = Controller(config, 1, lambda: UUID(int=next(ids)))
+        topics = internal_topics(KERNEL.services(), config)
+        self.controller = Controller(config, 1, lambda: UUID(int=next(ids)), topics)
         for node in range(1, nodes + 1):
             self.keep(self.controller.register(self.image, Node(node, {"PLAINTEXT": ("h", node)})))
 
@@ -113,14 +121,17 @@ def test_many_partitions_in_one_request_are_bounded_in_sum() -> None:
     assert [row.error_code for row in response.topics] == [0, PolicyViolation.code, 0]
 
 
-@pytest.mark.parametrize("name", ["__consumer_offsets", "__transaction_state"])
-def test_internal_topics_are_made_with_their_own_settings_and_kept(name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "policy"),
+    [("__consumer_offsets", "compact"), ("__transaction_state", "compact"), ("__share_group_state", "delete")],
+)
+def test_internal_topics_are_made_with_their_own_settings_and_kept(name: str, policy: str) -> None:
     bench = Bench(nodes=2)
     topic = bench.keep(bench.controller.auto_create(name, bench.image))
     assert topic.internal
     assert len(topic.partitions) == 50
     assert len(topic.partitions[0].replicas) == 2
-    assert bench.image.topic_config(name)["cleanup.policy"] == "compact"
+    assert bench.image.topic_config(name)["cleanup.policy"] == policy
     assert bench.controller.config.topic_settings(bench.image.topic_config(name)).segment_bytes == 104_857_600
     with pytest.raises(InvalidTopicException, match="internal"):
         bench.controller.delete_topic(bench.image, name)
@@ -135,10 +146,32 @@ def test_an_internal_topic_on_one_broker_can_be_written() -> None:
     assert bench.image.topic_config("__transaction_state")["min.insync.replicas"] == "1"
 
 
-def test_a_strangers_service_topic_is_internal() -> None:
-    bench = Bench()
-    made = bench.keep(bench.controller.create_topic(bench.image, "delays", 4, 3, {}, internal=True))
-    assert (made.internal, len(made.partitions[0].replicas)) == (True, 1)
+def test_a_strangers_service_topic_is_made_as_it_is_declared() -> None:
+    bench = Bench(default_replication_factor="3", num_partitions="4")
+    declared = ServiceTopic("delays", "num.partitions", {"cleanup.policy": "compact"})
+    bench.controller.internal = {"delays": declared}
+    made = bench.keep(bench.controller.auto_create("delays", bench.image))
+    assert (made.internal, len(made.partitions), len(made.partitions[0].replicas)) == (True, 4, 1)
+    assert bench.image.topic_config("delays") == {"cleanup.policy": "compact"}
+
+
+def test_settings_of_a_services_topic_come_from_the_broker_s_within_what_topics_take() -> None:
+    """The first commit of a group made 100 MiB segments, whatever offsets.topic.segment.bytes said."""
+    for given, kept in (("5000000", "5000000"), ("1", str(1 << 20))):
+        bench = Bench(offsets_topic_segment_bytes=given)
+        bench.keep(bench.controller.create_internal("__consumer_offsets", bench.image))
+        assert bench.image.topic_config("__consumer_offsets")["segment.bytes"] == kept
+
+
+def test_a_service_whose_topic_cannot_be_made_is_refused_by_name() -> None:
+    config = BrokerConfig.load(None, {}, KERNEL.declarations())
+    for topic, said in (
+        (ServiceTopic("delays", "num.partition", {}), "'d': its topic needs num.partition, .*did you mean num.partit"),
+        (ServiceTopic("delays", "num.partitions", {"x": "1"}), "needs x, which is no topic setting"),
+        (ServiceTopic("de lays", "num.partitions", {}), "'d': the topic name 'de lays'"),
+    ):
+        with pytest.raises(PluginError, match=said):
+            internal_topics([ServiceDeclaration("d", (), topic)], config)
 
 
 def test_deleting_by_name_and_id() -> None:
@@ -264,7 +297,8 @@ def test_every_refusal_says_what_to_do() -> None:
         t.CreatableTopic("f", 1, 1, configs=[t.CreatableTopicConfig("retention.ms", "soon")]),
     ]
     response = bench.controller.create_topics(t.CreateTopicsRequest(rows), bench.image).response
-    parts = ["'a'", "0 partitions", "factor 9", "'d e'", "retention.ms=soon"]
+    refused = "Invalid value soon for configuration retention.ms: Not a number of type LONG; give a whole number"
+    parts = ["'a'", "0 partitions", "factor 9", "'d e'", refused]
     for row, part in zip(response.topics, parts, strict=True):
         assert part in row.error_message
         assert row.error_code > 0

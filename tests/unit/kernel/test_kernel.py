@@ -2,8 +2,10 @@
 
 import pytest
 
+from logkernel import hookspecs
 from logkernel.errors import PluginError, UnsupportedCompressionType
-from logkernel.hookspecs import hookimpl
+from logkernel.hookspecs import KINDS, hookimpl
+from logkernel.installed import EntryPoint
 from logkernel.kernel import Kernel
 
 
@@ -26,7 +28,7 @@ def test_every_entry_point_loads():
     assert {"default", "keyed", "round_robin"} <= set(names.names("partitioner"))
     assert {"gzip", "snappy", "lz4", "zstd"} <= set(names.names("codec"))
     assert {"clean", "unclean"} <= set(names.names("election"))
-    assert "delete" in names.names("cleanup policy") + names.names("cleanup")
+    assert "delete" in names.names("cleanup policy")
     assert {"tcp", "memory"} <= set(names.names("transport"))
     assert {"local", "memory"} <= set(names.names("coordination"))
     assert "groups" in names.names("service")
@@ -68,3 +70,74 @@ def test_a_name_of_nothing_that_is_installed_is_told(names, caplog):
 def test_unknown_codec_id():
     with pytest.raises(UnsupportedCompressionType, match="5"):
         Kernel().codec_for(5)
+
+
+# ---------------------------------------------------------------- what a plugin's author got wrong
+
+
+class Sloppy:
+    @hookimpl
+    def logkernel_names(self):
+        return [("cleanup", "shred"), ("quark", "x"), ("codec", "brotli"), ("codec", "zstd"), ("partitioner", "near")]
+
+    @hookimpl
+    def logkernel_partitoner(self, name, settings, seed):
+        return None
+
+    @hookimpl(optionalhook=True)
+    def logkernel_of_a_later_release(self):
+        return None
+
+
+def told(caplog, *words):
+    return [message for message in caplog.messages if all(word in message for word in words)]
+
+
+def test_a_misspelt_hook_is_told_with_the_nearest_and_the_plugin(caplog):
+    Kernel(plugins=[Sloppy()])
+    (message,) = told(caplog, "there is no hook")
+    assert message.endswith("there is no hook logkernel_partitoner; did you mean logkernel_partitioner?")
+    assert "of distribution 'registered in this process'" in message
+
+
+def test_an_unknown_kind_is_told_with_the_nearest_and_the_plugin(caplog):
+    Kernel(plugins=[Sloppy()]).declarations()
+    (near,) = told(caplog, "'shred'")
+    assert "gives 'shred' the unknown kind 'cleanup'; did you mean 'cleanup policy'?" in near
+    (far,) = told(caplog, "'quark'")
+    assert "use one of assignor, cleanup policy, codec," in far
+    assert all("of distribution 'registered in this process'" in message for message in (near, far))
+
+
+def test_a_codec_that_no_batch_can_name_is_told(caplog):
+    Kernel(plugins=[Sloppy()]).declarations()
+    (message,) = told(caplog, "brotli")
+    assert "nothing can ask for its codec 'brotli'" in message
+    assert "knows gzip, snappy, lz4, zstd alone; a codec can stand in for one of these" in message
+
+
+def test_built_ins_name_known_kinds_and_hooks_alone(caplog):
+    kernel = Kernel(allow=())
+    assert {kind for kind, _ in kernel.all_names()} <= set(KINDS)
+    assert {name for declared in kernel.declarations() for name in declared.names} == set(kernel.all_names())
+    assert not told(caplog, "hook")
+    assert all(hasattr(hookspecs, hook) for hook in KINDS.values())
+
+
+def test_a_plugin_that_fails_to_tell_of_itself_is_named():
+    class Failing:
+        @hookimpl
+        def logkernel_settings(self):
+            raise RuntimeError("a bug of its author")
+
+    with pytest.raises(PluginError, match=r"failed in logkernel_settings: RuntimeError: a bug of its author; mend or"):
+        Kernel(plugins=[Failing()]).declarations()
+
+
+def test_a_distribution_that_is_not_allowed_is_told_once(monkeypatch, caplog):
+    """A line an entry point, so most often two."""
+    mine = [EntryPoint(name, "nowhere", "acme-plugins") for name in ("acme-geo", "acme-rack-first")]
+    monkeypatch.setattr("logkernel.kernel.entry_points", lambda group: mine)
+    Kernel(allow=["other"])
+    (message,) = told(caplog, "not allowed")
+    assert message == "plugin not allowed: distribution=acme-plugins entry_points=acme-geo,acme-rack-first"

@@ -8,8 +8,8 @@ from uuid import UUID
 import pytest
 
 from logkernel.config.broker import BrokerConfig
+from logkernel.config.durations import duration_ms
 from logkernel.config.groups import group_value, validate_group
-from logkernel.config.table_share import BOUNDS, GROUP_ROWS, duration_ms
 from logkernel.errors import (
     BY_CODE,
     InvalidConfig,
@@ -17,6 +17,7 @@ from logkernel.errors import (
     ShareSessionLimitReached,
     ShareSessionNotFound,
 )
+from logkernel.kernel import Kernel
 from logkernel.plugins.services import shares
 from logkernel.plugins.services.shares.members import group
 from logkernel.plugins.services.shares.members.assignor import assign
@@ -29,6 +30,8 @@ from logkernel.record.encode import encode_batch
 from logkernel.requests import share_delivery, share_groups, share_offsets, share_state
 from logkernel.requests.data import AbortedTransaction
 from logkernel.vocabulary import FileSlice, Record
+
+CONFIG = BrokerConfig.load(None, (), Kernel(allow=()).declarations())
 
 A, B = Holder("g", "a"), Holder("g", "b")
 T, U = UUID(int=1), UUID(int=2)
@@ -145,10 +148,9 @@ def test_every_request_can_be_refused_with_every_code() -> None:
         def feature_level(self, name: str) -> int:
             return 0
 
-    settings = BrokerConfig.load()
     rooms = (share_groups, share_delivery, share_state, share_offsets)
     for declaration in shares.logkernel_services():
-        service = shares.logkernel_service(declaration.name, settings, Off())  # type: ignore[arg-type]
+        service = shares.logkernel_service(declaration.name, CONFIG, Off())  # type: ignore[arg-type]
         assert service is not None
         for name in declaration.requests:
             (kind,) = (vars(room)[name] for room in rooms if name in vars(room))
@@ -186,17 +188,20 @@ def test_a_share_group_is_stable_while_it_has_members() -> None:
     ],
 )
 def test_iso_durations_are_parsed(text: str, ms: int | None) -> None:
-    assert duration_ms(text) == ms
+    if ms is None:
+        with pytest.raises(ValueError, match="is no duration such as"):
+            duration_ms(text)
+    else:
+        assert duration_ms(text) == ms
 
 
 def test_a_groups_own_settings() -> None:
-    config = BrokerConfig.load()
-    assert group_value(config, {}, "share.record.lock.duration.ms") == 30_000
-    assert group_value(config, {"share.record.lock.duration.ms": "20000"}, "share.record.lock.duration.ms") == 20_000
-    assert group_value(config, {"share.record.lock.duration.ms": "90000"}, "share.record.lock.duration.ms") == 60_000
-    assert group_value(config, {}, "share.auto.offset.reset") == "latest"
+    assert group_value(CONFIG, {}, "share.record.lock.duration.ms") == 30_000
+    assert group_value(CONFIG, {"share.record.lock.duration.ms": "20000"}, "share.record.lock.duration.ms") == 20_000
+    assert group_value(CONFIG, {"share.record.lock.duration.ms": "90000"}, "share.record.lock.duration.ms") == 60_000
+    assert group_value(CONFIG, {}, "share.auto.offset.reset") == "latest"
     with pytest.raises(KeyError):
-        group_value(config, {}, "retention.ms")
+        group_value(CONFIG, {}, "retention.ms")
 
 
 @pytest.mark.parametrize(
@@ -213,12 +218,14 @@ def test_a_groups_own_settings() -> None:
 )
 def test_settings_that_are_refused(own: dict[str, str]) -> None:
     with pytest.raises(InvalidConfig):
-        validate_group(BrokerConfig.load(), own)
+        validate_group(CONFIG, own)
 
 
 def test_the_bounds_are_settings() -> None:
-    config = BrokerConfig.load()
-    for low, high in BOUNDS.values():
-        assert config.get(low) < config.get(high)
-    assert set(BOUNDS) < {row.name for row in GROUP_ROWS}
-    validate_group(config, {"share.auto.offset.reset": "by_duration:P1D", "share.isolation.level": "read_committed"})
+    bounded = [row for row in CONFIG.definitions.group.values() if row.between is not None]
+    assert len(bounded) == 8
+    for row in bounded:
+        assert row.between is not None
+        low, high = row.between
+        assert CONFIG.get(low) < CONFIG.get(high)
+    validate_group(CONFIG, {"share.auto.offset.reset": "by_duration:P1D", "share.isolation.level": "read_committed"})

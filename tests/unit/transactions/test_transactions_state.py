@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from logkernel.config.table_services import ROWS
 from logkernel.errors import ConfigError, ProducerFenced
+from logkernel.plugins.services.transactions.declared import SETTINGS
 from logkernel.plugins.services.transactions.settings import NAMES, TransactionSettings
 from logkernel.plugins.services.transactions.state import (
     DONE,
@@ -138,7 +138,7 @@ def test_timeouts_and_expiry_count_from_their_own_events() -> None:
 
 
 def test_settings_by_kafkas_names_with_its_defaults() -> None:
-    rows = {row.name: row.default for row in ROWS}
+    rows = {row.name: row.default for row in SETTINGS}
     assert TransactionSettings.read({name: rows[name] for name in NAMES.values()}) == TransactionSettings()
     found = TransactionSettings.read({"transaction.max.timeout.ms": "5", "unrelated": object()})
     assert found.max_timeout_ms == 5

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from logkernel.contracts import Answer, RequestContext
-from logkernel.controller.names import OFFSETS_TOPIC
 from logkernel.errors import (
     InvalidRequiredAcks,
     InvalidTopicException,
@@ -26,7 +25,6 @@ if TYPE_CHECKING:
     from logkernel.broker.broker import Broker
     from logkernel.broker.replicas.replica import Replica
 
-ADMIN_CLIENT_ID = "__admin_client"
 KNOWN_ACKS = (-1, 0, 1)
 
 
@@ -85,7 +83,7 @@ def produce(broker: Broker, request: ProduceRequest, context: RequestContext, an
             known = broker.cluster.topic_name(topic.topic_id)
             name, refusal = (known, None) if known else (name, UnknownTopicId)
         if refusal is None and (acks not in KNOWN_ACKS or broker.metadata.is_internal(name)):
-            refusal = _refusal(acks, name, context)
+            refusal = InvalidRequiredAcks if acks not in KNOWN_ACKS else _refusal(broker, name, context)
         rows: list[PartitionProduceResponse] = []
         pending.response.responses.append(TopicProduceResponse(name, rows, topic.topic_id))
         for data in topic.partition_data:
@@ -126,9 +124,6 @@ def _in_transaction(
     broker.verifications.write([Write(*part) for part in parts], terms)
 
 
-def _refusal(acks: int, topic: str, context: RequestContext) -> type[KafkaError] | None:
-    """Of unknown acks, and of a write to where a service keeps its state; the offsets are Kafka's exception."""
-    if acks not in KNOWN_ACKS:
-        return InvalidRequiredAcks
-    is_told = topic == OFFSETS_TOPIC and context.client_id == ADMIN_CLIENT_ID
-    return None if is_told else InvalidTopicException
+def _refusal(broker: Broker, topic: str, context: RequestContext) -> type[KafkaError] | None:
+    """Of a write to where a service keeps its state."""
+    return None if broker.metadata.may_produce(context.client_id or "", topic) else InvalidTopicException

@@ -312,7 +312,7 @@ class ServiceHost:
         assert topic is not None, f"service {self.declared.name} keeps records but has no topic"
         replica = self.replica(shard)
         if replica is None:
-            self.broker.metadata.create_internal(topic.name, self.shard_count, topic.config)
+            self.broker.metadata.create_internal(topic.name)
             replica = self.broker.replica(TopicPartition(topic.name, shard))
         return replica
 

@@ -40,7 +40,7 @@ from logkernel.client.consumer.positions import (
     NoOffset,
     Part,
 )
-from logkernel.client.settings.consumer import BY_DURATION, duration_ms
+from logkernel.config.durations import BY_DURATION, duration_ms
 from logkernel.contracts import Codec
 from logkernel.errors import (
     KafkaError,

@@ -2,42 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Any, Final
 
 from logkernel.attrs_lite import evolve
 from logkernel.client.settings import table as shared
 from logkernel.client.settings.table import COMMON, ClientSetting, load_table, row
+from logkernel.config.durations import Reset
 from logkernel.config.values import BOOLEAN, CLASS, INT, LIST, STRING, Between, NonEmpty, OneOf
 from logkernel.errors import ConfigError
-
-_DURATION: Final = re.compile(
-    r"P(?:(?P<d>\d+)D)?(?:T(?:(?P<h>\d+)H)?(?:(?P<m>\d+)M)?(?:(?P<s>\d+)(?:\.(?P<f>\d{1,9}))?S)?)?"
-)
-BY_DURATION: Final = "by_duration:"
-
-
-def duration_ms(text: str) -> int:
-    """Milliseconds of an ISO-8601 duration of days, hours, minutes, seconds. Raises ValueError."""
-    found = _DURATION.fullmatch(text.upper())
-    if found is None or not any(found.groups()):
-        raise ValueError(f"{text!r} is no duration like P1DT2H3M4S")
-    days, hours, minutes, seconds = (int(found[name] or 0) for name in "dhms")
-    part_ms = int((found["f"] or "0").ljust(9, "0")) // 1_000_000
-    return (((days * 24 + hours) * 60 + minutes) * 60 + seconds) * 1000 + part_ms
-
-
-class _Reset:
-    def __call__(self, value: Any) -> None:
-        if value in ("earliest", "latest", "none"):
-            return
-        if not str(value).startswith(BY_DURATION):
-            raise ValueError(f"must be {self}")
-        duration_ms(str(value).removeprefix(BY_DURATION))
-
-    def __str__(self) -> str:
-        return "[earliest, latest, none, by_duration:PnDTnHnMnS]"
 
 
 def _common(setting: ClientSetting) -> ClientSetting:
@@ -108,7 +81,7 @@ CONSUMER: Final = (
         "auto.offset.reset",
         STRING,
         "latest",
-        _Reset(),
+        Reset("earliest", "latest", "none"),
         "Where to begin without an offset, or with one that is gone: first, end, an error, or so long ago (KIP-1106).",
         lowered=True,
     ),

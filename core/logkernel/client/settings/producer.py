@@ -46,7 +46,7 @@ PRODUCER: Final = (
         STRING,
         "none",
         None,
-        "Codec of each batch: none, gzip, snappy, lz4, zstd, or one that a plugin provides.",
+        "Codec of each batch: none, gzip, snappy, lz4 or zstd. A plugin can stand in for one of them.",
     ),
     row("compression.gzip.level", INT, -1, Either(-1, Between(1, 9)), "Level of gzip; -1 the library's own."),
     row("compression.lz4.level", INT, 9, Between(1, 17), "Level of lz4."),

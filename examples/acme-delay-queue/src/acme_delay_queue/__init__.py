@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Final
 
+from logkernel.config.definitions import Setting
+from logkernel.config.values import INT, STRING, Between, NonEmpty
 from logkernel.contracts import Service, ServiceDeclaration, ServiceTopic
 from logkernel.hookspecs import hookimpl
 
@@ -26,7 +28,7 @@ def logkernel_service(name: str, settings: Any, cluster: Any) -> Service | None:
         return None
     from .machine import DelayQueue
 
-    return DelayQueue(settings.get("acme.delay.topic"), int(settings.get("acme.delay.partitions")), cluster)
+    return DelayQueue(settings.get("acme.delay.topic"), settings.get("acme.delay.partitions"), cluster)
 
 
 @hookimpl
@@ -35,8 +37,8 @@ def logkernel_names() -> Iterable[tuple[str, str]]:
 
 
 @hookimpl
-def logkernel_settings() -> Iterable[tuple[str, str, str, str]]:
+def logkernel_settings() -> Iterable[Setting]:
     return [
-        ("acme.delay.topic", "broker", "delayed", "The topic that the delay queue watches."),
-        ("acme.delay.partitions", "broker", "1", "Partitions of the delay queue's own topic."),
+        Setting("acme.delay.topic", STRING, "delayed", NonEmpty(), "The topic that the delay queue watches."),
+        Setting("acme.delay.partitions", INT, "1", Between(1, 1000), "Partitions of the delay queue's own topic."),
     ]

@@ -11,11 +11,13 @@ import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from logkernel.config.definitions import TOPIC, Setting
+from logkernel.config.values import LIST, Each
 from logkernel.contracts import Partitioner
 from logkernel.hookspecs import hookimpl
 
 REGIONS_SETTING = "acme.geo.regions"
-DEFAULT_REGIONS = "eu,us,ap"
+DEFAULT_REGIONS = ("eu", "us", "ap")
 
 
 class GeoPartitioner:
@@ -44,8 +46,7 @@ class GeoPartitioner:
 def logkernel_partitioner(name: str, settings: Mapping[str, Any], seed: int) -> Partitioner | None:
     if name != "geo":
         return None
-    regions = [region.strip() for region in str(settings.get(REGIONS_SETTING) or DEFAULT_REGIONS).split(",")]
-    return GeoPartitioner([region for region in regions if region], seed)
+    return GeoPartitioner(settings.get(REGIONS_SETTING) or DEFAULT_REGIONS, seed)
 
 
 @hookimpl
@@ -54,5 +55,6 @@ def logkernel_names() -> Iterable[tuple[str, str]]:
 
 
 @hookimpl
-def logkernel_settings() -> Iterable[tuple[str, str, str, str]]:
-    return [(REGIONS_SETTING, "topic", DEFAULT_REGIONS, "Regions that keys begin with, one range of partitions each.")]
+def logkernel_settings() -> Iterable[Setting]:
+    doc = "Regions that keys begin with, one range of partitions each."
+    return [Setting(REGIONS_SETTING, LIST, ",".join(DEFAULT_REGIONS), Each(empty=False), doc, scope=TOPIC)]

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from enum import Enum
 from typing import Any, Final
 
-from logkernel.config.table_share import duration_ms
+from logkernel.config.durations import duration_ms
 from logkernel.contracts import ClusterView
 from logkernel.errors import FencedLeaderEpoch, FencedStateEpoch, InvalidRecordState, UnknownServerError
 from logkernel.requests.offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic

@@ -1,56 +1,23 @@
-"""Settings of share groups (KIP-932): the broker's, and those that one group may have of its own."""
+"""The settings of share groups (KIP-932): the broker's, and those that one group may have of its own."""
 
 from __future__ import annotations
 
-import re
-from functools import cache
-from typing import Any, Final
+from typing import Final
 
-from logkernel.config.definitions import Setting
-from logkernel.config.table_topic import POSITIVE
-from logkernel.config.values import BOOLEAN, INT, LIST, STRING, Between, Each, OneOf, Validator
+from logkernel.config.definitions import GROUP, Setting
+from logkernel.config.durations import Reset
+from logkernel.config.values import BOOLEAN, INT, LIST, SHORT, STRING, Between, Each, OneOf, Validator
 
-GROUP: Final = "group"
+from ..offsets_topic import SETTINGS as OFFSETS_TOPIC_SETTINGS
 
-
-class _Reset:
-    """`earliest`, `latest`, or `by_duration:` and an ISO 8601 duration that is not negative."""
-
-    __slots__ = ()
-
-    def __call__(self, value: Any) -> None:
-        if value not in ("earliest", "latest"):
-            kind, _, duration = value.partition(":")
-            if kind != "by_duration" or duration_ms(duration) is None:
-                raise ValueError(f"must be {self}")
-
-    def __str__(self) -> str:
-        return "latest, earliest or by_duration:PnDTnHnMn.nS"
-
-
-@cache
-def _duration() -> re.Pattern[str]:
-    """Compiled when it is asked for: a start would wait for it."""
-    return re.compile(
-        r"P(?:(\d{1,9})D)?(?:T(?=\d)(?:(\d{1,9})H)?(?:(\d{1,9})M)?(?:(\d{1,9})(?:\.(\d{1,9}))?S)?)?", re.IGNORECASE
-    )
-
-
-def duration_ms(text: str) -> int | None:
-    """An ISO 8601 duration of days, hours, minutes and seconds in ms; None where it is none."""
-    found = _duration().fullmatch(text)
-    if found is None or not any(found.groups()):
-        return None
-    days, hours, minutes, seconds = (int(part or 0) for part in found.groups()[:4])
-    fraction = int((found.group(5) or "0").ljust(3, "0")[:3])
-    return (((days * 24 + hours) * 60 + minutes) * 60 + seconds) * 1000 + fraction
+POSITIVE: Final = Between(1)
 
 
 def _row(name: str, default: str, validator: Validator | None, doc: str, *, kind: int = INT) -> Setting:
     return Setting(name, kind, default, validator, doc)
 
 
-ROWS: tuple[Setting, ...] = (
+BROKER_ROWS: Final = (
     _row(
         "group.share.assignors", "simple", Each(OneOf("simple"), empty=False), "Assignors of share groups.", kind=LIST
     ),
@@ -112,48 +79,51 @@ ROWS: tuple[Setting, ...] = (
         "share.coordinator.state.topic.num.partitions", "50", POSITIVE,
         "Partitions of __share_group_state; not to be changed later.",
     ),
+    _row(
+        "share.coordinator.state.topic.replication.factor", "3", POSITIVE,
+        "Replicas of __share_group_state; fewer where there are fewer brokers.", kind=SHORT,
+    ),
+    _row(
+        "share.coordinator.state.topic.min.isr", "2", POSITIVE, "min.insync.replicas of __share_group_state.",
+        kind=SHORT,
+    ),
+    _row(
+        "share.coordinator.state.topic.segment.bytes", "104857600", POSITIVE, "Segment size of __share_group_state."
+    ),
 )
 
 
-def _own(name: str, kind: int, default: str, validator: Validator | None, doc: str, behind: str = "") -> Setting:
-    return Setting(name, kind, default, validator, doc, scope=GROUP, synonyms=(behind,) if behind else (), dynamic=True)
+def _bounded(name: str, lowest: int, doc: str, *, default: str, above: str = "") -> Setting:
+    """A group's setting with a broker's behind it, and two more that bound it."""
+    return Setting(
+        f"share.{name}", INT, default, Between(lowest), doc, scope=GROUP, synonyms=(f"group.share.{name}",),
+        between=(f"group.share.min.{name}", f"group.share.max.{name}"), above=above,
+    )  # fmt: skip
 
 
-GROUP_ROWS: tuple[Setting, ...] = (
-    _own(
-        "share.session.timeout.ms", INT, "45000", POSITIVE, "Without a heartbeat for so long, a member is gone.",
-        "group.share.session.timeout.ms",
+def _own(name: str, kind: int, default: str, validator: Validator | None, doc: str) -> Setting:
+    return Setting(f"share.{name}", kind, default, validator, doc, scope=GROUP)
+
+
+GROUP_ROWS: Final = (
+    _bounded(
+        "session.timeout.ms", 1, "Without a heartbeat for so long, a member is gone.", default="45000",
+        above="share.heartbeat.interval.ms",
     ),
-    _own(
-        "share.heartbeat.interval.ms", INT, "5000", POSITIVE, "How often members send heartbeats.",
-        "group.share.heartbeat.interval.ms",
+    _bounded("heartbeat.interval.ms", 1, "How often members send heartbeats.", default="5000"),
+    _bounded(
+        "record.lock.duration.ms", 1000, "How long a record stays with the member that acquired it.", default="30000"
     ),
+    _bounded("delivery.count.limit", 2, "How often a record is delivered before it is archived.", default="5"),
+    _bounded("partition.max.record.locks", 100, "Records of a share-partition that may be in flight.", default="2000"),
     _own(
-        "share.record.lock.duration.ms", INT, "30000", Between(1000),
-        "How long a record stays with the member that acquired it.", "group.share.record.lock.duration.ms",
-    ),
-    _own(
-        "share.delivery.count.limit", INT, "5", Between(2), "How often a record is delivered before it is archived.",
-        "group.share.delivery.count.limit",
-    ),
-    _own(
-        "share.partition.max.record.locks", INT, "2000", Between(100),
-        "Records of a share-partition that may be in flight.", "group.share.partition.max.record.locks",
-    ),
-    _own(
-        "share.auto.offset.reset", STRING, "latest", _Reset(),
+        "auto.offset.reset", STRING, "latest", Reset("latest", "earliest"),
         "Where a share-partition begins that has no state yet.",
     ),
     _own(
-        "share.isolation.level", STRING, "read_uncommitted", OneOf("read_committed", "read_uncommitted"),
+        "isolation.level", STRING, "read_uncommitted", OneOf("read_committed", "read_uncommitted"),
         "Whether records of aborted transactions are delivered.",
     ),
-    _own("share.renew.acknowledge.enable", BOOLEAN, "true", None, "Whether members may renew their locks."),
+    _own("renew.acknowledge.enable", BOOLEAN, "true", None, "Whether members may renew their locks."),
 )
-
-BOUNDS: Final = {
-    row.name: (row.synonyms[0].replace("group.share.", "group.share.min."), row.synonyms[0].replace(
-        "group.share.", "group.share.max."))
-    for row in GROUP_ROWS if row.synonyms
-}  # fmt: skip
-"""A group's setting → the broker settings that bound it."""
+SETTINGS: Final = (*BROKER_ROWS, *GROUP_ROWS, *OFFSETS_TOPIC_SETTINGS)

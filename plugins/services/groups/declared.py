@@ -1,0 +1,106 @@
+"""The settings of consumer groups of both protocols: the broker's, and those that one group may have of its own."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from logkernel.config.definitions import GROUP, Setting
+from logkernel.config.values import INT, LIST, LONG, STRING, Between, Each, OneOf
+
+from ..offsets_topic import SETTINGS as OFFSETS_TOPIC_SETTINGS
+
+NATURAL: Final = Between(0)
+POSITIVE: Final = Between(1)
+
+
+def _own(name: str, default: str, bounds: Between, doc: str, *, above: str = "") -> Setting:
+    """A group's setting with a broker's behind it, and two more that bound it (KIP-848)."""
+    return Setting(
+        f"consumer.{name}", INT, default, bounds, doc, scope=GROUP, synonyms=(f"group.consumer.{name}",),
+        between=(f"group.consumer.min.{name}", f"group.consumer.max.{name}"), above=above,
+    )  # fmt: skip
+
+
+BROKER_ROWS: Final = (
+    # consumer groups
+    Setting("group.min.session.timeout.ms", INT, "6000", None, "Shortest session timeout that a member may ask for."),
+    Setting("group.max.session.timeout.ms", INT, "1800000", None, "Longest session timeout that a member may ask for."),
+    Setting(
+        "group.initial.rebalance.delay.ms", INT, "3000", None,
+        "How long an empty group waits for more members before its first rebalance.",
+    ),
+    Setting("group.max.size", INT, "2147483647", POSITIVE, "Members that a group may have."),
+    # consumer groups by the protocol of KIP-848
+    Setting(
+        "group.consumer.assignors", LIST, "uniform,range", Each(OneOf("uniform", "range"), empty=False),
+        "Assignors that members may ask for; the first is for groups whose members ask for none.", chooses="assignor",
+    ),
+    Setting(
+        "group.consumer.assignment.interval.ms", INT, "1000", NATURAL,
+        "Shortest time between two assignments of a group.",
+    ),
+    Setting(
+        "group.consumer.min.assignment.interval.ms", INT, "0", NATURAL,
+        "Lower bound of group.consumer.assignment.interval.ms.",
+    ),
+    Setting(
+        "group.consumer.max.assignment.interval.ms", INT, "15000", NATURAL,
+        "Upper bound of group.consumer.assignment.interval.ms.",
+    ),
+    Setting("group.consumer.session.timeout.ms", INT, "45000", POSITIVE, "How long a member may be silent."),
+    Setting(
+        "group.consumer.min.session.timeout.ms", INT, "45000", POSITIVE,
+        "Lower bound of group.consumer.session.timeout.ms.",
+    ),
+    Setting(
+        "group.consumer.max.session.timeout.ms", INT, "60000", POSITIVE,
+        "Upper bound of group.consumer.session.timeout.ms.",
+    ),
+    Setting(
+        "group.consumer.heartbeat.interval.ms", INT, "5000", POSITIVE,
+        "How often members are told to send heartbeats; below the session timeout.",
+    ),
+    Setting(
+        "group.consumer.min.heartbeat.interval.ms", INT, "5000", POSITIVE,
+        "Lower bound of group.consumer.heartbeat.interval.ms.",
+    ),
+    Setting(
+        "group.consumer.max.heartbeat.interval.ms", INT, "15000", POSITIVE,
+        "Upper bound of group.consumer.heartbeat.interval.ms.",
+    ),
+    Setting(
+        "group.consumer.max.size", INT, "2147483647", POSITIVE, "Members that a group of the new protocol may have."
+    ),
+    Setting(
+        "group.consumer.migration.policy", STRING, "bidirectional",
+        OneOf("bidirectional", "upgrade", "downgrade", "disabled"),
+        "Which way live groups may move between the classic and the new protocol.",
+    ),
+    Setting(
+        "group.consumer.regex.refresh.interval.ms", INT, "600000", Between(10_000),
+        "How often subscriptions by regular expression are looked at though no topic changed.",
+    ),
+    # committed offsets
+    Setting("offset.metadata.max.bytes", INT, "4096", None, "Longest text that a commit may carry beside its offset."),
+    Setting("offsets.commit.timeout.ms", INT, "5000", POSITIVE, "How long a commit waits for its replicas."),
+    Setting("offsets.load.buffer.size", INT, "5242880", POSITIVE, "Bytes read at once when offsets are loaded."),
+    Setting(
+        "offsets.retention.minutes", INT, "10080", POSITIVE,
+        "How long offsets are kept once their group is empty or no longer subscribes.",
+    ),
+    Setting(
+        "offsets.retention.check.interval.ms", LONG, "600000", POSITIVE,
+        "How often offsets are looked through for old ones.",
+    ),
+)
+
+GROUP_ROWS: Final = (
+    _own(
+        "session.timeout.ms", "45000", POSITIVE, "Without a heartbeat for so long, a member is gone.",
+        above="consumer.heartbeat.interval.ms",
+    ),
+    _own("heartbeat.interval.ms", "5000", POSITIVE, "How often members send heartbeats."),
+    _own("assignment.interval.ms", "1000", NATURAL, "Shortest time between two assignments of the group."),
+)
+
+SETTINGS: Final = (*BROKER_ROWS, *GROUP_ROWS, *OFFSETS_TOPIC_SETTINGS)

@@ -1,0 +1,47 @@
+"""The topic __consumer_offsets and its settings. Consumer groups and share groups keep their state in it, and offsets
+that are committed with a transaction make it part of the transaction: each of the three services declares it, so that
+any of them can be replaced or blocked alone."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from logkernel.config.definitions import Setting
+from logkernel.config.values import INT, SHORT, Between
+from logkernel.contracts import ServiceTopic
+
+POSITIVE: Final = Between(1)
+
+
+class _Codec:
+    """A codec by its number in a batch's attributes."""
+
+    def __call__(self, value: int) -> None:
+        if not 0 <= value <= 4:
+            raise ValueError(f"Value must be {self}")
+
+    def __str__(self) -> str:
+        return "one of 0, 1, 2, 3, 4"
+
+
+TOPIC: Final = ServiceTopic(
+    name="__consumer_offsets",
+    partitions_setting="offsets.topic.num.partitions",
+    config={"cleanup.policy": "compact", "compression.type": "producer"},
+    replication_setting="offsets.topic.replication.factor",
+    config_settings={"segment.bytes": "offsets.topic.segment.bytes"},
+    written_by=("__admin_client",),
+)
+
+SETTINGS: Final = (
+    Setting("offsets.topic.compression.codec", INT, "0", _Codec(), "Codec number of __consumer_offsets; 0 is none."),
+    Setting(
+        "offsets.topic.num.partitions", INT, "50", POSITIVE,
+        "Partitions of __consumer_offsets; not to be changed later.",
+    ),
+    Setting(
+        "offsets.topic.replication.factor", SHORT, "3", POSITIVE,
+        "Replicas of __consumer_offsets; fewer where there are fewer brokers.",
+    ),
+    Setting("offsets.topic.segment.bytes", INT, "104857600", POSITIVE, "Segment size of __consumer_offsets."),
+)

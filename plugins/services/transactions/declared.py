@@ -1,0 +1,45 @@
+"""The broker settings of transactions."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from logkernel.config.definitions import Setting
+from logkernel.config.values import BOOLEAN, INT, SHORT, Between
+
+from ..offsets_topic import SETTINGS as OFFSETS_TOPIC_SETTINGS
+
+POSITIVE: Final = Between(1)
+
+BROKER_ROWS: Final = (
+    Setting("transaction.max.timeout.ms", INT, "900000", POSITIVE, "Longest timeout that a transaction may ask for."),
+    Setting(
+        "transaction.abort.timed.out.transaction.cleanup.interval.ms", INT, "10000", POSITIVE,
+        "How often transactions are looked through for those whose time is up.",
+    ),
+    Setting(
+        "transaction.remove.expired.transaction.cleanup.interval.ms", INT, "3600000", POSITIVE,
+        "How often transactional ids are looked through for those that expired.",
+    ),
+    Setting(
+        "transaction.two.phase.commit.enable", BOOLEAN, "false", None,
+        "Let producers hold prepared transactions open for an outside coordinator (KIP-939).",
+    ),
+    Setting(
+        "transaction.state.log.load.buffer.size", INT, "5242880", POSITIVE,
+        "Bytes read at once when states are loaded.",
+    ),
+    Setting("transaction.state.log.min.isr", INT, "2", POSITIVE, "min.insync.replicas of __transaction_state."),
+    Setting("transaction.state.log.num.partitions", INT, "50", POSITIVE, "Partitions of __transaction_state."),
+    Setting(
+        "transaction.state.log.replication.factor", SHORT, "3", POSITIVE,
+        "Replicas of __transaction_state; fewer where there are fewer brokers.",
+    ),
+    Setting("transaction.state.log.segment.bytes", INT, "104857600", POSITIVE, "Segment size of __transaction_state."),
+    Setting(
+        "transactional.id.expiration.ms", INT, "604800000", POSITIVE,
+        "How long a transactional id is remembered after its last transaction.",
+    ),
+)
+
+SETTINGS: Final = (*BROKER_ROWS, *OFFSETS_TOPIC_SETTINGS)
