@@ -1,0 +1,13 @@
+"""What plugin authors test with: no broker, no socket, no clock.
+
+ServiceHarness    runs the machines of a service: requests in, records appended and replayed, timers by virtual time
+SentRequest       a request that a machine put to the broker, for the test to answer
+ClusterStub       the cluster that a service under test sees
+"""
+
+from __future__ import annotations
+
+from logkernel.testing.cluster_stub import ClusterStub
+from logkernel.testing.service_harness import Reply, SentRequest, ServiceHarness
+
+__all__ = ["ClusterStub", "Reply", "SentRequest", "ServiceHarness"]

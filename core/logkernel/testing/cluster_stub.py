@@ -1,0 +1,95 @@
+"""A cluster that a test writes down: `contracts.ClusterView` over plain dicts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import count
+from typing import Any
+from uuid import UUID
+
+from logkernel.contracts import Assignor
+from logkernel.errors import PluginError
+
+
+class ClusterStub:
+    """`contracts.ClusterView`. Change its dicts between events; `ServiceHarness` tells the machines of new topics.
+
+    A topic's id is made from its name and stays the same while the stub lives, as long as the topic is not deleted.
+    """
+
+    def __init__(
+        self,
+        topics: Mapping[str, int] | None = None,
+        *,
+        topic_settings: Mapping[tuple[str, str], Any] | None = None,
+        group_settings: Mapping[tuple[str, str], Any] | None = None,
+        features: Mapping[str, int] | None = None,
+        assignors: Mapping[str, Assignor] | None = None,
+    ) -> None:
+        """`topics`: name → number of partitions. Settings: (topic or group, setting) → typed value."""
+        self.topics = dict(topics or {})
+        self.topic_settings = dict(topic_settings or {})
+        self.group_settings = dict(group_settings or {})
+        self.features = dict(features or {})
+        self.assignors = dict(assignors or {})
+        self.bounds: dict[tuple[str, int], tuple[int, int, int]] = {}
+        """(topic, partition) → (log start, last stable offset, high watermark); (0, 0, 0) where nothing is written."""
+        self.epochs: dict[tuple[str, int], int] = {}
+        """(topic, partition) → leader epoch; 0 where nothing is written."""
+        self.live_brokers: list[tuple[int, str, int, str | None]] = [(1, "127.0.0.1", 9092, None)]
+        self._topic_ids: dict[str, UUID] = {}
+        self._numbers = count(1)
+        self._producer_ids = count(1000)
+
+    def topic_names(self) -> Sequence[str]:
+        return sorted(self.topics)
+
+    def next_producer_id(self) -> int:
+        return next(self._producer_ids)
+
+    def feature_level(self, name: str) -> int:
+        return self.features.get(name, 0)
+
+    def assignor(self, name: str) -> Assignor:
+        try:
+            return self.assignors[name]
+        except KeyError:
+            raise PluginError(f"assignor {name}: this ClusterStub has none of that name") from None
+
+    def topic_setting(self, topic: str, name: str) -> Any:
+        return self.topic_settings[topic, name]
+
+    def group_setting(self, group_id: str, name: str) -> Any:
+        return self.group_settings[group_id, name]
+
+    def offsets(self, topic: str, partition: int) -> tuple[int, int, int] | None:
+        return self.bounds.get((topic, partition), (0, 0, 0)) if self._exists(topic, partition) else None
+
+    def leader_epoch(self, topic: str, partition: int) -> int | None:
+        return self.epochs.get((topic, partition), 0) if self._exists(topic, partition) else None
+
+    def partition_count(self, topic: str) -> int | None:
+        return self.topics.get(topic)
+
+    def topic_id(self, topic: str) -> UUID | None:
+        if topic not in self.topics:
+            return None
+        if topic not in self._topic_ids:
+            self._topic_ids[topic] = UUID(int=next(self._numbers))
+        return self._topic_ids[topic]
+
+    def topic_name(self, topic_id: Any) -> str | None:
+        return next((name for name in self.topics if self.topic_id(name) == topic_id), None)
+
+    def brokers(self, listener: str) -> Sequence[tuple[int, str, int, str | None]]:
+        return list(self.live_brokers)
+
+    def delete(self, topic: str) -> None:
+        """Forget a topic: one made anew under its name gets another id. `ServiceHarness.delete_topics` calls this."""
+        self.topics.pop(topic, None)
+        self._topic_ids.pop(topic, None)
+        for key in [key for key in self.bounds if key[0] == topic]:
+            del self.bounds[key]
+
+    def _exists(self, topic: str, partition: int) -> bool:
+        return partition < self.topics.get(topic, 0)
