@@ -24,6 +24,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 DEFAULT = "127.0.0.1:9092"
 VARIABLE = "LOGKERNEL_BOOTSTRAP"
 REACH_S = 5.0
+ONE_PLACE = "--bootstrap and --data exclude each other; give one of them"
 
 
 @frozen
@@ -88,17 +89,21 @@ def reach(servers: str) -> None:
     )
 
 
+def bootstrap_option(text: str, envvar: str | None = VARIABLE) -> Callable[[F], F]:
+    """`-b`, `--bootstrap`, and `--bootstrap-server` as Kafka's tools call it."""
+    names = ("-b", "--bootstrap", "--bootstrap-server", "bootstrap")
+    return click.option(*names, metavar="HOST:PORT", envvar=envvar, show_envvar=envvar is not None, help=text)
+
+
+def by_argument(name: str) -> bool:
+    """Whether an option of the running command was typed, rather than taken from the environment."""
+    return click.get_current_context().get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE
+
+
 def connected(command: F) -> F:
     """`--bootstrap`, `--data`, `--timeout` and `--json`; the command gets a `Place` as `place`, and `as_json`."""
 
-    @click.option(
-        "-b",
-        "--bootstrap",
-        metavar="HOST:PORT",
-        envvar=VARIABLE,
-        show_envvar=True,
-        help=f"Brokers of the cluster, with commas between.  [default: {DEFAULT}]",
-    )
+    @bootstrap_option(f"Brokers of the cluster, separated by commas.  [default: {DEFAULT}]")
     @click.option(
         "--data",
         metavar="DIR",
@@ -114,13 +119,10 @@ def connected(command: F) -> F:
         help="Seconds that one operation may take.",
     )
     @json_option
-    @click.pass_context
-    def run(
-        ctx: click.Context, /, *args: Any, bootstrap: str | None, data: str | None, timeout_s: float, **options: Any
-    ) -> Any:
+    def run(*args: Any, bootstrap: str | None, data: str | None, timeout_s: float, **options: Any) -> Any:
         if data is not None:
-            if ctx.get_parameter_source("bootstrap") is click.core.ParameterSource.COMMANDLINE:
-                raise click.UsageError("--bootstrap and --data exclude one another")
+            if by_argument("bootstrap"):
+                raise click.UsageError(ONE_PLACE)
             bootstrap = None
             if not os.path.isdir(data) and not getattr(command, "makes_data", False):
                 raise click.UsageError(f"there is no folder {data!r}")

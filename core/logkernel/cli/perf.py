@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from logkernel.cli.connection import ONE_PLACE, bootstrap_option
 from logkernel.cli.output import F, json_option, put_json, put_table
 
 if TYPE_CHECKING:
@@ -35,12 +36,7 @@ def _pairs(context: click.Context, parameter: click.Parameter, given: Sequence[s
 def _where(command: F) -> F:
     """What every command needs to know: where, and which topic."""
     options = (
-        click.option(
-            "--bootstrap",
-            "--bootstrap-server",
-            metavar="HOST:PORT",
-            help="A cluster, ours or Apache Kafka; without it a log in this process.",
-        ),
+        bootstrap_option("A cluster, ours or Apache Kafka.  [default: a log in this process]", None),
         click.option("--data", metavar="DIR", help="The data folder of a log in this process; without it in memory."),
         click.option("--topic", default="perf", show_default=True, help="Made where it is missing."),
         click.option("--partitions", type=click.IntRange(1), help="Of a topic that is made (1)."),
@@ -68,7 +64,7 @@ def _place(bootstrap: str | None, data: str | None, settings: dict[str, str]) ->
     named = settings.pop("bootstrap.servers", None)
     servers = bootstrap or named
     if servers is not None and data is not None:
-        raise click.UsageError("--bootstrap and --data name two places; give one")
+        raise click.UsageError(ONE_PLACE)
     return open_log(servers, data)
 
 
@@ -277,7 +273,7 @@ def _counts_option(name: str, text: str) -> Callable[[F], F]:
 
 
 @click.command
-@click.option("--bootstrap", "--bootstrap-server", metavar="HOST:PORT", help="A cluster; without it a broker of ours.")
+@bootstrap_option("A cluster, ours or Apache Kafka.  [default: a broker of ours, started for the run]", None)
 @click.option("--out", metavar="DIR", default="perf-sweep", show_default=True, help="Where the curves are drawn.")
 @click.option("--only", metavar="NAME,...", help="Some of producers, consumers, partitions, message-size, replication.")
 @click.option("--num-records", type=click.IntRange(1), default=100_000, show_default=True, help="Of each run.")

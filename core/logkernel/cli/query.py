@@ -10,13 +10,14 @@ from typing import Any
 
 import click
 
+from logkernel.cli.connection import ONE_PLACE, bootstrap_option, by_argument, reach
 from logkernel.cli.output import json_option, put_json, put_table
 
 
 @click.command
 @click.argument("sql")
 @click.option("--data", metavar="DIR", help="A data folder, whether its broker runs or not.  [default: ./data]")
-@click.option("--bootstrap", metavar="HOST:PORT", help="A cluster, this one's or Apache Kafka's.")
+@bootstrap_option("Brokers of a cluster, this one's or Apache Kafka's, separated by commas.")
 @click.option(
     "--value-format",
     type=click.Choice(["string", "json", "binary"]),
@@ -38,10 +39,14 @@ def query(
     from logkernel.table import open_source
     from logkernel.table.query import run
 
-    if data is not None and bootstrap is not None:
-        raise click.UsageError("--data and --bootstrap are two ways to one log: give one")
+    if data is not None:
+        if by_argument("bootstrap"):
+            raise click.UsageError(ONE_PLACE)
+        bootstrap = None
     if as_csv and as_json:
-        raise click.UsageError("--csv or --json, not both")
+        raise click.UsageError("--csv and --json exclude each other; give one of them")
+    if bootstrap is not None:
+        reach(bootstrap)
     source = open_source(bootstrap=bootstrap) if bootstrap is not None else open_source(path=data or "./data")
     try:
         isolation = "read_committed" if committed else "read_uncommitted"

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.fs
 
+from logkernel.errors import LogkernelError
 from logkernel.record.arrow import types
 from logkernel.table.source import READ_UNCOMMITTED, Bounds, Source
 from logkernel.vocabulary import TopicPartition
@@ -28,16 +29,25 @@ Kinds = dict[str, Any]
 
 class TopicDataset(ds.Dataset):  # type: ignore[misc]
     """See the module. Bounds are taken at the first scan and stay, so that a topic that a query names twice is the same
-    one. `text` says that keys and values are strings; what is no UTF-8 in them is replaced."""
+    one. `text` says that keys and values are strings; what is no UTF-8 in them is replaced. `on_error` is called with
+    what reading the log raises: a query engine reports it as a text of its own."""
 
     def __init__(
-        self, source: Source, topic: str, partitions: int, *, isolation: str = READ_UNCOMMITTED, text: bool = False
+        self,
+        source: Source,
+        topic: str,
+        partitions: int,
+        *,
+        isolation: str = READ_UNCOMMITTED,
+        text: bool = False,
+        on_error: Callable[[LogkernelError], None] | None = None,
     ) -> None:
         self._source = source
         self._topic = topic
         self._count = partitions
         self._isolation = isolation
         self._text = text
+        self._on_error = on_error
         self._bounds: dict[int, Bounds] = {}
         known = types()
         kinds = {name: pa.string() if text and name in ("key", "value") else known[name] for name in ORDER}
@@ -48,13 +58,20 @@ class TopicDataset(ds.Dataset):  # type: ignore[misc]
         return self._schema
 
     def scanner(self, columns: Sequence[str] | None = None, filter: Any = None, **options: Any) -> Any:
-        """A scanner of these columns of the rows that `filter`, an Arrow expression, holds for."""
+        """A scan of these columns of the rows that `filter`, an Arrow expression, holds for."""
         names = list(self._schema.names if columns is None else columns)
         said = set() if filter is None else set(re.findall(r"\w+", str(filter)))
         needed = [name for name in self._schema.names if name in names or name in said]
         schema = pa.schema([self._schema.field(name) for name in needed])
-        batches = self._batches(schema, filter, said)
-        return ds.Scanner.from_batches(batches, schema=schema, columns=names, filter=filter)
+        return TopicScan(self._told(self._batches(schema, filter, said)), names, schema, filter)
+
+    def _told(self, batches: Iterator[Any]) -> Iterator[Any]:
+        try:
+            yield from batches
+        except LogkernelError as error:
+            if self._on_error is not None:
+                self._on_error(error)
+            raise
 
     # ------------------------------------------------------------ what a filter needs
 
@@ -109,6 +126,56 @@ class TopicDataset(ds.Dataset):  # type: ignore[misc]
         if (first, behind) == MICROS:
             return None
         return first // 1000, -(-behind // 1000)
+
+
+class TopicScan:
+    """What DuckDB, polars and `Dataset` itself ask of a `pyarrow.dataset.Scanner`; it can be used once.
+
+    Arrow's own scanner would run the Python generator `batches` ahead on a thread that nothing waits for: when a query
+    ends early (`limit`), that thread is still in Python while the interpreter exits, and aborts the process. Here the
+    thread that asks for a batch makes it.
+    """
+
+    def __init__(self, batches: Iterator[Any], columns: Sequence[str], schema: Any, expression: Any) -> None:
+        self._batches = batches
+        self._columns = columns
+        self._expression = expression
+        self.dataset_schema = schema
+        self.projected_schema = pa.schema([schema.field(name) for name in columns])
+
+    def to_reader(self) -> Any:
+        """A `pyarrow.RecordBatchReader`."""
+        return pa.RecordBatchReader.from_batches(self.projected_schema, self.to_batches())
+
+    def to_batches(self) -> Iterator[Any]:
+        """Record batches; none is empty."""
+        for batch in self._batches:
+            if self._expression is None:
+                yield batch.select(self._columns)
+                continue
+            scanned = ds.dataset(batch).scanner(columns=self._columns, filter=self._expression, use_threads=False)
+            yield from (found for found in scanned.to_table().to_batches() if found.num_rows)
+
+    def to_table(self) -> Any:
+        """All of it as a `pyarrow.Table`."""
+        return self.to_reader().read_all()
+
+    def take(self, indices: Any) -> Any:
+        """The rows at these places, as a `pyarrow.Table`; reads all of them."""
+        return self.to_table().take(indices)
+
+    def count_rows(self) -> int:
+        """How many rows there are; reads them."""
+        return sum(batch.num_rows for batch in self.to_batches())
+
+    def head(self, num_rows: int) -> Any:
+        """The first rows, as a `pyarrow.Table`."""
+        found, left = [], num_rows
+        batches = self.to_batches()
+        while left > 0 and (batch := next(batches, None)) is not None:
+            found.append(batch.slice(0, left))
+            left -= found[-1].num_rows
+        return pa.Table.from_batches(found, self.projected_schema)
 
 
 def _first(low: int, high: int, holds: Callable[[int], bool]) -> int:

@@ -4,8 +4,8 @@ a query needs (`dataset`). Needs the extra `logkernel[query]`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing, contextmanager
 from typing import Any, Final
 
 from logkernel.errors import ConfigError, LogkernelError
@@ -20,36 +20,75 @@ class QueryError(LogkernelError):
     """DuckDB refused a query; the text is its own."""
 
 
-@contextmanager
-def connection(
-    source: Source, sql: str, *, isolation: str = READ_UNCOMMITTED, value_format: str = STRING
-) -> Iterator[Any]:
+class _Query:
     """A DuckDB connection in which the topics that `sql` names are tables; all of them, where it names none."""
-    check_isolation(isolation)
-    if value_format not in FORMATS:
-        raise ConfigError(f"value format {value_format!r} is not one of {', '.join(FORMATS)}")
-    try:
-        import duckdb
 
-        from logkernel.table.dataset import TopicDataset
-    except ImportError as error:
-        raise ConfigError(f"queries need DuckDB and pyarrow: pip install 'logkernel[query]' ({error})") from error
-    topics = source.topics()
-    made = duckdb.connect()
-    try:
-        for name in _named(topics, sql):
-            found = TopicDataset(source, name, topics[name], isolation=isolation, text=value_format != BINARY)
-            if value_format == JSON:
-                made.register(f"{name} as text", found)
-                made.execute(
-                    f"create view {quoted(name)} as select * replace (try_cast(value as json) as value)"
-                    f" from {quoted(f'{name} as text')}"
-                )
-            else:
-                made.register(name, found)
-        yield made
-    finally:
-        made.close()
+    def __init__(self, source: Source, sql: str, isolation: str, value_format: str) -> None:
+        check_isolation(isolation)
+        if value_format not in FORMATS:
+            raise ConfigError(f"value format {value_format!r} is not one of {', '.join(FORMATS)}")
+        try:
+            import duckdb
+
+            from logkernel.table.dataset import TopicDataset
+        except ImportError as error:
+            raise ConfigError(f"queries need DuckDB and pyarrow: pip install 'logkernel[query]' ({error})") from error
+        topics = source.topics()
+        self._failures: list[LogkernelError] = []
+        self._sql = sql
+        self._connection = duckdb.connect()
+        try:
+            for name in _named(topics, sql):
+                text = value_format != BINARY
+                tell = self._failures.append
+                found = TopicDataset(source, name, topics[name], isolation=isolation, text=text, on_error=tell)
+                self._register(name, found, value_format == JSON)
+        except BaseException:
+            self._connection.close()
+            raise
+
+    def _register(self, name: str, found: Any, as_json: bool) -> None:
+        if not as_json:
+            self._connection.register(name, found)
+            return
+        self._connection.register(f"{name} as text", found)
+        self._connection.execute(
+            f"create view {quoted(name)} as select * replace (try_cast(value as json) as value)"
+            f" from {quoted(f'{name} as text')}"
+        )
+
+    def reader(self) -> Any:
+        """The result as a `pyarrow.RecordBatchReader`; None for a statement without one."""
+        result = self._refusing(lambda: self._connection.sql(self._sql))
+        if result is None:
+            return None
+        make = getattr(result, "to_arrow_reader", None) or result.fetch_record_batch
+        return self._refusing(lambda: make(RESULT_ROWS))
+
+    def rows(self, reader: Any) -> Iterator[list[Any]]:
+        while True:
+            batch = self._refusing(lambda: next(reader, None))
+            if batch is None:
+                return
+            columns = [column.to_pylist() for column in batch.columns]
+            for row in range(batch.num_rows):
+                yield [column[row] for column in columns]
+
+    def close(self) -> None:
+        """Waits for DuckDB's threads: they read the log in Python, and may not outlive the interpreter."""
+        self._connection.close()
+
+    def _refusing(self, work: Callable[[], Any]) -> Any:
+        """What reading the log raised as it was; else DuckDB's and Arrow's refusals as `QueryError`."""
+        import duckdb
+        import pyarrow
+
+        try:
+            return work()
+        except (duckdb.Error, pyarrow.ArrowException) as error:
+            if self._failures:
+                raise self._failures[0] from None
+            raise QueryError(str(error)) from error
 
 
 def _named(topics: Iterable[str], sql: str) -> list[str]:
@@ -77,36 +116,8 @@ def quoted(name: str) -> str:
 def run(
     source: Source, sql: str, *, isolation: str = READ_UNCOMMITTED, value_format: str = STRING
 ) -> Iterator[tuple[list[str], Iterator[list[Any]]]]:
-    """(column names, rows) of a query's result, which is read as it is made. Raises `QueryError`."""
-    with connection(source, sql, isolation=isolation, value_format=value_format) as made:
-        reader = _refusing(lambda: _reader(made.sql(sql)))
-        yield (list(reader.schema.names), _rows(reader)) if reader is not None else ([], iter(()))
-
-
-def _reader(result: Any) -> Any:
-    """The result as a `pyarrow.RecordBatchReader`; None for a statement without one."""
-    if result is None:
-        return None
-    make = getattr(result, "to_arrow_reader", None) or result.fetch_record_batch
-    return make(RESULT_ROWS)
-
-
-def _rows(reader: Any) -> Iterator[list[Any]]:
-    while True:
-        batch = _refusing(lambda: next(reader, None))
-        if batch is None:
-            return
-        columns = [column.to_pylist() for column in batch.columns]
-        for row in range(batch.num_rows):
-            yield [column[row] for column in columns]
-
-
-def _refusing(work: Any) -> Any:
-    """DuckDB's and Arrow's refusals as ours; what our own reading raised comes through them as it was."""
-    import duckdb
-    import pyarrow
-
-    try:
-        return work()
-    except (duckdb.Error, pyarrow.ArrowException) as error:
-        raise QueryError(str(error)) from error
+    """(column names, rows) of a query's result, which is read as it is made. Raises `QueryError` where DuckDB refuses
+    the query, and what reading the log raises."""
+    with closing(_Query(source, sql, isolation, value_format)) as made:
+        reader = made.reader()
+        yield (list(reader.schema.names), made.rows(reader)) if reader is not None else ([], iter(()))

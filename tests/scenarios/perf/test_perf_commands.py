@@ -111,7 +111,7 @@ def test_settings_are_kafkas_in_any_spelling(
     for bad, text in (
         (["--set", "nonsense"], "no NAME=VALUE"),
         (["--set", "lingerms=1"], "did you mean"),
-        (["--data", "d", "--bootstrap", address], "two places"),
+        (["--data", "d", "--bootstrap", address], "exclude each other"),
         (["--partitions", "7", "--bootstrap", address], "1 partitions already"),
     ):
         assert run(["perf", "produce", "--num-records", "1", "--topic", "t", *bad]) == 2

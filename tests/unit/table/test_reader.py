@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import subprocess
+import sys
+import threading
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -210,6 +214,102 @@ def test_only_what_a_query_needs_is_read(folder: Path, monkeypatch: pytest.Monke
         0, 3, 6
     ]  # fmt: skip
     assert [row[:3] for row in asked] == [(0, 0, 100)], "the filter does not bound the offsets"
+
+
+def test_sql_asks_the_cluster_that_the_option_or_the_environment_names(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, folder: Path
+) -> None:
+    pytest.importorskip("duckdb")
+    with logkernel.open() as log:
+        log.create_topic("here", 1)
+        log.append("here", b"x")
+        address = log.listen()
+        for option in ("-b", "--bootstrap", "--bootstrap-server"):
+            assert command(["query", "select value from here", option, address, "--csv"]) == 0
+            assert capsys.readouterr().out == "value\nx\n"
+        monkeypatch.setenv("LOGKERNEL_BOOTSTRAP", address)
+        assert command(["query", "select value from here", "--csv"]) == 0
+        assert capsys.readouterr().out == "value\nx\n"
+        assert command(["query", "select count(*) as n from other", "--csv", "--data", str(folder)]) == 0
+        assert capsys.readouterr().out == "n\n1\n"
+    assert command(["query", "select 1", "-b", "127.0.0.1:1"]) == 1
+    assert "no broker answers at 127.0.0.1:1" in capsys.readouterr().err
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="threads are counted in /proc")
+def test_no_thread_that_read_the_log_outlives_a_query_that_a_limit_cut_short(folder: Path) -> None:
+    """It would still be in Python when the interpreter ends, which aborts the process."""
+    pytest.importorskip("duckdb")
+    from logkernel.table import open_source
+    from logkernel.table.query import run
+
+    source = open_source(path=folder)
+    readers = set()
+    scan = source.scan
+
+    def noted(*args: Any, **options: Any) -> Any:
+        for batch in scan(*args, **options):
+            readers.add(threading.get_native_id())
+            for row in range(batch.num_rows):
+                yield batch.slice(row, 1)
+
+    source.scan = noted
+    with run(source, 'select * from "orders.eu-1" limit 5') as (_, rows):
+        assert len(list(rows)) == 5
+    alive = {int(name) for name in os.listdir("/proc/self/task")}
+    assert readers
+    assert readers & alive <= {threading.get_native_id()}
+
+
+@pytest.mark.parametrize("form", ["--csv", "--json"])
+def test_a_query_that_a_limit_cut_short_ends_well(tmp_path: Path, form: str) -> None:
+    pytest.importorskip("duckdb")
+    data = str(tmp_path / "data")
+    with logkernel.open(data) as log:
+        log.create_topic("t", 3)
+        for partition in range(3):
+            for _ in range(10):
+                log.append_many("t", [Record(value=b"value %d" % n) for n in range(10_000)], partition=partition)
+    line = [sys.executable, "-m", "logkernel", "query", "select * from t limit 5", "--data", data, form]
+    done = subprocess.run(line, capture_output=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    assert len(done.stdout.splitlines()) == (6 if form == "--csv" else 5)
+
+
+def test_what_reading_the_log_raised_comes_through_a_query_as_it_was(folder: Path) -> None:
+    pytest.importorskip("duckdb")
+    from logkernel.table import open_source
+    from logkernel.table.query import run
+
+    source = open_source(path=folder)
+
+    def scan(*args: Any, **options: Any) -> Any:
+        raise OffsetOutOfRange("the records were removed")
+        yield
+
+    source.scan = scan
+    with (
+        pytest.raises(OffsetOutOfRange, match=r"^the records were removed$"),
+        run(source, 'select max(value) from "orders.eu-1"') as (_, rows),
+    ):
+        list(rows)
+
+
+def test_a_topic_as_a_dataset(folder: Path) -> None:
+    from logkernel.table import open_source
+    from logkernel.table.dataset import TopicDataset
+
+    orders = TopicDataset(open_source(path=folder), "orders.eu-1", 2, text=True)
+    late = pa.compute.field("offset") >= 98
+    assert orders.count_rows() == 200
+    assert orders.count_rows(filter=late) == 4
+    assert orders.to_table(columns=["key"], filter=late)["key"].to_pylist() == ["k2", "k0"] * 2
+    assert orders.head(3, columns=["offset"])["offset"].to_pylist() == [0, 1, 2]
+    assert orders.take([0, 199], columns=["offset"])["offset"].to_pylist() == [0, 99]
+    assert sum(batch.num_rows for batch in orders.to_batches()) == 200
+    polars = pytest.importorskip("polars")
+    frame = polars.scan_pyarrow_dataset(orders).filter(polars.col("offset") >= 98).select("key").collect()
+    assert frame["key"].to_list() == ["k2", "k0"] * 2
 
 
 # ---------------------------------------------------------------- others' readers
