@@ -106,9 +106,7 @@ def records(rows: Rows) -> list[tuple[Record, int]]:
         is_null = headers.validity is not None and not bytes(headers.validity)[row >> 3] >> (row & 7) & 1
         assert is_null == (not pairs)
         assert micros[row] % 1000 == 0
-        record = Record(
-            blob(rows.keys, row), blob(rows.values, row), tuple(pairs), micros[row] // 1000, offsets[row]
-        )
+        record = Record(blob(rows.keys, row), blob(rows.values, row), tuple(pairs), micros[row] // 1000, offsets[row])
         found.append((record, types[row]))
     assert ends[0] == 0
     assert ends[-1] == headers.pairs
@@ -165,9 +163,7 @@ def test_it_reads_what_the_records_decoder_reads(
 @given(data=runs(), start=st.integers(0, 60), end=st.integers(0, 60), times=st.none() | st.tuples(times, times))
 @settings(deadline=None, max_examples=60)
 @pytest.mark.parametrize("kind", ["pure", "compiled"])
-def test_bounds_of_offset_and_time(
-    kind: str, data: bytes, start: int, end: int, times: tuple[int, int] | None
-) -> None:
+def test_bounds_of_offset_and_time(kind: str, data: bytes, start: int, end: int, times: tuple[int, int] | None) -> None:
     scan = pure_columns.ColumnScan if kind == "pure" else compiled()
     first, last = times or (None, None)
     found = plain(read(reader(scan, start=start, end=end, first_ms=first, last_ms=last), data))

@@ -74,9 +74,7 @@ class Rig:
 
     def scan(self, *args: Any, **options: Any) -> Any:
         options.setdefault("columns", ALL)
-        return pa.Table.from_batches(
-            list(self.source.scan(*args, **options)), schema(options["columns"])
-        )
+        return pa.Table.from_batches(list(self.source.scan(*args, **options)), schema(options["columns"]))
 
 
 def truth(log: Any) -> tuple[dict[Any, list[Record]], dict[Any, Bounds]]:

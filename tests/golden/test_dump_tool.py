@@ -117,9 +117,7 @@ def test_the_checker_finds_nothing_wrong(folder: Path) -> None:
     assert main(["check", str(folder.parent)]) == 0
 
 
-def test_a_fresh_kafka_adopts_the_partition(
-    folder: Path, apache_kafka: ModuleType, tmp_path: Path, topic: str
-) -> None:
+def test_a_fresh_kafka_adopts_the_partition(folder: Path, apache_kafka: ModuleType, tmp_path: Path, topic: str) -> None:
     """Create the topic in Kafka, stop it, lay our files in its folder, start: it serves them."""
     from confluent_kafka import Consumer, TopicPartition
     from confluent_kafka.admin import AdminClient, NewTopic

@@ -434,9 +434,7 @@ def spark_java(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 @pytest.fixture(scope="module")
-def spark(
-    spark_kafka_jars: list[Path], spark_java: str, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Any]:
+def spark(spark_kafka_jars: list[Path], spark_java: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     """A small local Spark with both sources: `logkernel`, found without being registered, and `kafka`."""
     from pyspark.sql import SparkSession
 

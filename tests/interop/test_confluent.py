@@ -96,9 +96,7 @@ def test_offsets_by_beginning_end_and_time(
     assert offset(OffsetSpec.for_timestamp(records[-1].timestamp_ms + 1)) == -1
 
 
-def test_a_consumer_seeks_by_time(
-    clients: Any, broker_session: Any, topic: str, sample: Any, make_topic: Any
-) -> None:
+def test_a_consumer_seeks_by_time(clients: Any, broker_session: Any, topic: str, sample: Any, make_topic: Any) -> None:
     make_topic(broker_session.bootstrap, topic)
     records = sorted(sample, key=lambda record: record.timestamp_ms)
     clients["confluent-kafka"].produce(broker_session.bootstrap, topic, records, codec="snappy")

@@ -32,9 +32,7 @@ def printed(apache_kafka: ModuleType, bootstrap: str, group: str, isolation: str
     return [row for row in rows if row["key"]["data"]["group"] == group]
 
 
-def test_kafka_reads_our_offsets(
-    apache_kafka: ModuleType, broker_session: Any, topic: str, make_topic: Any
-) -> None:
+def test_kafka_reads_our_offsets(apache_kafka: ModuleType, broker_session: Any, topic: str, make_topic: Any) -> None:
     bootstrap = broker_session.bootstrap
     make_topic(bootstrap, topic)
     group = f"{topic}-é"

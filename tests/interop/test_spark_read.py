@@ -175,9 +175,7 @@ def test_columns_and_types(spark: Any, cluster: Cluster, read: Callable[..., Any
     assert pruned.columns == ["offset", "value", "partition"]
     expected = sorted((row.partition, row.offset, row.value) for row in whole)
     assert sorted((row.partition, row.offset, row.value) for row in pruned.collect()) == expected
-    typed = read(
-        spark, cluster, {"subscribe": TOPIC, "value.format": "json", "value.schema": "id BIGINT, name STRING"}
-    )
+    typed = read(spark, cluster, {"subscribe": TOPIC, "value.format": "json", "value.schema": "id BIGINT, name STRING"})
     assert typed.select("value.*").columns == ["id", "name"]
     found = {(row.partition, row.offset): row.value for row in typed.collect()}
     for row in whole:
@@ -202,7 +200,9 @@ def test_types_of_values_are_ddl(spark: Any, cluster: Cluster, text: str) -> Non
 
 def test_a_schema_of_the_users_prunes(spark: Any, cluster: Cluster) -> None:
     frame = (
-        spark.read.format("logkernel").schema("offset BIGINT, value STRING").option("assign", '{"orders": [0]}')
+        spark.read.format("logkernel")
+        .schema("offset BIGINT, value STRING")
+        .option("assign", '{"orders": [0]}')
         .options(**cluster.beside)
         .load(str(cluster.data))
     )

@@ -121,9 +121,7 @@ def test_a_table_is_what_librdkafka_reads(served: tuple[str, Path], way: str) ->
     name = TopicPartition(topic, 0)
     if way == "folder" and not (folder / "control.sock").exists():
         pytest.skip("Apache Kafka tells its watermarks over the network alone")
-    source = open_source(
-        path=None if way == "network" else folder, bootstrap=None if way == "folder" else bootstrap
-    )
+    source = open_source(path=None if way == "network" else folder, bootstrap=None if way == "folder" else bootstrap)
     for level in ("read_uncommitted", "read_committed"):
         expected, _ = read(bootstrap, topic, level)
         assert len(expected) == {"read_uncommitted": 2621, "read_committed": 2560}[level]

@@ -144,7 +144,6 @@ def test_the_java_clients_coordinator_calls_are_answered(
     done = subprocess.run(command, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr[-4000:]
 
-
     found = {row["what"]: row["value"] for row in map(json.loads, done.stdout.splitlines())}
     assert found == {
         "feature": "2",

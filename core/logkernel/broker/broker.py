@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property, partial
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from logkernel.broker.cleaner import Cleaner
 from logkernel.broker.cluster import Cluster
@@ -109,6 +109,16 @@ def flush_here(work: Callable[[], None], done: Flushed) -> None:
         done(None)
 
 
+class ParkedWork(Protocol):
+    """What waits in the purgatory."""
+
+    def retry(self) -> None:
+        """What it waits for had news: answer, or stay parked."""
+
+    def attempt(self, *, final: bool) -> bool:
+        """Answer, as its time is up (`final`)."""
+
+
 class Broker:
     """One broker over its data directories. `start` opens it, `close` leaves a clean-shutdown mark."""
 
@@ -122,7 +132,6 @@ class Broker:
         self.replicas: dict[tuple[str, int], Replica] = {}
         self.parked = Purgatory()
         self._park_timer: Any = None
-        self._woken: list[TopicPartition] = []
         self._waking = False
         self.fetch_max_bytes = int(config.get("fetch.max.bytes"))
         slots = int(config.get("max.incremental.fetch.session.cache.slots"))
@@ -271,7 +280,7 @@ class Broker:
     def submit(self, request: Any, context: RequestContext, answer: Answer) -> None:
         """Answer a versionless request, now or later, exactly once."""
         self.ask(request, context, answer)
-        if self._soon or self._woken:
+        if self._soon or self.parked.woken:
             self.settle()
 
     def ask(self, request: Any, context: RequestContext, answer: Answer) -> None:
@@ -389,18 +398,19 @@ class Broker:
 
     # ------------------------------------------------------------ parked fetches
 
-    def park(self, work: Any, keys: list[TopicPartition], deadline_ms: int) -> None:
-        self.parked.park(work, keys, deadline_ms)
+    def park(self, work: ParkedWork, deadline_ms: int) -> int:
+        """Keep a fetch until it is dropped or `deadline_ms`; returns its number for `wake`."""
+        number = self.parked.park(work, deadline_ms)
         timer = self._park_timer
         if timer is None or timer.action is None or deadline_ms < timer.when_ms:
             if timer is not None:
                 timer.cancel()
             self._park_timer = self.timers.at(deadline_ms, self._expire_parked)
+        return number
 
-    def wake(self, name: TopicPartition) -> None:
-        """A partition has news; its waiting fetches are tried when the request at hand is done."""
-        if name in self.parked.by_key:
-            self._woken.append(name)
+    def wake(self, number: int) -> None:
+        """A parked fetch has news; it is tried when the request at hand is done."""
+        self.parked.wake(number)
 
     def soon(self, work: Callable[[], None]) -> None:
         """Do `work` when the event at hand is done with: what one service asks of another must not run inside it."""
@@ -415,7 +425,7 @@ class Broker:
                     self._soon.popleft()()
             finally:
                 self._settling = False
-        if self._woken:
+        if self.parked.woken:
             self._run_woken()
 
     def _run_woken(self) -> None:
@@ -423,10 +433,8 @@ class Broker:
             return  # an answer led to another request: the outer loop goes on
         self._waking = True
         try:
-            while self._woken:
-                for number, work in self.parked.wake(self._woken.pop()):
-                    if work.attempt(final=False):
-                        self.parked.drop(number)
+            while (work := self.parked.next_woken()) is not None:
+                work.retry()
         finally:
             self._waking = False
 

@@ -7,21 +7,36 @@
     n            -1      drop session n, full fetch without a session
     n            e > 0   incremental: must be session n's next epoch (2**31 - 1 is followed by 1)
 
-A session remembers for each partition what was last told; an incremental answer holds only what has
-records, an error, or a changed watermark, stable offset or log start.
+A session remembers for each partition what was last told; an incremental answer holds only what has records, an error,
+or a changed watermark, stable offset or log start. A session looks only at partitions that may have something to tell:
+
+    a partition is     when                                                      a fetch reads it
+    pending            new, asked for again, told of news; has records or an     yes
+                       error left
+    caught up          told all, nothing left to read: it subscribes to its      no
+                       partition's news, which makes it pending again
+
+so that an incremental fetch costs what changed, not what the session holds. Invariant: each partition of a session is
+pending, or subscribed, or both (a fetch that is parked on it subscribes to what is pending, too).
+
+Fairness: partitions are read in the order of their `rank`; one that gave records gets the last rank, so that none
+starves under `max_bytes`.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import count
+from operator import attrgetter
+from typing import TYPE_CHECKING, Protocol
 from uuid import UUID
 
 from logkernel.errors import FetchSessionIdNotFound, FetchSessionTopicIdError, InvalidFetchSessionEpoch
-from logkernel.vocabulary import NO_ID
+from logkernel.vocabulary import NO_ID, READ_COMMITTED, TopicPartition
 
 if TYPE_CHECKING:
+    from logkernel.partition.news import News
     from logkernel.requests.data import FetchPartition, FetchRequest, PartitionData
 
 MAX_EPOCH = 0x7FFFFFFF
@@ -31,18 +46,48 @@ EVICTION_AGE_MS = 120_000
 Key = tuple[str, UUID, int]
 """(topic name or "", topic id or NO_ID, partition)."""
 
+_by_rank = attrgetter("rank")
 
-class Wanted:
-    """A partition that a fetch asks for, with what the session told of it last."""
 
-    __slots__ = ("key", "log_start", "request", "stable", "watermark")
+class ParkedFetch(Protocol):
+    """A fetch that waits for news of its partitions."""
 
-    def __init__(self, key: Key, request: FetchPartition) -> None:
+    def heard(self, partition: CachedPartition) -> None:
+        """The partition has news; the fetch is not answered in here."""
+
+
+class CachedPartition:
+    """A partition that a fetch asks for, with what its session told of it last (Kafka's name)."""
+
+    __slots__ = (
+        "_news",
+        "_subscribed",
+        "forgotten",
+        "key",
+        "log_start",
+        "name",
+        "rank",
+        "request",
+        "session",
+        "stable",
+        "watermark",
+    )
+
+    def __init__(self, key: Key, request: FetchPartition, session: FetchSession | None = None, rank: int = 0) -> None:
         self.key = key
+        self.name: TopicPartition | None = TopicPartition(key[0], key[2]) if key[1] is NO_ID else None
+        """None: the id was not looked up yet, or is unknown."""
         self.request = request
+        self.session = session
+        self.rank = rank
+        self.forgotten = False
         self.watermark = self.stable = self.log_start = -2
+        self._news: News | None = None
+        self._subscribed = False
 
-    def news(self, data: PartitionData) -> bool:
+    # ------------------------------------------------------------ what was told
+
+    def has_news(self, data: PartitionData) -> bool:
         """Whether `data` must be told in an incremental answer."""
         return bool(
             data.error_code
@@ -60,49 +105,168 @@ class Wanted:
         self.stable = data.last_stable_offset
         self.log_start = data.log_start_offset
 
+    def is_caught_up(self, data: PartitionData, isolation: int) -> bool:
+        """Whether only news can bring more than `data`."""
+        if data.error_code or data.records is not None:
+            return False
+        end = data.last_stable_offset if isolation == READ_COMMITTED else data.high_watermark
+        # an offset outside is an error, which `data` does not say where `max_bytes` left no room to read
+        return end <= self.request.fetch_offset <= data.high_watermark
+
+    # ------------------------------------------------------------ its partition's news
+
+    def follow(self, news: News) -> None:
+        """`news` is where the partition tells of itself: another place than before, where it was made again."""
+        if self._news is not news:
+            self.unsubscribe()
+            self._news = news
+
+    def subscribe(self) -> None:
+        if not self._subscribed and not self.forgotten and self._news is not None:
+            self._subscribed = True
+            self._news.subscribe(self)
+
+    def unsubscribe(self) -> None:
+        if self._subscribed and self._news is not None:
+            self._news.unsubscribe(self)
+        self._subscribed = False
+
+    def on_news(self) -> None:
+        self._subscribed = False
+        if self.session is not None:
+            self.session.heard(self)
+
 
 class FetchSession:
-    __slots__ = ("by_id", "epoch", "partitions", "session_id", "used_ms")
+    """The partitions of one client's fetches to this broker."""
+
+    __slots__ = (
+        "_next_rank",
+        "by_id",
+        "closed",
+        "epoch",
+        "isolation",
+        "partitions",
+        "pending",
+        "session_id",
+        "used_ms",
+        "waiting",
+    )
 
     def __init__(self, session_id: int, by_id: bool, mono_ms: int) -> None:
         self.session_id = session_id
         self.by_id = by_id
         self.epoch = 1
         self.used_ms = mono_ms
-        self.partitions: OrderedDict[Key, Wanted] = OrderedDict()
+        self.isolation = 0
+        self.partitions: dict[Key, CachedPartition] = {}
+        self.pending: set[CachedPartition] = set()
+        """Those that the next incremental fetch reads."""
+        self.waiting: dict[ParkedFetch, None] = {}
+        self.closed = False
+        self._next_rank = count(1)
 
     def update(self, request: FetchRequest) -> None:
-        for key, wanted in _asked(request):
+        """Take what an incremental request adds, changes and forgets."""
+        if request.isolation_level != self.isolation:
+            self.isolation = request.isolation_level
+            self.pending.update(self.partitions.values())  # another end to read to, in each
+        for key, asked in _asked(request):
             known = self.partitions.get(key)
             if known is None:
-                self.partitions[key] = Wanted(key, wanted)
+                known = self.partitions[key] = CachedPartition(key, asked, self, next(self._next_rank))
             else:
-                known.request = wanted
+                known.request = asked
+            self.pending.add(known)
         for topic in request.forgotten_topics_data:
             name = "" if topic.topic_id != NO_ID else topic.topic
             for partition in topic.partitions:
-                self.partitions.pop((name, topic.topic_id, partition), None)
+                gone = self.partitions.pop((name, topic.topic_id, partition), None)
+                if gone is not None:
+                    gone.forgotten = True
+                    gone.unsubscribe()
+                    self.pending.discard(gone)
 
-    def served(self, keys: Iterable[Key]) -> None:
-        """Partitions that gave records go last next time, so that none starves under `max_bytes`."""
-        for key in keys:
-            if key in self.partitions:
-                self.partitions.move_to_end(key)
+    def heard(self, partition: CachedPartition) -> None:
+        self.pending.add(partition)
+        for fetch in self.waiting:
+            fetch.heard(partition)
+
+    def told(self, partition: CachedPartition, data: PartitionData) -> None:
+        """`data` was answered, or held nothing that the client does not know."""
+        if partition.forgotten:
+            return
+        if data.records is not None:
+            partition.rank = next(self._next_rank)
+        elif partition.is_caught_up(data, self.isolation):
+            self.pending.discard(partition)
+            partition.subscribe()
+
+    def close(self) -> None:
+        """The session is over; a fetch that is parked on it goes on until it is answered."""
+        self.closed = True
+        if not self.waiting:
+            for partition in self.partitions.values():
+                partition.unsubscribe()
 
 
 class FetchContext:
-    """What one fetch reads: all partitions of it, and whether the answer may leave some out."""
+    """One fetch: which partitions it reads, and what of them it tells."""
 
-    __slots__ = ("incremental", "session", "wanted")
+    __slots__ = ("_all", "incremental", "session")
 
-    def __init__(self, wanted: list[Wanted], session: FetchSession | None, incremental: bool) -> None:
-        self.wanted = wanted
+    def __init__(
+        self, session: FetchSession | None, incremental: bool, everything: Sequence[CachedPartition] = ()
+    ) -> None:
         self.session = session
         self.incremental = incremental
+        self._all = everything
 
     @property
     def session_id(self) -> int:
         return self.session.session_id if self.session is not None else 0
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is no partition to wait for."""
+        return not (self.session.partitions if self.incremental and self.session is not None else self._all)
+
+    def to_read(self) -> Sequence[CachedPartition]:
+        """The partitions to read, in their order: all of a full fetch, the pending ones of an incremental fetch."""
+        if not self.incremental or self.session is None:
+            return self._all
+        pending = self.session.pending
+        return list(pending) if len(pending) < 2 else sorted(pending, key=_by_rank)
+
+    def park(self, fetch: ParkedFetch) -> None:
+        """`fetch` waits: from now on it hears of all its partitions."""
+        if self.session is None:
+            self.session = FetchSession(0, False, 0)  # only for the wait
+            self.session.closed = True
+            for partition in self._all:
+                self.session.partitions[partition.key] = partition
+                partition.session = self.session
+        for partition in self.to_read():
+            partition.subscribe()
+        self.session.waiting[fetch] = None
+
+    def answered(
+        self, rows: Iterable[tuple[CachedPartition, PartitionData]], fetch: ParkedFetch
+    ) -> list[tuple[CachedPartition, PartitionData]]:
+        """Note that `fetch` is answered from `rows`; returns those of them that the answer holds."""
+        session, told = self.session, []
+        for row in rows:
+            partition, data = row
+            if not self.incremental or partition.has_news(data):
+                partition.told(data)
+                told.append(row)
+            if session is not None:
+                session.told(partition, data)
+        if session is not None and session.waiting:
+            session.waiting.pop(fetch, None)
+            if session.closed:
+                session.close()
+        return told
 
 
 class FetchSessions:
@@ -122,13 +286,13 @@ class FetchSessions:
         if epoch > 0:
             return self._continue(request, by_id, mono_ms)
         if session_id:
-            self._sessions.pop(session_id, None)
+            self._close(session_id)
         if epoch == 0:
             session = self._create(by_id, mono_ms)
             if session is not None:
                 session.update(request)
-                return FetchContext(list(session.partitions.values()), session, False)
-        return FetchContext([Wanted(key, asked) for key, asked in _asked(request)], None, False)
+                return FetchContext(session, False, list(session.partitions.values()))
+        return FetchContext(None, False, [CachedPartition(key, asked) for key, asked in _asked(request)])
 
     def _continue(self, request: FetchRequest, by_id: bool, mono_ms: int) -> FetchContext:
         session = self._sessions.get(request.session_id)
@@ -144,20 +308,25 @@ class FetchSessions:
         session.used_ms = mono_ms
         self._sessions.move_to_end(session.session_id)
         session.update(request)
-        return FetchContext(list(session.partitions.values()), session, True)
+        return FetchContext(session, True)
 
     def _create(self, by_id: bool, mono_ms: int) -> FetchSession | None:
         if len(self._sessions) >= self._slots:
             oldest = next(iter(self._sessions.values()), None)
             if oldest is None or mono_ms - oldest.used_ms < EVICTION_AGE_MS:
                 return None
-            del self._sessions[oldest.session_id]
+            self._close(oldest.session_id)
         while True:
             self._last_id = self._last_id % MAX_EPOCH + 1
             if self._last_id not in self._sessions:
                 break
         session = self._sessions[self._last_id] = FetchSession(self._last_id, by_id, mono_ms)
         return session
+
+    def _close(self, session_id: int) -> None:
+        session = self._sessions.pop(session_id, None)
+        if session is not None:
+            session.close()
 
 
 def _asked(request: FetchRequest) -> Iterator[tuple[Key, FetchPartition]]:

@@ -204,7 +204,9 @@ class LogManager:
             broker.moves.cancel_topic(topic)
         for name in [*self.directories.logs, *self.directories.unreadable]:
             if name.topic == topic:
-                broker.replicas.pop(name, None)
+                gone = broker.replicas.pop(name, None)
+                if gone is not None:
+                    gone.news.tell()
                 self._ledgers.pop(name, None)
                 broker.cleaner.forget(name)
                 self._remove(name)
@@ -258,6 +260,7 @@ class LogManager:
                 gone = broker.replicas.pop(name, None)
                 if gone is not None:
                     self._offline.add(name)
+                    gone.news.tell()
                     broker.soon(partial(gone.went_offline, KafkaStorageError(f"{directory.path}: {directory.failure}")))
 
     def path_of(self, directory: DataDirectory) -> str:

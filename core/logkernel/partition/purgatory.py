@@ -1,61 +1,62 @@
-"""Requests that wait for a partition to change or for a deadline: a purgatory without polling.
+"""Requests that wait for news or for a deadline: a purgatory without polling.
 
-A request waits on any number of keys. `wake(key)` gives those that may be complete now; the shell
-tries each again and either answers it (`drop`) or leaves it where it is.
+`wake(number)` queues a request that may be complete now. The shell takes it with `next_woken`, tries it, and either
+answers it (`drop`) or leaves it where it is.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 from itertools import count
 from typing import Any
 
+SLACK = 64
+"""Deadlines of answered requests that are kept before the heap is built again."""
+
 
 class Purgatory:
-    """Waiting requests, by key and by deadline (monotonic ms)."""
+    """Waiting requests, by number and by deadline (monotonic ms)."""
 
-    __slots__ = ("_deadlines", "_next", "_requests", "by_key")
+    __slots__ = ("_deadlines", "_next", "_requests", "woken")
 
     def __init__(self) -> None:
-        self.by_key: dict[Hashable, dict[int, None]] = {}
-        """Who waits, by what he waits on; to look at."""
-        self._requests: dict[int, tuple[Any, tuple[Hashable, ...]]] = {}
+        self.woken: dict[int, None] = {}
+        """Requests to try, each once, in the order in which they were woken."""
+        self._requests: dict[int, Any] = {}
         self._deadlines: list[tuple[int, int]] = []
         self._next = count(1)
 
     def __len__(self) -> int:
         return len(self._requests)
 
-    def park(self, request: Any, keys: Iterable[Hashable], deadline_ms: int) -> int:
-        """Keep `request`; returns its number for `drop`."""
+    def park(self, request: Any, deadline_ms: int) -> int:
+        """Keep `request`; returns its number for `wake` and `drop`."""
         number = next(self._next)
-        kept = tuple(keys)
-        self._requests[number] = (request, kept)
-        for key in kept:
-            self.by_key.setdefault(key, {})[number] = None
+        self._requests[number] = request
         heappush(self._deadlines, (deadline_ms, number))
+        if len(self._deadlines) > 2 * len(self._requests) + SLACK:
+            self._deadlines = [entry for entry in self._deadlines if entry[1] in self._requests]
+            heapify(self._deadlines)
         return number
 
-    def wake(self, key: Hashable) -> list[tuple[int, Any]]:
-        """(number, request) of all that wait on `key`, oldest first; they stay parked."""
-        waiting = self.by_key.get(key)
-        if not waiting:
-            return []
-        return [(number, self._requests[number][0]) for number in waiting]
+    def wake(self, number: int) -> None:
+        """Queue a request for `next_woken`; does nothing where it is gone."""
+        if number in self._requests:
+            self.woken[number] = None
+
+    def next_woken(self) -> Any | None:
+        """Take the request that was woken first; it stays parked. None where none was woken."""
+        while self.woken:
+            number = next(iter(self.woken))
+            del self.woken[number]
+            request = self._requests.get(number)
+            if request is not None:
+                return request
+        return None
 
     def drop(self, number: int) -> Any | None:
         """Forget a request; returns it, or None where it was gone already."""
-        entry = self._requests.pop(number, None)
-        if entry is None:
-            return None
-        for key in entry[1]:
-            waiting = self.by_key.get(key)
-            if waiting is not None:
-                waiting.pop(number, None)
-                if not waiting:
-                    del self.by_key[key]
-        return entry[0]
+        return self._requests.pop(number, None)
 
     def due(self, mono_ms: int) -> list[Any]:
         """Drop and return all whose deadline has come."""

@@ -28,9 +28,7 @@ GOLDEN = {
 T, U = UUID(int=(1 << 64) | 2), UUID(int=(3 << 64) | 4)
 G = "gé"
 FULL = MemberFacts("i1", "r1", "c1", "/127.0.0.1", ("a", "orders"), "x.*", 300_000, "range")
-CLASSIC = MemberFacts(
-    None, None, "c1", "/h", ("a",), None, 60_000, None, ClassicFacts(45_000, (("range", b"\0\1\2"),))
-)
+CLASSIC = MemberFacts(None, None, "c1", "/h", ("a",), None, 60_000, None, ClassicFacts(45_000, (("range", b"\0\1\2"),)))
 OWNED = (("a", 0), ("a", 2), ("orders", 1))
 
 KEYS = [
@@ -51,17 +49,23 @@ VALUES: list[tuple[str, Callable[[bytes], Any], Callable[..., bytes], tuple[Any,
     ("target metadata", records.decode_target_epoch, records.encode_target_epoch, (9, 1_700_000_000_000)),
     ("target metadata plain", records.decode_target_epoch, records.encode_target_epoch, (9, records.NO_TIME)),
     (
-        "target member", records.decode_target, records.encode_target,
+        "target member",
+        records.decode_target,
+        records.encode_target,
         (frozenset({(T, 0), (T, 1), (T, 5), (U, 2)}),),
     ),
     ("target member empty", records.decode_target, records.encode_target, (frozenset(),)),
     (
-        "current", records.decode_current, records.encode_current,
+        "current",
+        records.decode_current,
+        records.encode_current,
         (CurrentFacts(9, 8, 1, {(T, 0): 7, (T, 1): 9}, {(U, 3): 8}),),
     ),
     ("current left", records.decode_current, records.encode_current, (CurrentFacts(-2, 8, 2, {}, {}),)),
     (
-        "regex", records.decode_regex, records.encode_regex,
+        "regex",
+        records.decode_regex,
+        records.encode_regex,
         (ResolvedRegex(("orders1", "orders2"), 12, 1_700_000_000_000),),
     ),
 ]

@@ -140,9 +140,7 @@ def test_users_that_can_not_be_altered(start: Any) -> None:
 
 
 def entity(**parts: str | None) -> list[a.AlterClientQuotasRequestEntryDataEntityData]:
-    return [
-        a.AlterClientQuotasRequestEntryDataEntityData(kind.replace("_", "-"), name) for kind, name in parts.items()
-    ]
+    return [a.AlterClientQuotasRequestEntryDataEntityData(kind.replace("_", "-"), name) for kind, name in parts.items()]
 
 
 def set_quota(log: Any, parts: list[Any], dry: bool = False, **values: float | None) -> int:

@@ -105,6 +105,7 @@ def test_a_compaction_that_fails_is_logged_and_the_log_goes_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     with logkernel.open(tmp_path) as log:
+
         def full(records: Any) -> None:
             raise OSError(28, "No space left on device")
 

@@ -36,8 +36,7 @@ def outside(tmp_path, copies):
 def blocking(folder, built_ins, *, allow="acme-copies"):
     config = folder / "broker.yaml"
     config.write_text(
-        f"broker: {{log.dirs: {folder / 'data'}}}\n"
-        f"plugins: {{block: [{', '.join(built_ins)}], allow: [{allow}]}}\n"
+        f"broker: {{log.dirs: {folder / 'data'}}}\nplugins: {{block: [{', '.join(built_ins)}], allow: [{allow}]}}\n"
     )
     return config
 

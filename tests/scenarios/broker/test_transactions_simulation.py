@@ -114,9 +114,7 @@ class History:
         epoch, committed = self.chance.choice(producer.markers)
         flipped = committed if epoch == producer.epoch else not committed
         partition = self.chance.choice(PARTITIONS)
-        self.world.mark(
-            committed=flipped, producer=producer.number, epoch=epoch, version=2, partitions=(partition,)
-        )
+        self.world.mark(committed=flipped, producer=producer.number, epoch=epoch, version=2, partitions=(partition,))
 
     def restart(self) -> None:
         if self.chance.random() < 0.5:

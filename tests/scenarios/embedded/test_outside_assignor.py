@@ -64,7 +64,12 @@ def started(folder: Path, assignors: str = "uniform,standby") -> Any:
 
 def heartbeat(broker: Any, member: str, assignor: str | None, group: str = "g") -> Any:
     request = ConsumerGroupHeartbeatRequest(
-        group, member, 0, rebalance_timeout_ms=60_000, subscribed_topic_names=["t"], topic_partitions=[],
+        group,
+        member,
+        0,
+        rebalance_timeout_ms=60_000,
+        subscribed_topic_names=["t"],
+        topic_partitions=[],
         server_assignor=assignor,
     )
     return ask(broker, request)

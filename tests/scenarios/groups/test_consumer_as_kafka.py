@@ -72,17 +72,34 @@ class Script:
             names = self.world.topics.topic_name
             told = sorted((names(row.topic_id), sorted(row.partitions)) for row in answer.assignment.topic_partitions)
         interval_ms = answer.heartbeat_interval_ms
-        self.note("hb", self.name(member), epoch, answer.error_code, self.name(answer.member_id), answer.member_epoch,
-                  interval_ms, told)
+        self.note(
+            "hb",
+            self.name(member),
+            epoch,
+            answer.error_code,
+            self.name(answer.member_id),
+            answer.member_epoch,
+            interval_ms,
+            told,
+        )
         return int(answer.member_epoch)
 
     def join(self, group: str, member: str, instance: str | None = None, protocol: str = "range") -> int:
         protocols = [JoinGroupRequestProtocol(protocol, SUBSCRIPTION)]
         answer = self.ask(JoinGroupRequest(group, 45_000, member, "consumer", protocols, 60_000, instance))
         self.last = answer.member_id
-        self.note("join", self.name(member), answer.error_code, answer.generation_id, answer.protocol_type,
-                  answer.protocol_name, bool(answer.leader), self.name(answer.member_id), len(answer.members),
-                  answer.skip_assignment)
+        self.note(
+            "join",
+            self.name(member),
+            answer.error_code,
+            answer.generation_id,
+            answer.protocol_type,
+            answer.protocol_name,
+            bool(answer.leader),
+            self.name(answer.member_id),
+            len(answer.members),
+            answer.skip_assignment,
+        )
         return int(answer.generation_id)
 
     def sync(self, group: str, member: str, generation: int, assignment: bytes | None = None) -> None:
@@ -113,13 +130,31 @@ class Script:
     def describe(self, group: str) -> None:
         row = self.ask(ConsumerGroupDescribeRequest([group], True)).groups[0]
         members = [
-            (self.name(m.member_id), m.instance_id, m.rack_id, m.member_epoch, m.client_id,
-             sorted(m.subscribed_topic_names), m.subscribed_topic_regex, m.member_type, _parts(m.assignment),
-             _parts(m.target_assignment))
+            (
+                self.name(m.member_id),
+                m.instance_id,
+                m.rack_id,
+                m.member_epoch,
+                m.client_id,
+                sorted(m.subscribed_topic_names),
+                m.subscribed_topic_regex,
+                m.member_type,
+                _parts(m.assignment),
+                _parts(m.target_assignment),
+            )
             for m in row.members
         ]
-        self.note("describe", row.error_code, row.error_message, row.group_state, row.group_epoch,
-                  row.assignment_epoch, row.assignor_name, row.authorized_operations, sorted(members, key=str))
+        self.note(
+            "describe",
+            row.error_code,
+            row.error_message,
+            row.group_state,
+            row.group_epoch,
+            row.assignment_epoch,
+            row.assignor_name,
+            row.authorized_operations,
+            sorted(members, key=str),
+        )
 
     def list(self, *types: str) -> None:
         rows = self.ask(ListGroupsRequest([], list(types))).groups
@@ -304,7 +339,13 @@ def changes_of_protocol(do: Script, after: Any) -> None:
 
 
 PARTS = (
-    two_members, many_who_go, static_members, refusals, subscriptions, classic_members, changes_of_protocol,
+    two_members,
+    many_who_go,
+    static_members,
+    refusals,
+    subscriptions,
+    classic_members,
+    changes_of_protocol,
 )
 
 

@@ -54,7 +54,10 @@ def settle(world: Any, *members: str) -> dict[str, tuple[int, list[tuple[str, in
 def test_one_member_from_join_to_leave(world: Any) -> None:
     answer = world.hb("m1", 0, "orders")
     assert (answer.error_code, answer.member_id, answer.member_epoch, answer.heartbeat_interval_ms) == (
-        0, "m1", 2, 5_000,
+        0,
+        "m1",
+        2,
+        5_000,
     )
     assert world.told(answer) == ALL
     assert world.state == "Stable"
@@ -211,7 +214,10 @@ def test_a_topic_that_is_not_subscribed_to_changes_nothing(world: Any) -> None:
 )
 def test_a_malformed_first_heartbeat_is_refused(world: Any, change: dict[str, Any], code: int) -> None:
     whole: dict[str, Any] = {
-        "group_id": "g", "member_id": "m", "rebalance_timeout_ms": 9, "subscribed_topic_names": ["orders"],
+        "group_id": "g",
+        "member_id": "m",
+        "rebalance_timeout_ms": 9,
+        "subscribed_topic_names": ["orders"],
         "topic_partitions": [],
     }
     answer = world.ask(ConsumerGroupHeartbeatRequest(**(whole | change)))

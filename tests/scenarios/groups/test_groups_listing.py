@@ -31,7 +31,10 @@ def test_describe_in_every_state(world: Any) -> None:
     (one, two), _ = world.stable(2)
     stable = describe(world, include_authorized_operations=True)
     assert (stable.error_code, stable.group_state, stable.protocol_type, stable.protocol_data) == (
-        0, "Stable", "consumer", "range",
+        0,
+        "Stable",
+        "consumer",
+        "range",
     )
     assert stable.authorized_operations == 3400
     assert {row.member_id: row.member_assignment for row in stable.members} == {one: one.encode(), two: two.encode()}

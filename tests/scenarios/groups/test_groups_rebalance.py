@@ -21,7 +21,10 @@ def test_one_member_from_join_to_leave(world: Any) -> None:
     world.to(3_000)
     joined = world.answers[ticket]
     assert (joined.error_code, joined.generation_id, joined.protocol_name, joined.protocol_type) == (
-        NONE, 1, "range", "consumer",
+        NONE,
+        1,
+        "range",
+        "consumer",
     )
     assert joined.leader == joined.member_id == first.member_id
     assert [row.member_id for row in joined.members] == [first.member_id]

@@ -241,7 +241,7 @@ class World:
         return self.submit(request)
 
     def ack(self, member: str, words: str, **more: Any) -> str:
-        """"" where all held, else `!code`."""
+        """ "" where all held, else `!code`."""
         got = self.acking(member, words, **more).got
         assert got is not None, "the acknowledgement waits"
         return got

@@ -64,9 +64,7 @@ class History:
         self.world.cluster.level = self.chance.choice((0, 1, 2, 2))
         self.world.accept, self.world.heard = self.mark, self.hear
         newest = self.world.cluster.level == 2
-        self.clients = [
-            Client(number, NAMES[number % 3], newest and self.chance.random() < 0.7) for number in range(6)
-        ]
+        self.clients = [Client(number, NAMES[number % 3], newest and self.chance.random() < 0.7) for number in range(6)]
         self.partitions = {name: Partition() for name in PARTITIONS}
         self.fates: dict[int, bool] = {}
         """Transaction → how its writes ended."""

@@ -162,9 +162,7 @@ class Story:
         def code(answer: Any) -> int:
             return int(answer.responses[0].partition_responses[0].error_code)
 
-        return code(
-            self.world.until(lambda: self.world.ask(request, *self.capabilities, heir=heir), code, *PASSING)
-        )
+        return code(self.world.until(lambda: self.world.ask(request, *self.capabilities, heir=heir), code, *PASSING))
 
     # ------------------------------------------------------------ the processor
 

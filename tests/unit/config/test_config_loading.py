@@ -558,5 +558,3 @@ def test_any_text_is_properties_or_a_config_error(text: str) -> None:
     except ConfigError as error:
         said = str(error)
     assert not said or said.startswith("f:")
-
-

@@ -32,9 +32,7 @@ def test_attributes_extras_and_shadowed_distributions(tmp_path):
     distribution(second, "acme-one", "[logkernel]\nhidden = os\n")
     distribution(second, "acme-two", "[other]\nx = nothing\n")
     found = list(entry_points("logkernel", [str(first), str(tmp_path / "missing"), str(second)]))
-    assert [(point.name, point.target, point.distribution) for point in found] == [
-        ("Path", "os.path:join", "acme-one")
-    ]
+    assert [(point.name, point.target, point.distribution) for point in found] == [("Path", "os.path:join", "acme-one")]
     import os.path
 
     assert found[0].load() is os.path.join

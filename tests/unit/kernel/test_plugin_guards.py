@@ -20,9 +20,7 @@ class Rule:
         return None
 
 
-FACTS = LogFacts(
-    "t", 0, (SegmentFacts(0, 10, 100, 1, False), SegmentFacts(10, 15, 50, 1, True)), 0, 12, 1_000, {}
-)
+FACTS = LogFacts("t", 0, (SegmentFacts(0, 10, 100, 1, False), SegmentFacts(10, 15, 50, 1, True)), 0, 12, 1_000, {})
 
 
 @pytest.mark.parametrize(

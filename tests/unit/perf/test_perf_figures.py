@@ -49,9 +49,7 @@ def test_a_window_begins_where_the_last_one_ended() -> None:
     assert second.latency_max_ms == 2.0
 
 
-@pytest.mark.parametrize(
-    ("part", "expected"), [(0.0, 1.0), (0.5, 3.0), (0.95, 4.0), (0.999, 4.0), (1.0, 4.0)]
-)
+@pytest.mark.parametrize(("part", "expected"), [(0.0, 1.0), (0.5, 3.0), (0.95, 4.0), (0.999, 4.0), (1.0, 4.0)])
 def test_percentiles_are_taken_by_rank(part: float, expected: float) -> None:
     assert percentile(array("d", (1.0, 2.0, 3.0, 4.0)), part) == expected
     assert percentile(array("d"), part) == 0.0

@@ -108,9 +108,7 @@ def test_a_word_for_each_record_splits_a_batch() -> None:
     partition.acquire("m", 0, rows((0, 4)), 5, 0)
     partition.acknowledge("m", 0, 4, [1, 2, 3, 1, 4], 0)
     settle(partition)
-    assert shown(partition) == (
-        "1| 1-1 AVAILABLE/1, 2-2 ARCHIVED/1, 3-3 ACKNOWLEDGED/1, 4-4 ACQUIRED/1 m"
-    )
+    assert shown(partition) == ("1| 1-1 AVAILABLE/1, 2-2 ARCHIVED/1, 3-3 ACKNOWLEDGED/1, 4-4 ACQUIRED/1 m")
     assert partition.acquire("n", 1, rows((0, 4)), 5, 0) == [(1, 1, 2)]
 
 

@@ -24,7 +24,6 @@ pa = pytest.importorskip("pyarrow")
 T = Subscription(topics=("t",))
 
 
-
 OUTER_DDL = (
     "STRUCT<`text`: STRING, `big`: DECIMAL(20,0), `inner`: STRUCT<`n`: BIGINT>, `many`: ARRAY<INT>,"
     " `counts`: MAP<STRING, INT>, `at`: TIMESTAMP, `color`: STRING>"
@@ -41,9 +40,7 @@ OUTER_KIND = pa.struct(
     ]
 )
 # text "hé", big 2**64 - 1, inner.n -1, many 1 and 300, counts {"a": 5}, at 1 s + 5 us, color BLUE: from the wire format
-OUTER_BYTES = bytes.fromhex(
-    "0a0368c3a9 10ffffffffffffffffff01 1a020801 220301ac02 2a050a01611005 32050801108827 3801"
-)
+OUTER_BYTES = bytes.fromhex("0a0368c3a9 10ffffffffffffffffff01 1a020801 220301ac02 2a050a01611005 32050801108827 3801")
 OUTER_ROW = {
     "text": "hé",
     "big": Decimal(2**64 - 1),
@@ -99,9 +96,7 @@ def test_protobuf_files_of_googles_own_bring_theirs() -> None:
         protovalues.Messages(text)
 
 
-@pytest.mark.parametrize(
-    ("data", "path"), [("00", [0]), ("0204", [2]), ("040002", [0, 1]), ("04ac0200", [150, 0])]
-)
+@pytest.mark.parametrize(("data", "path"), [("00", [0]), ("0204", [2]), ("040002", [0, 1]), ("04ac0200", [150, 0])])
 def test_message_indexes(data: str, path: list[int]) -> None:
     assert protovalues.indexes(bytes.fromhex(data) + b"rest") == (path, b"rest")
 

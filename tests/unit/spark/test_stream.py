@@ -50,9 +50,7 @@ class Log:
         names = {topic for topic, _ in self.partitions}
         return {name: sum(topic == name for topic, _ in self.partitions) for name in names}
 
-    def bounds_of(
-        self, partitions: list[TopicPartition], isolation: str, seen: Any
-    ) -> dict[TopicPartition, Bounds]:
+    def bounds_of(self, partitions: list[TopicPartition], isolation: str, seen: Any) -> dict[TopicPartition, Bounds]:
         return {partition: self._bounds(partition, seen.get(partition, 0)) for partition in partitions}
 
     def _bounds(self, partition: TopicPartition, seen: int) -> Bounds:
@@ -199,9 +197,7 @@ def test_available_now_ends_where_the_log_ended(log: Log) -> None:
     assert seen == [{"t": {"0": 75, "1": 235}}, {"t": {"0": 100, "1": 310}}]
 
 
-def test_what_is_done_is_committed_when_the_next_trigger_is_planned(
-    log: Log, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_done_is_committed_when_the_next_trigger_is_planned(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
     """Not the query's beginning, of which nothing is done, and once each: idle triggers ask all the time."""
     told: list[Any] = []
     monkeypatch.setattr(stream.GroupCommits, "commit", lambda self, offsets: told.append(offsets))

@@ -324,7 +324,7 @@ def test_polars_duckdb_and_pandas_take_a_table(folder: Path) -> None:
         assert last.rows() == [(0, 99), (1, 99)]
         orders = log.table("orders.eu-1")
         connection = duckdb.connect()
-        assert connection.sql("select count(*), sum(\"offset\") from orders").fetchall() == [(200, 9900)]
+        assert connection.sql('select count(*), sum("offset") from orders').fetchall() == [(200, 9900)]
         connection.close()
         del orders
         pandas = log.table("orders.eu-1", start=99).read_pandas()

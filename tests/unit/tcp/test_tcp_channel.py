@@ -157,9 +157,7 @@ def test_the_asyncio_channel(run: Any, door: Any, wire: Any) -> None:
 
 
 @pytest.mark.parametrize("gathers", [True, False])
-def test_records_are_sent_in_parts_to_a_peer_that_reads_slowly(
-    gathers: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_records_are_sent_in_parts_to_a_peer_that_reads_slowly(gathers: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """More parts than a call takes, in more calls than one, between small requests: every byte comes, in order."""
     monkeypatch.setattr(channel_module, "GATHERS", gathers and channel_module.GATHERS)
     monkeypatch.setattr(channel_module, "PARTS", 3)

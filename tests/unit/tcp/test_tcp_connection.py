@@ -67,4 +67,3 @@ def test_each_event_in_each_state_leads_where_the_table_says(
     assert machine.state == state
     happen(machine, wire, door, event)
     assert machine.state == TRANSITIONS.get((state, event), state)
-

@@ -19,7 +19,7 @@ PEERS = 5
 
 @pytest.fixture
 def events(door: Any, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """"ask" for each request that reaches the broker, "send" for each time that answers leave."""
+    """ "ask" for each request that reaches the broker, "send" for each time that answers leave."""
     found: list[str] = []
 
     def reply(_: Any) -> HeartbeatResponse:

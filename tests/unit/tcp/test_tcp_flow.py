@@ -312,5 +312,3 @@ def test_nagle_is_off(run: Any, door: Any, wire: Any, file: File) -> None:
         await listener.close()
 
     run(scenario())
-
-

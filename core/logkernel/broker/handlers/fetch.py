@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from logkernel.broker.fetch_sessions import FetchContext, Wanted
+from logkernel.broker.fetch_sessions import CachedPartition, FetchContext
 from logkernel.contracts import Answer, RequestContext
 from logkernel.errors import (
     FencedLeaderEpoch,
@@ -27,11 +27,29 @@ if TYPE_CHECKING:
     from logkernel.broker.broker import Broker
     from logkernel.broker.replicas.replica import Replica
 
+Row = tuple[CachedPartition, PartitionData]
+
 
 class _Fetch:
-    """One fetch under way; `attempt` may be made again each time that a partition has news."""
+    """One fetch under way.
 
-    __slots__ = ("_answer", "_broker", "_context", "_fetch", "_knows_zstd", "_names", "_request")
+    `attempt` reads what may have something to tell, and answers if that is enough. A fetch that is not answered is
+    parked; `retry` then looks at the partitions that had news since, and makes another attempt only if they may have
+    brought enough.
+    """
+
+    __slots__ = (
+        "_answer",
+        "_available",
+        "_broker",
+        "_fetch",
+        "_heard",
+        "_is_bound",
+        "_knows_zstd",
+        "_number",
+        "_request",
+        "_total",
+    )
 
     def __init__(
         self, broker: Broker, request: FetchRequest, fetch: FetchContext, context: RequestContext, answer: Answer
@@ -39,46 +57,111 @@ class _Fetch:
         self._broker = broker
         self._request = request
         self._fetch = fetch
-        self._context = context
         self._knows_zstd = "zstd" in context.capabilities
         self._answer = answer
-        self._names: list[TopicPartition | None] = [self._name(wanted) for wanted in fetch.wanted]
-
-    def _name(self, wanted: Wanted) -> TopicPartition | None:
-        name, topic_id, partition = wanted.key
-        if topic_id == NO_ID:
-            return TopicPartition(name, partition)
-        found = self._broker.cluster.topic_name(topic_id)
-        return TopicPartition(found, partition) if found is not None else None
-
-    def keys(self) -> list[TopicPartition]:
-        return [name for name in self._names if name is not None]
+        self._number = 0
+        """Where it is parked; 0: it is not."""
 
     def attempt(self, *, final: bool) -> bool:
-        """Read everything; answer if there is enough, or anyway where `final`. Returns whether it answered."""
+        """Read; answer if there is enough, or anyway where `final`. Returns whether it answered."""
         left = min(self._request.max_bytes, self._broker.fetch_max_bytes)
         size, urgent = 0, final
-        rows: list[tuple[Wanted, PartitionData]] = []
-        for wanted, name in zip(self._fetch.wanted, self._names, strict=True):
-            data = self._read(wanted, name, left, min_one=size == 0)
-            rows.append((wanted, data))
+        rows: list[Row] = []
+        for partition in self._fetch.to_read():
+            data = self._read(partition, left, min_one=size == 0)
+            rows.append((partition, data))
             if data.error_code:
                 urgent = True
             elif isinstance(data.records, FileSlice):
                 size += data.records.size
                 left = max(0, left - data.records.size)
         if size < self._request.min_bytes and not urgent:
+            self._note(rows, size, left)
             return False
         self._respond(rows)
         return True
 
-    def _read(self, wanted: Wanted, name: TopicPartition | None, left: int, *, min_one: bool) -> PartitionData:
-        data = PartitionData(partition_index=wanted.key[2], high_watermark=-1)
-        asked = wanted.request
-        try:
-            if name is None:
-                raise UnknownTopicId(f"no topic has id {wanted.key[1]}")
+    # ------------------------------------------------------------ parked
+
+    def park(self, deadline_ms: int) -> None:
+        """Wait for news, at most until `deadline_ms` (monotonic)."""
+        self._heard: list[CachedPartition] = []
+        self._fetch.park(self)
+        self._number = self._broker.park(self, deadline_ms)
+
+    def heard(self, partition: CachedPartition) -> None:
+        if not self._heard:
+            self._broker.wake(self._number)
+        self._heard.append(partition)
+
+    def retry(self) -> None:
+        """Partitions had news."""
+        heard, self._heard = self._heard, []
+        if self._may_be_enough(heard) and self.attempt(final=False):
+            return
+        for partition in heard:
+            partition.subscribe()
+
+    def _note(self, rows: list[Row], size: int, left: int) -> None:
+        """An attempt failed: remember how much it found, so that news of one partition need not read the others."""
+        self._total = size
+        self._available = {partition: data.records.size for partition, data in rows if type(data.records) is FileSlice}
+        isolation = self._request.isolation_level
+        self._is_bound = size > 0 and any(
+            partition.request.partition_max_bytes > left
+            or (data.records is None and not partition.is_caught_up(data, isolation))
+            for partition, data in rows
+        )
+        """A limit hid some of what there is: every attempt must read."""
+
+    def _may_be_enough(self, heard: list[CachedPartition]) -> bool:
+        """Whether an attempt can answer; never False where a look at everything would."""
+        for partition in heard:
+            try:
+                size = self._readable(partition)
+            except (KafkaError, OSError):
+                return True
+            self._total += size - self._available.get(partition, 0)
+            self._available[partition] = size
+        return self._is_bound or self._total >= self._request.min_bytes
+
+    def _readable(self, partition: CachedPartition) -> int:
+        """At least as many bytes as an attempt can read."""
+        asked, isolation = partition.request, self._request.isolation_level
+        replica = self._find(partition)
+        start, end = replica.log.start_offset, replica.leader.readable_end(isolation)
+        if start <= asked.fetch_offset == end:
+            return 0
+        if start <= asked.fetch_offset < end and self._request.min_bytes <= 1:
+            return 1  # enough: the attempt reads it
+        found = replica.read(asked.fetch_offset, asked.partition_max_bytes, isolation, min_one=True)
+        return found.size if found is not None else 0
+
+    # ------------------------------------------------------------ read and answer
+
+    def _find(self, partition: CachedPartition) -> Replica:
+        """The replica to read; raises what its client must hear where there is none."""
+        topic_id, index = partition.key[1:]
+        name = partition.name
+        if name is None:
+            found = self._broker.cluster.topic_name(topic_id)
+            if found is None:
+                raise UnknownTopicId(f"no topic has id {topic_id}")
+            name = partition.name = TopicPartition(found, index)
+        replica = self._broker.replicas.get(name)
+        if replica is None or (topic_id is not NO_ID and replica.topic_id != topic_id):
+            if topic_id is not NO_ID and self._broker.cluster.topic_name(topic_id) != name.topic:
+                partition.name = None
+                raise UnknownTopicId(f"no topic has id {topic_id}")
             replica = self._broker.replica(name)
+        partition.follow(replica.news)
+        return replica
+
+    def _read(self, partition: CachedPartition, left: int, *, min_one: bool) -> PartitionData:
+        data = PartitionData(partition_index=partition.key[2], high_watermark=-1)
+        asked = partition.request
+        try:
+            replica = self._find(partition)
             check_epoch(replica, asked.current_leader_epoch)
             limit = min(left, asked.partition_max_bytes)
             isolation = self._request.isolation_level
@@ -100,24 +183,18 @@ class _Fetch:
             data.high_watermark = data.last_stable_offset = data.log_start_offset = -1
         return data
 
-    def _respond(self, rows: list[tuple[Wanted, PartitionData]]) -> None:
+    def _respond(self, rows: list[Row]) -> None:
+        """Answer, last of all: an answer may lead to the client's next request before it returns."""
         response = FetchResponse(session_id=self._fetch.session_id)
         last: tuple[str, object] | None = None
-        served = []
-        incremental = self._fetch.incremental
-        for wanted, data in rows:
-            if incremental and not wanted.news(data):
-                continue
-            wanted.told(data)
-            if data.records is not None:
-                served.append(wanted.key)
-            topic = wanted.key[:2]
+        for partition, data in self._fetch.answered(rows, self):
+            topic = partition.key[:2]
             if topic != last:
                 response.responses.append(FetchableTopicResponse(topic=topic[0], topic_id=topic[1]))
                 last = topic
             response.responses[-1].partitions.append(data)
-        if self._fetch.session is not None and served:
-            self._fetch.session.served(served)
+        if self._number:
+            self._broker.parked.drop(self._number)
         self._answer(response)
 
 
@@ -143,5 +220,5 @@ def fetch(broker: Broker, request: FetchRequest, context: RequestContext, answer
         return
     work = _Fetch(broker, request, opened, context, answer)
     wait_ms = request.max_wait_ms
-    if not work.attempt(final=wait_ms <= 0 or not opened.wanted):
-        broker.park(work, work.keys(), mono_ms + wait_ms)
+    if not work.attempt(final=wait_ms <= 0 or opened.is_empty):
+        work.park(mono_ms + wait_ms)

@@ -11,6 +11,7 @@ from logkernel.config.topic import TopicSettings
 from logkernel.errors import KafkaError, KafkaStorageError, RecordListTooLarge
 from logkernel.partition.effects import Effects, Outcome
 from logkernel.partition.leader import Leader
+from logkernel.partition.news import News
 from logkernel.record.batch import parse_header, stamp
 from logkernel.record.control import EndTxnMarker, encode_marker
 from logkernel.record.validate import Checked, WritePolicy, check_produce
@@ -50,6 +51,7 @@ class Replica:
         "leader",
         "log",
         "name",
+        "news",
         "policy",
         "settings",
         "topic_id",
@@ -67,6 +69,7 @@ class Replica:
         self._broker = broker
         self.name = name
         self.topic_id = topic_id
+        self.news = News()
         self.log = disk_log
         self.leader = leader
         self._flush_timer: Any = None
@@ -201,7 +204,7 @@ class Replica:
         for ticket, outcome in effects.answer:
             ticket.deliver(outcome)
         if effects.wake:
-            self._broker.wake(self.name)
+            self.news.tell()
         if self.leader.parked and self._expiry is None:
             deadline = self.leader.next_deadline()
             assert deadline is not None
@@ -258,6 +261,7 @@ class Replica:
         """The log lies elsewhere from now on, complete and synced."""
         self.log = disk_log
         self._answer(self.leader.on_flushed(disk_log.end_offset))
+        self.news.tell()
 
     # ------------------------------------------------------------ read
 
@@ -283,3 +287,4 @@ class Replica:
     def advance_log_start(self, offset: int) -> None:
         self.log.advance_log_start(offset)
         self.leader.on_log_start(offset)
+        self.news.tell()
