@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
-from typing import IO
+from typing import IO, NoReturn
 
 import pytest
 from attrs import define, field
@@ -25,6 +25,8 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("untimed")  # a test is never judged by how fast its machine is
+
+pytest_plugins = ["parts"]
 
 ROOT = Path(__file__).resolve().parent.parent
 READY_PREFIX = "logkernel listening on "
@@ -38,8 +40,9 @@ def pytest_runtest_setup() -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+@pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What takes longest begins first, in the order that it has: no worker is left with it when the others are done."""
+    """Begin with the longest tests, so that no worker is left with one when the others are done."""
     items.sort(key=lambda item: item.get_closest_marker("longest") is None)
 
 
@@ -196,7 +199,7 @@ def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
             report.sections.append((f"log of {name}", value.log()[-6000:]))
 
 
-def missing(reason: str) -> None:
+def missing(reason: str) -> NoReturn:
     """Skip, or fail where LOGKERNEL_REQUIRE_TOOLS says that all tools are there (`.ci/run` does)."""
     if os.environ.get("LOGKERNEL_REQUIRE_TOOLS") == "1":
         pytest.fail(f"{reason}, and LOGKERNEL_REQUIRE_TOOLS=1", pytrace=False)
@@ -224,13 +227,31 @@ def load_module(path: Path) -> ModuleType:
     return module
 
 
-@pytest.fixture(scope="session")
-def apache_kafka(tmp_path_factory: pytest.TempPathFactory) -> ModuleType:
-    """`bench/apache_kafka.py`, with Kafka's jars fetched and its JVMs quick to start; skips without a JDK or Maven."""
+def bench_module() -> ModuleType:
+    """`bench/apache_kafka.py`; skips without a JDK or Maven."""
     for tool in ("java", "javac", "mvn"):
         if shutil.which(tool) is None:
             missing(f"{tool} is not installed")
-    module = load_module(ROOT / "bench" / "apache_kafka.py")
+    return load_module(ROOT / "bench" / "apache_kafka.py")
+
+
+@pytest.fixture(scope="session")
+def kafka_clients_jars() -> Path:
+    """The folder of the Java client's jars: a tenth of what `apache_kafka` fetches."""
+    module = bench_module()
+    if module.JARS.is_dir():
+        return Path(module.JARS)
+    artifact = ("org.apache.kafka", "kafka-clients", module.VERSION)
+    try:
+        return Path(module.fetch(module.CACHE / f"kafka-clients-{module.VERSION}", (artifact,)))
+    except subprocess.CalledProcessError as error:
+        missing(f"the jars of Kafka's client cannot be fetched: {error}")
+
+
+@pytest.fixture(scope="session")
+def apache_kafka(tmp_path_factory: pytest.TempPathFactory) -> ModuleType:
+    """`bench/apache_kafka.py`, with Kafka's jars fetched and its JVMs quick to start; skips without a JDK or Maven."""
+    module = bench_module()
     try:
         module.fetch()
     except subprocess.CalledProcessError as error:

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-pytestmark = [pytest.mark.interop, pytest.mark.slow, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.interop, pytest.mark.timeout(400)]
 ROWS = 336_776
 PARTITIONS = 6
 WAIT_S = 120.0

@@ -19,7 +19,7 @@ from logkernel.cli import main
 
 pytest.importorskip("pyspark")
 pytest.importorskip("pyarrow")
-pytestmark = [pytest.mark.interop, pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.interop, pytest.mark.timeout(900)]
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLE = ROOT / "examples" / "flights"

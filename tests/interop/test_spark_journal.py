@@ -27,7 +27,7 @@ sys.path.insert(0, str(HERE.parents[1] / "bench"))
 from ours import LogkernelServer  # noqa: E402
 from server import Server  # noqa: E402
 
-pytestmark = [pytest.mark.interop, pytest.mark.slow, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.interop, pytest.mark.timeout(400)]
 TIMEOUT = {"transaction.timeout.ms": "300000"}
 
 

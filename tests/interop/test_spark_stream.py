@@ -26,7 +26,7 @@ from spark_judged import (
 
 import logkernel
 
-pytestmark = [pytest.mark.interop, pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.interop, pytest.mark.timeout(600)]
 
 
 class Triggers:

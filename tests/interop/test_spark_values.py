@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import base64
 import json
-import sys
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -20,13 +19,11 @@ pytest.importorskip("pyspark")
 descriptor_pb2 = pytest.importorskip("google.protobuf.descriptor_pb2")
 fastavro = pytest.importorskip("fastavro")
 from google.protobuf import descriptor_pool, json_format, message_factory, timestamp_pb2  # noqa: E402
+from schema_registry import Registry, framed  # noqa: E402
 
 import logkernel  # noqa: E402
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from schema_registry import Registry, framed  # noqa: E402
-
-pytestmark = [pytest.mark.interop, pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.interop, pytest.mark.timeout(600)]
 
 KIND = descriptor_pb2.FieldDescriptorProto
 FIELDS = {

@@ -142,7 +142,7 @@ def test_a_terminal_is_told_on_one_line(
 # ---------------------------------------------------------------- sweeps
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_sweep_draws_and_judges(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("matplotlib")
     out = tmp_path / "drawn"
@@ -166,7 +166,7 @@ def test_a_sweep_draws_and_judges(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert (out / "sweep.png").read_bytes().startswith(b"\x89PNG")
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_sweep_of_a_cluster_leaves_nothing_behind(
     served: tuple[logkernel.EmbeddedLog, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

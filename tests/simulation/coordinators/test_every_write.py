@@ -445,7 +445,6 @@ class Story:
         assert not opened, f"{topic}-{partition}: a transaction without its marker"
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("heirs", [False, True], ids=["the same clients", "heirs"])
 @pytest.mark.parametrize(

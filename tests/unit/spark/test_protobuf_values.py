@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import base64
-import sys
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
 
 import pytest
+from schema_registry import Registry, descriptors, file_of, framed, serve_protobuf
 
 from logkernel.attrs_lite import evolve
 from logkernel.errors import ConfigError
 from logkernel.plugins.spark import protovalues, registry
 from logkernel.plugins.spark.options import Subscription, ValueFormat
 from logkernel.plugins.spark.typed import UnreadableValue, column, resolved
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
-from schema_registry import Registry, descriptors, file_of, framed, serve_protobuf
 
 pa = pytest.importorskip("pyarrow")
 T = Subscription(topics=("t",))

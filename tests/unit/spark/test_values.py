@@ -4,25 +4,21 @@ from __future__ import annotations
 
 import base64
 import json
-import sys
 from collections.abc import Iterator
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from io import BytesIO
 from math import isnan
-from pathlib import Path
 from typing import Any
 
 import pytest
+from schema_registry import Registry, framed
 
 from logkernel.attrs_lite import evolve
 from logkernel.errors import ConfigError
 from logkernel.plugins.spark import avrovalues, jsonvalues, registry
 from logkernel.plugins.spark.options import Subscription, ValueFormat
 from logkernel.plugins.spark.typed import Typing, UnreadableValue, column, resolved
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
-from schema_registry import Registry, framed
 
 pa = pytest.importorskip("pyarrow")
 T = Subscription(topics=("t",))
