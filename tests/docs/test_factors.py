@@ -1,4 +1,4 @@
-"""The tox matrix covers every pair of factors, and inside an environment its factors are really in force."""
+"""The tox matrix covers every pair of factors, each by the tests it touches, and its factors are really in force."""
 
 from __future__ import annotations
 
@@ -11,15 +11,21 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
+SELECTIONS = ROOT / "tests" / "selections"
 FACTORS = (("compiled", "pure"), ("uvloop", "asyncio"), ("crc32c", "crcmod"))
 FULL = ("compiled", "uvloop", "crc32c")
 """What the environment `full` has."""
+OTHERS = [factor for factors in FACTORS for factor in factors if factor not in FULL]
+
+
+def tox() -> configparser.ConfigParser:
+    config = configparser.ConfigParser(interpolation=None)
+    config.read(ROOT / "tox.ini")
+    return config
 
 
 def combinations() -> set[tuple[str, ...]]:
-    config = configparser.ConfigParser(interpolation=None)
-    config.read(ROOT / "tox.ini")
-    names = config["tox"]["env_list"].split()
+    names = tox()["tox"]["env_list"].split()
     assert "full" in names
     return {FULL} | {tuple(name.split("-")) for name in names if name.count("-") == 2}
 
@@ -31,6 +37,32 @@ def test_every_pair_of_factors_is_covered() -> None:
         assert {(names[left], names[right]) for names in listed} == wanted
 
 
+@pytest.mark.parametrize("factor", OTHERS)
+def test_an_environment_runs_what_its_factor_touches(factor: str) -> None:
+    assert f"{factor}: @tests/selections/{factor}.txt" in tox()["testenv"]["commands"]
+
+
+@pytest.mark.parametrize("factor", OTHERS)
+def test_a_factor_changes_its_environment(factor: str) -> None:
+    """Every factor is asked for in tox.ini: by an environment variable or by a package that is taken away."""
+    environment = tox()["testenv"]
+    lines = f"{environment['set_env']}\n{environment['commands_pre']}".splitlines()
+    assert any(line.strip().startswith(f"{factor}: ") for line in lines)
+
+
+@pytest.mark.parametrize("name", [*OTHERS, "outside"])
+def test_a_selection_names_tests_that_exist(name: str) -> None:
+    lines = (SELECTIONS / f"{name}.txt").read_text().splitlines()
+    assert len(lines) == len(set(lines)) >= 5
+    for line in lines:
+        path = ROOT / line
+        assert path.is_file() or list(path.rglob("test_*.py")), f"{name}.txt names {line}, where no test is"
+
+
+def test_every_selection_is_a_factors_or_that_of_outside() -> None:
+    assert {path.stem for path in SELECTIONS.iterdir()} == {*OTHERS, "outside"}
+
+
 ENVIRONMENT = tuple(os.environ.get("TOX_ENV_NAME", "").split("-"))
 
 
@@ -38,8 +70,8 @@ ENVIRONMENT = tuple(os.environ.get("TOX_ENV_NAME", "").split("-"))
 def test_the_factors_are_in_force() -> None:
     from logkernel.record import loops
 
-    codec_factor, loop, crc = ENVIRONMENT
-    if codec_factor == "pure":
+    loops_factor, loop, crc = ENVIRONMENT
+    if loops_factor == "pure":
         assert not loops.COMPILED
     assert (importlib.util.find_spec("uvloop") is not None) == (loop == "uvloop")
     assert (importlib.util.find_spec("crc32c") is not None) == (crc == "crc32c")

@@ -29,7 +29,8 @@ def test_continuous_integration_runs_the_readme_s_test_command() -> None:
 def test_every_option_it_names_exists() -> None:
     from logkernel import cli
 
-    help_text = "".join(path.read_text() for path in Path(cli.__file__).parent.glob("*.py"))
+    files = [*Path(cli.__file__).parent.glob("*.py"), ROOT / "tests" / "parts.py"]
+    help_text = "".join(path.read_text() for path in files)
     for option in set(re.findall(r"`(--[a-z-]+)", README)):
         assert f'"{option}"' in help_text, option
 
