@@ -101,7 +101,10 @@ class Pipeline(Protocol):
 
 @runtime_checkable
 class Codec(Protocol):
-    """Compresses the record section of a batch; called once a batch."""
+    """Compresses the record section of a batch; called once a batch.
+
+    It stands for one of the four codecs that Kafka's batch format knows: what it writes is read by every client.
+    """
 
     name: str
     codec_id: int

@@ -257,7 +257,19 @@ class Kernel:
         return found
 
     def codec(self, name: str, level: int | None = None) -> Codec:
+        """Raises PluginError for a codec that no batch can name, too, and for a stand-in with another one's number."""
         found: Codec = self._need("codec", name, self._ask("logkernel_codec", name=name, level=level))
+        known = ", ".join(CODEC_NAMES.values())
+        if name not in CODEC_NAMES.values():
+            raise PluginError(
+                f"the codec {name!r} can't be used: Kafka's batch format knows {known} alone; choose one of these, for"
+                f" which a plugin can stand in"
+            )
+        if CODEC_NAMES.get(found.codec_id) != name:
+            raise PluginError(
+                f"{self.origin_of(found)} provides the codec {name!r} with the codec_id {found.codec_id}; give it the"
+                f" number that Kafka's batch format has for {name}"
+            )
         return found
 
     def codec_for(self, codec_id: int) -> Codec:

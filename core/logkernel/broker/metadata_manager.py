@@ -52,6 +52,7 @@ class MetadataManager:
         for change in self._coordination.changes():
             self.image.apply(change)
         self.carry_out(self.controller.name_cluster(self.image, broker.logs.cluster_id))
+        self.carry_out(self.controller.mark_internal(self.image))
         self._apply_dynamic_config()
 
     def new_incarnation(self) -> None:

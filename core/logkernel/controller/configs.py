@@ -184,10 +184,9 @@ def _alter_one(
         if len(value) > MAX_VALUE_CHARACTERS:
             raise InvalidConfig(f"{name} has {len(value)} characters; {MAX_VALUE_CHARACTERS} are the most")
     if resource.resource_type == TOPIC:
-        gone = {name for name in new if name not in config.definitions.topic and old.get(name) == new[name]}
-        config.validate_topic({name: value for name, value in new.items() if name not in gone})
+        config.validate_topic(_without_gone(new, old, config.definitions.topic))
     elif resource.resource_type == GROUP:
-        validate_group(config, new)
+        validate_group(config, _without_gone(new, old, config.definitions.group))
     elif resource.resource_type == CLIENT_METRICS:
         validate_client_metrics(new)
     else:
@@ -199,6 +198,11 @@ def _alter_one(
         out.effects.topics_configured.append(resource.resource_name)
     elif resource.resource_type == BROKER:
         out.effects.brokers_configured.append(resource.resource_name)
+
+
+def _without_gone(new: Mapping[str, str], old: Mapping[str, str], known: Mapping[str, Setting]) -> dict[str, str]:
+    """Without what is kept of a plugin that is gone."""
+    return {name: value for name, value in new.items() if name in known or old.get(name) != value}
 
 
 def _check_broker(changed: Mapping[str, str], config: BrokerConfig) -> None:

@@ -16,7 +16,7 @@ from logkernel.config.broker import BrokerConfig
 from logkernel.contracts import ElectionStrategy, MetadataChange, ServiceTopic
 from logkernel.controller import elections, producers
 from logkernel.controller.effects import Effects, Outcome
-from logkernel.controller.image import ClusterImage, Node, node_change
+from logkernel.controller.image import ClusterImage, Node, Topic, node_change
 
 if TYPE_CHECKING:
     from logkernel.requests.configs import (
@@ -53,6 +53,13 @@ class Controller:
         if image.cluster_id:
             return Outcome([], image.cluster_id, Effects())
         return Outcome([MetadataChange("cluster", "", {"id": cluster_id})], cluster_id, Effects())
+
+    def mark_internal(self, image: ClusterImage) -> Outcome:
+        """Topics of services that were taken for ordinary ones, while the service was blocked."""
+        known = (image.topics.get(name) for name in self.internal)
+        found = [topic for topic in known if topic is not None and not topic.internal]
+        changes = [Topic(topic.name, topic.id, topic.partitions, True).change() for topic in found]
+        return Outcome(changes, None, Effects())
 
     # topics
 

@@ -79,6 +79,26 @@ def test_no_module_of_the_built_ins_is_loaded(tmp_path, built_ins, outside):
     assert done.stdout.strip() == "['gzip', 'lz4', 'snappy', 'zstd'] []"
 
 
+def test_copies_bring_the_settings_and_topics_of_services(tmp_path, built_ins, outside):
+    """Both stood in the core, so that a stranger's service had a smaller door than a built-in."""
+    program = (
+        "import sys\n"
+        "from logkernel.broker.build import build\n"
+        "broker = build(sys.argv[1], ['group.share.delivery.count.limit=7']); broker.start()\n"
+        "known = broker.config.definitions\n"
+        "print(known.group['consumer.session.timeout.ms'].plugin, known.broker['transaction.max.timeout.ms'].plugin)\n"
+        "print(sorted(broker.metadata.controller.internal))\n"
+        "print(broker.cluster.group_setting('g', 'share.delivery.count.limit')); broker.close()\n"
+    )
+    command = [sys.executable, "-c", program, str(blocking(tmp_path, built_ins))]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, env={"PYTHONPATH": str(outside)})
+    assert done.stdout.splitlines() == [
+        "acme-service-groups acme-service-transactions",
+        "['__consumer_offsets', '__share_group_state', '__transaction_state']",
+        "7",
+    ]
+
+
 def test_a_distribution_that_is_not_allowed_is_left_out(tmp_path, built_ins, outside, monkeypatch):
     config = blocking(tmp_path, built_ins, allow="other")
     command = [sys.executable, "-m", "logkernel", "serve", "--config", str(config)]

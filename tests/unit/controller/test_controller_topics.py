@@ -163,6 +163,17 @@ def test_settings_of_a_services_topic_come_from_the_broker_s_within_what_topics_
         assert bench.image.topic_config("__consumer_offsets")["segment.bytes"] == kept
 
 
+def test_a_topic_that_was_ordinary_while_its_service_was_blocked_becomes_internal() -> None:
+    bench = Bench()
+    topics, bench.controller.internal = bench.controller.internal, {}
+    assert not bench.keep(bench.controller.create_topic(bench.image, "__consumer_offsets", 3)).internal
+    bench.controller.internal = topics
+    bench.keep(bench.controller.mark_internal(bench.image))
+    assert bench.image.topics["__consumer_offsets"].internal
+    assert len(bench.image.topics["__consumer_offsets"].partitions) == 3
+    assert bench.controller.mark_internal(bench.image).changes == []
+
+
 def test_a_service_whose_topic_cannot_be_made_is_refused_by_name() -> None:
     config = BrokerConfig.load(None, {}, KERNEL.declarations())
     for topic, said in (
@@ -248,6 +259,44 @@ def test_a_setting_of_a_plugin_that_is_gone_does_not_stand_in_the_way() -> None:
     assert bench.image.topic_config("a") == {"gone.plugin": "x", "flush.ms": "1"}
     assert incremental(bench, ("gone.plugin", 1, None), ("flush.ms", 1, None)) == 0
     assert bench.image.configs == {}
+
+
+def test_a_group_s_setting_of_a_plugin_that_is_gone_does_not_stand_in_the_way() -> None:
+    """Every other setting of the group was refused."""
+    bench = Bench()
+    bench.image.configs["group:g"] = {"gone.plugin": "x"}
+    one = c.IncrementalAlterConfigsAlterableConfig
+    rows = [one("consumer.session.timeout.ms", 0, "50000")]
+    resource = c.IncrementalAlterConfigsAlterConfigsResource(32, "g", rows)
+    outcome = bench.controller.incremental_alter_configs(c.IncrementalAlterConfigsRequest([resource]), bench.image)
+    assert bench.keep(outcome).responses[0].error_code == 0
+    assert bench.image.configs["group:g"] == {"gone.plugin": "x", "consumer.session.timeout.ms": "50000"}
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [
+        ("bad_option", "1", "Unknown group config name: bad_option; "),
+        ("consumer.session.timeout.ms", "x", "Invalid value x for configuration consumer.session.timeout.ms: Not a n"),
+        (
+            "consumer.session.timeout.ms", "44999",
+            "consumer.session.timeout.ms must be greater than or equal to group.consumer.min.session.timeout.ms; give a"
+            " value between 45000 and 60000",
+        ),
+        (
+            "share.record.lock.duration.ms", "60001",
+            "share.record.lock.duration.ms must be less than or equal to group.share.max.record.lock.duration.ms; ",
+        ),
+    ],
+)  # fmt: skip
+def test_a_group_s_setting_is_refused_in_kafkas_words(name: str, value: str, said: str) -> None:
+    bench = Bench()
+    rows = [c.IncrementalAlterConfigsAlterableConfig(name, 0, value)]
+    resource = c.IncrementalAlterConfigsAlterConfigsResource(32, "g", rows)
+    outcome = bench.controller.incremental_alter_configs(c.IncrementalAlterConfigsRequest([resource]), bench.image)
+    (row,) = outcome.response.responses
+    assert row.error_code == InvalidConfig.code
+    assert row.error_message.startswith(said)
 
 
 def test_what_a_file_says_of_a_topic_is_set_over_its_own() -> None:

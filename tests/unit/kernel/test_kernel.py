@@ -141,3 +141,29 @@ def test_a_distribution_that_is_not_allowed_is_told_once(monkeypatch, caplog):
     Kernel(allow=["other"])
     (message,) = told(caplog, "not allowed")
     assert message == "plugin not allowed: distribution=acme-plugins entry_points=acme-geo,acme-rack-first"
+
+
+class Codecs:
+    def __init__(self, name, codec_id):
+        self.name, self.codec_id = name, codec_id
+
+    @hookimpl
+    def logkernel_codec(self, name, level):
+        return self if name == self.name else None
+
+    @hookimpl
+    def logkernel_names(self):
+        return [("codec", self.name)]
+
+
+def test_a_codec_can_stand_in_for_one_of_kafkas_alone():
+    mine = Codecs("zstd", 4)
+    assert Kernel(plugins=[mine]).codec("zstd") is mine
+    with pytest.raises(PluginError, match="'brotli' can't be used: Kafka's batch format knows gzip, snappy, lz4, zstd"):
+        Kernel(plugins=[Codecs("brotli", 5)]).codec("brotli")
+
+
+def test_a_codec_with_another_ones_number_is_refused():
+    """Its batches would be read by the wrong codec."""
+    with pytest.raises(PluginError, match="the codec 'zstd' with the codec_id 3; give it the number"):
+        Kernel(plugins=[Codecs("zstd", 3)]).codec("zstd")
