@@ -335,7 +335,7 @@ class LogDirectories:
         crash interrupts is finished by recovery, and after, where a whole batch went with `offset`, before anything is
         appended there."""
         each, directory = self.logs[name], self.directory_of(name)
-        each.recovery_point = min(each.recovery_point, offset)
+        each.lower_recovery_point(offset)
         directory.write_recovery_points()
         if each.clean_offset is not None and each.clean_offset > offset:
             each.clean_offset = offset
@@ -350,7 +350,7 @@ class LogDirectories:
     def truncate_fully_and_start_at(self, name: TopicPartition, offset: int, wall_ms: int) -> None:
         """Empty a log and start it at `offset`; recovery points are written before, log starts after."""
         each, directory = self.logs[name], self.directory_of(name)
-        each.recovery_point = min(each.recovery_point, each.first_base_offset, offset)
+        each.lower_recovery_point(min(each.first_base_offset, offset))
         directory.write_recovery_points()
         if each.clean_offset is not None:
             each.clean_offset = None

@@ -1,7 +1,7 @@
-"""One flush of a log, which may run in another thread than the one that appends.
+"""Making a log durable: how far it is, and one flush, which may run in another thread than the one that appends.
 
-`Log.begin_flush` names what is to be made durable, `run` does it and touches nothing else of the log,
-`Log.end_flush` takes note. Order: records, indexes of sealed segments, leader epochs, names.
+`Flusher.begin` names what is to be made durable, `Flush.run` does it and touches nothing else of the log, `Flusher.end`
+takes note. Order: records, indexes of sealed segments, leader epochs, names.
 """
 
 from __future__ import annotations
@@ -9,7 +9,9 @@ from __future__ import annotations
 from logkernel.attrs_lite import field, mutable
 from logkernel.storage.disk import Disk
 from logkernel.storage.epochs import LeaderEpochCache
+from logkernel.storage.log_folder import LogFolder
 from logkernel.storage.segment import Segment
+from logkernel.storage.segments import Segments
 
 
 @mutable
@@ -44,3 +46,39 @@ class Flush:
             self._disk.sync(path)
         for folder in self._folders:
             self._disk.sync_dir(folder)
+
+
+class Flusher:
+    """Invariant: all below `recovery_point` is synced."""
+
+    __slots__ = ("_epochs", "_folder", "_segments", "last_ms", "recovery_point")
+
+    def __init__(
+        self, segments: Segments, epochs: LeaderEpochCache, folder: LogFolder, recovery_point: int, wall_ms: int
+    ) -> None:
+        self._segments = segments
+        self._epochs = epochs
+        self._folder = folder
+        self.recovery_point = recovery_point
+        self.last_ms = wall_ms
+        """When a flush ended last, wall time."""
+
+    def begin(self, end: int) -> Flush:
+        """What must be synced so that all below `end` is durable."""
+        loose = [segment for segment in self._segments if segment.loose and segment.base < end]
+        return Flush(end, self._folder.disk, loose, self._epochs, *self._folder.take_unsynced())
+
+    def end(self, flush: Flush, log_end: int, wall_ms: int | None = None) -> None:
+        """`flush.run` succeeded; the log now ends at `log_end`, which a truncation may have moved back meanwhile."""
+        end = min(flush.end, log_end)
+        for segment in self._segments:
+            if segment.base < end and segment.loose and segment.sealed:  # sealed while the flush ran
+                end = min(end, segment.next_offset - 1)
+                break
+        self.recovery_point = max(self.recovery_point, end)
+        if wall_ms is not None:
+            self.last_ms = wall_ms
+
+    def cut(self, log_end: int) -> None:
+        """The log now ends at `log_end`."""
+        self.recovery_point = min(self.recovery_point, log_end)

@@ -15,12 +15,10 @@ from typing import TYPE_CHECKING
 from logkernel.attrs_lite import field, mutable
 from logkernel.config.topic import TopicSettings
 from logkernel.errors import CorruptMessage
-from logkernel.storage import snapshot
 from logkernel.storage.checkpoints import LEADER_EPOCHS, CorruptCheckpoint
-from logkernel.storage.disk import Disk
 from logkernel.storage.epochs import LeaderEpochCache
 from logkernel.storage.index import CorruptIndex
-from logkernel.storage.ledger import ProducerLedger
+from logkernel.storage.log_folder import LogFolder
 from logkernel.storage.names import (
     CLEANED,
     DELETED,
@@ -34,6 +32,7 @@ from logkernel.storage.names import (
     offset_name,
     offset_of,
 )
+from logkernel.storage.producer_snapshots import ProducerSnapshots
 from logkernel.storage.scan import LONG_CHUNK_BYTES, headers
 from logkernel.storage.segment import Segment
 
@@ -47,17 +46,14 @@ log = logging.getLogger("logkernel.storage")
 class LogLoader:
     """One opening of one folder; `load` gives the segments, oldest first, the last one active."""
 
-    disk: Disk
-    folder: str
+    folder: LogFolder
+    producers: ProducerSnapshots
     settings: TopicSettings
     recovery_point: int
     log_start: int
     clean: bool
     wall_ms: int
-    ledger: ProducerLedger
     clean_offset: int | None = None
-    fresh: bool = False
-    """The folder was made just now."""
     epochs: LeaderEpochCache = field(init=False)
     names: set[str] = field(init=False, factory=set)
     damages: list[Damage] = field(init=False, factory=list)
@@ -67,11 +63,15 @@ class LogLoader:
     """Base offsets of segments below the log's start, which are no part of it; their files have their names still."""
     changed: bool = field(init=False, default=False)
     """Names in the folder were changed by the opening."""
+    _sound_below: int = field(init=False, default=0)
+    """What lies below this offset was synced, with the leader epochs that it brought."""
     _state_at: int = field(init=False, default=-1)
     """The log end that the ledger's state stands for; -1: nothing was loaded yet."""
 
     def load(self) -> list[Segment]:
-        self.names = set() if self.fresh else set(self.disk.listdir(self.folder))
+        """Raises `OSError`, `CorruptMessage`."""
+        self._sound_below = self.recovery_point
+        self.names = set() if self.folder.is_fresh else set(self.folder.disk.listdir(self.folder.path))
         self._clear_leftovers()
         self._drop_below_start()
         self._open_epochs()
@@ -87,13 +87,13 @@ class LogLoader:
             segments = self._recover(segments, first - 1)
         if segments and segments[-1].next_offset < self.log_start:
             log.warning("%s ends at %d, below its log start %d: starting over there",
-                        self.folder, segments[-1].next_offset, self.log_start)  # fmt: skip
+                        self.folder.path, segments[-1].next_offset, self.log_start)  # fmt: skip
             for segment in segments:
                 self._remove(segment)
             segments = []
             self.epochs.clear()
         if not segments:
-            segments = [self._new_segment(self.log_start)]
+            segments = [self._first_segment()]
         end = segments[-1].next_offset
         self.epochs.truncate_from_end(end)
         self._drop_snapshots(segments, end)
@@ -109,12 +109,12 @@ class LogLoader:
             for name in loose:
                 self._unlink(name)
             if loose:
-                self.disk.sync_dir(self.folder)  # before the file that says what they are goes
+                self.folder.sync()  # before the file that says what they are goes
         for name in [name for name in self.names if name.endswith((CLEANED, ".tmp"))]:
             self._unlink(name)
         deleted = [name for name in self.names if name.endswith(DELETED)]
         self.names.difference_update(deleted)
-        self.deleted = [f"{self.folder}/{name}" for name in deleted]
+        self.deleted = [f"{self.folder.path}/{name}" for name in deleted]
         for base in sorted(base for name in self.names if (base := offset_of(name, LOG + SWAP)) is not None):
             self._finish_swap(base)
         for name in [name for name in self.names if name.endswith(SWAP)]:
@@ -127,7 +127,7 @@ class LogLoader:
         take their names, and the log takes its name last, as it is what says that the swap is to be finished.
         """
         name = offset_name(base, LOG + SWAP)
-        file = self.disk.open(f"{self.folder}/{name}", write=False)
+        file = self.folder.disk.open(f"{self.folder.path}/{name}", write=False)
         end = base
         for facts in headers(file, 0, file.size, LONG_CHUNK_BYTES):
             end = facts.last_offset + 1
@@ -139,13 +139,13 @@ class LogLoader:
                 if each in self.names:
                     self._unlink(each)
             if gone:
-                self.disk.sync_dir(self.folder)
+                self.folder.sync()
         for suffix in SEGMENT_SUFFIXES[1:]:
             if offset_name(base, suffix + SWAP) in self.names:
                 self._rename(offset_name(base, suffix + SWAP), offset_name(base, suffix))
-        self.disk.sync_dir(self.folder)
+        self.folder.sync()
         self._rename(name, offset_name(base, LOG))
-        self.disk.sync_dir(self.folder)
+        self.folder.sync()
 
     def _drop_below_start(self) -> None:
         """Segments that a removal left behind before it was durable: all of their offsets lie below the log start."""
@@ -163,12 +163,12 @@ class LogLoader:
                     self._unlink(name)
 
     def _unlink(self, name: str) -> None:
-        self.disk.remove(f"{self.folder}/{name}")
+        self.folder.disk.remove(f"{self.folder.path}/{name}")
         self.names.discard(name)
         self.changed = True
 
     def _rename(self, name: str, new: str) -> None:
-        self.disk.rename(f"{self.folder}/{name}", f"{self.folder}/{new}")
+        self.folder.disk.rename(f"{self.folder.path}/{name}", f"{self.folder.path}/{new}")
         self.names.discard(name)
         self.names.add(new)
         self.changed = True
@@ -176,23 +176,22 @@ class LogLoader:
     # ------------------------------------------------------------ segments
 
     def _open_epochs(self) -> None:
-        path = f"{self.folder}/{LEADER_EPOCHS}"
+        path = f"{self.folder.path}/{LEADER_EPOCHS}"
         try:
-            self.epochs = LeaderEpochCache(self.disk, path, exists=LEADER_EPOCHS in self.names)
+            self.epochs = LeaderEpochCache(self.folder.disk, path, exists=LEADER_EPOCHS in self.names)
         except CorruptCheckpoint as error:
             log.warning("%s: leader epochs are taken from the batches instead", error)
-            self.epochs = LeaderEpochCache(self.disk, path)
-            self.clean, self.recovery_point = False, 0
+            self.epochs = LeaderEpochCache(self.folder.disk, path)
+            self.clean, self._sound_below = False, 0
 
-    def _new_segment(self, base: int) -> Segment:
-        segment = Segment(self.disk, self.folder, base, self.wall_ms, self.settings.segment_index_bytes)
-        segment.create()
+    def _first_segment(self) -> Segment:
+        """Of a log that holds nothing."""
         self.changed = True
-        return segment
+        return self.folder.new_segment(self.log_start, self.wall_ms, self.settings)
 
     def _open_segment(self, base: int, *, active: bool) -> Segment:
-        segment = Segment(self.disk, self.folder, base, self.wall_ms, self.settings.segment_index_bytes)
-        segment.size = self.disk.size(segment.log_path)
+        segment = Segment(self.folder.disk, self.folder.path, base, self.wall_ms, self.settings.segment_index_bytes)
+        segment.size = self.folder.disk.size(segment.log_path)
         segment.attach(
             index=offset_name(base, INDEX) in self.names,
             times=offset_name(base, TIME_INDEX) in self.names,
@@ -205,7 +204,7 @@ class LogLoader:
         """Number of the first segment that may hold what was never synced: the one with the recovery point."""
         if self.clean:
             return len(segments)
-        at = sum(segment.base <= self.recovery_point for segment in segments)
+        at = sum(segment.base <= self._sound_below for segment in segments)
         return max(0, at - 1)
 
     def _check_indexes(self, segments: Sequence[Segment]) -> None:
@@ -229,7 +228,7 @@ class LogLoader:
         from logkernel.storage.recovery import recover_segment
 
         sealed = segment.sealed
-        damage = recover_segment(segment, self.settings.index_interval_bytes, self.ledger, self.epochs)
+        damage = recover_segment(segment, self.settings.index_interval_bytes, self.producers.ledger, self.epochs)
         if damage is not None:
             self.damages.append(damage)
             log.warning("%s: cut at byte %d, %d bytes lost: %s",
@@ -260,7 +259,7 @@ class LogLoader:
             return False
         if "compact" in self.settings.cleanup_policy and (self.clean_offset is None or after.base <= self.clean_offset):
             return False
-        return after.base > self.recovery_point
+        return after.base > self._sound_below
 
     def _cut_behind(self, segments: list[Segment], number: int, why: str) -> list[Segment]:
         from logkernel.storage.recovery import Damage
@@ -275,8 +274,7 @@ class LogLoader:
         return kept
 
     def _remove(self, segment: Segment) -> None:
-        for path in segment.rename_deleted():
-            self.disk.remove(path)
+        self.folder.remove(segment)
         self.changed = True
 
     def _reopen(self, segment: Segment) -> bool:
@@ -292,23 +290,13 @@ class LogLoader:
     # ------------------------------------------------------------ producers
 
     def load_producers(self, segments: Sequence[Segment], end: int) -> None:
-        """Bring the ledger to the state at offset `end`: the newest readable snapshot up to it, then the batches."""
+        """Bring the ledger to the state at offset `end`."""
         if self._state_at == end:
             return
-        start = segments[0].base if segments else end
-        offset = start
-        self.ledger.reset()
-        for at in sorted((at for name in self.names if (at := offset_of(name, SNAPSHOT)) is not None), reverse=True):
-            if start <= at <= end:
-                try:
-                    self.ledger.load(snapshot.decode(self.disk.read(f"{self.folder}/{offset_name(at, SNAPSHOT)}")))
-                except CorruptMessage as error:
-                    log.warning("%s/%s: %s", self.folder, offset_name(at, SNAPSHOT), error)
-                    self._unlink(offset_name(at, SNAPSHOT))
-                    continue
-                offset = at
-                break
-        replay_range(segments, self.ledger, offset, end)
+        offsets = [at for name in self.names if (at := offset_of(name, SNAPSHOT)) is not None]
+        for at in self.producers.restore(segments, end, offsets):
+            self.names.discard(offset_name(at, SNAPSHOT))
+            self.changed = True
         self._state_at = end
 
     def _drop_snapshots(self, segments: Sequence[Segment], end: int) -> None:
@@ -319,21 +307,3 @@ class LogLoader:
         for at in found:
             if at not in keep:
                 self._unlink(offset_name(at, SNAPSHOT))
-
-
-def replay_range(segments: Sequence[Segment], ledger: ProducerLedger, start: int, end: int) -> None:
-    """Show the ledger every producer's batch in `start <= offset < end`."""
-    for segment in segments:
-        if segment.next_offset <= start or segment.base >= end:
-            continue
-        found = segment.find(start)
-        if found is None:
-            continue
-        for facts in segment.scan(found[0], LONG_CHUNK_BYTES):
-            if facts.base_offset >= end:
-                return
-            if facts.producer_id >= 0:
-                control = segment.file.read(facts.position, facts.size) if facts.is_control else None
-                ledger.replay(facts, control)
-        if segment.sealed:
-            segment.release()

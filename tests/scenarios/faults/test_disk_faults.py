@@ -173,7 +173,7 @@ def test_a_read_error_puts_retention_off(machine):
     machine.broker.close()
     machine.boot()
     log = machine.broker.replica(("t", 0)).log
-    for segment in log.closed_segments():
+    for segment in log.segments.closed:
         segment.largest_ms = None
     machine.disk.fault = lambda kind, path: errno.EIO if kind == "open" and path.endswith(".timeindex") else None
     machine.pass_ms(301_000)

@@ -48,6 +48,7 @@ class World:
         self.swapped = 0
 
     def boot(self, disk: SimulatedDisk) -> None:
+        self.disk = disk
         self.dirs = LogDirectories.open(disk, ["/data"], node_id=1)
         self.ledger = self.new_ledger()
         self.dirs.load(Needs(lambda topic: SETTINGS, lambda name: self.ledger), self.wall_ms)
@@ -169,7 +170,7 @@ class World:
         self.dirs.close()
         if self.dirs.online():  # else the close failed, and promised nothing
             self.durable = self.log.end_offset
-        self.boot(self.dirs._disk)
+        self.boot(self.disk)
 
     # ------------------------------------------------------------ what must hold
 
@@ -191,11 +192,11 @@ class World:
         assert end >= self.durable, (end, self.durable)
         assert log.start_offset <= self.start or self.durable <= self.start, "flushed records are gone"
         self.start = max(self.start, log.start_offset)
-        leftovers = [name for name in log.disk.listdir(log.folder) if name.endswith((CLEANED, SWAP))]
+        leftovers = [name for name in self.disk.listdir(log.folder) if name.endswith((CLEANED, SWAP))]
         assert not leftovers
         found = {}
         last = -1
-        for segment in log._segments:
+        for segment in log.segments:
             for facts in segment.scan():
                 assert facts.base_offset > last, "out of order"
                 last = facts.last_offset
@@ -241,14 +242,14 @@ def guarded(world: World, seed: int, act) -> None:
         raise
 
 
-def segment_files(log) -> dict[int, dict[str, bytes]]:
+def segment_files(disk, log) -> dict[int, dict[str, bytes]]:
     """Base offset of each closed segment → what its files hold."""
-    names = log.disk.listdir(log.folder)
+    names = disk.listdir(log.folder)
     return {
         segment.base: {
-            suffix: log.disk.read(f"{log.folder}/{name}")
+            suffix: disk.read(f"{log.folder}/{name}")
             for suffix in SEGMENT_SUFFIXES
             if (name := offset_name(segment.base, suffix)) in names
         }
-        for segment in log.closed_segments()
+        for segment in log.segments.closed
     }

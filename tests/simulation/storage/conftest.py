@@ -138,7 +138,7 @@ class Store:
 
     def check_indexes(self, log: Log) -> None:
         """Every index entry names a batch of its log, and a time entry the largest timestamp up to it."""
-        for segment in log._segments:
+        for segment in log.segments:
             every = list(segment.scan())
             starts = {facts.position: facts.last_offset for facts in every}
             entries = [segment.index.entry(at) for at in range(segment.index.count)]

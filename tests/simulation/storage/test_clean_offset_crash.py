@@ -35,7 +35,7 @@ def compact(world: World) -> None:
 def state(world: World) -> dict[bytes, bytes]:
     """What a reader of everything ends with."""
     found: dict[bytes, bytes | None] = {}
-    for segment in world.log._segments:
+    for segment in world.log.segments:
         for facts in segment.scan():
             data = segment.file.read(facts.position, facts.size)
             found.update((record.key, record.value) for record in decode_batch(data, next(batches(data)), no_codec))
@@ -63,7 +63,7 @@ def check_nothing_behind_the_cut_counts_as_clean(world: World) -> None:
     and what it deleted would be back."""
     log = world.log
     assert log.end_offset < 14
-    assert all(before.next_offset == after.base for before, after in pairwise(log._segments)), "a hole"
+    assert all(before.next_offset == after.base for before, after in pairwise(log.segments)), "a hole"
     put(world, (b"k", None), (b"z", b"z"))
     while log.end_offset < 14:
         put(world, (b"y%d" % log.end_offset, b"y"))
@@ -117,7 +117,7 @@ def test_a_cut_by_recovery_below_the_clean_offset_takes_that_back(new_ledger, st
         point += 1
         world, disk = compacted_to_its_end(point, new_ledger, store_type)
         world.dirs.abandon()
-        rotten = f"/data/t-0/{world.log._bases[-2]:020d}.log"
+        rotten = f"/data/t-0/{world.log.segments[-2].base:020d}.log"
         disk._inode(rotten).data[-3] ^= 1
         disk.sync(rotten)
         disk.write_atomic("/data/recovery-point-offset-checkpoint", b"0\n0\n")

@@ -39,7 +39,7 @@ def test_a_rule_that_takes_runs_leaves_what_it_leaves_batch_by_batch(seed, new_l
             world.mark()
             world.log.roll(world.wall_ms)
         world.check()
-        return segment_files(world.log), rewriting.records, rewriting.end
+        return segment_files(world.disk, world.log), rewriting.records, rewriting.end
 
     for table_bytes in (24 * 9, 1 << 14):
         by_runs = rewritten(table_bytes)

@@ -130,7 +130,7 @@ class World:
             assert self.written.get(offset, value) == value, offset
             assert value not in self.gone, f"{offset} is back"
         self.gone.update(value for at, value in self.written.items() if at >= log.start_offset and at not in found)
-        markers = {facts.base_offset for segment in log._segments for facts in segment.scan() if facts.is_control}
+        markers = {facts.base_offset for segment in log.segments for facts in segment.scan() if facts.is_control}
         everything = sorted(found.keys() | {offset for offset in markers if offset >= log.start_offset})
         assert everything == list(range(log.start_offset, log.end_offset)), "a hole"
         assert log.recovery_point <= log.end_offset
@@ -145,7 +145,7 @@ class World:
             return
         wanted = self.new_ledger()
         rows = []
-        for segment in log._segments:
+        for segment in log.segments:
             for facts in segment.scan():
                 if facts.producer_id >= 0:
                     control = segment.file.read(facts.position, facts.size) if facts.is_control else None
@@ -163,7 +163,7 @@ class World:
             for ledger in (wanted, self.ledger)
         ]
         assert summary[0] == summary[1]
-        assert [row for segment in log._segments for row in segment.txns.rows()] == rows
+        assert [row for segment in log.segments for row in segment.txns.rows()] == rows
 
 
 def live(seed: int, new_ledger, store_type, lives: int = 4) -> None:
@@ -233,7 +233,7 @@ def test_what_recovery_cut_off_does_not_come_back_behind_what_is_appended(simula
     ends = set()
     for _ in range(200):  # pages are lost in another way each time
         log = simulated(store.disk.crash()).open(settings=settings)
-        assert [facts.max_timestamp_ms for facts in log._active.scan()] == [1000, 7777][: log.end_offset]
+        assert [facts.max_timestamp_ms for facts in log.segments.active.scan()] == [1000, 7777][: log.end_offset]
         ends.add(log.end_offset)
     assert ends == {1, 2}
 

@@ -55,8 +55,8 @@ def test_finishing_a_swap_survives_power_cuts(new_ledger, store_type, checked):
     def judge(world, crashed, swapped):
         checked.clear()
         world.boot(crashed)
-        assert checked == [world.log.closed_segments()[-1].next_offset], "read again"
-        assert segment_files(world.log)[0] == swapped
+        assert checked == [world.log.segments.closed[-1].next_offset], "read again"
+        assert segment_files(world.disk, world.log)[0] == swapped
         world.check()
 
     for seed in range(18):
@@ -107,9 +107,9 @@ def test_a_cut_at_every_operation_of_a_compaction_leaves_the_old_or_the_new_with
     """Whole segments, old or new, each with the indexes that were written with it: the log takes its new name last, so
     no start has to make an index anew. What lies below the recovery point is not read again."""
     world, disk, rewriting = compacting(7, new_ledger, store_type)
-    before, begun = segment_files(world.log), disk.operations
+    before, begun = segment_files(world.disk, world.log), disk.operations
     rewriting.run()
-    after, operations = segment_files(world.log), disk.operations - begun
+    after, operations = segment_files(world.disk, world.log), disk.operations - begun
     assert rewriting.swapped > 3
     assert len(after) < len(before) - 4
     assert any(TXN_INDEX in files for files in after.values())
@@ -124,10 +124,10 @@ def test_a_cut_at_every_operation_of_a_compaction_leaves_the_old_or_the_new_with
             nonlocal mixed
             checked.clear()
             world.boot(disk.crash())
-            found = segment_files(world.log)
+            found = segment_files(world.disk, world.log)
             for base, files in found.items():
                 assert files in (before.get(base), after.get(base)), base
-            assert checked == [world.log.closed_segments()[-1].next_offset], "read again"
+            assert checked == [world.log.segments.closed[-1].next_offset], "read again"
             mixed += found not in (before, after)
             world.check()
             world.dirs.abandon()

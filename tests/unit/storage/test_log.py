@@ -187,7 +187,7 @@ def test_the_position_table_forgets_but_the_index_knows(store, monkeypatch):
     log = store.open(settings=store.settings(segment_bytes=1 << 20))
     for _ in range(100):
         store.append(log, 2)
-    assert len(log._active._last) < 16
+    assert len(log.segments.active._last) < 16
     assert [offset for offset, _ in store.records(log)] == list(range(200))
     store.check_indexes(log)
 

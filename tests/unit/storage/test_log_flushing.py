@@ -59,7 +59,7 @@ def test_what_the_recovery_point_passes_is_durable_with_its_indexes(flushed_firs
         for act in (log.flush, lambda log=log: log.roll(0))[:: 1 if flushed_first else -1]:
             act()
         assert log.recovery_point == 13
-        assert len(log.closed_segments()) == 1
+        assert len(log.segments.closed) == 1
         names = [name for name in store.names() if name.startswith(f"{0:020d}") and not name.endswith(".snapshot")]
         assert len(names) == 4
         before = {name: store.bytes(name) for name in names}

@@ -178,8 +178,8 @@ def test_an_index_that_was_made_anew_below_the_recovery_point_is_durable(simulat
     for _ in range(40):
         again = simulated(store.disk.crash())
         log = again.open(settings=settings, recovery_point=end)
-        assert log._segments[0].index.count == 699
-        assert [log._segments[0].index.entry(at)[0] for at in range(699)] == list(range(1, 700))
+        assert log.segments[0].index.count == 699
+        assert [log.segments[0].index.entry(at)[0] for at in range(699)] == list(range(1, 700))
 
 
 def test_below_the_recovery_point_nothing_is_read(store):

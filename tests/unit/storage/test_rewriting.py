@@ -12,7 +12,7 @@ from logkernel.errors import RecordListTooLarge
 from logkernel.plugins.cleanup.compact import Compact
 from logkernel.record.batch import batches
 from logkernel.record.encode import encode_batch
-from logkernel.storage.compaction import rewriting as rewriting_module
+from logkernel.storage.compaction import segment_writer
 from logkernel.storage.compaction.rewriting import grouped
 from logkernel.vocabulary import Record
 
@@ -110,7 +110,7 @@ def test_segments_whose_offsets_lie_far_apart_stay_apart(store):
             log.roll(1000)
     rewriting = log.begin_rewrite(planned(log), no_codec, 1000)
     rewriting.run()
-    assert [segment.base for segment in log.closed_segments()] == [0, 2**31 + 7]
+    assert [segment.base for segment in log.segments.closed] == [0, 2**31 + 7]
     assert [offset for offset, _ in store.records(log)] == bases
     store.check_indexes(log)
 
@@ -119,7 +119,7 @@ def test_what_does_not_fit_a_segment_is_refused_and_the_log_is_as_before(store, 
     """Positions have 31 bits; batches that are compressed anew may have grown."""
     log, rewriting = begun(store, keys=199)
     before = store.records(log), store.names()
-    monkeypatch.setattr(rewriting_module, "MAX_RELATIVE", 4000)
+    monkeypatch.setattr(segment_writer, "MAX_RELATIVE", 4000)
     with pytest.raises(RecordListTooLarge, match=r"\.log.* do not fit a segment"):
         rewriting.run()
     log.abandon_rewrite(rewriting)
@@ -174,7 +174,7 @@ def test_of_a_producer_the_last_batch_is_left_empty_and_no_other(store):
     write(store, log, b"k")
     write(store, log, b"x", size=2000)
     rewrite(log)
-    found = [(facts.base_offset, facts.producer_id, facts.count) for facts in log.closed_segments()[0].scan()]
+    found = [(facts.base_offset, facts.producer_id, facts.count) for facts in log.segments.closed[0].scan()]
     assert found == [(6, 7, 0), (7, -1, 1), (8, -1, 1)]
 
 
@@ -197,5 +197,5 @@ def test_a_rewritten_segment_has_the_index_rows_of_its_own_markers(store):
     close(b"again")  # 8
     rewrite(log)
     assert [offset for offset, _ in store.records(log)] == [1, 3, 6, 8]
-    rows = {segment.base: [row.last_offset for row in segment.txns.rows()] for segment in log.closed_segments()}
+    rows = {segment.base: [row.last_offset for row in segment.txns.rows()] for segment in log.segments.closed}
     assert rows == {0: [], 2: [2], 4: [5], 7: [], 8: []}

@@ -24,8 +24,9 @@ import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
 
-from logkernel.contracts import Buffer, KeepRule, Rewrite
-from logkernel.errors import CorruptMessage, InvalidConfig, KafkaError, RecordListTooLarge, RewriteStopped
+from logkernel.config.topic import TopicSettings
+from logkernel.contracts import KeepRule, Rewrite
+from logkernel.errors import CorruptMessage, InvalidConfig, KafkaError, RewriteStopped
 from logkernel.record import loops
 from logkernel.record.batch import HEADER_BYTES, LENGTH_OFFSET, LOG_OVERHEAD, batches, parse_header
 from logkernel.record.bounds import CodecFor
@@ -40,11 +41,13 @@ from logkernel.record.filtering import (
     marker_kind,
     view_of,
 )
-from logkernel.storage.compaction.rewritable import RewritableLog
+from logkernel.storage.compaction.segment_writer import SegmentWriter, Throttle
 from logkernel.storage.disk import File
+from logkernel.storage.log_folder import LogFolder
 from logkernel.storage.names import CLEANED, DELETED, LOG, SEGMENT_SUFFIXES, SNAPSHOT, SWAP, offset_name
 from logkernel.storage.segment import MAX_RELATIVE, Segment
-from logkernel.vocabulary import BatchFacts
+from logkernel.storage.segments import Segments
+from logkernel.vocabulary import BatchFacts, ProducerEntry, TopicPartition
 
 LEAST_CHUNK_BYTES = 1 << 16
 RUN_BYTES = 1 << 16
@@ -57,16 +60,18 @@ COPY, COMMIT, REPLACE, RETIRE, FINISH, DONE = "COPY", "COMMIT", "REPLACE", "RETI
 _give_way: Callable[[], object] = getattr(os, "sched_yield", lambda: None)
 RunOf = Callable[[bytes, int, int], int]
 """Given bytes, where a batch begins and where to stop: takes what it can, returns where the next batch begins."""
-Throttle = Callable[[int], None]
-"""Told of bytes that were read or written; waits where they were too many."""
 
 
 class Rewriting:
-    """One rewrite of one log, made by `Log.begin_rewrite`. Call `work` and `settle` in turns until `done`."""
+    """One rewrite of one log, made by `Compaction.begin`. Call `work` and `settle` in turns until `done`."""
 
     def __init__(
         self,
-        log: RewritableLog,
+        name: TopicPartition,
+        folder: LogFolder,
+        segments: Segments,
+        producers: Sequence[ProducerEntry],
+        settings: TopicSettings,
         plan: Rewrite,
         codec_for: CodecFor,
         wall_ms: int,
@@ -82,19 +87,22 @@ class Rewriting:
         self._start, self._bound, self._tombstones = plan.start, plan.end, plan.tombstones
         self._rule: KeepRule | None = plan.rule
         """None once all is through: what it learned may be large, and giving that back takes its time, too."""
-        self._log = log
+        self._name = name
+        self._folder = folder
+        self._in_log = segments
+        self._settings = settings
         self._codec_for = codec_for
         self._wall_ms = wall_ms
         self._chunk_bytes = max(LEAST_CHUNK_BYTES, buffer_bytes)
         self._throttle: Throttle = throttle or (lambda size: None)
         self._lock = threading.Lock()
         self._stopped = False
-        self._loose = log.loose_segments()
-        self._segments = [segment for segment in log.closed_segments() if segment.base < plan.end]
-        self._aborted = log.aborted_in(self._segments[0].base, plan.end) if self._segments else []
+        self._loose = segments.loose
+        self._segments = [segment for segment in segments.closed if segment.base < plan.end]
+        self._aborted = segments.aborted_in(self._segments[0].base, plan.end) if self._segments else []
         self._producers = {
             entry.producer_id: LastOfProducer(entry.producer_epoch, entry.batches[-1][1] if entry.batches else None)
-            for entry in log.producer_entries()
+            for entry in producers
         }
         self._groups: list[list[Segment]] | None = None
         self._tally = Tally()
@@ -150,7 +158,7 @@ class Rewriting:
             self._rule = self._filter = None
             self._discard()
             if self._stopped and isinstance(error, OSError):  # its files went under it
-                raise RewriteStopped(f"{self._log.name}: the rewrite was stopped") from error
+                raise RewriteStopped(f"{self._name}: the rewrite was stopped") from error
             raise
 
     @property
@@ -183,14 +191,14 @@ class Rewriting:
                 if self.phase == FINISH:
                     self._finish()
             self.phase = DONE
-        self._log.drop_later(self.garbage)
+        self._folder.drop_later(self.garbage)
 
     def uses(self, segment: Segment) -> bool:
         return not self.done and segment.base < self._bound
 
     def _check(self) -> None:
         if self._stopped:
-            raise RewriteStopped(f"{self._log.name}: the rewrite was stopped")
+            raise RewriteStopped(f"{self._name}: the rewrite was stopped")
 
     # ------------------------------------------------------------ away
 
@@ -198,7 +206,7 @@ class Rewriting:
         """Readers hold what they read; nobody else needs the files, and the next group needs the room."""
         for path in self.garbage:
             with contextlib.suppress(FileNotFoundError):
-                self._log.disk.remove(path)
+                self._folder.disk.remove(path)
         self.garbage = []
 
     def _sync(self) -> None:
@@ -221,10 +229,10 @@ class Rewriting:
                 break
         if dirty and self.end <= self._start:
             raise InvalidConfig(
-                f"{self._log.name}: the table of keys has no room for the first record;"
+                f"{self._name}: the table of keys has no room for the first record;"
                 " raise log.cleaner.dedupe.buffer.size"
             )
-        settings = self._log.settings
+        settings = self._settings
         below = [each for each in self._segments if each.base < self.end]
         self._groups = list(reversed(grouped(below, settings.segment_bytes)))
         self._filter = BatchFilter(
@@ -274,17 +282,17 @@ class Rewriting:
 
     def _copy(self) -> bool:
         """Write the group anew; False where that changes nothing."""
-        log, first = self._log, self._group[0]
+        folder, settings, first = self._folder, self._settings, self._group[0]
         judge = self._filter
         assert judge is not None
-        log.disk.sync_dir(log.folder)
+        folder.sync()
         for suffix in SEGMENT_SUFFIXES:
-            _remove(log, f"{log.folder}/{offset_name(first.base, suffix)}{CLEANED}")
-        new = Segment(log.disk, log.folder, first.base, first.created_ms, log.settings.segment_index_bytes, CLEANED)
+            _remove(folder, f"{folder.path}/{offset_name(first.base, suffix)}{CLEANED}")
+        new = Segment(folder.disk, folder.path, first.base, first.created_ms, settings.segment_index_bytes, CLEANED)
         new.create()
         self._new = new
         judge.tally.changed = len(self._group) > 1
-        writer = _Writer(new, log.settings.index_interval_bytes, self._chunk_bytes, self._throttle)
+        writer = SegmentWriter(new, settings.index_interval_bytes, self._chunk_bytes, self._throttle)
         for segment in self._group:
             self._copy_segment(segment, judge, writer, segment is self._group[-1])
         writer.flush()
@@ -298,11 +306,11 @@ class Rewriting:
         judge.aborted.clear()
         new.seal()
         new.sync()
-        log.disk.sync_dir(log.folder)  # `.log.cleaned` must be there before any `.swap`: it says what these are
+        folder.sync()  # `.log.cleaned` must be there before any `.swap`: it says what these are
         new.release()
         return True
 
-    def _copy_segment(self, segment: Segment, judge: BatchFilter, writer: _Writer, is_last: bool) -> None:
+    def _copy_segment(self, segment: Segment, judge: BatchFilter, writer: SegmentWriter, is_last: bool) -> None:
         size, rule = segment.size, judge.rule
         barriers = judge.barriers
 
@@ -332,7 +340,7 @@ class Rewriting:
     ) -> Iterator[tuple[int, bytes, BatchFacts]]:
         """(position in the file, bytes that were read, facts at their position in these) of each batch that `run_of`
         does not take; of what is read last it gets only a part where the segment's last batch is to be spared."""
-        file = self._log.disk.open(segment.log_path, write=False)
+        file = self._folder.disk.open(segment.log_path, write=False)
         position, size = 0, segment.size
         while position < size:
             self._check()
@@ -364,27 +372,27 @@ class Rewriting:
 
     def _commit(self) -> None:
         """From here on the new segment is the one that counts, whatever happens."""
-        log, new = self._log, self._new
+        folder, new = self._folder, self._new
         assert new is not None
         with self._lock:
             self._check()
             self.phase = COMMIT
             new.rename(INDEX_SUFFIXES, SWAP)
-            log.disk.sync_dir(log.folder)
+            folder.sync()
             new.rename((LOG,), SWAP)
-            log.disk.sync_dir(log.folder)
+            folder.sync()
             new.retitle(SWAP)
             self.phase = REPLACE
 
     def _retire(self) -> None:
-        log = self._log
+        disk = self._folder.disk
         for segment in self._group:
             self._retired += segment.rename_deleted()
             path = segment.path(SNAPSHOT)
-            if segment is not self._group[0] and log.disk.exists(path):
-                log.disk.rename(path, path + DELETED)
+            if segment is not self._group[0] and disk.exists(path):
+                disk.rename(path, path + DELETED)
                 self._retired.append(path + DELETED)
-        log.disk.sync_dir(log.folder)
+        self._folder.sync()
         self.phase = FINISH
 
     def _discard(self) -> None:
@@ -395,13 +403,13 @@ class Rewriting:
             new.release()
             with contextlib.suppress(OSError):
                 for suffix in SEGMENT_SUFFIXES:
-                    _remove(self._log, f"{self._log.folder}/{offset_name(new.base, suffix)}{CLEANED}")
+                    _remove(self._folder, f"{self._folder.path}/{offset_name(new.base, suffix)}{CLEANED}")
 
     # ------------------------------------------------------------ here
 
     def _replace(self) -> None:
         assert self._new is not None
-        self._log.replace_segments(self._group, self._new)
+        self._in_log.replace(self._group, self._new)
         self.swapped += 1
         self.phase = RETIRE
 
@@ -437,39 +445,6 @@ def grouped(segments: Sequence[Segment], segment_bytes: int) -> list[list[Segmen
     return groups
 
 
-class _Writer:
-    """Collects batches and appends them to a segment in large pieces."""
-
-    def __init__(self, segment: Segment, index_interval_bytes: int, chunk_bytes: int, throttle: Throttle) -> None:
-        self._segment = segment
-        self._interval = index_interval_bytes
-        self._chunk_bytes = chunk_bytes
-        self._throttle = throttle
-        self._parts: list[Buffer] = []
-        self._rows: list[tuple[int, int, int, int]] = []
-        self._size = 0
-
-    def put(self, batch: bytes) -> None:
-        facts = parse_header(batch, 0)
-        self.add(batch, facts.last_offset, facts.max_timestamp_ms)
-
-    def add(self, batch: Buffer, last_offset: int, max_timestamp_ms: int) -> None:
-        self._parts.append(batch)
-        self._rows.append((self._size, len(batch), last_offset, max_timestamp_ms))
-        self._size += len(batch)
-        if self._size >= self._chunk_bytes:
-            self.flush()
-
-    def flush(self) -> None:
-        if not self._parts:
-            return
-        if self._segment.size + self._size > MAX_RELATIVE:
-            raise RecordListTooLarge(f"{self._segment.log_path}: the rewritten batches do not fit a segment")
-        self._segment.append_rows(b"".join(self._parts), self._rows, self._interval)
-        self._throttle(self._size)
-        self._parts, self._rows, self._size = [], [], 0
-
-
 def _read_whole(file: File, position: int, size: int, chunk_bytes: int) -> bytes:
     """A stretch that begins with a whole batch, if there is one."""
     chunk = file.read(position, min(chunk_bytes, size - position))
@@ -480,9 +455,9 @@ def _read_whole(file: File, position: int, size: int, chunk_bytes: int) -> bytes
     return chunk
 
 
-def _remove(log: RewritableLog, path: str) -> None:
-    if log.disk.exists(path):
-        log.disk.remove(path)
+def _remove(folder: LogFolder, path: str) -> None:
+    if folder.disk.exists(path):
+        folder.disk.remove(path)
 
 
 def _rotten(segment: Segment, position: int, why: object) -> CorruptMessage:

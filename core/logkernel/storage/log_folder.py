@@ -1,0 +1,133 @@
+"""The folder of one log: which of its names a crash may take back, and what was dropped from it.
+
+A name is durable once the folder that holds it was synced, which a flush does (`take_unsynced`) or, where something
+must not come back, the one that changed it (`sync`).
+"""
+
+from __future__ import annotations
+
+import uuid
+from uuid import UUID
+
+from logkernel.config.topic import TopicSettings
+from logkernel.storage.checkpoints import (
+    PARTITION_METADATA,
+    CorruptCheckpoint,
+    format_partition_metadata,
+    parse_partition_metadata,
+)
+from logkernel.storage.disk import Disk
+from logkernel.storage.dropped_files import DroppedFiles
+from logkernel.storage.file_deleter import FileDeleter
+from logkernel.storage.names import doomed_name
+from logkernel.storage.segment import Segment
+from logkernel.vocabulary import TopicPartition
+
+
+class LogFolder:
+    """Made on the disk, unless it is there already. `file_deleter` removes what is dropped; at once without one."""
+
+    __slots__ = ("_file_deleter", "_unsynced_names", "_unsynced_self", "disk", "dropped", "is_fresh", "path")
+
+    def __init__(self, disk: Disk, path: str, file_deleter: FileDeleter | None = None) -> None:
+        self.disk = disk
+        self.path = path
+        self._file_deleter = file_deleter
+        self.dropped = DroppedFiles(disk, path, file_deleter)
+        self.is_fresh = not disk.exists(path)
+        """It was made just now."""
+        self._unsynced_self = self.is_fresh
+        """The folder's own name, or its partition.metadata, may not be durable."""
+        self._unsynced_names = True
+        """Names in the folder may not be durable."""
+        if self.is_fresh:
+            disk.mkdir(path)
+
+    @property
+    def deletes_later(self) -> bool:
+        """Whether dropped files go on another thread."""
+        return self._file_deleter is not None
+
+    def note_topic(self, topic_id: UUID | None, clean: bool) -> UUID | None:
+        """The topic's id as the folder has it; noted where it has none. Raises `CorruptCheckpoint`."""
+        path = f"{self.path}/{PARTITION_METADATA}"
+        if not self.is_fresh and self.disk.exists(path):
+            data = self.disk.read(path)
+            try:
+                return parse_partition_metadata(data, path)
+            except CorruptCheckpoint:
+                if data and clean:
+                    raise
+                self.disk.remove(path)  # a crash left it behind, empty or torn: the metadata log knows the id
+        if topic_id is not None:
+            self.disk.write(path, format_partition_metadata(topic_id))
+            self._unsynced_self = True
+        return topic_id
+
+    def new_segment(self, base: int, wall_ms: int, settings: TopicSettings) -> Segment:
+        """An empty segment, with its file."""
+        segment = Segment(self.disk, self.path, base, wall_ms, settings.segment_index_bytes)
+        segment.create()
+        if settings.preallocate:
+            segment.preallocate(settings.segment_bytes)
+        self._unsynced_names = True
+        return segment
+
+    # ------------------------------------------------------------ durable names
+
+    @property
+    def has_unsynced(self) -> bool:
+        return self._unsynced_names or self._unsynced_self
+
+    def names_changed(self) -> None:
+        """The next flush has to sync the folder."""
+        self._unsynced_names = True
+
+    def opened(self, *, changed: bool) -> None:
+        """The log's files were read; where that `changed` names they are made durable, unless the folder is new."""
+        if not self._unsynced_self:
+            if changed:
+                self.sync()
+            self._unsynced_names = False
+
+    def sync(self) -> None:
+        """Make the names in the folder durable. Raises `OSError`."""
+        self.disk.sync_dir(self.path)
+
+    def take_unsynced(self) -> tuple[list[str], list[str]]:
+        """(files, folders) that a flush must sync; nothing is left to sync, unless `not_synced` says otherwise."""
+        files, folders = [], []
+        if self._unsynced_self:
+            files = [path] if self.disk.exists(path := f"{self.path}/{PARTITION_METADATA}") else []
+            folders.append(self.path.rpartition("/")[0])
+        if self._unsynced_names:
+            folders.append(self.path)
+        self._unsynced_self = self._unsynced_names = False
+        return files, folders
+
+    def not_synced(self) -> None:
+        """What `take_unsynced` gave was not synced: the next flush has to do all of it."""
+        self._unsynced_self = self._unsynced_names = True
+
+    # ------------------------------------------------------------ what goes
+
+    def drop_later(self, paths: list[str]) -> None:
+        """Files that have their names for removal: `dropped.purge` removes them."""
+        if paths:
+            self.dropped.renamed(paths)
+        self._unsynced_names = True
+
+    def remove(self, segment: Segment) -> None:
+        """Remove the files of a segment, here and now; `sync` makes that durable."""
+        for path in segment.rename_deleted():
+            self.disk.remove(path)
+
+    def delete(self, name: TopicPartition, unique: UUID | None = None) -> None:
+        """The folder gets a name that is no log's, then goes."""
+        parent = self.path.rpartition("/")[0]
+        doomed = f"{parent}/{doomed_name(*name, unique or uuid.uuid4())}"
+        self.disk.rename(self.path, doomed)
+        if self._file_deleter is not None:
+            self._file_deleter.later([doomed])
+        else:
+            self.disk.remove_tree(doomed)
