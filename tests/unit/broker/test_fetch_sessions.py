@@ -65,7 +65,7 @@ def begin(sessions, news, count=3):
     return context.session_id
 
 
-def test_sessionless(sessions):
+def test_a_sessionless_fetch_keeps_no_session(sessions):
     context = sessions.open(request(0, -1, [(0, 5)]), False, 0)
     assert (context.session_id, context.incremental, keys(context)) == (0, False, [0])
     assert len(sessions) == 0

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from logkernel.client.drivers import polling_driver
 from logkernel.client.drivers.polling_driver import REST_S, PollingDriver
 from logkernel.client.drivers.signals import HeldSignals
 from logkernel.errors import LogkernelError
@@ -46,6 +47,11 @@ class Machine:
         return []
 
     def abandon(self, error: Exception) -> None: ...
+
+    @property
+    def thread(self) -> int:
+        """The driver's own thread, which takes the first step."""
+        return self.steps[0]
 
     def wait_for(self, steps: int) -> bool:
         with self.stepped:
@@ -86,20 +92,23 @@ def test_the_thread_takes_over_when_nobody_waits_any_more(machine: Machine, driv
     assert driver.wait(lambda: threading.get_ident() in machine.steps, soon())
     seen = len(machine.steps)
     assert machine.wait_for(seen + 1), "nobody drives"
-    assert machine.steps[-1] == driver._thread.ident
+    assert machine.steps[-1] == machine.thread
 
 
-def test_the_thread_leaves_the_lock_to_a_caller_that_returns_at_once(machine: Machine, driver: PollingDriver) -> None:
-    driver._left_s = time.monotonic() + 10  # as if somebody left it just now, for so long
+def test_the_thread_leaves_the_lock_to_a_caller_that_returns_at_once(
+    machine: Machine, driver: PollingDriver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(polling_driver, "REST_S", LONG_S)
     for _ in range(50):
         assert driver.wait(partial(stepped_since, machine, len(machine.steps)), soon())
-        driver._left_s = time.monotonic() + 10
     assert set(machine.steps[-40:]) == {threading.get_ident()}
 
 
-def test_who_asks_for_a_turn_between_his_waits_takes_it_himself(machine: Machine, driver: PollingDriver) -> None:
+def test_a_caller_that_asks_for_a_turn_between_its_waits_takes_it_itself(
+    machine: Machine, driver: PollingDriver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(polling_driver, "REST_S", LONG_S)
     assert driver.wait(lambda: threading.get_ident() in machine.steps, soon())
-    driver._left_s = time.monotonic() + 10
     while not driver._resting:
         time.sleep(0.001)
     begun = len(machine.steps)
@@ -113,7 +122,7 @@ def test_the_channels_are_looked_at_by_waits_of_no_time(machine: Machine, driver
     select = driver._selector.select
 
     def counted(timeout: float | None = None) -> Any:
-        if threading.get_ident() != driver._thread.ident:
+        if threading.get_ident() != machine.thread:
             looks.append(timeout or 0.0)
         return select(timeout)
 
@@ -126,14 +135,15 @@ def test_the_channels_are_looked_at_by_waits_of_no_time(machine: Machine, driver
 
 def test_the_thread_releases_the_drive_lock_however_far_it_is(machine: Machine) -> None:
     """A call that came just before the thread's turn is taken by the turn: it must not sleep behind it."""
-    called = threading.Event()
+    reached, called = threading.Event(), threading.Event()
 
     class Late(PollingDriver):
         late = False
 
         def turn(self) -> int | None:
-            if self.late and threading.current_thread() is self._thread:
+            if self.late and threading.get_ident() == machine.thread:
                 self.late = False
+                reached.set()
                 assert called.wait(LONG_S)
             return super().turn()
 
@@ -147,28 +157,30 @@ def test_the_thread_releases_the_drive_lock_however_far_it_is(machine: Machine) 
         assert machine.wait_for(1)
         driver.late = True
         driver.wake()
-        while driver.late:
-            time.sleep(0.001)
+        assert reached.wait(LONG_S)
         assert driver.wait(lambda: threading.get_ident() in machine.steps, time.monotonic() + LONG_S / 3)
     finally:
         driver.end(None)
 
 
-def test_a_second_one_who_waits_is_told_by_the_first(machine: Machine, driver: PollingDriver) -> None:
+def test_a_second_waiter_is_told_by_the_first(machine: Machine, driver: PollingDriver) -> None:
     both: list[bool] = []
-    there = threading.Event()
+    steppers: list[int] = []
+    driving = threading.Event()
 
     def first() -> None:
-        there.set()
-        both.append(driver.wait(lambda: len(both) == 1, soon()))
+        both.append(driver.wait(lambda: driving.set() or len(both) == 1, soon()))  # type: ignore[func-returns-value]
 
     thread = threading.Thread(target=first)
     thread.start()
-    assert there.wait(LONG_S)
-    both.append(driver.wait(lambda: driver._called, soon()))
+    assert driving.wait(LONG_S)
+    machine.work = lambda: steppers.append(threading.get_ident())
+    driver.wake()
+    both.append(driver.wait(lambda: len(steppers) > 0, soon()))
     driver.wake()
     thread.join(LONG_S)
     assert both == [True, True]
+    assert set(steppers) == {thread.ident}
 
 
 @pytest.mark.skipif(not hasattr(signal, "raise_signal"), reason="no signals")
@@ -219,7 +231,7 @@ def test_a_poll_of_no_time_yields_to_a_connection_being_made(machine: Machine, d
     select = driver._selector.select
 
     def noted(timeout: float | None = None) -> Any:
-        if threading.get_ident() != driver._thread.ident:
+        if threading.get_ident() != machine.thread:
             looks.append(timeout or 0.0)
         return select(timeout)
 
@@ -240,8 +252,10 @@ def test_what_fails_in_a_turn_of_a_caller_ends_the_driver(machine: Machine, driv
     machine.work = failing
     with pytest.raises(RuntimeError, match="a defect"):
         driver.wait(lambda: False, soon())
-    driver._thread.join(LONG_S)
-    assert not driver._thread.is_alive()
+    for thread in threading.enumerate():
+        if thread.ident == machine.thread:
+            thread.join(LONG_S)
+            assert not thread.is_alive()
     assert driver.closed
     assert "a defect" in repr(driver.broken)
 
@@ -263,10 +277,10 @@ def test_a_callback_may_not_wait(machine: Machine, driver: PollingDriver) -> Non
 
 def test_it_ends_while_somebody_waits(machine: Machine, driver: PollingDriver) -> None:
     found: list[bool] = []
-    thread = threading.Thread(target=lambda: found.append(driver.wait(lambda: False, soon())))
+    waiting = threading.Event()
+    thread = threading.Thread(target=lambda: found.append(driver.wait(lambda: bool(waiting.set()), soon())))
     thread.start()
-    while not driver._called:
-        time.sleep(0.001)
+    assert waiting.wait(LONG_S)
     driver.end(None)
     thread.join(LONG_S)
     assert found == [False]

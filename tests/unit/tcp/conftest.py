@@ -97,7 +97,24 @@ async def read_frame(reader: asyncio.StreamReader) -> tuple[int, bytes]:
     return struct.unpack_from(">i", body)[0], body[4:]
 
 
+async def until_quiet(listener: Any, count: Callable[[], int]) -> int:
+    """The `count` that several round trips of another connection, each a turn of the loop, do not change any more.
+
+    What was sent before can be read in each of these turns: where the count stands still, it is held back."""
+    reader, writer = await asyncio.open_connection(listener.host, listener.port)
+    seen, unchanged = -1, 0
+    while unchanged < 10:
+        writer.write(frame("ApiVersions", 0, 0))
+        await read_frame(reader)
+        seen, before = count(), seen
+        unchanged = unchanged + 1 if seen == before else 0
+    writer.close()
+    return seen
+
+
 @pytest.fixture
 def wire() -> SimpleNamespace:
     """The helpers of this file."""
-    return SimpleNamespace(listen=listen, frame=frame, heartbeat=heartbeat, read_frame=read_frame)
+    return SimpleNamespace(
+        listen=listen, frame=frame, heartbeat=heartbeat, read_frame=read_frame, until_quiet=until_quiet
+    )

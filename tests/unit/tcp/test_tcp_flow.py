@@ -119,10 +119,10 @@ def test_a_slow_reader_is_waited_for_and_read_no_further(run: Any, door: Any, wi
         reader, writer = await dial(listener, limit=1 << 16)
         count = 300
         writer.write(b"".join(wire.frame("Fetch", 4, i, FETCH_BODY) for i in range(count)))
-        await asyncio.sleep(0.05)
+        while not door.seen:
+            await asyncio.sleep(0)
         (connection,) = listener.connections
-        assert connection.machine.output
-        assert connection.machine.output_bytes < 1 << 20
+        assert 0 < await wire.until_quiet(listener, lambda: connection.machine.output_bytes) < 1 << 20
         for i in range(3):
             assert (await wire.read_frame(reader))[0] == i
         writer.transport.abort()
@@ -136,10 +136,7 @@ def test_unanswered_requests_are_bounded(run: Any, door: Any, wire: Any) -> None
         listener = await wire.listen(door)
         reader, writer = await dial(listener)
         writer.write(b"".join(wire.heartbeat(i) for i in range(1000)))
-        while len(door.parked) < 100:
-            await asyncio.sleep(0)
-        await asyncio.sleep(0.05)
-        assert len(door.parked) == 100
+        assert await wire.until_quiet(listener, lambda: len(door.parked)) == 100
         for i in range(1000):
             while i >= len(door.parked):
                 await asyncio.sleep(0)
@@ -187,8 +184,7 @@ def test_answers_in_memory_are_bounded_by_a_reader_that_stops(run: Any, door: An
         await asyncio.get_running_loop().sock_sendall(
             sock, b"".join(wire.frame("Fetch", 4, i, FETCH_BODY) for i in range(total))
         )
-        await asyncio.sleep(0.1)
-        assert 0 < len(door.seen) < 100
+        assert 0 < await wire.until_quiet(listener, lambda: len(door.seen)) < 100
         reader, writer = await asyncio.open_connection(sock=sock, limit=1 << 22)
         for i in range(total):
             assert (await wire.read_frame(reader))[0] == i
