@@ -138,9 +138,7 @@ def logging_options(level: str) -> list[str]:
     return options
 
 
-def java(
-    main: str, *arguments: str, heap: str = "256M", classpath: str = "", version: str = VERSION
-) -> list[str]:
+def java(main: str, *arguments: str, heap: str = "256M", classpath: str = "", version: str = VERSION) -> list[str]:
     """The command line of a Java class with Kafka's jars; for tools and clients, not for the server."""
     jars = jars_of(version)
     paths = f"{jars}/*:{classpath}" if classpath else f"{jars}/*"  # an archive asks for its jars first

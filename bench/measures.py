@@ -16,6 +16,7 @@ import cleaning
 import clients
 import groups
 import process
+import sessions
 import transacting
 from confluent_kafka.admin import AdminClient
 from rig import Rig, Samples
@@ -162,6 +163,6 @@ MEASURES: dict[str, Callable[[Rig], Samples]] = {
     found.__name__: found for found in (
         produce, consume, latency, start, restart, connections, partitions, cleaning.compaction,
         cleaning.compaction_beside, cleaning.retention, groups.rebalance, groups.commits, groups.offsets_start,
-        transacting.transactions, transacting.isolation,
+        transacting.transactions, transacting.isolation, sessions.sessions,
     )
 }  # fmt: skip
