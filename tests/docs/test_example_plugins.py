@@ -127,3 +127,15 @@ def test_a_plugin_that_is_not_allowed_does_not_answer(on_path: Path, start_broke
     path.write_text("plugins: {allow: []}\ntopics:\n  orders: {partitions: 2, partitioner: geo}\n")
     with pytest.raises(AssertionError, match="geo"):
         start_broker("--config", str(path))
+
+
+@pytest.mark.parametrize("networked", [False, True])
+def test_a_producer_gives_a_partitioner_its_topic_s_settings(on_path: Path, networked: bool) -> None:
+    import logkernel
+
+    settings = {"partitioner": "geo", "acme.geo.regions": "us,eu"}
+    with logkernel.open() as log:
+        log.create_topic("orders", partitions=2, config=settings)
+        with (logkernel.connect(log.listen()) if networked else log).producer() as producer:
+            deliveries = [producer.send("orders", b"v", key=key) for key in (b"us/1", b"us/2", b"eu/1", b"eu/2")]
+            assert [delivery.result(10).partition for delivery in deliveries] == [0, 0, 1, 1]

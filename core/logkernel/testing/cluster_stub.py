@@ -36,6 +36,8 @@ class ClusterStub:
         """(topic, partition) → (log start, last stable offset, high watermark); (0, 0, 0) where nothing is written."""
         self.epochs: dict[tuple[str, int], int] = {}
         """(topic, partition) → leader epoch; 0 where nothing is written."""
+        self.internal: set[str] = set()
+        """Topics in which services keep their state."""
         self.live_brokers: list[tuple[int, str, int, str | None]] = [(1, "127.0.0.1", 9092, None)]
         self._topic_ids: dict[str, UUID] = {}
         self._numbers = count(1)
@@ -43,6 +45,9 @@ class ClusterStub:
 
     def topic_names(self) -> Sequence[str]:
         return sorted(self.topics)
+
+    def is_internal(self, topic: str) -> bool:
+        return topic in self.internal
 
     def next_producer_id(self) -> int:
         return next(self._producer_ids)

@@ -265,3 +265,8 @@ def test_a_topic_made_anew_has_another_id() -> None:
     assert cluster.topic_id("t") != first
     assert cluster.offsets("t", 0) == (0, 0, 0)
     assert cluster.offsets("t", 1) is None
+
+
+def test_the_stub_has_all_that_a_cluster_shows() -> None:
+    shown = {name for name in vars(ClusterView) if not name.startswith("_")}
+    assert shown <= set(dir(ClusterStub))

@@ -5,7 +5,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 from attrs import define
@@ -19,6 +20,8 @@ from logkernel.client.producer.batches import Batch, Callback
 from logkernel.client.producer.partitioning import Plan, make_partitioner
 from logkernel.client.producer.root import ProducerRoot
 from logkernel.client.producer.transactions import FATAL
+from logkernel.config.definitions import TOPIC
+from logkernel.config.values import parse
 from logkernel.contracts import Partitioner
 from logkernel.errors import LogkernelError, MessageTooLarge, RequestTimedOut, error_for
 from logkernel.record import loops
@@ -158,27 +161,56 @@ class Placing(ProducerRoot):
         old = self._plans.get(info.name)
         partitioner = None if old is None else old.partitioner
         if partitioner is None and given is not None:
-            partitioner = make_partitioner(given, self._named_partitioner, random.getrandbits(63))
+            partitioner = make_partitioner(given, partial(self._named_partitioner, info.name), random.getrandbits(63))
         return Plan(info, self._sender, self.settings, partitioner, random, mono_ms())
 
-    def _named_partitioner(self, name: str, seed: int) -> Partitioner:
-        return self._kernel.partitioner(name, self.settings, seed)
+    def _named_partitioner(self, topic: str, name: str, seed: int) -> Partitioner:
+        return self._kernel.partitioner(name, {**self.settings, **self._plugin_settings.get(topic, {})}, seed)
 
     def _ask_partitioner(self, topic: str) -> None:
         """A topic may name its partitioner in its settings; a foreign broker knows no such setting."""
         if topic in self._asked:
             return
         self._asked.add(topic)
-        resource = DescribeConfigsResource(TOPIC_RESOURCE, topic, [TOPIC_PARTITIONER])
 
-        def told(response: Any, error: Exception | None) -> None:
+        def told(values: Mapping[str, str]) -> None:
+            name = values.get(TOPIC_PARTITIONER, "")
+            if name in ("", "default"):
+                self._asked.discard(topic)
+                self._topic_partitioners[topic] = None
+            else:
+                self._ask_plugin_settings(topic, name)
+
+        self._describe(topic, [TOPIC_PARTITIONER], told)
+
+    def _ask_plugin_settings(self, topic: str, partitioner: str) -> None:
+        """What the topic's partitioner is to do: the settings of the topic that plugins own."""
+        owned = {
+            setting.name: setting.type
+            for plugin in self._kernel.declarations()
+            for setting in plugin.settings
+            if setting.scope == TOPIC
+        }
+
+        def told(values: Mapping[str, str]) -> None:
             self._asked.discard(topic)
-            rows = response.results if error is None else ()
-            values = [config.value for row in rows for config in row.configs if config.name == TOPIC_PARTITIONER]
-            self._topic_partitioners[topic] = values[0] if values and values[0] not in (None, "", "default") else None
+            self._plugin_settings[topic] = {name: parse(owned[name], text) for name, text in values.items()}
+            self._topic_partitioners[topic] = partitioner
 
-        request = DescribeConfigsRequest([resource])
-        self._sender.core.call(Call(ANY, request, mono_ms() + TOPIC_PARTITIONER_MS, told))
+        if owned:
+            self._describe(topic, list(owned), told)
+        else:
+            told({})
+
+    def _describe(self, topic: str, names: list[str], told: Callable[[Mapping[str, str]], None]) -> None:
+        """Ask for settings of a topic; an error counts as none."""
+
+        def heard(response: Any, error: Exception | None) -> None:
+            rows = response.results if error is None else ()
+            told({config.name: config.value for row in rows for config in row.configs if config.value is not None})
+
+        request = DescribeConfigsRequest([DescribeConfigsResource(TOPIC_RESOURCE, topic, names)])
+        self._sender.core.call(Call(ANY, request, mono_ms() + TOPIC_PARTITIONER_MS, heard))
 
     def _topic_ready(self, need: NeedTopic) -> Callable[[], bool]:
         """Whether it is worth to try again."""

@@ -50,6 +50,8 @@ class ProducerRoot(loops.Sending, InterceptedClient):
         self._fast: dict[str, Plan] = {}
         """Those of `_plans` by which `send` needs no lock: compiled, and nothing but an open batch to look for."""
         self._topic_partitioners: dict[str, str | None] = {}
+        self._plugin_settings: dict[str, dict[str, Any]] = {}
+        """Topic → its settings that plugins own, typed, for its partitioner."""
         self._asked: set[str] = set()
         self._max_block_s = settings["max.block.ms"] / 1000
         self._transactional = settings["transactional.id"] is not None

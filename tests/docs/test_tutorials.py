@@ -1,0 +1,125 @@
+"""The pages that lead by the hand: their files are installed, their commands and programs run and say what they say."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+BLOCK = re.compile(r"^```(\w+)\n(.*?)^```\n(?:\n```text\n(.*?)^```)?", re.MULTILINE | re.DOTALL)
+NAMED = re.compile(r"^`(\S+/\S+)`:\n\n```\w+\n(.*?)^```", re.MULTILINE | re.DOTALL)
+PROJECTS = {"first-plugin.md": "acme-vip", "services.md": "acme-leases"}
+LEASES = """\
+[build-system]
+requires = ["setuptools>=77"]
+build-backend = "setuptools.build_meta"
+
+[project]
+name = "acme-leases"
+version = "0.1.0"
+
+[project.entry-points.logkernel]
+acme-leases = "acme_leases"
+
+[tool.setuptools]
+py-modules = ["acme_leases"]
+"""
+
+
+def blocks(page: str, language: str) -> list[tuple[str, str | None]]:
+    """(code, what it says) of a page's blocks, without its files."""
+    text = NAMED.sub("", (DOCS / page).read_text(encoding="utf-8"))
+    return [(code, said or None) for found, code, said in BLOCK.findall(text) if found == language]
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the distributions of all pages, as pip installs them."""
+    if importlib.util.find_spec("pip") is None:
+        pytest.skip("this interpreter has no pip")
+    source, site = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("site")
+    (source / "acme-leases").mkdir()
+    (source / "acme-leases" / "pyproject.toml").write_text(LEASES)
+    for page in PROJECTS:
+        for name, text in NAMED.findall((DOCS / page).read_text(encoding="utf-8")):
+            (source / name).parent.mkdir(exist_ok=True)
+            (source / name).write_text(text)
+    command = [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--target", str(site)]
+    projects = [str(source / project) for project in PROJECTS.values()]
+    done = subprocess.run([*command, *projects], capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    return site
+
+
+@pytest.fixture
+def on_path(installed: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.syspath_prepend(str(installed))
+    inherited = os.environ.get("PYTHONPATH")
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, [str(installed), inherited])))
+    return installed
+
+
+def shell(code: str, folder: Path, bootstrap: str) -> str:
+    """What commands print, run one after the other with `logkernel` on the path."""
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    env = {**os.environ, "PATH": path, "LOGKERNEL_BOOTSTRAP": bootstrap}
+    done = subprocess.run(
+        ["bash", "-euo", "pipefail", "-c", code], cwd=folder, env=env, capture_output=True, text=True, timeout=120
+    )
+    assert done.returncode == 0, f"{code}\n{done.stdout}\n{done.stderr}"
+    return done.stdout
+
+
+def lines(text: str) -> list[str]:
+    """Without spaces at their ends, sorted: partitions come in any order."""
+    return sorted(line.rstrip() for line in text.splitlines() if line.strip())
+
+
+def runs(page: str, folder: Path, capsys: pytest.CaptureFixture[str], bootstrap: str = "127.0.0.1:9092") -> int:
+    """Run the programs of a page, one world for all; returns how many said what the page says."""
+    world: dict[str, object] = {"__name__": "page"}
+    said = 0
+    for code, expected in blocks(page, "python"):
+        exec(compile(code.replace("127.0.0.1:9092", bootstrap), page, "exec"), world)
+        printed = capsys.readouterr().out
+        if expected is not None:
+            assert printed == expected
+            said += 1
+    return said
+
+
+def commands(page: str, folder: Path, bootstrap: str) -> int:
+    """Run the commands of a page that need a shell alone; returns how many said what the page says."""
+    said = 0
+    for code, expected in blocks(page, "sh"):
+        if "pip install" in code or "logkernel serve" in code:
+            continue
+        printed = shell(code, folder, bootstrap)
+        if expected is not None:
+            assert set(lines(expected)) <= set(lines(printed)), printed
+            said += 1
+    return said
+
+
+def test_the_first_plugin_is_chosen_and_works(
+    on_path: Path, start_broker: Callable[..., Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    broker = start_broker()
+    assert commands("first-plugin.md", tmp_path, broker.bootstrap) == 1
+    assert runs("first-plugin.md", tmp_path, capsys) == 1
+
+
+def test_the_service_says_what_the_page_says(on_path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert runs("services.md", tmp_path, capsys) == 2
+
+
+def test_a_test_gets_a_broker(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert runs("testing.md", tmp_path, capsys) == 2
