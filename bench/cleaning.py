@@ -198,7 +198,7 @@ import sys, time, logkernel
 from logkernel.vocabulary import Record, TopicPartition
 with logkernel.open(sys.argv[1]) as log:
     log.create_topic("t", 1)
-    replica = log._broker.replica(TopicPartition("t", 0))
+    replica = log._broker.replicas.get(TopicPartition("t", 0))
     for _ in range(int(sys.argv[2])):
         log.append_many("t", [Record(b"k", b"v", (), 1)])
         replica.log.roll(0)

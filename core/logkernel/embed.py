@@ -62,9 +62,6 @@ class _Ticket:
     def __init__(self) -> None:
         self.outcome: Outcome | None = None
 
-    def appended(self, base_offset: int) -> None:
-        pass
-
     def deliver(self, outcome: Outcome) -> None:
         self.outcome = outcome
 
@@ -77,7 +74,7 @@ class EmbeddedLog:
         self._mutex = threading.RLock()
         self._partitioners: dict[str, Partitioner] = {}
         self._listening: _Listening | None = None
-        self._factory = ClientFactory(broker.kernel)
+        self._factory = ClientFactory(broker.runtime.kernel)
         self._source: EmbeddedSource | None = None
         self._closed = False
         self._forks = shutdown.forks
@@ -157,7 +154,7 @@ class EmbeddedLog:
     @property
     def kernel(self) -> Kernel:
         """The plugins of this log."""
-        return self._broker.kernel
+        return self._broker.runtime.kernel
 
     @property
     def host(self) -> Host:
@@ -209,11 +206,11 @@ class EmbeddedLog:
         """
         wanted = {key.replace("_", "."): render(value) for key, value in settings.items()}
         wanted.update({key: render(value) for key, value in (config or {}).items()})
-        self._run(lambda: self._broker.metadata.create(name, partitions, wanted))
+        self._run(lambda: self._broker.create_topic(name, partitions, wanted))
 
     def delete_topic(self, name: str) -> None:
         """Delete a topic with its records. Raises `UnknownTopicOrPartition`."""
-        self._run(lambda: self._broker.metadata.delete(name))
+        self._run(lambda: self._broker.delete_topic(name))
         self._partitioners.pop(name, None)
 
     def topics(self) -> dict[str, int]:
@@ -228,11 +225,11 @@ class EmbeddedLog:
 
     def start_offset(self, topic: str, partition: int = 0) -> int:
         """First offset that can be read."""
-        return self._run(lambda: self._broker.replica(TopicPartition(topic, partition)).log.start_offset)
+        return self._run(lambda: self._broker.replicas.get(TopicPartition(topic, partition)).log.start_offset)
 
     def end_offset(self, topic: str, partition: int = 0) -> int:
         """One past the last offset that can be read: the high watermark."""
-        return self._run(lambda: self._broker.replica(TopicPartition(topic, partition)).leader.high_watermark)
+        return self._run(lambda: self._broker.replicas.get(TopicPartition(topic, partition)).leader.high_watermark)
 
     # ------------------------------------------------------------ append and read
 
@@ -257,7 +254,7 @@ class EmbeddedLog:
         return self._run(lambda: self._append(topic, list(records), partition))
 
     def _append(self, topic: str, records: list[Record], partition: int | None) -> list[RecordMetadata]:
-        wall_ms = self._broker.clock.wall_ms()
+        wall_ms = self._broker.runtime.clock.wall_ms()
         by_partition: dict[int, list[int]] = {}
         for index, record in enumerate(records):
             if record.timestamp_ms < 0:
@@ -277,7 +274,7 @@ class EmbeddedLog:
 
         ticket = _Ticket()
         data = bytearray(encode_batch(records))
-        self._broker.replica(name).produce(data, -1, ticket, wall_ms, NEVER_MS)
+        self._broker.replicas.get(name).produce(data, -1, ticket, wall_ms, NEVER_MS)
         outcome = ticket.outcome
         if outcome is None:
             raise LogkernelError(f"{name}: the append waits for other replicas")
@@ -288,12 +285,12 @@ class EmbeddedLog:
     def _partition(self, topic: str, record: Record) -> int:
         count = self._broker.cluster.partition_count(topic)
         if count is None:
-            raise self._broker.absence(topic, 0)(topic)
+            raise self._broker.replicas.absence(topic, 0)(topic)
         partitioner = self._partitioners.get(topic)
         if partitioner is None:
             settings = self._broker.metadata.topic_settings(topic)
-            partitioner = self._partitioners[topic] = self._broker.kernel.partitioner(
-                settings.partitioner, settings.plugin, self._broker.clock.wall_ms()
+            partitioner = self._partitioners[topic] = self._broker.runtime.kernel.partitioner(
+                settings.partitioner, settings.plugin, self._broker.runtime.clock.wall_ms()
             )
         return partitioner.partition(record.key, record.value, count, range(count))
 
@@ -336,14 +333,14 @@ class EmbeddedLog:
         from logkernel.record.isolation import read_batches
 
         self._broker.step()
-        replica = self._broker.replica(name)
+        replica = self._broker.replicas.get(name)
         while True:  # past stretches that hold nothing for this reader
             found = replica.read(offset, max_bytes, level, min_one=True)
             if found is None:
                 return []
             rows = replica.aborted_within(offset, found) if level == READ_COMMITTED else []
             aborted = [(row.producer_id, row.first_offset) for row in rows]
-            records, end = read_batches(found.read(), self._broker.kernel.codec_for, aborted)
+            records, end = read_batches(found.read(), self._broker.runtime.kernel.codec_for, aborted)
             wanted = [record for record in records if record.offset >= offset]
             if wanted or end is None:
                 return wanted
@@ -379,7 +376,7 @@ class EmbeddedLog:
         if self._source is None:
             from logkernel.table.embedded import EmbeddedSource
 
-            self._source = EmbeddedSource(self._ask, self._broker.kernel.codec_for)
+            self._source = EmbeddedSource(self._ask, self._broker.runtime.kernel.codec_for)
         return self._source
 
     def _ask(self, request: Any) -> Any:
@@ -390,9 +387,9 @@ class EmbeddedLog:
         each partition. The active segments are closed first. Raises `UnknownTopicOrPartition`, `PolicyViolation` where
         cleanup.policy compacts nothing, `CorruptMessage`, which names the place of rotten bytes, `OSError`."""
         told: Future[list[CleanupResult]] = Future()
-        self._run(lambda: self._broker.compact(topic, _into(told)))
+        self._run(lambda: self._broker.cleaner.compact(topic, _into(told)))
         while not told.done() and self._listening is None:
-            self._broker.cleaner.workers.news.wait(WAIT_S)
+            self._broker.runtime.workers.news.wait(WAIT_S)
             self.step()
         return told.result()
 
@@ -401,7 +398,7 @@ class EmbeddedLog:
         something went. Raises `UnknownTopicOrPartition`, `PolicyViolation` where cleanup.policy expires nothing,
         `KafkaStorageError`."""
         told: Future[list[CleanupResult]] = Future()
-        self._run(lambda: self._broker.expire(topic, _into(told), at_once=self._listening is None))
+        self._run(lambda: self._broker.retention.expire(topic, _into(told), at_once=self._listening is None))
         while not told.done() and self._listening is None:
             time.sleep(0.001)
             self.step()
@@ -445,7 +442,7 @@ class _Host:
         return self._log.step()
 
     def at(self, mono_ms: int, work: Callable[[], None]) -> Any:
-        return self._broker.timers.at(mono_ms, work)
+        return self._broker.runtime.timers.at(mono_ms, work)
 
 
 class _Listening:

@@ -12,7 +12,7 @@ import pytest
 
 from logkernel.broker.broker import Broker
 from logkernel.broker.build import build
-from logkernel.broker.service_host.host import LOAD_ALL_AFTER_MS
+from logkernel.broker.service_host.registry import LOAD_ALL_AFTER_MS
 from logkernel.broker.timers import Clock
 from logkernel.contracts import RequestContext
 from logkernel.record.decode import decode_all
@@ -64,8 +64,8 @@ class Queue:
         self._lives = 0
         self.clock = Hands()
         self.broker = self._open()
-        self.broker.metadata.create("delayed", 2, {"compression.type": "uncompressed"})
-        self.broker.metadata.create("mails", 1, {})
+        self.broker.create_topic("delayed", 2, {"compression.type": "uncompressed"})
+        self.broker.create_topic("mails", 1, {})
 
     def _open(self) -> Broker:
         broker = build(None, [f"log.dirs={self._folder / str(self._lives)}"], clock=self.clock)
@@ -74,7 +74,7 @@ class Queue:
 
     def wait(self, ms: int) -> None:
         end = self.clock.now_ms + ms
-        while (due := self.broker.timers.next_deadline()) is not None and due <= end:
+        while (due := self.broker.runtime.timers.next_deadline()) is not None and due <= end:
             self.clock.now_ms = max(self.clock.now_ms, due)
             self.broker.step()
         self.clock.now_ms = end
@@ -104,7 +104,7 @@ class Queue:
         topics = [FetchTopic("mails", [FetchPartition(0, offset, 1 << 20)])]
         row = self.ask(FetchRequest(max_bytes=1 << 20, topics=topics)).responses[0].partitions[0]
         data = row.records.read() if row.records is not None else b""
-        return list(decode_all(data, self.broker.kernel.codec_for))
+        return list(decode_all(data, self.broker.runtime.kernel.codec_for))
 
 
 @pytest.fixture
@@ -149,7 +149,7 @@ def test_a_topic_that_is_not_there_yet_is_tried_again(queue: Queue, caplog: pyte
     queue.put(b"x", deliver_to="later", delay_ms="10")
     queue.wait(100)
     assert "not delivered" in caplog.text
-    queue.broker.metadata.create("later", 1, {})
+    queue.broker.create_topic("later", 1, {})
     queue.wait(5_000)
     offsets: Callable[[str, int], Any] = queue.broker.cluster.offsets
     assert offsets("later", 0)[2] == 1

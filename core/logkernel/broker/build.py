@@ -8,6 +8,7 @@ from os import PathLike
 
 from logkernel.broker.broker import Broker
 from logkernel.broker.log_manager import LogManager
+from logkernel.broker.runtime import Runtime
 from logkernel.broker.timers import Clock
 from logkernel.config.broker import BrokerConfig
 from logkernel.config.loading import plugin_lists
@@ -31,4 +32,5 @@ def build(
     config = BrokerConfig.load(path, overrides, kernel.declarations())
     for warning in config.warnings:
         log.warning("%s", warning)
-    return Broker(config, kernel, LogManager(config, in_memory=in_memory), clock)
+    runtime = Runtime(config, kernel, clock=clock)
+    return Broker(runtime, LogManager(runtime, in_memory=in_memory))

@@ -17,22 +17,22 @@ from __future__ import annotations
 import contextlib
 import errno
 import logging
-import os
 import threading
-import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from logkernel.broker.retention import TURN_MS, Results, Retention, size_of
-from logkernel.broker.workers import Workers
-from logkernel.contracts import CleanupPolicy, DropBefore, LogFacts, Rewrite
-from logkernel.errors import KafkaStorageError, LogkernelError, PluginError, PolicyViolation, RewriteStopped
+from logkernel.broker.cleanup_policies import CleanupPolicies, not_meant, result_of, size_of
+from logkernel.broker.log_manager import LogManager
+from logkernel.broker.replicas.manager import ReplicaManager
+from logkernel.broker.retention import TURN_MS, Results, Retention
+from logkernel.broker.runtime import Runtime
+from logkernel.contracts import Rewrite
+from logkernel.errors import KafkaStorageError, LogkernelError, RewriteStopped
 from logkernel.storage.directory import PASSING
 from logkernel.vocabulary import CleanupResult, LogSize, TopicPartition
 
 if TYPE_CHECKING:
-    from logkernel.broker.broker import Broker
     from logkernel.broker.replicas.replica import Replica
     from logkernel.storage.compaction.rewriting import Rewriting
     from logkernel.storage.directory import DataDirectory
@@ -44,16 +44,14 @@ REFUSED = (*PASSING, errno.EFBIG)
 PAUSE_MS = 60_000
 NEVER_REWRITES = ("delete",)
 """The policy of most logs, which need not be asked."""
-NEVER_EXPIRES = ("compact",)
-MAX_THREADS = 64
-MAX_TABLE_BYTES = 2**31 - 1
 
 
 class Throttle:
     """Keeps all cleaners together below so many bytes a second; waits in the worker that asks."""
 
-    def __init__(self, bytes_per_s: float) -> None:
+    def __init__(self, bytes_per_s: float, mono_ms: Callable[[], int]) -> None:
         self.bytes_per_s = bytes_per_s
+        self._mono_ms = mono_ms
         self._free_at_s = 0.0
         self._lock = threading.Lock()
         self.stopping = threading.Event()
@@ -62,7 +60,7 @@ class Throttle:
         if self.bytes_per_s >= 1e15:
             return
         with self._lock:
-            now_s = time.monotonic()
+            now_s = self._mono_ms() / 1000
             start_s = max(now_s, self._free_at_s)
             self._free_at_s = start_s + size / max(self.bytes_per_s, 1.0)
         if start_s > now_s:
@@ -83,113 +81,61 @@ class _Job:
 
 
 class Cleaner:
-    def __init__(self, broker: Broker) -> None:
-        self._broker = broker
-        get = broker.config.get
-        self.workers = Workers("logkernel-cleaner", MAX_THREADS)
-        self._throttle = Throttle(float(get("log.cleaner.io.max.bytes.per.second")))
-        self._policies: dict[str, CleanupPolicy] = {}
-        self._missing: set[str] = set()
+    """Every rewrite of this broker, planned or under way."""
+
+    def __init__(
+        self,
+        runtime: Runtime,
+        replicas: ReplicaManager,
+        logs: LogManager,
+        policies: CleanupPolicies,
+        retention: Retention,
+    ) -> None:
+        self._runtime = runtime
+        self._replicas = replicas
+        self._logs = logs
+        self._policies = policies
+        self._retention = retention
+        limit = float(runtime.config.get("log.cleaner.io.max.bytes.per.second"))
+        self._throttle = Throttle(limit, runtime.clock.mono_ms)
         self._jobs: dict[TopicPartition, _Job] = {}
         self._paused_until_ms: dict[TopicPartition, int] = {}
         self._to_ask: deque[Replica] = deque()
         self._dirty: list[tuple[float, Replica]] = []
         """(priority, log) of those that were asked and need a rewrite."""
-        self.retention = Retention(broker, self)
         self.uncleanable: dict[TopicPartition, str] = {}
         """Partition → why it is not rewritten."""
 
-    @property
-    def _threads(self) -> int:
-        return min(int(self._broker.config.get("log.cleaner.threads")), MAX_THREADS)
-
     def start(self) -> None:
-        if self._broker.config.get("log.cleaner.enable"):
+        if self._runtime.config.get("log.cleaner.enable"):
             self._look_later()
-        self.retention.start()
 
     def stop(self) -> None:
         """Come to an end with every job, in time to close the logs."""
         self._throttle.stopping.set()
-        self._broker.logs.directories.file_deleter.stop()
+        self._logs.directories.file_deleter.stop()
         through = [job.replica.name for job in self._jobs.values() if job.rewriting.done]
         for job in list(self._jobs.values()):
             try:
                 job.rewriting.stop()
             except OSError as error:
-                self._broker.storage_failed(job.replica, error)
-        self.workers.close()
+                self._replicas.storage_failed(job.replica, error)
+        self._runtime.workers.close()
         for name in through:  # nobody is told any more whether that was noted
             with contextlib.suppress(KeyError, KafkaStorageError):
-                self._broker.logs.directories.write_clean_offsets(name)
+                self._logs.directories.write_clean_offsets(name)
         self._jobs.clear()
-
-    # ------------------------------------------------------------ asking policies
-
-    def policy(self, name: str) -> CleanupPolicy | None:
-        """The policy's object, kept; None with one warning where no plugin provides it."""
-        if name not in self._policies:
-            try:
-                self._policies[name] = self._broker.kernel.cleanup(name)
-            except PluginError as error:
-                if name not in self._missing:
-                    self._missing.add(name)
-                    log.warning("cleanup policy not available, nothing is cleaned: %s", error)
-                return None
-        return self._policies[name]
-
-    def facts(self, replica: Replica, *, asked: bool = False) -> LogFacts:
-        get = self._broker.config.get
-        return LogFacts(
-            topic=replica.name.topic,
-            partition=replica.name.partition,
-            segments=replica.log.facts(),
-            log_start_offset=replica.log.start_offset,
-            high_watermark=replica.leader.high_watermark,
-            wall_ms=self._broker.clock.wall_ms(),
-            settings=replica.settings,
-            last_stable_offset=replica.leader.last_stable_offset(),
-            clean_offset=replica.log.clean_offset,
-            table_bytes=min(int(get("log.cleaner.dedupe.buffer.size")) // max(self._threads, 1), MAX_TABLE_BYTES),
-            table_load_factor=float(get("log.cleaner.io.buffer.load.factor")),
-            seed=os.urandom(16),
-            asked=asked,
-        )
-
-    def _plans(self, replica: Replica, *, asked: bool = False) -> list[tuple[str, DropBefore | Rewrite]]:
-        """(policy, step) of every policy of `cleanup.policy`, in its order."""
-        found: list[tuple[str, DropBefore | Rewrite]] = []
-        for name in replica.settings.cleanup_policy:
-            policy = self.policy(name)
-            if policy is not None:
-                found += [(name, step) for step in policy.plan(self.facts(replica, asked=asked))]
-        return found
-
-    # ------------------------------------------------------------ telling
-
-    def tell(self, replica: Replica, policy: str) -> None:
-        self._broker.kernel.hook.logkernel_cleanup_done(
-            topic=replica.name.topic,
-            partition=replica.name.partition,
-            policy=policy,
-            log_start_offset=replica.log.start_offset,
-        )
-
-    def result(
-        self, replica: Replica, policy: str, before: LogSize, after: LogSize, clean_offset: int | None = None
-    ) -> CleanupResult:
-        return CleanupResult(*replica.name, policy, before, after, replica.log.start_offset, clean_offset)
 
     # ------------------------------------------------------------ rewriting by the clock
 
     def _look_later(self) -> None:
-        backoff_ms = max(1, int(self._broker.config.get("log.cleaner.backoff.ms")))
-        self._broker.timers.at(self._broker.clock.mono_ms() + backoff_ms, self._look)
+        backoff_ms = max(1, int(self._runtime.config.get("log.cleaner.backoff.ms")))
+        self._runtime.after(backoff_ms, self._look)
 
     def _look(self) -> None:
         """By the clock; come again later."""
         try:
-            self._throttle.bytes_per_s = float(self._broker.config.get("log.cleaner.io.max.bytes.per.second"))
+            self._throttle.bytes_per_s = float(self._runtime.config.get("log.cleaner.io.max.bytes.per.second"))
             self._start_dirtiest()
         except Exception:
             log.exception("looking for logs to clean failed")
@@ -198,13 +144,13 @@ class Cleaner:
 
     def _start_dirtiest(self) -> None:
         """Ask every log, then start as many rewrites as there are threads for."""
-        if len(self._jobs) < self._threads and not self._to_ask:
-            self._to_ask.extend(self._broker.replicas.values())
+        if len(self._jobs) < self._policies.cleaner_threads and not self._to_ask:
+            self._to_ask.extend(self._replicas.by_name.values())
             self._ask_some()
 
     def _ask_some(self) -> None:
         """As many as one turn of the loop has time for."""
-        clock = self._broker.clock
+        clock = self._runtime.clock
         begun_ms = clock.mono_ms()
 
         def in_time() -> bool:
@@ -219,12 +165,12 @@ class Cleaner:
                 if found is not None:
                     self._dirty.append((found[1].priority, replica))
             if self._to_ask and not in_time():
-                self._broker.timers.at(clock.mono_ms() + 1, self._ask_some)
+                self._runtime.after(1, self._ask_some)
                 return
         dirty = sorted(self._dirty, key=lambda row: -row[0])
         self._dirty.clear()
         for _, replica in dirty:
-            if len(self._jobs) >= self._threads:
+            if len(self._jobs) >= self._policies.cleaner_threads:
                 break
             found = self._rewrite_of(replica)  # anew: the first may be some turns old
             if found is not None:
@@ -246,7 +192,7 @@ class Cleaner:
         if not self._may_rewrite(replica):
             return None
         try:
-            plans = self._plans(replica)
+            plans = self._policies.plans(replica)
         except Exception as error:
             self._refuse(replica, error)
             return None
@@ -254,22 +200,22 @@ class Cleaner:
         return max(rewrites, key=lambda row: row[1].priority, default=None)
 
     def _may_rewrite(self, replica: Replica) -> bool:
-        mono_ms = self._broker.clock.mono_ms()
+        mono_ms = self._runtime.clock.mono_ms()
         return not (
             replica.settings.cleanup_policy == NEVER_REWRITES
             or replica.name in self._jobs
             or replica.name in self.uncleanable
             or self._paused_until_ms.get(replica.name, mono_ms) > mono_ms
-            or not self._broker.leads(replica)
+            or not replica.in_service
         )
 
     def _begin(self, replica: Replica, policy: str, plan: Rewrite) -> _Job:
-        get = self._broker.config.get
+        get = self._runtime.config.get
         rewriting = replica.log.begin_rewrite(
             plan,
-            self._broker.kernel.codec_for,
-            self._broker.clock.wall_ms(),
-            buffer_bytes=int(get("log.cleaner.io.buffer.size")) // max(self._threads, 1),
+            self._runtime.kernel.codec_for,
+            self._runtime.clock.wall_ms(),
+            buffer_bytes=int(get("log.cleaner.io.buffer.size")) // max(self._policies.cleaner_threads, 1),
             throttle=self._throttle,
         )
         job = self._jobs[replica.name] = _Job(replica, policy, rewriting, size_of(replica))
@@ -278,7 +224,7 @@ class Cleaner:
         return job
 
     def _go_on(self, job: _Job) -> None:
-        self.workers.run(job.rewriting.work, lambda error: self._worked(job, error))
+        self._runtime.workers.run(job.rewriting.work, lambda error: self._worked(job, error))
 
     def _worked(self, job: _Job, error: BaseException | None) -> None:
         """On the broker's thread: a piece of work is through."""
@@ -299,15 +245,15 @@ class Cleaner:
     def _through(self, job: _Job) -> None:
         """Every group was rewritten: note how far it came, which needs a sync."""
         job.replica.log.end_rewrite(job.rewriting)
-        directory = self._broker.logs.directories.directory_of(job.replica.name)
-        self.workers.run(directory.begin_clean_offsets(), lambda error: self._finished(job, directory, error))
+        directory = self._logs.directories.directory_of(job.replica.name)
+        self._runtime.workers.run(directory.begin_clean_offsets(), lambda error: self._finished(job, directory, error))
 
     def _finished(self, job: _Job, directory: DataDirectory, error: BaseException | None) -> None:
         replica, rewriting = job.replica, job.rewriting
         del self._jobs[replica.name]
         if isinstance(error, OSError):
-            self._broker.logs.directories.not_written(directory, error)
-            self._broker.logs.drop_offline(self._broker)
+            self._logs.directories.not_written(directory, error)
+            self._logs.report_failures()
         self.uncleanable.pop(replica.name, None)
         records_in, records_out = rewriting.records
         after = size_of(replica)
@@ -318,13 +264,13 @@ class Cleaner:
             "rewrite done: partition=%s policy=%s clean_offset=%d records=%d->%d bytes=%d->%d",
             replica.name, job.policy, rewriting.end, records_in, records_out, before.bytes, after.bytes,
         )  # fmt: skip
-        self.tell(replica, job.policy)
-        result = self.result(replica, job.policy, before, after, rewriting.end)
+        self._policies.tell_done(replica, job.policy)
+        result = result_of(replica, job.policy, before, after, rewriting.end)
         for done in job.done:
             done(result, None)
-        if self._broker.leads(replica):
-            self.retention.drop_in_the_background(replica)  # what had to wait for the rewrite
-        if self._broker.config.get("log.cleaner.enable"):
+        if replica.in_service:
+            self._retention.drop_in_the_background(replica)  # what had to wait for the rewrite
+        if self._runtime.config.get("log.cleaner.enable"):
             self._start_dirtiest()
 
     def _failed(self, job: _Job, error: BaseException) -> None:
@@ -335,8 +281,8 @@ class Cleaner:
         if isinstance(error, RewriteStopped):
             log.info("%s", error)
         elif isinstance(error, OSError) and swap_failed:
-            error = self._broker.storage_failed(replica, error)
-        elif self._broker.leads(replica):
+            error = self._replicas.storage_failed(replica, error)
+        elif replica.in_service:
             self._refuse(replica, error)
         for done in job.done:
             done(None, error)
@@ -344,7 +290,7 @@ class Cleaner:
     def _refuse(self, replica: Replica, error: BaseException) -> None:
         """Leave a log alone: for a while where the disk is full or handles are too few, else until somebody asks."""
         if isinstance(error, OSError) and error.errno in REFUSED:
-            self._paused_until_ms[replica.name] = self._broker.clock.mono_ms() + PAUSE_MS
+            self._paused_until_ms[replica.name] = self._runtime.clock.mono_ms() + PAUSE_MS
             log.warning(
                 "rewrite put off, the disk is full or handles are too few: partition=%s error=%s", replica.name, error
             )
@@ -356,7 +302,6 @@ class Cleaner:
         """The partition is deleted: what was wrong with it is nothing that another of its name has."""
         self.uncleanable.pop(name, None)
         self._paused_until_ms.pop(name, None)
-        self.retention.forget(name)
 
     # ------------------------------------------------------------ by name
 
@@ -366,30 +311,11 @@ class Cleaner:
         `done` is told once, on this thread: what was done to each partition, or what went wrong with the first.
         Raises `PolicyViolation` where the topic's policies compact nothing.
         """
-        replicas = self._replicas(topic)
+        replicas = self._replicas.of_topic(topic)
         policies = replicas[0].settings.cleanup_policy
         if set(policies) <= set(NEVER_REWRITES):
-            raise _not_meant(topic, policies, "compacts nothing", ("compact",))
+            raise not_meant(topic, policies, "compacts nothing", ("compact",))
         _ByName(self, replicas, done).go_on()
-
-    def expire(self, topic: str, done: Results, *, at_once: bool = False) -> None:
-        """Drop what the topic's policies want dropped, now; `done` is told once, on this thread, when it is durable:
-        what was done to each partition, or what went wrong with one. With `at_once` it takes no turns with others.
-
-        Raises `PolicyViolation` where the topic's policies expire nothing.
-        """
-        replicas = self._replicas(topic)
-        policies = replicas[0].settings.cleanup_policy
-        if set(policies) <= set(NEVER_EXPIRES):
-            raise _not_meant(topic, policies, "expires nothing", (*policies, "delete"))
-        self.retention.drop(replicas, done, at_once=at_once)
-
-    def _replicas(self, topic: str) -> list[Replica]:
-        mine = [each for each in self._broker.replicas.values() if each.name.topic == topic]
-        found = sorted(mine, key=lambda each: each.name)
-        if not found:
-            raise self._broker.absence(topic, 0)(topic)
-        return found
 
     def job_of(self, replica: Replica) -> _Job | None:
         return self._jobs.get(replica.name)
@@ -397,39 +323,31 @@ class Cleaner:
     def take_stock_in_turns(self, replica: Replica, go_on: Callable[[], None]) -> bool:
         """Read what policies need to know; False where that takes another turn of the loop, which begins with `go_on`.
         Raises `OSError`, `KafkaStorageError`."""
-        clock = self._broker.clock
+        clock = self._runtime.clock
         begun_ms = clock.mono_ms()
-        if not self._broker.leads(replica) or replica.log.take_stock(lambda: clock.mono_ms() - begun_ms < TURN_MS):
+        if not replica.in_service or replica.log.take_stock(lambda: clock.mono_ms() - begun_ms < TURN_MS):
             return True
-        self._broker.timers.at(clock.mono_ms() + 1, go_on)
+        self._runtime.after(1, go_on)
         return False
 
     def rewrite_asked(self, replica: Replica) -> _Job | None:
         """Start what the policies plan when asked by name; None where there is nothing to rewrite. Raises as
-        `Broker.absence` says where the partition is gone."""
-        if not self._broker.leads(replica):
-            raise self._broker.absence(*replica.name)(str(replica.name))
+        `ReplicaManager.absence` says where the partition is gone."""
+        if not replica.in_service:
+            raise self._replicas.absence(*replica.name)(str(replica.name))
         self.uncleanable.pop(replica.name, None)
-        self._throttle.bytes_per_s = float(self._broker.config.get("log.cleaner.io.max.bytes.per.second"))
+        self._throttle.bytes_per_s = float(self._runtime.config.get("log.cleaner.io.max.bytes.per.second"))
         try:
             if not replica.log.active_is_empty:
-                replica.log.roll(self._broker.clock.wall_ms())
+                replica.log.roll(self._runtime.clock.wall_ms())
         except OSError as error:
             if error.errno in PASSING:
                 raise KafkaStorageError(f"{replica.name}: {error}") from error
-            raise self._broker.storage_failed(replica, error) from error
-        for name, step in self._plans(replica, asked=True):
+            raise self._replicas.storage_failed(replica, error) from error
+        for name, step in self._policies.plans(replica, asked=True):
             if isinstance(step, Rewrite):
                 return self._begin(replica, name, step)
         return None
-
-
-def _not_meant(topic: str, policies: Sequence[str], lacks: str, remedy: Sequence[str]) -> PolicyViolation:
-    """The error of Kafka's DeleteRecords where cleanup.policy has no delete."""
-    return PolicyViolation(
-        f"{topic} has cleanup.policy={','.join(policies)}, which {lacks};"
-        f" `logkernel config set topic {topic} cleanup.policy={','.join(remedy)}` changes that"
-    )
 
 
 class _ByName:

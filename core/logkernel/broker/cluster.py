@@ -7,11 +7,13 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
+from logkernel.broker.metadata_manager import MetadataManager
+from logkernel.broker.replicas.manager import ReplicaManager
+from logkernel.broker.runtime import Runtime
 from logkernel.config.groups import group_value
 from logkernel.contracts import Assignor
 
 if TYPE_CHECKING:
-    from logkernel.broker.broker import Broker
     from logkernel.controller.image import Topic
 
 Node = tuple[int, str, int, str | None]
@@ -20,37 +22,38 @@ Node = tuple[int, str, int, str | None]
 class Cluster:
     """A view of the controller's image, and the addresses under which this broker is reached."""
 
-    def __init__(self, broker: Broker) -> None:
-        self._broker = broker
+    def __init__(self, runtime: Runtime, metadata: MetadataManager, replicas: ReplicaManager) -> None:
+        self._runtime = runtime
+        self._metadata = metadata
+        self._replicas = replicas
         self._bound: dict[str, int] = {}
         self._nodes: dict[str, list[Node]] = {}
+        self._features: dict[str, tuple[int, int, int]] = {}
 
     @property
     def topics(self) -> Mapping[str, Topic]:
-        return self._broker.metadata.image.topics
+        return self._metadata.image.topics
 
     def partition_count(self, topic: str) -> int | None:
-        found = self._broker.metadata.image.topics.get(topic)
-        return None if found is None else len(found.partitions)
+        return self._metadata.partition_count(topic)
 
     def topic_names(self) -> list[str]:
         return sorted(self.topics)
 
     def is_internal(self, topic: str) -> bool:
-        return topic in self._broker.metadata.controller.internal or self._broker.metadata.is_internal(topic)
+        return topic in self._metadata.controller.internal or self._metadata.is_internal(topic)
 
     def topic_setting(self, topic: str, name: str) -> Any:
         """Raises AttributeError for a setting that topics do not have."""
-        settings = self._broker.metadata.topic_settings(topic)
+        settings = self._metadata.topic_settings(topic)
         return settings.plugin[name] if name in settings.plugin else getattr(settings, name.replace(".", "_"))
 
     def group_setting(self, group_id: str, name: str) -> Any:
         """Raises KeyError for a setting that groups do not have."""
-        broker = self._broker
-        return group_value(broker.config, broker.metadata.image.group_config(group_id), name)
+        return group_value(self._runtime.config, self._metadata.image.group_config(group_id), name)
 
     def offsets(self, topic: str, partition: int) -> tuple[int, int, int] | None:
-        replica = self._broker.replicas.get((topic, partition))
+        replica = self._replicas.by_name.get((topic, partition))
         if replica is None:
             return None
         leader = replica.leader
@@ -58,42 +61,53 @@ class Cluster:
 
     def leader_epoch(self, topic: str, partition: int) -> int | None:
         """Not below what the log holds: one that a Kafka left may have had later leaders than ours."""
-        replica = self._broker.replicas.get((topic, partition))
+        replica = self._replicas.by_name.get((topic, partition))
         return None if replica is None else max(replica.leader.leader_epoch, replica.log.epochs.latest)
 
     def next_producer_id(self) -> int:
-        return self._broker.metadata.next_producer_id()
+        return self._metadata.next_producer_id()
+
+    # ------------------------------------------------------------ features
+
+    def declare_features(self, features: Mapping[str, tuple[int, int, int]]) -> None:
+        """A service has features: name → (lowest level, highest, that of a new cluster)."""
+        self._features.update(features)
+
+    def features(self) -> Mapping[str, tuple[int, int, int]]:
+        """Name → (lowest level, highest, finalized): the level that was set, else that of a new cluster."""
+        levels = self._metadata.image.features
+        return {name: (low, high, levels.get(name, default)) for name, (low, high, default) in self._features.items()}
 
     def feature_level(self, name: str) -> int:
-        found = self._broker.features().get(name)
+        found = self.features().get(name)
         return 0 if found is None else found[2]
 
     def assignor(self, name: str) -> Assignor:
-        return self._broker.kernel.assignor(name)
+        return self._runtime.kernel.assignor(name)
 
     def topic_id(self, topic: str) -> UUID | None:
-        found = self._broker.metadata.image.topics.get(topic)
+        found = self._metadata.image.topics.get(topic)
         return None if found is None else found.id
 
     def topic_name(self, topic_id: UUID) -> str | None:
-        return self._broker.metadata.image.names.get(topic_id)
+        return self._metadata.image.names.get(topic_id)
 
     def configured_listeners(self) -> list[tuple[str, str, int]]:
         """(name, host, port) of every listener to open; an empty host means every interface."""
-        return [(listener.name, listener.host, listener.port) for listener in self._broker.config.listeners]
+        return [(listener.name, listener.host, listener.port) for listener in self._runtime.config.listeners]
 
     def listening(self, name: str, port: int, host: str) -> None:
         """A listener is bound: from now on its clients are told this address."""
-        rack = self._broker.config.get("broker.rack")
+        rack = self._runtime.config.get("broker.rack")
         self._bound[name] = port
-        self._nodes[name] = [(self._broker.node_id, host, port, rack)]
-        if (name, host) not in {(known.name, known.host) for known in self._broker.config.listeners}:
+        self._nodes[name] = [(self._runtime.node_id, host, port, rack)]
+        if (name, host) not in {(known.name, known.host) for known in self._runtime.config.listeners}:
             return  # opened by hand: its own address is all there is to tell
-        for told in self._broker.config.advertised(self._bound, socket.gethostname()):
+        for told in self._runtime.config.advertised(self._bound, socket.gethostname()):
             if told.name in self._bound:
-                self._nodes[told.name] = [(self._broker.node_id, told.host, told.port, rack)]
+                self._nodes[told.name] = [(self._runtime.node_id, told.host, told.port, rack)]
 
     def brokers(self, listener: str) -> list[Node]:
         """Every live broker as clients of `listener` reach it; an unknown listener gives the first one's."""
         found = self._nodes.get(listener) or next(iter(self._nodes.values()), None)
-        return found or [(self._broker.node_id, "localhost", -1, None)]
+        return found or [(self._runtime.node_id, "localhost", -1, None)]

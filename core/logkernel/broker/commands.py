@@ -40,7 +40,7 @@ def handle(broker: Broker, command: str, arguments: Mapping[str, Any], reply: Re
         if not isinstance(error, (LogkernelError, OSError)):
             log.exception("command failed: command=%s", command)
         done(error)
-    broker.settle()
+    broker.turn.end()
 
 
 def _failure(error: BaseException) -> dict[str, Any]:
@@ -54,16 +54,15 @@ def status(broker: Broker, arguments: Mapping[str, Any], done: Done) -> None:
     """Who this is, its directories, and what is wrong."""
     from importlib.metadata import version
 
-    storage = broker.logs
-    unreadable = storage.directories.unreadable
+    directories = broker.logs.directories
     done(
         {
             "version": version("logkernel"),
             "pid": os.getpid(),
-            "nodeId": broker.node_id,
-            "clusterId": broker.cluster_id,
+            "nodeId": broker.runtime.node_id,
+            "clusterId": broker.logs.cluster_id,
             "topics": len(broker.cluster.topics),
-            "partitions": len(broker.replicas),
+            "partitions": len(broker.replicas.by_name),
             "directories": [
                 {
                     "path": directory.path,
@@ -72,20 +71,20 @@ def status(broker: Broker, arguments: Mapping[str, Any], done: Done) -> None:
                     "partitions": len(directory.logs),
                     "usableBytes": _usable(directory),
                 }
-                for directory in storage.directories.directories
+                for directory in directories.directories
             ],
             "offline": sorted(
                 f"{topic}-{index}"
                 for topic, known in broker.cluster.topics.items()
                 for index in range(len(known.partitions))
-                if storage.is_offline(topic, index)
+                if broker.replicas.is_offline(topic, index)
             ),
-            "unreadable": {str(name): str(error) for name, error in sorted(unreadable.items())},
+            "unreadable": {str(name): str(error) for name, error in sorted(directories.unreadable.items())},
             "uncleanable": {str(name): why for name, why in sorted(broker.cleaner.uncleanable.items())},
             "cut": [
                 {"partition": str(name), "path": damage.path, "position": damage.position,
                  "lostBytes": damage.lost_bytes, "reason": damage.reason}
-                for name, each in sorted(storage.directories.logs.items()) for damage in each.damages
+                for name, each in sorted(directories.logs.items()) for damage in each.damages
             ],
         }
     )  # fmt: skip
@@ -101,13 +100,13 @@ def _usable(directory: DataDirectory) -> int | None:
 def compact(broker: Broker, arguments: Mapping[str, Any], done: Done) -> None:
     """Compact a topic now; answers when every partition is through."""
     topic = _topic(broker, arguments)
-    broker.compact(topic, lambda results: done(results if isinstance(results, BaseException) else _rows(results)))
+    broker.cleaner.compact(topic, lambda results: done(_rows(results)))
 
 
 def expire(broker: Broker, arguments: Mapping[str, Any], done: Done) -> None:
     """Apply a topic's retention now; answers when what goes is gone from the log, durably."""
     topic = _topic(broker, arguments)
-    broker.expire(topic, lambda results: done(results if isinstance(results, BaseException) else _rows(results)))
+    broker.retention.expire(topic, lambda results: done(_rows(results)))
 
 
 def bounds(broker: Broker, arguments: Mapping[str, Any], done: Done) -> None:
@@ -115,7 +114,7 @@ def bounds(broker: Broker, arguments: Mapping[str, Any], done: Done) -> None:
     index = arguments.get("partition")
     if not isinstance(index, int):
         raise InvalidRequest("partition is missing")
-    replica = broker.replica(TopicPartition(_topic(broker, arguments), index))
+    replica = broker.replicas.get(TopicPartition(_topic(broker, arguments), index))
     leader = replica.leader
     done(
         {
@@ -126,9 +125,9 @@ def bounds(broker: Broker, arguments: Mapping[str, Any], done: Done) -> None:
     )
 
 
-def _rows(results: Sequence[CleanupResult]) -> list[dict[str, Any]]:
+def _rows(results: Sequence[CleanupResult] | BaseException) -> list[dict[str, Any]] | BaseException:
     """Of what cleanup did to each partition: topic, partition, policy, before, after, log_start_offset."""
-    return [asdict(result) for result in results]
+    return results if isinstance(results, BaseException) else [asdict(result) for result in results]
 
 
 def _topic(broker: Broker, arguments: Mapping[str, Any]) -> str:

@@ -1,16 +1,20 @@
-"""The broker's logs: opened, led, created, deleted, checkpointed. `storage` knows files, this knows replicas."""
+"""The broker's logs on its data directories: opened, made, removed, checkpointed.
+
+It is told facts (a partition's name, its topic's id, watermarks) and reports the partitions whose directory failed; who
+leads or reads them is not known here.
+"""
 
 from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Container, Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 from uuid import UUID
 
 from logkernel.broker.metadata_log import DiskMetadataLog, metadata_generations
-from logkernel.config.broker import BrokerConfig
+from logkernel.broker.runtime import Runtime
 from logkernel.config.topic import TopicSettings
 from logkernel.contracts import StateLog
 from logkernel.errors import KafkaStorageError
@@ -21,9 +25,6 @@ from logkernel.storage.log import Log
 from logkernel.vocabulary import TopicPartition
 
 if TYPE_CHECKING:
-    from logkernel.broker.broker import Broker
-    from logkernel.broker.replicas.replica import Replica
-    from logkernel.controller.image import Partition
     from logkernel.partition.producers import ProducerStates
 
 log = logging.getLogger("logkernel.storage")
@@ -32,28 +33,37 @@ DEFAULT_FOLDER = "./data"
 MAX_GIVEN_ID = 1 << 62
 """No cluster counts so far: a larger producer id in a log was made up by its client, and is not counted on from."""
 
+Written = Callable[[DataDirectory, OSError | None], None]
+"""Told of each directory, and what went wrong with writing there."""
+Rolled = Callable[[TopicPartition, int, int], None]
+"""Told partition, base offset and bytes of a segment that was closed."""
 
-def _jitter() -> float:
-    """From 0 up to 1; `random` takes 1 ms of the start to import."""
-    return int.from_bytes(os.urandom(4), "big") / (1 << 32)
+
+def _nobody(name: TopicPartition, error: KafkaStorageError) -> None:
+    """Hears of failed partitions until somebody does."""
 
 
 class LogManager:
     """All data directories of one broker."""
 
-    def __init__(self, config: BrokerConfig, *, in_memory: bool = False, disk: Disk | None = None) -> None:
+    def __init__(self, runtime: Runtime, *, in_memory: bool = False, disk: Disk | None = None) -> None:
         """`disk` stands in for the operating system's (a simulation)."""
-        self._config = config
+        self._runtime = runtime
         self._in_memory = in_memory
         self._ledgers: dict[TopicPartition, ProducerStates] = {}
-        self._offline: set[TopicPartition] = set()
         self._directories: LogDirectories | None = None
-        self._state_folder = ""
-        self._loaded = False
-        self.paths: list[str] = ["/memory"] if in_memory else [str(path) for path in config.get("log.dirs") or ()]
+        self._metadata_folder = ""
+        self._all_loaded = False
+        self._deleting_files = False
+        configured = runtime.config.get("log.dirs") or ()
+        self.paths: list[str] = ["/memory"] if in_memory else [str(path) for path in configured]
         if not self.paths:
             self.paths = [DEFAULT_FOLDER]
         self._disk = disk or self._make_disk()
+        self.on_partition_failed: Callable[[TopicPartition, KafkaStorageError], None] = _nobody
+        """Told each partition in a directory that is offline, every time that this is looked at."""
+        self.on_directory_failed: Callable[[DataDirectory], None] | None = None
+        """Told a directory that failed, before its partitions are."""
 
     def _make_disk(self) -> Disk:
         if self._in_memory:
@@ -66,7 +76,7 @@ class LogManager:
 
     @property
     def directories(self) -> LogDirectories:
-        assert self._directories is not None, "storage is not open"
+        assert self._directories is not None, "the directories are not open"
         return self._directories
 
     @property
@@ -79,16 +89,16 @@ class LogManager:
 
     @property
     def coordination_name(self) -> str:
-        return "memory" if self._in_memory else str(self._config.get("coordination"))
+        return "memory" if self._in_memory else str(self._runtime.config.get("coordination"))
 
     # ------------------------------------------------------------ open
 
     def open(self) -> None:
         """Lock and read the directories. Raises `DataDirectoryLocked`, `ConfigError`, `KafkaStorageError`."""
-        self._directories = LogDirectories.open(self._disk, self.paths, node_id=int(self._config.get("node.id")))
-        self._state_folder = self._find_state_folder()
+        self._directories = LogDirectories.open(self._disk, self.paths, node_id=self._runtime.node_id)
+        self._metadata_folder = self._find_metadata_folder()
 
-    def _find_state_folder(self) -> str:
+    def _find_metadata_folder(self) -> str:
         online = [directory.path for directory in self.directories.online()]
         for path in online:
             if metadata_generations(self._disk, path):
@@ -101,39 +111,39 @@ class LogManager:
             )
         return online[0]
 
-    def open_state_log(self) -> StateLog:
+    def open_metadata_log(self) -> StateLog:
         """The log that the coordination keeps the cluster's metadata in."""
-        clean = all(directory.clean for directory in self.directories.online())
-        return DiskMetadataLog(self._disk, self._state_folder, torn_is_well=not clean)
+        return DiskMetadataLog(
+            self._disk, self._metadata_folder, torn_is_well=not self.ended_well,
+            clock=self._runtime.clock, randomness=self._runtime.random,
+        )  # fmt: skip
 
-    def load(self, broker: Broker) -> None:
-        """Open every log, recover what needs it, and lead what the metadata assigns to this broker."""
-        clock = broker.clock
-        hook = broker.kernel.hook
+    @property
+    def ended_well(self) -> bool:
+        """Whether every directory that is online was closed cleanly by its last owner."""
+        return all(directory.clean for directory in self.directories.online())
 
-        def rolled(name: TopicPartition, base_offset: int, size_bytes: int) -> None:
-            replica = broker.replicas.get(name)
-            if replica is not None:
-                replica.flush_soon()
-            hook.logkernel_segment_rolled(
-                topic=name.topic, partition=name.partition, base_offset=base_offset, size_bytes=size_bytes
-            )
+    def load(self, settings: Callable[[str], TopicSettings], deleted: Container[UUID], rolled: Rolled) -> None:
+        """Open every log, recover what needs it. `settings` are by topic, `deleted` holds the ids of topics that are
+        gone, also those whose folder was out of reach by then."""
+        needs = Needs(
+            settings, self._ledger, rolled, self._runtime.random.fraction, lambda topic_id: topic_id in deleted
+        )
+        threads = int(self._runtime.config.get("num.recovery.threads.per.data.dir"))
+        self.directories.load(needs, self._runtime.clock.wall_ms(), threads)
 
-        image = broker.metadata.image
-        needs = Needs(broker.metadata.topic_settings, self._ledger, rolled, _jitter, lambda each: each in image.gone)
-        threads = int(self._config.get("num.recovery.threads.per.data.dir"))
-        self.directories.load(needs, clock.wall_ms(), threads)
-        for name in broker.metadata.adopt({name: each.topic_id for name, each in self.directories.logs.items()}):
-            log.info("log of a deleted topic removed: partition=%s", name)
-            self._remove(name)
+    def topic_ids(self) -> dict[TopicPartition, UUID | None]:
+        """Of every log that is open, as its folder says."""
+        return {name: each.topic_id for name, each in self.directories.logs.items()}
+
+    def largest_producer_id(self) -> int:
+        """Of those in the logs; -1 where there is none."""
         ids = (entry.producer_id for ledger in self._ledgers.values() for entry in ledger.entries())
-        broker.metadata.reserve_producer_ids(max((found for found in ids if found < MAX_GIVEN_ID), default=-1))
-        if not all(directory.clean for directory in self.directories.online()):
-            broker.metadata.new_incarnation()
-        for topic in broker.metadata.image.topics:
-            self.create_partitions(broker, topic, 0)
-        self._loaded = True
-        broker.metadata.compact()
+        return max((found for found in ids if found < MAX_GIVEN_ID), default=-1)
+
+    def all_loaded(self) -> None:
+        """Every partition of an earlier life was asked for: a log that is asked for from now on is a new one."""
+        self._all_loaded = True
 
     def _ledger(self, name: TopicPartition) -> ProducerStates:
         from logkernel.partition.producers import ProducerStates
@@ -141,91 +151,49 @@ class LogManager:
         ledger = self._ledgers[name] = ProducerStates()
         return ledger
 
-    # ------------------------------------------------------------ partitions
+    # ------------------------------------------------------------ logs
 
-    def create_partitions(self, broker: Broker, topic: str, first: int) -> None:
-        """Open or make the logs of a topic's partitions from `first` on, and lead them."""
-        known = broker.metadata.image.topics[topic]
-        settings = broker.metadata.topic_settings(topic)
-        wall_ms = broker.clock.wall_ms()
-        for index in range(first, len(known.partitions)):
-            partition = known.partitions[index]
-            name = TopicPartition(topic, index)
-            if broker.node_id not in partition.replicas or name in broker.replicas:
-                continue
-            disk_log = self._log_of(name, known.id, wall_ms)
-            if disk_log is None:
-                self._offline.add(name)
-            elif partition.leader == broker.node_id:
-                broker.replicas[name] = self._lead(broker, name, known.id, disk_log, partition, settings)
-
-    def _log_of(self, name: TopicPartition, topic_id: UUID, wall_ms: int) -> Log | None:
-        """The open log, or a new one; None where it lies in a directory that is offline or can't be read."""
+    def obtain(self, name: TopicPartition, topic_id: UUID) -> Log | None:
+        """The open log, or a new one; None where it lies in a directory that is offline or cannot be read."""
         found = self.directories.logs.get(name)
         if found is not None:
             return found if found.failure is None else None
-        lost = not self._loaded and self.directories.offline()  # made in an earlier life: it may lie there
+        lost = not self._all_loaded and self.directories.offline()  # made in an earlier life: it may lie there
         if name in self.directories.unreadable or lost:
             return None
-        if not self._loaded:
+        if not self._all_loaded:
             log.warning("no directory has the log, which is made anew: partition=%s", name)
         try:
-            return self.directories.create(name, topic_id, wall_ms)
+            return self.directories.create(name, topic_id, self._runtime.clock.wall_ms())
         except KafkaStorageError as error:
             log.error("log not made, the partition is offline until a restart: partition=%s error=%s", name, error)
             return None
 
-    def _lead(
-        self,
-        broker: Broker,
-        name: TopicPartition,
-        topic_id: UUID,
-        disk_log: Log,
-        row: Partition,
-        settings: TopicSettings,
-    ) -> Replica:
-        from logkernel.broker.replicas.replica import Replica  # a first start leads nothing, and waits for every import
-        from logkernel.partition.leader import Leader
+    def producers_of(self, name: TopicPartition) -> ProducerStates:
+        """What its log says of the producers of a partition that was obtained."""
+        return self._ledgers[name]
 
-        leader = Leader(
-            node_id=broker.node_id,
-            leader_epoch=row.leader_epoch,
-            isr=row.isr,
-            log_start=disk_log.start_offset,
-            log_end=disk_log.end_offset,
-            high_watermark=self.directories.high_watermark(name),
-            min_isr=settings.min_insync_replicas,
-            producers=self._ledgers[name],
-        )
-        return Replica(broker, name, topic_id, disk_log, leader, settings)
-
-    def delete_topic(self, broker: Broker, topic: str) -> None:
-        if broker.moving:
-            broker.moves.cancel_topic(topic)
+    def delete_topic(self, topic: str) -> None:
+        """Remove every log of a topic; the files go in their time."""
         for name in [*self.directories.logs, *self.directories.unreadable]:
             if name.topic == topic:
-                gone = broker.replicas.pop(name, None)
-                if gone is not None:
-                    gone.news.tell()
-                self._ledgers.pop(name, None)
-                broker.cleaner.forget(name)
-                self._remove(name)
-        self.drop_offline(broker)
-        broker.cleaner.retention.sweep()
-        self._offline = {name for name in self._offline if name.topic != topic}
+                self.remove(name)
+        self.report_failures()
+        self.delete_files()
 
-    def _remove(self, name: TopicPartition) -> None:
+    def remove(self, name: TopicPartition) -> None:
+        self._ledgers.pop(name, None)
         try:
             self.directories.delete(name)
         except OSError as error:
             log.error("log not removed, the next start does: partition=%s error=%s", name, error)
 
-    def settle_deletions(self, broker: Broker) -> bool:
-        """Make the removal of deleted topics' folders durable; False where one may lie on a disk still."""
+    def settle_deletions(self, topics: Container[str]) -> bool:
+        """Make the removal of folders of all but these topics durable; False where one may lie on a disk still."""
         directories = self.directories
-        if not self._loaded or directories.offline() or directories.unreadable or directories.left:
+        if not self._all_loaded or directories.offline() or directories.unreadable or directories.left:
             return False
-        if any(name.topic not in broker.metadata.image.topics for name in directories.logs):
+        if any(name.topic not in topics for name in directories.logs):
             return False
         for directory in directories.online():
             try:
@@ -235,33 +203,39 @@ class LogManager:
                 return False
         return True
 
+    def delete_files(self) -> None:
+        """Have removed, by a worker, what was dropped or deleted."""
+        deleter = self.directories.file_deleter
+        if deleter.waiting and not self._deleting_files:
+            self._deleting_files = True
+            self._runtime.workers.run(deleter.run, self._files_deleted)
+
+    def _files_deleted(self, error: BaseException | None) -> None:
+        self._deleting_files = False
+        if error is not None:
+            log.error("removing dropped files failed: error=%s", error)
+        else:
+            self.delete_files()
+
     # ------------------------------------------------------------ failure
 
-    def is_offline(self, topic: str, partition: int) -> bool:
-        return (topic, partition) in self._offline
-
-    def fail_directory_of(self, broker: Broker, replica: Replica, error: OSError) -> None:
-        """The directory goes offline with every partition in it; whoever waits for one of them is told."""
-        directory = self.directories.directory_of(replica.name)
+    def fail_directory_of(self, name: TopicPartition, error: OSError) -> None:
+        """The directory of a partition goes offline with every partition in it."""
+        directory = self.directories.directory_of(name)
         directory.fail(error)
-        self.directory_failed(broker, directory)
+        self.directory_failed(directory)
 
-    def directory_failed(self, broker: Broker, directory: DataDirectory) -> None:
-        """Moves from it and to it are given up."""
-        for name, move in list(broker.moving.items()):
-            if directory in (move.future.target, move.future.source_directory):
-                broker.moves.cancel(name, f"{directory.path} is offline")
-        self.drop_offline(broker)
+    def directory_failed(self, directory: DataDirectory) -> None:
+        """Somebody found that it is offline."""
+        if self.on_directory_failed is not None:
+            self.on_directory_failed(directory)
+        self.report_failures()
 
-    def drop_offline(self, broker: Broker) -> None:
-        """Serve no more what lies in a directory that went offline, by whatever came to notice."""
+    def report_failures(self) -> None:
+        """Report what lies in a directory that went offline, by whatever came to notice."""
         for directory in self.directories.offline():
             for name in directory.logs:
-                gone = broker.replicas.pop(name, None)
-                if gone is not None:
-                    self._offline.add(name)
-                    gone.news.tell()
-                    broker.soon(partial(gone.went_offline, KafkaStorageError(f"{directory.path}: {directory.failure}")))
+                self.on_partition_failed(name, KafkaStorageError(f"{directory.path}: {directory.failure}"))
 
     def path_of(self, directory: DataDirectory) -> str:
         """A directory's absolute path, as tools are told it."""
@@ -269,51 +243,39 @@ class LogManager:
 
     # ------------------------------------------------------------ checkpoints and the end
 
-    def checkpoint_recovery_points(self, broker: Broker) -> None:
+    def checkpoint_recovery_points(self) -> None:
         """Begin to write them, in every directory that is online; as the next two."""
-        self._checkpoint(broker, DataDirectory.begin_recovery_points)
+        self._checkpoint(DataDirectory.begin_recovery_points)
 
-    def checkpoint_log_starts(
-        self, broker: Broker, done: Callable[[DataDirectory, OSError | None], None] | None = None
-    ) -> None:
-        """`done` is told of each directory, and what went wrong with it."""
-        self._checkpoint(broker, DataDirectory.begin_log_starts, done)
+    def checkpoint_log_starts(self, done: Written | None = None) -> None:
+        self._checkpoint(DataDirectory.begin_log_starts, done)
 
-    def checkpoint_watermarks(self, broker: Broker) -> None:
-        marks = self._watermarks(broker)
-        self._checkpoint(broker, lambda directory: directory.begin_high_watermarks(marks))
+    def checkpoint_watermarks(self, marks: Mapping[TopicPartition, int]) -> None:
+        self._checkpoint(lambda directory: directory.begin_high_watermarks(marks))
 
-    def _checkpoint(
-        self,
-        broker: Broker,
-        begin: Callable[[DataDirectory], Write],
-        done: Callable[[DataDirectory, OSError | None], None] | None = None,
-    ) -> None:
+    def _checkpoint(self, begin: Callable[[DataDirectory], Write], done: Written | None = None) -> None:
         """Off the path of requests, as a disk that is busy lets a sync wait for long."""
 
         def told(directory: DataDirectory, error: BaseException | None) -> None:
             failed = error if error is None or isinstance(error, OSError) else OSError(str(error))
             if failed is not None:
                 self.directories.not_written(directory, failed)
-            self.drop_offline(broker)
+            self.report_failures()
             if done is not None:
                 done(directory, failed)
 
         for directory in self.directories.online():
-            broker.run_flush(begin(directory), partial(told, directory))
+            self._runtime.run_flush(begin(directory), partial(told, directory))
 
-    def write_log_starts(self, broker: Broker) -> bool:
+    def write_log_starts(self) -> bool:
         """Here and now, as what was promised must not come undone; returns whether all were written."""
         well = self.directories.write_log_starts()
-        self.drop_offline(broker)
+        self.report_failures()
         return well
 
-    def _watermarks(self, broker: Broker) -> dict[TopicPartition, int]:
-        return {TopicPartition(*name): replica.leader.high_watermark for name, replica in broker.replicas.items()}
-
-    def close(self, broker: Broker) -> None:
-        """Sync and close every log, leave the clean-shutdown marks."""
-        self.directories.close(self._watermarks(broker))
+    def close(self, marks: Mapping[TopicPartition, int]) -> None:
+        """Sync and close every log, note the watermarks, leave the clean-shutdown marks."""
+        self.directories.close(marks)
 
     def abandon(self) -> None:
         """Give the locks back and write nothing: the broker never started."""

@@ -8,10 +8,10 @@ the log is opened.
 from __future__ import annotations
 
 import contextlib
-import time
-import uuid
 from collections.abc import Iterator, Sequence
 
+from logkernel.broker.runtime import Randomness
+from logkernel.broker.timers import Clock
 from logkernel.config.topic import TopicSettings
 from logkernel.contracts import Codec
 from logkernel.errors import CorruptMessage, KafkaStorageError
@@ -46,8 +46,18 @@ class DiskMetadataLog:
     Damage elsewhere is rot, and cutting the log there would forget topics, so it raises `CorruptMessage`.
     """
 
-    def __init__(self, disk: Disk, path: str, *, torn_is_well: bool = True) -> None:
+    def __init__(
+        self,
+        disk: Disk,
+        path: str,
+        *,
+        torn_is_well: bool = True,
+        clock: Clock | None = None,
+        randomness: Randomness | None = None,
+    ) -> None:
         self._disk = disk
+        self._clock = clock or Clock()
+        self._random = randomness or Randomness()
         self._path = path
         self._failure: OSError | None = None
         generations = metadata_generations(disk, path)
@@ -101,7 +111,7 @@ class DiskMetadataLog:
         return self._log.end_offset
 
     def _write(self, log: Log, records: Sequence[Record]) -> None:
-        wall_ms = time.time_ns() // 1_000_000
+        wall_ms = self._clock.wall_ms()
         for record in records:
             if record.timestamp_ms < 0:
                 record.timestamp_ms = wall_ms
@@ -110,7 +120,7 @@ class DiskMetadataLog:
 
     def replace(self, records: Sequence[Record]) -> None:
         generation = self._generation + 1
-        folder = f"{STATE_TOPIC}-{generation}.{uuid.uuid4().hex}{FUTURE_DIR}"
+        folder = f"{STATE_TOPIC}-{generation}.{self._random.uuid().hex}{FUTURE_DIR}"
         try:
             made = self._open(generation, folder)
             for first in range(0, len(records), BATCH_RECORDS):

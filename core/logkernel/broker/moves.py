@@ -17,15 +17,16 @@ import errno
 import logging
 from typing import TYPE_CHECKING
 
+from logkernel.broker.log_manager import LogManager
+from logkernel.broker.replicas.manager import ReplicaManager
+from logkernel.broker.runtime import Runtime
 from logkernel.errors import KafkaError, KafkaStorageError
-from logkernel.partition.producers import ProducerStates
-from logkernel.storage.directory import DataDirectory
-from logkernel.storage.flush import Flush
-from logkernel.storage.moving import FutureLog
 from logkernel.vocabulary import TopicPartition
 
 if TYPE_CHECKING:
-    from logkernel.broker.broker import Broker
+    from logkernel.storage.directory import DataDirectory
+    from logkernel.storage.flush import Flush
+    from logkernel.storage.moving import FutureLog
 
 log = logging.getLogger("logkernel.storage")
 
@@ -48,37 +49,43 @@ class Move:
 
 
 class Moves:
-    def __init__(self, broker: Broker) -> None:
-        self._broker = broker
+    """All moves under way."""
+
+    def __init__(self, runtime: Runtime, replicas: ReplicaManager, logs: LogManager) -> None:
+        self._runtime = runtime
+        self._replicas = replicas
+        self._logs = logs
+        logs.on_directory_failed = self._directory_failed
         self.active: dict[TopicPartition, Move] = {}
         self._free_at_ms = 0.0
         """When the copies made so far are paid for, by the rate."""
 
     def start(self, name: TopicPartition, target: DataDirectory) -> None:
         """Move a log to `target`, which ends a move of it to elsewhere. Raises KafkaError."""
-        broker = self._broker
-        replica = broker.replica(name)
+        from logkernel.partition.producers import ProducerStates
+
+        replica = self._replicas.get(name)
         running = self.active.get(name)
         if running is not None:
             if running.future.target is target:
                 return
             self.cancel(name, "another directory is asked for")
-        directories = broker.logs.directories
+        directories = self._logs.directories
         if directories.directory_of(name) is target:
             return
         try:
-            future = directories.begin_move(replica.name, target, ProducerStates(), broker.clock.wall_ms())
+            future = directories.begin_move(replica.name, target, ProducerStates(), self._runtime.clock.wall_ms())
         except OSError as error:
             target.fail(error)
             target.check()
             raise
         log.info("move begun: partition=%s from=%s to=%s", name, future.source_directory.path, target.path)
-        self.active[name] = move = Move(future, broker.clock.mono_ms())
+        self.active[name] = move = Move(future, self._runtime.clock.mono_ms())
         self._later(move, PAUSE_MS)
 
     def resume(self) -> None:
         """Begin again what the last owner of the directories did not finish."""
-        directories = self._broker.logs.directories
+        directories = self._logs.directories
         by_path = {directory.path: directory for directory in directories.directories}
         for name, path in directories.interrupted:
             try:
@@ -92,12 +99,17 @@ class Moves:
         if move is not None:
             move.over = True
             move.future.abandon()
-            self._broker.cleaner.retention.sweep()
+            self._logs.delete_files()
             log.warning("move given up: partition=%s to=%s reason=%s", name, move.future.target.path, reason)
 
     def cancel_topic(self, topic: str) -> None:
         for name in [name for name in self.active if name.topic == topic]:
             self.cancel(name, "the topic is deleted")
+
+    def _directory_failed(self, directory: DataDirectory) -> None:
+        for name, move in list(self.active.items()):
+            if directory in (move.future.target, move.future.source_directory):
+                self.cancel(name, f"{directory.path} is offline")
 
     def close(self) -> None:
         """Let go of every copy; the folders stay, so that the next start takes the moves up."""
@@ -108,8 +120,7 @@ class Moves:
     # ------------------------------------------------------------ steps
 
     def _later(self, move: Move, wait_ms: float) -> None:
-        broker = self._broker
-        broker.timers.at(broker.clock.mono_ms() + max(PAUSE_MS, int(wait_ms)), lambda: self._step(move))
+        self._runtime.after(max(PAUSE_MS, int(wait_ms)), lambda: self._step(move))
 
     def _step(self, move: Move) -> None:
         if move.over:
@@ -128,26 +139,26 @@ class Moves:
         self.cancel(future.name, str(error))
         for directory in (future.target, future.source_directory):
             if directory.failure is not None:
-                self._broker.logs.directory_failed(self._broker, directory)
+                self._logs.directory_failed(directory)
 
     def _advance(self, move: Move) -> None:
-        future, broker = move.future, self._broker
+        future, runtime = move.future, self._runtime
         if future.target.failure is not None or future.source.failure is not None:
             self._failed(move, KafkaStorageError("a directory is offline"))
             return
-        rate = int(broker.config.get(RATE))
-        now_ms = broker.clock.mono_ms()
+        rate = int(runtime.config.get(RATE))
+        now_ms = runtime.clock.mono_ms()
         if self._free_at_ms > now_ms:
             self._later(move, self._free_at_ms - now_ms)
             return
-        copied = future.step(min(CHUNK_BYTES, max(1, rate // 10)), broker.clock.wall_ms())
+        copied = future.step(min(CHUNK_BYTES, max(1, rate // 10)), runtime.clock.wall_ms())
         if copied:
             move.copied_bytes += copied
             self._free_at_ms = max(self._free_at_ms, now_ms) + copied * 1000 / rate
             self._later(move, self._free_at_ms - now_ms)
             return
         flush = future.log.begin_flush()
-        broker.run_flush(flush.run, lambda error: self._synced(move, flush, error))
+        runtime.run_flush(flush.run, lambda error: self._synced(move, flush, error))
 
     def _synced(self, move: Move, flush: Flush, error: BaseException | None) -> None:
         if move.over:
@@ -163,25 +174,25 @@ class Moves:
             self._failed(move, problem)
 
     def _swap_or_go_on(self, move: Move) -> None:
-        future, broker = move.future, self._broker
-        wall_ms = broker.clock.wall_ms()
+        future, runtime = move.future, self._runtime
+        wall_ms = runtime.clock.wall_ms()
         if future.step(CHUNK_BYTES, wall_ms) >= CHUNK_BYTES // 2:
             self._later(move, PAUSE_MS)
             return
-        replica = broker.replica(future.name)
+        replica = self._replicas.get(future.name)
         if replica.is_flushing or replica.log.rewriting is not None:
             self._later(move, BUSY_MS)
             return
         while future.step(CHUNK_BYTES, wall_ms):
             pass
         clean_offset = replica.log.clean_offset
-        moved = broker.logs.directories.finish_move(future, replica.leader.producers, wall_ms)
+        moved = self._logs.directories.finish_move(future, replica.leader.producers, wall_ms)
         moved.clean_offset = clean_offset
         replica.move_to(moved)
-        broker.cleaner.retention.sweep()
+        self._logs.delete_files()
         del self.active[future.name]
         move.over = True
         log.info(
             "moved: partition=%s to=%s bytes=%d took_ms=%d",
-            future.name, future.target.path, move.copied_bytes, broker.clock.mono_ms() - move.begun_ms,
+            future.name, future.target.path, move.copied_bytes, runtime.clock.mono_ms() - move.begun_ms,
         )  # fmt: skip

@@ -21,6 +21,10 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from logkernel.attrs_lite import evolve, field, mutable
+from logkernel.broker.cleanup_policies import CleanupPolicies, not_meant, result_of, size_of
+from logkernel.broker.log_manager import LogManager
+from logkernel.broker.replicas.manager import ReplicaManager
+from logkernel.broker.runtime import Runtime
 from logkernel.contracts import DropBefore
 from logkernel.errors import KafkaStorageError, LogkernelError
 from logkernel.storage.directory import FULL, PASSING
@@ -28,8 +32,6 @@ from logkernel.storage.dropped_files import RENAMED_AT_ONCE
 from logkernel.vocabulary import CleanupResult, LogSize, TopicPartition
 
 if TYPE_CHECKING:
-    from logkernel.broker.broker import Broker
-    from logkernel.broker.cleaner import Cleaner
     from logkernel.broker.replicas.replica import Replica
     from logkernel.storage.directory import DataDirectory
     from logkernel.storage.log import Log
@@ -39,6 +41,7 @@ log = logging.getLogger("logkernel.cleaner")
 TURN_MS = 2
 """So long the loop looks at logs in one go."""
 DROPPED_IN_A_TURN = 256
+NEVER_EXPIRES = ("compact",)
 TRIED_AGAIN_MS = 1000
 """When a rename found no room."""
 
@@ -89,9 +92,13 @@ class _ByName:
 
 
 class Retention:
-    def __init__(self, broker: Broker, cleaner: Cleaner) -> None:
-        self._broker = broker
-        self._cleaner = cleaner
+    """Every drop of this broker, waiting or under way."""
+
+    def __init__(self, runtime: Runtime, replicas: ReplicaManager, logs: LogManager, policies: CleanupPolicies) -> None:
+        self._runtime = runtime
+        self._replicas = replicas
+        self._logs = logs
+        self._policies = policies
         self._to_look: deque[Drop] = deque()
         """Those that are to be planned."""
         self._under_way: dict[TopicPartition, Drop] = {}
@@ -99,14 +106,13 @@ class Retention:
         self._turn = 0
         self._purging: dict[TopicPartition, int] = {}
         """Partition → when a timer goes on with its dropped files."""
-        self._sweeping = False
 
     def start(self) -> None:
         """Take up what the last run left."""
-        for replica in self._broker.replicas.values():
+        for replica in self._replicas.by_name.values():
             if replica.log.leaving:
                 self._purge(replica)
-        self.sweep()
+        self._logs.delete_files()
 
     def forget(self, name: TopicPartition) -> None:
         """The partition is deleted."""
@@ -120,13 +126,25 @@ class Retention:
     def drop_all(self) -> None:
         """What the policies want dropped, of every log that is not being rewritten; files whose delay is over go."""
         asked = [drop for drop in self._to_look if drop.by_name is not None]
-        self._look_at([*asked, *map(Drop, self._broker.replicas.values())], anew=True)
+        self._look_at([*asked, *map(Drop, self._replicas.by_name.values())], anew=True)
 
     def drop_in_the_background(self, replica: Replica) -> None:
         """As `drop_all`, of one log."""
         self._look_at([Drop(replica)])
 
-    def drop(self, replicas: Sequence[Replica], done: Results, *, at_once: bool) -> None:
+    def expire(self, topic: str, done: Results, *, at_once: bool = False) -> None:
+        """Drop what the topic's policies want dropped, now; `done` is told once, on this thread, when it is durable:
+        what was done to each partition, or what went wrong with one. With `at_once` it takes no turns with others.
+
+        Raises `UnknownTopicOrPartition`, and `PolicyViolation` where the topic's policies expire nothing.
+        """
+        replicas = self._replicas.of_topic(topic)
+        policies = replicas[0].settings.cleanup_policy
+        if set(policies) <= set(NEVER_EXPIRES):
+            raise not_meant(topic, policies, "expires nothing", (*policies, "delete"))
+        self._drop(replicas, done, at_once=at_once)
+
+    def _drop(self, replicas: Sequence[Replica], done: Results, *, at_once: bool) -> None:
         """What the policies want dropped of some logs; `done` is told when it left them, durably. With `at_once` that
         is before this returns."""
         by_name = _ByName(len(replicas), done)
@@ -141,7 +159,7 @@ class Retention:
             self._look_at_some()
 
     def _look_at_some(self) -> None:
-        clock = self._broker.clock
+        clock = self._runtime.clock
         begun_ms = clock.mono_ms()
 
         def over() -> bool:
@@ -152,14 +170,14 @@ class Retention:
             if not self._look(drop, over):
                 self._to_look.appendleft(drop)
             if self._to_look and not self._to_look[0].at_once and over():
-                self._broker.timers.at(clock.mono_ms() + 1, self._look_at_some)
+                self._runtime.after(1, self._look_at_some)
                 break
         self._note()
 
     def _look(self, drop: Drop, over: Callable[[], bool]) -> bool:
         """Plan what a log drops; False where there is more to read first than one turn has time for."""
         replica = drop.replica
-        if not self._broker.leads(replica):
+        if not replica.in_service:
             self._end(drop, self._gone(replica))
             return True
         if drop.by_name is None and replica.log.rewriting is not None:
@@ -188,16 +206,16 @@ class Retention:
         return True
 
     def _gone(self, replica: Replica) -> LogkernelError:
-        return self._broker.absence(*replica.name)(str(replica.name))
+        return self._replicas.absence(*replica.name)(str(replica.name))
 
     def _plan(self, drop: Drop) -> None:
         """Policies one after the other: each sees what the one before it will leave."""
         replica = drop.replica
-        facts = self._cleaner.facts(replica)
+        facts = self._policies.facts(replica)
         active = facts.segments[-1]
         drop.before = size_of(replica)
         for name in replica.settings.cleanup_policy:
-            policy = self._cleaner.policy(name)
+            policy = self._policies.get(name)
             found = [step for step in policy.plan(facts) if isinstance(step, DropBefore)] if policy is not None else []
             for step in found:
                 offset = min(step.offset, replica.leader.high_watermark)
@@ -210,7 +228,7 @@ class Retention:
         if drop.offset >= active.next_offset and active.size_bytes and not self._roll(drop, active.base_offset):
             return
         self._under_way[replica.name] = drop
-        noted = self._broker.logs.directories.directory_of(replica.name).log_starts.get(replica.name, 0)
+        noted = self._logs.directories.directory_of(replica.name).log_starts.get(replica.name, 0)
         if drop.steps and drop.offset > noted:
             replica.log.promise_start(drop.offset)
             self._turn += 1
@@ -222,10 +240,10 @@ class Retention:
         """The active segment is to go, too; where there is no room for another one it stays."""
         replica = drop.replica
         try:
-            replica.log.roll(self._broker.clock.wall_ms())
+            replica.log.roll(self._runtime.clock.wall_ms())
         except OSError as error:
             if error.errno not in PASSING:
-                self._end(drop, self._broker.storage_failed(replica, error))
+                self._end(drop, self._replicas.storage_failed(replica, error))
                 return False
             log.warning("active segment stays: partition=%s error=%s", replica.name, error)
             drop.offset = min(drop.offset, active_base)
@@ -238,9 +256,7 @@ class Retention:
         """Have log starts written that are to move."""
         if any(drop.turn for drop in self._under_way.values()):
             turn = self._turn
-            self._broker.logs.checkpoint_log_starts(
-                self._broker, lambda directory, error: self._noted(directory, turn, error)
-            )
+            self._logs.checkpoint_log_starts(lambda directory, error: self._noted(directory, turn, error))
 
     def _noted(self, directory: DataDirectory, turn: int, error: OSError | None) -> None:
         """The log starts of the turns up to `turn` were written, or could not be."""
@@ -254,7 +270,7 @@ class Retention:
                 drop.turn = 0
                 self._carry_out(drop)
         elif error.errno in FULL and True in [self._make_room(drop) for drop in due]:
-            self._broker.timers.at(self._broker.clock.mono_ms() + 1, self._note)
+            self._runtime.after(1, self._note)
         else:
             for drop in due:
                 drop.log.promise_start(0)
@@ -263,13 +279,13 @@ class Retention:
     def _make_room(self, drop: Drop) -> bool:
         """Let the oldest segment go without a note: alone it leaves no hole, whatever a crash undoes of its removal."""
         replica = drop.replica
-        if not self._broker.leads(replica) or replica.log is not drop.log:
+        if not replica.in_service or replica.log is not drop.log:
             return False
         try:
             made = drop.log.facts()[0].next_offset <= drop.offset and drop.log.make_room()
         except OSError as error:
             if error.errno not in PASSING:
-                self._broker.storage_failed(replica, error)
+                self._replicas.storage_failed(replica, error)
             made = False
         replica.advance_log_start(drop.log.start_offset)
         return made
@@ -279,17 +295,17 @@ class Retention:
     def _carry_out(self, drop: Drop) -> None:
         """The next steps of a plan whose log start is noted."""
         replica = drop.replica
-        if not self._broker.leads(replica) or replica.log is not drop.log:
+        if not replica.in_service or replica.log is not drop.log:
             self._end(drop, self._gone(replica))
             return
         try:
             replica.advance_log_start(min(drop.offset, replica.log.end_offset))
             while drop.steps and not (drop.by_name is None and replica.log.rewriting is not None):
                 if not self._step(drop):
-                    self._broker.timers.at(self._broker.clock.mono_ms() + 1, lambda: self._carry_out(drop))
+                    self._runtime.after(1, lambda: self._carry_out(drop))
                     return
         except OSError as error:
-            self._end(drop, self._broker.storage_failed(replica, error))
+            self._end(drop, self._replicas.storage_failed(replica, error))
             return
         self._end(drop)
         self._purge(replica)
@@ -298,7 +314,7 @@ class Retention:
         """Drop what the first of the steps left says; False where that takes another turn."""
         replica, (policy, step) = drop.replica, drop.steps[0]
         most = None if drop.at_once else DROPPED_IN_A_TURN
-        dropped = len(drop.log.drop_before(step.offset, self._broker.clock.wall_ms(), rename=False, most=most))
+        dropped = len(drop.log.drop_before(step.offset, self._runtime.clock.wall_ms(), rename=False, most=most))
         drop.of_step += dropped
         if dropped == most:
             return False
@@ -308,13 +324,13 @@ class Retention:
                 "segments deleted: partition=%s count=%d log_start_offset=%d reason=%s",
                 replica.name, drop.of_step, replica.log.start_offset, step.reason,
             )  # fmt: skip
-            self._cleaner.tell(replica, policy)
+            self._policies.tell_done(replica, policy)
         drop.of_policy += drop.of_step
         drop.of_step = 0
         if not drop.steps or drop.steps[0][0] != policy:
             after = size_of(replica)
             if drop.of_policy:
-                drop.results.append(self._cleaner.result(replica, policy, drop.before, after))
+                drop.results.append(result_of(replica, policy, drop.before, after))
             drop.before, drop.of_policy = after, 0
         return True
 
@@ -333,19 +349,19 @@ class Retention:
     def _purge(self, replica: Replica) -> None:
         """Rename files of dropped segments, a few at a time, as a request may wait behind them; those whose delay is
         over are a worker's to remove."""
-        if not self._broker.leads(replica):
+        if not replica.in_service:
             return
-        wall_ms = self._broker.clock.wall_ms()
+        wall_ms = self._runtime.clock.wall_ms()
         try:
             again_ms = 1 if replica.log.rename_dropped(RENAMED_AT_ONCE) else None
         except OSError as error:
             if error.errno not in PASSING:
-                self._broker.storage_failed(replica, error)
+                self._replicas.storage_failed(replica, error)
                 return
             log.warning("dropped files keep their names: partition=%s error=%s", replica.name, error)
             again_ms = TRIED_AGAIN_MS
         replica.log.purge(wall_ms)
-        self.sweep()
+        self._logs.delete_files()
         if again_ms is None:
             again_ms = replica.log.purge_due_ms(wall_ms)
         if again_ms is not None:
@@ -353,7 +369,7 @@ class Retention:
 
     def _purge_in(self, replica: Replica, wait_ms: int) -> None:
         """One timer a log, the earliest that was asked for."""
-        name, clock = replica.name, self._broker.clock
+        name, clock = replica.name, self._runtime.clock
         when_ms = clock.mono_ms() + max(1, wait_ms)
         if self._purging.get(name, when_ms + 1) <= when_ms:
             return
@@ -364,24 +380,4 @@ class Retention:
                 del self._purging[name]
                 self._purge(replica)
 
-        self._broker.timers.at(when_ms, go_on)
-
-    def sweep(self) -> None:
-        """Have removed, on a thread, what was dropped or deleted."""
-        file_deleter = self._broker.logs.directories.file_deleter
-        if file_deleter.waiting and not self._sweeping:
-            self._sweeping = True
-            self._cleaner.workers.run(file_deleter.run, self._swept)
-
-    def _swept(self, error: BaseException | None) -> None:
-        self._sweeping = False
-        if error is not None:
-            log.error("removing dropped files failed: error=%s", error)
-        else:
-            self.sweep()
-
-
-def size_of(replica: Replica) -> LogSize:
-    """Each offset counts as a record."""
-    disk_log = replica.log
-    return LogSize(disk_log.segment_count, disk_log.size_bytes, disk_log.end_offset - disk_log.first_base_offset)
+        self._runtime.timers.at(when_ms, go_on)

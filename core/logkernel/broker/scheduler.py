@@ -1,64 +1,66 @@
-"""What a broker does by the clock: retention (see `dropping`), checkpoints, forgetting idle producers."""
+"""What a broker does by the clock: retention, checkpoints, forgetting idle producers."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
+from logkernel.broker.log_manager import LogManager
+from logkernel.broker.replicas.manager import ReplicaManager
+from logkernel.broker.retention import Retention
+from logkernel.broker.runtime import Runtime
 from logkernel.errors import KafkaStorageError
-
-if TYPE_CHECKING:
-    from logkernel.broker.broker import Broker
 
 log = logging.getLogger("logkernel.upkeep")
 
 
 class Scheduler:
-    def __init__(self, broker: Broker) -> None:
-        self._broker = broker
+    def __init__(self, runtime: Runtime, replicas: ReplicaManager, logs: LogManager, retention: Retention) -> None:
+        self._runtime = runtime
+        self._replicas = replicas
+        self._logs = logs
+        self._retention = retention
 
     def start(self) -> None:
-        broker = self._broker
-        get = broker.config.get
-        self._every(int(get("log.retention.check.interval.ms")), broker.cleaner.retention.drop_all)
-        self._every(int(get("log.flush.offset.checkpoint.interval.ms")), self.checkpoint_recovery_points)
-        self._every(int(get("log.flush.start.offset.checkpoint.interval.ms")), self.checkpoint_log_starts)
-        self._every(int(get("replica.high.watermark.checkpoint.interval.ms")), self.checkpoint_watermarks)
-        self._every(int(get("producer.id.expiration.check.interval.ms")), self.expire_producers)
+        self._every("log.retention.check.interval.ms", self._retention.drop_all)
+        self._every("log.flush.offset.checkpoint.interval.ms", self.checkpoint_recovery_points)
+        self._every("log.flush.start.offset.checkpoint.interval.ms", self.checkpoint_log_starts)
+        self._every("replica.high.watermark.checkpoint.interval.ms", self.checkpoint_watermarks)
+        self._every("producer.id.expiration.check.interval.ms", self.expire_producers)
 
-    def _every(self, interval_ms: int, action: Callable[[], None]) -> None:
-        broker = self._broker
+    def _every(self, setting: str, task: Callable[[], None]) -> None:
+        """Again and again; the interval is that of the start."""
+        interval_ms = int(self._runtime.config.get(setting))
 
         def run() -> None:
             try:
-                action()
+                task()
             except Exception:
-                log.exception("upkeep failed: task=%s", action.__name__)
+                log.exception("upkeep failed: task=%s", task.__name__)
             finally:
-                broker.timers.at(broker.clock.mono_ms() + interval_ms, run)
+                self._runtime.after(interval_ms, run)
 
-        broker.timers.at(broker.clock.mono_ms() + interval_ms, run)
+        self._runtime.after(interval_ms, run)
 
-    # ------------------------------------------------------------ checkpoints
+    # ------------------------------------------------------------ tasks
 
     def checkpoint_recovery_points(self) -> None:
-        self._checkpoint(self._broker.logs.checkpoint_recovery_points)
+        self._checkpoint(self._logs.checkpoint_recovery_points)
 
     def checkpoint_log_starts(self) -> None:
-        self._checkpoint(self._broker.logs.checkpoint_log_starts)
+        self._checkpoint(self._logs.checkpoint_log_starts)
 
     def checkpoint_watermarks(self) -> None:
-        self._checkpoint(self._broker.logs.checkpoint_watermarks)
+        self._checkpoint(lambda: self._logs.checkpoint_watermarks(self._replicas.watermarks()))
 
-    def _checkpoint(self, write: Callable[[Broker], None]) -> None:
+    def _checkpoint(self, write: Callable[[], None]) -> None:
         try:
-            write(self._broker)
+            write()
         except (OSError, KafkaStorageError) as error:
             log.error("checkpoint failed: error=%s", error)
 
     def expire_producers(self) -> None:
-        wall_ms = self._broker.clock.wall_ms()
-        age_ms = int(self._broker.config.get("producer.id.expiration.ms"))
-        for replica in self._broker.replicas.values():
+        wall_ms = self._runtime.clock.wall_ms()
+        age_ms = int(self._runtime.config.get("producer.id.expiration.ms"))
+        for replica in self._replicas.by_name.values():
             replica.leader.producers.expire(wall_ms, age_ms)

@@ -7,8 +7,8 @@ import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from logkernel.broker.broker import flush_here
 from logkernel.broker.control_socket import ControlServer, Reply
+from logkernel.broker.runtime import flush_here
 from logkernel.config.listeners import address
 from logkernel.contracts import Listener
 
@@ -48,18 +48,20 @@ class Server:
 
     async def start(self, listeners: list[tuple[str, str, int]], transport: str = "tcp") -> None:
         """Listen on each (name, host, port); port 0 picks a free one."""
-        self.broker.timers.on_earlier = self._arm
-        self.broker.run_flush = self._flush_on_thread
-        self.broker.cleaner.workers.ring = lambda: self._loop.call_soon_threadsafe(self._step)
-        half = self.broker.kernel.transport(transport)
+        self.broker.runtime.timers.on_earlier = self._arm
+        self.broker.runtime.run_flush = self._flush_on_thread
+        self.broker.runtime.workers.ring = lambda: self._loop.call_soon_threadsafe(self._step)
+        half = self.broker.runtime.kernel.transport(transport)
         for name, host, port in listeners:
-            listener = await half.listen(name, host, port, self.broker, self.broker.config)
+            listener = await half.listen(name, host, port, self.broker, self.broker.runtime.config)
             self.listeners.append(listener)
             self.broker.cluster.listening(name, listener.port, listener.host)
         await self._listen_for_commands()
         self._step()
         addresses = tuple(address(listener.host, listener.port) for listener in self.listeners)
-        self.broker.kernel.hook.logkernel_broker_started(node_id=self.broker.node_id, addresses=addresses)
+        self.broker.runtime.kernel.tell(
+            "logkernel_broker_started", node_id=self.broker.runtime.node_id, addresses=addresses
+        )
 
     async def _listen_for_commands(self) -> None:
         """In every folder on disk that is online; who owns it may command this broker."""
@@ -84,7 +86,7 @@ class Server:
         def finish(future: asyncio.Future[None]) -> None:
             self._flushes.discard(future)
             done(future.exception())
-            self.broker.settle()
+            self.broker.turn.end()
 
         try:
             future = self._loop.run_in_executor(self._flusher, work)
@@ -97,7 +99,7 @@ class Server:
     def _arm(self, mono_ms: int) -> None:
         if self._handle is not None:
             self._handle.cancel()
-        wait_ms = max(0, mono_ms - self.broker.clock.mono_ms())
+        wait_ms = max(0, mono_ms - self.broker.runtime.clock.mono_ms())
         self._handle = self._loop.call_later(wait_ms / 1000, self._step)
 
     def _step(self) -> None:
@@ -108,7 +110,7 @@ class Server:
             deadline = self.broker.step()
         except Exception:
             log.exception("a timer failed")
-            deadline = self.broker.timers.next_deadline()
+            deadline = self.broker.runtime.timers.next_deadline()
         if deadline is not None:
             self._arm(deadline)
 
@@ -118,14 +120,14 @@ class Server:
         for listener in self.listeners:
             await listener.close()
         self.listeners.clear()
-        self.broker.run_flush = flush_here
-        self.broker.cleaner.workers.ring = None
+        self.broker.runtime.run_flush = flush_here
+        self.broker.runtime.workers.ring = None
         while self._flushes:
             await asyncio.wait(self._flushes)
             await asyncio.sleep(0)
         if self._flusher is not None:
             self._flusher.shutdown()
-        self.broker.timers.on_earlier = None
+        self.broker.runtime.timers.on_earlier = None
         if self._handle is not None:
             self._handle.cancel()
 

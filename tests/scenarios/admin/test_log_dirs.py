@@ -43,12 +43,12 @@ def home(log: Any) -> str:
 
 def run(log: Any, steps: int = 10_000) -> None:
     """Step until no move is under way."""
-    clock = log._broker.clock
+    clock = log._broker.runtime.clock
     now = clock.mono_ms()
     for number in range(steps):
         if not log._broker.moves.active:
             return
-        log._broker.timers.run(now + number)
+        log._broker.runtime.timers.run(now + number)
     pytest.fail("the move does not end")
 
 
@@ -76,7 +76,7 @@ def test_a_log_moves_while_it_is_written(log: Any, tmp_path: Path, start: Any, m
     target = other(log, tmp_path)
     assert move(log, target) == 0
     assert move(log, target) == 0, "asked again, it goes on"
-    log._broker.timers.run(log._broker.clock.mono_ms() + 1)
+    log._broker.runtime.timers.run(log._broker.runtime.clock.mono_ms() + 1)
     found = where(log)
     lag = next(lag for _, lag, future in found[target.name] if future)
     assert 0 < lag <= 200
@@ -86,7 +86,7 @@ def test_a_log_moves_while_it_is_written(log: Any, tmp_path: Path, start: Any, m
         assert log.append("t", b"%d" % seen).offset == seen
         seen += 1
         assert seen < 10_000
-        log._broker.timers.run(log._broker.clock.mono_ms() + seen)
+        log._broker.runtime.timers.run(log._broker.runtime.clock.mono_ms() + seen)
     assert where(log)[target.name] == [("t-0", 0, False)]
     assert home(log) == target.name
     assert [record.offset for record in log.read("t")] == list(range(seen))
@@ -193,12 +193,12 @@ def test_the_rate_is_kept(log: Any, tmp_path: Path) -> None:
     assert log.request(configs.IncrementalAlterConfigsRequest([resource])).responses[0].error_code == 0
     assert move(log, other(log, tmp_path)) == 0
     broker = log._broker
-    now = [broker.clock.mono_ms()]
-    broker.clock.mono_ms = lambda: now[0]
+    now = [broker.runtime.clock.mono_ms()]
+    broker.runtime.clock.mono_ms = lambda: now[0]
     begun = now[0]
     while broker.moves.active:
         now[0] += 50
-        broker.timers.run(now[0])
+        broker.runtime.timers.run(now[0])
         copied = sum(one.copied_bytes for one in broker.moves.active.values())
         assert copied <= 100 * (now[0] - begun) + 20_000
         assert now[0] - begun < 60_000

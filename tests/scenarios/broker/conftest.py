@@ -101,8 +101,8 @@ class World:
     def at(self, mono_ms: int) -> None:
         """Let the broker's clock say `mono_ms`, and what is due run."""
         clock = ManualClock(mono_ms)
-        self.broker.clock = clock
-        self.broker.timers.run(mono_ms)
+        self.broker.runtime.clock = clock
+        self.broker.runtime.timers.run(mono_ms)
 
     def ask(self, request: Any, capabilities: frozenset[str] = V2) -> list[Any]:
         """A list that holds the response as soon as it is there."""
@@ -178,9 +178,9 @@ def make_world() -> Callable[..., World]:
     def make(log: Any, *, coordinator: bool = True) -> World:
         made = World(log, Coordinator() if coordinator else None)
         if coordinator:
-            log._broker._services["AddPartitionsToTxnRequest"] = made.coordinator
+            log._broker.router._services["AddPartitionsToTxnRequest"] = made.coordinator
         else:
-            log._broker._services.pop("AddPartitionsToTxnRequest", None)
+            log._broker.router._services.pop("AddPartitionsToTxnRequest", None)
         return made
 
     return make

@@ -119,7 +119,7 @@ class House:
 
     def listeners(self) -> int:
         """How many partitions of sessions and parked fetches wait for news."""
-        return sum(len(replica.news) for replica in self.broker.replicas.values())
+        return sum(len(replica.news) for replica in self.broker.replicas.by_name.values())
 
 
 @pytest.fixture

@@ -70,8 +70,8 @@ def test_no_module_of_the_built_ins_is_loaded(tmp_path, built_ins, outside):
         "import sys\n"
         "from logkernel.broker.build import build\n"
         "broker = build(sys.argv[1]); broker.start()\n"
-        "names = broker.kernel.names('codec')\n"
-        "[broker.kernel.codec(name) for name in names]; broker.kernel.transport('tcp'); broker.close()\n"
+        "kernel = broker.runtime.kernel; names = kernel.names('codec')\n"
+        "[kernel.codec(name) for name in names]; kernel.transport('tcp'); broker.close()\n"
         "print(names, [m for m in sys.modules if m.startswith('logkernel.plugins')])\n"
     )
     command = [sys.executable, "-c", program, str(blocking(tmp_path, built_ins))]
@@ -85,7 +85,7 @@ def test_copies_bring_the_settings_and_topics_of_services(tmp_path, built_ins, o
         "import sys\n"
         "from logkernel.broker.build import build\n"
         "broker = build(sys.argv[1], ['group.share.delivery.count.limit=7']); broker.start()\n"
-        "known = broker.config.definitions\n"
+        "known = broker.runtime.config.definitions\n"
         "print(known.group['consumer.session.timeout.ms'].plugin, known.broker['transaction.max.timeout.ms'].plugin)\n"
         "print(sorted(broker.metadata.controller.internal))\n"
         "print(broker.cluster.group_setting('g', 'share.delivery.count.limit')); broker.close()\n"

@@ -5,8 +5,8 @@ import errno
 import pytest
 
 import logkernel
-from logkernel.broker.broker import HANDLERS
 from logkernel.broker.handlers import refusals
+from logkernel.broker.router import CORE
 from logkernel.errors import KafkaStorageError, PolicyViolation, UnknownServerError
 from logkernel.plugins.transport.tcp import registry
 from logkernel.requests import access, cluster, configs, data, offsets, placement, topics, transactions
@@ -67,7 +67,7 @@ def codes(value):
     return own + [code for field in value.__attrs_attrs__ for code in codes(getattr(value, field.name))]
 
 
-@pytest.mark.parametrize("name", sorted(HANDLERS))
+@pytest.mark.parametrize("name", sorted(CORE))
 def test_every_request_of_the_core_can_be_refused_at_every_version(name):
     request = SAMPLES.get(name)
     row = registry.BY_REQUEST[name]
@@ -113,7 +113,7 @@ def test_a_handler_with_a_bug_is_an_answer_and_not_the_end_of_the_connection(mon
         raise ZeroDivisionError
 
     with logkernel.open() as log:
-        monkeypatch.setitem(log._broker._handlers, "DescribeClusterRequest", fail)
+        monkeypatch.setitem(log._broker.router._handlers, "DescribeClusterRequest", fail)
         response = log.request(cluster.DescribeClusterRequest())
     assert response.error_code == UnknownServerError.code
     assert "ZeroDivisionError" not in response.error_message, "a client learns nothing of our insides"

@@ -65,7 +65,7 @@ def test_batches_that_come_meanwhile_wait_in_their_order(world):
     assert world.codes(other) == []
     world.coordinator.speak()
     assert world.values("read_uncommitted") == [b"plain", b"0", b"1", b"2", b"3", b"other"]
-    assert len(world.broker.verifications) == 0
+    assert len(world.broker.context.verifications) == 0
 
 
 def test_after_a_refusal_those_behind_are_asked_for_anew(world):
@@ -226,7 +226,7 @@ def test_a_fetch_tells_only_the_aborts_that_it_may_meet(make_world):
         log.create_topic("t")
         world = make_world(log)
         for number in range(50):
-            world.send(number, b"x" * 50, timestamp_ms=log._broker.clock.wall_ms())
+            world.send(number, b"x" * 50, timestamp_ms=log._broker.runtime.clock.wall_ms())
             world.mark(committed=False)
         (response,) = world.fetch(max_bytes=300)
         told = response.responses[0].partitions[0].aborted_transactions

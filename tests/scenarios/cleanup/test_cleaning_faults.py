@@ -110,7 +110,7 @@ def test_closing_in_the_middle_loses_nothing(tmp_path):
         log.create_topic("t", 1, cleanup_policy="compact", segment_bytes=SEGMENT)
         fill(log, rounds=6)
         wanted = state(log)
-        wait(log, lambda: log._broker.replica(NAME).log.rewriting is not None, "nothing begins")
+        wait(log, lambda: log._broker.replicas.get(NAME).log.rewriting is not None, "nothing begins")
         begun = time.monotonic()
     assert time.monotonic() - begun < 5, "close waits for the throttle"
     assert not [*(tmp_path / "t-0").glob("*.cleaned"), *(tmp_path / "t-0").glob("*.swap")]
@@ -126,8 +126,8 @@ def test_the_clock_leaves_alone_what_failed_for_a_while_or_until_somebody_asks(
         log.create_topic("t", 1, cleanup_policy="compact", segment_bytes=SEGMENT)
         fill(log)
         broker = log._broker
-        replica, now_ms = broker.replica(NAME), broker.clock.mono_ms()
-        broker.clock.mono_ms = lambda: now_ms
+        replica, now_ms = broker.replicas.get(NAME), broker.runtime.clock.mono_ms()
+        broker.runtime.clock.mono_ms = lambda: now_ms
         with monkeypatch.context() as patch:
             fail_appends(patch, number)
             with pytest.raises(OSError, match="told to"):

@@ -16,7 +16,7 @@ def test_a_topic_is_deleted_while_it_is_rewritten(tmp_path, caplog):
     with logkernel.open(tmp_path, **options) as log:
         log.create_topic("t", 1, cleanup_policy="compact", segment_bytes=SEGMENT)
         fill(log, rounds=6)
-        wait(log, lambda: log._broker.replica(NAME).log.rewriting is not None, "nothing begins")
+        wait(log, lambda: log._broker.replicas.get(NAME).log.rewriting is not None, "nothing begins")
         log.delete_topic("t")
         log._broker.cleaner._throttle.stopping.set()
         wait(log, lambda: not log._broker.cleaner._jobs, "the job does not end")
@@ -31,9 +31,9 @@ def test_a_topic_is_deleted_while_two_wait_for_its_rewrite(tmp_path, caplog):
         log.create_topic("other", 1)
         fill(log, rounds=6)
         told: list[object] = []
-        log._broker.compact("t", told.append)
-        log._broker.compact("t", told.append)
-        rewritten = [replica for replica in log._broker.replicas.values() if replica.log.rewriting is not None]
+        log._broker.cleaner.compact("t", told.append)
+        log._broker.cleaner.compact("t", told.append)
+        rewritten = [replica for replica in log._broker.replicas.by_name.values() if replica.log.rewriting is not None]
         assert rewritten
         log.delete_topic("t")
         log._broker.cleaner._throttle.stopping.set()
@@ -52,7 +52,7 @@ def test_a_topic_that_could_not_be_cleaned_is_deleted_and_made_anew(tmp_path):
         log.delete_topic("t")
         log.create_topic("t", 1, cleanup_policy="compact", segment_bytes=SEGMENT)
         fill(log)
-        wait(log, lambda: log._broker.replica(NAME).log.clean_offset, "it is not compacted")
+        wait(log, lambda: log._broker.replicas.get(NAME).log.clean_offset, "it is not compacted")
 
 
 def test_a_topic_is_deleted_and_made_anew_while_a_flush_of_the_old_one_is_under_way(tmp_path, caplog):
@@ -61,9 +61,9 @@ def test_a_topic_is_deleted_and_made_anew_while_a_flush_of_the_old_one_is_under_
         broker = log._broker
         log.create_topic("t", 1)
         held: list[tuple] = []
-        broker.run_flush = lambda run, done: held.append((run, done))
+        broker.runtime.run_flush = lambda run, done: held.append((run, done))
         log.append("t", b"old")
-        broker.replica(NAME).flush()
+        broker.replicas.get(NAME).flush()
         log.delete_topic("t")
         log.create_topic("t", 1)
         log.append("t", b"new")
@@ -99,6 +99,6 @@ def test_a_topic_made_anew_takes_over_no_checkpoint_of_the_deleted_one(tmp_path)
         shutil.copytree(tmp_path / "a", tmp_path / "killed", ignore=passing)
     with logkernel.open(tmp_path / "killed", log_cleaner_enable=False) as log:
         assert [record.value for record in log.read("t")] == [b"%d" % n for n in range(10)]
-        assert log._broker.replica(NAME).log.clean_offset is None
+        assert log._broker.replicas.get(NAME).log.clean_offset is None
         log.compact("t")
         assert [record.value for record in log.read("t")] == [b"9"]

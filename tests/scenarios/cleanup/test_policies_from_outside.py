@@ -49,6 +49,7 @@ class Broken:
 def opened(folder, *plugins):
     from logkernel.broker.broker import Broker
     from logkernel.broker.log_manager import LogManager
+    from logkernel.broker.runtime import Runtime
     from logkernel.config.broker import BrokerConfig
     from logkernel.embed import EmbeddedLog
     from logkernel.kernel import Kernel
@@ -56,7 +57,8 @@ def opened(folder, *plugins):
     kernel = Kernel(plugins=plugins)
     given = [f"log.dirs={folder}", "log.cleaner.backoff.ms=10"]
     config = BrokerConfig.load(None, given, kernel.declarations())
-    return EmbeddedLog(Broker(config, kernel, LogManager(config)))
+    runtime = Runtime(config, kernel)
+    return EmbeddedLog(Broker(runtime, LogManager(runtime)))
 
 
 @pytest.fixture
@@ -97,7 +99,7 @@ def test_a_broken_policy_costs_only_its_own_topic(with_plugin, caplog):
     log.create_topic("t", 1, cleanup_policy="compact", segment_bytes=SEGMENT)
     log.append("bad", b"v")
     fill(log)
-    wait(log, lambda: (log._broker.replica(NAME).log.clean_offset or 0) > 0, "the other topic is not compacted")
+    wait(log, lambda: (log._broker.replicas.get(NAME).log.clean_offset or 0) > 0, "the other topic is not compacted")
     wait(log, lambda: TopicPartition("bad", 0) in log._broker.cleaner.uncleanable, "not marked")
     assert "a bug of its author" in caplog.text
     assert [record.value for record in log.read("bad")] == [b"v"]

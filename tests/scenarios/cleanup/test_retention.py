@@ -39,7 +39,7 @@ def test_retention_of_many_segments_holds_nobody_up(tmp_path, monkeypatch):
 
     with logkernel.open(tmp_path, log_retention_ms=1000, log_cleaner_enable=False) as log:
         log.create_topic("t", 1, file_delete_delay_ms=0)
-        replica = log._broker.replica(NAME)
+        replica = log._broker.replicas.get(NAME)
         for _ in range(300):
             log.append_many("t", [Record(b"k", b"v", (), 1)])
             replica.log.roll(0)
@@ -77,18 +77,18 @@ def test_by_the_clock_no_log_start_moves_before_it_is_written_elsewhere(tmp_path
         for partition in range(3):
             for _ in range(5):
                 log.append_many("t", [Record(b"k", b"v", (), 1)], partition=partition)
-                broker.replica(TopicPartition("t", partition)).log.roll(0)
+                broker.replicas.get(TopicPartition("t", partition)).log.roll(0)
         held: list[tuple] = []
-        plain, broker.run_flush = broker.run_flush, lambda run, done: held.append((run, done))
-        broker.cleaner.retention.drop_all()
+        plain, broker.runtime.run_flush = broker.runtime.run_flush, lambda run, done: held.append((run, done))
+        broker.retention.drop_all()
         deleted = lambda: len([*tmp_path.glob("t-*/*.log.deleted")])  # noqa: E731
         starts = lambda: [log.start_offset("t", partition) for partition in range(3)]  # noqa: E731
         assert (starts(), deleted()) == ([0, 0, 0], 0)
         assert [record.offset for record in log.read("t", 0)] == [0, 1, 2, 3, 4]
         ((run, done),) = held
-        broker.cleaner.retention.drop_all()
+        broker.retention.drop_all()
         assert (starts(), deleted()) == ([0, 0, 0], 0)
-        broker.run_flush = plain
+        broker.runtime.run_flush = plain
         run()
         assert (starts(), deleted()) == ([0, 0, 0], 0)
         done(None)
@@ -112,7 +112,7 @@ def test_the_log_start_is_on_the_disk_before_any_file_goes(tmp_path, monkeypatch
         log.create_topic("t", 1)
         for _ in range(40):
             log.append_many("t", [Record(b"k", b"v", (), 1)])
-            log._broker.replica(NAME).log.roll(0)
+            log._broker.replicas.get(NAME).log.roll(0)
         monkeypatch.setattr(RealDisk, "rename", rename)
         log.apply_retention("t")
     assert said
@@ -143,7 +143,7 @@ def test_dropped_files_are_removed_on_a_thread_and_none_by_the_start(tmp_path, m
         log.create_topic("u", 2)
         for _ in range(300):
             log.append_many("t", [Record(b"k", b"v", (), 1)])
-            log._broker.replica(NAME).log.roll(0)
+            log._broker.replicas.get(NAME).log.roll(0)
         monkeypatch.setattr(RealDisk, "remove", remove)
         monkeypatch.setattr(RealDisk, "remove_tree", remove_tree)
         log.apply_retention("t")

@@ -112,7 +112,7 @@ def test_assignors_that_fail_are_named_and_take_no_other_group_down(
     assert refused.error_code == UnknownServerError.code
     assert "ZeroDivisionError" in refused.error_message
     assert "in=assignor broken" in caplog.text
-    places = {fault.place for fault in broker.kernel.faults}
+    places = {fault.place for fault in broker.runtime.kernel.faults}
     assert places == {"logkernel_assignor", "assignor broken"}
     assert beat(broker, "m1") == [0, 1, 2, 3]
     broker.close()

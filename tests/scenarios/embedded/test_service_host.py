@@ -3,7 +3,7 @@
 import pytest
 
 import logkernel
-from logkernel.broker.broker import flush_here
+from logkernel.broker.runtime import flush_here
 from logkernel.contracts import Decision, RequestContext
 from logkernel.errors import CoordinatorNotAvailable, KafkaStorageError, NotCoordinator, UnknownServerError
 from logkernel.partition.effects import Outcome
@@ -51,12 +51,12 @@ def test_a_failed_append_is_answered_and_forgotten(monkeypatch):
     with logkernel.open() as log:
         log.create_topic("t")
         assert commit(log, 7) == 0
-        for (topic, _), replica in log._broker.replicas.items():
+        for (topic, _), replica in log._broker.replicas.by_name.items():
             if topic == "__consumer_offsets":
                 monkeypatch.setattr(
                     type(replica),
                     "store",
-                    lambda self, data, acks, ticket, *_: ticket.deliver(Outcome(KafkaStorageError.code)),
+                    lambda self, batches, write, *_: write.ticket.deliver(Outcome(KafkaStorageError.code)),
                 )
         assert commit(log, 9) in (KafkaStorageError.code, CoordinatorNotAvailable.code, 16)
         monkeypatch.undo()
@@ -66,7 +66,7 @@ def test_a_failed_append_is_answered_and_forgotten(monkeypatch):
 def test_the_answer_of_a_whole_request_is_taken_as_it_is(monkeypatch):
     with logkernel.open() as log:
         log.create_topic("t")
-        service = log._broker._services["OffsetCommitRequest"].service
+        service = log._broker.router._services["OffsetCommitRequest"].service
         monkeypatch.setattr(type(service), "join", lambda *_: pytest.fail("there is nothing to be joined"))
         assert commit(log, 7) == 0
 
@@ -76,7 +76,7 @@ def test_who_shares_a_log_folds_what_another_appends(monkeypatch):
         log.create_topic("t")
         broker, folded = log._broker, []
         assert commit(log, 7) == 0
-        other = broker.sharing(broker._services["OffsetCommitRequest"])[1]
+        other = broker.services.sharing(broker.router._services["OffsetCommitRequest"])[1]
         (shard,) = other._shards.values()
         monkeypatch.setattr(shard, "replay", lambda records, producer: folded.append((len(records), producer)))
         assert commit(log, 8) == 0
@@ -87,8 +87,8 @@ def test_no_shard_is_there_whose_log_another_could_not_fold(monkeypatch):
     with logkernel.open() as log:
         log.create_topic("t")
         broker = log._broker
-        host = broker._services["OffsetCommitRequest"]
-        other = broker.sharing(host)[1]
+        host = broker.router._services["OffsetCommitRequest"]
+        other = broker.services.sharing(host)[1]
 
         def broken(*_):
             raise ValueError("cannot be made")
@@ -118,7 +118,7 @@ class UnderWay:
         self.broker = log._broker
         self.answers = []
         self._flushes = []
-        self.broker.run_flush = lambda work, done: self._flushes.append((work, done))
+        self.broker.runtime.run_flush = lambda work, done: self._flushes.append((work, done))
         submit_both(self.broker, self.answers)
 
     @property
@@ -126,11 +126,11 @@ class UnderWay:
         return [self.answers[0].topics[0].partitions[0].error_code, self.answers[1].groups[0].error_code]
 
     def shard(self):
-        (shard,) = [one for one in self.broker._services["OffsetFetchRequest"]._shards.values() if one._held]
+        (shard,) = [one for one in self.broker.router._services["OffsetFetchRequest"]._shards.values() if one._held]
         return shard
 
     def flush(self):
-        self.broker.run_flush = flush_here
+        self.broker.runtime.run_flush = flush_here
         for work, done in self._flushes:
             work()
             done(None)
@@ -165,13 +165,13 @@ def test_what_is_under_way_in_a_shard_that_is_there_no_more_comes_back_to_nobody
     waiting = UnderWay(log)
     broker, shard = waiting.broker, waiting.shard()
     machine = shard.machine
-    shard._timer = broker.timers.at(0, lambda: pytest.fail("its timer goes on"))
-    host = broker._services["OffsetFetchRequest"]
+    shard._timer = broker.runtime.timers.at(0, lambda: pytest.fail("its timer goes on"))
+    host = broker.router._services["OffsetFetchRequest"]
     host.unload(shard.number, OSError("told to"))
     assert waiting.codes == [NotCoordinator.code] * 2
     assert shard.machine is not machine, "what it asked of others is answered to it no more"
     broker.step()
-    assert not any(one._shards for one in broker.sharing(host))
+    assert not any(one._shards for one in broker.services.sharing(host))
     submit_both(broker, later := [])
     shard.failed(Decision(), Outcome(KafkaStorageError.code))
     assert later == [], "who waits on the new shard waits on"

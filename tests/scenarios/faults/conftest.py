@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from logkernel.broker.broker import Broker, flush_here
+from logkernel.broker.broker import Broker
 from logkernel.broker.log_manager import LogManager
+from logkernel.broker.runtime import Runtime, flush_here
 from logkernel.config.broker import BrokerConfig
 from logkernel.contracts import RequestContext
 from logkernel.kernel import Kernel
@@ -51,8 +52,9 @@ class Machine:
 
     def boot(self) -> Broker:
         config = BrokerConfig.load(None, self.settings, KERNEL.declarations())
-        self.broker = Broker(config, KERNEL, LogManager(config, disk=self.disk), self.clock)
-        self.broker.run_flush = self._flush
+        runtime = Runtime(config, KERNEL, clock=self.clock)
+        self.broker = Broker(runtime, LogManager(runtime, disk=self.disk))
+        self.broker.runtime.run_flush = self._flush
         self.flushes.clear()
         self.broker.start()
         return self.broker
@@ -66,7 +68,7 @@ class Machine:
     def run_flushes(self) -> None:
         while self.flushes:
             flush_here(*self.flushes.pop(0))
-            self.broker.settle()
+            self.broker.turn.end()
 
     def kill(self) -> None:
         """SIGKILL: what was written is with the system, which lives on."""
@@ -78,12 +80,12 @@ class Machine:
 
     def topic(self, name: str = "t", partitions: int = 1, **config: object) -> None:
         settings = {key.replace("_", "."): str(value) for key, value in config.items()}
-        self.broker.metadata.create(name, partitions, settings)
+        self.broker.create_topic(name, partitions, settings)
 
     def pass_ms(self, ms: int) -> None:
         """Time passes; timers run when they are due."""
         end = self.clock.now_ms + ms
-        while (deadline := self.broker.timers.next_deadline()) is not None and deadline <= end:
+        while (deadline := self.broker.runtime.timers.next_deadline()) is not None and deadline <= end:
             self.clock.now_ms = max(self.clock.now_ms, deadline)
             self.broker.step()
         self.clock.now_ms = end
@@ -103,7 +105,7 @@ class Machine:
 
     def values(self, topic: str = "t", partition: int = 0) -> list[bytes]:
         """All records that can be read, in order; each batch's checksum is verified."""
-        replica = self.broker.replica(TopicPartition(topic, partition))
+        replica = self.broker.replicas.get(TopicPartition(topic, partition))
         offset, found = replica.log.start_offset, []
         while (part := replica.read(offset, 1 << 20, READ_UNCOMMITTED, min_one=True)) is not None:
             data = part.read()

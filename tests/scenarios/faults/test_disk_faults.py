@@ -158,7 +158,7 @@ def test_a_flush_is_tried_again_only_where_no_file_could_be_opened_for_it(error,
         ((_, done),) = machine.flushes
         machine.flushes.clear()
         done(OSError(error, "told to"))
-        machine.broker.settle()
+        machine.broker.turn.end()
         assert waiting == ([] if again else [STORAGE_ERROR])
         machine.pass_ms(3_000)
         machine.run_flushes()
@@ -172,7 +172,7 @@ def test_a_read_error_puts_retention_off(machine):
     log = expiring(machine)
     machine.broker.close()
     machine.boot()
-    log = machine.broker.replica(("t", 0)).log
+    log = machine.broker.replicas.by_name["t", 0].log
     for segment in log.segments.closed:
         segment.largest_ms = None
     machine.disk.fault = lambda kind, path: errno.EIO if kind == "open" and path.endswith(".timeindex") else None

@@ -63,7 +63,7 @@ def coordinating(new_machine):
 def shards(machine) -> list[object]:
     """Those of all services that keep their state in the offsets log."""
     broker = machine.broker
-    hosts = broker.sharing(broker._services["OffsetFetchRequest"])
+    hosts = broker.services.sharing(broker.router._services["OffsetFetchRequest"])
     assert len(hosts) > 1
     return [shard for host in hosts for shard in host._shards.values()]
 
@@ -89,12 +89,12 @@ def test_a_coordinator_whose_log_cannot_be_read_is_not_there_until_it_can(fault,
     assert "Traceback" not in caplog.text, "the disk failed, not the service"
     assert machine.produce([b"served on"]) == [0]
     machine.topic("other")
-    machine.broker.metadata.delete("other")  # every shard is to hear of it
+    machine.broker.delete_topic("other")  # every shard is to hear of it
     assert shards(machine) == []
     turn()
     if fault == "rot":
         machine.topic("other")
-        machine.broker.metadata.delete("other")
+        machine.broker.delete_topic("other")
         assert shards(machine), "those that can be read by now hear of it"
     assert committed(machine) == 9
     assert commit(machine, 11) == [0]

@@ -64,7 +64,7 @@ def test_rot_found_by_the_checker_is_placed(new_machine):
     machine.disk._inode(path).data[400_000] ^= 1
     before = machine.disk.operations
     report = Report()
-    check_directory(machine.disk, "/data", machine.broker.kernel.codec_for, report)
+    check_directory(machine.disk, "/data", machine.broker.runtime.kernel.codec_for, report)
     (finding,) = report.findings
     assert (finding.severity, finding.path) == ("error", path)
     assert finding.position == 300_072  # where the second batch begins
@@ -86,7 +86,7 @@ def test_rot_found_by_the_cleaner_is_placed_and_the_log_is_served_on(tmp_path, c
         deadline = time.monotonic() + 20
         while not (told and told[-1]["result"]["uncleanable"]):
             assert time.monotonic() < deadline
-            log._broker.cleaner.workers.news.wait(0.01)
+            log._broker.runtime.workers.news.wait(0.01)
             log.step()
             handle(log._broker, "status", {}, told.append)
         why = told[-1]["result"]["uncleanable"]["t-0"]

@@ -75,7 +75,7 @@ def test_a_topic_made_while_a_directory_is_offline_is_served(how, new_machine):
 def test_a_topic_deleted_and_made_anew_while_a_directory_is_offline_holds_no_old_record(how, new_machine):
     machine = two_folders(new_machine)
     lose(machine, how)
-    machine.broker.metadata.delete("t")
+    machine.broker.delete_topic("t")
     machine.topic("t", 2)
     assert [machine.produce([b"new"], partition=each) for each in (0, 1)] == [[0], [0]]
     if how == "at the start":
@@ -84,14 +84,14 @@ def test_a_topic_deleted_and_made_anew_while_a_directory_is_offline_holds_no_old
     find(machine, how)
     assert [machine.values(partition=each) for each in (0, 1)] == [[b"new"], [b"new"]]
     assert folders(machine) == ["/a/t-0", "/a/t-1"]
-    assert machine.broker.logs.settle_deletions(machine.broker)
+    assert machine.broker.logs.settle_deletions(machine.broker.cluster.topics)
 
 
 @WAYS
 def test_a_topic_deleted_while_a_directory_is_offline_does_not_come_back(how, new_machine):
     machine = two_folders(new_machine)
     lose(machine, how)
-    machine.broker.metadata.delete("t")
+    machine.broker.delete_topic("t")
     find(machine, how)
     assert folders(machine) == []
     assert "t" not in machine.broker.cluster.topics
@@ -108,7 +108,7 @@ def test_a_log_that_cannot_be_removed_is_not_taken_for_the_one_made_anew(error, 
     assert machine.produce([b"old"]) == [0]
     assert machine.produce([b"o"], topic="other") == [0]
     machine.disk.fault = failing("rename", "/data/t-0", error)
-    machine.broker.metadata.delete("t")
+    machine.broker.delete_topic("t")
     if not still:
         machine.disk.fault = None
     machine.topic()
@@ -133,7 +133,7 @@ def test_a_topic_whose_log_is_unreadable_can_be_deleted_and_made_anew(new_machin
     machine.disk.write("/data/t-0/partition.metadata", b"version: 0\ntopic_id: rotten")
     machine.boot()
     assert machine.produce([b"x"]) == [STORAGE_ERROR]
-    machine.broker.metadata.delete("t")
+    machine.broker.delete_topic("t")
     machine.topic()
     assert machine.produce([b"new"]) == [0]
     assert machine.values() == [b"new"]
@@ -167,7 +167,7 @@ def test_a_moved_log_of_a_deleted_topic_does_not_displace_the_one_made_anew(new_
         machine.disk.write(f"/a/t-{number}.{unique}-moved/{name}", data)
     hide(machine, "/b")
     machine.boot()
-    machine.broker.metadata.delete("t")
+    machine.broker.delete_topic("t")
     machine.topic("t", 2)
     find(machine, "at the start")
     assert [machine.values(partition=each) for each in (0, 1)] == [[], []]

@@ -114,7 +114,7 @@ class World:
         self.clock = Hands()
         self.epochs: dict[str, int] = {}
         self.broker = self._open(folder / "life-0")
-        self.broker.metadata.create(self.topic, 1, {})
+        self.broker.create_topic(self.topic, 1, {})
         self.configure(**{"share.auto.offset.reset": "earliest", "share.record.lock.duration.ms": "1000"})
 
     def _open(self, folder: Path) -> Broker:
@@ -165,7 +165,7 @@ class World:
         """Time passes, timer by timer."""
         end = self.clock.now_ms + ms
         while True:
-            due = self.broker.timers.next_deadline()
+            due = self.broker.runtime.timers.next_deadline()
             if due is None or due > end:
                 break
             self.clock.now_ms = max(self.clock.now_ms, due)

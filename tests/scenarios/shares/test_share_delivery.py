@@ -232,7 +232,7 @@ def test_what_was_accepted_is_so_after_a_crash(world: Any) -> None:
 
 def test_an_unknown_topic_and_partition(world: Any) -> None:
     assert world.fetch("a", partitions=(7,)) == "!3"
-    world.broker.metadata.create("gone", 1, {})
+    world.broker.create_topic("gone", 1, {})
     name, world.topic = world.topic, "gone"
     topic_id = world.topic_id
     world.fetch("b")
@@ -261,7 +261,7 @@ def test_a_group_that_nobody_joined_leaves_no_trace(world: Any) -> None:
 
 
 def leaders(world: Any) -> Any:
-    host = next(host for host in world.broker._hosts if host.declared.name == "share-partitions")
+    host = next(host for host in world.broker.services if host.declared.name == "share-partitions")
     return host.shard(0).machine.leaders
 
 

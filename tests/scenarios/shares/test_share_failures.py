@@ -21,11 +21,11 @@ def failing(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
     whole = Replica.store
     broken = ""
 
-    def store(self: Any, checked: Any, acks: int, ticket: Any, *rest: Any) -> None:
+    def store(self: Any, batches: Any, write: Any, *rest: Any) -> None:
         if self.name.topic == broken:
-            ticket.deliver(Outcome(KafkaStorageError.code))
+            write.ticket.deliver(Outcome(KafkaStorageError.code))
         else:
-            whole(self, checked, acks, ticket, *rest)
+            whole(self, batches, write, *rest)
 
     def choose(topic: str) -> None:
         nonlocal broken
@@ -73,7 +73,7 @@ def test_a_member_whose_records_cannot_be_kept_has_not_joined(world: Any, failin
 
 def test_share_state_that_cannot_be_made_is_made_later(world: Any, failing: Any) -> None:
     world.join("z")  # the topic is there
-    world.broker.metadata.create("more", 1, {})
+    world.broker.create_topic("more", 1, {})
     failing("__share_group_state")
     first = world.join("a", "more")
     assert (first.error_code, first.assignment.topic_partitions) == (0, [])

@@ -46,7 +46,7 @@ def test_a_member_joins_and_is_told_its_partitions_at_once(world: Any) -> None:
 
 
 def test_members_share_partitions(world: Any) -> None:
-    world.broker.metadata.create("wide", 3, {})
+    world.broker.create_topic("wide", 3, {})
     first = world.join("a", "wide")
     assert places(first) == [0, 1, 2]
     assert sorted(places(world.join("b", "wide")) or []) == [1]
@@ -70,7 +70,7 @@ def test_more_partitions_reach_members_by_their_heartbeats(world: Any) -> None:
 def test_a_topic_that_comes_later_and_one_that_goes(world: Any) -> None:
     first = world.join("a", "later")
     assert (first.error_code, places(first)) == (0, [])
-    world.broker.metadata.create("later", 2, {})
+    world.broker.create_topic("later", 2, {})
     second = world.beat("a", first.member_epoch)
     assert places(second) == [0, 1]
     world.ask(DeleteTopicsRequest(topics=[DeleteTopicState(name="later")]))

@@ -14,6 +14,7 @@ import pytest
 
 from logkernel.broker.broker import Broker
 from logkernel.broker.log_manager import LogManager
+from logkernel.broker.runtime import Runtime
 from logkernel.config.broker import BrokerConfig
 from logkernel.contracts import Buffer, RequestContext
 from logkernel.kernel import Kernel
@@ -111,7 +112,8 @@ class World:
     def boot(self) -> None:
         settings = (*SETTINGS, "log.flush.interval.messages=1") if self.durable else SETTINGS
         config = BrokerConfig.load(None, settings, KERNEL.declarations())
-        self.broker = Broker(config, KERNEL, LogManager(config, disk=self.disk), self.clock)
+        runtime = Runtime(config, KERNEL, clock=self.clock)
+        self.broker = Broker(runtime, LogManager(runtime, disk=self.disk))
         self.broker.start()
         self.boots += 1
 
@@ -148,7 +150,7 @@ class World:
         end = self.clock.now_ms + ms
 
         def step() -> None:
-            while (due := self.broker.timers.next_deadline()) is not None and due <= end:
+            while (due := self.broker.runtime.timers.next_deadline()) is not None and due <= end:
                 self.clock.now_ms = max(self.clock.now_ms, due)
                 self.broker.step()
 
@@ -193,7 +195,7 @@ class World:
 
     def stored(self, topic: str, partition: int = 0) -> Iterator[tuple[BatchFacts, list[Record]]]:
         """Every batch of a log; its checksum is verified."""
-        replica = self.broker.replicas.get(TopicPartition(topic, partition))
+        replica = self.broker.replicas.by_name.get(TopicPartition(topic, partition))
         if replica is None:
             return
         offset = replica.log.start_offset
@@ -206,7 +208,7 @@ class World:
 
     def committed(self, topic: str, partition: int = 0) -> list[bytes]:
         """What a reader of committed records sees."""
-        replica = self.broker.replicas[TopicPartition(topic, partition)]
+        replica = self.broker.replicas.by_name[TopicPartition(topic, partition)]
         end = replica.leader.readable_end(READ_COMMITTED)
         fates = fates_of(self.stored(topic, partition))
         return [

@@ -104,7 +104,7 @@ class Story:
         self.delivered: set[int] = set()
         self.done: set[int] = set()
         for topic, partitions in (("in", 1), ("out", 2)):
-            world.broker.metadata.create(topic, partitions, {})
+            world.broker.create_topic(topic, partitions, {})
         rows = [
             IncrementalAlterConfigsAlterableConfig("share.auto.offset.reset", 0, "earliest"),
             IncrementalAlterConfigsAlterableConfig("share.record.lock.duration.ms", 0, "1000"),

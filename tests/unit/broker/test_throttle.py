@@ -13,8 +13,7 @@ from logkernel.broker import cleaner
 def made(monkeypatch):
     """A throttle of 1000 bytes a second, its clock, and what it waited."""
     clock = SimpleNamespace(now_s=100.0)
-    monkeypatch.setattr(cleaner, "time", SimpleNamespace(monotonic=lambda: clock.now_s))
-    throttle = cleaner.Throttle(1000.0)
+    throttle = cleaner.Throttle(1000.0, lambda: int(clock.now_s * 1000))
     waited: list[float] = []
     monkeypatch.setattr(throttle.stopping, "wait", waited.append)
     return throttle, clock, waited

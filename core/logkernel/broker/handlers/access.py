@@ -6,8 +6,9 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
+from logkernel.broker.handlers.context import HandlerContext, Handlers, on
 from logkernel.contracts import Answer, RequestContext
 from logkernel.controller import acls, credentials, quotas
 from logkernel.controller.effects import Outcome
@@ -34,9 +35,6 @@ from logkernel.requests.access import (
     SaslHandshakeResponse,
 )
 
-if TYPE_CHECKING:
-    from logkernel.broker.broker import Broker
-
 log = logging.getLogger("logkernel.access")
 
 
@@ -45,12 +43,12 @@ USERS: Final = "SCRAM users are kept, NOT enforced: no listener of this release 
 QUOTAS: Final = "client quotas are kept, NOT enforced: this release slows nobody down"
 
 
-def _keep(broker: Broker, outcome: Outcome, note: str, context: RequestContext) -> Any:
+def _keep(ctx: HandlerContext, outcome: Outcome, note: str, context: RequestContext) -> Any:
     """Carry out a change of what is not enforced, and log it so."""
     if outcome.changes:
         count, client, host = len(outcome.changes), context.client_id, context.client_host
         log.warning("%s; changes=%d client_id=%s host=%s", note, count, client, host)
-    return broker.metadata.carry_out(outcome)
+    return ctx.commit(outcome)
 
 
 def _noted(rows: Iterable[Any], note: str) -> None:
@@ -60,85 +58,104 @@ def _noted(rows: Iterable[Any], note: str) -> None:
             row.error_message = note
 
 
-def describe_acls(broker: Broker, request: DescribeAclsRequest, context: RequestContext, answer: Answer) -> None:
-    response = acls.describe_acls(request, broker.metadata.image)
+def describe_acls(ctx: HandlerContext, request: DescribeAclsRequest, context: RequestContext, answer: Answer) -> None:
+    response = acls.describe_acls(request, ctx.metadata.image)
     _noted([response], ACLS)
     answer(response)
 
 
-def create_acls(broker: Broker, request: CreateAclsRequest, context: RequestContext, answer: Answer) -> None:
-    response = _keep(broker, acls.create_acls(request, broker.metadata.image), ACLS, context)
+def create_acls(ctx: HandlerContext, request: CreateAclsRequest, context: RequestContext, answer: Answer) -> None:
+    response = _keep(ctx, acls.create_acls(request, ctx.metadata.image), ACLS, context)
     _noted(response.results, ACLS)
     answer(response)
 
 
-def delete_acls(broker: Broker, request: DeleteAclsRequest, context: RequestContext, answer: Answer) -> None:
-    response = _keep(broker, acls.delete_acls(request, broker.metadata.image), ACLS, context)
+def delete_acls(ctx: HandlerContext, request: DeleteAclsRequest, context: RequestContext, answer: Answer) -> None:
+    response = _keep(ctx, acls.delete_acls(request, ctx.metadata.image), ACLS, context)
     _noted(response.filter_results, ACLS)
     answer(response)
 
 
 def describe_user_scram_credentials(
-    broker: Broker, request: DescribeUserScramCredentialsRequest, context: RequestContext, answer: Answer
+    ctx: HandlerContext, request: DescribeUserScramCredentialsRequest, context: RequestContext, answer: Answer
 ) -> None:
-    response = credentials.describe(request, broker.metadata.image)
+    response = credentials.describe(request, ctx.metadata.image)
     _noted([response, *response.results], USERS)
     answer(response)
 
 
 def alter_user_scram_credentials(
-    broker: Broker, request: AlterUserScramCredentialsRequest, context: RequestContext, answer: Answer
+    ctx: HandlerContext, request: AlterUserScramCredentialsRequest, context: RequestContext, answer: Answer
 ) -> None:
-    response = _keep(broker, credentials.alter(request, broker.metadata.image), USERS, context)
+    response = _keep(ctx, credentials.alter(request, ctx.metadata.image), USERS, context)
     _noted(response.results, USERS)
     answer(response)
 
 
 def describe_client_quotas(
-    broker: Broker, request: DescribeClientQuotasRequest, context: RequestContext, answer: Answer
+    ctx: HandlerContext, request: DescribeClientQuotasRequest, context: RequestContext, answer: Answer
 ) -> None:
-    answer(quotas.describe(request, broker.metadata.image))
+    answer(quotas.describe(request, ctx.metadata.image))
 
 
 def alter_client_quotas(
-    broker: Broker, request: AlterClientQuotasRequest, context: RequestContext, answer: Answer
+    ctx: HandlerContext, request: AlterClientQuotasRequest, context: RequestContext, answer: Answer
 ) -> None:
-    answer(_keep(broker, quotas.alter(request, broker.metadata.image), QUOTAS, context))
+    answer(_keep(ctx, quotas.alter(request, ctx.metadata.image), QUOTAS, context))
 
 
 # ---------------------------------------------------------------- refused, as Kafka refuses them on PLAINTEXT
 
 
-def sasl_handshake(broker: Broker, request: SaslHandshakeRequest, context: RequestContext, answer: Answer) -> None:
+def sasl_handshake(ctx: HandlerContext, request: SaslHandshakeRequest, context: RequestContext, answer: Answer) -> None:
     answer(SaslHandshakeResponse(error_code=IllegalSaslState.code))
 
 
 def sasl_authenticate(
-    broker: Broker, request: SaslAuthenticateRequest, context: RequestContext, answer: Answer
+    ctx: HandlerContext, request: SaslAuthenticateRequest, context: RequestContext, answer: Answer
 ) -> None:
     message = "this listener does not authenticate; set security.protocol=PLAINTEXT"
     answer(SaslAuthenticateResponse(error_code=IllegalSaslState.code, error_message=message))
 
 
 def create_delegation_token(
-    broker: Broker, request: CreateDelegationTokenRequest, context: RequestContext, answer: Answer
+    ctx: HandlerContext, request: CreateDelegationTokenRequest, context: RequestContext, answer: Answer
 ) -> None:
     answer(CreateDelegationTokenResponse(error_code=DelegationTokenRequestNotAllowed.code))
 
 
 def renew_delegation_token(
-    broker: Broker, request: RenewDelegationTokenRequest, context: RequestContext, answer: Answer
+    ctx: HandlerContext, request: RenewDelegationTokenRequest, context: RequestContext, answer: Answer
 ) -> None:
     answer(RenewDelegationTokenResponse(error_code=DelegationTokenRequestNotAllowed.code))
 
 
 def expire_delegation_token(
-    broker: Broker, request: ExpireDelegationTokenRequest, context: RequestContext, answer: Answer
+    ctx: HandlerContext, request: ExpireDelegationTokenRequest, context: RequestContext, answer: Answer
 ) -> None:
     answer(ExpireDelegationTokenResponse(error_code=DelegationTokenRequestNotAllowed.code))
 
 
 def describe_delegation_token(
-    broker: Broker, request: DescribeDelegationTokenRequest, context: RequestContext, answer: Answer
+    ctx: HandlerContext, request: DescribeDelegationTokenRequest, context: RequestContext, answer: Answer
 ) -> None:
     answer(DescribeDelegationTokenResponse(error_code=DelegationTokenRequestNotAllowed.code))
+
+
+HANDLERS: Handlers = dict(
+    [
+        on(DescribeAclsRequest, describe_acls),
+        on(CreateAclsRequest, create_acls),
+        on(DeleteAclsRequest, delete_acls),
+        on(DescribeUserScramCredentialsRequest, describe_user_scram_credentials),
+        on(AlterUserScramCredentialsRequest, alter_user_scram_credentials),
+        on(DescribeClientQuotasRequest, describe_client_quotas),
+        on(AlterClientQuotasRequest, alter_client_quotas),
+        on(SaslHandshakeRequest, sasl_handshake),
+        on(SaslAuthenticateRequest, sasl_authenticate),
+        on(CreateDelegationTokenRequest, create_delegation_token),
+        on(RenewDelegationTokenRequest, renew_delegation_token),
+        on(ExpireDelegationTokenRequest, expire_delegation_token),
+        on(DescribeDelegationTokenRequest, describe_delegation_token),
+    ]
+)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING
 
+from logkernel.broker.handlers.context import HandlerContext, Handlers, on
 from logkernel.contracts import Answer, RequestContext
 from logkernel.controller import features, leaders
 from logkernel.errors import BrokerIdNotRegistered, InvalidRequest, UnsupportedVersion
@@ -21,51 +21,64 @@ from logkernel.requests.quorum import (
     UpdateFeaturesRequest,
 )
 
-if TYPE_CHECKING:
-    from logkernel.broker.broker import Broker
-
 log = logging.getLogger("logkernel.admin")
 
 
-def elect_leaders(broker: Broker, request: ElectLeadersRequest, context: RequestContext, answer: Answer) -> None:
-    answer(leaders.elect_leaders(request, broker.metadata.image, broker.logs.is_offline))
+def elect_leaders(ctx: HandlerContext, request: ElectLeadersRequest, context: RequestContext, answer: Answer) -> None:
+    answer(leaders.elect_leaders(request, ctx.metadata.image, ctx.replicas.is_offline))
 
 
 def alter_partition_reassignments(
-    broker: Broker, request: AlterPartitionReassignmentsRequest, context: RequestContext, answer: Answer
+    ctx: HandlerContext, request: AlterPartitionReassignmentsRequest, context: RequestContext, answer: Answer
 ) -> None:
-    brokers = sorted({broker.node_id, *broker.metadata.image.nodes})
-    answer(leaders.alter_reassignments(request, broker.metadata.image, brokers))
+    brokers = sorted({ctx.runtime.node_id, *ctx.metadata.image.nodes})
+    answer(leaders.alter_reassignments(request, ctx.metadata.image, brokers))
 
 
 def list_partition_reassignments(
-    broker: Broker, request: ListPartitionReassignmentsRequest, context: RequestContext, answer: Answer
+    ctx: HandlerContext, request: ListPartitionReassignmentsRequest, context: RequestContext, answer: Answer
 ) -> None:
-    answer(leaders.list_reassignments(request, broker.metadata.image))
+    answer(leaders.list_reassignments(request, ctx.metadata.image))
 
 
-def update_features(broker: Broker, request: UpdateFeaturesRequest, context: RequestContext, answer: Answer) -> None:
-    outcome = features.update(request, broker.features())
-    response = broker.metadata.carry_out(outcome)
+def update_features(
+    ctx: HandlerContext, request: UpdateFeaturesRequest, context: RequestContext, answer: Answer
+) -> None:
+    outcome = features.update(request, ctx.cluster.features())
+    response = ctx.commit(outcome)
     for change in outcome.changes:
         log.info("feature finalized: name=%s level=%s", change.key, (change.value or {}).get("level"))
     answer(response)
 
 
-def describe_quorum(broker: Broker, request: DescribeQuorumRequest, context: RequestContext, answer: Answer) -> None:
+def describe_quorum(
+    ctx: HandlerContext, request: DescribeQuorumRequest, context: RequestContext, answer: Answer
+) -> None:
     """Refused: what there is to know of one broker, DescribeCluster tells."""
     message = "this cluster keeps its metadata without a quorum of controllers: there is none to describe"
     answer(DescribeQuorumResponse(error_code=UnsupportedVersion.code, error_message=message))
 
 
 def unregister_broker(
-    broker: Broker, request: UnregisterBrokerRequest, context: RequestContext, answer: Answer
+    ctx: HandlerContext, request: UnregisterBrokerRequest, context: RequestContext, answer: Answer
 ) -> None:
     response = UnregisterBrokerResponse()
-    if request.broker_id == broker.node_id:
+    if request.broker_id == ctx.runtime.node_id:
         response.error_code = InvalidRequest.code
-        response.error_message = f"broker {broker.node_id} is the cluster; it can't be taken out of itself"
+        response.error_message = f"broker {ctx.runtime.node_id} is the cluster; it can't be taken out of itself"
     else:
         response.error_code = BrokerIdNotRegistered.code
-        response.error_message = f"there is no broker {request.broker_id}, but {broker.node_id} alone"
+        response.error_message = f"there is no broker {request.broker_id}, but {ctx.runtime.node_id} alone"
     answer(response)
+
+
+HANDLERS: Handlers = dict(
+    [
+        on(ElectLeadersRequest, elect_leaders),
+        on(AlterPartitionReassignmentsRequest, alter_partition_reassignments),
+        on(ListPartitionReassignmentsRequest, list_partition_reassignments),
+        on(UpdateFeaturesRequest, update_features),
+        on(DescribeQuorumRequest, describe_quorum),
+        on(UnregisterBrokerRequest, unregister_broker),
+    ]
+)

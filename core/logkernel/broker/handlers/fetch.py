@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from logkernel.broker.fetch_sessions import CachedPartition, FetchContext
+from logkernel.broker.handlers.context import HandlerContext, Handlers, on
 from logkernel.contracts import Answer, RequestContext
 from logkernel.errors import (
     FencedLeaderEpoch,
@@ -24,7 +25,6 @@ from logkernel.requests.data import (
 from logkernel.vocabulary import NO_ID, READ_COMMITTED, FileSlice, TopicPartition
 
 if TYPE_CHECKING:
-    from logkernel.broker.broker import Broker
     from logkernel.broker.replicas.replica import Replica
 
 Row = tuple[CachedPartition, PartitionData]
@@ -41,7 +41,7 @@ class _Fetch:
     __slots__ = (
         "_answer",
         "_available",
-        "_broker",
+        "_ctx",
         "_fetch",
         "_heard",
         "_is_bound",
@@ -52,9 +52,9 @@ class _Fetch:
     )
 
     def __init__(
-        self, broker: Broker, request: FetchRequest, fetch: FetchContext, context: RequestContext, answer: Answer
+        self, ctx: HandlerContext, request: FetchRequest, fetch: FetchContext, context: RequestContext, answer: Answer
     ) -> None:
-        self._broker = broker
+        self._ctx = ctx
         self._request = request
         self._fetch = fetch
         self._knows_zstd = "zstd" in context.capabilities
@@ -64,7 +64,7 @@ class _Fetch:
 
     def attempt(self, *, final: bool) -> bool:
         """Read; answer if there is enough, or anyway where `final`. Returns whether it answered."""
-        left = min(self._request.max_bytes, self._broker.fetch_max_bytes)
+        left = min(self._request.max_bytes, self._ctx.fetch_max_bytes)
         size, urgent = 0, final
         rows: list[Row] = []
         for partition in self._fetch.to_read():
@@ -87,11 +87,11 @@ class _Fetch:
         """Wait for news, at most until `deadline_ms` (monotonic)."""
         self._heard: list[CachedPartition] = []
         self._fetch.park(self)
-        self._number = self._broker.park(self, deadline_ms)
+        self._number = self._ctx.purgatory.park(self, deadline_ms)
 
     def heard(self, partition: CachedPartition) -> None:
         if not self._heard:
-            self._broker.wake(self._number)
+            self._ctx.purgatory.retry_soon(self._number)
         self._heard.append(partition)
 
     def retry(self) -> None:
@@ -144,16 +144,16 @@ class _Fetch:
         topic_id, index = partition.key[1:]
         name = partition.name
         if name is None:
-            found = self._broker.cluster.topic_name(topic_id)
+            found = self._ctx.cluster.topic_name(topic_id)
             if found is None:
                 raise UnknownTopicId(f"no topic has id {topic_id}")
             name = partition.name = TopicPartition(found, index)
-        replica = self._broker.replicas.get(name)
+        replica = self._ctx.replicas.by_name.get(name)
         if replica is None or (topic_id is not NO_ID and replica.topic_id != topic_id):
-            if topic_id is not NO_ID and self._broker.cluster.topic_name(topic_id) != name.topic:
+            if topic_id is not NO_ID and self._ctx.cluster.topic_name(topic_id) != name.topic:
                 partition.name = None
                 raise UnknownTopicId(f"no topic has id {topic_id}")
-            replica = self._broker.replica(name)
+            replica = self._ctx.replicas.get(name)
         partition.follow(replica.news)
         return replica
 
@@ -194,7 +194,7 @@ class _Fetch:
                 last = topic
             response.responses[-1].partitions.append(data)
         if self._number:
-            self._broker.parked.drop(self._number)
+            self._ctx.purgatory.drop(self._number)
         self._answer(response)
 
 
@@ -211,14 +211,17 @@ def check_epoch(replica: Replica, epoch: int) -> None:
         raise error(f"{replica.name}: leader epoch is {replica.leader.leader_epoch}, not {epoch}")
 
 
-def fetch(broker: Broker, request: FetchRequest, context: RequestContext, answer: Answer) -> None:
-    mono_ms = broker.clock.mono_ms()
+def fetch(ctx: HandlerContext, request: FetchRequest, context: RequestContext, answer: Answer) -> None:
+    mono_ms = ctx.runtime.clock.mono_ms()
     try:
-        opened = broker.sessions.open(request, "topic_ids" in context.capabilities, mono_ms)
+        opened = ctx.sessions.open(request, "topic_ids" in context.capabilities, mono_ms)
     except KafkaError as error:
         answer(FetchResponse(error_code=error.code))
         return
-    work = _Fetch(broker, request, opened, context, answer)
+    work = _Fetch(ctx, request, opened, context, answer)
     wait_ms = request.max_wait_ms
     if not work.attempt(final=wait_ms <= 0 or opened.is_empty):
         work.park(mono_ms + wait_ms)
+
+
+HANDLERS: Handlers = dict([on(FetchRequest, fetch)])

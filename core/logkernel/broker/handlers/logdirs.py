@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from logkernel.broker.handlers.context import HandlerContext, Handlers, on
 from logkernel.contracts import Answer, RequestContext
 from logkernel.errors import KafkaError, KafkaStorageError, LogDirNotFound
 from logkernel.requests.placement import (
@@ -21,23 +20,22 @@ from logkernel.storage.directory import DataDirectory
 from logkernel.storage.log import Log
 from logkernel.vocabulary import TopicPartition
 
-if TYPE_CHECKING:
-    from logkernel.broker.broker import Broker
-
 Wanted = set[TopicPartition] | None
 
 
-def describe_log_dirs(broker: Broker, request: DescribeLogDirsRequest, context: RequestContext, answer: Answer) -> None:
+def describe_log_dirs(
+    ctx: HandlerContext, request: DescribeLogDirsRequest, context: RequestContext, answer: Answer
+) -> None:
     """Every directory, with those of its logs that are asked for (null: all)."""
     wanted: Wanted = None
     if request.topics is not None:
         wanted = {TopicPartition(row.topic, index) for row in request.topics for index in row.partitions}
-    directories = broker.logs.directories.directories
-    answer(DescribeLogDirsResponse(results=[_described(broker, one, wanted) for one in directories]))
+    directories = ctx.logs.directories.directories
+    answer(DescribeLogDirsResponse(results=[_described(ctx, one, wanted) for one in directories]))
 
 
-def _described(broker: Broker, directory: DataDirectory, wanted: Wanted) -> DescribeLogDirsResult:
-    row = DescribeLogDirsResult(log_dir=broker.logs.path_of(directory))
+def _described(ctx: HandlerContext, directory: DataDirectory, wanted: Wanted) -> DescribeLogDirsResult:
+    row = DescribeLogDirsResult(log_dir=ctx.logs.path_of(directory))
     try:
         directory.check()
         row.total_bytes, row.usable_bytes = directory.space()
@@ -47,11 +45,11 @@ def _described(broker: Broker, directory: DataDirectory, wanted: Wanted) -> Desc
     topics: dict[str, list[DescribeLogDirsPartition]] = {}
     for name, each in directory.logs.items():
         if wanted is None or name in wanted:
-            replica = broker.replicas.get(name)
+            replica = ctx.replicas.by_name.get(name)
             lag = 0 if replica is None else max(0, replica.leader.high_watermark - each.end_offset)
             topics.setdefault(name.topic, []).append(_partition(name, each, lag))
     for name, each in directory.futures.items():
-        move = broker.moving.get(name)
+        move = ctx.moves.active.get(name)
         if move is not None and (wanted is None or name in wanted):
             topics.setdefault(name.topic, []).append(_partition(name, each, move.future.lag, future=True))
     row.topics = [DescribeLogDirsTopic(topic, partitions) for topic, partitions in topics.items()]
@@ -63,7 +61,7 @@ def _partition(name: TopicPartition, each: Log, lag: int, *, future: bool = Fals
 
 
 def alter_replica_log_dirs(
-    broker: Broker, request: AlterReplicaLogDirsRequest, context: RequestContext, answer: Answer
+    ctx: HandlerContext, request: AlterReplicaLogDirsRequest, context: RequestContext, answer: Answer
 ) -> None:
     """Each partition on its own. A move that began is an answer; DescribeLogDirs tells how far it came."""
     topics: dict[str, list[AlterReplicaLogDirPartitionResult]] = {}
@@ -72,18 +70,26 @@ def alter_replica_log_dirs(
             rows = topics.setdefault(topic.name, [])
             for partition in topic.partitions:
                 name = TopicPartition(topic.name, partition)
-                rows.append(AlterReplicaLogDirPartitionResult(partition, _move(broker, name, asked.path)))
+                rows.append(AlterReplicaLogDirPartitionResult(partition, _move(ctx, name, asked.path)))
     answer(AlterReplicaLogDirsResponse(results=[AlterReplicaLogDirTopicResult(*item) for item in topics.items()]))
 
 
-def _move(broker: Broker, name: TopicPartition, path: str) -> int:
+def _move(ctx: HandlerContext, name: TopicPartition, path: str) -> int:
     try:
-        broker.replica(name)  # that there is none is told first
-        for directory in broker.logs.directories.directories:
-            if path.rstrip("/") in (directory.path, broker.logs.path_of(directory)):
+        ctx.replicas.get(name)  # that there is none is told first
+        for directory in ctx.logs.directories.directories:
+            if path.rstrip("/") in (directory.path, ctx.logs.path_of(directory)):
                 directory.check()
-                broker.moves.start(name, directory)
+                ctx.moves.start(name, directory)
                 return 0
         raise LogDirNotFound(f"{path} is none of log.dirs")
     except KafkaError as error:
         return error.code
+
+
+HANDLERS: Handlers = dict(
+    [
+        on(DescribeLogDirsRequest, describe_log_dirs),
+        on(AlterReplicaLogDirsRequest, alter_replica_log_dirs),
+    ]
+)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from logkernel.errors import InvalidConfig, InvalidRequest, KafkaError
 from logkernel.requests.configs import (
@@ -20,9 +20,6 @@ from logkernel.requests.configs import (
     IncrementalAlterConfigsAlterConfigsResource,
     IncrementalAlterConfigsAlterConfigsResourceResponse,
 )
-
-if TYPE_CHECKING:
-    from logkernel.broker.broker import Broker
 
 BROKER_LOGGER = 8
 SOURCE = 6
@@ -49,10 +46,10 @@ def level_of(name: str) -> str:
     return max((word for word in LEVELS if LEVELS[word] <= effective), key=LEVELS.__getitem__, default="TRACE")
 
 
-def describe(broker: Broker, resource: DescribeConfigsResource, *, documentation: bool) -> DescribeConfigsResult:
+def describe(node_id: int, resource: DescribeConfigsResource, *, documentation: bool) -> DescribeConfigsResult:
     row = DescribeConfigsResult(resource_type=BROKER_LOGGER, resource_name=resource.resource_name)
     try:
-        _check_name(broker, resource.resource_name)
+        _check_name(node_id, resource.resource_name)
     except KafkaError as error:
         row.error_code, row.error_message = error.code, str(error)
         return row
@@ -71,14 +68,14 @@ def describe(broker: Broker, resource: DescribeConfigsResource, *, documentation
 
 
 def alter(
-    broker: Broker, resource: IncrementalAlterConfigsAlterConfigsResource, *, dry: bool
+    node_id: int, resource: IncrementalAlterConfigsAlterConfigsResource, *, dry: bool
 ) -> IncrementalAlterConfigsAlterConfigsResourceResponse:
     """All levels of the request, or none."""
     row = IncrementalAlterConfigsAlterConfigsResourceResponse(
         resource_type=BROKER_LOGGER, resource_name=resource.resource_name
     )
     try:
-        _check_name(broker, resource.resource_name)
+        _check_name(node_id, resource.resource_name)
         if any(times > 1 for times in Counter(one.name for one in resource.configs).values()):
             raise InvalidRequest("a logger is named more than once; name it once")
         wanted = [_checked(one) for one in resource.configs]
@@ -105,9 +102,9 @@ def _checked(one: IncrementalAlterConfigsAlterableConfig) -> tuple[str, int]:
     return one.name, LEVELS[one.value]
 
 
-def _check_name(broker: Broker, name: str) -> None:
-    if name != str(broker.node_id):
-        raise InvalidRequest(f"the loggers of broker {name[:20]!r} are asked there; this is broker {broker.node_id}")
+def _check_name(node_id: int, name: str) -> None:
+    if name != str(node_id):
+        raise InvalidRequest(f"the loggers of broker {name[:20]!r} are asked there; this is broker {node_id}")
 
 
 def split(resources: list[Any]) -> tuple[list[Any], list[Any]]:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
 from uuid import UUID
 
+from logkernel.broker.handlers.context import HandlerContext, Handlers, on
 from logkernel.contracts import Answer, RequestContext
+from logkernel.controller.names import check_name
 from logkernel.errors import (
     InvalidTopicException,
     KafkaError,
@@ -32,9 +33,6 @@ from logkernel.requests.cluster import (
 )
 from logkernel.vocabulary import NO_ID
 
-if TYPE_CHECKING:
-    from logkernel.broker.broker import Broker
-
 UNKNOWN_OPERATIONS = -2147483648
 """Authorized operations when they were not asked for (KIP-430)."""
 TOPIC_OPERATIONS = sum(1 << code for code in (3, 4, 5, 6, 7, 8, 10, 11))
@@ -46,43 +44,43 @@ MAX_DESCRIBED_PARTITIONS = 2000
 """`max.request.partition.size.limit`."""
 
 
-def metadata(broker: Broker, request: MetadataRequest, context: RequestContext, answer: Answer) -> None:
+def metadata(ctx: HandlerContext, request: MetadataRequest, context: RequestContext, answer: Answer) -> None:
     response = MetadataResponse(
         brokers=[
             MetadataResponseBroker(node_id=node, host=host, port=port, rack=rack)
-            for node, host, port, rack in broker.cluster.brokers(context.listener)
+            for node, host, port, rack in ctx.cluster.brokers(context.listener)
         ],
-        cluster_id=broker.cluster_id,
-        controller_id=broker.node_id,
+        cluster_id=ctx.logs.cluster_id,
+        controller_id=ctx.runtime.node_id,
         cluster_authorized_operations=(
             CLUSTER_OPERATIONS if request.include_cluster_authorized_operations else UNKNOWN_OPERATIONS
         ),
     )
     operations = TOPIC_OPERATIONS if request.include_topic_authorized_operations else UNKNOWN_OPERATIONS
     if request.topics is None:
-        names: list[tuple[str, UUID]] = [(name, NO_ID) for name in sorted(broker.cluster.topics)]
+        names: list[tuple[str, UUID]] = [(name, NO_ID) for name in sorted(ctx.cluster.topics)]
     else:
         names = [(topic.name or "", topic.topic_id) for topic in request.topics]
     for name, topic_id in dict.fromkeys(names):
-        row = _topic(broker, name, topic_id, create=request.allow_auto_topic_creation and request.topics is not None)
+        row = _topic(ctx, name, topic_id, create=request.allow_auto_topic_creation and request.topics is not None)
         row.topic_authorized_operations = operations if not row.error_code else UNKNOWN_OPERATIONS
         response.topics.append(row)
     answer(response)
 
 
-def _topic(broker: Broker, name: str, topic_id: UUID, *, create: bool) -> MetadataResponseTopic:
+def _topic(ctx: HandlerContext, name: str, topic_id: UUID, *, create: bool) -> MetadataResponseTopic:
     if topic_id != NO_ID:
-        found = broker.cluster.topic_name(topic_id)
+        found = ctx.cluster.topic_name(topic_id)
         if found is None:
             return MetadataResponseTopic(error_code=UnknownTopicId.code, name=None, topic_id=topic_id)
         name = found
     try:
-        topic = broker.cluster.topics.get(name)
-        if topic is None and create and broker.config.get("auto.create.topics.enable"):
-            broker.metadata.auto_create(name)
-            topic = broker.cluster.topics.get(name)
+        topic = ctx.cluster.topics.get(name)
+        if topic is None and create and ctx.runtime.config.get("auto.create.topics.enable"):
+            ctx.commit(ctx.metadata.controller.auto_create(name, ctx.metadata.image))
+            topic = ctx.cluster.topics.get(name)
         if topic is None:
-            broker.metadata.check_name(name)
+            check_name(name)
             raise UnknownTopicOrPartition(name)
     except KafkaError as error:
         return MetadataResponseTopic(error_code=error.code, name=name)
@@ -90,19 +88,21 @@ def _topic(broker: Broker, name: str, topic_id: UUID, *, create: bool) -> Metada
     for index, partition in enumerate(topic.partitions):
         row.partitions.append(
             MetadataResponsePartition(
-                error_code=broker.leader_error(name, index, partition.leader),
+                error_code=ctx.replicas.leader_error(name, index, partition.leader),
                 partition_index=index,
                 leader_id=partition.leader,
                 leader_epoch=partition.leader_epoch,
                 replica_nodes=list(partition.replicas),
                 isr_nodes=list(partition.isr),
-                offline_replicas=broker.offline_replicas(name, index, partition.replicas),
+                offline_replicas=ctx.replicas.offline_replicas(name, index, partition.replicas),
             )
         )
     return row
 
 
-def describe_cluster(broker: Broker, request: DescribeClusterRequest, context: RequestContext, answer: Answer) -> None:
+def describe_cluster(
+    ctx: HandlerContext, request: DescribeClusterRequest, context: RequestContext, answer: Answer
+) -> None:
     if request.endpoint_type != BROKERS:
         known = request.endpoint_type == CONTROLLERS
         code = MismatchedEndpointType.code if known else UnsupportedEndpointType.code
@@ -112,11 +112,11 @@ def describe_cluster(broker: Broker, request: DescribeClusterRequest, context: R
     answer(
         DescribeClusterResponse(
             endpoint_type=request.endpoint_type,
-            cluster_id=broker.cluster_id,
-            controller_id=broker.node_id,
+            cluster_id=ctx.logs.cluster_id,
+            controller_id=ctx.runtime.node_id,
             brokers=[
                 DescribeClusterBroker(broker_id=node, host=host, port=port, rack=rack)
-                for node, host, port, rack in broker.cluster.brokers(context.listener)
+                for node, host, port, rack in ctx.cluster.brokers(context.listener)
             ],
             cluster_authorized_operations=(
                 CLUSTER_OPERATIONS if request.include_cluster_authorized_operations else UNKNOWN_OPERATIONS
@@ -126,12 +126,12 @@ def describe_cluster(broker: Broker, request: DescribeClusterRequest, context: R
 
 
 def describe_topic_partitions(
-    broker: Broker, request: DescribeTopicPartitionsRequest, context: RequestContext, answer: Answer
+    ctx: HandlerContext, request: DescribeTopicPartitionsRequest, context: RequestContext, answer: Answer
 ) -> None:
     """Topics in order of name, cut after so many partitions; the cursor names where to go on (KIP-966)."""
     response = DescribeTopicPartitionsResponse()
     cursor: Cursor | None = request.cursor
-    names = sorted(topic.name for topic in request.topics) if request.topics else sorted(broker.cluster.topics)
+    names = sorted(topic.name for topic in request.topics) if request.topics else sorted(ctx.cluster.topics)
     left = max(1, min(request.response_partition_limit, MAX_DESCRIBED_PARTITIONS))
     for name in names:
         first = 0
@@ -139,9 +139,9 @@ def describe_topic_partitions(
             if name < cursor.topic_name:
                 continue
             first = cursor.partition_index if name == cursor.topic_name else 0
-        topic = broker.cluster.topics.get(name)
+        topic = ctx.cluster.topics.get(name)
         if topic is None:
-            response.topics.append(_unknown(broker, name))
+            response.topics.append(_unknown(ctx, name))
             continue
         if left == 0:
             response.next_cursor = DescribeTopicPartitionsCursor(topic_name=name, partition_index=first)
@@ -153,7 +153,7 @@ def describe_topic_partitions(
             partition = topic.partitions[index]
             row.partitions.append(
                 DescribeTopicPartitionsResponsePartition(
-                    error_code=broker.leader_error(name, index, partition.leader),
+                    error_code=ctx.replicas.leader_error(name, index, partition.leader),
                     partition_index=index,
                     leader_id=partition.leader,
                     leader_epoch=partition.leader_epoch,
@@ -161,7 +161,7 @@ def describe_topic_partitions(
                     isr_nodes=list(partition.isr),
                     eligible_leader_replicas=[],
                     last_known_elr=[],
-                    offline_replicas=broker.offline_replicas(name, index, partition.replicas),
+                    offline_replicas=ctx.replicas.offline_replicas(name, index, partition.replicas),
                 )
             )
         response.topics.append(row)
@@ -172,12 +172,21 @@ def describe_topic_partitions(
     answer(response)
 
 
-def _unknown(broker: Broker, name: str) -> DescribeTopicPartitionsResponseTopic:
+def _unknown(ctx: HandlerContext, name: str) -> DescribeTopicPartitionsResponseTopic:
     code = UnknownTopicOrPartition.code
     try:
-        broker.metadata.check_name(name)
+        check_name(name)
     except InvalidTopicException as error:
         code = error.code
     return DescribeTopicPartitionsResponseTopic(
         error_code=code, name=name, topic_authorized_operations=UNKNOWN_OPERATIONS
     )
+
+
+HANDLERS: Handlers = dict(
+    [
+        on(MetadataRequest, metadata),
+        on(DescribeClusterRequest, describe_cluster),
+        on(DescribeTopicPartitionsRequest, describe_topic_partitions),
+    ]
+)

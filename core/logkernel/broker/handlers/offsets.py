@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from logkernel.broker.handlers.context import HandlerContext, Handlers, on
 from logkernel.broker.handlers.fetch import check_epoch
 from logkernel.contracts import Answer, RequestContext
 from logkernel.errors import InvalidTopicException, KafkaError, OffsetOutOfRange, PolicyViolation
@@ -25,14 +26,13 @@ from logkernel.requests.offsets import (
 from logkernel.vocabulary import TopicPartition
 
 if TYPE_CHECKING:
-    from logkernel.broker.broker import Broker
     from logkernel.broker.replicas.replica import Replica
 
 LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING_UPLOAD = -1, -2, -3, -4, -5, -6
 """Special timestamps of ListOffsets (KIP-734, KIP-405, KIP-1005, KIP-1023)."""
 
 
-def list_offsets(broker: Broker, request: ListOffsetsRequest, context: RequestContext, answer: Answer) -> None:
+def list_offsets(ctx: HandlerContext, request: ListOffsetsRequest, context: RequestContext, answer: Answer) -> None:
     response = ListOffsetsResponse()
     for topic in request.topics:
         rows = []
@@ -40,9 +40,9 @@ def list_offsets(broker: Broker, request: ListOffsetsRequest, context: RequestCo
             row = ListOffsetsPartitionResponse(partition_index=asked.partition_index)
             row.timestamp = row.offset = row.leader_epoch = -1
             try:
-                replica = broker.replica(TopicPartition(topic.name, asked.partition_index))
+                replica = ctx.replicas.get(TopicPartition(topic.name, asked.partition_index))
                 check_epoch(replica, asked.current_leader_epoch)
-                _find(broker, replica, asked, request.isolation_level, row)
+                _find(ctx, replica, asked, request.isolation_level, row)
             except KafkaError as error:
                 row.error_code = error.code
             rows.append(row)
@@ -51,7 +51,7 @@ def list_offsets(broker: Broker, request: ListOffsetsRequest, context: RequestCo
 
 
 def _find(
-    broker: Broker,
+    ctx: HandlerContext,
     replica: Replica,
     asked: ListOffsetsPartition,
     isolation: int,
@@ -69,16 +69,16 @@ def _find(
         pass  # nothing is tiered: the answer is "none"
     else:
         if timestamp == MAX_TIMESTAMP:
-            found = disk_log.offset_of_max_timestamp(broker.kernel.codec_for)
+            found = disk_log.offset_of_max_timestamp(ctx.runtime.kernel.codec_for)
         else:
-            found = disk_log.offset_for_timestamp(timestamp, broker.kernel.codec_for)
+            found = disk_log.offset_for_timestamp(timestamp, ctx.runtime.kernel.codec_for)
         if found is not None and found.offset < leader.readable_end(isolation):
             row.timestamp, row.offset = found.timestamp_ms, found.offset
             row.leader_epoch = disk_log.epochs.epoch_at(row.offset, leader.leader_epoch)
 
 
 def offset_for_leader_epoch(
-    broker: Broker, request: OffsetForLeaderEpochRequest, context: RequestContext, answer: Answer
+    ctx: HandlerContext, request: OffsetForLeaderEpochRequest, context: RequestContext, answer: Answer
 ) -> None:
     response = OffsetForLeaderEpochResponse()
     for topic in request.topics:
@@ -87,7 +87,7 @@ def offset_for_leader_epoch(
             row = OffsetForLeaderEpochEpochEndOffset(partition=asked.partition)
             row.leader_epoch = row.end_offset = -1
             try:
-                replica = broker.replica(TopicPartition(topic.topic, asked.partition))
+                replica = ctx.replicas.get(TopicPartition(topic.topic, asked.partition))
                 check_epoch(replica, asked.current_leader_epoch)
                 if asked.leader_epoch == replica.leader.leader_epoch:
                     row.leader_epoch, row.end_offset = asked.leader_epoch, replica.log.end_offset
@@ -105,7 +105,7 @@ def _epoch_end(replica: Replica, epoch: int) -> tuple[int, int]:
     return (found.epoch, found.offset) if found is not None else (-1, -1)
 
 
-def delete_records(broker: Broker, request: DeleteRecordsRequest, context: RequestContext, answer: Answer) -> None:
+def delete_records(ctx: HandlerContext, request: DeleteRecordsRequest, context: RequestContext, answer: Answer) -> None:
     response = DeleteRecordsResponse()
     for topic in request.topics:
         rows = []
@@ -113,10 +113,10 @@ def delete_records(broker: Broker, request: DeleteRecordsRequest, context: Reque
             row = DeleteRecordsPartitionResult(partition_index=asked.partition_index)
             row.low_watermark = -1
             try:
-                if broker.metadata.is_internal(topic.name) and not context.internal:
+                if ctx.metadata.is_internal(topic.name) and not context.internal:
                     raise InvalidTopicException(f"{topic.name}: a service keeps its state there and cuts it itself")
-                replica = broker.replica(TopicPartition(topic.name, asked.partition_index))
-                row.low_watermark = _delete_before(broker, replica, asked.offset)
+                replica = ctx.replicas.get(TopicPartition(topic.name, asked.partition_index))
+                row.low_watermark = _delete_before(ctx, replica, asked.offset)
             except KafkaError as error:
                 row.error_code = error.code
             rows.append(row)
@@ -124,7 +124,7 @@ def delete_records(broker: Broker, request: DeleteRecordsRequest, context: Reque
     answer(response)
 
 
-def _delete_before(broker: Broker, replica: Replica, offset: int) -> int:
+def _delete_before(ctx: HandlerContext, replica: Replica, offset: int) -> int:
     if "delete" not in replica.settings.cleanup_policy:
         raise PolicyViolation(f"{replica.name}: records are deleted only where cleanup.policy has delete")
     watermark = replica.leader.high_watermark
@@ -133,5 +133,14 @@ def _delete_before(broker: Broker, replica: Replica, offset: int) -> int:
         raise OffsetOutOfRange(f"{replica.name}: {offset} is not in 0..{watermark} (the high watermark)")
     if offset > replica.log.start_offset:
         replica.advance_log_start(offset)
-        broker.logs.write_log_starts(broker)
+        ctx.logs.write_log_starts()
     return replica.log.start_offset
+
+
+HANDLERS: Handlers = dict(
+    [
+        on(ListOffsetsRequest, list_offsets),
+        on(OffsetForLeaderEpochRequest, offset_for_leader_epoch),
+        on(DeleteRecordsRequest, delete_records),
+    ]
+)

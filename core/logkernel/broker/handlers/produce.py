@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from logkernel.broker.handlers.context import HandlerContext, Handlers, on
 from logkernel.contracts import Answer, RequestContext
 from logkernel.errors import (
     InvalidRequiredAcks,
@@ -22,7 +23,6 @@ from logkernel.requests.data import (
 from logkernel.vocabulary import NO_ID
 
 if TYPE_CHECKING:
-    from logkernel.broker.broker import Broker
     from logkernel.broker.replicas.replica import Replica
 
 KNOWN_ACKS = (-1, 0, 1)
@@ -54,9 +54,6 @@ class _Part:
         self.row = row
         pending.missing += 1
 
-    def appended(self, base_offset: int) -> None:
-        pass
-
     def deliver(self, outcome: Outcome) -> None:
         row = self.row
         row.error_code = outcome.error_code
@@ -69,21 +66,21 @@ class _Part:
         self.pending.done()
 
 
-def produce(broker: Broker, request: ProduceRequest, context: RequestContext, answer: Answer) -> None:
+def produce(ctx: HandlerContext, request: ProduceRequest, context: RequestContext, answer: Answer) -> None:
     pending = _Pending(answer)
     transactional: list[tuple[Replica, Any, _Part]] | None = None if request.transactional_id is None else []
     acks = request.acks
-    wall_ms = broker.clock.wall_ms()
-    deadline_ms = broker.clock.mono_ms() + request.timeout_ms
-    replicas = broker.replicas
+    wall_ms = ctx.runtime.clock.wall_ms()
+    deadline_ms = ctx.runtime.clock.mono_ms() + request.timeout_ms
+    replicas = ctx.replicas.by_name
     for topic in request.topic_data:
         name = topic.name
         refusal: type[KafkaError] | None = None
         if topic.topic_id is not NO_ID and topic.topic_id != NO_ID:
-            known = broker.cluster.topic_name(topic.topic_id)
+            known = ctx.cluster.topic_name(topic.topic_id)
             name, refusal = (known, None) if known else (name, UnknownTopicId)
-        if refusal is None and (acks not in KNOWN_ACKS or broker.metadata.is_internal(name)):
-            refusal = InvalidRequiredAcks if acks not in KNOWN_ACKS else _refusal(broker, name, context)
+        if refusal is None and (acks not in KNOWN_ACKS or ctx.metadata.is_internal(name)):
+            refusal = InvalidRequiredAcks if acks not in KNOWN_ACKS else _refusal(ctx, name, context)
         rows: list[PartitionProduceResponse] = []
         pending.response.responses.append(TopicProduceResponse(name, rows, topic.topic_id))
         for data in topic.partition_data:
@@ -92,26 +89,26 @@ def produce(broker: Broker, request: ProduceRequest, context: RequestContext, an
             part = _Part(pending, row)
             replica = replicas.get((name, data.index))
             if refusal is not None or replica is None:
-                error = refusal or broker.absence(name, data.index)
+                error = refusal or ctx.replicas.absence(name, data.index)
                 part.deliver(Outcome(error.code))
             elif transactional is None:
                 replica.produce(data.records or b"", acks, part, wall_ms, deadline_ms)
             else:
                 transactional.append((replica, data.records or b"", part))
     if transactional:
-        _in_transaction(broker, request, context, transactional, wall_ms, deadline_ms)
+        _in_transaction(ctx, request, context, transactional, wall_ms, deadline_ms)
     pending.done()
 
 
 def _in_transaction(
-    broker: Broker,
+    ctx: HandlerContext,
     request: ProduceRequest,
     context: RequestContext,
     parts: list[tuple[Replica, Any, _Part]],
     wall_ms: int,
     deadline_ms: int,
 ) -> None:
-    from logkernel.broker.handlers.transactions import Terms, Write
+    from logkernel.broker.verifications import Terms, Write
 
     terms = Terms(
         transactional_id=request.transactional_id or "",
@@ -121,9 +118,16 @@ def _in_transaction(
         implicit="transactions_v2" in context.capabilities,
         knows_abortable="transaction_abortable" in context.capabilities,
     )
-    broker.verifications.write([Write(*part) for part in parts], terms)
+    ctx.verifications.write([Write(*part) for part in parts], terms)
 
 
-def _refusal(broker: Broker, topic: str, context: RequestContext) -> type[KafkaError] | None:
+def _refusal(ctx: HandlerContext, topic: str, context: RequestContext) -> type[KafkaError] | None:
     """Of a write to where a service keeps its state."""
-    return None if broker.metadata.may_produce(context.client_id or "", topic) else InvalidTopicException
+    return None if ctx.metadata.may_produce(context.client_id or "", topic) else InvalidTopicException
+
+
+HANDLERS: Handlers = dict(
+    [
+        on(ProduceRequest, produce),
+    ]
+)

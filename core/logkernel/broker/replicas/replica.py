@@ -1,27 +1,33 @@
-"""One partition in the shell: carries out what its leader machine decides, in the order of `Effects`."""
+"""One partition in the shell: carries out what its leader machine decides, in the order of `Effects`.
+
+A replica knows nothing of the broker round it: it is lent the runtime, tells its `news` to readers that subscribed, and
+tells `storage_failed` of an error after which its directory cannot be trusted.
+"""
 
 from __future__ import annotations
 
 import errno
 import logging
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Callable
+from typing import Any, Final, Protocol
 from uuid import UUID
 
+from logkernel.attrs_lite import mutable
+from logkernel.broker.runtime import Runtime
+from logkernel.broker.timers import Timer
 from logkernel.config.topic import TopicSettings
+from logkernel.contracts import Codec
 from logkernel.errors import KafkaError, KafkaStorageError, RecordListTooLarge
 from logkernel.partition.effects import Effects, Outcome
 from logkernel.partition.leader import Leader
 from logkernel.partition.news import News
 from logkernel.record.batch import parse_header, stamp
 from logkernel.record.control import EndTxnMarker, encode_marker
-from logkernel.record.validate import Checked, WritePolicy, check_produce
+from logkernel.record.validate import WritePolicy, check_produce
 from logkernel.storage.directory import PASSING
 from logkernel.storage.flush import Flush
 from logkernel.storage.log import Log
-from logkernel.vocabulary import AbortedTxn, FileSlice, TopicPartition
-
-if TYPE_CHECKING:
-    from logkernel.broker.broker import Broker
+from logkernel.vocabulary import AbortedTxn, BatchFacts, FileSlice, TopicPartition
 
 log = logging.getLogger("logkernel.replica")
 
@@ -30,24 +36,43 @@ HANDLES = (errno.EMFILE, errno.ENFILE)
 PUT_OFF_MS = 1000
 
 
+NO_DEADLINE: Final = 2**62
+
+
 class Ticket(Protocol):
     """Who waits for a produce of one partition."""
 
-    def appended(self, base_offset: int) -> None:
-        """The batches lie in the local log, not yet committed."""
-
     def deliver(self, outcome: Outcome) -> None: ...
+
+
+@mutable
+class Write:
+    """What `Effects.append` speaks of, and who waits for it."""
+
+    data: Any
+    acks: int
+    ticket: Ticket
+    wall_ms: int
+    deadline_ms: int
+    """Monotonic."""
+    marker: EndTxnMarker | None = None
+    """Of a control batch."""
+    on_append: Callable[[int], None] | None = None
+    """Told the base offset when the batches lie in the local log, not yet committed."""
 
 
 class Replica:
     """A led partition: its log, its machine, its write policy."""
 
     __slots__ = (
-        "_broker",
+        "_codec_for",
         "_expiry",
         "_flush_again",
         "_flush_timer",
         "_flushing",
+        "_runtime",
+        "_storage_failed",
+        "in_service",
         "leader",
         "log",
         "name",
@@ -59,26 +84,36 @@ class Replica:
 
     def __init__(
         self,
-        broker: Broker,
+        runtime: Runtime,
         name: TopicPartition,
         topic_id: UUID,
         disk_log: Log,
         leader: Leader,
         settings: TopicSettings,
+        target_codec: Codec | None,
+        *,
+        storage_failed: Callable[[Replica, OSError], KafkaStorageError],
     ) -> None:
-        self._broker = broker
+        """`storage_failed` returns what is answered to those who wait for the write that failed."""
+        self._runtime = runtime
+        self._codec_for = runtime.kernel.codec_for
+        self._storage_failed = storage_failed
         self.name = name
         self.topic_id = topic_id
-        self.news = News()
         self.log = disk_log
         self.leader = leader
-        self._flush_timer: Any = None
+        self.news = News()
+        """Told when a reader may find something else than before."""
+        self.in_service = True
+        """False once its topic was deleted or its directory went offline; its manager's to set."""
+        self._flush_timer: Timer | None = None
         self._flushing = self._flush_again = False
-        self._expiry: Any = None
-        self.configure(settings)
+        self._expiry: Timer | None = None
+        self.configure(settings, target_codec)
 
-    def configure(self, settings: TopicSettings) -> None:
-        """Take new topic settings at once."""
+    def configure(self, settings: TopicSettings, target_codec: Codec | None) -> None:
+        """Take new topic settings at once; `target_codec` is that of `compression.type`, None to leave batches as they
+        came."""
         self.settings = settings
         self.log.settings = settings
         self.leader.min_isr = settings.min_insync_replicas
@@ -87,7 +122,7 @@ class Replica:
         self.leader.log_append_time = log_append_time
         self.policy = WritePolicy(
             compression_type=settings.compression_type,
-            target_codec=self._broker.target_codec(settings),
+            target_codec=target_codec,
             log_append_time=log_append_time,
             timestamp_before_max_ms=settings.message_timestamp_before_max_ms,
             timestamp_after_max_ms=settings.message_timestamp_after_max_ms,
@@ -111,27 +146,21 @@ class Replica:
         `guard`: see `Leader.on_produce`.
         """
         try:
-            checked = check_produce(data, self.policy, self._broker.kernel.codec_for, wall_ms)
+            checked = check_produce(data, self.policy, self._codec_for, wall_ms)
         except KafkaError as error:
             faults = getattr(error, "record_errors", ())
             ticket.deliver(Outcome(error.code, error_message=str(error) or None, record_errors=faults))
             return
-        self.store(checked, acks, ticket, wall_ms, deadline_ms, guard)
+        self.store(checked.batches, Write(checked.data, acks, ticket, wall_ms, deadline_ms), guard)
 
-    def store(
-        self, checked: Checked, acks: int, ticket: Ticket, wall_ms: int, deadline_ms: int, guard: int | None = None
-    ) -> None:
-        """As `produce`, for what was checked, or made by the broker itself (`validate.own_batch`)."""
-        if len(checked.data) > self.settings.segment_bytes and checked.batches:
-            limit = self.settings.segment_bytes
-            message = f"{len(checked.data)} bytes do not fit a segment of segment.bytes={limit}"
-            ticket.deliver(Outcome(RecordListTooLarge.code, error_message=message))
+    def store(self, batches: list[BatchFacts], write: Write, guard: int | None = None) -> None:
+        """As `produce`, of what was checked or made by the broker itself (`validate.own_batch`)."""
+        size, limit = len(write.data), self.settings.segment_bytes
+        if size > limit and batches:
+            message = f"{size} bytes do not fit a segment of segment.bytes={limit}"
+            write.ticket.deliver(Outcome(RecordListTooLarge.code, error_message=message))
             return
-        effects = self.leader.on_produce(checked.batches, acks, ticket, guard)
-        if effects.append is not None:
-            self._append(checked.data, effects, acks, ticket, wall_ms, deadline_ms)
-        else:
-            self._answer(effects)
+        self._carry_out(self.leader.on_produce(batches, write.acks, write.ticket, guard), write)
 
     def end_transaction(
         self,
@@ -142,77 +171,74 @@ class Replica:
         ticket: Ticket,
         wall_ms: int,
         deadline_ms: int,
+        on_append: Callable[[int], None] | None = None,
     ) -> None:
         """Write the marker that ends a producer's transaction here. Raises nothing."""
         data = bytearray(
             encode_marker(producer_id, producer_epoch, marker.committed, marker.coordinator_epoch, wall_ms)
         )
         effects = self.leader.on_marker(parse_header(data, 0), marker, version, ticket)
-        if effects.append is not None:
-            self._append(data, effects, -1, ticket, wall_ms, deadline_ms, marker)
-        else:
-            self._answer(effects)
+        self._carry_out(effects, Write(data, -1, ticket, wall_ms, deadline_ms, marker, on_append))
 
-    def _append(
-        self,
-        data: Any,
-        decided: Effects,
-        acks: int,
-        ticket: Ticket,
-        wall_ms: int,
-        deadline_ms: int,
-        marker: EndTxnMarker | None = None,
-    ) -> None:
-        batches = decided.append or []
+    # ------------------------------------------------------------ effects
+
+    def _carry_out(self, effects: Effects, write: Write | None = None) -> None:
+        """Everything that the machine decides happens here, in the order of the fields of `Effects`.
+
+        What an append came to is an event of its own, whose effects follow. `write` is what is to be appended.
+        """
+        following: Effects | None = effects
+        while following is not None:
+            effects, following = following, None
+            if effects.append is not None:
+                assert write is not None, "an append needs its bytes"
+                following = self._append(effects.append, effects.aborted, write)
+            if effects.persist is not None:
+                self.flush()
+            for ticket, outcome in effects.answer:
+                ticket.deliver(outcome)
+            if effects.wake:
+                self.news.tell()
+        leader = self.leader
+        if leader.parked and self._expiry is None:
+            deadline = leader.next_deadline()
+            assert deadline is not None
+            self._expiry = self._runtime.timers.at(deadline, self._expire)
+
+    def _append(self, batches: list[BatchFacts], aborted: AbortedTxn | None, write: Write) -> Effects:
+        """Put batches into the log; returns what the machine decides of how that went."""
+        data = write.data
         for facts in batches:
             stamp(data, facts.position, facts.base_offset, facts.leader_epoch)
         try:
-            self.log.append(data, batches, wall_ms)
-            if decided.aborted is not None:
-                self.log.note_aborted(decided.aborted)
+            self.log.append(data, batches, write.wall_ms)
+            if aborted is not None:
+                self.log.note_aborted(aborted)
         except (OSError, KafkaError) as error:
             refused = self._refusal(error) if isinstance(error, OSError) else error
-            self.carry_out(self.leader.on_append_failed(ticket, refused))
-            return
-        ticket.appended(batches[0].base_offset)
-        effects = self.leader.on_appended(batches, acks, ticket, wall_ms, deadline_ms, marker)
-        self.carry_out(effects)
-        if self.leader.unflushed and self.settings.flush_ms < 2**62 and self._flush_timer is None:
-            self._flush_timer = self._broker.timers.at(
-                self._broker.clock.mono_ms() + self.settings.flush_ms, self._flush_due
-            )
+            return self.leader.on_append_failed(write.ticket, refused)
+        if write.on_append is not None:
+            write.on_append(batches[0].base_offset)
+        leader = self.leader
+        effects = leader.on_appended(batches, write.acks, write.ticket, write.wall_ms, write.deadline_ms, write.marker)
+        if leader.unflushed and self._flush_timer is None and self.settings.flush_ms < NO_DEADLINE:
+            self._flush_timer = self._runtime.after(self.settings.flush_ms, self._flush_due)
+        return effects
 
     def _refusal(self, error: OSError) -> KafkaError:
         """Without room or file handles the write is refused and the log is as before; other errors end its service."""
         if error.errno not in PASSING:
-            return self._broker.storage_failed(self, error)
+            return self._storage_failed(self, error)
         log.error("write refused: partition=%s error=%s", self.name, error)
         return KafkaStorageError(f"{self.name}: {error}")
 
     def went_offline(self, error: KafkaError) -> None:
         """The directory is offline: tell who waits."""
-        self._answer(self.leader.on_offline(error))
-
-    # ------------------------------------------------------------ effects
-
-    def carry_out(self, effects: Effects) -> None:
-        if effects.persist is not None:
-            self.flush()
-        self._answer(effects)
-
-    def _answer(self, effects: Effects) -> None:
-        for ticket, outcome in effects.answer:
-            ticket.deliver(outcome)
-        if effects.wake:
-            self.news.tell()
-        if self.leader.parked and self._expiry is None:
-            deadline = self.leader.next_deadline()
-            assert deadline is not None
-            self._expiry = self._broker.timers.at(deadline, self._expire)
+        self._carry_out(self.leader.on_offline(error))
 
     def _expire(self) -> None:
         self._expiry = None
-        self._answer(self.leader.on_expired(self._broker.clock.mono_ms()))
+        self._carry_out(self.leader.on_expired(self._runtime.clock.mono_ms()))
 
     def flush(self) -> None:
         """Make what is in the log durable. One flush at a time: all that came meanwhile shares the next."""
@@ -221,20 +247,20 @@ class Replica:
             return
         self._flushing = True
         flush = self.log.begin_flush()
-        self._broker.run_flush(flush.run, lambda error: self._flushed(flush, error))
+        self._runtime.run_flush(flush.run, lambda error: self._flushed(flush, error))
 
     def _flushed(self, flush: Flush, error: BaseException | None) -> None:
         self._flushing = False
         if isinstance(error, OSError) and error.errno in (PASSING if flush.may_be_repeated else HANDLES):
             log.error("flush put off: partition=%s error=%s", self.name, error)
             self.log.flush_refused()
-            self._broker.timers.at(self._broker.clock.mono_ms() + PUT_OFF_MS, self._flush_again_later)
+            self._runtime.after(PUT_OFF_MS, self._flush_again_later)
             return
         if error is not None:
-            self._broker.storage_failed(self, error if isinstance(error, OSError) else OSError(str(error)))
+            self._storage_failed(self, error if isinstance(error, OSError) else OSError(str(error)))
             return
-        self.log.end_flush(flush, self._broker.clock.wall_ms())
-        self._answer(self.leader.on_flushed(flush.end))
+        self.log.end_flush(flush, self._runtime.clock.wall_ms())
+        self._carry_out(self.leader.on_flushed(flush.end))
         if self._flush_again:
             self._flush_again = False
             self.flush()
@@ -242,15 +268,15 @@ class Replica:
     def flush_soon(self) -> None:
         """A segment was closed: sync it off the request's path, so that recovery need not read it again."""
         if self._flush_timer is None:
-            self._flush_timer = self._broker.timers.at(self._broker.clock.mono_ms(), self._flush_due)
+            self._flush_timer = self._runtime.after(0, self._flush_due)
 
     def _flush_again_later(self) -> None:
-        if self._broker.leads(self):
+        if self.in_service:
             self.flush()
 
     def _flush_due(self) -> None:
         self._flush_timer = None
-        if self._broker.leads(self) and self.log.unflushed_records:
+        if self.in_service and self.log.unflushed_records:
             self.flush()
 
     @property
@@ -260,7 +286,7 @@ class Replica:
     def move_to(self, disk_log: Log) -> None:
         """The log lies elsewhere from now on, complete and synced."""
         self.log = disk_log
-        self._answer(self.leader.on_flushed(disk_log.end_offset))
+        self._carry_out(self.leader.on_flushed(disk_log.end_offset))
         self.news.tell()
 
     # ------------------------------------------------------------ read

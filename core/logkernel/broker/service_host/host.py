@@ -1,280 +1,63 @@
-"""Hosts services: lends each shard a partition of the service's topic, and runs its decisions.
+"""One service with all its shards on this broker.
 
-A shard's machine is loaded by replaying its partition, at the first request that concerns it or soon
-after start. A decision's records are appended as one batch, replayed at the local append, and its
-answers leave at commit; where the append fails, the machine is rebuilt from the log. Where the log cannot be read
-no shard is there: whoever asks is refused with NOT_COORDINATOR, and the next request tries again.
+A shard's machine is loaded by replaying its partition, at the first request that concerns it or soon after start. Where
+the log cannot be read there is no shard: requests are refused with NOT_COORDINATOR, and the next one tries again.
 """
 
 from __future__ import annotations
 
 import contextlib
 import logging
-import uuid
-from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property, partial
 from itertools import count
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from logkernel.attrs_lite import mutable
-from logkernel.broker.service_host.replay import load
-from logkernel.contracts import (
-    Answer,
-    BulkMachine,
-    ColumnarMachine,
-    ConnectionMachine,
-    Decision,
-    Extension,
-    RequestContext,
-    Service,
-    ServiceDeclaration,
-    ServiceMachine,
-    TransactionalMachine,
-)
+from logkernel.broker.cluster import Cluster
+from logkernel.broker.replicas.manager import ReplicaManager
+from logkernel.broker.runtime import Runtime
+from logkernel.broker.timers import Timer
+from logkernel.broker.turn import Turn
+from logkernel.contracts import Answer, ConnectionMachine, RequestContext, Service, ServiceDeclaration
 from logkernel.errors import KafkaError, NotCoordinator, UnknownServerError
-from logkernel.partition.effects import Outcome
-from logkernel.record.control import parse_marker
-from logkernel.record.loops import Columns
-from logkernel.record.validate import own_batch
-from logkernel.vocabulary import BatchFacts, Record, TopicPartition
+from logkernel.vocabulary import Record, TopicPartition
 
 if TYPE_CHECKING:
-    from logkernel.broker.broker import Broker
     from logkernel.broker.replicas.replica import Replica
-    from logkernel.broker.timers import Timer
+    from logkernel.broker.service_host.shard import Shard
 
 log = logging.getLogger("logkernel.services")
 
-LOAD_ALL_AFTER_MS = 5_000
-"""Shards that no request has touched are loaded this long after start, for their timers' sake."""
-LOAD_TURN_MS = 10
-"""After so long, requests come before the next such shard."""
 READ_AGAIN_MS = 60_000
 """A log that could not be read is tried again after so long, if no request does it before."""
 
 
-def member_suffix() -> str:
-    return str(uuid.uuid4())
+class Lent(NamedTuple):
+    """What the broker lends to every service that it hosts."""
 
-
-@mutable
-class _Commit:
-    """The ticket of a decision's records."""
-
-    _shard: Shard
-    _machine: ServiceMachine
-    _decision: Decision
-
-    def appended(self, base_offset: int) -> None:
-        shard, records, producer = self._shard, self._decision.records, self._decision.producer
-        for offset, record in enumerate(records, base_offset):
-            record.offset = offset
-        shard.replay(records, producer)
-        if producer is None:
-            for other in shard.sharing:
-                other.replay(records, None)
-
-    def deliver(self, outcome: Outcome) -> None:
-        if outcome.error_code:
-            self._shard.failed(self._decision, outcome)
-        elif self._machine is self._shard.machine:  # else whoever waited was refused when it was replaced
-            self._shard.settled(self._decision)
-
-
-class Shard:
-    """One partition of a service: its machine, its timer."""
-
-    def __init__(self, host: ServiceHost, number: int) -> None:
-        self.host = host
-        self.number = number
-        self.sharing: Sequence[Shard] = ()
-        """Those of other services that keep their state in the same log: they fold what is appended as well."""
-        self._timer: Timer | None = None
-        self.machine: ServiceMachine
-        self._bulk: BulkMachine | None
-        self._columnar: ColumnarMachine | None
-        self._begun = 0
-        self._done = 0
-        """Appends of this machine that were begun, and those of them that are committed; in the log's order."""
-        self._held: deque[tuple[int, Decision]] = deque()
-        """Decisions without records, each with the number of appends whose commit it waits for."""
-        self.renew()
-
-    def renew(self) -> None:
-        """Begin with a fresh machine, which `load` then brings up to the log's end."""
-        self.machine = machine = self.host.service.machine(self.number, member_suffix)
-        self._bulk = machine if isinstance(machine, BulkMachine) else None
-        self._columnar = machine if isinstance(machine, ColumnarMachine) else None
-        self._begun = self._done = 0
-        self._held.clear()
-
-    def replay_batch(self, facts: BatchFacts, records: Sequence[Record]) -> None:
-        """Fold a batch as the log has it."""
-        if facts.is_control:
-            self.replay_control(facts.producer_id, facts.producer_epoch, records)
-        else:
-            self.replay(records, (facts.producer_id, facts.producer_epoch) if facts.is_transactional else None)
-
-    def replay(self, records: Sequence[Record], producer: tuple[int, int] | None) -> None:
-        """Fold records that lie in the log, all of one producer's transaction or of none."""
-        machine = self.machine
-        if producer is None:
-            if self._bulk is not None:
-                self._bulk.replay_many(records)
-            else:
-                for record in records:
-                    machine.replay(record)
-        elif isinstance(machine, TransactionalMachine):
-            for record in records:
-                machine.replay_pending(record, *producer)
-
-    @property
-    def reads_columns(self) -> bool:
-        return self._columnar is not None
-
-    def replay_columns(self, columns: Columns) -> bool:
-        """Fold a batch of no transaction; False where its records must come as such."""
-        return self._columnar is not None and self._columnar.replay_columns(columns)
-
-    def replay_control(self, producer_id: int, producer_epoch: int, records: Sequence[Record]) -> None:
-        """Fold a control batch: how a transaction that wrote here ended."""
-        if not isinstance(self.machine, TransactionalMachine):
-            return
-        for record in records:
-            marker = parse_marker(record)
-            if marker is not None:
-                self.machine.replay_marker(producer_id, producer_epoch, marker.committed)
-
-    def tell(self, event: Callable[..., Decision], *facts: Any) -> None:
-        """Hand an event to the machine, e.g. `machine.on_request` with its request, and carry out what it decides.
-
-        Append and replay before anything is answered: an answer may bring the next request at once. What is decided
-        without a record may rest on records that are not committed yet, so it waits for them.
-        """
-        clock = self.host.broker.clock
-        wall_ms, mono_ms = clock.wall_ms(), clock.mono_ms()
-        decision = event(*facts, wall_ms, mono_ms)
-        if decision.records:
-            self._begun += 1
-            self._append(decision, wall_ms, mono_ms)
-        elif self._done < self._begun:
-            self._held.append((self._begun, decision))
-        else:
-            self.committed(decision)
-        if decision.replies:
-            self.host.deliver(decision.replies)
-        self._arm()
-
-    def settled(self, decision: Decision) -> None:
-        self._done += 1
-        self.committed(decision)
-        while self._held and self._held[0][0] <= self._done:
-            self.committed(self._held.popleft()[1])
-
-    def committed(self, decision: Decision) -> None:
-        """The decision's records hold: let out what waited for them."""
-        if decision.answers:
-            self.host.deliver(decision.answers)
-        for token, request in decision.sends:
-            self._send(token, request)
-
-    def _send(self, token: Any, request: Any) -> None:
-        """Put a request to the broker; its answer is an event of this machine, if it is still the one that asked."""
-        machine, broker = self.machine, self.host.broker
-        if isinstance(machine, TransactionalMachine):
-            self._make_log()
-
-        def heard(response: Any) -> None:
-            if self.machine is not machine:
-                return
-            try:
-                self.tell(machine.on_response, token, response)
-            except Exception:  # it must not end the event of somebody else, in whose course it came
-                log.exception("service failed: service=%s answer=%s", self.host.declared.name, type(response).__name__)
-
-        context = RequestContext(client_id=f"service-{self.host.declared.name}", internal=True)
-        broker.soon(lambda: broker.submit(request, context, lambda response: broker.soon(lambda: heard(response))))
-
-    def _make_log(self) -> None:
-        """A coordinator may be asked for this very log, which must be there then, though nothing was written yet."""
-        try:
-            self.host.writable(self.number)
-        except (KafkaError, OSError) as error:
-            log.error("topic not created: service=%s error=%s", self.host.declared.name, error)
-
-    def _append(self, decision: Decision, wall_ms: int, mono_ms: int) -> None:
-        for record in decision.records:
-            if record.timestamp_ms < 0:
-                record.timestamp_ms = wall_ms
-        commit = _Commit(self, self.machine, decision)
-        replica = self.host.replica(self.number)
-        if replica is None:
-            try:
-                replica = self.host.writable(self.number)
-            except KafkaError as error:
-                commit.deliver(Outcome(error.code, error_message=str(error)))
-                return
-        guard = None
-        if decision.producer is None:
-            checked = own_batch(decision.records)
-        else:
-            checked = own_batch(decision.records, *decision.producer, transactional=True)
-            guard = replica.leader.on_verification(  # its coordinator was asked by the machine itself
-                *decision.producer, -1, False, wall_ms
-            )
-        replica.store(checked, -1, commit, wall_ms, mono_ms + self.host.commit_timeout_ms, guard)
-
-    def failed(self, decision: Decision, outcome: Outcome) -> None:
-        """Nothing of the decision holds: start again from the log, and refuse all who waited on this machine."""
-        log.error(
-            "service append failed: service=%s shard=%d error_code=%d",
-            self.host.declared.name,
-            self.number,
-            outcome.error_code,
-        )
-        if not self.is_there:
-            return
-        self.renew()
-        try:
-            load([self])
-        except Exception as error:
-            self.host.unload(self.number, error)
-        self.host.refuse_shard(self.number, outcome.error_code)
-
-    @property
-    def is_there(self) -> bool:
-        """False once its log could not be read: nobody may be answered from what it knows."""
-        return self.host.is_there(self)
-
-    def retire(self) -> None:
-        """It is not there any more: what is under way comes back to nobody."""
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
-        self.renew()
-
-    def _arm(self) -> None:
-        due = self.machine.next_deadline()
-        timer = self._timer
-        if timer is not None and (due is None or timer.action is None or due < timer.when_ms):
-            timer.cancel()
-            self._timer = timer = None
-        if due is not None and timer is None:
-            self._timer = self.host.broker.timers.at(due, self._on_timer)
-
-    def _on_timer(self) -> None:
-        self._timer = None
-        if self.is_there:
-            self.tell(self.machine.on_timer)
+    runtime: Runtime
+    turn: Turn
+    replicas: ReplicaManager
+    cluster: Cluster
+    submit: Callable[[Any, RequestContext, Answer], None]
+    """Put a request to the broker, as a client would."""
+    create_topic: Callable[[str], None]
+    """Create the topic of a service, as it is declared. Raises `KafkaError`."""
 
 
 class ServiceHost:
-    """One service with all its shards on this broker."""
+    """Lends each shard a partition of the service's topic, and puts requests and their answers together."""
 
-    def __init__(self, broker: Broker, declared: ServiceDeclaration) -> None:
-        self.broker = broker
+    def __init__(
+        self, lent: Lent, declared: ServiceDeclaration, sharing: Callable[[ServiceHost], list[ServiceHost]]
+    ) -> None:
+        """`sharing` gives the services that keep their state in the same topic, the one that asks first."""
+        self.runtime = lent.runtime
+        self.turn = lent.turn
+        self.submit = lent.submit
         self.declared = declared
+        self._lent = lent
+        self._sharing = sharing
         self.commit_timeout_ms = 5_000
         self._shards: dict[int, Shard] = {}
         self._unread: dict[int, Timer] = {}
@@ -286,25 +69,29 @@ class ServiceHost:
     @cached_property
     def service(self) -> Service:
         """Made at the first request or when shards are loaded, not at start: services are large."""
-        return self.broker.kernel.service(self.declared.name, self.broker.config, self.broker.cluster)
+        return self.runtime.kernel.service(self.declared.name, self.runtime.config, self._lent.cluster)
+
+    def new_id(self) -> str:
+        """A unique string, for members of groups and the like."""
+        return str(self.runtime.random.uuid())
 
     @property
     def shard_count(self) -> int:
         topic = self.declared.topic
         if topic is None:
             return 1
-        known = self.broker.cluster.partition_count(topic.name)
-        return known if known else int(self.broker.config.get(topic.partitions_setting))
+        known = self._lent.cluster.partition_count(topic.name)
+        return known if known else int(self.runtime.config.get(topic.partitions_setting))
 
     def replica(self, shard: int) -> Replica | None:
         """The shard's partition where it exists."""
         topic = self.declared.topic
-        return None if topic is None else self.broker.replicas.get((topic.name, shard))
+        return None if topic is None else self._lent.replicas.by_name.get((topic.name, shard))
 
     def is_offline(self, shard: int) -> bool:
         """The shard's partition is there, but what it holds cannot be known."""
         topic = self.declared.topic
-        return topic is not None and self.broker.logs.is_offline(topic.name, shard)
+        return topic is not None and self._lent.replicas.is_offline(topic.name, shard)
 
     def writable(self, shard: int) -> Replica:
         """The shard's partition; the topic is created when it is first written."""
@@ -312,8 +99,8 @@ class ServiceHost:
         assert topic is not None, f"service {self.declared.name} keeps records but has no topic"
         replica = self.replica(shard)
         if replica is None:
-            self.broker.metadata.create_internal(topic.name)
-            replica = self.broker.replica(TopicPartition(topic.name, shard))
+            self._lent.create_topic(topic.name)
+            replica = self._lent.replicas.get(TopicPartition(topic.name, shard))
         return replica
 
     def shard(self, number: int) -> Shard:
@@ -323,7 +110,10 @@ class ServiceHost:
         """
         shard = self._shards.get(number)
         if shard is None:
-            found = [Shard(host, number) for host in self.broker.sharing(self)]
+            from logkernel.broker.service_host.replay import load
+            from logkernel.broker.service_host.shard import Shard
+
+            found = [Shard(host, number) for host in self._sharing(self)]
             for one in found:
                 one.sharing = [other for other in found if other is not one]
                 one.host._shards[number] = one
@@ -343,14 +133,13 @@ class ServiceHost:
             "shard not loaded, its log cannot be read: service=%s shard=%d error=%s",
             self.declared.name, number, error, exc_info=not isinstance(error, (KafkaError, OSError)),
         )  # fmt: skip
-        sharing = self.broker.sharing(self)
+        sharing = self._sharing(self)
         for shard in [host._shards.pop(number) for host in sharing if number in host._shards]:
             shard.retire()
         for host in sharing:
             host.refuse_shard(number, NotCoordinator.code)
         if number not in self._unread:
-            again_ms = self.broker.clock.mono_ms() + READ_AGAIN_MS
-            self._unread[number] = self.broker.timers.at(again_ms, partial(self._read_again, number))
+            self._unread[number] = self.runtime.after(READ_AGAIN_MS, partial(self._read_again, number))
 
     def _read_again(self, number: int) -> None:
         del self._unread[number]
@@ -474,20 +263,3 @@ class _Gather:
                 self._answer(self._host.service.join(self._request, self._responses, self._context))
 
         return take
-
-
-def extended(
-    owner: ServiceHost, extensions: Sequence[ServiceHost], request: Any, context: RequestContext, answer: Answer
-) -> None:
-    """Ask the owner, then each extension in turn; the last response is the answer."""
-    if not extensions:
-        owner.handle(request, context, answer)
-        return
-    *others, last = extensions
-
-    def owned(response: Any) -> None:
-        service = last.service
-        assert isinstance(service, Extension), f"service {last.declared.name} declares `extends` but has no `extend`"
-        last.handle(request, context, lambda own: answer(service.extend(request, response, own, context)))
-
-    extended(owner, others, request, context, owned)

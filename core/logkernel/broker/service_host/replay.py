@@ -15,7 +15,7 @@ from logkernel.vocabulary import READ_UNCOMMITTED, BatchFacts, Record
 
 if TYPE_CHECKING:
     from logkernel.broker.replicas.replica import Replica
-    from logkernel.broker.service_host.host import Shard
+    from logkernel.broker.service_host.shard import Shard
 
 LOAD_CHUNK_BYTES = 4 << 20
 LOAD_RECORDS = 10_000
@@ -42,7 +42,7 @@ def load(shards: Sequence[Shard]) -> None:
 def _replay_log(shards: Sequence[Shard], replica: Replica) -> None:
     """What belongs to no transaction is folded many records at once: a large batch by its columns, where a machine can
     do that, and many small ones together, as most commits are."""
-    codec_for = shards[0].host.broker.kernel.codec_for
+    codec_for = shards[0].host.runtime.kernel.codec_for
     reads_columns = any(shard.reads_columns for shard in shards)
     plain: list[Record] = []
     for data, facts, start in _stored(replica):

@@ -1,0 +1,77 @@
+"""What the core's request handlers may use of the broker that they answer for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from logkernel.broker.cluster import Cluster
+from logkernel.broker.fetch_sessions import FetchSessions
+from logkernel.broker.log_manager import LogManager
+from logkernel.broker.metadata_manager import MetadataManager
+from logkernel.broker.moves import Moves
+from logkernel.broker.purgatory import RequestPurgatory
+from logkernel.broker.replicas.manager import ReplicaManager
+from logkernel.broker.runtime import Runtime
+from logkernel.broker.service_host.registry import ServiceRegistry
+from logkernel.contracts import Answer, RequestContext
+from logkernel.controller.effects import Outcome
+
+if TYPE_CHECKING:
+    from logkernel.broker.verifications import Verifications
+
+R = TypeVar("R")
+
+
+class HandlerContext:
+    """The parts of the broker, and the two things that only the whole can do: `commit` and `dispatch`."""
+
+    def __init__(
+        self,
+        *,
+        runtime: Runtime,
+        purgatory: RequestPurgatory,
+        metadata: MetadataManager,
+        replicas: ReplicaManager,
+        cluster: Cluster,
+        logs: LogManager,
+        moves: Moves,
+        services: ServiceRegistry,
+        commit: Callable[[Outcome], Any],
+    ) -> None:
+        self.runtime = runtime
+        self.purgatory = purgatory
+        self.metadata = metadata
+        self.replicas = replicas
+        self.cluster = cluster
+        self.logs = logs
+        self.moves = moves
+        self.services = services
+        self.commit = commit
+        """Keep what the controller decided and do what it asks for; returns the response. Raises `KafkaError`."""
+        self.dispatch: Callable[[Any, RequestContext, Answer], None]
+        """Have a request answered within this turn; the router's."""
+        self.serves: Callable[[], frozenset[str]]
+        """Names of the requests that are answered here; the router's."""
+        get = runtime.config.get
+        self.fetch_max_bytes = int(get("fetch.max.bytes"))
+        slots = int(get("max.incremental.fetch.session.cache.slots"))
+        self.sessions = FetchSessions(slots, int.from_bytes(runtime.random.bytes(4), "big"))
+
+    @cached_property
+    def verifications(self) -> Verifications:
+        """Transactional writes that wait for their coordinator; made when the first one comes."""
+        from logkernel.broker.verifications import Verifications
+
+        return Verifications(self.runtime, self.replicas, self.serves, self.dispatch)
+
+
+Handler = Callable[[HandlerContext, Any, RequestContext, Answer], None]
+"""Answers one kind of request, now or later, exactly once. What it raises is answered as a refusal of the whole."""
+Handlers = Mapping[str, Handler]
+
+
+def on(kind: type[R], handler: Callable[[HandlerContext, R, RequestContext, Answer], None]) -> tuple[str, Handler]:
+    """A row of a module's `HANDLERS`: the request class's name, and the function that answers it."""
+    return kind.__name__, handler

@@ -1,0 +1,77 @@
+"""What enters a broker from outside, and enters it here alone: time, chance, threads, plugins, the settings in force.
+
+Every part of the broker is lent the one `Runtime`. A simulation brings its own: a clock that it moves, randomness from
+its seed, flushes and long work that it runs when it likes. Nothing else in `broker` reads a clock, draws a random
+number, makes an id or starts a thread (`tests/unit/broker/test_runtime.py` looks).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from uuid import UUID
+
+from logkernel.broker.timers import Clock, Timer, Timers
+from logkernel.broker.workers import Workers
+from logkernel.config.broker import BrokerConfig
+from logkernel.kernel import Kernel
+
+Flushed = Callable[[BaseException | None], None]
+RunFlush = Callable[[Callable[[], None], Flushed], None]
+
+MAX_WORKERS = 64
+
+
+def flush_here(work: Callable[[], None], done: Flushed) -> None:
+    """Flush on the calling thread."""
+    try:
+        work()
+    except OSError as error:
+        done(error)
+    else:
+        done(None)
+
+
+class Randomness:
+    """Ids and random numbers of the operating system. A simulation overrides `bytes`."""
+
+    def bytes(self, count: int) -> bytes:
+        return os.urandom(count)
+
+    def uuid(self) -> UUID:
+        return UUID(bytes=self.bytes(16), version=4)
+
+    def fraction(self) -> float:
+        """From 0 up to 1, 1 excluded."""
+        return int.from_bytes(self.bytes(4), "big") / (1 << 32)
+
+
+class Runtime:
+    """The surroundings of one broker. Two brokers in a process share none of it."""
+
+    __slots__ = ("clock", "config", "kernel", "node_id", "random", "run_flush", "timers", "workers")
+
+    def __init__(
+        self,
+        config: BrokerConfig,
+        kernel: Kernel,
+        *,
+        clock: Clock | None = None,
+        randomness: Randomness | None = None,
+        workers: Workers | None = None,
+    ) -> None:
+        self.config = config
+        """The settings in force. `MetadataManager` replaces it when the cluster's settings change: read it anew."""
+        self.kernel = kernel
+        self.node_id = int(config.get("node.id"))
+        self.clock = clock or Clock()
+        self.timers = Timers()
+        self.random = randomness or Randomness()
+        self.workers = workers or Workers("logkernel-cleaner", MAX_WORKERS)
+        """Threads for long work; what came of it is told on the broker's own thread."""
+        self.run_flush: RunFlush = flush_here
+        """How a flush is run: on the calling thread, or on another one while an event loop serves."""
+
+    def after(self, wait_ms: int, action: Callable[[], None]) -> Timer:
+        """Run `action` once, `wait_ms` from now."""
+        return self.timers.at(self.clock.mono_ms() + wait_ms, action)

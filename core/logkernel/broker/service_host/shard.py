@@ -1,0 +1,250 @@
+"""One partition of a service: its machine, its timer, and how a decision of the machine is carried out.
+
+A decision's records are appended as one batch and replayed at the local append; its answers leave at commit. Where the
+append fails, the machine is built anew from the log.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from logkernel.attrs_lite import mutable
+from logkernel.broker.replicas.replica import Write
+from logkernel.broker.service_host.replay import load
+from logkernel.broker.timers import Timer
+from logkernel.contracts import (
+    BulkMachine,
+    ColumnarMachine,
+    Decision,
+    RequestContext,
+    ServiceMachine,
+    TransactionalMachine,
+)
+from logkernel.errors import KafkaError
+from logkernel.partition.effects import Outcome
+from logkernel.record.control import parse_marker
+from logkernel.record.loops import Columns
+from logkernel.record.validate import own_batch
+from logkernel.vocabulary import BatchFacts, Record
+
+if TYPE_CHECKING:
+    from logkernel.broker.service_host.host import ServiceHost
+
+log = logging.getLogger("logkernel.services")
+
+
+@mutable
+class _Commit:
+    """The ticket of a decision's records."""
+
+    _shard: Shard
+    _machine: ServiceMachine
+    _decision: Decision
+
+    def appended(self, base_offset: int) -> None:
+        shard, records, producer = self._shard, self._decision.records, self._decision.producer
+        for offset, record in enumerate(records, base_offset):
+            record.offset = offset
+        shard.replay(records, producer)
+        if producer is None:
+            for other in shard.sharing:
+                other.replay(records, None)
+
+    def deliver(self, outcome: Outcome) -> None:
+        if outcome.error_code:
+            self._shard.failed(self._decision, outcome)
+        elif self._machine is self._shard.machine:  # else whoever waited was refused when it was replaced
+            self._shard.settled(self._decision)
+
+
+class Shard:
+    """One partition of a service: its machine, its timer."""
+
+    def __init__(self, host: ServiceHost, number: int) -> None:
+        self.host = host
+        self.number = number
+        self.sharing: Sequence[Shard] = ()
+        """Those of other services that keep their state in the same log: they fold what is appended as well."""
+        self._timer: Timer | None = None
+        self.machine: ServiceMachine
+        self._bulk: BulkMachine | None
+        self._columnar: ColumnarMachine | None
+        self._begun = 0
+        self._done = 0
+        """Appends of this machine that were begun, and those of them that are committed; in the log's order."""
+        self._held: deque[tuple[int, Decision]] = deque()
+        """Decisions without records, each with the number of appends whose commit it waits for."""
+        self.renew()
+
+    def renew(self) -> None:
+        """Begin with a fresh machine, which `load` then brings up to the log's end."""
+        self.machine = machine = self.host.service.machine(self.number, self.host.new_id)
+        self._bulk = machine if isinstance(machine, BulkMachine) else None
+        self._columnar = machine if isinstance(machine, ColumnarMachine) else None
+        self._begun = self._done = 0
+        self._held.clear()
+
+    def replay_batch(self, facts: BatchFacts, records: Sequence[Record]) -> None:
+        """Fold a batch as the log has it."""
+        if facts.is_control:
+            self.replay_control(facts.producer_id, facts.producer_epoch, records)
+        else:
+            self.replay(records, (facts.producer_id, facts.producer_epoch) if facts.is_transactional else None)
+
+    def replay(self, records: Sequence[Record], producer: tuple[int, int] | None) -> None:
+        """Fold records that lie in the log, all of one producer's transaction or of none."""
+        machine = self.machine
+        if producer is None:
+            if self._bulk is not None:
+                self._bulk.replay_many(records)
+            else:
+                for record in records:
+                    machine.replay(record)
+        elif isinstance(machine, TransactionalMachine):
+            for record in records:
+                machine.replay_pending(record, *producer)
+
+    @property
+    def reads_columns(self) -> bool:
+        return self._columnar is not None
+
+    def replay_columns(self, columns: Columns) -> bool:
+        """Fold a batch of no transaction; False where its records must come as such."""
+        return self._columnar is not None and self._columnar.replay_columns(columns)
+
+    def replay_control(self, producer_id: int, producer_epoch: int, records: Sequence[Record]) -> None:
+        """Fold a control batch: how a transaction that wrote here ended."""
+        if not isinstance(self.machine, TransactionalMachine):
+            return
+        for record in records:
+            marker = parse_marker(record)
+            if marker is not None:
+                self.machine.replay_marker(producer_id, producer_epoch, marker.committed)
+
+    def tell(self, event: Callable[..., Decision], *facts: Any) -> None:
+        """Hand an event to the machine, e.g. `machine.on_request` with its request, and carry out what it decides.
+
+        Append and replay before anything is answered: an answer may bring the next request at once. What is decided
+        without a record may rest on records that are not committed yet, so it waits for them.
+        """
+        clock = self.host.runtime.clock
+        wall_ms, mono_ms = clock.wall_ms(), clock.mono_ms()
+        decision = event(*facts, wall_ms, mono_ms)
+        if decision.records:
+            self._begun += 1
+            self._append(decision, wall_ms, mono_ms)
+        elif self._done < self._begun:
+            self._held.append((self._begun, decision))
+        else:
+            self.committed(decision)
+        if decision.replies:
+            self.host.deliver(decision.replies)
+        self._arm()
+
+    def settled(self, decision: Decision) -> None:
+        self._done += 1
+        self.committed(decision)
+        while self._held and self._held[0][0] <= self._done:
+            self.committed(self._held.popleft()[1])
+
+    def committed(self, decision: Decision) -> None:
+        """The decision's records hold: let out what waited for them."""
+        if decision.answers:
+            self.host.deliver(decision.answers)
+        for token, request in decision.sends:
+            self._send(token, request)
+
+    def _send(self, token: Any, request: Any) -> None:
+        """Put a request to the broker; its answer is an event of this machine, if it is still the one that asked."""
+        machine, turn = self.machine, self.host.turn
+        if isinstance(machine, TransactionalMachine):
+            self._make_log()
+
+        def heard(response: Any) -> None:
+            if self.machine is not machine:
+                return
+            try:
+                self.tell(machine.on_response, token, response)
+            except Exception:  # it must not end the event of somebody else, in whose course it came
+                log.exception("service failed: service=%s answer=%s", self.host.declared.name, type(response).__name__)
+
+        context = RequestContext(client_id=f"service-{self.host.declared.name}", internal=True)
+        submit = self.host.submit
+        turn.call_soon(lambda: submit(request, context, lambda response: turn.call_soon(lambda: heard(response))))
+
+    def _make_log(self) -> None:
+        """A coordinator may be asked for this very log, which must be there then, though nothing was written yet."""
+        try:
+            self.host.writable(self.number)
+        except (KafkaError, OSError) as error:
+            log.error("topic not created: service=%s error=%s", self.host.declared.name, error)
+
+    def _append(self, decision: Decision, wall_ms: int, mono_ms: int) -> None:
+        for record in decision.records:
+            if record.timestamp_ms < 0:
+                record.timestamp_ms = wall_ms
+        commit = _Commit(self, self.machine, decision)
+        replica = self.host.replica(self.number)
+        if replica is None:
+            try:
+                replica = self.host.writable(self.number)
+            except KafkaError as error:
+                commit.deliver(Outcome(error.code, error_message=str(error)))
+                return
+        guard = None
+        if decision.producer is None:
+            checked = own_batch(decision.records)
+        else:
+            checked = own_batch(decision.records, *decision.producer, transactional=True)
+            guard = replica.leader.on_verification(  # its coordinator was asked by the machine itself
+                *decision.producer, -1, False, wall_ms
+            )
+        deadline_ms = mono_ms + self.host.commit_timeout_ms
+        write = Write(checked.data, -1, commit, wall_ms, deadline_ms, on_append=commit.appended)
+        replica.store(checked.batches, write, guard)
+
+    def failed(self, decision: Decision, outcome: Outcome) -> None:
+        """Nothing of the decision holds: start again from the log, and refuse all who waited on this machine."""
+        log.error(
+            "service append failed: service=%s shard=%d error_code=%d",
+            self.host.declared.name,
+            self.number,
+            outcome.error_code,
+        )
+        if not self.is_there:
+            return
+        self.renew()
+        try:
+            load([self])
+        except Exception as error:
+            self.host.unload(self.number, error)
+        self.host.refuse_shard(self.number, outcome.error_code)
+
+    @property
+    def is_there(self) -> bool:
+        """False once its log could not be read: nobody may be answered from what it knows."""
+        return self.host.is_there(self)
+
+    def retire(self) -> None:
+        """It is not there any more: what is under way comes back to nobody."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        self.renew()
+
+    def _arm(self) -> None:
+        due = self.machine.next_deadline()
+        timer = self._timer
+        if timer is not None and (due is None or timer.action is None or due < timer.when_ms):
+            timer.cancel()
+            self._timer = timer = None
+        if due is not None and timer is None:
+            self._timer = self.host.runtime.timers.at(due, self._on_timer)
+
+    def _on_timer(self) -> None:
+        self._timer = None
+        if self.is_there:
+            self.tell(self.machine.on_timer)
