@@ -14,9 +14,9 @@ import pytest
 from logkernel.record import pure_encode, pure_handing, pure_hash, pure_sending
 
 PARTITIONS = 3
-NAMES = ("Holder", "Lane", "Route", "Sending", "quick")
-quick_way = pytest.mark.parametrize("loops", ["compiled"], indirect=True)
-"""Plain Python has no quick way: there `send` itself takes every record."""
+NAMES = ("Lane", "Route", "SendPath", "fast_send")
+fast_way = pytest.mark.parametrize("loops", ["compiled"], indirect=True)
+"""Plain Python has no fast way: there `send` itself takes every record."""
 
 
 @pytest.fixture(params=["pure", "compiled"])
@@ -38,13 +38,19 @@ def loops(request: pytest.FixtureRequest) -> Any:
 def sender(loops: Any) -> Any:
     """A producer of one topic `t` that notes what came the usual way (`slow`) and what was overdue."""
 
-    class Sender(loops.Sending):  # type: ignore[misc, name-defined]
+    class Sender:
+        __slots__ = ("_path", "late", "slow")
+
         def __init__(self) -> None:
-            self._fast = {}
             self.slow: list[tuple[Any, ...]] = []
             self.late: list[Any] = []
+            self._path = loops.SendPath(loops.Place, self.late.append)
 
-        @loops.quick
+        @property
+        def path(self) -> Any:
+            return self._path
+
+        @loops.fast_send
         def send(
             self,
             topic: str,
@@ -59,27 +65,24 @@ def sender(loops: Any) -> Any:
             self.slow.append((topic, value, key, headers, partition, timestamp_ms, on_delivery))
             return "slow"
 
-        def _overdue(self, batch: Any) -> None:
-            self.late.append(batch)
-
     made = Sender()
-    route = made._fast["t"] = loops.Route()
-    route.keyed, route.kind = True, loops.Place
-    route.queues = [loops.Lane() for _ in range(PARTITIONS)]
-    for lane in route.queues:
-        lane.open = loops.Holder()
-        lane.open.builder, lane.open.due_ms = loops.BatchBuilder(1000, 61), 2**63 - 1
-    route.sticky = route.queues[1]
+    route = made.path.routes["t"] = loops.Route()
+    route.keyed = True
+    route.lanes = [loops.Lane() for _ in range(PARTITIONS)]
+    for lane in route.lanes:
+        batch = SimpleNamespace(builder=loops.BatchBuilder(1000, 61))
+        lane.open(batch, batch.builder)
+    route.sticky = route.lanes[1]
     return made
 
 
 def counts(sender: Any) -> list[int]:
-    return [lane.open.builder.count for lane in sender._fast["t"].queues]
+    return [lane.batch.builder.count for lane in sender.path.routes["t"].lanes]
 
 
-@quick_way
-def test_a_record_takes_the_quick_way_to_its_lane(loops: Any, sender: Any) -> None:
-    batches = [lane.open for lane in sender._fast["t"].queues]
+@fast_way
+def test_a_record_takes_the_fast_way_to_its_lane(loops: Any, sender: Any) -> None:
+    batches = [lane.batch for lane in sender.path.routes["t"].lanes]
     places = [
         sender.send("t", b"v"),
         sender.send("t", None, headers=[("h", b"1")], timestamp_ms=5),
@@ -96,11 +99,11 @@ def test_a_record_takes_the_quick_way_to_its_lane(loops: Any, sender: Any) -> No
     for place, row in zip(places, ((None, b"v", ()), (None, None, (("h", b"1"),))), strict=False):
         by_hand.append(place.timestamp_ms, *row)
     assert batches[1].builder.finish() == by_hand.finish()
-    sender._fast["t"].keyed = False
+    sender.path.routes["t"].keyed = False
     assert sender.send("t", b"v", b"k") == "slow"  # to the sticky lane, which was finished just now
 
 
-@quick_way
+@fast_way
 def test_the_time_of_a_record_is_the_systems(loops: Any, sender: Any) -> None:
     for _ in range(50):
         before = time.time_ns() // 1_000_000
@@ -108,10 +111,10 @@ def test_the_time_of_a_record_is_the_systems(loops: Any, sender: Any) -> None:
         assert before <= place.timestamp_ms <= time.time_ns() // 1_000_000
 
 
-@quick_way
-def test_a_clock_that_is_patched_rules_the_quick_way(sender: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+@fast_way
+def test_a_clock_that_is_patched_rules_the_fast_way(sender: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     def ends_the_batch() -> int:
-        sender._fast["t"].queues[1].open.builder.finish()
+        sender.path.routes["t"].lanes[1].batch.builder.finish()
         return 0
 
     def fails() -> int:
@@ -130,9 +133,9 @@ def test_a_clock_that_is_patched_rules_the_quick_way(sender: Any, monkeypatch: p
 
 
 def test_all_others_go_the_usual_way_and_nothing_is_changed(loops: Any, sender: Any) -> None:
-    lanes = sender._fast["t"].queues
-    lanes[0].open = None
-    lanes[2].open.builder = SimpleNamespace(count=0)
+    lanes = sender.path.routes["t"].lanes
+    lanes[0].close()
+    lanes[2].open("a batch", SimpleNamespace(count=0))
 
     def told(*_: Any) -> None:
         pass
@@ -156,14 +159,14 @@ def test_all_others_go_the_usual_way_and_nothing_is_changed(loops: Any, sender: 
         assert sender.send(*call) == "slow"
         given = (*call, *(None, None, (), None, None, None)[len(call) - 1 :])
         assert sender.slow[-1] == given
-    lanes[1].open.builder.finish()
+    lanes[1].batch.builder.finish()
     assert sender.send("t", b"v") == "slow"
-    assert len(sender.slow) == len(calls) + 1 + (loops.quick is pure_sending.quick)
-    if loops.quick is not pure_sending.quick:
-        assert lanes[1].open.builder.count == 1
+    assert len(sender.slow) == len(calls) + 1 + (loops.fast_send is pure_sending.fast_send)
+    if loops.fast_send is not pure_sending.fast_send:
+        assert lanes[1].batch.builder.count == 1
 
 
-@quick_way
+@fast_way
 def test_what_no_batch_can_hold_is_refused(loops: Any, sender: Any) -> None:
     for call, kind in (
         (("t", "text"), TypeError),
@@ -176,25 +179,36 @@ def test_what_no_batch_can_hold_is_refused(loops: Any, sender: Any) -> None:
             sender.send(*call)
     with pytest.raises(TypeError):
         sender.send()
-    with pytest.raises(TypeError):
+    with pytest.raises(AttributeError, match="_path"):
         type(sender).send(object(), "t")
+    with pytest.raises(AttributeError, match="_path"):
+        type(sender).send(type(sender).__new__(type(sender)), "t")
     with pytest.raises(TypeError):
-        sender._fast["t"].kind = object
+        type(sender).send(type("Unslotted", (), {"_path": sender.path})(), "t")
+    wrong = type(sender).__new__(type(sender))
+    wrong._path = "no path"
+    with pytest.raises(TypeError):
+        wrong.send("t")
+    with pytest.raises(TypeError):
+        loops.SendPath(object, print)
     assert counts(sender) == [0, 0, 0]
     empty = loops.Route()
-    empty.keyed, empty.kind, empty.queues = True, loops.Place, []
-    sender._fast["t"] = empty
+    empty.keyed, empty.lanes = True, []
+    sender.path.routes["t"] = empty
     assert [sender.send("t", b"v", b"k"), sender.send("t", b"v"), sender.send("t", partition=0)] == ["slow"] * 3
 
 
-@quick_way
+@fast_way
 def test_a_record_at_its_batchs_time_makes_it_overdue(loops: Any, sender: Any) -> None:
-    batch = sender._fast["t"].sticky.open
-    batch.due_ms = 1000
+    lane = sender.path.routes["t"].sticky
+    lane.due_ms = 1000
     sender.send("t", b"v", timestamp_ms=999)
     assert not sender.late
     sender.send("t", b"v", timestamp_ms=1000)
-    assert sender.late == [batch]
+    assert sender.late == [lane]
+    lane.open(lane.batch, lane.batch.builder)
+    sender.send("t", b"v", timestamp_ms=1000)
+    assert sender.late == [lane], "what is opened anew is due anew"
 
 
 def test_it_looks_like_what_was_decorated(sender: Any) -> None:

@@ -11,6 +11,7 @@ admin       plans of operations and the machine that runs them; what users see
 steps       what a call that waits is made of;  blocking, awaiting  how threads and asyncio carry it out
 vocabulary  values and listeners that users of several clients meet
 base        what users meet of every client: settings, metrics, open or closed
+helpers     interceptors and metrics reporters
 metrics     totals, and sample windows for rates and averages
 serializers keys and values to bytes and back
 shutdown    what the interpreter's exit and a fork do to clients

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import inspect
-from abc import ABC, abstractmethod
-from collections.abc import Mapping
-from typing import Any, Self, TypeVar
+from typing import Any, TypeVar
 
 from logkernel.client.base import BaseClient
 from logkernel.client.drivers.loop_driver import wait_outcome, wait_until
 from logkernel.client.steps import Settle, Step, Steps, Tell, Wait
-from logkernel.kernel import Kernel
 
 T = TypeVar("T")
 
@@ -42,22 +39,12 @@ async def _carry_out(driver: Any, step: Step) -> Any:
     return await driver.end(step.deadline_s)
 
 
-class Awaiting(BaseClient, ABC):
-    """A client for asyncio."""
+class AwaitingRunner:
+    """Carries out the steps of one client's calls."""
 
-    def __init__(self, driver: Any, kernel: Kernel, settings: Mapping[str, Any]) -> None:
-        super().__init__(driver, kernel, settings)
-        self._closed = False
+    def __init__(self, client: BaseClient, driver: Any) -> None:
+        self._driver = driver
+        client._state.closed = False
 
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self.close()
-
-    @abstractmethod
-    async def close(self) -> None:
-        """Do what is left, and end. May be called twice."""
-
-    async def _run(self, steps: Steps[T]) -> T:
+    async def run(self, steps: Steps[T]) -> T:
         return await run(self._driver, steps)

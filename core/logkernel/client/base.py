@@ -1,34 +1,51 @@
-"""What users meet of every client: its settings, whether it is open, its metrics, and who helps it."""
+"""What users meet of every client: its settings, its metrics, and whether it is open."""
 
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from logkernel.client import shutdown
-from logkernel.client.drivers.driver import log
 from logkernel.errors import LogkernelError
-from logkernel.kernel import Kernel
+
+
+class ClientState:
+    """Whether a client may be used. Its parts hold this instead of the client, which goes as soon as it is dropped."""
+
+    def __init__(self, driver: Any) -> None:
+        self.closed = True
+        """Until the client is made, and again from its close on."""
+        self._driver = driver
+        self._forks = shutdown.forks
+
+    def check_open(self) -> None:
+        """Raises `LogkernelError` for a client that is closed, ended early, or belongs to a parent process."""
+        driver = self._driver
+        if not (driver.closed or driver.broken is not None or self.closed):  # a fork closes the child's drivers
+            return
+        name = driver.machine.name
+        if self._forks != shutdown.forks:
+            raise LogkernelError(f"this {name} belongs to the process that made it; open another after a fork")
+        if driver.broken is not None:
+            raise LogkernelError(f"the {name} ended: {driver.broken!r}")
+        raise LogkernelError(f"this {name} is closed; open another")
 
 
 class BaseClient:
-    """See the module. `driver` steps the client's machine; whoever waits, waits with it."""
+    """See the module. `driver` steps the client's machine; a runner carries out the calls that wait."""
 
-    _closed = True
-    """Until it is made, and again from its close on."""
-
-    def __init__(self, driver: Any, kernel: Kernel, settings: Mapping[str, Any]) -> None:
+    def __init__(self, driver: Any, settings: Mapping[str, Any]) -> None:
         self.settings = settings
         self._driver = driver
+        self._state = ClientState(driver)
         driver.owner = weakref.ref(self)
         self._lock = driver.lock
-        self._forks = shutdown.forks
         shutdown.made(driver)
 
     @property
     def closed(self) -> bool:
-        return self._closed
+        return self._state.closed
 
     def metrics(self) -> dict[str, Any]:
         """Metric name, as Kafka's client has it, → number."""
@@ -38,46 +55,3 @@ class BaseClient:
     def forked(self) -> None:
         """In the child of a fork: no lock of the parent's is waited for."""
         self._lock = self._driver.lock
-
-    def _check_open(self) -> None:
-        driver = self._driver
-        if driver.closed or driver.broken is not None or self.closed:  # a fork closes the child's drivers
-            raise self._not_open()
-
-    def _not_open(self) -> LogkernelError:
-        name, broken = self._driver.machine.name, self._driver.broken
-        if self._forks != shutdown.forks:
-            return LogkernelError(f"this {name} belongs to the process that made it; open another after a fork")
-        if broken is not None:
-            return LogkernelError(f"the {name} ended: {broken!r}")
-        return LogkernelError(f"this {name} is closed; open another")
-
-
-class InterceptedClient(BaseClient):
-    """A client with interceptors and metrics reporters."""
-
-    def __init__(self, driver: Any, kernel: Kernel, settings: Mapping[str, Any]) -> None:
-        super().__init__(driver, kernel, settings)
-        self._interceptors = _helpers(settings, "interceptor.classes", kernel.interceptor)
-        driver.reporters = _helpers(settings, "metric.reporters", kernel.metrics_reporter)
-
-    def _tell(self, helpers: list[Any], event: str, *facts: Any) -> None:
-        """Call each of them; what one raises is its own affair."""
-        for helper in helpers:
-            try:
-                getattr(helper, event)(*facts)
-            except Exception:
-                log.exception("%s of %r failed", event, helper)
-
-    def _close_helpers(self) -> None:
-        """The last figures for the reporters, and the end for all."""
-        self._tell(self._driver.reporters, "report", self._driver.metrics())
-        self._tell([*self._driver.reporters, *self._interceptors], "close")
-
-
-def _helpers(settings: Mapping[str, Any], setting: str, by_name: Callable[[str, Mapping[str, Any]], Any]) -> list[Any]:
-    """From plugin names, classes and objects."""
-    return [
-        by_name(given, settings) if isinstance(given, str) else given() if isinstance(given, type) else given
-        for given in settings[setting]
-    ]

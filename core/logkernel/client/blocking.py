@@ -1,4 +1,4 @@
-"""How clients for threads wait: the steps of a call are carried out by whoever calls.
+"""How clients for threads wait: the steps of a call are carried out on the calling thread.
 
 A client is used as a context manager or closed. One that is dropped without either is ended all the same; at the
 interpreter's exit, and in the child of a fork, `shutdown` does what is left to do.
@@ -8,14 +8,11 @@ from __future__ import annotations
 
 import warnings
 import weakref
-from abc import ABC, abstractmethod
-from collections.abc import Mapping
-from typing import Any, ClassVar, Self, TypeVar
+from typing import Any, TypeVar
 
 from logkernel.client import shutdown
 from logkernel.client.base import BaseClient
 from logkernel.client.steps import Settle, Step, Steps, Tell, Wait
-from logkernel.kernel import Kernel
 
 T = TypeVar("T")
 
@@ -46,44 +43,28 @@ def _carry_out(driver: Any, step: Step) -> Any:
     return driver.end(step.deadline_s)
 
 
-class Blocking(BaseClient, ABC):
-    """A client for threads."""
+class BlockingRunner:
+    """Carries out the steps of one client's calls. `dropped` is said where the client is dropped without a close."""
 
-    _dropped: ClassVar[str | None] = None
-    """What is said where one is dropped without a close."""
-
-    def __init__(self, driver: Any, kernel: Kernel, settings: Mapping[str, Any]) -> None:
-        try:
-            super().__init__(driver, kernel, settings)
-        except BaseException:
-            driver.end_soon()
-            raise
-        self._closed = False
+    def __init__(self, client: BaseClient, driver: Any, dropped: str | None = None) -> None:
+        self._driver = driver
+        self._state = client._state
+        self._state.closed = False
         shutdown.register(driver)
-        self._forgotten = weakref.finalize(self, _forgotten, driver, self._dropped)
+        self._forgotten = weakref.finalize(client, _forgotten, driver, dropped)
         self._forgotten.atexit = False
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    @abstractmethod
-    def close(self) -> None:
-        """Do what is left, and end. May be called twice."""
-
-    def _run(self, steps: Steps[T]) -> T:
+    def run(self, steps: Steps[T]) -> T:
         return run(self._driver, steps)
 
-    def _run_last(self, steps: Steps[None]) -> None:
-        """As `_run`, for a close. One that is interrupted leaves the rest to the interpreter's exit."""
+    def run_last(self, steps: Steps[None]) -> None:
+        """Like `run`, for a close. One that is interrupted leaves the rest to the interpreter's exit."""
         done = False
         try:
             run(self._driver, steps)
             done = True
         finally:
-            if self.closed:
+            if self._state.closed:
                 self._forgotten.detach()
             if done or self._driver.closed:
                 shutdown.unregister(self._driver)

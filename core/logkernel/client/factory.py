@@ -8,7 +8,6 @@ from weakref import WeakSet
 
 if TYPE_CHECKING:
     from logkernel.client.admin.base import AdminBase
-    from logkernel.client.base import BaseClient
     from logkernel.client.consumer.base import ConsumerBase
     from logkernel.client.producer.base import ProducerBase
     from logkernel.kernel import Kernel
@@ -16,7 +15,9 @@ if TYPE_CHECKING:
 P = TypeVar("P", bound="ProducerBase[Any]")
 C = TypeVar("C", bound="ConsumerBase")
 A = TypeVar("A", bound="AdminBase")
-T = TypeVar("T", bound="BaseClient")
+T = TypeVar("T", bound="ProducerBase[Any] | ConsumerBase | AdminBase")
+New = Callable[[Any, "Kernel", Mapping[str, Any]], T]
+"""Makes a client, from its driver, the kernel and its settings."""
 NewDriver = Callable[[Any, Mapping[str, Any]], Any]
 """Makes the driver of a machine with these settings."""
 IN_PROCESS = [("embedded", 0)]
@@ -36,7 +37,7 @@ class ClientFactory:
         self._made: WeakSet[Any] = WeakSet()
         self._held: list[Any] = []
 
-    def producer(self, client: type[P], driver: NewDriver, given: Mapping[str, Any]) -> P:
+    def producer(self, client: New[P], driver: NewDriver, given: Mapping[str, Any]) -> P:
         from logkernel.client.producer.base import make_sender
         from logkernel.client.settings.producer import load_producer, widen_batches
 
@@ -47,7 +48,7 @@ class ClientFactory:
         return self._begin(client, driver(machine, values), values)
 
     def consumer(
-        self, client: type[C], driver: NewDriver, topics: tuple[str, ...], group: str | None, given: Mapping[str, Any]
+        self, client: New[C], driver: NewDriver, topics: tuple[str, ...], group: str | None, given: Mapping[str, Any]
     ) -> C:
         from logkernel.client.consumer.base import consumer_settings, make_consumer_machine
 
@@ -58,7 +59,7 @@ class ClientFactory:
             made.subscribe(topics)
         return made
 
-    def admin(self, client: type[A], driver: NewDriver, given: Mapping[str, Any]) -> A:
+    def admin(self, client: New[A], driver: NewDriver, given: Mapping[str, Any]) -> A:
         from logkernel.client.admin.base import make_admin
         from logkernel.client.settings.admin import load_admin
 
@@ -83,8 +84,12 @@ class ClientFactory:
 
         return bootstrap_places(values)
 
-    def _begin(self, client: type[T], driver: Any, values: Mapping[str, Any]) -> T:
-        made = client(driver, self._kernel, values)
+    def _begin(self, client: New[T], driver: Any, values: Mapping[str, Any]) -> T:
+        try:
+            made = client(driver, self._kernel, values)
+        except BaseException:
+            driver.end_soon()
+            raise
         driver.start()
         self._made.add(made)
         if not self._weak:

@@ -144,6 +144,7 @@ cdef inline Place new_place(type kind, object batch, Py_ssize_t index, int64_t t
     return place
 
 
+@cython.final
 cdef class BatchBuilder:
     # See `pure_encode.BatchBuilder`. The records are written where they stay: a full batch is handed out without a
     # copy.

@@ -80,24 +80,23 @@ class BatchBuilder:
 
 def murmur2(data: bytes) -> int: ...
 
-class Holder:
-    builder: Any
-    due_ms: int
-
 class Lane:
-    open: Any
+    batch: Any
+    due_ms: int
+    def open(self, batch: Any, builder: Any) -> None: ...
+    def close(self) -> None: ...
 
 class Route:
     keyed: bool
+    lanes: list[Lane]
+    sticky: Lane
+
+class SendPath:
+    routes: dict[str, Route]
     kind: type[Any]
-    queues: list[Any]
-    sticky: Any
+    def __init__(self, kind: type[Any], overdue: Callable[[Lane], None]) -> None: ...
 
-class Sending:
-    _fast: dict[str, Any]
-    def _overdue(self, batch: Any) -> None: ...
-
-def quick(send: F) -> F: ...
+def fast_send(send: F) -> F: ...
 
 class Unread(Generic[T]):
     def __len__(self) -> int: ...

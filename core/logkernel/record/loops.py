@@ -19,13 +19,12 @@ __all__ = [
     "Columns",
     "Handing",
     "HeaderLists",
-    "Holder",
     "Lane",
     "OffsetMap",
     "Place",
     "Route",
     "RowDecoder",
-    "Sending",
+    "SendPath",
     "Strings",
     "Unread",
     "columns",
@@ -33,11 +32,11 @@ __all__ = [
     "decode_records",
     "encode_records",
     "encode_rows",
+    "fast_send",
     "group_rows",
     "last_batch",
     "murmur2",
     "place_rows",
-    "quick",
     "small_batches",
     "survey_records",
     "walk",
@@ -72,7 +71,7 @@ if TYPE_CHECKING or _compiled is None:
     from logkernel.record.pure_handing import Handing, Unread
     from logkernel.record.pure_hash import murmur2
     from logkernel.record.pure_rows import HeaderLists, Strings, encode_rows, group_rows, place_rows
-    from logkernel.record.pure_sending import Holder, Lane, Route, Sending, quick
+    from logkernel.record.pure_sending import Lane, Route, SendPath, fast_send
 
 if _compiled is None:
     logging.getLogger("logkernel.record").info(

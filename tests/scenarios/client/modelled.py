@@ -187,8 +187,9 @@ class World:
             size = max(accumulator.batch_bytes, accumulator.upper_bound(None, value, ()))
             if not accumulator.pool.take(size):
                 return False
-            accumulator.open_batch(queue, size, self.now, (self.now, None, value, ()))
-            index = 0
+            batch = accumulator.new_batch(queue, size, self.now)
+            index = batch.append(self.now, None, value, ())
+            accumulator.add_open(queue, batch)
         assert queue.open is not None
         self.sent.append((partition, value, queue.open, index))
         return True

@@ -79,7 +79,7 @@ def test_a_record_that_comes_as_its_batch_closes_goes_into_the_next() -> None:
         log.create_topic("t")
         with log.producer() as producer:
             producer.send("t", b"one")
-            queue = producer._plans["t"].queues[0]
+            queue = producer._accumulator.queue("t", 0)
             batch = queue.open
             batch.close(None)  # as close_open does it, at the worst moment: `queue.open` still names it
             assert batch.put(logkernel.client.producer.producer.Delivery, batch, 0, None, b"late", ()) is None  # type: ignore[attr-defined]
@@ -208,8 +208,8 @@ def test_the_compiled_builder_is_what_makes_a_lock_needless() -> None:
         log.create_topic("t")
         with log.producer() as producer, log.producer(transactional_id="x", transaction_timeout_ms=10_000) as other:
             producer.send("t", b"v")
-            assert bool(producer._fast) is loops.COMPILED
+            assert bool(producer._path.routes) is loops.COMPILED
             other.init_transactions()
             with other.transaction():
                 other.send("t", b"v")
-                assert not other._fast
+                assert not other._path.routes

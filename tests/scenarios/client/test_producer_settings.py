@@ -14,7 +14,7 @@ from logkernel.client.producer.accumulator import Accumulator
 from logkernel.client.producer.base import make_sender
 from logkernel.client.producer.batches import Batch
 from logkernel.client.producer.metrics import ProducerMetrics
-from logkernel.client.producer.partitioning import Plan
+from logkernel.client.producer.partitioning import Partitioning
 from logkernel.client.producer.transactions import Transactions
 from logkernel.errors import ConfigError, RequestTimedOut
 from logkernel.kernel import Kernel
@@ -185,10 +185,10 @@ def test_each_batch_is_compressed_as_asked() -> None:
 # ---------------------------------------------------------------- partitions
 
 
-def plan(made: World, partitioner: Any = None) -> Plan:
+def plan(made: World, partitioner: Any = None) -> Partitioning:
     made.run(50)
     info = made.sender.core.metadata.topics[TOPIC]
-    return Plan(info, made.sender, made.values, partitioner, Random(3), made.now)
+    return Partitioning(info, made.sender, made.values, partitioner, Random(3), made.now)
 
 
 @pytest.mark.setting("partitioner.ignore.keys")

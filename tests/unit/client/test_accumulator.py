@@ -18,6 +18,13 @@ def made(partitions: int = 4, **settings: Any) -> tuple[Accumulator, Metadata]:
     return Accumulator(values, None, None), metadata  # type: ignore[arg-type]
 
 
+def opened(accumulator: Accumulator, queue: Queue, size: int, now_ms: int, record: tuple[int, Any, Any, Any]) -> Batch:
+    batch = accumulator.new_batch(queue, size, now_ms)
+    batch.append(*record)
+    accumulator.add_open(queue, batch)
+    return batch
+
+
 def put(accumulator: Accumulator, partition: int, value: bytes, now_ms: int = 0) -> Batch:
     queue = accumulator.queue("t", partition)
     record = (now_ms, None, value, ())
@@ -25,7 +32,7 @@ def put(accumulator: Accumulator, partition: int, value: bytes, now_ms: int = 0)
         return queue.open
     accumulator.close_open(queue)
     assert accumulator.pool.take(accumulator.batch_bytes)
-    return accumulator.open_batch(queue, accumulator.batch_bytes, now_ms, record)
+    return opened(accumulator, queue, accumulator.batch_bytes, now_ms, record)
 
 
 def yes(queue: Queue, batch: Batch) -> bool:
@@ -86,7 +93,7 @@ def test_a_batch_above_the_limit_goes_alone() -> None:
     for partition in range(2):
         queue = accumulator.queue("t", partition)
         assert accumulator.pool.take(900)
-        accumulator.open_batch(queue, 900, 0, (0, None, bytes(700), ()))
+        opened(accumulator, queue, 900, 0, (0, None, bytes(700), ()))
     assert [len(accumulator.drain(metadata, 1, 0, yes)) for _ in range(3)] == [1, 1, 0]
 
 

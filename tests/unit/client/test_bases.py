@@ -6,23 +6,17 @@ from typing import Any
 
 import pytest
 
-from logkernel.client.awaiting import Awaiting
-from logkernel.client.blocking import Blocking
 from logkernel.client.cluster.leader_queries import LeaderQuery
 from logkernel.client.drivers.driver import Driver
 from logkernel.client.membership.base import Membership
-from logkernel.client.producer.base import ProducerBase
 
 
 @pytest.mark.parametrize(
     ("base", "wanted"),
     [
         (LeaderQuery, {"request", "rows"}),
-        (Awaiting, {"close"}),
-        (Blocking, {"close"}),
         (Driver, {"perform", "wake"}),
         (Membership, {"handled", "step", "rejoin", "stale", "lost", "leave", "_too_slow"}),
-        (ProducerBase, {"_run"}),
     ],
 )
 def test_who_leaves_something_out_cannot_be_made(base: Any, wanted: set[str]) -> None:

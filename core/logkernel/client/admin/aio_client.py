@@ -6,8 +6,8 @@ async with aio.connect("host:9092") as log, log.admin() as admin:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine
-from typing import Any, overload
+from collections.abc import Callable, Coroutine, Mapping
+from typing import Any, Self, overload
 
 from logkernel.client.admin import (
     access,
@@ -21,7 +21,8 @@ from logkernel.client.admin import (
     transactions,
 )
 from logkernel.client.admin.base import AdminBase, P, PlanMethod, T
-from logkernel.client.awaiting import Awaiting
+from logkernel.client.awaiting import AwaitingRunner
+from logkernel.kernel import Kernel
 
 
 class _Awaited(PlanMethod[P, T]):
@@ -38,17 +39,27 @@ class _Awaited(PlanMethod[P, T]):
             return self
 
         async def call(*args: P.args, **kwargs: P.kwargs) -> T:
-            return await instance._run(instance._operate(self.plan(*args, **kwargs)))
+            return await instance._runner.run(instance._operate(self.plan(*args, **kwargs)))
 
         call.__doc__, call.__name__ = self.plan.__doc__, self.plan.__name__
         return call
 
 
-class AsyncAdmin(Awaiting, AdminBase):
+class AsyncAdmin(AdminBase):
     """See the module. Operations do and raise what those of `Admin` do."""
 
+    def __init__(self, driver: Any, kernel: Kernel, settings: Mapping[str, Any]) -> None:
+        super().__init__(driver, kernel, settings)
+        self._runner = AwaitingRunner(self, driver)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
     async def close(self) -> None:
-        await self._run(self._close())
+        await self._runner.run(self._close())
 
     create_topics = _Awaited(topics.create_topics)
     delete_topics = _Awaited(topics.delete_topics)

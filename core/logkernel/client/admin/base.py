@@ -37,28 +37,21 @@ class AdminBase(BaseClient):
     """See the module."""
 
     def __init__(self, driver: Any, kernel: Kernel, settings: Mapping[str, Any]) -> None:
-        super().__init__(driver, kernel, settings)
+        super().__init__(driver, settings)
         self.kernel = kernel
         self._machine: AdminMachine = driver.machine
         self._api_ms: int = settings["default.api.timeout.ms"]
-        self._whole: AdminBase | None = None
-        """Of a view that `within` made: the client."""
-
-    @property
-    def closed(self) -> bool:
-        return self._closed if self._whole is None else self._whole.closed
 
     def within(self, timeout_s: float) -> Self:
         """The same client, whose operations may take so long."""
         view = object.__new__(type(self))
         view.__dict__.update(self.__dict__)
         view._api_ms = int(timeout_s * 1000)
-        view._whole = self if self._whole is None else self._whole
         return view
 
     def _operate(self, plan: Plan[T]) -> Steps[T]:
         """Hand a plan to the machine, and wait for what comes of it."""
-        self._check_open()
+        self._state.check_open()
         self._driver.refuse_to_wait()
         with self._driver.lock:
             operation = self._machine.start(plan, mono_ms() + self._api_ms)
@@ -76,7 +69,6 @@ class AdminBase(BaseClient):
         return result
 
     def _close(self) -> Steps[None]:
-        whole = self if self._whole is None else self._whole
-        if not whole._closed:
-            whole._closed = True
+        if not self.closed:
+            self._state.closed = True
             yield End(None)

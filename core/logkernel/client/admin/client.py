@@ -11,8 +11,8 @@ time that `within` says. What many things were asked for and some failed of, is 
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, overload
+from collections.abc import Callable, Mapping
+from typing import Any, Self, overload
 
 from logkernel.client.admin import (
     access,
@@ -26,7 +26,8 @@ from logkernel.client.admin import (
     transactions,
 )
 from logkernel.client.admin.base import AdminBase, P, PlanMethod, T
-from logkernel.client.blocking import Blocking
+from logkernel.client.blocking import BlockingRunner
+from logkernel.kernel import Kernel
 
 
 class _Blocking(PlanMethod[P, T]):
@@ -43,18 +44,28 @@ class _Blocking(PlanMethod[P, T]):
             return self
 
         def call(*args: P.args, **kwargs: P.kwargs) -> T:
-            return instance._run(instance._operate(self.plan(*args, **kwargs)))
+            return instance._runner.run(instance._operate(self.plan(*args, **kwargs)))
 
         call.__doc__, call.__name__ = self.plan.__doc__, self.plan.__name__
         return call
 
 
-class Admin(Blocking, AdminBase):
+class Admin(AdminBase):
     """See the module. Made by `admin()` of a log; use as a context manager, or call `close`."""
+
+    def __init__(self, driver: Any, kernel: Kernel, settings: Mapping[str, Any]) -> None:
+        super().__init__(driver, kernel, settings)
+        self._runner = BlockingRunner(self, driver)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     def close(self) -> None:
         """End the connections; may be called twice."""
-        self._run_last(self._close())
+        self._runner.run_last(self._close())
 
     create_topics = _Blocking(topics.create_topics)
     delete_topics = _Blocking(topics.delete_topics)

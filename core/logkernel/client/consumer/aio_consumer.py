@@ -12,63 +12,74 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Self
 
-from logkernel.client.awaiting import Awaiting
+from logkernel.client.awaiting import AwaitingRunner
 from logkernel.client.cluster.leader_queries import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
 from logkernel.client.consumer.arrow import COLUMNS, MAX_ROWS
 from logkernel.client.consumer.base import ConsumerBase
 from logkernel.client.consumer.positions import ConsumerRecord
 from logkernel.client.vocabulary import Committed, OffsetAndTime, Offsets, Partition
+from logkernel.kernel import Kernel
 from logkernel.vocabulary import TopicPartition
 
 if TYPE_CHECKING:
     import pyarrow
 
 
-class AsyncConsumer(Awaiting, ConsumerBase):
+class AsyncConsumer(ConsumerBase):
     """See the module. Methods do and raise what those of `Consumer` do."""
 
+    def __init__(self, driver: Any, kernel: Kernel, settings: Mapping[str, Any]) -> None:
+        super().__init__(driver, kernel, settings)
+        self._runner = AwaitingRunner(self, driver)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
     def __del__(self) -> None:
-        if not self._closed:
+        if not self.closed:
             warnings.warn("a consumer was not closed; it did not leave its group", ResourceWarning, stacklevel=2)
 
     async def poll(self, timeout_s: float | None = 0.0, max_records: int | None = None) -> list[ConsumerRecord]:
-        return await self._run(self._poll(timeout_s, max_records))
+        return await self._runner.run(self._poll(timeout_s, max_records))
 
     async def poll_arrow(
         self, timeout_s: float | None = 0.0, *, columns: Sequence[str] = COLUMNS, max_rows: int = MAX_ROWS
     ) -> pyarrow.RecordBatch:
-        return await self._run(self._poll_arrow(timeout_s, columns, max_rows))
+        return await self._runner.run(self._poll_arrow(timeout_s, columns, max_rows))
 
     def __aiter__(self) -> AsyncConsumer:
         return self
 
     async def __anext__(self) -> ConsumerRecord:
         while not self._unread:
-            self._unread.fill(await self._run(self._poll(None)))
+            self._unread.fill(await self._runner.run(self._poll(None)))
         return self._unread.pop()
 
     async def commit(self, offsets: Offsets | None = None, timeout_s: float | None = None) -> None:
-        await self._run(self._commit(offsets, timeout_s))
+        await self._runner.run(self._commit(offsets, timeout_s))
 
     async def committed(self, partitions: Iterable[Partition]) -> dict[TopicPartition, Committed]:
-        return await self._run(self._committed(partitions))
+        return await self._runner.run(self._committed(partitions))
 
     async def position(self, partition: Partition) -> int:
-        return await self._run(self._position(partition))
+        return await self._runner.run(self._position(partition))
 
     async def beginning_offsets(self, partitions: Iterable[Partition]) -> dict[TopicPartition, int]:
-        return await self._run(self._ends(partitions, EARLIEST_TIMESTAMP))
+        return await self._runner.run(self._ends(partitions, EARLIEST_TIMESTAMP))
 
     async def end_offsets(self, partitions: Iterable[Partition]) -> dict[TopicPartition, int]:
-        return await self._run(self._ends(partitions, LATEST_TIMESTAMP))
+        return await self._runner.run(self._ends(partitions, LATEST_TIMESTAMP))
 
     async def offsets_for_times(self, times: Mapping[Partition, int]) -> dict[TopicPartition, OffsetAndTime | None]:
-        return await self._run(self._by_time(times))
+        return await self._runner.run(self._by_time(times))
 
     async def partitions_for(self, topic: str) -> list[int]:
-        return await self._run(self._partitions_for(topic))
+        return await self._runner.run(self._partitions_for(topic))
 
     async def close(self, timeout_s: float | None = None) -> None:
-        await self._run(self._close(timeout_s))
+        await self._runner.run(self._close(timeout_s))

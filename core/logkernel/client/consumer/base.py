@@ -80,11 +80,11 @@ class ConsumerBase(Places, OffsetCalls):
         while True:
             if machine.group is not None:
                 with self._lock:
-                    self._check_open()
+                    self._state.check_open()
                     machine.polled(mono_ms())
                 yield from self._events()
             with self._lock:
-                self._check_open()
+                self._state.check_open()
                 if self._woken:
                     self._wake_up()
                 machine.raise_error()
@@ -122,7 +122,7 @@ class ConsumerBase(Places, OffsetCalls):
         """As deserializers and interceptors make them. A record that cannot be read is come to again."""
         if self._key is not None or self._value is not None:
             rows = self._deserialized(rows)
-        for interceptor in self._interceptors:
+        for interceptor in self._helpers.interceptors:
             try:
                 rows = interceptor.on_consume(rows)
             except Exception:
@@ -186,20 +186,20 @@ class ConsumerBase(Places, OffsetCalls):
     # ------------------------------------------------------------ the end
 
     def _close(self, timeout_s: float | None) -> Steps[None]:
-        if self._closed:
+        if self.closed:
             return
         deadline_s = time.monotonic() + (CLOSE_S if timeout_s is None else timeout_s)
         try:
             yield from self._before_close(deadline_s)
         finally:
             with self._lock:
-                self._closed = True
+                self._state.closed = True
                 self._unread.fill(())
                 self._machine.begin_end()
             try:
                 yield End(deadline_s)
             finally:
-                self._close_helpers()
+                self._helpers.close()
 
     def _before_close(self, deadline_s: float) -> Steps[None]:
         """Commit what was handed out, and tell the listener what goes."""

@@ -13,14 +13,15 @@ group's coordinator.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Self
 
-from logkernel.client.blocking import Blocking
+from logkernel.client.blocking import BlockingRunner
 from logkernel.client.cluster.leader_queries import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
 from logkernel.client.consumer.arrow import COLUMNS, MAX_ROWS
 from logkernel.client.consumer.base import ConsumerBase
 from logkernel.client.consumer.positions import ConsumerRecord
 from logkernel.client.vocabulary import Committed, OffsetAndTime, Offsets, Partition
+from logkernel.kernel import Kernel
 from logkernel.record import loops
 from logkernel.vocabulary import TopicPartition
 
@@ -28,10 +29,18 @@ if TYPE_CHECKING:
     import pyarrow
 
 
-class Consumer(Blocking, ConsumerBase):
+class Consumer(ConsumerBase):
     """See the module. Made by `consumer()` of a log."""
 
-    _dropped = "a consumer was not closed; what it read last is not committed"
+    def __init__(self, driver: Any, kernel: Kernel, settings: Mapping[str, Any]) -> None:
+        super().__init__(driver, kernel, settings)
+        self._runner = BlockingRunner(self, driver, "a consumer was not closed; what it read last is not committed")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     # ------------------------------------------------------------ records
 
@@ -42,7 +51,7 @@ class Consumer(Blocking, ConsumerBase):
         partition: a seek goes past it), `FencedInstanceId`, `WakeupError`, authorization errors, `LogkernelError` once
         closed.
         """
-        return self._run(self._poll(timeout_s, max_records))
+        return self._runner.run(self._poll(timeout_s, max_records))
 
     def poll_arrow(
         self, timeout_s: float | None = 0.0, *, columns: Sequence[str] = COLUMNS, max_rows: int = MAX_ROWS
@@ -55,7 +64,7 @@ class Consumer(Blocking, ConsumerBase):
         whole batches of the log are taken. Positions and commits move as with `poll`, whose errors it raises, and
         `ConfigError` without pyarrow or for a column that there is not.
         """
-        return self._run(self._poll_arrow(timeout_s, columns, max_rows))
+        return self._runner.run(self._poll_arrow(timeout_s, columns, max_rows))
 
     def wakeup(self) -> None:
         """End the poll that waits now, else the next one, with `WakeupError`. From any thread or signal handler."""
@@ -68,7 +77,7 @@ class Consumer(Blocking, ConsumerBase):
     def __next__(self) -> ConsumerRecord:
         """The next record, whenever it comes. What was not handed out yet is not committed."""
         while not self._unread:
-            self._unread.fill(self._run(self._poll(None)))
+            self._unread.fill(self._runner.run(self._poll(None)))
         return self._unread.pop()
 
     # ------------------------------------------------------------ offsets
@@ -79,33 +88,33 @@ class Consumer(Blocking, ConsumerBase):
         Raises `RebalanceInProgress`, `UnknownMemberId`, `IllegalGeneration` where the partitions go or went to
         others, `RequestTimedOut` after `timeout_s` (default.api.timeout.ms), `LogkernelError` without a group.
         """
-        self._run(self._commit(offsets, timeout_s))
+        self._runner.run(self._commit(offsets, timeout_s))
 
     def committed(self, partitions: Iterable[Partition]) -> dict[TopicPartition, Committed]:
         """The group's committed offsets; partitions without one are left out."""
-        return self._run(self._committed(partitions))
+        return self._runner.run(self._committed(partitions))
 
     def position(self, partition: Partition) -> int:
         """The offset of the record that comes next."""
-        return self._run(self._position(partition))
+        return self._runner.run(self._position(partition))
 
     def beginning_offsets(self, partitions: Iterable[Partition]) -> dict[TopicPartition, int]:
-        return self._run(self._ends(partitions, EARLIEST_TIMESTAMP))
+        return self._runner.run(self._ends(partitions, EARLIEST_TIMESTAMP))
 
     def end_offsets(self, partitions: Iterable[Partition]) -> dict[TopicPartition, int]:
         """One past the last record, as `isolation.level` sees it."""
-        return self._run(self._ends(partitions, LATEST_TIMESTAMP))
+        return self._runner.run(self._ends(partitions, LATEST_TIMESTAMP))
 
     def offsets_for_times(self, times: Mapping[Partition, int]) -> dict[TopicPartition, OffsetAndTime | None]:
         """The first record at or after each time (ms since 1970); None where there is none."""
-        return self._run(self._by_time(times))
+        return self._runner.run(self._by_time(times))
 
     def partitions_for(self, topic: str) -> list[int]:
         """The topic's partitions. Raises `RequestTimedOut` where it is not known in time."""
-        return self._run(self._partitions_for(topic))
+        return self._runner.run(self._partitions_for(topic))
 
     # ------------------------------------------------------------ the end
 
     def close(self, timeout_s: float | None = None) -> None:
         """Commit (where automatic), leave the group, end; for at most `timeout_s` (30). May be called twice."""
-        self._run_last(self._close(timeout_s))
+        self._runner.run_last(self._close(timeout_s))

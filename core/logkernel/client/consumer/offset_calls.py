@@ -43,8 +43,8 @@ class OffsetCalls(ConsumerRoot):
         callback: Callable[[dict[TopicPartition, Any], Exception | None], Any] | None,
     ) -> Commit:
         def told(commit: Commit) -> None:
-            if commit.error is None and self._interceptors:
-                self._machine.finished.append(lambda: self._tell(self._interceptors, "on_commit", commit.offsets))
+            if commit.error is None and self._helpers.interceptors:
+                self._machine.finished.append(lambda: self._helpers.tell("on_commit", commit.offsets))
             if callback is not None:
                 self._machine.finished.append(lambda: callback(commit.offsets, commit.error))
 
@@ -111,7 +111,7 @@ class OffsetCalls(ConsumerRoot):
     def _by_time(self, times: Mapping[Partition, int]) -> Steps[dict[TopicPartition, OffsetAndTime | None]]:
         wanted = {TopicPartition(*name): int(time_ms) for name, time_ms in times.items()}
         with self._lock:
-            self._check_open()
+            self._state.check_open()
             question: LeaderOffsetQuery = self._machine.fetcher.offsets_by_time(
                 wanted, mono_ms() + int(self._api_s * 1000)
             )
@@ -135,7 +135,7 @@ class OffsetCalls(ConsumerRoot):
         check_topic(topic)
         metadata = self._machine.core.metadata
         with self._lock:
-            self._check_open()
+            self._state.check_open()
             info = metadata.want(topic, mono_ms())
         yield Wait(lambda: bool(info.leaders) or info.error_code in FATAL_TOPIC_ERRORS, deadline_of(self._api_s))
         with self._lock:

@@ -6,9 +6,10 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from logkernel.client.base import InterceptedClient
+from logkernel.client.base import BaseClient
 from logkernel.client.consumer.consumer_machine import ConsumerMachine
 from logkernel.client.consumer.positions import ConsumerRecord, Part
+from logkernel.client.helpers import Helpers
 from logkernel.client.serializers import deserializer
 from logkernel.client.vocabulary import Partition
 from logkernel.errors import LogkernelError
@@ -17,11 +18,12 @@ from logkernel.record import loops
 from logkernel.vocabulary import TopicPartition
 
 
-class ConsumerRoot(InterceptedClient):
+class ConsumerRoot(BaseClient):
     """See the module. For one thread or task at a time."""
 
     def __init__(self, driver: Any, kernel: Kernel, settings: Mapping[str, Any]) -> None:
-        super().__init__(driver, kernel, settings)
+        super().__init__(driver, settings)
+        self._helpers = Helpers(driver, kernel, settings)
         self._machine: ConsumerMachine = driver.machine
         self._listener: Any = None
         self._unread: loops.Unread[ConsumerRecord] = loops.Unread()
@@ -40,12 +42,12 @@ class ConsumerRoot(InterceptedClient):
         self._value = deserializer(settings["value.deserializer"])
 
     def _need_group(self) -> None:
-        self._check_open()
+        self._state.check_open()
         if self._machine.group is None:
             raise LogkernelError("this needs the setting group.id")
 
     def _part(self, partition: Partition) -> Part:
-        self._check_open()
+        self._state.check_open()
         part = self._machine.parts.get(TopicPartition(*partition))
         if part is None:
             raise LogkernelError(f"{TopicPartition(*partition)} is not assigned to this consumer")

@@ -40,7 +40,7 @@ class Places(ConsumerRoot):
         elif isinstance(pattern, str):
             pattern = _compiled(pattern)
         with self._lock:
-            self._check_open()
+            self._state.check_open()
             self._listener = listener
             self._hand_back()
             if regex:
@@ -52,7 +52,7 @@ class Places(ConsumerRoot):
     def unsubscribe(self) -> None:
         """Read nothing; a group is left, as the next poll carries out."""
         with self._lock:
-            self._check_open()
+            self._state.check_open()
             self._hand_back()
             if self._machine.by_group:
                 self._machine.subscribe((), mono_ms())
@@ -66,7 +66,7 @@ class Places(ConsumerRoot):
         for name in wanted:
             check_topic(name.topic)
         with self._lock:
-            self._check_open()
+            self._state.check_open()
             self._hand_back()
             self._machine.assign(wanted, mono_ms())
         self._driver.wake()

@@ -213,6 +213,10 @@ class Driver(ABC):
         for action in actions:
             self.perform(action)
 
+    def end_soon(self) -> None:
+        """Do what is left, and end, without waiting for it: the client is gone, or could not be made."""
+        self.closed = True
+
     @abstractmethod
     def perform(self, action: Action) -> None:
         """Connect, send or close, as the machine's network asks; called without the lock."""

@@ -8,6 +8,10 @@ sender        machine: from ready batches to produce requests and back
 partitioning  which partition a record goes to
 metrics       under Kafka's names
 deliveries    what `send` returns
-root, append, base  the calls of a producer, alike for threads and asyncio
+outgoing      a record before it lies in a batch: interceptors, serializers
+topics        how each topic is partitioned;  topic_partitioners  the partitioners that topics name themselves
+append        the way of a record into its batch
+transaction_calls  transactions as calls that wait
+base          what both producers have: these parts, flushes, the end
 producer      what users see;  aio_producer  its asyncio twin
 """

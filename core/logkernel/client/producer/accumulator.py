@@ -90,19 +90,26 @@ class Pool:
             self.granted.append(claim)
 
 
-class Queue(loops.Lane):
-    """The batches of one partition that are not on the wire, oldest first; `open` is the last, or None."""
+class Queue:
+    """The batches of one partition that are not on the wire, oldest first."""
 
-    __slots__ = ("batches", "on_closed", "partition", "sequences", "topic")
+    __slots__ = ("batches", "lane", "on_closed", "partition", "sequences", "topic")
 
     def __init__(self, topic: str, partition: int) -> None:
         self.topic = topic
         self.partition = partition
         self.batches: deque[Batch] = deque()
-        self.open: Batch | None = None
+        self.lane = loops.Lane()
+        """Its open end, as `send` reaches it."""
         self.sequences = Sequences()
         self.on_closed: Callable[[Queue, int], None] | None = None
         """Told the size of each batch that was closed: the partitioner may move on."""
+
+    @property
+    def open(self) -> Batch | None:
+        """The last batch, where it takes records."""
+        found: Batch | None = self.lane.batch
+        return found
 
 
 @define
@@ -161,7 +168,7 @@ class Accumulator:
         batch = queue.open
         if batch is None:
             return
-        queue.open = None
+        queue.lane.close()
         batch.close(self.codec)
         spare = batch.reserved - len(batch.wire)
         if spare > 0:
@@ -170,19 +177,17 @@ class Accumulator:
         if queue.on_closed is not None:
             queue.on_closed(queue, len(batch.wire))
 
-    def open_batch(self, queue: Queue, reserved: int, now_ms: int, record: tuple[int, Any, Any, Any]) -> Batch:
-        """A new last batch of `queue` with its first record, in memory that was taken from the pool.
+    def new_batch(self, queue: Queue, reserved: int, now_ms: int) -> Batch:
+        """A batch for `queue`, in memory that was taken from the pool: `add_open` it with its first record."""
+        return Batch(queue.topic, queue.partition, self.batch_bytes, reserved, now_ms)
 
-        Raises `InvalidRecord` and TypeError for what no batch can hold; nothing is changed then.
-        """
-        batch = Batch(queue.topic, queue.partition, self.batch_bytes, reserved, now_ms)
-        batch.append(*record)
+    def add_open(self, queue: Queue, batch: Batch) -> None:
+        """`batch` is the last of `queue` from now on, and takes its records."""
         batch.owner = self.owner
         queue.batches.append(batch)
-        queue.open = batch
+        queue.lane.open(batch, batch.builder)
         self.active[queue.topic, queue.partition] = queue
         self.incomplete[batch] = None
-        return batch
 
     def add_closed(self, batch: Batch) -> None:
         """A whole batch behind all that its queue holds, in memory that was taken from the pool."""

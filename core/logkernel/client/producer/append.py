@@ -1,248 +1,289 @@
-"""The way of a record into its batch, as far as it gets without waiting.
+"""The way of a record into its batch.
 
-`_offer` puts a record into a batch, or says what must come first: memory (a `Claim`) or the topic (`NeedTopic`).
+    send ─▶ prepared ─▶ its topic's partitioning ─▶ the open batch of its queue
+                              │ not known yet            │ no room: a new batch
+                              ▼                          ▼ no memory
+                           NeedTopic                    Claim          waited for, then offered again
+
+A record gets in at one place, `Appender._put`. The compiled `send` takes the same step by itself (`loops.fast_send`)
+where it finds an open batch with room by the routes that are kept here, and nothing else is to be done for the record.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import time
+from collections.abc import Mapping
 from functools import partial
-from typing import Any
+from typing import Any, Generic, TypeVar
 
-from attrs import define
-
-from logkernel.client.cluster.calls import ANY, Call
-from logkernel.client.cluster.metadata import FATAL_TOPIC_ERRORS, TopicInfo
-from logkernel.client.drivers.driver import mono_ms
+from logkernel.client.base import ClientState
+from logkernel.client.drivers.driver import NEVER_MS, Driver, mono_ms
 from logkernel.client.drivers.signals import HeldSignals
-from logkernel.client.producer.accumulator import Claim, Queue
+from logkernel.client.producer.accumulator import Accumulator, Claim, Queue
 from logkernel.client.producer.batches import Batch, Callback
-from logkernel.client.producer.partitioning import Plan, make_partitioner
-from logkernel.client.producer.root import ProducerRoot
+from logkernel.client.producer.deliveries import BaseDelivery
+from logkernel.client.producer.outgoing import Headers, Preparer, ProducerRecord, Stamped, pairs
+from logkernel.client.producer.partitioning import Partitioning
+from logkernel.client.producer.sender import Sender
+from logkernel.client.producer.topic_partitioners import TopicPartitioners
+from logkernel.client.producer.topics import NeedTopic, Topics
 from logkernel.client.producer.transactions import FATAL
-from logkernel.config.definitions import TOPIC
-from logkernel.config.values import parse
-from logkernel.contracts import Partitioner
-from logkernel.errors import LogkernelError, MessageTooLarge, RequestTimedOut, error_for
+from logkernel.client.steps import Steps, Wait, check_topic, deadline_of
+from logkernel.errors import LogkernelError, MessageTooLarge, RequestTimedOut
 from logkernel.record import loops
-from logkernel.requests.configs import DescribeConfigsRequest, DescribeConfigsResource
 
-TOPIC_RESOURCE = 2
-TOPIC_PARTITIONER = "partitioner"
-TOPIC_PARTITIONER_MS = 5000
-"""How long a topic's own partitioner is asked for before the default does."""
-
-Stamped = tuple[int, bytes | None, bytes | None, Any]
-"""Timestamp, key, value, headers."""
-
-
-@define(eq=False)
-class NeedTopic:
-    """The topic's metadata, or the name of its partitioner, must come first."""
-
-    name: str
-    version: int
-
-
+D = TypeVar("D", bound=BaseDelivery)
 Need = Claim | NeedTopic
 
 
-class Placing(ProducerRoot):
-    """See the module."""
+class Appender(Generic[D]):
+    """See the module. `kind` is what `send` gives."""
 
-    def _offer(
+    def __init__(
+        self,
+        kind: type[D],
+        driver: Driver,
+        preparer: Preparer,
+        settings: Mapping[str, Any],
+        partitioners: TopicPartitioners,
+        state: ClientState,
+    ) -> None:
+        self._kind = kind
+        self._driver = driver
+        self._preparer = preparer
+        self._settings = settings
+        self._state = state
+        self._sender: Sender = driver.machine
+        self._accumulator: Accumulator = self._sender.accumulator
+        self._transactions = self._sender.transactions
+        self._transactional: bool = settings["transactional.id"] is not None
+        self._max_block_s: float = settings["max.block.ms"] / 1000
+        self.path = loops.SendPath(kind, partial(_overdue, driver))
+        fast = loops.COMPILED and preparer.plain and not self._transactional
+        self.topics = Topics(self._sender, settings, partitioners, self.path.routes if fast else None)
+
+    # ------------------------------------------------------------ a record
+
+    def send(
+        self,
+        topic: str,
+        value: Any,
+        key: Any,
+        headers: Headers,
+        partition: int | None,
+        timestamp_ms: int | None,
+        on_delivery: Callback | None,
+    ) -> D | Steps[D]:
+        """The record's delivery; where something must be waited for first, the steps that end with it."""
+        callbacks: tuple[Callback, ...] = () if on_delivery is None else (on_delivery,)
+        preparer = self._preparer
+        if not preparer.plain:
+            made = preparer.prepare(ProducerRecord(topic, value, key, headers, partition, timestamp_ms))
+            topic, value, key, headers = made.topic, made.value, made.key, made.headers
+            partition, timestamp_ms = made.partition, made.timestamp_ms
+            if preparer.intercepts:
+                callbacks = (preparer.acknowledged, *callbacks)
+        at_ms = time.time_ns() // 1_000_000 if timestamp_ms is None else timestamp_ms
+        record = (at_ms, key, value, pairs(headers) if headers else ())
+        try:
+            with self._driver.lock:  # an open batch with room needs nothing more
+                partitioning = self.topics.known.get(topic)
+                if partitioning is not None:
+                    if self._transactional:
+                        self._transactions.check_send()
+                    if partition is None:
+                        queue = partitioning.choose(key, value)
+                        if partitioning.partitioner is not None:
+                            partition = queue.partition  # a partitioner is asked once a record
+                    else:
+                        queue = partitioning.explicit(partition)
+                    lane = queue.lane
+                    delivery = self._put(lane.batch, record, callbacks)
+            if partitioning is not None and delivery is not None:
+                if at_ms >= lane.due_ms:
+                    _overdue(self._driver, lane)
+                return delivery
+            check_topic(topic)
+            found = self.offer(topic, record, partition, callbacks, None)
+        except Exception as error:
+            preparer.refused(error)
+            raise
+        return self.wait(topic, record, partition, callbacks, found) if isinstance(found, (Claim, NeedTopic)) else found
+
+    def offer(
         self,
         topic: str,
         record: Stamped,
         partition: int | None,
         callbacks: tuple[Callback, ...],
         claim: Claim | None,
-    ) -> tuple[Batch, int] | Need:
-        """Put a record into a batch, or say what must come first. `claim` is memory granted to it."""
-        placed: tuple[Batch, int] | Need | None = None
-        with HeldSignals(), self._lock:
+    ) -> D | Need:
+        """Put a record into a batch, or say what must come first. `claim` is memory that was granted to it."""
+        delivery: D | None = None
+        with HeldSignals(), self._driver.lock:
             try:
-                self._check_open()
+                self._state.check_open()
                 if self._transactional or self._transactions.state == FATAL:
                     self._transactions.check_send()
-                plan = self._plan(topic)
-                if isinstance(plan, NeedTopic):
-                    return plan
-                placed = self._place(plan, record, partition, callbacks, claim)
-                return placed
+                partitioning = self.topics.get(topic)
+                if isinstance(partitioning, NeedTopic):
+                    return partitioning
+                found = self._append(partitioning, record, partition, callbacks, claim)
+                if isinstance(found, Claim):
+                    return found
+                delivery = found
             finally:
-                if placed is None and claim is not None:
+                if delivery is None and claim is not None:
                     self._accumulator.pool.release(claim.size)
+        if delivery.index == 0:
+            self._opened(delivery.batch)
+        return delivery
 
-    def _place(
+    def _append(
         self,
-        plan: Plan,
+        partitioning: Partitioning,
         record: Stamped,
         partition: int | None,
         callbacks: tuple[Callback, ...],
         claim: Claim | None,
-    ) -> tuple[Batch, int] | Claim:
+    ) -> D | Claim:
         accumulator = self._accumulator
         _, key, value, headers = record
-        if partition is None and plan.partitioner is not None:
-            partition = plan.choose(key, value).partition if claim is None else claim.partition
+        if partition is None and partitioning.partitioner is not None:
+            partition = partitioning.choose(key, value).partition if claim is None else claim.partition
         while True:
-            queue = plan.choose(key, value) if partition is None else plan.explicit(partition)
-            batch = queue.open
-            index: int = batch.append(*record) if batch is not None else -1
-            if batch is not None and index >= 0:
+            queue = partitioning.choose(key, value) if partition is None else partitioning.explicit(partition)
+            delivery = self._put(queue.open, record, callbacks)
+            if delivery is not None:
                 if claim is not None:
                     accumulator.pool.release(claim.size)
-                break
+                return delivery
             accumulator.close_open(queue)
-            if partition is None and _moved(plan, queue, key):
+            if partition is None and _moved(partitioning, queue, key):
                 continue
-            size = accumulator.upper_bound(key, value, headers)
-            if size > accumulator.max_request_bytes + 128 or size > accumulator.pool.total:
-                self._too_large(size)
-            size = max(size, accumulator.batch_bytes)
-            size = min(size, accumulator.pool.total)
+            size = self._size(key, value, headers)
             if claim is None and not accumulator.pool.take(size):
                 waiting = accumulator.pool.claim(size)
                 waiting.partition = partition
                 return waiting
-            if claim is not None and claim.size < size:
-                accumulator.pool.free -= size - claim.size
-            batch = self._open(queue, size, record)
-            index = 0
-            break
-        if callbacks:
-            batch.callbacks.extend((index, record[0], callback) for callback in callbacks)
-        return batch, index
+            return self._open(queue, size, record, callbacks, claim)
 
-    def _open(self, queue: Queue, size: int, record: Stamped) -> Batch:
+    def _open(
+        self, queue: Queue, size: int, record: Stamped, callbacks: tuple[Callback, ...], claim: Claim | None
+    ) -> D:
+        """A new batch with this record, in `size` bytes that were taken from the pool, or granted to its claim."""
+        accumulator = self._accumulator
+        batch = accumulator.new_batch(queue, size, mono_ms())
         try:
-            return self._accumulator.open_batch(queue, size, mono_ms(), record)
+            delivery = self._put(batch, record, callbacks)
         except BaseException:
-            self._accumulator.pool.release(size)
+            if claim is None:
+                accumulator.pool.release(size)
+            raise
+        assert delivery is not None, "the first record of a batch always fits"
+        if claim is not None and claim.size < size:
+            accumulator.pool.free -= size - claim.size
+        accumulator.add_open(queue, batch)
+        return delivery
+
+    def _put(self, batch: Batch | None, record: Stamped, callbacks: tuple[Callback, ...]) -> D | None:
+        """The one way of a record into a batch: None where there is none, it has no room, or was finished meanwhile."""
+        if batch is None:
+            return None
+        at_ms, key, value, headers = record
+        delivery: D | None = batch.put(self._kind, batch, at_ms, key, value, headers)
+        if delivery is not None and callbacks:
+            for callback in callbacks:
+                batch.callbacks.append((delivery.index, at_ms, callback))
+        return delivery
+
+    def _size(self, key: bytes | None, value: bytes | None, headers: Any) -> int:
+        """What a new batch takes of the pool. Raises `MessageTooLarge`."""
+        accumulator = self._accumulator
+        size = accumulator.upper_bound(key, value, headers)
+        total, limit = accumulator.pool.total, accumulator.max_request_bytes
+        if size > total:
+            raise MessageTooLarge(f"a record of about {size} bytes, more than buffer.memory={total}")
+        if size > limit + 128:
+            raise MessageTooLarge(f"a record of about {size} bytes, more than max.request.size={limit}")
+        return min(max(size, accumulator.batch_bytes), total)
+
+    # ------------------------------------------------------------ the driver
+
+    def _opened(self, batch: Batch) -> None:
+        """A batch was opened, and perhaps another one is full."""
+        accumulator = self._accumulator
+        hurry = accumulator.hurry or accumulator.pool.free * 2 < accumulator.pool.total
+        lane = accumulator.queue(batch.topic, batch.partition).lane
+        lane.due_ms = self._driver.gather(accumulator.batch_bytes, accumulator.linger_ms, hurry)
+
+    # ------------------------------------------------------------ waiting
+
+    def wait(
+        self, topic: str, record: Stamped, partition: int | None, callbacks: tuple[Callback, ...], need: Need
+    ) -> Steps[D]:
+        """Wait for what is needed, and offer the record again, until it has its place."""
+        deadline_s = deadline_of(self._max_block_s)
+        try:
+            while True:
+                claim = need if isinstance(need, Claim) else None
+                if claim is not None:
+                    yield from self._await_memory(claim, deadline_s)
+                else:
+                    yield from self.await_topic(need, deadline_s)  # type: ignore[arg-type]
+                found = self.offer(topic, record, partition, callbacks, claim)
+                if isinstance(found, BaseDelivery):
+                    return found
+                need = found
+        except Exception as error:
+            self._preparer.refused(error)
             raise
 
-    def _too_large(self, size: int) -> None:
-        accumulator = self._accumulator
-        if size > accumulator.pool.total:
-            raise MessageTooLarge(f"a record of about {size} bytes, more than buffer.memory={accumulator.pool.total}")
-        limit = accumulator.max_request_bytes
-        raise MessageTooLarge(f"a record of about {size} bytes, more than max.request.size={limit}")
+    def await_topic(self, need: NeedTopic, deadline_s: float | None) -> Steps[None]:
+        if not (yield Wait(lambda: self.topics.ready(need), deadline_s)):
+            raise self.topics.timed_out(need.name)
 
-    # ------------------------------------------------------------ topics
+    def _await_memory(self, claim: Claim, deadline_s: float | None) -> Steps[None]:
+        begun_s = time.monotonic()
+        waited = False
+        try:
+            yield Wait(lambda: claim.granted, deadline_s)
+            waited = True
+        finally:
+            with self._driver.lock:
+                granted = self._accumulator.pool.give_up(claim)
+                self._sender.metrics.waited((time.monotonic() - begun_s) * 1000)
+                if granted and not waited:  # an interrupt, or the task was cancelled
+                    self._accumulator.pool.release(claim.size)
+        if not granted:
+            raise self._no_memory(claim)
 
-    def _plan(self, topic: str) -> Plan | NeedTopic:
-        info = self._metadata.want(topic, mono_ms())
-        if info.error_code in FATAL_TOPIC_ERRORS:
-            del self._metadata.topics[topic]
-            raise error_for(info.error_code, topic)
-        if not info.leaders:
-            self._fast.pop(topic, None)
-            self._plans.pop(topic, None)
-            return NeedTopic(topic, self._metadata.version)
-        plan = self._plans.get(topic)
-        if plan is not None and plan.count == len(info.leaders):
-            return plan
-        given = self.settings["partitioner.class"]
-        if given is None:
-            if topic not in self._topic_partitioners:
-                self._ask_partitioner(topic)
-                return NeedTopic(topic, -1)
-            given = self._topic_partitioners[topic]
-        plan = self._plans[topic] = self._new_plan(info, given)
-        self._fast.pop(topic, None)
-        if loops.COMPILED and self._plain and not self._transactional and plan.partitioner is None:
-            plan.kind = self._kind
-            self._fast[topic] = plan
-        return plan
+    def _no_memory(self, claim: Claim) -> LogkernelError:
+        self._sender.metrics.exhausted()
+        return RequestTimedOut(
+            f"no room for {claim.size} bytes within max.block.ms={self._settings['max.block.ms']}:"
+            f" buffer.memory={self._accumulator.pool.total} is full of records that were not acknowledged yet"
+        )
 
-    def _new_plan(self, info: TopicInfo, given: Any) -> Plan:
-        random = self._sender.core.random
-        old = self._plans.get(info.name)
-        partitioner = None if old is None else old.partitioner
-        if partitioner is None and given is not None:
-            partitioner = make_partitioner(given, partial(self._named_partitioner, info.name), random.getrandbits(63))
-        return Plan(info, self._sender, self.settings, partitioner, random, mono_ms())
-
-    def _named_partitioner(self, topic: str, name: str, seed: int) -> Partitioner:
-        return self._kernel.partitioner(name, {**self.settings, **self._plugin_settings.get(topic, {})}, seed)
-
-    def _ask_partitioner(self, topic: str) -> None:
-        """A topic may name its partitioner in its settings; a foreign broker knows no such setting."""
-        if topic in self._asked:
-            return
-        self._asked.add(topic)
-
-        def told(values: Mapping[str, str]) -> None:
-            name = values.get(TOPIC_PARTITIONER, "")
-            if name in ("", "default"):
-                self._asked.discard(topic)
-                self._topic_partitioners[topic] = None
-            else:
-                self._ask_plugin_settings(topic, name)
-
-        self._describe(topic, [TOPIC_PARTITIONER], told)
-
-    def _ask_plugin_settings(self, topic: str, partitioner: str) -> None:
-        """What the topic's partitioner is to do: the settings of the topic that plugins own."""
-        owned = {
-            setting.name: setting.type
-            for plugin in self._kernel.declarations()
-            for setting in plugin.settings
-            if setting.scope == TOPIC
-        }
-
-        def told(values: Mapping[str, str]) -> None:
-            self._asked.discard(topic)
-            self._plugin_settings[topic] = {name: parse(owned[name], text) for name, text in values.items()}
-            self._topic_partitioners[topic] = partitioner
-
-        if owned:
-            self._describe(topic, list(owned), told)
-        else:
-            told({})
-
-    def _describe(self, topic: str, names: list[str], told: Callable[[Mapping[str, str]], None]) -> None:
-        """Ask for settings of a topic; an error counts as none."""
-
-        def heard(response: Any, error: Exception | None) -> None:
-            rows = response.results if error is None else ()
-            told({config.name: config.value for row in rows for config in row.configs if config.value is not None})
-
-        request = DescribeConfigsRequest([DescribeConfigsResource(TOPIC_RESOURCE, topic, names)])
-        self._sender.core.call(Call(ANY, request, mono_ms() + TOPIC_PARTITIONER_MS, heard))
-
-    def _topic_ready(self, need: NeedTopic) -> Callable[[], bool]:
-        """Whether it is worth to try again."""
-        metadata = self._metadata
-
-        def ready() -> bool:
-            info = metadata.topics.get(need.name)
-            if info is None or info.error_code in FATAL_TOPIC_ERRORS:
-                return True
-            if not info.leaders:
-                return False
-            return (
-                self.settings["partitioner.class"] is not None
-                or need.name in self._topic_partitioners
-                or (need.name not in self._asked)
-            )
-
-        return ready
-
-    def _timed_out(self, topic: str, need: Need) -> LogkernelError:
-        if isinstance(need, Claim):
-            self._sender.metrics.exhausted()
-            return RequestTimedOut(
-                f"no room for {need.size} bytes within max.block.ms={self.settings['max.block.ms']}:"
-                f" buffer.memory={self._accumulator.pool.total} is full of records that were not acknowledged yet"
-            )
-        info = self._metadata.topics.get(topic)
-        why = f" ({error_for(info.error_code)!r})" if info is not None and info.error_code else ""
-        limit_ms = self.settings["max.block.ms"]
-        return RequestTimedOut(f"no metadata of topic {topic!r} within max.block.ms={limit_ms}{why}")
+    def partitions(self, topic: str) -> Steps[list[int]]:
+        """The topic's partitions, once they are known."""
+        check_topic(topic)
+        deadline_s = deadline_of(self._max_block_s)
+        while True:
+            with self._driver.lock:
+                self._state.check_open()
+                found = self.topics.get(topic)
+            if isinstance(found, Partitioning):
+                return list(range(found.count))
+            yield from self.await_topic(found, deadline_s)
 
 
-def _moved(plan: Plan, queue: Queue, key: bytes | None) -> bool:
+def _overdue(driver: Driver, lane: loops.Lane) -> None:
+    """Once a batch, where the thread that sends must step the kernel as well: it lingers no more."""
+    lane.due_ms = NEVER_MS
+    driver.wake()
+
+
+def _moved(partitioning: Partitioning, queue: Queue, key: bytes | None) -> bool:
     """Whether the sticky partition changed with the batch that was just closed."""
-    return (key is None or not plan.keyed) and plan.sticky is not queue
+    return (key is None or not partitioning.keyed) and partitioning.sticky is not queue

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any
 
 from logkernel.contracts import Codec
 from logkernel.errors import InvalidRecord, KafkaError
@@ -27,7 +27,6 @@ from logkernel.vocabulary import RecordMetadata
 log = logging.getLogger("logkernel.client")
 
 OPEN, CLOSED, DONE = range(3)
-NEVER_MS: Final = 2**63 - 1
 
 
 Callback = Callable[[RecordMetadata | None, Exception | None], Any]
@@ -55,7 +54,7 @@ class Section:
         return wire
 
 
-class Batch(loops.Holder):
+class Batch:
     """See the module. `reserved` is what it holds of the pool."""
 
     __slots__ = (
@@ -63,6 +62,7 @@ class Batch(loops.Holder):
         "append_time_ms",
         "attempts",
         "base_offset",
+        "builder",
         "callbacks",
         "children",
         "codec_id",
@@ -112,8 +112,6 @@ class Batch(loops.Holder):
         self.retry_ms = 0
         """Not before this time may it be sent again."""
         self.drained_ms = 0
-        self.due_ms = NEVER_MS
-        """A send at or after this wall time wakes the driver: for one that has no thread to keep linger.ms by."""
         self.producer_id = self.epoch = self.sequence = -1
         self.serial = 0
         """How many batches of its partition got a sequence before it."""

@@ -9,8 +9,11 @@ from logkernel.record import loops
 from logkernel.vocabulary import RecordMetadata
 
 
-class Outcome(loops.Place):
-    """See the module. What the producers give differs in how it is waited for."""
+class BaseDelivery(loops.Place):
+    """See the module. What the producers give differs in how it is waited for.
+
+    A shape for speed: the compiled builder makes it in the step that puts the record in, so that it inherits the place.
+    """
 
     __slots__ = ()
 
@@ -24,7 +27,7 @@ class Outcome(loops.Place):
         return (batch, index) if batch.done and batch.children is None else None
 
     def _settle(self, timeout_s: float | None) -> Steps[tuple[Batch, int]]:
-        """Wait for it. Where the waiter himself steps the kernel, nothing lingers meanwhile."""
+        """Wait for it. Where the waiting thread steps the kernel itself, nothing lingers meanwhile."""
         deadline_s = deadline_of(timeout_s)
         while True:
             settled = self._settled()

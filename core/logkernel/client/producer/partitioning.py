@@ -1,4 +1,4 @@
-"""Which partition a record goes to, one `Plan` a topic.
+"""Which partition a record goes to, one `Partitioning` a topic.
 
 the record names one                 there
 a partitioner (setting, or topic's)  as it says
@@ -50,14 +50,11 @@ def make_partitioner(given: Any, by_name: Callable[[str, int], Partitioner], see
     raise TypeError(f"partitioner.class={given!r} is no name, class or function")
 
 
-class Plan(loops.Route):
+class Partitioning:
     """How records of one topic find their queues. Made anew when the number of partitions changes."""
 
-    __slots__ = ("_adaptive", "_info", "_produced", "_random", "_sender", "_wait_ms", "count", "partitioner", "topic",
-                 "version")  # fmt: skip
-
-    queues: list[Queue]
-    sticky: Queue
+    __slots__ = ("_adaptive", "_info", "_produced", "_random", "_sender", "_wait_ms", "count", "keyed", "partitioner",
+                 "queues", "route", "sticky", "topic")  # fmt: skip
 
     def __init__(
         self,
@@ -73,7 +70,6 @@ class Plan(loops.Route):
         self.partitioner = partitioner
         self.keyed = not settings["partitioner.ignore.keys"]
         """Whether keys choose the partition."""
-        self.version = -1
         self._info = info
         self._sender = sender
         self._random = random
@@ -84,6 +80,11 @@ class Plan(loops.Route):
         for queue in self.queues:
             queue.on_closed = self._on_closed
         self.sticky = self.queues[self._draw()]
+        self.route = loops.Route()
+        """The same, as the compiled `send` reads it."""
+        self.route.keyed = self.keyed
+        self.route.lanes = [queue.lane for queue in self.queues]
+        self.route.sticky = self.sticky.lane
 
     def choose(self, key: bytes | None, value: bytes | None) -> Queue:
         partitioner = self.partitioner
@@ -109,6 +110,7 @@ class Plan(loops.Route):
             if self._produced >= self._sender.accumulator.batch_bytes * 0.9:
                 self._produced = 0
                 self.sticky = self.queues[self._draw()]
+                self.route.sticky = self.sticky.lane
 
     def _draw(self) -> int:
         """A partition among those with a leader; a long queue makes it less likely, a stuck broker rules it out."""
