@@ -165,6 +165,22 @@ def test_an_interrupt_gives_back_memory_that_was_waited_for() -> None:
             assert pool.free == pool.total
 
 
+def test_a_record_that_no_batch_can_hold_gives_its_memory_back_once() -> None:
+    """It waited for memory, got it, and was refused: its grant was given back twice."""
+    with logkernel.open() as log:
+        log.create_topic("t")
+        with log.producer(buffer_memory=100_000, batch_size=50_000) as producer:
+            producer.send("t", b"warm").result(20)
+            pool = producer._accumulator.pool
+            assert pool.take(pool.free)
+            steps: Any = producer._appender.send("t", b"v", None, [("h", "no bytes")], None, None, None)  # type: ignore[list-item]
+            next(steps)
+            pool.release(100_000)
+            with pytest.raises(TypeError):
+                steps.send(True)
+            assert producer.metrics()["buffer-available-bytes"] == 100_000
+
+
 def test_an_embedded_log_sends_what_is_pending_at_exit(tmp_path: Path) -> None:
     text = """
 import logkernel, sys
