@@ -66,6 +66,23 @@ class EpochStart(NamedTuple):
     start_offset: int
 
 
+@frozen
+class IsrProposal:
+    """What a leader asks the controller to write down of its in-sync replicas (AlterPartition, KIP-497)."""
+
+    members: tuple[tuple[int, int], ...]
+    """(node, broker epoch), ascending by node; -1 is a replica that named no epoch."""
+    leader_epoch: int
+    partition_epoch: int
+    """What the proposal would change: it is void once another change was written."""
+    attempt: int = 0
+    """Grows each time the same is asked again."""
+
+    @property
+    def isr(self) -> frozenset[int]:
+        return frozenset(node for node, _ in self.members)
+
+
 @mutable
 class BatchFacts:
     """What a v2 batch header says, and where the batch lies in the buffer that it was read from.

@@ -3,11 +3,12 @@
 | event | leader and ISR of a partition that it concerns |
 |---|---|
 | broker gone, it led | elected among assignment, ISR and who is alive; none: leader -1, ISR kept |
-| broker gone, it followed in the ISR | leader stays, the ISR shrinks by it |
+| broker gone, it followed in the ISR | leader stays, the ISR shrinks by it, in a new leader epoch |
 | broker started, partition without leader | elected |
 | broker started, it is still written down as leader | it leads again: a new incarnation, a new leader epoch |
 | anything else | unchanged |
 
+A leader takes an order only in a newer leader epoch, so what the controller itself does to an ISR bumps it.
 The last member of an ISR is never taken out: it alone knows what was acknowledged.
 """
 
@@ -65,7 +66,8 @@ def _without(
             yield index, _elected(row, strategy, living, unclean)
         elif broker in row.isr and len(row.isr) > 1:
             isr = tuple(member for member in row.isr if member != broker)
-            yield index, Partition(row.replicas, isr, row.leader, row.leader_epoch, row.partition_epoch + 1)
+            bump = row.leader != NO_LEADER
+            yield index, Partition(row.replicas, isr, row.leader, row.leader_epoch + bump, row.partition_epoch + 1)
 
 
 def broker_started(image: ClusterImage, broker: int, strategies: Strategies, alive: Collection[int]) -> Outcome:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from logkernel.attrs_lite import field, mutable
-from logkernel.vocabulary import AbortedTxn, BatchFacts
+from logkernel.vocabulary import AbortedTxn, BatchFacts, IsrProposal
 
 
 @mutable
@@ -29,12 +29,16 @@ class Outcome:
 class Effects:
     truncate: int | None = None
     """First: cut the log to this end offset."""
+    restart: int | None = None
+    """Or throw every record away: the log starts and ends at this offset."""
     append: list[BatchFacts] | None = None
     """Then append these batches, their offsets and epoch already assigned; report `on_appended`."""
     aborted: AbortedTxn | None = None
     """Then note this transaction, which the marker in `append` aborts, in the log's index."""
     persist: int | None = None
     """Then make all below this offset durable; report `on_flushed`."""
+    propose: IsrProposal | None = None
+    """Then ask the controller for this ISR; report `on_isr_accepted` or `on_isr_refused`."""
     answer: list[tuple[Any, Outcome]] = field(factory=list)
     """Then answer these tickets."""
     wake: bool = False

@@ -9,31 +9,46 @@
     on_append_failed  -                                           answer(error)
     on_offline        -                                           answer(error) to all that wait, wake
     on_expired        deadlines of parked answers                 answer(REQUEST_TIMED_OUT)
+    on_fetch          (judged by `replica_fetch`)                 propose(expansion)?, answer what it passed, wake
+    on_tick           who lags, an open proposal                  propose(shrink, or once more)?, answer, wake
+    on_isr_accepted   it is the proposal under way                answer, wake
+    on_isr_refused    it answers the last attempt                 (reverted, or stuck until an order)
+    on_order          a newer leader epoch                        answer, wake
+    on_live_brokers   -                                           (who may join)
+    on_resigned       -                                           answer(NOT_LEADER_OR_FOLLOWER) to all that wait, wake
 
 Invariants: `log_start <= last_stable_offset <= high_watermark <= log_end`; the watermark never falls; answers to
 acks=all leave only when the watermark has passed the last offset of their batches. The last stable offset moves only
 when the watermark does, as a transaction stays in doubt until its marker is committed.
+
+The watermark waits for every replica that may be in sync for the controller by now, and for those about to join
+(`isr.py`); it stands still while fewer than `min_isr` of the replicas are in sync (KAFKA-15583). A partition with one
+replica has no `sync`, and pays for none of it.
 """
 
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterable
 from typing import Any
 
-from logkernel.errors import KafkaError, NotEnoughReplicas, RequestTimedOut
+from logkernel.errors import KafkaError, NotEnoughReplicas, NotLeaderOrFollower, RequestTimedOut
 from logkernel.partition.effects import Effects, Outcome
+from logkernel.partition.isr import InSyncReplicas
 from logkernel.partition.producers import ProducerStates
 from logkernel.partition.watermark import high_watermark
 from logkernel.record.control import EndTxnMarker
-from logkernel.vocabulary import READ_COMMITTED, BatchFacts
+from logkernel.vocabulary import READ_COMMITTED, BatchFacts, IsrProposal
 
 
 class Leader:
     """State of a partition that this node leads. Time is an argument; nothing here does I/O."""
 
     __slots__ = (
+        "_epoch_start",
         "_flushed",
-        "_follower_ends",
+        "_live",
+        "_now_ms",
         "_outstanding",
         "flush_messages",
         "high_watermark",
@@ -46,6 +61,7 @@ class Leader:
         "node_id",
         "parked",
         "producers",
+        "sync",
         "unflushed",
     )
 
@@ -62,7 +78,12 @@ class Leader:
         flush_messages: int = 2**63 - 1,
         log_append_time: bool = False,
         producers: ProducerStates,
+        replicas: Iterable[int] = (),
+        partition_epoch: int = 0,
+        lag_ms: int = 30_000,
+        mono_ms: int = 0,
     ) -> None:
+        """`replicas` is the assignment, this node included; `lag_ms` is `replica.lag.time.max.ms`."""
         self.node_id = node_id
         self.leader_epoch = leader_epoch
         self.isr = isr
@@ -78,7 +99,24 @@ class Leader:
         self._outstanding: int | None = None
         """Log end that a flush under way will make durable; the watermark waits for it."""
         self._flushed = log_end
-        self._follower_ends: dict[int, int] = {node: -1 for node in isr if node != node_id}
+        self._epoch_start = log_end
+        """First offset that this leader writes: who joins the ISR holds all before it."""
+        self._live: frozenset[int] = frozenset()
+        """Brokers that may join: alive, and not on their way out."""
+        self._now_ms = mono_ms
+        """The latest monotonic ms that an event told."""
+        self.sync: InSyncReplicas | None = None
+        """None while this node holds the only replica."""
+        if any(node != node_id for node in (*replicas, *isr)):
+            self.sync = InSyncReplicas(
+                node_id=node_id,
+                replicas=tuple(dict.fromkeys((*replicas, *isr))),
+                isr=isr,
+                leader_epoch=leader_epoch,
+                partition_epoch=partition_epoch,
+                lag_ms=lag_ms,
+                mono_ms=mono_ms,
+            )
         self.parked: deque[tuple[int, Any, Outcome, int]] = deque()
         """(end offset, ticket, outcome, deadline in mono ms), in order of end offset."""
         self._advance(Effects())
@@ -207,6 +245,69 @@ class Leader:
         self.parked = keep
         return effects
 
+    def on_fetch(
+        self, node: int, offset: int, log_start: int, mono_ms: int, broker_epoch: int = -1
+    ) -> Effects:
+        """A follower fetches from `offset`, which `replica_fetch.judge_fetch` let it read: it holds all below.
+
+        Raises KeyError for a node that is no replica.
+        """
+        effects = Effects()
+        sync = self.sync
+        if sync is None:
+            raise KeyError(node)
+        self._now_ms = max(self._now_ms, mono_ms)
+        sync.on_fetch(node, offset, log_start, self.log_end, mono_ms, broker_epoch)
+        effects.propose = sync.propose_expansion(node, self.high_watermark, self._epoch_start, self._live)
+        self._advance(effects)
+        return effects
+
+    def on_tick(self, mono_ms: int) -> Effects:
+        """Time passed: members that lag are to leave, a proposal without an answer is made once more."""
+        effects = Effects()
+        self._now_ms = max(self._now_ms, mono_ms)
+        if self.sync is not None:
+            effects.propose = self.sync.repeat() or self.sync.propose_shrink(self.log_end, mono_ms)
+            self._advance(effects)
+        return effects
+
+    def on_isr_accepted(self, proposal: IsrProposal, partition_epoch: int) -> Effects:
+        """The controller wrote the proposal down."""
+        effects = Effects()
+        if self.sync is not None and self.sync.on_accepted(proposal, partition_epoch):
+            self._take_isr(self.sync)
+            self._advance(effects)
+        return effects
+
+    def on_isr_refused(self, proposal: IsrProposal, *, revert: bool) -> None:
+        """The controller did not; `revert`: it never will. Else this leader is behind, and an order will tell."""
+        if self.sync is not None:
+            self.sync.on_refused(proposal, revert=revert)
+
+    def on_order(
+        self, leader_epoch: int, replicas: Iterable[int], isr: Iterable[int], partition_epoch: int, mono_ms: int
+    ) -> Effects:
+        """This node goes on leading in a newer epoch, from its log end on. Older orders do nothing."""
+        effects = Effects()
+        if leader_epoch <= self.leader_epoch:
+            return effects
+        self._now_ms = max(self._now_ms, mono_ms)
+        self.leader_epoch, self._epoch_start = leader_epoch, self.log_end
+        members, nodes = tuple(isr), tuple(replicas)
+        if self.sync is not None:
+            self.sync.on_order(leader_epoch, nodes, members, partition_epoch, mono_ms)
+            self._take_isr(self.sync)
+        self._advance(effects)
+        return effects
+
+    def on_live_brokers(self, live: frozenset[int]) -> None:
+        """Brokers that are alive and not shutting down, as the controller says."""
+        self._live = live
+
+    def on_resigned(self, error: KafkaError | None = None) -> Effects:
+        """Another node leads, or none: who waits must ask there. Guards of transactions die with the leadership."""
+        return self.on_offline(error or NotLeaderOrFollower("another broker leads now; ask Metadata which"))
+
     def on_log_start(self, offset: int) -> None:
         """Retention or DeleteRecords moved the log start."""
         self.log_start = max(self.log_start, offset)
@@ -237,10 +338,12 @@ class Leader:
         if self._outstanding is not None:
             own_end = self._flushed  # what waits for the disk is not ours to promise yet
         before = self.high_watermark
-        if self._follower_ends:
-            self.high_watermark = high_watermark(before, (own_end, *self._follower_ends.values()))
-        else:
+        sync = self.sync
+        if sync is None:
             self.high_watermark = max(before, own_end)
+        elif len(sync.isr) >= min(self.min_isr, len(sync.followers) + 1):
+            ends = sync.holding(self.log_end, self._now_ms, self._live)
+            self.high_watermark = high_watermark(before, (own_end, *ends))
         if self.high_watermark > before:
             effects.wake = True
             self.producers.on_watermark(self.high_watermark)
@@ -248,6 +351,9 @@ class Leader:
         while parked and parked[0][0] <= self.high_watermark:
             _, ticket, outcome, _ = parked.popleft()
             effects.answer.append((ticket, outcome))
+
+    def _take_isr(self, sync: InSyncReplicas) -> None:
+        self.isr = tuple(sorted(sync.isr))
 
 
 def _refused(error: KafkaError) -> Outcome:

@@ -55,10 +55,10 @@ def test_the_controller_elects_what_the_strategy_chose(
 def test_a_broker_goes() -> None:
     cluster = image(row("123", 1, 0, 0), row("12", 2, 3, 4), row("3", 3, 0, 0), row("1", 1, 0, 0), row("23", 3, 0, 0))
     outcome = CONTROLLER.broker_gone(cluster, 1, lambda topic: (Clean(), False), {1, 2, 3})
-    assert [change.partition for change in outcome.effects.leaders] == [0, 3]
+    assert [change.partition for change in outcome.effects.leaders] == [0, 1, 3]
     assert after(cluster, outcome) == [
         row("23", 2, 1, 1),
-        row("2", 2, 3, 5),
+        row("2", 2, 4, 5),
         row("3", 3, 0, 0),
         row("1", -1, 1, 1),
         row("23", 3, 0, 0),

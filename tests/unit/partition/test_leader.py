@@ -5,11 +5,13 @@ from logkernel.errors import (
     InvalidTxnState,
     KafkaStorageError,
     NotEnoughReplicas,
+    NotLeaderOrFollower,
     OutOfOrderSequenceNumber,
     RequestTimedOut,
     TransactionalIdAuthorizationFailed,
     TransactionCoordinatorFenced,
 )
+from logkernel.partition.effects import Effects
 from logkernel.partition.leader import Leader
 from logkernel.partition.producers import ProducerStates
 from logkernel.record.control import EndTxnMarker
@@ -291,3 +293,73 @@ def test_a_services_batches_have_no_sequence():
         assert code_of(transact(machine, [in_transaction(sequence=-1)])) == 0
     end(machine, epoch=1)
     assert code_of(transact(machine, [in_transaction(sequence=-1)])) == InvalidProducerEpoch.code
+
+
+def replicated(min_isr: int = 1) -> Leader:
+    leader = Leader(
+        node_id=1, leader_epoch=4, isr=(1, 2), log_start=0, log_end=0, high_watermark=0, min_isr=min_isr,
+        producers=ProducerStates(), replicas=(1, 2, 3), partition_epoch=6, lag_ms=100, mono_ms=1000,
+    )  # fmt: skip
+    leader.on_live_brokers(frozenset((1, 2, 3)))
+    return leader
+
+
+def written(leader: Leader, ticket: str, acks: int = -1) -> Effects:
+    facts = BatchFacts(0, 100, 0, 0, -1, 2, 0, 0, 0, -1, -1, -1, 1)
+    effects = leader.on_produce([facts], acks, ticket)
+    return leader.on_appended(effects.append, acks, ticket, 0, 5000)
+
+
+def test_an_acknowledgement_of_all_waits_for_every_member_of_the_isr() -> None:
+    leader = replicated()
+    leader.on_fetch(2, 0, 0, 1001)
+    assert written(leader, "a").answer == []
+    effects = leader.on_fetch(2, 1, 0, 1002)
+    assert [(ticket, outcome.error_code) for ticket, outcome in effects.answer] == [("a", 0)]
+    assert effects.wake
+
+
+def test_a_follower_that_caught_up_is_proposed_and_waited_for_at_once() -> None:
+    leader = replicated()
+    proposal = leader.on_fetch(3, 0, 0, 1001).propose
+    assert proposal.isr == {1, 2, 3}
+    written(leader, "a")
+    assert leader.on_fetch(2, 1, 0, 1002).answer == []
+    leader.on_isr_accepted(proposal, 7)
+    assert leader.isr == (1, 2, 3)
+    assert [ticket for ticket, _ in leader.on_fetch(3, 1, 0, 1003).answer] == ["a"]
+
+
+def test_a_member_that_lags_is_waited_for_until_the_controller_wrote_it_down() -> None:
+    leader = replicated()
+    written(leader, "a")
+    effects = leader.on_tick(1101)
+    assert (effects.propose.isr, effects.answer) == ({1}, [])
+    assert [ticket for ticket, _ in leader.on_isr_accepted(effects.propose, 7).answer] == ["a"]
+
+
+def test_the_watermark_stands_still_below_the_minimum_of_in_sync_replicas() -> None:
+    leader = replicated(min_isr=2)
+    written(leader, "a", acks=1)
+    effects = leader.on_tick(1101)
+    leader.on_isr_accepted(effects.propose, 7)
+    assert (leader.isr, leader.high_watermark) == ((1,), 0)
+    (refused,) = leader.on_produce([BatchFacts(0, 9, 0, 0, -1, 2, 0, 0, 0, -1, -1, -1, 1)], -1, "b").answer
+    assert refused[1].error_code == NotEnoughReplicas.code
+
+
+def test_who_waits_when_another_leads_is_told_to_ask_there() -> None:
+    leader = replicated()
+    written(leader, "a")
+    ((ticket, outcome),) = leader.on_resigned().answer
+    assert (ticket, outcome.error_code) == ("a", NotLeaderOrFollower.code)
+
+
+def test_a_new_epoch_begins_at_the_log_end_and_keeps_who_waits() -> None:
+    leader = replicated()
+    written(leader, "a")
+    effects = leader.on_order(5, (1, 2, 3), (1,), 8, 1200)
+    assert [ticket for ticket, _ in effects.answer] == ["a"]
+    assert (leader.leader_epoch, leader.isr) == (5, (1,))
+    assert leader.on_order(5, (1, 2, 3), (1, 2), 9, 1300).answer == []
+    assert leader.isr == (1,)

@@ -1,0 +1,255 @@
+"""The in-sync replicas of one partition, as its leader sees them (KIP-497, KIP-841, KIP-903).
+
+The set that counts is kept by the controller; the leader proposes changes to it, one at a time:
+
+    state       event      next        why
+    COMMITTED   expand     EXPANDING   a follower caught up
+    COMMITTED   shrink     SHRINKING   a member lags
+    EXPANDING   accepted   COMMITTED   the controller wrote it down
+    EXPANDING   reverted   COMMITTED   the controller refused for good (INELIGIBLE_REPLICA, OPERATION_NOT_ATTEMPTED)
+    EXPANDING   stuck      STUCK       the leader is behind the controller: only an order tells what holds
+    SHRINKING   accepted   COMMITTED
+    SHRINKING   reverted   COMMITTED
+    SHRINKING   stuck      STUCK
+    any         order      COMMITTED   LeaderAndIsr in a newer leader epoch names the set and its partition epoch
+
+A proposal without an answer is sent again, as another attempt at the same: the controller answers an equal state with
+success. Attempts reach it in the order in which they were made, so a refusal counts only if it answers the last one; an
+acceptance counts whichever attempt it answers.
+
+While a proposal is under way, nobody knows which of the two sets holds. So the watermark waits for both: for those who
+are to join at once, for those who are to leave until that is confirmed (`maximal`). A STUCK set keeps its maximum.
+
+Invariants: the leader is in `isr`; `isr <= maximal <= replicas`; `partition_epoch` never falls.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from enum import Enum
+from typing import Final
+
+from logkernel.attrs_lite import evolve, mutable
+from logkernel.vocabulary import IsrProposal
+
+UNKNOWN_END: Final = -1
+ANY_BROKER_EPOCH: Final = -1
+"""A replica that does not name its broker's epoch, as Kafka's in ZooKeeper mode."""
+
+
+class State(Enum):
+    COMMITTED = "committed"
+    EXPANDING = "expanding"
+    SHRINKING = "shrinking"
+    STUCK = "stuck"
+
+
+class Event(Enum):
+    EXPAND = "expand"
+    SHRINK = "shrink"
+    ACCEPTED = "accepted"
+    REVERTED = "reverted"
+    STUCK = "stuck"
+    ORDER = "order"
+
+
+TRANSITIONS: Final[Mapping[tuple[State, Event], State]] = {
+    (State.COMMITTED, Event.EXPAND): State.EXPANDING,
+    (State.COMMITTED, Event.SHRINK): State.SHRINKING,
+    (State.EXPANDING, Event.ACCEPTED): State.COMMITTED,
+    (State.EXPANDING, Event.REVERTED): State.COMMITTED,
+    (State.EXPANDING, Event.STUCK): State.STUCK,
+    (State.SHRINKING, Event.ACCEPTED): State.COMMITTED,
+    (State.SHRINKING, Event.REVERTED): State.COMMITTED,
+    (State.SHRINKING, Event.STUCK): State.STUCK,
+    **{(state, Event.ORDER): State.COMMITTED for state in State},
+}
+
+
+@mutable
+class FollowerState:
+    """What a leader knows of one follower. Times are monotonic ms."""
+
+    log_end: int = UNKNOWN_END
+    """It holds every record below, -1 before its first fetch in this leader epoch."""
+    log_start: int = 0
+    caught_up_ms: int = 0
+    """When it last held all that the leader held then."""
+    fetched_ms: int = -1
+    """When it last fetched, -1 for never."""
+    leader_end_then: int = 0
+    """The leader's log end at that fetch: who fetches from there on had caught up at that time."""
+    broker_epoch: int = ANY_BROKER_EPOCH
+    """The generation of the broker that fetched last (KIP-903)."""
+
+
+class InSyncReplicas:
+    """Owned by one leader for one leader epoch. Time is an argument; nothing here does I/O."""
+
+    __slots__ = ("_proposal", "_state", "followers", "isr", "lag_ms", "leader_epoch", "node_id", "partition_epoch")
+
+    def __init__(
+        self,
+        *,
+        node_id: int,
+        replicas: Iterable[int],
+        isr: Iterable[int],
+        leader_epoch: int,
+        partition_epoch: int,
+        lag_ms: int,
+        mono_ms: int,
+    ) -> None:
+        """`lag_ms` is `replica.lag.time.max.ms`. From `mono_ms` on, members have that long to fetch."""
+        self.node_id = node_id
+        self.leader_epoch = leader_epoch
+        self.lag_ms = lag_ms
+        self.followers: dict[int, FollowerState] = {}
+        self.isr: frozenset[int] = frozenset()
+        self.partition_epoch = partition_epoch
+        self._proposal: IsrProposal | None = None
+        self._state = State.COMMITTED
+        self._take(replicas, isr, partition_epoch, mono_ms)
+
+    # ------------------------------------------------------------ questions
+
+    @property
+    def state(self) -> State:
+        return self._state
+
+    @property
+    def proposal(self) -> IsrProposal | None:
+        """What the controller was asked and has not settled; to be sent (again) while the state is not STUCK."""
+        return self._proposal
+
+    @property
+    def maximal(self) -> frozenset[int]:
+        """Every replica that may be in sync for the controller by now."""
+        return self.isr if self._proposal is None else self.isr | self._proposal.isr
+
+    def holding(self, leader_end: int, mono_ms: int, eligible: Collection[int]) -> Iterator[int]:
+        """Log ends of the followers that the watermark waits for: the maximal ISR, and those about to join it (who
+        were caught up within the lag and are alive), for else the watermark would run away from them (KAFKA-3861)."""
+        maximal = self.maximal
+        for node, follower in self.followers.items():
+            if node in maximal or (node in eligible and self._is_caught_up(follower, leader_end, mono_ms)):
+                yield follower.log_end
+
+    def lagging(self, leader_end: int, mono_ms: int) -> frozenset[int]:
+        """Members of the ISR that have not held the leader's end for longer than the lag allows."""
+        return frozenset(
+            node
+            for node, follower in self.followers.items()
+            if node in self.isr and not self._is_caught_up(follower, leader_end, mono_ms)
+        )
+
+    def next_deadline(self, leader_end: int) -> int | None:
+        """Monotonic ms at which `lagging` may find the next; None while nobody can."""
+        due = [
+            follower.caught_up_ms + self.lag_ms + 1
+            for node, follower in self.followers.items()
+            if node in self.isr and follower.log_end != leader_end
+        ]
+        return min(due, default=None) if self._state is State.COMMITTED else None
+
+    def _is_caught_up(self, follower: FollowerState, leader_end: int, mono_ms: int) -> bool:
+        return follower.log_end == leader_end or mono_ms - follower.caught_up_ms <= self.lag_ms
+
+    # ------------------------------------------------------------ events
+
+    def on_fetch(
+        self, node: int, offset: int, log_start: int, leader_end: int, mono_ms: int, broker_epoch: int
+    ) -> FollowerState:
+        """A follower fetches from `offset`: it holds all below. Raises KeyError for who is no replica."""
+        follower = self.followers[node]
+        if offset >= leader_end:
+            follower.caught_up_ms = max(follower.caught_up_ms, mono_ms)
+        elif follower.fetched_ms >= 0 and offset >= follower.leader_end_then:
+            follower.caught_up_ms = max(follower.caught_up_ms, follower.fetched_ms)
+        follower.log_end = offset
+        follower.log_start = log_start
+        follower.fetched_ms = mono_ms
+        follower.leader_end_then = leader_end
+        follower.broker_epoch = broker_epoch
+        return follower
+
+    def propose_expansion(
+        self, node: int, high_watermark: int, epoch_start: int, eligible: Collection[int]
+    ) -> IsrProposal | None:
+        """`node` joins if it holds all that is committed and all of the epochs before this one (KIP-392's bug,
+        KAFKA-7128), and is alive and not on its way out (KIP-841). None if not, or while another is under way."""
+        if self._state is not State.COMMITTED or node in self.isr or node not in eligible:
+            return None
+        end = self.followers[node].log_end
+        if end < high_watermark or end < epoch_start:
+            return None
+        return self._propose(Event.EXPAND, self.isr | {node})
+
+    def propose_shrink(self, leader_end: int, mono_ms: int) -> IsrProposal | None:
+        """Without those that lag. None if nobody does, or while another proposal is under way."""
+        if self._state is not State.COMMITTED:
+            return None
+        gone = self.lagging(leader_end, mono_ms)
+        return self._propose(Event.SHRINK, self.isr - gone) if gone else None
+
+    def _propose(self, event: Event, isr: frozenset[int]) -> IsrProposal:
+        self._move(event)
+        epochs = tuple(
+            (node, self.followers[node].broker_epoch if node != self.node_id else ANY_BROKER_EPOCH)
+            for node in sorted(isr)
+        )
+        self._proposal = IsrProposal(epochs, self.leader_epoch, self.partition_epoch)
+        return self._proposal
+
+    def repeat(self) -> IsrProposal | None:
+        """Another attempt at the proposal under way, whose answer did not come; None where none is."""
+        if self._proposal is not None and self._state is not State.STUCK:
+            self._proposal = evolve(self._proposal, attempt=self._proposal.attempt + 1)
+            return self._proposal
+        return None
+
+    def on_accepted(self, proposal: IsrProposal, partition_epoch: int) -> bool:
+        """The controller wrote it down. False where the proposal is no longer the one under way."""
+        mine = self._proposal
+        if mine is None or self._state is State.STUCK or evolve(proposal, attempt=mine.attempt) != mine:
+            return False
+        self._move(Event.ACCEPTED)
+        self.isr = mine.isr
+        self.partition_epoch = partition_epoch
+        self._proposal = None
+        return True
+
+    def on_refused(self, proposal: IsrProposal, *, revert: bool) -> bool:
+        """`revert`: nothing was and nothing will be written. Else the leader is behind, and waits for an order."""
+        if self._state is State.STUCK or proposal != self._proposal:
+            return False
+        self._move(Event.REVERTED if revert else Event.STUCK)
+        if revert:
+            self._proposal = None
+        return True
+
+    def on_order(
+        self, leader_epoch: int, replicas: Iterable[int], isr: Iterable[int], partition_epoch: int, mono_ms: int
+    ) -> bool:
+        """The controller says what holds in a newer leader epoch. False for an order that is not newer."""
+        if leader_epoch <= self.leader_epoch:
+            return False
+        self._move(Event.ORDER)
+        self.leader_epoch = leader_epoch
+        self._proposal = None
+        self._take(replicas, isr, partition_epoch, mono_ms)
+        return True
+
+    def _take(self, replicas: Iterable[int], isr: Iterable[int], partition_epoch: int, mono_ms: int) -> None:
+        self.isr = frozenset(isr) | {self.node_id}
+        self.partition_epoch = partition_epoch
+        self.followers = {
+            node: self.followers.get(node) or FollowerState() for node in replicas if node != self.node_id
+        }
+        for node in self.isr & self.followers.keys():
+            self.followers[node].caught_up_ms = mono_ms
+
+    def _move(self, event: Event) -> None:
+        after = TRANSITIONS.get((self._state, event))
+        if after is None:
+            raise RuntimeError(f"in-sync replicas: {event.value}, while {self._state.value}")
+        self._state = after

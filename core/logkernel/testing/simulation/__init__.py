@@ -1,0 +1,1 @@
+"""Simulations of a cluster in one thread, from one seed."""

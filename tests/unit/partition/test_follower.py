@@ -1,0 +1,121 @@
+"""The follower: what it fetches, appends and cuts, and which answers it drops."""
+
+import pytest
+
+from logkernel.partition.follower import TRANSITIONS, Event, FetchPosition, Follower, State
+from logkernel.storage.epochs import LeaderEpochCache
+from logkernel.storage.simdisk import SimulatedDisk
+from logkernel.vocabulary import BatchFacts
+
+
+def batch(base: int, last: int, epoch: int = 3) -> BatchFacts:
+    return BatchFacts(0, 100, base, last, epoch, 2, 0, 0, 0, -1, -1, -1, last - base + 1)
+
+
+def epochs(*starts: tuple[int, int]) -> LeaderEpochCache:
+    cache = LeaderEpochCache(SimulatedDisk(), "/epochs")
+    for epoch, start in starts:
+        cache.assign(epoch, start)
+    return cache
+
+
+def follower(log_start: int = 0, log_end: int = 10, *starts: tuple[int, int]) -> Follower:
+    return Follower(
+        leader=2, leader_epoch=3, log_start=log_start, log_end=log_end, high_watermark=5,
+        epochs=epochs(*(starts or ((1, 0), (3, 6)))),
+    )  # fmt: skip
+
+
+def error(one: Follower) -> None:
+    one.on_error(one.next_fetch(0), 100, 50)
+
+
+MAKE = {State.FETCHING: lambda: None, State.DELAYED: error}
+MOVES = {
+    Event.ERROR: error,
+    Event.DUE: lambda one: one.next_fetch(150),
+    Event.LEADER: lambda one: one.on_leader(4, 9),
+    Event.OFFLINE: lambda one: one.on_offline(),
+}
+
+
+@pytest.mark.parametrize(("state", "event"), TRANSITIONS)
+def test_an_event_moves_a_follower_as_its_table_says(state: State, event: Event) -> None:
+    one = follower()
+    if state is State.DELAYED:
+        error(one)
+    MOVES[event](one)
+    assert one.state is TRANSITIONS[state, event]
+
+
+def test_it_fetches_from_its_log_end_with_the_epoch_of_its_last_record() -> None:
+    assert follower().next_fetch(0) == FetchPosition(10, 3, 3, 0)
+
+
+def test_it_fetches_from_nobody_while_nobody_leads_and_while_it_pauses() -> None:
+    one = follower()
+    one.on_leader(-1, 4)
+    assert one.next_fetch(0) is None
+    one = follower()
+    error(one)
+    assert one.next_fetch(149) is None
+    assert one.next_deadline() == 150
+    assert one.next_fetch(150) is not None
+
+
+def test_records_are_appended_and_the_watermark_follows_the_leaders() -> None:
+    one = follower()
+    asked = one.next_fetch(0)
+    effects = one.on_records(asked, [batch(10, 12), batch(13, 13)])
+    one.on_appended(effects.append)
+    assert one.log_end == 14
+    assert one.on_progress(asked, 12, 2) == 2
+    assert (one.high_watermark, one.log_start) == (12, 2)
+    one.on_progress(asked, 99, 2)
+    assert one.high_watermark == 14
+
+
+def test_an_answer_to_an_older_fetch_or_of_an_older_leader_is_dropped() -> None:
+    one = follower()
+    asked = one.next_fetch(0)
+    one.on_appended([batch(10, 10)])
+    assert one.on_records(asked, [batch(10, 10)]).append is None
+    assert one.on_diverging(asked, 1, 4).truncate is None
+    one = follower()
+    asked = one.next_fetch(0)
+    one.on_leader(5, 4)
+    assert one.on_records(asked, [batch(10, 10)]).append is None
+    assert one.on_progress(asked, 10, 1) is None
+
+
+def test_an_empty_log_begins_with_the_batch_that_holds_the_leaders_log_start() -> None:
+    one = follower(12, 12)
+    assert one.on_records(one.next_fetch(0), [batch(10, 13), batch(14, 14)]).append == [batch(10, 13), batch(14, 14)]
+
+
+@pytest.mark.parametrize(
+    ("epoch", "end", "cut"),
+    [(1, 4, 4), (1, 8, 6), (2, 8, 6), (3, 7, 7), (3, 99, 10)],
+    ids=["the leader's end", "own end of that epoch", "own end of the epoch below", "same epoch", "never longer"],
+)
+def test_it_cuts_to_the_smaller_end_of_the_epoch_that_both_know(epoch: int, end: int, cut: int) -> None:
+    one = follower()
+    assert one.on_diverging(one.next_fetch(0), epoch, end).truncate == cut
+    one.on_truncated(cut)
+    assert one.log_end == cut
+    assert one.high_watermark == min(5, cut)
+
+
+def test_out_of_range_cuts_to_the_leaders_end_or_starts_anew_at_its_start() -> None:
+    one = follower()
+    assert one.on_out_of_range(one.next_fetch(0), 0, 8).truncate == 8
+    effects = one.on_out_of_range(one.next_fetch(0), 20, 30)
+    assert (effects.truncate, effects.restart) == (None, 20)
+    one.on_restarted(20)
+    assert (one.log_start, one.high_watermark, one.log_end) == (20, 20, 20)
+
+
+def test_an_older_order_changes_nothing() -> None:
+    one = follower()
+    assert not one.on_leader(9, 2)
+    assert (one.leader, one.leader_epoch) == (2, 3)

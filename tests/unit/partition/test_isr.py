@@ -1,0 +1,139 @@
+"""The in-sync replicas as their leader sees them: each row of the table, and who the watermark waits for."""
+
+import pytest
+
+from logkernel.partition.isr import TRANSITIONS, Event, InSyncReplicas, State
+
+LAG_MS = 100
+ALIVE = frozenset((1, 2, 3))
+
+
+def in_sync(isr=(1, 2, 3)) -> InSyncReplicas:
+    return InSyncReplicas(
+        node_id=1, replicas=(1, 2, 3), isr=isr, leader_epoch=5, partition_epoch=7, lag_ms=LAG_MS, mono_ms=1000
+    )
+
+
+def expanding() -> InSyncReplicas:
+    sync = in_sync((1, 2))
+    sync.on_fetch(3, 10, 0, 10, 1000, 33)
+    assert sync.propose_expansion(3, 10, 10, ALIVE) is not None
+    return sync
+
+
+def shrinking() -> InSyncReplicas:
+    sync = in_sync()
+    sync.on_fetch(2, 10, 0, 10, 1100, -1)
+    assert sync.propose_shrink(10, 1101) is not None
+    return sync
+
+
+def stuck(sync: InSyncReplicas) -> InSyncReplicas:
+    sync.on_refused(sync.proposal, revert=False)
+    return sync
+
+
+def order(sync: InSyncReplicas) -> None:
+    assert sync.on_order(6, (1, 2, 3), (1, 2), 9, 2000)
+
+
+MAKE = {
+    State.COMMITTED: in_sync,
+    State.EXPANDING: expanding,
+    State.SHRINKING: shrinking,
+    State.STUCK: lambda: stuck(expanding()),
+}
+MOVES = {
+    Event.ACCEPTED: lambda sync: sync.on_accepted(sync.proposal, 8),
+    Event.REVERTED: lambda sync: sync.on_refused(sync.proposal, revert=True),
+    Event.STUCK: lambda sync: sync.on_refused(sync.proposal, revert=False),
+    Event.ORDER: order,
+}
+
+
+@pytest.mark.parametrize(("state", "event"), [row for row in TRANSITIONS if row[1] in MOVES])
+def test_an_event_moves_the_set_as_its_table_says(state: State, event: Event) -> None:
+    sync = MAKE[state]()
+    assert sync.state is state
+    MOVES[event](sync)
+    assert sync.state is TRANSITIONS[state, event]
+
+
+def test_who_joins_counts_at_once_and_who_leaves_until_that_is_confirmed() -> None:
+    sync = expanding()
+    assert (sync.isr, sync.maximal) == ({1, 2}, {1, 2, 3})
+    sync = shrinking()
+    assert (sync.proposal.isr, sync.maximal) == ({1, 2}, {1, 2, 3})
+    assert sync.on_accepted(sync.proposal, 8)
+    assert (sync.isr, sync.maximal, sync.partition_epoch) == ({1, 2}, {1, 2}, 8)
+
+
+def test_one_proposal_is_under_way_at_a_time() -> None:
+    sync = shrinking()
+    assert sync.propose_shrink(10, 5000) is None
+    assert sync.propose_expansion(3, 0, 0, ALIVE) is None
+
+
+def test_a_proposal_names_the_generation_of_each_follower() -> None:
+    assert expanding().proposal.members == ((1, -1), (2, -1), (3, 33))
+
+
+@pytest.mark.parametrize(
+    ("end", "watermark", "epoch_start", "alive", "joins"),
+    [
+        (10, 10, 10, ALIVE, True),
+        (9, 10, 0, ALIVE, False),
+        (9, 9, 10, ALIVE, False),
+        (10, 10, 10, frozenset((1, 2)), False),
+    ],
+    ids=["caught up", "below the watermark", "below the epoch's start", "not alive"],
+)
+def test_who_may_join(end: int, watermark: int, epoch_start: int, alive: frozenset[int], joins: bool) -> None:
+    sync = in_sync((1, 2))
+    sync.on_fetch(3, end, 0, 20, 1000, -1)
+    assert (sync.propose_expansion(3, watermark, epoch_start, alive) is not None) is joins
+
+
+def test_a_refusal_counts_for_the_last_attempt_alone_and_an_acceptance_for_any() -> None:
+    sync = expanding()
+    first = sync.proposal
+    assert sync.repeat().attempt == 1
+    assert not sync.on_refused(first, revert=True)
+    assert sync.state is State.EXPANDING
+    assert sync.on_accepted(first, 8)
+    assert sync.isr == {1, 2, 3}
+
+
+def test_a_stuck_set_waits_for_an_order_alone() -> None:
+    sync = stuck(expanding())
+    assert sync.repeat() is None
+    assert not sync.on_accepted(sync.proposal, 8)
+    assert sync.maximal == {1, 2, 3}
+    assert not sync.on_order(5, (1, 2, 3), (1,), 9, 2000)
+    order(sync)
+    assert sync.maximal == {1, 2}
+
+
+def test_a_member_has_the_lag_to_show_itself_and_lags_after_it() -> None:
+    sync = in_sync()
+    assert sync.next_deadline(10) == 1101
+    assert sync.lagging(10, 1100) == frozenset()
+    assert sync.lagging(10, 1101) == {2, 3}
+
+
+def test_who_fetches_from_where_the_leader_ended_at_its_last_fetch_had_caught_up_then() -> None:
+    sync = in_sync()
+    sync.on_fetch(2, 5, 0, 10, 1050, -1)
+    assert sync.followers[2].caught_up_ms == 1000
+    sync.on_fetch(2, 10, 0, 20, 1090, -1)
+    assert sync.followers[2].caught_up_ms == 1050
+
+
+def test_the_watermark_waits_for_members_and_for_those_about_to_join() -> None:
+    sync = in_sync((1, 2))
+    sync.on_fetch(2, 10, 0, 10, 1000, -1)
+    sync.on_fetch(3, 10, 0, 10, 1000, -1)
+    sync.on_fetch(3, 10, 0, 12, 1010, -1)
+    assert sorted(sync.holding(12, 1020, ALIVE)) == [10, 10]
+    assert sorted(sync.holding(12, 1020, frozenset((1, 2)))) == [10]
+    assert sorted(sync.holding(12, 2000, ALIVE)) == [10]
