@@ -14,7 +14,7 @@ from logkernel.config.sources import (
     DYNAMIC_TOPIC_CONFIG,
     GROUP_CONFIG,
 )
-from logkernel.config.values import LIST, parse, render, type_code
+from logkernel.config.values import LIST, STRING, parse, render, type_code
 
 
 @mutable
@@ -162,6 +162,10 @@ def _places(config: BrokerConfig, name: str) -> list[Synonym]:
     return found
 
 
+_RENAMED = frozenset(("log.dirs", "node.id"))
+"""Settings with a second name (log.dir, broker.id) that Kafka does not count among their synonyms."""
+
+
 def describe_broker(config: BrokerConfig, keys: Iterable[str] | None = None) -> list[Described]:
     """Every setting, and of those that have no effect here what somebody gave."""
     return [_broker(config, setting) for setting in _chosen(_described(config), keys)]
@@ -169,11 +173,19 @@ def describe_broker(config: BrokerConfig, keys: Iterable[str] | None = None) -> 
 
 def _described(config: BrokerConfig) -> dict[str, Setting]:
     known = config.definitions.broker
-    return known | {name: unused.setting(name) for _, layer in config.layers for name in layer if name not in known}
+    return known | {name: _foreign(name) for _, layer in config.layers for name in layer if name not in known}
+
+
+def _foreign(name: str) -> Setting:
+    """One that has no effect here. What nobody knows (of a server.properties) may be a secret, and is told as such."""
+    if unused.is_unused(name):
+        return unused.setting(name)
+    return Setting(name, STRING, None, None, "A name that is not known; it has no effect.", sensitive=True)
 
 
 def _broker(config: BrokerConfig, setting: Setting) -> Described:
-    places = _behind(config, (setting.name, *setting.synonyms))
+    synonyms = () if setting.name in _RENAMED else setting.synonyms
+    places = _behind(config, (setting.name, *synonyms))
     value, source = (places[0].value, places[0].source) if places else (None, DEFAULT_CONFIG)
     return _row(setting, value, source, places, read_only=not setting.dynamic)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from logkernel.config.broker import BrokerConfig
@@ -54,6 +56,18 @@ def test_what_was_given_is_static_and_another_name_s_value_is_not_its_own() -> N
     )  # fmt: skip
     assert one(describe_broker(config, ["log.retention.ms"])) == (None, 5, []), "log.retention.hours was told of it"
     assert one(describe_broker(config, ["log.dirs"])) == (None, 5, []), "log.dir was told of it"
+    config = BrokerConfig.load(None, {"log.dirs": "/tmp/y"})
+    assert one(describe_broker(config, ["log.dirs"])) == ("/tmp/y", 4, [("log.dirs", "/tmp/y", 4)])
+    assert "broker.id" not in {name for name, *_ in one(describe_broker(config, ["node.id"]))[2]}
+
+
+def test_a_name_of_a_properties_file_that_nobody_knows_may_be_a_secret(tmp_path: Path) -> None:
+    path = tmp_path / "server.properties"
+    path.write_text("confluent.license=hush")
+    config = BrokerConfig.load(path)
+    (row,) = describe_broker(config, ["confluent.license"])
+    assert (row.value, row.source, row.sensitive, row.read_only) == (None, 4, True, True)
+    assert "hush" not in str((row, config.warnings))
 
 
 def test_a_group_s_setting_always_has_a_default() -> None:
