@@ -117,9 +117,7 @@ class AsyncLog:
     ) -> AsyncIterator[Record]:
         position = await self.start_offset(topic, partition) if offset is None else offset
         while True:
-            records = await self._call(
-                self._log.read_some, topic, partition, position, max_bytes, isolation=isolation
-            )
+            records = await self._call(self._log.read_some, topic, partition, position, max_bytes, isolation=isolation)
             if not records:
                 return
             for record in records:

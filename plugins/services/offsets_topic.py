@@ -36,11 +36,17 @@ TOPIC: Final = ServiceTopic(
 SETTINGS: Final = (
     Setting("offsets.topic.compression.codec", INT, "0", _Codec(), "Codec number of __consumer_offsets; 0 is none."),
     Setting(
-        "offsets.topic.num.partitions", INT, "50", POSITIVE,
+        "offsets.topic.num.partitions",
+        INT,
+        "50",
+        POSITIVE,
         "Partitions of __consumer_offsets; not to be changed later.",
     ),
     Setting(
-        "offsets.topic.replication.factor", SHORT, "3", POSITIVE,
+        "offsets.topic.replication.factor",
+        SHORT,
+        "3",
+        POSITIVE,
         "Replicas of __consumer_offsets; fewer where there are fewer brokers.",
     ),
     Setting("offsets.topic.segment.bytes", INT, "104857600", POSITIVE, "Segment size of __consumer_offsets."),

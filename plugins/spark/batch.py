@@ -1,6 +1,6 @@
 """A batch read: bounds, filters, splits, and Arrow in each task.
 
-    DataSource.reader ─▶ pushFilters ─▶ partitions ──(pickled Split)──▶ read, in a worker
+DataSource.reader ─▶ pushFilters ─▶ partitions ──(pickled Split)──▶ read, in a worker
 """
 
 from __future__ import annotations

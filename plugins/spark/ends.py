@@ -23,9 +23,7 @@ if TYPE_CHECKING:
     from logkernel.table import Bounds, Source
 
 
-def starts(
-    at: At, bounds: Mapping[TopicPartition, Bounds], source: Source, strategy: str
-) -> dict[TopicPartition, int]:
+def starts(at: At, bounds: Mapping[TopicPartition, Bounds], source: Source, strategy: str) -> dict[TopicPartition, int]:
     """Raises `ConfigError` where `at` names other partitions than are read, or no record is so late."""
     return {
         partition: _start(at, partition, found, source, strategy)

@@ -19,6 +19,8 @@ import logkernel
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))  # for what the tests of this folder share
+
+
 @pytest.fixture
 def clients() -> dict[str, Client]:
     """Every Python client by its distribution's name."""

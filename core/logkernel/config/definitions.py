@@ -118,9 +118,7 @@ class Definitions:
         if declarations:
             _choose_among(tables, [pair for declared in declarations for pair in declared.names])
         provided = {declared.plugin: frozenset(declared.names) for declared in declarations}
-        return Definitions(
-            tables[BROKER], tables[TOPIC], group=tables[GROUP], provided=provided, warnings=warnings
-        )
+        return Definitions(tables[BROKER], tables[TOPIC], group=tables[GROUP], provided=provided, warnings=warnings)
 
 
 Tables = dict[str, dict[str, Setting]]

@@ -57,8 +57,10 @@ def validate_group(config: BrokerConfig, own: Mapping[str, str]) -> None:
         _check_bounds(config, setting, value)
     for setting in known.values():
         upper, lower = setting.name, setting.above
-        if lower and (upper in own or lower in own) and not (
-            group_value(config, own, upper) > group_value(config, own, lower)
+        if (
+            lower
+            and (upper in own or lower in own)
+            and not (group_value(config, own, upper) > group_value(config, own, lower))
         ):
             raise InvalidConfig(f"{upper} must be greater than {lower}; raise the one or lower the other")
 

@@ -1,9 +1,9 @@
 """logkernel's YAML: three sections, with the line of every setting.
 
-    broker: {node.id: 1, listeners: 127.0.0.1:9092, log.dirs: ./data}
-    plugins: {allow: [acme-geo-partitioner], block: [cleanup-delete]}
-    topics:
-      orders: {partitions: 6, replication.factor: 1, partitioner: keyed, retention.ms: 604800000}
+broker: {node.id: 1, listeners: 127.0.0.1:9092, log.dirs: ./data}
+plugins: {allow: [acme-geo-partitioner], block: [cleanup-delete]}
+topics:
+  orders: {partitions: 6, replication.factor: 1, partitioner: keyed, retention.ms: 604800000}
 """
 
 from __future__ import annotations

@@ -105,9 +105,7 @@ def describe_acls(request: DescribeAclsRequest, image: ClusterImage) -> Describe
         if resource != last:
             last = resource
             response.resources.append(DescribeAclsResource(*resource))
-        response.resources[-1].acls.append(
-            AclDescription(acl.principal, acl.host, acl.operation, acl.permission_type)
-        )
+        response.resources[-1].acls.append(AclDescription(acl.principal, acl.host, acl.operation, acl.permission_type))
     return response
 
 

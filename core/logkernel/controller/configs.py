@@ -54,10 +54,9 @@ MAX_VALUE_CHARACTERS = 32_767
 """A longer value is refused: what a request sends is kept for ever."""
 
 
-def alter_configs(
-    request: AlterConfigsRequest, image: ClusterImage, config: BrokerConfig, node_id: int
-) -> Outcome:
+def alter_configs(request: AlterConfigsRequest, image: ClusterImage, config: BrokerConfig, node_id: int) -> Outcome:
     """The old form: what a resource's request names is all that it then has."""
+
     def merge(resource: Any, old: Mapping[str, str]) -> dict[str, str]:
         new = {}
         for row in resource.configs:
@@ -74,6 +73,7 @@ def incremental_alter_configs(
     request: IncrementalAlterConfigsRequest, image: ClusterImage, config: BrokerConfig, node_id: int
 ) -> Outcome:
     """Set (0), delete (1), append to a list (2), subtract from a list (3); what is not named stays."""
+
     def merge(resource: Any, old: Mapping[str, str]) -> dict[str, str]:
         new = dict(old)
         settings = _SETTINGS[resource.resource_type](config)
@@ -214,9 +214,7 @@ def _check_broker(changed: Mapping[str, str], config: BrokerConfig) -> None:
             raise InvalidRequest(str(error)) from None
 
 
-def apply_topic_settings(
-    image: ClusterImage, config: BrokerConfig, name: str, settings: Mapping[str, str]
-) -> Outcome:
+def apply_topic_settings(image: ClusterImage, config: BrokerConfig, name: str, settings: Mapping[str, str]) -> Outcome:
     """Set each of `settings` over a topic's own; the response is {name: (old or None, new)} of what differs."""
     key = _key(TOPIC, name, image, -1)
     old = image.topic_config(name)

@@ -58,9 +58,7 @@ def broker_gone(image: ClusterImage, broker: int, strategies: Strategies, alive:
     return out
 
 
-def _without(
-    topic: Topic, broker: int, strategy: ElectionStrategy, unclean: bool, living: frozenset[int]
-) -> Changed:
+def _without(topic: Topic, broker: int, strategy: ElectionStrategy, unclean: bool, living: frozenset[int]) -> Changed:
     for index, row in enumerate(topic.partitions):
         if row.leader == broker:
             yield index, _elected(row, strategy, living, unclean)

@@ -60,9 +60,7 @@ class Segment:
         "txns",
     )
 
-    def __init__(
-        self, disk: Disk, folder: str, base: int, created_ms: int, index_bytes: int, extra: str = ""
-    ) -> None:
+    def __init__(self, disk: Disk, folder: str, base: int, created_ms: int, index_bytes: int, extra: str = "") -> None:
         """An empty segment; `create` makes its files. `extra` ends their names: a step of a rewrite."""
         self._disk = disk
         self._folder = folder
@@ -162,9 +160,7 @@ class Segment:
         for facts in batches:
             note(start + facts.position, facts.size, facts.last_offset, facts.max_timestamp_ms, index_interval_bytes)
 
-    def append_rows(
-        self, data: Buffer, rows: Sequence[tuple[int, int, int, int]], index_interval_bytes: int
-    ) -> None:
+    def append_rows(self, data: Buffer, rows: Sequence[tuple[int, int, int, int]], index_interval_bytes: int) -> None:
         """As `append`, told of each batch (position in `data`, bytes, last offset, largest timestamp)."""
         start = self._write(data, len(rows), rows[-1][1], index_interval_bytes)
         note = self.note

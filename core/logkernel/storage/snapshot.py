@@ -1,9 +1,9 @@
 """Producer state on disk (`.snapshot`): what idempotent and transactional producers need after a restart.
 
-    | version i16 = 1 | CRC-32C u32 of all that follows it | count i32 | entries |
+| version i16 = 1 | CRC-32C u32 of all that follows it | count i32 | entries |
 
-    entry: producer id i64 | epoch i16 | last sequence i32 | last offset i64 | offset delta i32 |
-           timestamp i64 | coordinator epoch i32 | first offset of the open transaction i64, -1 for none
+entry: producer id i64 | epoch i16 | last sequence i32 | last offset i64 | offset delta i32 |
+       timestamp i64 | coordinator epoch i32 | first offset of the open transaction i64, -1 for none
 """
 
 from __future__ import annotations

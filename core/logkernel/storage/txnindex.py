@@ -40,9 +40,7 @@ class TxnIndex:
         if self._file is None:
             self._file = self._disk.open(self.path, create=True)
             self._exists = True
-        self._file.append(
-            ROW.pack(VERSION, row.producer_id, row.first_offset, row.last_offset, row.last_stable_offset)
-        )
+        self._file.append(ROW.pack(VERSION, row.producer_id, row.first_offset, row.last_offset, row.last_stable_offset))
         rows.append(row)
 
     def truncate_to(self, offset: int) -> None:

@@ -187,4 +187,3 @@ class _Reader(FieldReader):
         if end > len(self._data):
             raise CorruptMessage(f"{end} bytes wanted, of {len(self._data)}")
         return end
-

@@ -78,9 +78,7 @@ def take_assignment(shard: Shard, group: Group, request: SyncGroupRequest) -> No
 
 
 def assignment_of(group: Group, assignment: bytes) -> SyncGroupResponse:
-    return SyncGroupResponse(
-        assignment=assignment, protocol_type=group.protocol_type, protocol_name=group.protocol
-    )
+    return SyncGroupResponse(assignment=assignment, protocol_type=group.protocol_type, protocol_name=group.protocol)
 
 
 # ---------------------------------------------------------------- Heartbeat

@@ -141,9 +141,7 @@ class GroupsService:
             case ListGroupsRequest():
                 return [(shard, request) for shard in range(shards)]
             case OffsetFetchRequest():
-                return [
-                    (shard_of(group.group_id, shards), evolve(request, groups=[group])) for group in request.groups
-                ]
+                return [(shard_of(group.group_id, shards), evolve(request, groups=[group])) for group in request.groups]
             case DescribeGroupsRequest():
                 return [(shard_of(name, shards), evolve(request, groups=[name])) for name in request.groups]
             case DeleteGroupsRequest():

@@ -371,9 +371,7 @@ class Group:
         if not self.uncommitted:
             return found
         pending = {place for entries in self.uncommitted.values() for place in entries}
-        return found + sorted(
-            place for place in pending.difference(found) if topics is None or place[0] in topics
-        )
+        return found + sorted(place for place in pending.difference(found) if topics is None or place[0] in topics)
 
     def each_offset(self) -> Iterator[tuple[str, int, CommittedOffset]]:
         for topic, partitions in self.offsets.items():

@@ -235,4 +235,3 @@ def drop(group: Group, topic: str, partition: int) -> None:
         entries.pop((topic, partition), None)
         if not entries:
             del group.uncommitted[producer_id]
-

@@ -1,12 +1,12 @@
 """Share groups (KIP-932) as three services that know one another by requests alone.
 
-    share-groups       members, target assignment, offsets administration; records in __consumer_offsets
-    share-state        what is durable of each share-partition; records in __share_group_state
-    share-partitions   who holds which record and until when; soft state, read from share-state, data by Fetch
+share-groups       members, target assignment, offsets administration; records in __consumer_offsets
+share-state        what is durable of each share-partition; records in __share_group_state
+share-partitions   who holds which record and until when; soft state, read from share-state, data by Fetch
 
-    ShareGroupHeartbeat ──▶ share-groups ──Initialize, Delete, Summary──▶ share-state
-                                │ ForgetShare                                 ▲ Read, Write
-    ShareFetch, ShareAcknowledge ──▶ share-partitions ──Fetch, ListOffsets──▶ the broker
+ShareGroupHeartbeat ──▶ share-groups ──Initialize, Delete, Summary──▶ share-state
+                            │ ForgetShare                                 ▲ Read, Write
+ShareFetch, ShareAcknowledge ──▶ share-partitions ──Fetch, ListOffsets──▶ the broker
 """
 
 from __future__ import annotations

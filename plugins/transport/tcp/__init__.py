@@ -1,9 +1,9 @@
 """The Kafka protocol over TCP, both halves.
 
-    wire, messages, frames    bytes: primitives by hand, messages from kio's schemas, frames and headers
-    api, registry, apis/      the APIs, a file each; start reading here to see what is spoken
-    connection, request_buffer, sending, server     the listening half: a machine without I/O, and its asyncio driver
-    client, channel           the connecting half: a machine without I/O, a blocking and an asyncio driver
+wire, messages, frames    bytes: primitives by hand, messages from kio's schemas, frames and headers
+api, registry, apis/      the APIs, a file each; start reading here to see what is spoken
+connection, request_buffer, sending, server     the listening half: a machine without I/O, and its asyncio driver
+client, channel           the connecting half: a machine without I/O, a blocking and an asyncio driver
 """
 
 from __future__ import annotations

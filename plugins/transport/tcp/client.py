@@ -1,10 +1,12 @@
 """The client's side of one connection, without I/O.
 
-    state         event                                   next
-    NEGOTIATING   the peer's versions                     READY
-    NEGOTIATING   UNSUPPORTED_VERSION for ApiVersions     NEGOTIATING; asked again in a version that it lists
-    READY         send: a request                         READY; its frame is in the output
-    READY         feed: a response                        READY; it is handed out with its ticket
+    state         event                                                        next
+    NEGOTIATING   VERSIONS: the peer listed its versions                       READY
+    NEGOTIATING   VERSIONS_REFUSED: UNSUPPORTED_VERSION for ApiVersions        NEGOTIATING; asked again in one it lists
+    any           UNREADABLE: bytes that are no response to what was asked     BROKEN; `feed` raises
+
+`TRANSITIONS` is this table. In NEGOTIATING no request can be sent: no common version is known. In READY, `send` puts a
+request into the output and `feed` hands out each response with its ticket. BROKEN is final: the driver closes.
 
 Responses come in the order of the requests; a correlation id out of turn is an error, as is anything
 that cannot be read, and ends the connection. For each request the highest version is taken that both
@@ -32,7 +34,17 @@ PRODUCE: Final = 0
 FIRST_SERVED_PRODUCE: Final = 3
 """Produce 0 to 2 are advertised by brokers that refuse them."""
 
-NEGOTIATING, READY = range(2)
+NEGOTIATING, READY, BROKEN = range(3)
+VERSIONS, VERSIONS_REFUSED, UNREADABLE = range(3)
+
+TRANSITIONS: Final = {
+    (NEGOTIATING, VERSIONS): READY,
+    (NEGOTIATING, VERSIONS_REFUSED): NEGOTIATING,
+    (NEGOTIATING, UNREADABLE): BROKEN,
+    (READY, UNREADABLE): BROKEN,
+    (BROKEN, UNREADABLE): BROKEN,
+}
+"""(state, event) → next state. There is no other event."""
 
 
 def software_version() -> str:
@@ -127,8 +139,18 @@ class ClientConnection:
         long as somebody has it; a smaller one is copied. Raises `WireError` where the peer does not speak the
         protocol; the connection is then of no use.
         """
-        pos, end = 0, len(view)
         done: list[tuple[int, Any]] = []
+        try:
+            return self._frames(view, least_kept, done), done
+        except WireError:
+            self._take(UNREADABLE)
+            raise
+
+    def _frames(self, view: memoryview, least_kept: int, done: list[tuple[int, Any]]) -> int:
+        """As `feed`; the bytes used."""
+        if self.state == BROKEN:
+            raise WireError("bytes after some that could not be read")
+        pos, end = 0, len(view)
         while end - pos >= 4:
             size = I32.unpack_from(view, pos)[0]
             if not 4 <= size <= MAX_RESPONSE_BYTES:
@@ -143,7 +165,10 @@ class ClientConnection:
                 self._on_response(body, done)
             except DECODE_ERRORS as error:
                 raise WireError(f"a response that cannot be read: {fault(error)}") from error
-        return pos, done
+        return pos
+
+    def _take(self, event: int) -> None:
+        self.state = TRANSITIONS[self.state, event]
 
     def _on_response(self, body: memoryview, done: list[tuple[int, Any]]) -> None:
         if not self._waiting:
@@ -170,6 +195,7 @@ class ClientConnection:
         refused = I16.unpack_from(body)[0] == UnsupportedVersion.code
         response = api.decode_response(0 if refused else version)(body)
         if refused and version > 0:
+            self._take(VERSIONS_REFUSED)
             listed = [row.max_version for row in response.api_keys if row.api_key == api.key]
             self._ask_versions(min(version - 1, max(listed, default=0)))
             return
@@ -177,4 +203,4 @@ class ClientConnection:
             raise WireError(f"ApiVersions was answered with error {response.error_code}")
         self.peer = response
         self._versions = {row.api_key: (row.min_version, row.max_version) for row in response.api_keys}
-        self.state = READY
+        self._take(VERSIONS)

@@ -160,9 +160,7 @@ class ServerConnection:
 
     @property
     def wants_data(self) -> bool:
-        return (
-            self.state == OPEN and len(self.places) < MAX_UNANSWERED and self.output_bytes < MAX_OUTPUT_BYTES
-        )
+        return self.state == OPEN and len(self.places) < MAX_UNANSWERED and self.output_bytes < MAX_OUTPUT_BYTES
 
     @property
     def idle(self) -> bool:

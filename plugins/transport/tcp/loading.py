@@ -15,9 +15,7 @@ LOADING: Final = threading.RLock()
 """Held while something is loaded, and by a fork."""
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(
-        before=LOADING.acquire, after_in_parent=LOADING.release, after_in_child=LOADING.release
-    )
+    os.register_at_fork(before=LOADING.acquire, after_in_parent=LOADING.release, after_in_child=LOADING.release)
 
 
 def load_module(name: str) -> ModuleType:

@@ -212,9 +212,7 @@ class TcpListener:
     async def open(self, port: int) -> None:
         """Bind and accept. Raises `OSError` where the address is not free or not ours."""
         for sock in bind(self.host, port, self.settings):
-            server = await self.loop.create_server(
-                lambda: Connection(self), sock=sock, backlog=self.settings.backlog
-            )
+            server = await self.loop.create_server(lambda: Connection(self), sock=sock, backlog=self.settings.backlog)
             self._servers.append(server)
         self.port = self._servers[0].sockets[0].getsockname()[1]
         self._sweep_later()

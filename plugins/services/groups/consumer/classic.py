@@ -66,9 +66,7 @@ def _refuse_join(shard: Shard, ticket: int, error: KafkaError) -> None:
     shard.reply(ticket, JoinGroupResponse(error_code=error.code))
 
 
-def join(
-    shard: Shard, group: ConsumerGroup, request: JoinGroupRequest, context: RequestContext, ticket: int
-) -> None:
+def join(shard: Shard, group: ConsumerGroup, request: JoinGroupRequest, context: RequestContext, ticket: int) -> None:
     heartbeat.check_room(shard, group, request.member_id, request.group_instance_id)
     protocols = tuple((row.name, bytes(row.metadata)) for row in request.protocols)
     if request.protocol_type != CONSUMER or not any(group.knows_classic(name) for name, _ in protocols):
@@ -100,9 +98,7 @@ def join(
     shard.answer(ticket, answer)
 
 
-def _settle_join(
-    shard: Shard, group: ConsumerGroup, group_id: str, before: Member | None, after: Member
-) -> None:
+def _settle_join(shard: Shard, group: ConsumerGroup, group_id: str, before: Member | None, after: Member) -> None:
     """Its timers; and the end of the consumer group, where its last consumer came back as a classic member."""
     cleanup.disarm(shard, group_id, after.member_id)
     replaced = [] if before is None or before.is_classic else [before.member_id]

@@ -1,9 +1,9 @@
 """Members that leave, are fenced or run out of time; and the end of a group.
 
-    session   no sign of life
-    revoke    a member did not give up in time what it was to give up
-    rejoin    a classic member was told to join again and did not
-    resync    a classic member joined and did not fetch its assignment
+session   no sign of life
+revoke    a member did not give up in time what it was to give up
+rejoin    a classic member was told to join again and did not
+resync    a classic member joined and did not fetch its assignment
 """
 
 from __future__ import annotations

@@ -30,9 +30,7 @@ def advance(
     known = group.members.get(member.member_id)
     updated = member if member.facts == facts else evolve(member, facts=facts)
     is_new = known is None and group.static_member(facts.instance_id) is None
-    resubscribed = (
-        is_new or member.facts.topics != facts.topics or member.facts.regex != facts.regex
-    )
+    resubscribed = is_new or member.facts.topics != facts.topics or member.facts.regex != facts.regex
     regexes = _regexes(shard, group_id, group, updated)
     bump = resubscribed or regexes is not group.regexes
     if known is None or known.facts != facts:
@@ -52,24 +50,18 @@ def advance(
     goal = Goal(goal_epoch, parts, topics.of(updated, regexes), group.owners, held)
     after = reconcile(updated, goal, resubscribed)
     if known is None or after.current() != known.current():
-        shard.append(
-            records.key(records.CURRENT, group_id, after.member_id), records.encode_current(after.current())
-        )
+        shard.append(records.key(records.CURRENT, group_id, after.member_id), records.encode_current(after.current()))
     group.stale = False
     return after
 
 
-def _regexes(
-    shard: Shard, group_id: str, group: ConsumerGroup, updated: Member
-) -> dict[str, ResolvedRegex]:
+def _regexes(shard: Shard, group_id: str, group: ConsumerGroup, updated: Member) -> dict[str, ResolvedRegex]:
     """The group's expressions with this member as it is now; the very same object where none found anything new."""
     if not group.regexes and not updated.facts.regex:
         return group.regexes
     wanted = group.regexes_of(group.with_member(updated).values())
     due = {
-        name
-        for name in wanted
-        if group.stale or name not in group.regexes or regex.is_old(shard, group.regexes[name])
+        name for name in wanted if group.stale or name not in group.regexes or regex.is_old(shard, group.regexes[name])
     }
     if not due and wanted == group.regexes.keys():
         return group.regexes

@@ -94,9 +94,7 @@ def make(
     return target
 
 
-def _check(
-    name: str, rows: Mapping[str, Subscriber], topics: Topics, target: Mapping[str, frozenset[Part]]
-) -> None:
+def _check(name: str, rows: Mapping[str, Subscriber], topics: Topics, target: Mapping[str, frozenset[Part]]) -> None:
     taken: set[Part] = set()
     for member_id, parts in target.items():
         if not taken.isdisjoint(parts):

@@ -1,11 +1,11 @@
 """ShareGroupHeartbeat, and members that are gone.
 
-    a heartbeat that ...                       leads to
-    joins, or brings a new subscription        a new group epoch
-    finds topics without share state           InitializeShareGroupState first, then the rest
-    finds the group epoch ahead                a new target assignment
-    finds its own epoch behind the target      the member takes its part of the target
-    says -1, or does not come in time          the member's tombstones, a new group epoch, ForgetShare
+a heartbeat that ...                       leads to
+joins, or brings a new subscription        a new group epoch
+finds topics without share state           InitializeShareGroupState first, then the rest
+finds the group epoch ahead                a new target assignment
+finds its own epoch behind the target      the member takes its part of the target
+says -1, or does not come in time          the member's tombstones, a new group epoch, ForgetShare
 """
 
 from __future__ import annotations
@@ -51,9 +51,7 @@ UNINITIALIZED: Final = -1
 Topics = dict[UUID, tuple[str, tuple[int, ...]]]
 
 
-def on_heartbeat(
-    shard: Shard, request: ShareGroupHeartbeatRequest, context: RequestContext, ticket: int
-) -> None:
+def on_heartbeat(shard: Shard, request: ShareGroupHeartbeatRequest, context: RequestContext, ticket: int) -> None:
     """Raises `KafkaError`."""
     _check(request)
     if request.member_epoch != JOIN:
@@ -166,9 +164,7 @@ def _topics(request: ShareGroupHeartbeatRequest, old: MemberValue | None) -> tup
 def metadata_hash(turn: Turn) -> int:
     """Of the ids and partitions of the subscribed topics. Ours: only its changes matter."""
     cluster = turn.shard.cluster
-    facts = [
-        f"{name}:{cluster.topic_id(name)}:{cluster.partition_count(name)}" for name in turn.group.subscribed()
-    ]
+    facts = [f"{name}:{cluster.topic_id(name)}:{cluster.partition_count(name)}" for name in turn.group.subscribed()]
     return crc32("\n".join(facts).encode())
 
 

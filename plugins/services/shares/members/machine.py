@@ -49,9 +49,7 @@ class ShareGroupsMachine:
         """To look at."""
         return self._shard.groups
 
-    def on_request(
-        self, request: Any, context: RequestContext, ticket: int, wall_ms: int, mono_ms: int
-    ) -> Decision:
+    def on_request(self, request: Any, context: RequestContext, ticket: int, wall_ms: int, mono_ms: int) -> Decision:
         """Raises TypeError for a request that is not of this family."""
         handler = HANDLERS.get(type(request))
         if handler is None:

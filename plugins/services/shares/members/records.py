@@ -141,9 +141,7 @@ def _places(places: Places) -> bytes:
 
 
 def _topics(topics: Mapping[UUID, tuple[str, tuple[int, ...]]]) -> bytes:
-    return array(
-        [topic.bytes + compact(name) + _partitions(rows) + _NO_TAGS for topic, (name, rows) in topics.items()]
-    )
+    return array([topic.bytes + compact(name) + _partitions(rows) + _NO_TAGS for topic, (name, rows) in topics.items()])
 
 
 # ---------------------------------------------------------------- read

@@ -83,9 +83,7 @@ def put(leader: Leader, member: str, batches: Iterable[Any], now_ms: int) -> boo
     mark = leader.partition.mark()
     try:
         for batch in batches:
-            leader.partition.acknowledge(
-                member, batch.first_offset, batch.last_offset, batch.acknowledge_types, now_ms
-            )
+            leader.partition.acknowledge(member, batch.first_offset, batch.last_offset, batch.acknowledge_types, now_ms)
     except KafkaError:
         leader.partition.undo(mark)
         raise

@@ -63,9 +63,7 @@ class SharePartitionsMachine:
 
     # ------------------------------------------------------------ events
 
-    def on_request(
-        self, request: Any, context: RequestContext, ticket: int, wall_ms: int, mono_ms: int
-    ) -> Decision:
+    def on_request(self, request: Any, context: RequestContext, ticket: int, wall_ms: int, mono_ms: int) -> Decision:
         """Raises TypeError for a request that is not of this family."""
         self._begin(wall_ms, mono_ms)
         match request:

@@ -78,9 +78,7 @@ class ShareStateMachine:
 
     # ------------------------------------------------------------ requests
 
-    def on_request(
-        self, request: Any, context: RequestContext, ticket: int, wall_ms: int, mono_ms: int
-    ) -> Decision:
+    def on_request(self, request: Any, context: RequestContext, ticket: int, wall_ms: int, mono_ms: int) -> Decision:
         """`service.split` gives each part one share-partition. Raises TypeError for a stranger's request."""
         out = Decision()
         topic = request.topics[0]
@@ -185,9 +183,7 @@ class ShareStateMachine:
             raise FencedLeaderEpoch(f"the leader epoch is {kept.leader_epoch}, not {leader_epoch}")
 
     def _append_snapshot(self, key: Key, snapshot: Snapshot, out: Decision) -> None:
-        out.records.append(
-            Record(encode_key(SNAPSHOT, key), encode_snapshot(snapshot), timestamp_ms=snapshot.write_ms)
-        )
+        out.records.append(Record(encode_key(SNAPSHOT, key), encode_snapshot(snapshot), timestamp_ms=snapshot.write_ms))
 
     # ------------------------------------------------------------ the log
 

@@ -253,9 +253,7 @@ def _encode_usual(request: ProduceRequest) -> list[Buffer] | None:
     (part,) = topic.partition_data
     if part.records is None or len(part.records) < _WORTH_A_PART:
         return None
-    head = bytearray(
-        _USUAL_REQUEST.pack(0, request.acks, request.timeout_ms, 2, topic.topic_id.bytes, 2, part.index)
-    )
+    head = bytearray(_USUAL_REQUEST.pack(0, request.acks, request.timeout_ms, 2, topic.topic_id.bytes, 2, part.index))
     put_uvarint(head, len(part.records) + 1)
     return [head, part.records, _NOTHING_BEHIND]
 
