@@ -440,6 +440,7 @@ def test_rows_are_let_go(loops: Any) -> None:
     data.clear()
 
 
+@pytest.mark.usefixtures("young_heap")
 def test_a_decoder_may_lie_in_a_cycle(loops: Any) -> None:
     """A consumer that is dropped in the midst of a batch is the garbage collector's, with the bytes it held."""
     for _ in range(20):
@@ -465,6 +466,7 @@ def test_a_decoder_holds_no_view_between_stretches(loops: Any) -> None:
             decoder.next(3)
 
 
+@pytest.mark.usefixtures("young_heap")
 def test_headers_of_rows_may_lie_in_a_cycle(loops: Any) -> None:
     for _ in range(20):
         numbers = array("i", (0, 1))

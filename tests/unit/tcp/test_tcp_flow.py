@@ -240,6 +240,7 @@ CUT = struct.pack(">ihhi", 90_000_000, 0, 0, 7) + bytes(1 << 20)
 WHOLE = b"whole"
 
 
+@pytest.mark.usefixtures("young_heap")
 @pytest.mark.parametrize("sent", [CUT, b"GET / HTTP/1.1\r\n\r\n", b"", WHOLE], ids=["cut", "http", "nothing", "whole"])
 def test_a_connection_that_is_gone_keeps_nothing_until_the_collector_comes(
     run: Any, door: Any, wire: Any, sent: bytes
@@ -249,7 +250,6 @@ def test_a_connection_that_is_gone_keeps_nothing_until_the_collector_comes(
 
     async def scenario() -> None:
         listener = await wire.listen(door)
-        gc.collect()
         gc.disable()
         try:
             for _ in range(3):
