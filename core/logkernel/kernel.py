@@ -122,6 +122,7 @@ class Kernel:
             self._manager.register(plugin)
         self._warn_of_misspelt_hooks()
         self._codecs: dict[int, Codec] = {}
+        self._declarations: list[PluginDeclaration] | None = None
 
     def _load_entry_points(self, found: Iterable[EntryPoint], allow: Collection[str] | None) -> None:
         left_out: dict[str, list[str]] = {}
@@ -329,8 +330,14 @@ class Kernel:
     def declarations(self) -> list[PluginDeclaration]:
         """What each plugin provides and which settings it owns, strangers before built-ins.
 
-        Names that nothing will ever ask for are warned of. Raises PluginError, with the plugin's name.
+        Asked of the plugins once. Names that nothing will ever ask for are warned of. Raises PluginError, with the
+        plugin's name.
         """
+        if self._declarations is None:
+            self._declarations = self._ask_for_declarations()
+        return self._declarations
+
+    def _ask_for_declarations(self) -> list[PluginDeclaration]:
         found = []
         rows = {hook: self._rows(hook) for hook in ("logkernel_names", "logkernel_settings")}
         for name, _ in reversed(self._manager.list_name_plugin()):

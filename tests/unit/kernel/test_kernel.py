@@ -101,7 +101,9 @@ def test_a_misspelt_hook_is_told_with_the_nearest_and_the_plugin(caplog):
 
 
 def test_an_unknown_kind_is_told_with_the_nearest_and_the_plugin(caplog):
-    Kernel(plugins=[Sloppy()]).declarations()
+    kernel = Kernel(plugins=[Sloppy()])
+    kernel.declarations()
+    kernel.declarations()
     (near,) = told(caplog, "'shred'")
     assert "gives 'shred' the unknown kind 'cleanup'; did you mean 'cleanup policy'?" in near
     (far,) = told(caplog, "'quark'")
