@@ -58,6 +58,11 @@ __all__ = [
 ]
 
 
+def __dir__() -> list[str]:
+    """The public names, also those that are imported on first use."""
+    return sorted({*globals(), *__all__})
+
+
 def __getattr__(name: str) -> Any:
     """Import on first use: `import logkernel` alone stays cheap."""
     if name in _LAZY:

@@ -23,8 +23,9 @@ from logkernel.client import shutdown
 from logkernel.client.factory import ClientFactory
 from logkernel.config.values import render
 from logkernel.contracts import Partitioner, RequestContext
-from logkernel.errors import ConfigError, LogkernelError, error_for
+from logkernel.errors import ConfigError, LogkernelError, UnknownTopicOrPartition, error_for
 from logkernel.partition.effects import Outcome
+from logkernel.record.unfit import check_fields
 from logkernel.vocabulary import (
     READ_COMMITTED,
     READ_UNCOMMITTED,
@@ -243,15 +244,28 @@ class EmbeddedLog:
         timestamp_ms: int = -1,
         partition: int | None = None,
     ) -> RecordMetadata:
-        """Append one record; when it returns, the record is as durable as the topic's flush settings say."""
-        pairs = tuple(headers.items() if isinstance(headers, Mapping) else headers)
+        """Append one record; when it returns, the record is as durable as the topic's flush settings say.
+
+        Raises `UnknownTopicOrPartition`, and `TypeError` for a key, value or header that is no bytes.
+        """
+        try:
+            pairs = tuple(headers.items() if isinstance(headers, Mapping) else headers)
+        except TypeError:
+            check_fields(key, value, headers)
+            raise
         return self.append_many(topic, [Record(key, value, pairs, timestamp_ms)], partition=partition)[0]
 
     def append_many(
         self, topic: str, records: Iterable[Record], *, partition: int | None = None
     ) -> list[RecordMetadata]:
         """Append records, one batch a partition. Raises the Kafka error of the first batch that is refused."""
-        return self._run(lambda: self._append(topic, list(records), partition))
+        rows = list(records)
+        try:
+            return self._run(lambda: self._append(topic, rows, partition))
+        except (AttributeError, TypeError, ValueError):
+            for row in rows:
+                check_fields(row.key, row.value, row.headers)
+            raise
 
     def _append(self, topic: str, records: list[Record], partition: int | None) -> list[RecordMetadata]:
         wall_ms = self._broker.runtime.clock.wall_ms()
@@ -285,7 +299,7 @@ class EmbeddedLog:
     def _partition(self, topic: str, record: Record) -> int:
         count = self._broker.cluster.partition_count(topic)
         if count is None:
-            raise self._broker.replicas.absence(topic, 0)(topic)
+            raise UnknownTopicOrPartition(f"there is no topic {topic!r}; create it first")
         partitioner = self._partitioners.get(topic)
         if partitioner is None:
             settings = self._broker.metadata.topic_settings(topic)

@@ -22,6 +22,10 @@ class DataDirectoryLocked(LogkernelError):
     """Another process owns the data directory."""
 
 
+class CannotListen(LogkernelError, OSError):
+    """An address that a listener was given cannot be had; the text names a remedy."""
+
+
 class RewriteStopped(LogkernelError):
     """A log was closed, cut or deleted while it was rewritten."""
 
@@ -611,3 +615,8 @@ BY_CODE: dict[int, type[KafkaError]] = {error.code: error for error in KafkaErro
 def error_for(code: int, message: str = "") -> KafkaError:
     """The exception for a protocol error code; an unknown code gives `UnknownServerError`."""
     return BY_CODE.get(code, UnknownServerError)(message)
+
+
+def no_partition(topic: str, partition: int, count: int) -> str:
+    """The text of every refusal of a partition that a topic of `count` partitions does not have."""
+    return f"{topic} has no partition {partition} (it has {count} partition{'' if count == 1 else 's'})"

@@ -92,6 +92,30 @@ class _AttrsFields:
         return found
 
 
+class _Signature:
+    """`__signature__` of a class, for `help()` and `inspect.signature`: made when it is asked for."""
+
+    def __get__(self, instance: object, owner: Any) -> Any:
+        if "__signature__" not in owner.__dict__:  # a subclass that has an `__init__` of its own
+            raise AttributeError("__signature__")
+        from inspect import Parameter, Signature
+
+        notes = {name: kind for base in reversed(owner.__mro__) for name, kind in base.__dict__.get(_NOTES, {}).items()}
+        parameters = []
+        for known in owner.__fields__:
+            if known.init:
+                default = Parameter.empty if known.default is NOTHING and known.factory is None else known.default
+                note = notes.get(known.name, Parameter.empty)
+                kind = Parameter.POSITIONAL_OR_KEYWORD
+                parameters.append(Parameter(known.alias, kind, default=default, annotation=note))
+        _made_init(owner)
+        return Signature(parameters, return_annotation=None)
+
+
+_NOTES = "__annotations__"
+_SIGNATURE = _Signature()
+
+
 def _made(cls: type[T], shared: dict[str, Any], *, frozen: bool) -> type[T]:
     own = cls.__dict__
     fields = {known.name: known for base in reversed(cls.__mro__[1:]) for known in base.__dict__.get("__fields__", ())}
@@ -107,6 +131,8 @@ def _made(cls: type[T], shared: dict[str, Any], *, frozen: bool) -> type[T]:
     for name, function in (shared | _SHARED).items():
         space.setdefault(name, function)
     space["__fields__"] = tuple(fields.values())
+    if "__init__" not in own:
+        space["__signature__"] = _SIGNATURE
     space["__frozen__"] = frozen
     metaclass: Any = type(cls)
     made: type[T] = metaclass(cls.__name__, cls.__bases__, space)
@@ -122,12 +148,18 @@ def _made(cls: type[T], shared: dict[str, Any], *, frozen: bool) -> type[T]:
 
 def _init_at_first_use(cls: Any) -> None:
     def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
-        if cls.__init__ is __init__:
-            cls.__init__ = _init(cls)
+        _made_init(cls)
         cls.__init__(self, *args, **kwargs)
 
     __init__.__qualname__ = f"{cls.__qualname__}.__init__"
+    __init__.__at_first_use__ = True  # type: ignore[attr-defined]
     cls.__init__ = __init__
+
+
+def _made_init(cls: Any) -> None:
+    """Put the generated `__init__` in place of the one that stands for it until it is needed."""
+    if "__at_first_use__" in vars(cls.__init__):
+        cls.__init__ = _init(cls)
 
 
 def _init(cls: Any) -> Callable[..., None]:

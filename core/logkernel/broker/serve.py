@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from logkernel.broker.control_socket import ControlServer, Reply
 from logkernel.broker.runtime import flush_here
 from logkernel.config.listeners import address
 from logkernel.contracts import Listener
+from logkernel.errors import CannotListen
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
@@ -34,6 +36,19 @@ def new_event_loop() -> asyncio.AbstractEventLoop:
     return uvloop.new_event_loop()
 
 
+def _cannot_listen(host: str, port: int, error: OSError) -> str:
+    where = address(host, port)
+    if error.errno == errno.EADDRINUSE:
+        return (
+            f"cannot listen on {where}: another process listens there;"
+            " stop it, or take another port by --listen HOST:PORT (port 0 takes a free one)"
+        )
+    if error.errno == errno.EACCES:
+        return f"cannot listen on {where}: ports below 1024 need privileges; take one above by --listen HOST:PORT"
+    why = error.strerror or str(error)
+    return f"cannot listen on {where}: {why}; name an address of this machine by --listen HOST:PORT"
+
+
 class Server:
     """A started broker's listeners on the running loop; its timers are the loop's."""
 
@@ -47,13 +62,16 @@ class Server:
         self._control: ControlServer | None = None
 
     async def start(self, listeners: list[tuple[str, str, int]], transport: str = "tcp") -> None:
-        """Listen on each (name, host, port); port 0 picks a free one."""
+        """Listen on each (name, host, port); port 0 picks a free one. Raises `CannotListen`."""
         self.broker.runtime.timers.on_earlier = self._arm
         self.broker.runtime.run_flush = self._flush_on_thread
         self.broker.runtime.workers.ring = lambda: self._loop.call_soon_threadsafe(self._step)
         half = self.broker.runtime.kernel.transport(transport)
         for name, host, port in listeners:
-            listener = await half.listen(name, host, port, self.broker, self.broker.runtime.config)
+            try:
+                listener = await half.listen(name, host, port, self.broker, self.broker.runtime.config)
+            except OSError as error:
+                raise CannotListen(_cannot_listen(host, port, error)) from error
             self.listeners.append(listener)
             self.broker.cluster.listening(name, listener.port, listener.host)
         await self._listen_for_commands()
@@ -132,15 +150,16 @@ class Server:
             self._handle.cancel()
 
 
-async def run(broker: Broker, listeners: list[tuple[str, str, int]], ready: Callable[[Server], None]) -> None:
-    """Serve until SIGTERM or SIGINT."""
-    import signal
+async def run(
+    broker: Broker, listeners: list[tuple[str, str, int]], ready: Callable[[Server], None], signals: Sequence[int]
+) -> None:
+    """Serve until one of `signals` arrives. Raises `CannotListen`."""
     import sys
 
     sys.setswitchinterval(SWITCH_INTERVAL_S)
     loop = asyncio.get_running_loop()
     stop = asyncio.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
+    for number in signals:
         loop.add_signal_handler(number, stop.set)
     server = Server(broker)
     await server.start(listeners)

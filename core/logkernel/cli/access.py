@@ -9,13 +9,33 @@ import click
 
 from logkernel.cli.connection import Place, connected, pairs
 from logkernel.cli.output import put_json, put_table
+from logkernel.errors import KafkaError
 
 if TYPE_CHECKING:
     from logkernel.client.admin.access import AclBinding, AclFilter
+    from logkernel.client.admin.client import Admin
 
 RESOURCES = ("topic", "group", "cluster", "transactional-id", "delegation-token", "user")
 PATTERNS = ("literal", "prefixed")
 MECHANISMS = ("SCRAM-SHA-256", "SCRAM-SHA-512")
+
+
+UNENFORCED_ACLS = "this broker keeps ACLs but does not enforce them yet: it refuses no request"
+UNENFORCED_QUOTAS = "this broker keeps quotas but does not enforce them yet: it slows no client down"
+UNENFORCED_USERS = "this broker keeps users but does not enforce them yet: it asks no client to log in"
+OURS = "logkernel.sendfile"
+"""A broker that has this setting is logkernel's."""
+
+
+def _warn(admin: Admin, text: str) -> None:
+    """Say on stderr that a broker of ours does not act by what the command is about; Apache Kafka's does."""
+    try:
+        brokers = admin.describe_cluster().brokers
+        (entries,) = admin.describe_configs(("broker", str(brokers[0].id)), names=[OURS]).values()
+    except (KafkaError, IndexError):
+        return
+    if OURS in entries:
+        click.echo(f"logkernel: warning: {text}", err=True)
 
 
 # ---------------------------------------------------------------- acls
@@ -62,6 +82,7 @@ def _put_acls(rows: list[AclBinding], as_json: bool) -> None:
 def list_acls(place: Place, as_json: bool, **given: Any) -> None:
     """List the rules that all filters let pass."""
     with place.admin() as admin:
+        _warn(admin, UNENFORCED_ACLS)
         found = admin.describe_acls(_filter(given))
     _put_acls(found, as_json)
 
@@ -86,6 +107,7 @@ def add_acl(
 
     rule = AclBinding(resource, name, principal, operation, "deny" if deny else "allow", host, pattern)
     with place.admin() as admin:
+        _warn(admin, UNENFORCED_ACLS)
         admin.create_acls(rule)
     _put_acls([rule], as_json)
 
@@ -99,6 +121,7 @@ def remove_acls(everything: bool, place: Place, as_json: bool, **given: Any) -> 
     if everything == any(value is not None for value in given.values()):
         raise click.UsageError("say which by filters, or --all")
     with place.admin() as admin:
+        _warn(admin, UNENFORCED_ACLS)
         found = admin.delete_acls(_filter(given))
     _put_acls(found, as_json)
 
@@ -138,6 +161,7 @@ def _entity(given: dict[str, str | None]) -> dict[str, str | None]:
 def list_quotas(place: Place, as_json: bool, **given: Any) -> None:
     """List quotas, of all or of those named; a name may be *."""
     with place.admin() as admin:
+        _warn(admin, UNENFORCED_QUOTAS)
         found = admin.describe_client_quotas(_entity(given))
     if as_json:
         for parts, values in found.items():
@@ -158,6 +182,7 @@ def _alter(place: Place, given: dict[str, Any], changes: dict[str, float | None]
     if not parts:
         raise click.UsageError("say whose: --user, --client-id, --ip")
     with place.admin() as admin:
+        _warn(admin, UNENFORCED_QUOTAS)
         admin.alter_client_quotas({entity(parts): changes})
     if as_json:
         put_json({"entity": parts, "quotas": changes})
@@ -201,6 +226,7 @@ def users() -> None:
 def list_users(names: tuple[str, ...], place: Place, as_json: bool) -> None:
     """List users NAMES, or all, and how their passwords are kept."""
     with place.admin() as admin:
+        _warn(admin, UNENFORCED_USERS)
         found = admin.describe_user_scram_credentials(names or None)
     if as_json:
         for user, rows in found.items():
@@ -238,6 +264,7 @@ def set_user(name: str, password_stdin: bool, iterations: int, mechanism: str, p
     if not password:
         raise click.UsageError("the password is empty")
     with place.admin() as admin:
+        _warn(admin, UNENFORCED_USERS)
         admin.alter_user_scram_credentials(ScramUpsertion(name, password, mechanism, iterations))
     _said(name, mechanism, "Set", as_json)
 
@@ -251,6 +278,7 @@ def delete_user(name: str, mechanism: str, place: Place, as_json: bool) -> None:
     from logkernel.client.admin.access import ScramDeletion
 
     with place.admin() as admin:
+        _warn(admin, UNENFORCED_USERS)
         admin.alter_user_scram_credentials(ScramDeletion(name, mechanism))
     _said(name, mechanism, "Deleted", as_json)
 

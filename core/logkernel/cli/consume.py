@@ -12,7 +12,7 @@ import click
 from logkernel.cli import formats
 from logkernel.cli.connection import Place, connected, pairs, time_ms
 from logkernel.cli.output import put_json
-from logkernel.errors import ConfigError
+from logkernel.errors import ConfigError, no_partition
 from logkernel.vocabulary import TopicPartition
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ def _assigned(consumer: Consumer, topics: tuple[str, ...], indexes: tuple[int, .
         there = consumer.partitions_for(topic)
         missing = [index for index in indexes if index not in there]
         if missing:
-            raise ConfigError(f"{topic} has no partition {missing[0]}, but {len(there)}")
+            raise ConfigError(no_partition(topic, missing[0], len(there)))
         wanted += [TopicPartition(topic, index) for index in indexes or there]
     consumer.assign(wanted)
     return wanted

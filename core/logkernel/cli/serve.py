@@ -66,9 +66,17 @@ def _end_unready(number: int, frame: FrameType | None) -> None:
     os._exit(0)
 
 
+def _stop_signals() -> list[int]:
+    """What ends a broker cleanly. A closed terminal sends SIGHUP; under `nohup` it stays ignored."""
+    found = [signal.SIGTERM, signal.SIGINT]
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+        found.append(signal.SIGHUP)
+    return [int(number) for number in found]
+
+
 def serve(argv: Sequence[str]) -> int:
     """Exit codes: 0 ended cleanly, 1 unexpected failure, 2 refused (bad settings, locked directory)."""
-    for number in (signal.SIGTERM, signal.SIGINT):  # until the event loop takes them
+    for number in _stop_signals():  # until the event loop takes them
         signal.signal(number, _end_unready)
     arguments = _parser().parse_args(argv)
     handler = logging.StreamHandler(sys.stderr)
@@ -153,7 +161,7 @@ def _serve_on_loop(broker: Broker, listeners: list[tuple[str, str, int]]) -> Non
 
     loop = new_event_loop()
     try:
-        loop.run_until_complete(run(broker, listeners, ready))
+        loop.run_until_complete(run(broker, listeners, ready, _stop_signals()))
     finally:
         broker.close()
         loop.close()

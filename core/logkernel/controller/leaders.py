@@ -19,6 +19,7 @@ from logkernel.errors import (
     NoReassignmentInProgress,
     PreferredLeaderNotAvailable,
     UnknownTopicOrPartition,
+    no_partition,
 )
 from logkernel.requests.placement import (
     AlterPartitionReassignmentsRequest,
@@ -77,7 +78,7 @@ def _partition(name: str, index: int, image: ClusterImage) -> Partition:
     if topic is None:
         raise UnknownTopicOrPartition(f"there is no topic {name!r}; ask Metadata for the topics there are")
     if not 0 <= index < len(topic.partitions):
-        raise UnknownTopicOrPartition(f"topic {name!r} has no partition {index}, but {len(topic.partitions)} of them")
+        raise UnknownTopicOrPartition(no_partition(name, index, len(topic.partitions)))
     return topic.partitions[index]
 
 

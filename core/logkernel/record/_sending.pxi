@@ -169,13 +169,18 @@ def fast_send(send):
     def quickly(self, topic, value=None, key=None, headers=(), partition=None, timestamp_ms=None, on_delivery=None):
         cdef Place place
         cdef PyObject *path
+        cdef SendPath sending
         if on_delivery is None:
             if type(self) is not slot.kind:
                 slot.find(type(self))
             path = logkernel_at(self, slot.offset)
             if path == NULL:
                 raise AttributeError("_path")
-            place = (<SendPath?> <object> path).put(topic, value, key, headers, partition, timestamp_ms)
+            sending = <SendPath?> <object> path
+            try:
+                place = sending.put(topic, value, key, headers, partition, timestamp_ms)
+            except (AttributeError, TypeError, ValueError):
+                place = None  # `send` says what is wrong
             if place is not None:
                 return place
         return send(self, topic, value, key, headers, partition, timestamp_ms, on_delivery)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from logkernel.errors import ConfigError, OffsetOutOfRange, UnknownTopicOrPartition
+from logkernel.errors import ConfigError, OffsetOutOfRange, UnknownTopicOrPartition, no_partition
 from logkernel.record.arrow import load, schema
 from logkernel.table.source import BATCH_BYTES, BATCH_ROWS, COLUMNS, READ_UNCOMMITTED, Bounds, Source, check_isolation
 from logkernel.vocabulary import TopicPartition
@@ -61,7 +61,7 @@ def _partitions(source: Source, topic: str, wanted: Iterable[int] | None) -> Seq
     found = list(dict.fromkeys(wanted))
     for index in found:
         if not 0 <= index < count:
-            raise UnknownTopicOrPartition(f"{topic} has partitions 0 to {count - 1}, not {index}")
+            raise UnknownTopicOrPartition(no_partition(topic, index, count))
     return found
 
 

@@ -44,6 +44,16 @@ def test_who_may_do_what(shell: Shell) -> None:
     shell("cluster acls add User:ann fly topic orders", 2)
 
 
+def test_a_broker_that_enforces_nothing_is_said_to(shell: Shell) -> None:
+    for line in ("acls add User:ann read topic orders", "acls list", "acls remove --all",
+                 "quotas set producer_byte_rate=1024 --user ann", "quotas list",
+                 "quotas unset producer_byte_rate --user ann",
+                 "users list", "users set ann --password-stdin", "users delete ann"):  # fmt: skip
+        shell(f"cluster {line} --json", stdin=b"secret\n")
+        assert "logkernel: warning: this broker keeps" in shell.error, line
+        assert "does not enforce them yet" in shell.error
+
+
 def test_quotas_are_set_listed_and_unset(shell: Shell) -> None:
     shell("cluster quotas set producer_byte_rate=1024 --user ann --client-id default")
     shell("cluster quotas set request_percentage=50.5 --user default")

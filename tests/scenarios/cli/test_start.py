@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import fcntl
+import os
+import pty
 import socket
 import struct
 import subprocess
 import sys
+import termios
 from pathlib import Path
 
 import pytest
@@ -45,3 +49,31 @@ def test_the_first_answer_needs_no_library_of_other_commands_or_requests(tmp_pat
     loaded = set(told.rpartition("LOADED ")[2].split())
     assert {"logkernel.requests.api_versions", "asyncio"} <= loaded
     assert not [name for name in loaded if name.startswith(OURS) or name in NEEDLESS]
+
+
+@pytest.mark.parametrize("under_nohup", [False, True])
+def test_a_closed_terminal_ends_it_cleanly_unless_under_nohup(tmp_path: Path, under_nohup: bool) -> None:
+    ours, its = pty.openpty()
+    data = tmp_path / "data"
+    command = [sys.executable, "-m", "logkernel", "serve", "--data", str(data), "--listen", "127.0.0.1:0"]
+
+    def own_the_terminal() -> None:
+        os.setsid()
+        fcntl.ioctl(its, termios.TIOCSCTTY, 0)
+
+    with subprocess.Popen(
+        ["nohup", *command] if under_nohup else command,
+        stdin=its, stdout=subprocess.PIPE, stderr=None if under_nohup else its, preexec_fn=own_the_terminal, text=True,
+    ) as process:  # fmt: skip
+        try:
+            assert process.stdout is not None
+            port = int(process.stdout.readline().split("127.0.0.1:")[1].split()[0])
+            os.close(its)
+            os.close(ours)
+            if under_nohup:
+                socket.create_connection(("127.0.0.1", port)).close()
+                process.terminate()
+            assert process.wait(20) == 0
+        finally:
+            process.kill()
+    assert (data / ".kafka_cleanshutdown").exists()

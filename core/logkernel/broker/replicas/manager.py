@@ -17,6 +17,7 @@ from logkernel.errors import (
     LeaderNotAvailable,
     NotLeaderOrFollower,
     UnknownTopicOrPartition,
+    no_partition,
 )
 from logkernel.vocabulary import TopicPartition
 
@@ -57,7 +58,7 @@ class ReplicaManager:
         """The replica that is served here; raises what a client must hear where there is none."""
         replica = self.by_name.get(name)
         if replica is None:
-            raise self.absence(name.topic, name.partition)(str(name))
+            raise self._absent(name)
         return replica
 
     def of_topic(self, topic: str) -> list[Replica]:
@@ -75,6 +76,14 @@ class ReplicaManager:
         if self.is_offline(topic, partition):
             return KafkaStorageError
         return NotLeaderOrFollower
+
+    def _absent(self, name: TopicPartition) -> KafkaError:
+        error, count = self.absence(*name), self._partition_count(name.topic)
+        if error is not UnknownTopicOrPartition:
+            return error(str(name))
+        if count is None:
+            return error(f"there is no topic {name.topic!r}; create it first")
+        return error(no_partition(*name, count))
 
     def is_offline(self, topic: str, partition: int) -> bool:
         """Whether the partition belongs here, but what it holds cannot be known."""

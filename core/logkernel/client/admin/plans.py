@@ -30,6 +30,7 @@ from logkernel.errors import (
     UnknownTopicOrPartition,
     UnsupportedVersion,
     error_for,
+    no_partition,
 )
 from logkernel.peer.network import NONE
 from logkernel.requests.cluster import MetadataRequest, MetadataRequestTopic
@@ -250,7 +251,7 @@ def _leader(name: TopicPartition, topic: dict[int, int] | Exception) -> int | Ex
         return topic
     leader = topic.get(name.partition)
     if leader is None:
-        return UnknownTopicOrPartition(f"{name.topic} has no partition {name.partition}")
+        return UnknownTopicOrPartition(no_partition(name.topic, name.partition, len(topic)))
     return leader if leader >= 0 else LeaderNotAvailable(f"{name} has no leader")
 
 

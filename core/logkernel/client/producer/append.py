@@ -31,6 +31,7 @@ from logkernel.client.producer.transactions import FATAL
 from logkernel.client.steps import Steps, Wait, check_topic, deadline_of
 from logkernel.errors import LogkernelError, MessageTooLarge, RequestTimedOut
 from logkernel.record import loops
+from logkernel.record.unfit import SERIALIZER, check_fields, explained
 
 D = TypeVar("D", bound=BaseDelivery)
 Need = Claim | NeedTopic
@@ -84,8 +85,8 @@ class Appender(Generic[D]):
             if preparer.intercepts:
                 callbacks = (preparer.acknowledged, *callbacks)
         at_ms = time.time_ns() // 1_000_000 if timestamp_ms is None else timestamp_ms
-        record = (at_ms, key, value, pairs(headers) if headers else ())
         try:
+            record = (at_ms, key, value, pairs(headers) if headers else ())
             with self._driver.lock:  # an open batch with room needs nothing more
                 partitioning = self.topics.known.get(topic)
                 if partitioning is not None:
@@ -104,10 +105,14 @@ class Appender(Generic[D]):
                     _overdue(self._driver, lane)
                 return delivery
             check_topic(topic)
+            check_fields(key, value, headers, SERIALIZER)
             found = self.offer(topic, record, partition, callbacks, None)
         except Exception as error:
-            preparer.refused(error)
-            raise
+            why = explained(error, key, value, headers, SERIALIZER)
+            preparer.refused(why)
+            if why is error:
+                raise
+            raise why from None
         return self.wait(topic, record, partition, callbacks, found) if isinstance(found, (Claim, NeedTopic)) else found
 
     def offer(

@@ -17,7 +17,7 @@ from logkernel.client.cluster.metadata import TopicInfo
 from logkernel.client.producer.accumulator import Queue
 from logkernel.client.producer.sender import Sender
 from logkernel.contracts import Partitioner
-from logkernel.errors import InvalidPartitions
+from logkernel.errors import InvalidPartitions, no_partition
 from logkernel.record import loops
 
 murmur2 = loops.murmur2
@@ -91,7 +91,7 @@ class Partitioning:
         if partitioner is not None:
             index = partitioner.partition(key, value, self.count, self._info.available)
             if not 0 <= index < self.count:
-                raise InvalidPartitions(f"the partitioner gave {index}, {self.topic} has 0 to {self.count - 1}")
+                raise InvalidPartitions(f"the partitioner chose {index}: {no_partition(self.topic, index, self.count)}")
             return self.queues[index]
         if key is None or not self.keyed:
             return self.sticky
@@ -99,7 +99,7 @@ class Partitioning:
 
     def explicit(self, partition: int) -> Queue:
         if not 0 <= partition < self.count:
-            raise InvalidPartitions(f"{self.topic} has partitions 0 to {self.count - 1}, not {partition}")
+            raise InvalidPartitions(no_partition(self.topic, partition, self.count))
         return self.queues[partition]
 
     def _on_closed(self, queue: Queue, size: int) -> None:
