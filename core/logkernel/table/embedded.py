@@ -6,16 +6,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from logkernel.errors import LogkernelError, OffsetOutOfRange, UnknownTopicOrPartition, error_for
-from logkernel.record.arrow import Shape, batches_of, wanted_bits
+from logkernel.record.arrow import Shape, batches_of
 from logkernel.record.bounds import CodecFor
 from logkernel.record.columns import CHUNK_BYTES, ENDED, ColumnReader
 from logkernel.requests.cluster import MetadataRequest
 from logkernel.requests.data import FetchPartition, FetchRequest, FetchTopic, PartitionData
 from logkernel.requests.offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from logkernel.table.scanning import Scan, ScanningSource
 from logkernel.table.source import (
-    BATCH_BYTES,
-    BATCH_ROWS,
-    COLUMNS,
     NOTHING_SEEN,
     READ_UNCOMMITTED,
     Bounds,
@@ -28,7 +26,7 @@ EARLIEST, LATEST = -2, -1
 """Timestamps by which ListOffsets is asked for the ends."""
 
 
-class EmbeddedSource:
+class EmbeddedSource(ScanningSource):
     """See `Source`. `ask` answers a versionless request at once. It lives and dies with its log, in its process."""
 
     def __init__(self, ask: Callable[[Any], Any], codec_for: CodecFor) -> None:
@@ -83,42 +81,18 @@ class EmbeddedSource:
 
     # ------------------------------------------------------------ records
 
-    def scan(
-        self,
-        partition: TopicPartition,
-        start: int,
-        end: int,
-        *,
-        columns: Sequence[str] = COLUMNS,
-        isolation: str = READ_UNCOMMITTED,
-        timestamps: tuple[int, int] | None = None,
-        batch_rows: int = BATCH_ROWS,
-        batch_bytes: int = BATCH_BYTES,
-    ) -> Iterator[Any]:
-        partition = TopicPartition(*partition)
-        committed = check_isolation(isolation)
+    def _scan(self, scan: Scan) -> Iterator[Any]:
+        partition, start = scan.partition, scan.start
         bounds = self.bounds(partition)
         if start < bounds.start:
             raise OffsetOutOfRange(f"{partition}: {start} is below the log start, {bounds.start}")
-        first_ms, last_ms = timestamps if timestamps is not None else (None, None)
-        shape = Shape(columns, partition, batch_rows)
-        rows = ColumnReader(
-            self._codec_for,
-            wanted_bits(columns),
-            start=start,
-            end=end,
-            first_ms=first_ms,
-            last_ms=last_ms,
-            max_rows=batch_rows,
-            max_bytes=batch_bytes,
-            where=str(partition),
-        )
-        if first_ms is not None and first_ms > 0:
-            found = self.offset_for_timestamp(partition, first_ms)
-            start = end if found is None else max(start, found)
-        return self._scan(partition, start, end, committed, rows, shape)
+        rows, shape = scan.reader(self._codec_for, where=str(partition)), scan.shape()
+        if scan.first_ms is not None and scan.first_ms > 0:
+            found = self.offset_for_timestamp(partition, scan.first_ms)
+            start = scan.end if found is None else max(start, found)
+        return self._batches(partition, start, scan.end, scan.committed, rows, shape)
 
-    def _scan(
+    def _batches(
         self, partition: TopicPartition, offset: int, end: int, committed: bool, rows: ColumnReader, shape: Shape
     ) -> Iterator[Any]:
         while offset < end:

@@ -17,16 +17,14 @@ from typing import Any
 from logkernel.broker.control_socket import ask
 from logkernel.errors import LogkernelError, OffsetOutOfRange, UnknownTopicOrPartition
 from logkernel.kernel import Kernel
-from logkernel.record.arrow import Shape, wanted_bits
+from logkernel.record.arrow import Shape
 from logkernel.record.columns import CHUNK_BYTES, ENDED, FULL, ColumnReader, CorruptRecord
 from logkernel.storage.checkpoints import HIGH_WATERMARKS, LOG_STARTS, parse_offsets
 from logkernel.storage.disk import File
 from logkernel.storage.names import LOG, NO_TOPICS, offset_name, partition_of
 from logkernel.storage.reader import PartitionReader, SegmentWalk, open_reader
+from logkernel.table.scanning import Scan, ScanningSource
 from logkernel.table.source import (
-    BATCH_BYTES,
-    BATCH_ROWS,
-    COLUMNS,
     EVERYTHING,
     NOTHING_SEEN,
     READ_UNCOMMITTED,
@@ -37,7 +35,7 @@ from logkernel.table.source import (
 from logkernel.vocabulary import TopicPartition
 
 
-class FolderSource:
+class FolderSource(ScanningSource):
     """See the module and `Source`. `path` is a log.dir, or several (a list, or text with commas as in `log.dirs`)."""
 
     def __init__(
@@ -151,44 +149,23 @@ class FolderSource:
 
     # ------------------------------------------------------------ records
 
-    def scan(
-        self,
-        partition: TopicPartition,
-        start: int,
-        end: int,
-        *,
-        columns: Sequence[str] = COLUMNS,
-        isolation: str = READ_UNCOMMITTED,
-        timestamps: tuple[int, int] | None = None,
-        batch_rows: int = BATCH_ROWS,
-        batch_bytes: int = BATCH_BYTES,
-    ) -> Iterator[Any]:
-        partition = TopicPartition(*partition)
-        shape = Shape(columns, partition, batch_rows)
+    def _scan(self, scan: Scan) -> Iterator[Any]:
+        partition, start, end, first_ms = scan.partition, scan.start, scan.end, scan.first_ms
+        shape = scan.shape()
         reader, path = self._reader(partition)
         log_start = self._start(reader, path, partition)
         if start < log_start:
             raise OffsetOutOfRange(f"{partition}: {start} is below the log start, {log_start}")
-        first_ms, last_ms = timestamps if timestamps is not None else (None, None)
-        rows = ColumnReader(
-            self._kernel.codec_for,
-            wanted_bits(columns),
-            start=start,
-            end=end,
-            first_ms=first_ms,
-            last_ms=last_ms,
-            max_rows=batch_rows,
-            max_bytes=batch_bytes,
-        )
+        rows = scan.reader(self._kernel.codec_for)
         begin = start if first_ms is None else reader.first_since(start, first_ms)
         walk = reader.walk(begin, end)
-        if check_isolation(isolation):
+        if scan.committed:
             for row in reader.aborted_in(begin, end):
                 rows.abort(row.producer_id, row.first_offset, row.last_offset)
-        return _Scan(reader, walk, rows, shape, first_ms).batches(begin)
+        return _Batches(reader, walk, rows, shape, first_ms).since(begin)
 
 
-class _Scan:
+class _Batches:
     """One scan: the files of a walk, one after the other, through a column reader."""
 
     def __init__(
@@ -201,7 +178,7 @@ class _Scan:
         self._first_ms = first_ms
         self._buffer = bytearray(CHUNK_BYTES)
 
-    def batches(self, offset: int) -> Iterator[Any]:
+    def since(self, offset: int) -> Iterator[Any]:
         rows = self._rows
         try:
             while (step := self._walk.next(offset)) is not None:

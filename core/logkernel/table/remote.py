@@ -27,14 +27,13 @@ from logkernel.client.settings.consumer import load_consumer
 from logkernel.contracts import Codec
 from logkernel.errors import KafkaError, LogkernelError, OffsetOutOfRange, RequestTimedOut, UnknownTopicOrPartition
 from logkernel.kernel import Kernel
-from logkernel.record.arrow import Shape, batches_of, wanted_bits
+from logkernel.record.arrow import Shape, batches_of
 from logkernel.record.columns import ENDED, ColumnReader
 from logkernel.requests.cluster import MetadataRequest
+from logkernel.table.scanning import Scan, ScanningSource
 from logkernel.table.source import (
-    BATCH_BYTES,
-    BATCH_ROWS,
-    COLUMNS,
     EVERYTHING,
+    ISOLATIONS,
     NOTHING_SEEN,
     READ_UNCOMMITTED,
     Bounds,
@@ -174,7 +173,7 @@ class _Fetcher(Fetcher):
                 self.empty_at[name] = part.fetch_offset
 
 
-class RemoteSource:
+class RemoteSource(ScanningSource):
     """See the module, `Source` and `opening.open_source`."""
 
     def __init__(self, bootstrap: str, settings: Mapping[str, Any] = EVERYTHING, patient: bool = False) -> None:
@@ -322,37 +321,15 @@ class RemoteSource:
 
     # ------------------------------------------------------------ records
 
-    def scan(
-        self,
-        partition: TopicPartition,
-        start: int,
-        end: int,
-        *,
-        columns: Sequence[str] = COLUMNS,
-        isolation: str = READ_UNCOMMITTED,
-        timestamps: tuple[int, int] | None = None,
-        batch_rows: int = BATCH_ROWS,
-        batch_bytes: int = BATCH_BYTES,
-    ) -> Iterator[Any]:
-        check_isolation(isolation)
-        name = self._known(partition)
-        shape = Shape(columns, name, batch_rows)
-        first_ms, last_ms = timestamps if timestamps is not None else (None, None)
-        rows = ColumnReader(
-            self._kernel.codec_for,
-            wanted_bits(columns),
-            start=start,
-            end=end,
-            first_ms=first_ms,
-            last_ms=last_ms,
-            max_rows=batch_rows,
-            max_bytes=batch_bytes,
-            verify_crc=self._values["check.crcs"],
-            where=f"{name} at {self._bootstrap}",
+    def _scan(self, scan: Scan) -> Iterator[Any]:
+        name = self._known(scan.partition)
+        rows = scan.reader(
+            self._kernel.codec_for, where=f"{name} at {self._bootstrap}", verify_crc=self._values["check.crcs"]
         )
-        return self._scan(name, start, end, isolation, first_ms, rows, shape)
+        isolation = ISOLATIONS[scan.committed]
+        return self._batches(name, scan.start, scan.end, isolation, scan.first_ms, rows, scan.shape())
 
-    def _scan(
+    def _batches(
         self,
         name: TopicPartition,
         start: int,

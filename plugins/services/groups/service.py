@@ -6,7 +6,7 @@ FindCoordinator has no shard: it is answered from what is known of the cluster.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
 from logkernel.attrs_lite import evolve
@@ -15,20 +15,11 @@ from logkernel.errors import (
     CoordinatorLoadInProgress,
     CoordinatorNotAvailable,
     InvalidCommitOffsetSize,
-    InvalidFetchSize,
     InvalidGroupId,
     InvalidRequest,
-    KafkaStorageError,
     MessageTooLarge,
-    NotCoordinator,
-    NotEnoughReplicas,
-    NotEnoughReplicasAfterAppend,
-    NotLeaderOrFollower,
     PluginError,
     RecordListTooLarge,
-    RequestTimedOut,
-    UnknownServerError,
-    UnknownTopicOrPartition,
 )
 from logkernel.requests.consumer_groups import (
     ConsumerGroupDescribeRequest,
@@ -70,6 +61,7 @@ from logkernel.requests.groups import (
 from logkernel.requests.sharding import shard_of
 from logkernel.requests.transactions import TxnOffsetCommitRequest
 
+from ..append_faults import COORDINATOR_FAULTS
 from . import transactions
 from .machine import GroupsMachine
 from .records import fits
@@ -77,19 +69,6 @@ from .settings import GroupSettings
 
 GROUP, TRANSACTION = 0, 1
 """Key types of FindCoordinator."""
-
-APPEND_FAULTS: Final[Mapping[int, int]] = {
-    UnknownTopicOrPartition.code: CoordinatorNotAvailable.code,
-    NotEnoughReplicas.code: CoordinatorNotAvailable.code,
-    NotEnoughReplicasAfterAppend.code: CoordinatorNotAvailable.code,
-    RequestTimedOut.code: CoordinatorNotAvailable.code,
-    NotLeaderOrFollower.code: NotCoordinator.code,
-    KafkaStorageError.code: NotCoordinator.code,
-    MessageTooLarge.code: UnknownServerError.code,
-    RecordListTooLarge.code: UnknownServerError.code,
-    InvalidFetchSize.code: UnknownServerError.code,
-}
-"""What went wrong with our log → what a client is told, so that it looks for the coordinator again or gives up."""
 
 log = logging.getLogger("logkernel.groups")
 
@@ -189,7 +168,7 @@ class GroupsService:
 
     def refusal(self, request: Any, code: int) -> Any:
         """The answer for a request whose records could not be kept, or whose shard cannot be asked."""
-        told = APPEND_FAULTS.get(code, code)
+        told = COORDINATOR_FAULTS.get(code, code)
         match request:
             case OffsetCommitRequest():
                 return _refuse_commit(request, InvalidCommitOffsetSize.code if code in TOO_LARGE else told)

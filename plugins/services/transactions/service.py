@@ -5,24 +5,13 @@ InitProducerId without a transactional id has no shard: it gets a producer id th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from logkernel.contracts import ClusterView, RequestContext
 from logkernel.errors import (
-    CoordinatorNotAvailable,
     InvalidRequest,
     KafkaError,
-    KafkaStorageError,
-    MessageTooLarge,
-    NotCoordinator,
-    NotEnoughReplicas,
-    NotEnoughReplicasAfterAppend,
-    NotLeaderOrFollower,
-    RecordListTooLarge,
-    RequestTimedOut,
-    UnknownServerError,
-    UnknownTopicOrPartition,
 )
 from logkernel.requests.producers import InitProducerIdRequest, InitProducerIdResponse
 from logkernel.requests.sharding import shard_of
@@ -40,23 +29,12 @@ from logkernel.requests.transactions import (
     TransactionState,
 )
 
+from ..append_faults import COORDINATOR_FAULTS
 from .machine import TransactionsMachine
 from .partitions import result_of
 from .records import fits
 from .settings import TransactionSettings
 from .state import NO_EPOCH, NO_PRODUCER
-
-APPEND_FAULTS: Final[Mapping[int, int]] = {
-    UnknownTopicOrPartition.code: CoordinatorNotAvailable.code,
-    NotEnoughReplicas.code: CoordinatorNotAvailable.code,
-    NotEnoughReplicasAfterAppend.code: CoordinatorNotAvailable.code,
-    RequestTimedOut.code: CoordinatorNotAvailable.code,
-    NotLeaderOrFollower.code: NotCoordinator.code,
-    KafkaStorageError.code: NotCoordinator.code,
-    MessageTooLarge.code: UnknownServerError.code,
-    RecordListTooLarge.code: UnknownServerError.code,
-}
-"""What went wrong with our log → what a client is told, so that it looks for the coordinator again or gives up."""
 
 
 class TransactionsService:
@@ -111,7 +89,7 @@ class TransactionsService:
 
     def refusal(self, request: Any, code: int) -> Any:
         """The answer for a request whose records could not be kept, or whose shard cannot be asked."""
-        told = APPEND_FAULTS.get(code, code)
+        told = COORDINATOR_FAULTS.get(code, code)
         match request:
             case InitProducerIdRequest():
                 return InitProducerIdResponse(error_code=told, producer_id=NO_PRODUCER, producer_epoch=NO_EPOCH)

@@ -7,9 +7,9 @@ from typing import Any, ClassVar
 
 import pytest
 from attrs import define, field
+from hand_clock import HandClock
 
 import logkernel
-from logkernel.broker.timers import Clock
 from logkernel.contracts import RequestContext
 from logkernel.record.encode import encode_batch
 from logkernel.requests.data import (
@@ -34,14 +34,6 @@ from logkernel.vocabulary import Record
 
 V2 = frozenset({"zstd", "transaction_abortable", "transactions_v2"})
 OLD = frozenset({"zstd"})
-
-
-class ManualClock(Clock):
-    def __init__(self, ms: int) -> None:
-        self._ms = ms
-
-    def mono_ms(self) -> int:
-        return self._ms
 
 
 @define
@@ -100,7 +92,7 @@ class World:
 
     def at(self, mono_ms: int) -> None:
         """Let the broker's clock say `mono_ms`, and what is due run."""
-        clock = ManualClock(mono_ms)
+        clock = HandClock(mono_ms)
         self.broker.runtime.clock = clock
         self.broker.runtime.timers.run(mono_ms)
 

@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 from attrs import define, field
+from hand_clock import HandClock
 
 from logkernel.broker.build import build
 from logkernel.broker.replicas.replica import Replica
-from logkernel.broker.timers import Clock
 from logkernel.contracts import RequestContext
 from logkernel.record.encode import encode_batch
 from logkernel.requests.data import (
@@ -41,23 +41,12 @@ BY_NAME, BY_ID = frozenset({"zstd"}), frozenset({"zstd", "topic_ids"})
 Key = tuple[str, Any, int]
 
 
-class ManualClock(Clock):
-    def __init__(self) -> None:
-        self.now_ms = 1_000_000
-
-    def mono_ms(self) -> int:
-        return self.now_ms
-
-    def wall_ms(self) -> int:
-        return self.now_ms
-
-
 @define
 class House:
     """A broker in memory, and short ways to ask it."""
 
     broker: Any
-    clock: ManualClock
+    clock: HandClock
     producer: Any = None
     """Who answered with a producer id and epoch last."""
     sequences: dict[tuple[str, int], int] = field(factory=dict)
@@ -127,7 +116,7 @@ def make_house() -> Iterator[Any]:
     made: list[House] = []
 
     def make(*settings: str) -> House:
-        clock = ManualClock()
+        clock = HandClock(1_000_000)
         house = House(build(None, settings, in_memory=True, clock=clock), clock)
         house.broker.start()
         made.append(house)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import pytest
+from hand_clock import HandClock
 
 from logkernel.broker.broker import Broker
 from logkernel.broker.log_manager import LogManager
@@ -27,23 +28,12 @@ KERNEL = Kernel()
 CONTEXT = RequestContext()
 
 
-class TurnedClock:
-    def __init__(self) -> None:
-        self.now_ms = 0
-
-    def wall_ms(self) -> int:
-        return 1_700_000_000_000 + self.now_ms
-
-    def mono_ms(self) -> int:
-        return self.now_ms
-
-
 class Machine:
     """One computer: a disk, a clock, and the broker that runs on it."""
 
     def __init__(self, seed: int = 0, *settings: str, folders: str = "/data") -> None:
         self.disk = SimulatedDisk(seed)
-        self.clock = TurnedClock()
+        self.clock = HandClock()
         self.random = random.Random(seed)
         self.settings = (f"log.dirs={folders}", *settings)
         self.flushes: list[tuple[Callable[[], None], Callable[[BaseException | None], None]]] = []

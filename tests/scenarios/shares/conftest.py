@@ -16,10 +16,10 @@ from typing import Any
 
 import pytest
 from attrs import define
+from hand_clock import HandClock
 
 from logkernel.broker.broker import Broker
 from logkernel.broker.build import build
-from logkernel.broker.timers import Clock
 from logkernel.contracts import RequestContext
 from logkernel.record.encode import encode_batch
 from logkernel.requests.configs import (
@@ -60,19 +60,6 @@ SETTINGS = (
 )
 
 
-class Hands(Clock):
-    """A clock that is moved by hand."""
-
-    def __init__(self) -> None:
-        self.now_ms = 1_000
-
-    def wall_ms(self) -> int:
-        return 1_700_000_000_000 + self.now_ms
-
-    def mono_ms(self) -> int:
-        return self.now_ms
-
-
 @define
 class Waiting:
     """An answer that may not be there yet."""
@@ -111,7 +98,7 @@ class World:
         self._folder = folder
         self._settings = settings
         self._lives = 0
-        self.clock = Hands()
+        self.clock = HandClock(1_000)
         self.epochs: dict[str, int] = {}
         self.broker = self._open(folder / "life-0")
         self.broker.create_topic(self.topic, 1, {})

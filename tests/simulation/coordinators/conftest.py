@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from hand_clock import HandClock
 
 from logkernel.broker.broker import Broker
 from logkernel.broker.log_manager import LogManager
@@ -81,17 +82,6 @@ class CuttingDisk(SimulatedDisk):
     def open(self, path: str, *, create: bool = False, write: bool = True) -> SimulatedFile:
         self.ask("open", path)
         return CuttingFile(self, path, self._make(path) if create else self._inode(path))
-
-
-class HandClock:
-    def __init__(self) -> None:
-        self.now_ms = 0
-
-    def wall_ms(self) -> int:
-        return 1_700_000_000_000 + self.now_ms
-
-    def mono_ms(self) -> int:
-        return self.now_ms
 
 
 class World:

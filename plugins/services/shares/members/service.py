@@ -43,7 +43,7 @@ from logkernel.requests.share_offsets import (
     DescribeShareGroupOffsetsResponseGroup,
 )
 
-from ..faults import APPEND_FAULTS
+from ...append_faults import APPEND_FAULTS
 from ..wire import MAX_STRING_BYTES
 from .machine import ShareGroupsMachine
 

@@ -12,7 +12,7 @@ from logkernel.contracts import ClusterView, RequestContext
 from logkernel.errors import UnsupportedVersion
 from logkernel.requests.sharding import shard_of
 
-from ..faults import APPEND_FAULTS
+from ...append_faults import APPEND_FAULTS
 from .machine import _FAMILY, ShareStateMachine
 from .records import Key
 
