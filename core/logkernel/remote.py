@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from logkernel.client.cluster.bootstrap import bootstrap_places
+from logkernel.client.cluster.bootstrap import bootstrap_addresses
 from logkernel.client.cluster.bootstrap_client import BootstrapClient
 from logkernel.client.factory import ClientFactory
 from logkernel.client.settings.producer import load_producer
@@ -59,7 +59,8 @@ class RemoteLog:
         self._source: Source | None = None
         self._factory = ClientFactory(self.kernel, self._common, weak=True)
         settings = {name.replace("_", "."): value for name, value in self._common.items()}
-        self._broker = BootstrapClient(self.kernel, bootstrap_places(load_producer(self._common)), settings, transport)
+        addresses = bootstrap_addresses(load_producer(self._common))
+        self._broker = BootstrapClient(self.kernel, addresses, settings, transport)
 
     def __enter__(self) -> RemoteLog:
         return self

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache, partial
 from typing import Any, Final
 
-from logkernel.client.cluster.bootstrap import bootstrap_places
+from logkernel.client.cluster.bootstrap import bootstrap_addresses
 from logkernel.client.cluster.calls import ANY, Call, Target, Verdict, no_error
 from logkernel.client.cluster.metadata import FATAL_TOPIC_ERRORS
 from logkernel.client.drivers.driver import mono_ms
@@ -63,7 +63,7 @@ class Link:
             given["transactional.id"] = transactional_id
         self.kernel = _kernel()
         self.settings = load_producer(given)
-        self.sender = make_sender(self.settings, bootstrap_places(self.settings), self.kernel)
+        self.sender = make_sender(self.settings, bootstrap_addresses(self.settings), self.kernel)
         self.driver = ThreadDriver(self.sender, self.settings, self.kernel, "tcp")
         self.sender.accumulator.owner = self.driver
         self.driver.start()

@@ -72,11 +72,11 @@ def _owner(path: str) -> dict[str, int]:
 
 def reach(servers: str) -> None:
     """Whether anybody listens at one of the servers: the client itself would go on trying."""
-    from logkernel.client.cluster.bootstrap import bootstrap_places
+    from logkernel.client.cluster.bootstrap import bootstrap_addresses
     from logkernel.client.settings.producer import load_producer
 
     why = ""
-    for host, port in bootstrap_places(load_producer({"bootstrap.servers": servers})):
+    for host, port in bootstrap_addresses(load_producer({"bootstrap.servers": servers})):
         try:
             socket.create_connection((host, port), REACH_S).close()
         except OSError as error:

@@ -44,7 +44,7 @@ class ClientFactory:
         values = load_producer(self._with_common(given))
         if self._common is None:
             widen_batches(values, given)
-        machine = make_sender(values, self._places(values), self._kernel)
+        machine = make_sender(values, self._addresses(values), self._kernel)
         return self._begin(client, driver(machine, values), values)
 
     def consumer(
@@ -53,7 +53,7 @@ class ClientFactory:
         from logkernel.client.consumer.base import consumer_settings, make_consumer_machine
 
         values = consumer_settings(topics, group, self._with_common(given))
-        machine = make_consumer_machine(values, self._places(values), self._kernel)
+        machine = make_consumer_machine(values, self._addresses(values), self._kernel)
         made = self._begin(client, driver(machine, values), values)
         if topics:
             made.subscribe(topics)
@@ -64,7 +64,7 @@ class ClientFactory:
         from logkernel.client.settings.admin import load_admin
 
         values = load_admin(self._with_common(given))
-        machine = make_admin(values, self._places(values))
+        machine = make_admin(values, self._addresses(values))
         return self._begin(client, driver(machine, values), values)
 
     def let_go(self) -> list[Any]:
@@ -77,12 +77,12 @@ class ClientFactory:
     def _with_common(self, given: Mapping[str, Any]) -> Mapping[str, Any]:
         return {**(self._common or {}), **given}
 
-    def _places(self, values: Mapping[str, Any]) -> list[tuple[str, int]]:
+    def _addresses(self, values: Mapping[str, Any]) -> list[tuple[str, int]]:
         if self._common is None:
             return IN_PROCESS
-        from logkernel.client.cluster.bootstrap import bootstrap_places
+        from logkernel.client.cluster.bootstrap import bootstrap_addresses
 
-        return bootstrap_places(values)
+        return bootstrap_addresses(values)
 
     def _begin(self, client: New[T], driver: Any, values: Mapping[str, Any]) -> T:
         try:

@@ -15,7 +15,7 @@ from random import Random
 from typing import Any, Final
 
 from logkernel.client import shutdown
-from logkernel.client.cluster.bootstrap import bootstrap_places
+from logkernel.client.cluster.bootstrap import bootstrap_addresses
 from logkernel.client.cluster.bootstrap_client import BootstrapClient
 from logkernel.client.cluster.calls import ClientCore, earliest
 from logkernel.client.cluster.leader_queries import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, LeaderQuery
@@ -185,7 +185,7 @@ class RemoteSource(ScanningSource):
         self._kernel = Kernel()
         self._bootstrap = bootstrap
         channel = {name: self._values[name] for name in CHANNEL_SETTINGS}
-        self._any = BootstrapClient(self._kernel, bootstrap_places(self._values), channel)
+        self._any = BootstrapClient(self._kernel, bootstrap_addresses(self._values), channel)
         self._mutex = threading.Lock()
         self._idle: dict[str, list[ThreadDriver]] = {}
         self._counts: dict[str, int] = {}
@@ -233,7 +233,7 @@ class RemoteSource(ScanningSource):
 
     def _made(self, isolation: str) -> ThreadDriver:
         values = {**self._values, "isolation.level": isolation}
-        machine = BatchFetch(values, bootstrap_places(values), Random(os.urandom(8)), self._kernel.codec_for)
+        machine = BatchFetch(values, bootstrap_addresses(values), Random(os.urandom(8)), self._kernel.codec_for)
         driver = ThreadDriver(machine, values, self._kernel, "tcp")
         driver.start()
         shutdown.register(driver)

@@ -10,7 +10,7 @@ import pytest
 from modelled import TOPIC, Faults
 from producing import CALM, gaps, values, world
 
-from logkernel.client.cluster.bootstrap import bootstrap_places
+from logkernel.client.cluster.bootstrap import bootstrap_addresses
 from logkernel.client.cluster.metadata import Metadata
 from logkernel.client.drivers.thread_driver import ThreadDriver
 from logkernel.client.producer.base import make_sender
@@ -29,7 +29,7 @@ def test_the_first_connection_goes_to_a_bootstrap_server() -> None:
     made = world()
     made.turn(1)
     assert [(action.host, action.port) for _, action in made.actions(Connect)] == [("host", 1)]
-    assert bootstrap_places(load_producer({"bootstrap_servers": "a:1,b:2,[::1]:3,d"})) == [
+    assert bootstrap_addresses(load_producer({"bootstrap_servers": "a:1,b:2,[::1]:3,d"})) == [
         ("a", 1),
         ("b", 2),
         ("::1", 3),
@@ -37,7 +37,7 @@ def test_the_first_connection_goes_to_a_bootstrap_server() -> None:
     ]
     for bad in ("", "a:x", ":1", "a:0", "a:70000"):
         with pytest.raises(ConfigError):
-            bootstrap_places(load_producer({"bootstrap_servers": bad}))
+            bootstrap_addresses(load_producer({"bootstrap_servers": bad}))
 
 
 @pytest.mark.setting("client.dns.lookup")
@@ -47,8 +47,8 @@ def test_bootstrap_names_are_resolved_to_full_names(monkeypatch: pytest.MonkeyPa
     )
     monkeypatch.setattr(socket, "getnameinfo", lambda address, flags: (f"full-{address[0]}", "5"))
     lookup = "resolve_canonical_bootstrap_servers_only"
-    assert bootstrap_places(values(bootstrap_servers="x:5")) == [("x", 5)]
-    assert bootstrap_places(values(bootstrap_servers="x:5", client_dns_lookup=lookup)) == [
+    assert bootstrap_addresses(values(bootstrap_servers="x:5")) == [("x", 5)]
+    assert bootstrap_addresses(values(bootstrap_servers="x:5", client_dns_lookup=lookup)) == [
         ("full-1.1.1.1", 5),
         ("full-2.2.2.2", 5),
     ]

@@ -16,7 +16,7 @@ import pytest
 from producing import values
 
 import logkernel
-from logkernel.client.cluster.bootstrap import bootstrap_places
+from logkernel.client.cluster.bootstrap import bootstrap_addresses
 from logkernel.client.consumer.base import make_consumer_machine
 from logkernel.client.consumer.consumer import Consumer
 from logkernel.client.drivers.thread_driver import ThreadDriver
@@ -137,7 +137,7 @@ def test_every_setting_of_a_producer_is_read_by_the_code_that_runs() -> None:
         address = log.listen()
         for more in ({}, {"transactional_id": "x", "transaction_timeout_ms": 10_000}, *codecs):
             given = Watched(load_producer({"bootstrap_servers": address, **more}))
-            driver = ThreadDriver(make_sender(given, bootstrap_places(given), log.kernel), given, log.kernel, "tcp")
+            driver = ThreadDriver(make_sender(given, bootstrap_addresses(given), log.kernel), given, log.kernel, "tcp")
             with Producer(driver, log.kernel, given) as producer:
                 driver.start()
                 if "transactional_id" in more:
@@ -157,7 +157,7 @@ def test_every_setting_of_a_consumer_is_read_by_the_code_that_runs() -> None:
         for more in ({}, {"group_id": "a"}, {"group_id": "b", "group_protocol": "consumer"}):
             wanted = {"bootstrap_servers": address, "auto_offset_reset": "earliest", **more}
             given = Watched(load_consumer(wanted))
-            machine = make_consumer_machine(given, bootstrap_places(given), log.kernel)
+            machine = make_consumer_machine(given, bootstrap_addresses(given), log.kernel)
             driver = ThreadDriver(machine, given, log.kernel, "tcp")
             with Consumer(driver, log.kernel, given) as consumer:
                 driver.start()

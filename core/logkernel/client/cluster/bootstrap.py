@@ -11,9 +11,9 @@ from logkernel.errors import ConfigError
 DEFAULT_PORT = 9092
 
 
-def bootstrap_places(settings: Mapping[str, Any]) -> list[tuple[str, int]]:
+def bootstrap_addresses(settings: Mapping[str, Any]) -> list[tuple[str, int]]:
     """(host, port) of `bootstrap.servers`, resolved to full names where client.dns.lookup says so."""
-    places: list[tuple[str, int]] = []
+    addresses: list[tuple[str, int]] = []
     for text in settings["bootstrap.servers"]:
         host, colon, port = text.rpartition(":")
         if not colon:
@@ -21,12 +21,12 @@ def bootstrap_places(settings: Mapping[str, Any]) -> list[tuple[str, int]]:
         host = host.strip("[]")
         if not host or not port.isdigit() or not 0 < int(port) < 65536:
             raise ConfigError(f"bootstrap.servers: {text!r} is no host:port")
-        places.append((host, int(port)))
-    if not places:
+        addresses.append((host, int(port)))
+    if not addresses:
         raise ConfigError("bootstrap.servers names no broker")
     if settings["client.dns.lookup"] == "resolve_canonical_bootstrap_servers_only":
-        places = [(name, port) for host, port in places for name in _canonical(host, port)]
-    return list(dict.fromkeys(places))
+        addresses = [(name, port) for host, port in addresses for name in _canonical(host, port)]
+    return list(dict.fromkeys(addresses))
 
 
 def _canonical(host: str, port: int) -> list[str]:

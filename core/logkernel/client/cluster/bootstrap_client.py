@@ -12,14 +12,14 @@ from logkernel.kernel import Kernel
 class BootstrapClient:
     """Blocking, for one thread at a time; connects at the first question.
 
-    `places` are (host, port); `settings` those of the channel, by Kafka's names.
+    `addresses` are (host, port); `settings` those of the channel, by Kafka's names.
     """
 
     def __init__(
-        self, kernel: Kernel, places: Sequence[tuple[str, int]], settings: Mapping[str, Any], transport: str = "tcp"
+        self, kernel: Kernel, addresses: Sequence[tuple[str, int]], settings: Mapping[str, Any], transport: str = "tcp"
     ) -> None:
         self._kernel = kernel
-        self._places = places
+        self._addresses = addresses
         self._settings = settings
         self._transport = transport
         self._channel: Any = None
@@ -40,7 +40,7 @@ class BootstrapClient:
     def _connect(self) -> Any:
         transport = self._kernel.transport(self._transport)
         last: Exception = NetworkException("no broker can be reached")
-        for host, port in self._places:
+        for host, port in self._addresses:
             try:
                 return transport.connect(host, port, self._settings)
             except (KafkaError, OSError) as error:

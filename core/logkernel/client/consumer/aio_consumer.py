@@ -45,41 +45,41 @@ class AsyncConsumer(ConsumerBase):
             warnings.warn("a consumer was not closed; it did not leave its group", ResourceWarning, stacklevel=2)
 
     async def poll(self, timeout_s: float | None = 0.0, max_records: int | None = None) -> list[ConsumerRecord]:
-        return await self._runner.run(self._poll(timeout_s, max_records))
+        return await self._runner.run(self._poller.poll(timeout_s, max_records))
 
     async def poll_arrow(
         self, timeout_s: float | None = 0.0, *, columns: Sequence[str] = COLUMNS, max_rows: int = MAX_ROWS
     ) -> pyarrow.RecordBatch:
-        return await self._runner.run(self._poll_arrow(timeout_s, columns, max_rows))
+        return await self._runner.run(self._poller.poll_arrow(timeout_s, columns, max_rows))
 
     def __aiter__(self) -> AsyncConsumer:
         return self
 
     async def __anext__(self) -> ConsumerRecord:
         while not self._unread:
-            self._unread.fill(await self._runner.run(self._poll(None)))
+            self._unread.fill(await self._runner.run(self._poller.poll(None)))
         return self._unread.pop()
 
     async def commit(self, offsets: Offsets | None = None, timeout_s: float | None = None) -> None:
-        await self._runner.run(self._commit(offsets, timeout_s))
+        await self._runner.run(self._offsets.commit(offsets, timeout_s))
 
     async def committed(self, partitions: Iterable[Partition]) -> dict[TopicPartition, Committed]:
-        return await self._runner.run(self._committed(partitions))
+        return await self._runner.run(self._offsets.committed(partitions))
 
     async def position(self, partition: Partition) -> int:
-        return await self._runner.run(self._position(partition))
+        return await self._runner.run(self._offsets.position(partition))
 
     async def beginning_offsets(self, partitions: Iterable[Partition]) -> dict[TopicPartition, int]:
-        return await self._runner.run(self._ends(partitions, EARLIEST_TIMESTAMP))
+        return await self._runner.run(self._offsets.ends(partitions, EARLIEST_TIMESTAMP))
 
     async def end_offsets(self, partitions: Iterable[Partition]) -> dict[TopicPartition, int]:
-        return await self._runner.run(self._ends(partitions, LATEST_TIMESTAMP))
+        return await self._runner.run(self._offsets.ends(partitions, LATEST_TIMESTAMP))
 
     async def offsets_for_times(self, times: Mapping[Partition, int]) -> dict[TopicPartition, OffsetAndTime | None]:
-        return await self._runner.run(self._by_time(times))
+        return await self._runner.run(self._offsets.by_time(times))
 
     async def partitions_for(self, topic: str) -> list[int]:
-        return await self._runner.run(self._partitions_for(topic))
+        return await self._runner.run(self._offsets.partitions_for(topic))
 
     async def close(self, timeout_s: float | None = None) -> None:
         await self._runner.run(self._close(timeout_s))

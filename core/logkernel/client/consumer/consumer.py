@@ -51,7 +51,7 @@ class Consumer(ConsumerBase):
         partition: a seek goes past it), `FencedInstanceId`, `WakeupError`, authorization errors, `LogkernelError` once
         closed.
         """
-        return self._runner.run(self._poll(timeout_s, max_records))
+        return self._runner.run(self._poller.poll(timeout_s, max_records))
 
     def poll_arrow(
         self, timeout_s: float | None = 0.0, *, columns: Sequence[str] = COLUMNS, max_rows: int = MAX_ROWS
@@ -64,12 +64,11 @@ class Consumer(ConsumerBase):
         whole batches of the log are taken. Positions and commits move as with `poll`, whose errors it raises, and
         `ConfigError` without pyarrow or for a column that there is not.
         """
-        return self._runner.run(self._poll_arrow(timeout_s, columns, max_rows))
+        return self._runner.run(self._poller.poll_arrow(timeout_s, columns, max_rows))
 
     def wakeup(self) -> None:
         """End the poll that waits now, else the next one, with `WakeupError`. From any thread or signal handler."""
-        self._woken = True
-        self._driver.nudge()
+        self._poller.wakeup()
 
     def __iter__(self) -> Iterator[ConsumerRecord]:
         return loops.Handing(self._unread, self.__next__)
@@ -77,7 +76,7 @@ class Consumer(ConsumerBase):
     def __next__(self) -> ConsumerRecord:
         """The next record, whenever it comes. What was not handed out yet is not committed."""
         while not self._unread:
-            self._unread.fill(self._runner.run(self._poll(None)))
+            self._unread.fill(self._runner.run(self._poller.poll(None)))
         return self._unread.pop()
 
     # ------------------------------------------------------------ offsets
@@ -88,30 +87,30 @@ class Consumer(ConsumerBase):
         Raises `RebalanceInProgress`, `UnknownMemberId`, `IllegalGeneration` where the partitions go or went to
         others, `RequestTimedOut` after `timeout_s` (default.api.timeout.ms), `LogkernelError` without a group.
         """
-        self._runner.run(self._commit(offsets, timeout_s))
+        self._runner.run(self._offsets.commit(offsets, timeout_s))
 
     def committed(self, partitions: Iterable[Partition]) -> dict[TopicPartition, Committed]:
         """The group's committed offsets; partitions without one are left out."""
-        return self._runner.run(self._committed(partitions))
+        return self._runner.run(self._offsets.committed(partitions))
 
     def position(self, partition: Partition) -> int:
         """The offset of the record that comes next."""
-        return self._runner.run(self._position(partition))
+        return self._runner.run(self._offsets.position(partition))
 
     def beginning_offsets(self, partitions: Iterable[Partition]) -> dict[TopicPartition, int]:
-        return self._runner.run(self._ends(partitions, EARLIEST_TIMESTAMP))
+        return self._runner.run(self._offsets.ends(partitions, EARLIEST_TIMESTAMP))
 
     def end_offsets(self, partitions: Iterable[Partition]) -> dict[TopicPartition, int]:
         """One past the last record, as `isolation.level` sees it."""
-        return self._runner.run(self._ends(partitions, LATEST_TIMESTAMP))
+        return self._runner.run(self._offsets.ends(partitions, LATEST_TIMESTAMP))
 
     def offsets_for_times(self, times: Mapping[Partition, int]) -> dict[TopicPartition, OffsetAndTime | None]:
         """The first record at or after each time (ms since 1970); None where there is none."""
-        return self._runner.run(self._by_time(times))
+        return self._runner.run(self._offsets.by_time(times))
 
     def partitions_for(self, topic: str) -> list[int]:
         """The topic's partitions. Raises `RequestTimedOut` where it is not known in time."""
-        return self._runner.run(self._partitions_for(topic))
+        return self._runner.run(self._offsets.partitions_for(topic))
 
     # ------------------------------------------------------------ the end
 

@@ -9,25 +9,38 @@ from typing import Any
 from logkernel.client.cluster.leader_queries import LeaderOffsetQuery
 from logkernel.client.cluster.metadata import FATAL_TOPIC_ERRORS
 from logkernel.client.consumer.commits import Commit, full
-from logkernel.client.consumer.root import ConsumerRoot
+from logkernel.client.consumer.reading import Reading
 from logkernel.client.drivers.driver import log, mono_ms
+from logkernel.client.helpers import Helpers
 from logkernel.client.steps import Steps, Wait, check_topic, deadline_of
 from logkernel.client.vocabulary import Committed, OffsetAndTime, Offsets, Partition
 from logkernel.errors import RequestTimedOut, error_for
 from logkernel.vocabulary import TopicPartition
 
 
-class OffsetCalls(ConsumerRoot):
-    """See the module."""
+class OffsetCalls:
+    """See the module; the public methods of a consumer say what each does."""
+
+    def __init__(self, driver: Any, reading: Reading, helpers: Helpers, settings: Mapping[str, Any]) -> None:
+        self._driver = driver
+        self._reading = reading
+        self._machine = reading.machine
+        self._helpers = helpers
+        self._api_s: float = settings["default.api.timeout.ms"] / 1000
+        self._auto_s: float = settings["auto.commit.interval.ms"] / 1000
+        self.auto: bool = settings["enable.auto.commit"]
+        """Whether what was handed out is committed by itself."""
+        self._auto_next_s = time.monotonic() + self._auto_s
+        self._auto_last: dict[TopicPartition, tuple[int, int, str | None]] = {}
 
     # ------------------------------------------------------------ commits
 
-    def _commit_due(self) -> bool:
+    def commit_due(self) -> bool:
         """The automatic commit, where it is time: whether one is to be sent."""
-        if not self._auto or time.monotonic() < self._auto_next_s:
+        if not self.auto or time.monotonic() < self._auto_next_s:
             return False
         self._auto_next_s = time.monotonic() + self._auto_s
-        found = self._positions()
+        found = self._reading.positions()
         changed = {name: row for name, row in found.items() if self._auto_last.get(name) != row}
         group = self._machine.group
         if changed and group is not None and (group.member or not self._machine.by_group):
@@ -52,12 +65,12 @@ class OffsetCalls(ConsumerRoot):
         self._machine.commit(commit)
         return commit
 
-    def _commit(self, offsets: Offsets | None, timeout_s: float | None) -> Steps[None]:
+    def commit(self, offsets: Offsets | None, timeout_s: float | None) -> Steps[None]:
         given = None if offsets is None else full(offsets)
         limit_s = self._api_s if timeout_s is None else timeout_s
-        with self._lock:
-            self._need_group()
-            commit = self._start_commit(self._positions() if given is None else given, limit_s, None)
+        with self._driver.lock:
+            self._reading.need_group()
+            commit = self._start_commit(self._reading.positions() if given is None else given, limit_s, None)
         yield Wait(lambda: commit.done, deadline_of(limit_s + 1))
         if not commit.done:
             raise RequestTimedOut(f"the commit has no outcome after {limit_s} s")
@@ -69,16 +82,15 @@ class OffsetCalls(ConsumerRoot):
         offsets: Offsets | None = None,
         callback: Callable[[dict[TopicPartition, Any], Exception | None], Any] | None = None,
     ) -> None:
-        """As `commit`, without waiting, in the order of the calls; `callback(offsets, error)` is told the outcome."""
         given = None if offsets is None else full(offsets)
-        with self._lock:
-            self._need_group()
-            self._start_commit(self._positions() if given is None else given, self._api_s, callback)
+        with self._driver.lock:
+            self._reading.need_group()
+            self._start_commit(self._reading.positions() if given is None else given, self._api_s, callback)
         self._driver.wake()
 
-    def _committed(self, partitions: Iterable[Partition]) -> Steps[dict[TopicPartition, Committed]]:
-        with self._lock:
-            self._need_group()
+    def committed(self, partitions: Iterable[Partition]) -> Steps[dict[TopicPartition, Committed]]:
+        with self._driver.lock:
+            self._reading.need_group()
             assert self._machine.commits is not None
             names = [TopicPartition(*name) for name in partitions]
             deadline_ms = mono_ms() + int(self._api_s * 1000)
@@ -90,34 +102,34 @@ class OffsetCalls(ConsumerRoot):
 
     # ------------------------------------------------------------ questions
 
-    def _position(self, partition: Partition) -> Steps[int]:
-        with self._lock:
-            part = self._part(partition)
+    def position(self, partition: Partition) -> Steps[int]:
+        with self._driver.lock:
+            part = self._reading.part(partition)
 
         def known() -> bool:
             return part.position >= 0 or part.error is not None or self._machine.error is not None
 
         yield Wait(known, deadline_of(self._api_s))
-        with self._lock:
+        with self._driver.lock:
             if part.error is not None:
                 raise part.error
             self._machine.raise_error()
             name = TopicPartition(*partition)
-            found = self._positions().get(name)
+            found = self._reading.positions().get(name)
         if found is None:
             raise RequestTimedOut(f"no position of {name} within default.api.timeout.ms")
         return found[0]
 
-    def _by_time(self, times: Mapping[Partition, int]) -> Steps[dict[TopicPartition, OffsetAndTime | None]]:
+    def by_time(self, times: Mapping[Partition, int]) -> Steps[dict[TopicPartition, OffsetAndTime | None]]:
         wanted = {TopicPartition(*name): int(time_ms) for name, time_ms in times.items()}
-        with self._lock:
-            self._state.check_open()
+        with self._driver.lock:
+            self._reading.state.check_open()
             question: LeaderOffsetQuery = self._machine.fetcher.offsets_by_time(
                 wanted, mono_ms() + int(self._api_s * 1000)
             )
             self._machine.questions.append(question)
         yield Wait(lambda: question.done, deadline_of(self._api_s + 1))
-        with self._lock:
+        with self._driver.lock:
             for error in question.errors.values():
                 raise error
             if not question.done:
@@ -127,18 +139,18 @@ class OffsetCalls(ConsumerRoot):
                 for name, row in question.found.items()
             }
 
-    def _ends(self, partitions: Iterable[Partition], timestamp_ms: int) -> Steps[dict[TopicPartition, int]]:
-        found = yield from self._by_time(dict.fromkeys(partitions, timestamp_ms))
+    def ends(self, partitions: Iterable[Partition], timestamp_ms: int) -> Steps[dict[TopicPartition, int]]:
+        found = yield from self.by_time(dict.fromkeys(partitions, timestamp_ms))
         return {name: row.offset for name, row in found.items() if row is not None}
 
-    def _partitions_for(self, topic: str) -> Steps[list[int]]:
+    def partitions_for(self, topic: str) -> Steps[list[int]]:
         check_topic(topic)
         metadata = self._machine.core.metadata
-        with self._lock:
-            self._state.check_open()
+        with self._driver.lock:
+            self._reading.state.check_open()
             info = metadata.want(topic, mono_ms())
         yield Wait(lambda: bool(info.leaders) or info.error_code in FATAL_TOPIC_ERRORS, deadline_of(self._api_s))
-        with self._lock:
+        with self._driver.lock:
             if info.error_code in FATAL_TOPIC_ERRORS:
                 metadata.topics.pop(topic, None)
                 raise error_for(info.error_code, topic)
