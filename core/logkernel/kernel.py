@@ -158,11 +158,6 @@ class Kernel:
 
     # ------------------------------------------------------------ calling hooks
 
-    @property
-    def hook(self) -> Any:
-        """pluggy's relay."""
-        return self._manager.hook
-
     def _ask(self, hook: str, /, **facts: Any) -> Any:
         """Call a hook that provides. Raises `PluginError`, with the plugin's name, for what a plugin raises."""
         try:

@@ -2,16 +2,7 @@
 
 Nothing here decides: partitions are decided by `partition.leader`, the cluster by `controller`, groups by their
 service. A broker is single-threaded: its driver, an event loop or the caller of an embedded log, calls `submit` and
-`step` from one thread at a time. `turn` says what one turn is. From below:
-
-    runtime                               time, chance, threads, plugins, settings
-    purgatory, turn                       what waits, and what a turn still has to do
-    replicas/                             the partitions that are served, and those that are offline
-    metadata_manager, log_manager         the cluster's metadata; the logs on their directories
-    cluster                               what services and handlers may ask of the cluster
-    retention, cleaner, moves, scheduler  work by the clock
-    service_host/                         services, their shards
-    handlers/, router                     who answers which request
+`step` from one thread at a time. `turn` says what one turn is, the package what the parts are.
 """
 
 from __future__ import annotations
@@ -27,6 +18,7 @@ from logkernel.broker.configured_topics import ConfiguredTopics
 from logkernel.broker.handlers.context import HandlerContext
 from logkernel.broker.log_manager import LogManager
 from logkernel.broker.metadata_manager import MetadataManager
+from logkernel.broker.missing_plugins import tell_missing
 from logkernel.broker.moves import Moves
 from logkernel.broker.purgatory import RequestPurgatory
 from logkernel.broker.replicas.manager import ReplicaManager
@@ -81,11 +73,12 @@ class Broker:
         logs, metadata = self.logs, self.metadata
         logs.open()
         metadata.load(logs.coordination_name, logs.open_metadata_log, logs.cluster_id)
-        logs.load(metadata.topic_settings, metadata.image.gone, self._segment_rolled)
+        logs.load(metadata.topic_settings, metadata.image.gone, self.replicas.segment_rolled)
         for name in metadata.adopt(logs.topic_ids()):
             log.info("log of a deleted topic removed: partition=%s", name)
             logs.remove(name)
         metadata.reserve_producer_ids(logs.largest_producer_id())
+        tell_missing(self.runtime.kernel, {topic: metadata.topic_settings(topic) for topic in metadata.image.topics})
         if not logs.ended_well:
             self.commit(metadata.new_incarnation())
         for topic in metadata.image.topics:
@@ -204,11 +197,8 @@ class Broker:
 
     def _open_partitions(self, topic: str, first: int = 0) -> None:
         """Have the logs of a topic's partitions from `first` on, and lead those that are assigned here."""
-        row, settings, node = (
-            self.metadata.image.topics[topic],
-            self.metadata.topic_settings(topic),
-            self.runtime.node_id,
-        )
+        row, node = self.metadata.image.topics[topic], self.runtime.node_id
+        settings = self.metadata.topic_settings(topic)
         for index, partition in enumerate(row.partitions[first:], first):
             name = TopicPartition(topic, index)
             if node not in partition.replicas or name in self.replicas.by_name:
@@ -229,12 +219,3 @@ class Broker:
                 self.cleaner.forget(name)
                 self.retention.forget(name)
         self.logs.delete_topic(topic)
-
-    def _segment_rolled(self, name: TopicPartition, base_offset: int, size_bytes: int) -> None:
-        replica = self.replicas.by_name.get(name)
-        if replica is not None:
-            replica.flush_soon()
-        self.runtime.kernel.tell(
-            "logkernel_segment_rolled",
-            topic=name.topic, partition=name.partition, base_offset=base_offset, size_bytes=size_bytes,
-        )  # fmt: skip

@@ -152,6 +152,16 @@ class ReplicaManager:
             codec = self._codecs[key] = self._runtime.kernel.codec(name, level)
         return codec
 
+    def segment_rolled(self, name: TopicPartition, base_offset: int, size_bytes: int) -> None:
+        """A segment of a partition's log was closed: have it synced soon, and tell plugins."""
+        replica = self.by_name.get(name)
+        if replica is not None:
+            replica.flush_soon()
+        self._runtime.kernel.tell(
+            "logkernel_segment_rolled",
+            topic=name.topic, partition=name.partition, base_offset=base_offset, size_bytes=size_bytes,
+        )  # fmt: skip
+
     def delete_topic(self, topic: str) -> None:
         """Serve no partition of it any more, and forget which were offline."""
         for name in [each.name for each in self.by_name.values() if each.name.topic == topic]:

@@ -1,0 +1,38 @@
+"""Topics whose settings name a plugin that is not installed any more: told of at start, not when it is first missed."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from typing import Final
+
+from logkernel.config.topic import TopicSettings
+from logkernel.kernel import Kernel
+
+log = logging.getLogger("logkernel.kernel")
+
+CONSEQUENCES: Final[Mapping[str, str]] = {
+    "cleanup policy": "it cleans nothing meanwhile",
+    "election": "they get no new leader meanwhile",
+    "partitioner": "records without a partition are refused meanwhile",
+}
+"""Kind of plugin → what its absence means for a topic."""
+NAMED = 10
+"""So many topics are named; of the others, their number is told."""
+
+
+def tell_missing(kernel: Kernel, settings: Mapping[str, TopicSettings]) -> None:
+    """Log one warning for each plugin that `settings`, by topic, name and nobody provides."""
+    topics: dict[tuple[str, str], list[str]] = {}
+    for topic, each in settings.items():
+        wanted = [("election", each.election), ("partitioner", each.partitioner)]
+        for row in [*wanted, *(("cleanup policy", name) for name in each.cleanup_policy)]:
+            topics.setdefault(row, []).append(topic)
+    provided = set(kernel.all_names()) if topics else set()
+    for kind, name in sorted(topics.keys() - provided):
+        found = sorted(topics[kind, name])
+        more = f" and {len(found) - NAMED} more" if len(found) > NAMED else ""
+        log.warning(
+            "no plugin provides the %s %r, which is set for topics %s%s: %s; install the plugin, or change the setting",
+            *(kind, name, ", ".join(found[:NAMED]), more, CONSEQUENCES[kind]),
+        )
