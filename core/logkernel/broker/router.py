@@ -6,12 +6,14 @@ of theirs first comes: they and their messages would be half of a start.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
 from logkernel.broker.handlers.context import HandlerContext, Handlers
+from logkernel.broker.service_host.guard import ServiceFailed
 from logkernel.broker.service_host.host import ServiceHost
 from logkernel.contracts import Answer, Extension, RequestContext
 from logkernel.errors import KafkaError, KafkaStorageError, PluginError, UnknownServerError
@@ -176,6 +178,8 @@ class Router:
         except (KafkaError, OSError) as error:
             log.error("request refused: request=%s error=%s", name, error, exc_info=True)
             answer(self._refusal(name, request, error))
+        except ServiceFailed as error:  # told of with the plugin's name
+            answer(self._refusal(name, request, UnknownServerError(str(error))))
         except Exception:
             log.exception("request failed: request=%s", name)
             answer(self._refusal(name, request, UnknownServerError("the broker failed; its log says why")))
@@ -194,7 +198,8 @@ class Router:
         refused = KafkaStorageError(str(error)) if isinstance(error, OSError) else error
         host = self._services.get(name)
         if host is not None:
-            return host.service.refusal(request, refused.code)
+            with contextlib.suppress(ServiceFailed):
+                return host.refusal(request, refused.code)
         from logkernel.broker.handlers.refusals import refusal
 
         return refusal(request, refused)

@@ -50,6 +50,9 @@ def status(data: str, as_json: bool) -> int:
         click.echo(f"{click.style('offline', fg='red')}: {name} {found['unreadable'].get(name, '')}")
     for name, why in found["uncleanable"].items():
         click.echo(f"served, but not compacted any more: {name}: {why}")
+    for row in found["plugins"]:
+        click.echo(f"plugin {row['plugin']} of {row['distribution']} failed: {row['in']}, {row['times']} times:"
+                   f" {row['error']}")  # fmt: skip
     for row in found["cut"]:
         click.echo(f"cut by recovery: {row['partition']}: {row['path']}, byte {row['position']},"
                    f" {row['lostBytes']} bytes: {row['reason']}")  # fmt: skip

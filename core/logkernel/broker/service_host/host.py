@@ -1,7 +1,8 @@
 """One service with all its shards on this broker.
 
 A shard's machine is loaded by replaying its partition, at the first request that concerns it or soon after start. Where
-the log cannot be read there is no shard: requests are refused with NOT_COORDINATOR, and the next one tries again.
+the log cannot be read, or the machine fails at what it reads, there is no shard: requests are refused with
+NOT_COORDINATOR, and the next one tries again. What a service's own code may cost is tabulated in `guard.py`.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from logkernel.broker.cluster import Cluster
 from logkernel.broker.replicas.manager import ReplicaManager
 from logkernel.broker.runtime import Runtime
+from logkernel.broker.service_host.guard import ServiceFailed, ServiceGuard
 from logkernel.broker.timers import Timer
 from logkernel.broker.turn import Turn
 from logkernel.contracts import Answer, ConnectionMachine, RequestContext, Service, ServiceDeclaration
@@ -56,6 +58,7 @@ class ServiceHost:
         self.turn = lent.turn
         self.submit = lent.submit
         self.declared = declared
+        self.guard = ServiceGuard(lent.runtime, declared.name)
         self._lent = lent
         self._sharing = sharing
         self.commit_timeout_ms = 5_000
@@ -68,8 +71,14 @@ class ServiceHost:
 
     @cached_property
     def service(self) -> Service:
-        """Made at the first request or when shards are loaded, not at start: services are large."""
-        return self.runtime.kernel.service(self.declared.name, self.runtime.config, self._lent.cluster)
+        """Made at the first request or when shards are loaded, not at start: services are large. Raises
+        `ServiceFailed`."""
+        make = self.runtime.kernel.service
+        service = self.guard.call(
+            "its requests are refused", make, self.declared.name, self.runtime.config, self._lent.cluster
+        )
+        self.guard.made(service)
+        return service
 
     def new_id(self) -> str:
         """A unique string, for members of groups and the like."""
@@ -106,38 +115,45 @@ class ServiceHost:
     def shard(self, number: int) -> Shard:
         """The shard, loaded; with those of other services that keep their state in the same log, to read it once.
 
-        Raises `NotCoordinator` where the log cannot be read.
+        Raises `NotCoordinator` where the log cannot be read, or a machine fails at it.
         """
         shard = self._shards.get(number)
         if shard is None:
-            from logkernel.broker.service_host.replay import load
-            from logkernel.broker.service_host.shard import Shard
-
-            found = [Shard(host, number) for host in self._sharing(self)]
-            for one in found:
-                one.sharing = [other for other in found if other is not one]
-                one.host._shards[number] = one
-            shard = found[0]
             try:
-                load(found)
+                shard = self._load(number)
             except Exception as error:
                 self.unload(number, error)
-            if not self.is_there(shard):
-                raise NotCoordinator(f"service {self.declared.name}: the log of shard {number} cannot be read")
+            if shard is None or not self.is_there(shard):
+                raise NotCoordinator(f"service {self.declared.name}: shard {number} cannot be loaded")
         return shard
 
+    def _load(self, number: int) -> Shard:
+        from logkernel.broker.service_host.replay import load
+        from logkernel.broker.service_host.shard import Shard
+
+        found = [Shard(host, number) for host in self._sharing(self)]
+        for one in found:
+            one.sharing = [other for other in found if other is not one]
+            one.host._shards[number] = one
+        load(found)
+        return found[0]
+
     def unload(self, number: int, error: Exception) -> None:
-        """A shard's log cannot be read: neither it nor those that share the log are there, and who waits is refused."""
+        """A shard's log cannot be read, or its machine fails at it: neither it nor those that share the log are there,
+        and waiting requests are refused."""
+        failed = isinstance(error, ServiceFailed)
         log.log(
             logging.DEBUG if number in self._unread else logging.ERROR,  # whoever asks meanwhile tries it anew
-            "shard not loaded, its log cannot be read: service=%s shard=%d error=%s",
-            self.declared.name, number, error, exc_info=not isinstance(error, (KafkaError, OSError)),
+            "shard not loaded, %s: service=%s shard=%d error=%s",
+            "its service fails" if failed else "its log cannot be read", self.declared.name, number, error,
+            exc_info=not (failed or isinstance(error, (KafkaError, OSError))),
         )  # fmt: skip
         sharing = self._sharing(self)
         for shard in [host._shards.pop(number) for host in sharing if number in host._shards]:
             shard.retire()
         for host in sharing:
-            host.refuse_shard(number, NotCoordinator.code)
+            with contextlib.suppress(ServiceFailed):
+                host.refuse_shard(number, NotCoordinator.code)
         if number not in self._unread:
             self._unread[number] = self.runtime.after(READ_AGAIN_MS, partial(self._read_again, number))
 
@@ -170,9 +186,9 @@ class ServiceHost:
             pass
 
     def handle(self, request: Any, context: RequestContext, answer: Answer) -> None:
-        parts = self.service.split(request, self.shard_count)
+        parts = self.guard.call("its request is refused", self.service.split, request, self.shard_count)
         if not parts:
-            answer(self.service.join(request, (), context))
+            answer(self.joined(request, (), context))
             return
         if len(parts) == 1:
             number, part = parts[0]
@@ -184,7 +200,18 @@ class ServiceHost:
             self._ask(number, part, context, gather.slot(index))
 
     def _joined(self, request: Any, context: RequestContext, answer: Answer, response: Any) -> None:
-        answer(self.service.join(request, (response,), context))
+        answer(self.joined(request, (response,), context))
+
+    def joined(self, request: Any, responses: Sequence[Any], context: RequestContext) -> Any:
+        """The whole answer of a request's parts. Where the service fails at it, its refusal of the request."""
+        try:
+            return self.guard.call("its request is refused", self.service.join, request, responses, context)
+        except ServiceFailed:
+            return self.refusal(request, UnknownServerError.code)
+
+    def refusal(self, request: Any, code: int) -> Any:
+        """The service's refusal of a request. Raises `ServiceFailed`."""
+        return self.guard.call("its client hears nothing", self.service.refusal, request, code)
 
     def _ask(self, number: int, part: Any, context: RequestContext, take: Callable[[Any], None]) -> None:
         ticket = next(self._next)
@@ -194,6 +221,8 @@ class ServiceHost:
             shard.tell(shard.machine.on_request, part, context, ticket)
         except NotCoordinator as error:
             self.refuse([ticket], error.code)
+        except ServiceFailed:
+            self.refuse([ticket], UnknownServerError.code)
         except Exception:
             log.exception("service failed: service=%s request=%s", self.declared.name, type(part).__name__)
             self.refuse([ticket], UnknownServerError.code)
@@ -208,7 +237,7 @@ class ServiceHost:
         """Every shard hears of it, those that no request has touched too: a topic made anew starts afresh."""
         self.load_all()
         for shard in list(self._shards.values()):
-            shard.tell(shard.machine.on_topics_deleted, topics)
+            shard.inform(shard.machine.on_topics_deleted, topics)
 
     def foreign(self, topics: Iterable[str]) -> list[str]:
         """Those of `topics` that are not the service's own."""
@@ -218,19 +247,22 @@ class ServiceHost:
     def topics_changed(self, topics: list[str]) -> None:
         """Only shards that are loaded hear of it: the others will see the cluster as it is then."""
         for shard in list(self._shards.values()):
-            shard.tell(shard.machine.on_topics_changed, topics)
+            shard.inform(shard.machine.on_topics_changed, topics)
 
     def disconnected(self, listener: str, connection_id: int) -> None:
         for shard in list(self._shards.values()):
             machine = shard.machine
             if not isinstance(machine, ConnectionMachine):
                 return  # nor are the service's others
-            shard.tell(machine.on_disconnected, listener, connection_id)
+            shard.inform(machine.on_disconnected, listener, connection_id)
 
     def replay_control(self, shard: int, producer_id: int, producer_epoch: int, records: Sequence[Record]) -> None:
         """A marker was appended to a shard's log, not by its machine. A shard that is not loaded will read it."""
         if shard in self._shards:
-            self._shards[shard].replay_control(producer_id, producer_epoch, records)
+            try:
+                self._shards[shard].replay_control(producer_id, producer_epoch, records)
+            except ServiceFailed as error:
+                self.unload(shard, error)
 
     def refuse_shard(self, shard: int, code: int) -> None:
         self.refuse([ticket for ticket, entry in self._tickets.items() if entry[2] == shard], code)
@@ -239,7 +271,7 @@ class ServiceHost:
         for ticket in tickets:
             entry = self._tickets.pop(ticket, None)
             if entry is not None:
-                entry[1](self.service.refusal(entry[0], code))
+                entry[1](self.refusal(entry[0], code))
 
 
 class _Gather:
@@ -260,6 +292,6 @@ class _Gather:
             self._responses[index] = response
             self._missing -= 1
             if not self._missing:
-                self._answer(self._host.service.join(self._request, self._responses, self._context))
+                self._answer(self._host.joined(self._request, self._responses, self._context))
 
         return take

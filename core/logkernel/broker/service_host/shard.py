@@ -6,6 +6,7 @@ append fails, the machine is built anew from the log.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from logkernel.attrs_lite import mutable
 from logkernel.broker.replicas.replica import Write
+from logkernel.broker.service_host.guard import ServiceFailed
 from logkernel.broker.service_host.replay import load
 from logkernel.broker.timers import Timer
 from logkernel.contracts import (
@@ -35,6 +37,10 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("logkernel.services")
 
+BACKOFF_MS, LONGEST_BACKOFF_MS = 100, 60_000
+"""A timer whose machine fails is run again after so long, and twice as long after each further failure."""
+NO_RECORDS = "the shard is rebuilt from its log"
+
 
 @mutable
 class _Commit:
@@ -48,10 +54,14 @@ class _Commit:
         shard, records, producer = self._shard, self._decision.records, self._decision.producer
         for offset, record in enumerate(records, base_offset):
             record.offset = offset
-        shard.replay(records, producer)
-        if producer is None:
-            for other in shard.sharing:
-                other.replay(records, None)
+        try:
+            shard.replay(records, producer)
+            if producer is None:
+                for other in shard.sharing:
+                    other.replay(records, None)
+        except ServiceFailed as error:  # what lies in the log is kept, and read by a new machine
+            shard.host.unload(shard.number, error)
+        shard.deciding = False
 
     def deliver(self, outcome: Outcome) -> None:
         if outcome.error_code:
@@ -75,13 +85,18 @@ class Shard:
         self._begun = 0
         self._done = 0
         """Appends of this machine that were begun, and those of them that are committed; in the log's order."""
+        self.deciding = False
+        """From an event to the replay of what it decided: no other event may come in between."""
+        self._failures = 0
+        """How often the timer failed in a row."""
         self._held: deque[tuple[int, Decision]] = deque()
         """Decisions without records, each with the number of appends whose commit it waits for."""
         self.renew()
 
     def renew(self) -> None:
-        """Begin with a fresh machine, which `load` then brings up to the log's end."""
-        self.machine = machine = self.host.service.machine(self.number, self.host.new_id)
+        """Begin with a fresh machine, which `load` then brings up to the log's end. Raises `ServiceFailed`."""
+        make = self.host.service.machine
+        self.machine = machine = self.host.guard.call("its shard is not loaded", make, self.number, self.host.new_id)
         self._bulk = machine if isinstance(machine, BulkMachine) else None
         self._columnar = machine if isinstance(machine, ColumnarMachine) else None
         self._begun = self._done = 0
@@ -95,7 +110,10 @@ class Shard:
             self.replay(records, (facts.producer_id, facts.producer_epoch) if facts.is_transactional else None)
 
     def replay(self, records: Sequence[Record], producer: tuple[int, int] | None) -> None:
-        """Fold records that lie in the log, all of one producer's transaction or of none."""
+        """Fold records that lie in the log, all of one producer's transaction or of none. Raises `ServiceFailed`."""
+        self.host.guard.call(NO_RECORDS, self._replay, records, producer)
+
+    def _replay(self, records: Sequence[Record], producer: tuple[int, int] | None) -> None:
         machine = self.machine
         if producer is None:
             if self._bulk is not None:
@@ -113,36 +131,56 @@ class Shard:
 
     def replay_columns(self, columns: Columns) -> bool:
         """Fold a batch of no transaction; False where its records must come as such."""
-        return self._columnar is not None and self._columnar.replay_columns(columns)
+        columnar = self._columnar
+        return columnar is not None and self.host.guard.call(NO_RECORDS, columnar.replay_columns, columns)
 
     def replay_control(self, producer_id: int, producer_epoch: int, records: Sequence[Record]) -> None:
-        """Fold a control batch: how a transaction that wrote here ended."""
-        if not isinstance(self.machine, TransactionalMachine):
+        """Fold a control batch: how a transaction that wrote here ended. Raises `ServiceFailed`."""
+        machine = self.machine
+        if not isinstance(machine, TransactionalMachine):
             return
         for record in records:
             marker = parse_marker(record)
             if marker is not None:
-                self.machine.replay_marker(producer_id, producer_epoch, marker.committed)
+                self.host.guard.call(
+                    NO_RECORDS, machine.replay_marker, producer_id, producer_epoch, marker.committed
+                )
 
     def tell(self, event: Callable[..., Decision], *facts: Any) -> None:
         """Hand an event to the machine, e.g. `machine.on_request` with its request, and carry out what it decides.
 
         Append and replay before anything is answered: an answer may bring the next request at once. What is decided
-        without a record may rest on records that are not committed yet, so it waits for them.
+        without a record may rest on records that are not committed yet, so it waits for them. An event in the midst of
+        another (the topic of the log itself was created) comes at the end of the turn.
+
+        Raises `ServiceFailed` where the machine fails.
         """
+        if self.deciding:
+            self.host.turn.call_soon(lambda: self.inform(event, *facts))
+            return
         clock = self.host.runtime.clock
         wall_ms, mono_ms = clock.wall_ms(), clock.mono_ms()
-        decision = event(*facts, wall_ms, mono_ms)
-        if decision.records:
-            self._begun += 1
-            self._append(decision, wall_ms, mono_ms)
-        elif self._done < self._begun:
+        self.deciding = True
+        try:
+            decision = self.host.guard.call("it does not hear of it", event, *facts, wall_ms, mono_ms)
+            self.host.guard.took(event, clock.mono_ms() - mono_ms)
+            if decision.records:
+                self._begun += 1
+                self._append(decision, wall_ms, mono_ms)
+        finally:
+            self.deciding = False
+        if not decision.records and self._done < self._begun:
             self._held.append((self._begun, decision))
-        else:
+        elif not decision.records:
             self.committed(decision)
         if decision.replies:
             self.host.deliver(decision.replies)
         self._arm()
+
+    def inform(self, event: Callable[..., Decision], *facts: Any) -> None:
+        """Like `tell`, in the course of somebody else's event: a machine that fails costs nobody else."""
+        with contextlib.suppress(ServiceFailed):
+            self.tell(event, *facts)
 
     def settled(self, decision: Decision) -> None:
         self._done += 1
@@ -167,7 +205,7 @@ class Shard:
             if self.machine is not machine:
                 return
             try:
-                self.tell(machine.on_response, token, response)
+                self.inform(machine.on_response, token, response)
             except Exception:  # it must not end the event of somebody else, in whose course it came
                 log.exception("service failed: service=%s answer=%s", self.host.declared.name, type(response).__name__)
 
@@ -216,8 +254,9 @@ class Shard:
         )
         if not self.is_there:
             return
-        self.renew()
+        self.deciding = False
         try:
+            self.renew()
             load([self])
         except Exception as error:
             self.host.unload(self.number, error)
@@ -233,10 +272,18 @@ class Shard:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        self.renew()
+        with contextlib.suppress(ServiceFailed):
+            self.renew()
 
-    def _arm(self) -> None:
-        due = self.machine.next_deadline()
+    def _arm(self, not_before_ms: int = 0) -> None:
+        """Set the timer for the machine's next deadline, at `not_before_ms` or later."""
+        try:
+            due = self.host.guard.call("its timer is set later", self.machine.next_deadline)
+        except ServiceFailed:
+            due = 0
+            not_before_ms = max(not_before_ms, self._back_off())
+        if due is not None:
+            due = max(due, not_before_ms)
         timer = self._timer
         if timer is not None and (due is None or timer.action is None or due < timer.when_ms):
             timer.cancel()
@@ -245,6 +292,32 @@ class Shard:
             self._timer = self.host.runtime.timers.at(due, self._on_timer)
 
     def _on_timer(self) -> None:
+        """One that fails, or that leaves its deadline where it was, is run again later, ever more seldom."""
         self._timer = None
-        if self.is_there:
-            self.tell(self.machine.on_timer)
+        if not self.is_there:
+            return
+        machine, not_before_ms = self.machine, 0
+        before = machine.next_deadline()
+        try:
+            self.tell(machine.on_timer)
+        except ServiceFailed:
+            not_before_ms = self._back_off()
+        else:
+            if before is None or self.machine is not machine or machine.next_deadline() != before:
+                self._failures = 0
+            else:
+                not_before_ms = self._back_off()
+                self.host.guard.misbehaved(
+                    machine.next_deadline, f"gives {before} before and after on_timer", "its timer is run more seldom"
+                )
+        if not_before_ms:
+            if self._timer is not None:
+                self._timer.cancel()
+                self._timer = None
+            self._arm(not_before_ms)
+
+    def _back_off(self) -> int:
+        """Monotonic ms before which the timer is not to run again."""
+        self._failures += 1
+        wait_ms = min(BACKOFF_MS << min(self._failures - 1, 16), LONGEST_BACKOFF_MS)
+        return self.host.runtime.clock.mono_ms() + wait_ms

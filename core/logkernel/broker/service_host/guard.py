@@ -1,0 +1,65 @@
+"""Calls of a service's own code: what it raises is named, noted for `logkernel status`, and stays its own.
+
+    what fails                              what it costs
+    split, join, on_request                 that request: it is refused with UNKNOWN_SERVER_ERROR
+    on_timer, next_deadline                 the shard's timer: it is asked again later, ever more seldom
+    on_topics_…, on_response, on_disconnected   that event: the machine does not hear of it
+    the service or its machine cannot be made,  the shard: requests are refused with NOT_COORDINATOR, and its log is
+      on_loaded, replay…                        replayed into a new machine at the next one, or a minute later
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from logkernel.broker.runtime import Runtime
+from logkernel.errors import PluginError
+from logkernel.plugin_faults import SLOW_MS, Origin
+
+T = TypeVar("T")
+
+
+class ServiceFailed(Exception):
+    """The code of a service raised; the plugin was named in the log, and its fault was noted."""
+
+
+class ServiceGuard:
+    """Calls the code of one service."""
+
+    __slots__ = ("_made", "_name", "_runtime")
+
+    def __init__(self, runtime: Runtime, name: str) -> None:
+        self._runtime = runtime
+        self._name = name
+        self._made: object | None = None
+
+    def made(self, service: object) -> None:
+        """From here on, faults are this object's plugin's."""
+        self._made = service
+
+    def call(self, consequence: str, code: Callable[..., T], *arguments: Any) -> T:
+        """Raises `ServiceFailed` for whatever `code` raises."""
+        try:
+            return code(*arguments)
+        except PluginError as error:  # noted by the kernel
+            raise ServiceFailed(str(error)) from error
+        except Exception as error:
+            self._runtime.kernel.faults.raised(self._origin(), self._place(code), error, consequence)
+            raise ServiceFailed(f"service {self._name}: {self._place(code)} raised {error!r}") from error
+
+    def took(self, code: Callable[..., Any], elapsed_ms: float) -> None:
+        """Note an event that took longer than `SLOW_MS`."""
+        if elapsed_ms > SLOW_MS:
+            self._runtime.kernel.faults.took(self._origin(), self._place(code), elapsed_ms)
+
+    def misbehaved(self, code: Callable[..., Any], what: str, consequence: str) -> None:
+        self._runtime.kernel.faults.misbehaved(self._origin(), self._place(code), what, consequence)
+
+    def _place(self, code: Callable[..., Any]) -> str:
+        return f"service {self._name}, {getattr(code, '__name__', 'call')}"
+
+    def _origin(self) -> Origin:
+        if self._made is None:
+            return Origin(self._name, "unknown")
+        return self._runtime.kernel.origin_of(self._made)
