@@ -5,7 +5,7 @@ import pytest
 import logkernel
 from logkernel.broker.runtime import flush_here
 from logkernel.contracts import Decision, RequestContext
-from logkernel.errors import CoordinatorNotAvailable, KafkaStorageError, NotCoordinator, UnknownServerError
+from logkernel.errors import CoordinatorNotAvailable, KafkaStorageError, NotCoordinator
 from logkernel.partition.effects import Outcome
 from logkernel.requests.groups import (
     OffsetCommitRequest,
@@ -94,7 +94,7 @@ def test_no_shard_is_there_whose_log_another_could_not_fold(monkeypatch):
             raise ValueError("cannot be made")
 
         monkeypatch.setattr(type(other.service), "machine", broken)
-        assert commit(log, 7) == UnknownServerError.code
+        assert commit(log, 7) == NotCoordinator.code
         assert not host._shards
         monkeypatch.undo()
         assert commit(log, 8) == 0
