@@ -43,6 +43,38 @@ def links(page: str) -> list[str]:
     return [((ROOT / page).parent / target).resolve().relative_to(ROOT).as_posix() for target in found]
 
 
+def test_every_page_is_reached_from_the_readme() -> None:
+    reached, new = set(), {"README.md"}
+    while new:
+        reached |= new
+        new = {target for page in new for target in links(page) if target in PAGES} - reached
+    assert set(PAGES) - reached == set()
+
+
+def test_the_index_has_every_page() -> None:
+    listed = {target for target in links("docs/index.md") if target.endswith(".md")}
+    pages = {page for page in PAGES if page.startswith("docs/") and page.count("/") == 1}
+    assert pages - listed == {"docs/index.md"}
+
+
+def test_every_decision_is_listed() -> None:
+    pages = {page for page in PAGES if page.startswith("docs/decisions/")}
+    assert pages - set(links("docs/decisions/README.md")) == {"docs/decisions/README.md"}
+
+
+def test_the_readme_fits_three_screens_and_says_whom_it_is_for() -> None:
+    lines = (ROOT / "README.md").read_text(encoding="utf-8").splitlines()
+    assert len(lines) <= 150, "three screens of fifty lines"
+    assert any("It is for you if" in line for line in lines[:10])
+
+
+def test_the_glossary_gives_a_word_one_meaning() -> None:
+    entries = re.findall(r"^- (.+?):", (ROOT / "docs" / "glossary.md").read_text(encoding="utf-8"), re.MULTILINE)
+    words = [word for entry in entries for word in re.findall(r"\*\*(.+?)\*\*", entry)]
+    assert len(words) > 50
+    assert len(words) == len(set(words))
+
+
 @pytest.mark.parametrize("page", PAGES)
 def test_links_lead_somewhere(page: str) -> None:
     for target in links(page):

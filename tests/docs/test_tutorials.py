@@ -123,3 +123,32 @@ def test_the_service_says_what_the_page_says(on_path: Path, tmp_path: Path, caps
 
 def test_a_test_gets_a_broker(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert runs("testing.md", tmp_path, capsys) == 2
+
+
+def test_the_tutorial(
+    start_broker: Callable[..., Any],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """In order: commands and programs share a broker, and then its folder."""
+    pytest.importorskip("duckdb")
+    monkeypatch.chdir(tmp_path)
+    broker = start_broker("--set", "group.initial.rebalance.delay.ms=0", data=tmp_path / "data")
+    text = (DOCS / "tutorial.md").read_text(encoding="utf-8")
+    assert text.index("Stop the broker") < text.index("ls data")
+    said = 0
+    for language, code, expected in BLOCK.findall(text):
+        if "pip install" in code or "logkernel serve" in code or language == "text":
+            continue
+        if broker.running and code.startswith("ls data"):
+            broker.end()
+        if language == "sh":
+            printed = shell(code, tmp_path, broker.bootstrap)
+        else:
+            exec(compile(code.replace("127.0.0.1:9092", broker.bootstrap), "docs/tutorial.md", "exec"), {})
+            printed = capsys.readouterr().out
+        if expected:
+            assert set(lines(expected)) <= set(lines(printed)), printed
+            said += 1
+    assert said == 7
