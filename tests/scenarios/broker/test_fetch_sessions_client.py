@@ -70,7 +70,7 @@ def test_every_record_comes_once_whatever_partition_it_is_in(bootstrap: Any, inc
     finally:
         producer.close()
         consumer.close()
-    assert incremental.count(True) >= 30, "the client fetches in a session"
+    assert incremental.count(True) > len(incremental) - 5, "the client fetches in a session"
     assert sorted((p, record.value) for p in range(PARTITIONS) for record in log.read("many", p)) == sorted(sent)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import pty
+import signal
 import socket
 import struct
 import subprocess
@@ -59,6 +60,7 @@ def test_a_closed_terminal_ends_it_cleanly_unless_under_nohup(tmp_path: Path, un
 
     def own_the_terminal() -> None:
         os.setsid()
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)  # whoever runs the tests may be under nohup
         fcntl.ioctl(its, termios.TIOCSCTTY, 0)
 
     with subprocess.Popen(

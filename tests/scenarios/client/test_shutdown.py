@@ -173,10 +173,10 @@ def test_a_record_that_no_batch_can_hold_gives_its_memory_back_once() -> None:
             producer.send("t", b"warm").result(20)
             pool = producer._accumulator.pool
             assert pool.take(pool.free)
-            steps: Any = producer._appender.send("t", b"v", None, [("h", "no bytes")], None, None, None)  # type: ignore[list-item]
+            steps: Any = producer._appender.send("t", b"v", None, (), None, 2**63, None)
             next(steps)
             pool.release(100_000)
-            with pytest.raises(TypeError):
+            with pytest.raises(OverflowError):
                 steps.send(True)
             assert producer.metrics()["buffer-available-bytes"] == 100_000
 
