@@ -7,9 +7,13 @@ from __future__ import annotations
 
 import ast
 import inspect
+import re
+from collections.abc import Iterable
 from pathlib import Path
+from types import ModuleType
 
-from logkernel import contracts, hookspecs
+from logkernel import contracts, hookspecs, vocabulary
+from logkernel.config import definitions, topic
 
 PAGE = Path(__file__).resolve().parent / "hooks.md"
 PROVIDES = {
@@ -29,6 +33,9 @@ PROVIDES = {
 """Each providing hook and the contract of what it hands out."""
 FURTHER = ("Pipeline",)
 """Contracts of what those hand out in their turn."""
+
+VALUES = (contracts, vocabulary, definitions, topic)
+"""Where the classes come from that a hook or a contract gives or takes."""
 
 HEAD = """\
 # Hooks
@@ -69,8 +76,51 @@ def _hook(node: ast.FunctionDef) -> str:
 
 
 def _contract(name: str) -> str:
-    source = inspect.getsource(getattr(contracts, name)).rstrip()
+    source = _source(name)
     return f"### `{name}`\n\n```python\n{source}\n```\n"
+
+
+def values(seen: Iterable[str]) -> list[str]:
+    """Names of every further class of `contracts`, and of those elsewhere that `seen` (names of hooks and contracts)
+    name, and they in turn; sorted."""
+    hooks = {node.name: _signature(node) for node, _ in _hooks()}
+    shown = set(PROVIDES.values()) | set(FURTHER)
+    found = {name for name in vars(contracts) if not name.startswith("_") and _home(name) is contracts} - shown
+    rest = [*seen, *found]
+    while rest:
+        name = rest.pop()
+        text = hooks[name] if name in hooks else _source(name)
+        for used in set(re.findall(r"\b[A-Z]\w+\b", text)) - shown - found:
+            if _home(used) is not None:
+                found.add(used)
+                rest.append(used)
+    return sorted(found)
+
+
+def _home(name: str) -> ModuleType | None:
+    """The module that defines a class of that name."""
+    for module in VALUES:
+        one = getattr(module, name, None)
+        if inspect.isclass(one) and one.__module__ == module.__name__:
+            return module
+    return None
+
+
+def _source(name: str) -> str:
+    return inspect.getsource(getattr(_home(name), name)).rstrip()
+
+
+def _kinds() -> str:
+    rows = "\n".join(f"- `{kind}`: `{hook}`" for kind, hook in hookspecs.KINDS.items())
+    head = "`logkernel_names` gives (kind, name) of all that a plugin provides. The kinds, with their hooks:"
+    return f"{head}\n\n{rows}\n"
+
+
+SETTINGS = """\
+A setting that your plugin declares by `logkernel_settings` is read by its full name, typed and checked: one of a
+broker by `settings.get("acme.depth")`, one of a topic where a contract hands you the topic's settings, by
+`settings.plugin["acme.depth"]` (`LogFacts.settings` is such a `TopicSettings`).
+"""
 
 
 def page() -> str:
@@ -89,6 +139,13 @@ def page() -> str:
         *tell,
         "## Contracts\n",
         *(_contract(name) for name in (*PROVIDES.values(), *FURTHER)),
+        "## Values and doors\n",
+        "What hooks and contracts give and take.\n",
+        *(_contract(name) for name in values([*(node.name for node, _ in hooks), *PROVIDES.values(), *FURTHER])),
+        "## Kinds\n",
+        _kinds(),
+        "## Settings of a plugin\n",
+        SETTINGS,
     ]
     return "\n".join(sections)
 

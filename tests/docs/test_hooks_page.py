@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import importlib.util
+import inspect
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 
-from logkernel import hookspecs
+from logkernel import contracts, hookspecs
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 
@@ -39,3 +40,21 @@ def test_every_hook_is_explained(name: str) -> None:
 def test_every_providing_hook_shows_its_contract(generator: ModuleType) -> None:
     providing = {name for name in HOOKS if (getattr(hookspecs, name).logkernel_spec or {}).get("firstresult")}
     assert providing == set(generator.PROVIDES)
+
+
+OWN = contracts.__name__
+CLASSES = [name for name, one in vars(contracts).items() if inspect.isclass(one) and one.__module__ == OWN]
+
+
+@pytest.mark.parametrize("name", [*CLASSES, "Record", "SegmentFacts", "Setting", "TopicSettings"])
+def test_every_class_that_a_hook_or_a_contract_names_is_shown(name: str) -> None:
+    assert f"### `{name}`" in (DOCS / "hooks.md").read_text()
+
+
+@pytest.mark.parametrize("kind", hookspecs.KINDS)
+def test_every_kind_is_named_with_its_hook(kind: str) -> None:
+    assert f"- `{kind}`: `{hookspecs.KINDS[kind]}`" in (DOCS / "hooks.md").read_text()
+
+
+def test_the_page_says_how_a_plugin_reads_its_settings() -> None:
+    assert "settings.plugin[" in (DOCS / "hooks.md").read_text()
