@@ -96,19 +96,18 @@ class Server:
 
     def _flush_on_thread(self, work: Callable[[], None], done: Callable[[BaseException | None], None]) -> None:
         """Sync without stalling the loop; what is appended meanwhile shares the next flush."""
-        if self._flusher is None:
-            from concurrent.futures import ThreadPoolExecutor
-
-            self._flusher = ThreadPoolExecutor(FLUSH_THREADS, "logkernel-flush")
-
         def finish(future: asyncio.Future[None]) -> None:
             self._flushes.discard(future)
             done(future.exception())
             self.broker.turn.end()
 
         try:
+            if self._flusher is None:
+                from concurrent.futures import ThreadPoolExecutor
+
+                self._flusher = ThreadPoolExecutor(FLUSH_THREADS, "logkernel-flush")
             future = self._loop.run_in_executor(self._flusher, work)
-        except RuntimeError:  # the interpreter ends, and takes no new work for threads
+        except RuntimeError:  # the interpreter ends: threads take no new work, and their pool no first import
             flush_here(work, done)
             return
         self._flushes.add(future)
