@@ -342,6 +342,14 @@ def test_a_builder_refuses_times_too_far_apart(loops: Any) -> None:
     assert builder.count == 1
 
 
+@pytest.mark.parametrize("timestamp", [2**63, -(2**63) - 1])
+def test_a_builder_refuses_a_time_of_more_than_64_bits(loops: Any, timestamp: int) -> None:
+    builder = loops.BatchBuilder(1000, 61)
+    with pytest.raises(OverflowError):
+        builder.append(timestamp, None, b"", ())
+    assert builder.count == 0
+
+
 def test_a_builder_that_is_finished_takes_nothing(loops: Any) -> None:
     builder = loops.BatchBuilder(1000, 61)
     assert builder.append(1, b"k", b"v", ()) == 0

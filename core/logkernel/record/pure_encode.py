@@ -133,9 +133,13 @@ class BatchBuilder:
         self.base_timestamp_ms = self.max_timestamp_ms = NO_TIMESTAMP
 
     def append(self, timestamp: int, key: bytes | None, value: bytes | None, headers: Headers) -> int:
-        """The record's place in the batch; -1, and nothing is changed, where it does not fit or all is finished."""
+        """The record's place in the batch; -1, and nothing is changed, where it does not fit or all is finished.
+
+        Raises `OverflowError` for a timestamp of more than 64 bits."""
         if self._finished:
             return -1
+        if not -(2**63) <= timestamp < 2**63:
+            raise OverflowError(f"a timestamp is a signed 64-bit number of milliseconds, not {timestamp}")
         index = self.count
         elapsed = timestamp - self.base_timestamp_ms if index else 0
         body = _record_body(index, elapsed, index, key, value, headers)
