@@ -82,7 +82,21 @@ def serve(argv: Sequence[str]) -> int:
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(_LogFormatter())
     logging.basicConfig(level=arguments.log_level, handlers=[handler], force=True)
-    return _serve(arguments)
+    try:
+        return _serve(arguments)
+    finally:
+        _forget_closed_terminal()
+
+
+def _forget_closed_terminal() -> None:
+    """What was logged after a terminal was closed goes nowhere; unflushed, it would make Python's exit code 120."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except OSError:
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nowhere, stream.fileno())
+            os.close(nowhere)
 
 
 def _serve(arguments: argparse.Namespace) -> int:
