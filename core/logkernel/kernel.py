@@ -196,6 +196,8 @@ class Kernel:
         return best
 
     def _origin(self, plugin_name: str) -> Origin:
+        if plugin_name.isdigit():  # pluggy numbers an object that has no name
+            plugin_name = type(self._manager.get_plugin(plugin_name)).__qualname__
         return Origin(plugin_name, self._distributions.get(plugin_name, "registered in this process"))
 
     def _raiser(self, hook: str, error: Exception) -> Origin:

@@ -148,7 +148,7 @@ def test_a_request_that_fails_is_refused_and_the_plugin_named(
     with embedded(service) as log:
         assert asked(log) == code
         assert (place, 1) in told(log)
-        assert "test_service_faults" in caplog.text
+        assert "plugin=Ids" in caplog.text
         assert "cannot be read" not in caplog.text
         log.create_topic("t")
         assert log.append("t", b"others are served").offset == 0
@@ -195,11 +195,59 @@ def test_a_deadline_that_is_always_due_does_not_stop_the_broker() -> None:
         assert told(log) == [("service ids, next_deadline", machine.timers)]
 
 
-def test_a_deadline_that_cannot_be_told_is_asked_for_again() -> None:
-    service = Ids("next_deadline")
-    with embedded(service) as log:
+def test_a_deadline_that_moved_on_is_no_fault() -> None:
+    """The timer was set for the earlier one, and finds nothing to do."""
+    clock, service = ManualClock(), Ids()
+    with embedded(service, clock) as log:
+        asked(log)
+        machine = service.machines[-1]
+        machine.deadline = clock.now_ms + 10
+        asked(log)
+        machine.deadline = clock.now_ms + 500
+        asked(log)
+        for _ in range(49):
+            clock.now_ms += 10
+            log.step()
+        assert told(log) == []
+        timers = machine.timers
+        machine.deadline = None
+        clock.now_ms += 10
+        log.step()
+        assert machine.timers <= timers + 1
+
+
+def test_a_deadline_that_cannot_be_told_is_asked_for_again_ever_more_seldom() -> None:
+    clock, service = ManualClock(), Ids("next_deadline")
+    with embedded(service, clock) as log:
         assert asked(log) == 0
-        assert [place for place, _ in told(log)] == ["service ids, next_deadline"]
+        for _ in range(1000):
+            clock.now_ms += 10
+            log.step()
+        ((place, times),) = told(log)
+        assert place == "service ids, next_deadline"
+        assert 4 <= times <= 10
+        service.faults.clear()
+        clock.now_ms += 60_000
+        log.step()
+        machine = service.machines[-1]
+        machine.deadline = clock.now_ms + 10
+        asked(log)
+        clock.now_ms += 10
+        timers = machine.timers
+        log.step()
+        assert machine.timers == timers + 1
+
+
+def test_requests_do_not_cut_the_back_off_of_a_timer_short() -> None:
+    clock, service = ManualClock(), Ids("on_timer")
+    with embedded(service, clock) as log:
+        asked(log)
+        machine = service.machines[-1]
+        machine.deadline = clock.now_ms
+        for _ in range(100):
+            assert asked(log) == 0
+            log.step()
+        assert machine.timers == 1
 
 
 def test_news_of_topics_that_a_service_fails_at_reach_the_others(caplog: pytest.LogCaptureFixture) -> None:

@@ -87,8 +87,12 @@ class Shard:
         """Appends of this machine that were begun, and those of them that are committed; in the log's order."""
         self.deciding = False
         """From an event to the replay of what it decided: no other event may come in between."""
+        self._due: int | None = None
+        """The machine's next deadline, as it was last told."""
         self._failures = 0
         """How often the timer failed in a row."""
+        self._not_before_ms = 0
+        """The end of its back-off (monotonic)."""
         self._held: deque[tuple[int, Decision]] = deque()
         """Decisions without records, each with the number of appends whose commit it waits for."""
         self.renew()
@@ -275,15 +279,16 @@ class Shard:
         with contextlib.suppress(ServiceFailed):
             self.renew()
 
-    def _arm(self, not_before_ms: int = 0) -> None:
-        """Set the timer for the machine's next deadline, at `not_before_ms` or later."""
+    def _arm(self) -> None:
+        """Set the timer for the machine's next deadline, or for the end of its back-off. One that is set for earlier
+        stays: deadlines move on with every heartbeat."""
         try:
-            due = self.host.guard.call("its timer is set later", self.machine.next_deadline)
+            due = self._due = self.host.guard.call("its timer is set later", self.machine.next_deadline)
         except ServiceFailed:
-            due = 0
-            not_before_ms = max(not_before_ms, self._back_off())
+            self._due = None
+            due = self._back_off()
         if due is not None:
-            due = max(due, not_before_ms)
+            due = max(due, self._not_before_ms)
         timer = self._timer
         if timer is not None and (due is None or timer.action is None or due < timer.when_ms):
             timer.cancel()
@@ -296,28 +301,31 @@ class Shard:
         self._timer = None
         if not self.is_there:
             return
-        machine, not_before_ms = self.machine, 0
-        before = machine.next_deadline()
+        machine, before, failures = self.machine, self._due, self._failures
+        self._not_before_ms = 0
         try:
             self.tell(machine.on_timer)
         except ServiceFailed:
-            not_before_ms = self._back_off()
+            self._back_off()
         else:
-            if before is None or self.machine is not machine or machine.next_deadline() != before:
+            if self._failures > failures:
+                return  # in `_arm`, which has set the timer
+            was_due = before is not None and before <= self.host.runtime.clock.mono_ms()
+            if not was_due or self.machine is not machine or self._due != before:
                 self._failures = 0
-            else:
-                not_before_ms = self._back_off()
-                self.host.guard.misbehaved(
-                    machine.next_deadline, f"gives {before} before and after on_timer", "its timer is run more seldom"
-                )
-        if not_before_ms:
-            if self._timer is not None:
-                self._timer.cancel()
-                self._timer = None
-            self._arm(not_before_ms)
+                return
+            self._back_off()
+            self.host.guard.misbehaved(
+                machine.next_deadline, f"gives {before} before and after on_timer", "its timer is run more seldom"
+            )
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        self._arm()
 
     def _back_off(self) -> int:
-        """Monotonic ms before which the timer is not to run again."""
+        """The timer failed: monotonic ms before which it is not to run again."""
+        wait_ms = min(BACKOFF_MS << min(self._failures, 16), LONGEST_BACKOFF_MS)
         self._failures += 1
-        wait_ms = min(BACKOFF_MS << min(self._failures - 1, 16), LONGEST_BACKOFF_MS)
-        return self.host.runtime.clock.mono_ms() + wait_ms
+        self._not_before_ms = self.host.runtime.clock.mono_ms() + wait_ms
+        return self._not_before_ms
