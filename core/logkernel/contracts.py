@@ -347,6 +347,63 @@ class Coordination(Protocol):
     def close(self) -> None: ...
 
 
+class SessionEvents(Protocol):
+    """What a session of a `SharedCoordination` tells its broker; always from within `SharedCoordination.hear`."""
+
+    def on_changes(self, changes: Sequence[MetadataChange]) -> None:
+        """Committed by whatever session, this one's own included, in the order of commits; each once."""
+        ...
+
+    def on_controller(self, node_id: int | None, term: int) -> None:
+        """Who is the controller, in which term; None while nobody is. Terms only grow."""
+        ...
+
+    def on_session(self, state: str) -> None:
+        """"unsure": whether the session lives is not known, commit nothing that was not confirmed. "back": it lives
+        and lost nothing. "lost": announcement and campaign are gone; begin with a new session."""
+        ...
+
+
+@runtime_checkable
+class SharedCoordination(Coordination, Protocol):
+    """A coordination that several brokers share; each holds a session of its own.
+
+    The fact of a broker ("broker", node id) lives as long as its session. Whoever is elected by `campaign` may write
+    what only a controller writes, and each of its commits names the term, so that one who was deposed is refused.
+    """
+
+    def announce(self, node_id: int, value: Mapping[str, Any]) -> int:
+        """Make the broker's fact, which vanishes with the session; returns its broker epoch, larger than any before
+        (KIP-380). Raises `KafkaError` where another living session holds that node id."""
+        ...
+
+    def campaign(self, node_id: int) -> int | None:
+        """Stand for controller: returns the new term if nobody else is it, else None, and `on_controller` tells when it
+        is worth another try."""
+        ...
+
+    def resign(self) -> None:
+        """Be the controller no longer; nothing happens where this session isn't."""
+        ...
+
+    def commit_as_controller(self, changes: Sequence[MetadataChange], term: int) -> None:
+        """As `commit`, if `term` is the one in force. Raises `StaleControllerEpoch` if it isn't: nothing was kept."""
+        ...
+
+    def broker_epochs(self) -> Mapping[int, int]:
+        """Node id → broker epoch, of every broker that is announced now."""
+        ...
+
+    def subscribe(self, events: SessionEvents, ring: Callable[[], object]) -> None:
+        """From now on tell `events` what happens. `ring` is called, from wherever it happens, when there is something
+        to `hear`; what was committed before is in `changes`."""
+        ...
+
+    def hear(self) -> None:
+        """Tell the subscriber what happened, on the calling thread."""
+        ...
+
+
 class StateLog(Protocol):
     """A small durable log that the host lends to a plugin."""
 
@@ -382,6 +439,9 @@ class RequestContext:
     capabilities: frozenset[str] = frozenset()
     internal: bool = False
     """Asked by the broker itself or a service of it, not by a client."""
+    commands: bool = False
+    """Came over a listener by which brokers command one another: a replica's fetch, a controller's order and
+    a leader's proposal are obeyed here alone."""
 
 
 Answer = Callable[[Any], None]
