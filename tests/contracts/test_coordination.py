@@ -149,12 +149,12 @@ def test_a_controllers_image_is_the_same_after_a_restart(make: Open) -> None:
     controller = Controller(BrokerConfig.load(), 1, lambda: UUID(int=next(ids)))
     coordination, image = make(), ClusterImage()
     for name in ("a", "b", "c"):
-        outcome = controller.create_topic(image, name, 3, settings={"flush.ms": "1"})
-        coordination.commit(outcome.changes)
-        image.apply_all(outcome.changes)
-    outcome = controller.delete_topic(image, "b")
-    coordination.commit(outcome.changes)
-    image.apply_all(outcome.changes)
+        result = controller.create_topic(image, name, 3, settings={"flush.ms": "1"})
+        coordination.commit(result.changes)
+        image.apply_all(result.changes)
+    result = controller.delete_topic(image, "b")
+    coordination.commit(result.changes)
+    image.apply_all(result.changes)
     assert ClusterImage.of(coordination.changes()) == image
     assert sorted(image.topics) == ["a", "c"]
 

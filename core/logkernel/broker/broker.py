@@ -30,7 +30,7 @@ from logkernel.broker.service_host.host import Lent
 from logkernel.broker.service_host.registry import ServiceRegistry
 from logkernel.broker.turn import Turn
 from logkernel.contracts import Answer, RequestContext
-from logkernel.controller.effects import Effects, Outcome
+from logkernel.controller.effects import ControllerResult, Effects
 from logkernel.vocabulary import TopicPartition
 
 log = logging.getLogger("logkernel.admin")
@@ -161,10 +161,10 @@ class Broker:
 
     # ------------------------------------------------------------ the controller's effects
 
-    def commit(self, outcome: Outcome) -> Any:
+    def commit(self, result: ControllerResult) -> Any:
         """Keep and fold what the controller decided, do what it asks for; returns the response."""
-        self._carry_out(self.metadata.commit(outcome))
-        return outcome.response
+        self._carry_out(self.metadata.commit(result))
+        return result.response
 
     def _carry_out(self, effects: Effects) -> None:
         """In the order of the fields of `Effects`."""

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from logkernel.broker.metadata_manager import MetadataManager
-from logkernel.controller.effects import Outcome
+from logkernel.controller.effects import ControllerResult
 from logkernel.controller.image import Topic
 from logkernel.errors import ConfigError, KafkaError, error_for
 
@@ -22,7 +22,7 @@ log = logging.getLogger("logkernel.admin")
 class ConfiguredTopics:
     """Applies them by way of the controller, as a client would."""
 
-    def __init__(self, metadata: MetadataManager, commit: Callable[[Outcome], Any]) -> None:
+    def __init__(self, metadata: MetadataManager, commit: Callable[[ControllerResult], Any]) -> None:
         self._metadata = metadata
         self._commit = commit
 
@@ -43,8 +43,8 @@ class ConfiguredTopics:
             self._commit(controller.create_topic(image, name, spec.partitions, spec.replication_factor, spec.config))
             return
         self._apply_count(topic, spec)
-        outcome = controller.apply_topic_settings(image, name, spec.config)
-        for setting, (old, new) in self._commit(outcome).items():
+        result = controller.apply_topic_settings(image, name, spec.config)
+        for setting, (old, new) in self._commit(result).items():
             log.info("setting applied from file: topic=%s %s=%s was=%s", name, setting, new, old)
 
     def _apply_count(self, topic: Topic, spec: TopicSpec) -> None:
@@ -53,8 +53,8 @@ class ConfiguredTopics:
             from logkernel.requests.topics import CreatePartitionsRequest, CreatePartitionsTopic
 
             request = CreatePartitionsRequest([CreatePartitionsTopic(topic.name, spec.partitions)])
-            outcome = self._metadata.controller.create_partitions(request, self._metadata.image)
-            (row,) = self._commit(outcome).results
+            result = self._metadata.controller.create_partitions(request, self._metadata.image)
+            (row,) = self._commit(result).results
             if row.error_code:
                 raise error_for(row.error_code, row.error_message or topic.name)
             log.info("partitions added from file: topic=%s partitions=%d was=%d", topic.name, spec.partitions, count)

@@ -1,8 +1,8 @@
 """The cluster's metadata on this broker: the changes that are kept, and the image that they fold to.
 
-    outcome = metadata.controller.create_topics(request, metadata.image)   decides; nothing has happened yet
-    effects = metadata.commit(outcome)                                     keeps and folds the changes
-                                                                           returns what is to be done about them
+    result = metadata.controller.create_topics(request, metadata.image)   decides; nothing has happened yet
+    effects = metadata.commit(result)                                     keeps and folds the changes
+                                                                          returns what is to be done about them
 
 Nothing here touches a log or a replica: `Broker.commit` carries the effects out.
 """
@@ -18,7 +18,7 @@ from logkernel.config.topic import TopicSettings
 from logkernel.contracts import Coordination, ElectionStrategy, MetadataChange, StateLog
 from logkernel.controller.compaction import due
 from logkernel.controller.controller import Controller
-from logkernel.controller.effects import Effects, Outcome
+from logkernel.controller.effects import ControllerResult, Effects
 from logkernel.controller.image import ClusterImage, Partition, Topic
 from logkernel.controller.internal import internal_topics
 from logkernel.controller.producers import ProducerIds
@@ -63,11 +63,11 @@ class MetadataManager:
 
     # ------------------------------------------------------------ changes
 
-    def commit(self, outcome: Outcome) -> Effects:
+    def commit(self, result: ControllerResult) -> Effects:
         """Keep the changes as one and fold them; returns what is to be done about them. Where it raises, nothing
         happened."""
-        self._keep(outcome.changes)
-        return outcome.effects
+        self._keep(result.changes)
+        return result.effects
 
     def _keep(self, changes: Sequence[MetadataChange]) -> None:
         if changes:
@@ -123,7 +123,7 @@ class MetadataManager:
         log.info("topic adopted: topic=%s partitions=%d id=%s", name, len(rows), topic.id)
         return [topic.change()]
 
-    def new_incarnation(self) -> Outcome:
+    def new_incarnation(self) -> ControllerResult:
         """The last end was not clean: lead with new epochs, so that readers can tell what a crash may have cut off."""
 
         def strategy(topic: str) -> tuple[ElectionStrategy, bool]:
@@ -174,8 +174,8 @@ class MetadataManager:
         """An id that was never given before, also after a crash: a block is kept before its first id is used."""
         taken = self._producer_ids.take()
         while taken is None:
-            outcome = self.controller.allocate_producer_ids(self.image)
-            self._keep(outcome.changes)
-            self._producer_ids.refill(outcome.response)
+            result = self.controller.allocate_producer_ids(self.image)
+            self._keep(result.changes)
+            self._producer_ids.refill(result.response)
             taken = self._producer_ids.take()
         return taken

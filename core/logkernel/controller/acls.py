@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from logkernel.contracts import MetadataChange
-from logkernel.controller.effects import Effects, Outcome
+from logkernel.controller.effects import ControllerResult, Effects
 from logkernel.controller.image import Acl, ClusterImage
 from logkernel.errors import InvalidRequest, KafkaError
 from logkernel.requests.access import (
@@ -43,9 +43,9 @@ MAX_TEXT_CHARACTERS = 1_000
 Filter = DescribeAclsRequest | DeleteAclsFilter
 
 
-def create_acls(request: CreateAclsRequest, image: ClusterImage) -> Outcome:
+def create_acls(request: CreateAclsRequest, image: ClusterImage) -> ControllerResult:
     """Each rule on its own; one that is there already is no error."""
-    out = Outcome([], CreateAclsResponse(), Effects())
+    out = ControllerResult([], CreateAclsResponse(), Effects())
     made: dict[Acl, None] = {}
     for creation in request.creations:
         row = AclCreationResult()
@@ -109,9 +109,9 @@ def describe_acls(request: DescribeAclsRequest, image: ClusterImage) -> Describe
     return response
 
 
-def delete_acls(request: DeleteAclsRequest, image: ClusterImage) -> Outcome:
+def delete_acls(request: DeleteAclsRequest, image: ClusterImage) -> ControllerResult:
     """Every rule that a filter matches goes; two filters may both name it."""
-    out = Outcome([], DeleteAclsResponse(), Effects())
+    out = ControllerResult([], DeleteAclsResponse(), Effects())
     gone: dict[Acl, None] = {}
     for one in request.filters:
         row = DeleteAclsFilterResult()

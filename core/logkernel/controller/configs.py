@@ -19,7 +19,7 @@ from logkernel.config.describe import Described, describe_broker, describe_defau
 from logkernel.config.groups import validate_group
 from logkernel.config.values import LIST
 from logkernel.contracts import MetadataChange
-from logkernel.controller.effects import Effects, Outcome
+from logkernel.controller.effects import ControllerResult, Effects
 from logkernel.controller.image import ClusterImage, broker_key, client_metrics_key, group_key, topic_key
 from logkernel.controller.names import check_name
 from logkernel.errors import InvalidConfig, InvalidRequest, KafkaError, UnknownTopicOrPartition
@@ -54,7 +54,9 @@ MAX_VALUE_CHARACTERS = 32_767
 """A longer value is refused: what a request sends is kept for ever."""
 
 
-def alter_configs(request: AlterConfigsRequest, image: ClusterImage, config: BrokerConfig, node_id: int) -> Outcome:
+def alter_configs(
+    request: AlterConfigsRequest, image: ClusterImage, config: BrokerConfig, node_id: int
+) -> ControllerResult:
     """The old form: what a resource's request names is all that it then has."""
 
     def merge(resource: Any, old: Mapping[str, str]) -> dict[str, str]:
@@ -71,7 +73,7 @@ def alter_configs(request: AlterConfigsRequest, image: ClusterImage, config: Bro
 
 def incremental_alter_configs(
     request: IncrementalAlterConfigsRequest, image: ClusterImage, config: BrokerConfig, node_id: int
-) -> Outcome:
+) -> ControllerResult:
     """Set (0), delete (1), append to a list (2), subtract from a list (3); what is not named stays."""
 
     def merge(resource: Any, old: Mapping[str, str]) -> dict[str, str]:
@@ -146,10 +148,10 @@ Merge = Callable[[Any, Mapping[str, str]], dict[str, str]]
 
 def _alter(
     request: Any, image: ClusterImage, config: BrokerConfig, node_id: int, merge: Merge, response: Any, answer: Any
-) -> Outcome:
+) -> ControllerResult:
     """Each resource on its own, all or nothing within it."""
     asked = Counter((resource.resource_type, resource.resource_name) for resource in request.resources)
-    out = Outcome([], response, Effects())
+    out = ControllerResult([], response, Effects())
     for resource in request.resources:
         kind, name = resource.resource_type, resource.resource_name
         row = answer(resource_type=kind, resource_name=name)
@@ -169,7 +171,7 @@ def _alter_one(
     config: BrokerConfig,
     node_id: int,
     merge: Merge,
-    out: Outcome,
+    out: ControllerResult,
     *,
     keep: bool,
 ) -> None:
@@ -214,20 +216,22 @@ def _check_broker(changed: Mapping[str, str], config: BrokerConfig) -> None:
             raise InvalidRequest(str(error)) from None
 
 
-def apply_topic_settings(image: ClusterImage, config: BrokerConfig, name: str, settings: Mapping[str, str]) -> Outcome:
+def apply_topic_settings(
+    image: ClusterImage, config: BrokerConfig, name: str, settings: Mapping[str, str]
+) -> ControllerResult:
     """Set each of `settings` over a topic's own; the response is {name: (old or None, new)} of what differs."""
     key = _key(TOPIC, name, image, -1)
     old = image.topic_config(name)
     config.validate_topic(settings)
     differs = {one: (old.get(one), text) for one, text in settings.items() if old.get(one) != text}
     if not differs:
-        return Outcome([], differs, Effects())
+        return ControllerResult([], differs, Effects())
     new = {**old, **settings}
     for one in settings:
         if not {election.ELECTION, election.UNCLEAN} <= set(settings):
             election.replace(new, one)
     change = MetadataChange("config", key, new)
-    return Outcome([change], differs, Effects(topics_configured=[name]))
+    return ControllerResult([change], differs, Effects(topics_configured=[name]))
 
 
 def _key(kind: int, name: str, image: ClusterImage, node_id: int) -> str:

@@ -1,6 +1,6 @@
 """The controller machine: from requests and events to changes of the cluster's metadata.
 
-Pure: it reads an image and returns `Outcome(changes, response, effects)`. Whoever runs it commits the changes
+Pure: it reads an image and returns `ControllerResult(changes, response, effects)`. Whoever runs it commits the changes
 to the coordination, folds them into the image, carries out the effects and then answers; where nothing was
 committed, nothing happened. What decides on topics and settings is imported when it is first asked.
 """
@@ -15,7 +15,7 @@ from logkernel.attrs_lite import field, mutable
 from logkernel.config.broker import BrokerConfig
 from logkernel.contracts import ElectionStrategy, MetadataChange, ServiceTopic
 from logkernel.controller import elections, producers
-from logkernel.controller.effects import Effects, Outcome
+from logkernel.controller.effects import ControllerResult, Effects
 from logkernel.controller.image import ClusterImage, Node, Topic, node_change
 
 if TYPE_CHECKING:
@@ -43,27 +43,27 @@ class Controller:
         """Who can hold replicas: registered brokers, or this one alone."""
         return sorted(image.nodes) or [self.node_id]
 
-    def register(self, image: ClusterImage, node: Node) -> Outcome:
+    def register(self, image: ClusterImage, node: Node) -> ControllerResult:
         """A broker says where it is reached; nothing to keep where that is known."""
         changes = [] if image.nodes.get(node.id) == node else [node_change(node)]
-        return Outcome(changes, None, Effects())
+        return ControllerResult(changes, None, Effects())
 
-    def name_cluster(self, image: ClusterImage, cluster_id: str) -> Outcome:
+    def name_cluster(self, image: ClusterImage, cluster_id: str) -> ControllerResult:
         """The cluster's id, given once; the response is the id that holds."""
         if image.cluster_id:
-            return Outcome([], image.cluster_id, Effects())
-        return Outcome([MetadataChange("cluster", "", {"id": cluster_id})], cluster_id, Effects())
+            return ControllerResult([], image.cluster_id, Effects())
+        return ControllerResult([MetadataChange("cluster", "", {"id": cluster_id})], cluster_id, Effects())
 
-    def mark_internal(self, image: ClusterImage) -> Outcome:
+    def mark_internal(self, image: ClusterImage) -> ControllerResult:
         """Topics of services that were taken for ordinary ones, while the service was blocked."""
         known = (image.topics.get(name) for name in self.internal)
         found = [topic for topic in known if topic is not None and not topic.internal]
         changes = [Topic(topic.name, topic.id, topic.partitions, True).change() for topic in found]
-        return Outcome(changes, None, Effects())
+        return ControllerResult(changes, None, Effects())
 
     # topics
 
-    def create_topics(self, request: CreateTopicsRequest, image: ClusterImage) -> Outcome:
+    def create_topics(self, request: CreateTopicsRequest, image: ClusterImage) -> ControllerResult:
         from logkernel.controller import topics
 
         return topics.create_topics(request, image, self.config, self._brokers(image), self.new_id, self.internal)
@@ -75,7 +75,7 @@ class Controller:
         partitions: int = -1,
         replication_factor: int = -1,
         settings: Mapping[str, str] | None = None,
-    ) -> Outcome:
+    ) -> ControllerResult:
         """One topic from plain values (-1: the default); the response is its `image.Topic`. Raises KafkaError."""
         from logkernel.controller import topics
 
@@ -91,46 +91,48 @@ class Controller:
             internal=name in self.internal,
         )
 
-    def create_internal(self, name: str, image: ClusterImage, partitions: int = -1) -> Outcome:
+    def create_internal(self, name: str, image: ClusterImage, partitions: int = -1) -> ControllerResult:
         """The topic of a service as it is declared; the response is its `image.Topic`. Raises KafkaError."""
         from logkernel.controller import topics
 
         declared = self.internal[name]
         return topics.create_internal(declared, partitions, image, self.config, self._brokers(image), self.new_id)
 
-    def auto_create(self, topic: str, image: ClusterImage) -> Outcome:
+    def auto_create(self, topic: str, image: ClusterImage) -> ControllerResult:
         """A topic that a client asked for first; the response is its `image.Topic`. Raises KafkaError."""
         return self.create_internal(topic, image) if topic in self.internal else self.create_topic(image, topic)
 
-    def delete_topics(self, request: DeleteTopicsRequest, image: ClusterImage) -> Outcome:
+    def delete_topics(self, request: DeleteTopicsRequest, image: ClusterImage) -> ControllerResult:
         from logkernel.controller import topics
 
         return topics.delete_topics(request, image, self.config)
 
-    def delete_topic(self, image: ClusterImage, name: str) -> Outcome:
+    def delete_topic(self, image: ClusterImage, name: str) -> ControllerResult:
         """One topic by name; the response is the `image.Topic` that goes. Raises KafkaError."""
         from logkernel.controller import topics
 
         return topics.delete_one(name, image, self.config)
 
-    def create_partitions(self, request: CreatePartitionsRequest, image: ClusterImage) -> Outcome:
+    def create_partitions(self, request: CreatePartitionsRequest, image: ClusterImage) -> ControllerResult:
         from logkernel.controller import topics
 
         return topics.create_partitions(request, image, self._brokers(image))
 
     # settings
 
-    def alter_configs(self, request: AlterConfigsRequest, image: ClusterImage) -> Outcome:
+    def alter_configs(self, request: AlterConfigsRequest, image: ClusterImage) -> ControllerResult:
         from logkernel.controller import configs
 
         return configs.alter_configs(request, image, self.config, self.node_id)
 
-    def incremental_alter_configs(self, request: IncrementalAlterConfigsRequest, image: ClusterImage) -> Outcome:
+    def incremental_alter_configs(
+        self, request: IncrementalAlterConfigsRequest, image: ClusterImage
+    ) -> ControllerResult:
         from logkernel.controller import configs
 
         return configs.incremental_alter_configs(request, image, self.config, self.node_id)
 
-    def apply_topic_settings(self, image: ClusterImage, name: str, settings: Mapping[str, str]) -> Outcome:
+    def apply_topic_settings(self, image: ClusterImage, name: str, settings: Mapping[str, str]) -> ControllerResult:
         """What a file says of a topic that exists, set over its own settings.
 
         The response is {setting: (old text or None, new text)} of what differs. Raises KafkaError.
@@ -150,10 +152,10 @@ class Controller:
 
     # producer ids
 
-    def allocate_producer_ids(self, image: ClusterImage) -> Outcome:
+    def allocate_producer_ids(self, image: ClusterImage) -> ControllerResult:
         """The response is the `range` of a block that is this broker's once the changes are kept."""
         changes, block = producers.allocate_producer_ids(image)
-        return Outcome(changes, block, Effects())
+        return ControllerResult(changes, block, Effects())
 
     # leaders
 
@@ -165,15 +167,15 @@ class Controller:
         alive: Collection[int],
         *,
         unclean_allowed: bool = False,
-    ) -> Outcome:
+    ) -> ControllerResult:
         return elections.elect(image, topic, strategy, alive, unclean_allowed=unclean_allowed)
 
     def broker_started(
         self, image: ClusterImage, broker: int, strategies: elections.Strategies, alive: Collection[int]
-    ) -> Outcome:
+    ) -> ControllerResult:
         return elections.broker_started(image, broker, strategies, alive)
 
     def broker_gone(
         self, image: ClusterImage, broker: int, strategies: elections.Strategies, alive: Collection[int]
-    ) -> Outcome:
+    ) -> ControllerResult:
         return elections.broker_gone(image, broker, strategies, alive)

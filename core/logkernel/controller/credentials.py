@@ -11,7 +11,7 @@ import hashlib
 import hmac
 
 from logkernel.contracts import MetadataChange
-from logkernel.controller.effects import Effects, Outcome
+from logkernel.controller.effects import ControllerResult, Effects
 from logkernel.controller.image import ClusterImage, Scram, scram_change
 from logkernel.errors import (
     DuplicateResource,
@@ -39,9 +39,9 @@ MAX_USER_CHARACTERS = 1_000
 MAX_SALT_BYTES = 1_024
 
 
-def alter(request: AlterUserScramCredentialsRequest, image: ClusterImage) -> Outcome:
+def alter(request: AlterUserScramCredentialsRequest, image: ClusterImage) -> ControllerResult:
     """A user's credentials change together or not at all; one request names a user once."""
-    out = Outcome([], AlterUserScramCredentialsResponse(), Effects())
+    out = ControllerResult([], AlterUserScramCredentialsResponse(), Effects())
     results: dict[str, AlterUserScramCredentialsResult] = {}
     changes: dict[str, MetadataChange] = {}
     given: list[ScramCredentialDeletion | ScramCredentialUpsertion] = [*request.deletions, *request.upsertions]

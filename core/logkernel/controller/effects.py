@@ -36,8 +36,9 @@ class Effects:
     """Brokers (node id as text, "" for all) whose dynamic settings changed."""
 
 
-class Outcome(NamedTuple):
-    """A decision: `changes` are committed as one, then folded, then `effects` run and `response` goes out."""
+class ControllerResult(NamedTuple):
+    """What the controller decided (Kafka's name): `changes` are committed as one and folded, then `effects` run and
+    `response` goes out."""
 
     changes: list[MetadataChange]
     response: Any

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator
 
 from logkernel.contracts import Candidates, ElectionStrategy, MetadataChange
-from logkernel.controller.effects import Effects, LeaderChange, Outcome
+from logkernel.controller.effects import ControllerResult, Effects, LeaderChange
 from logkernel.controller.image import NO_LEADER, ClusterImage, Partition, Topic, partition_change
 
 Strategies = Callable[[str], tuple[ElectionStrategy, bool]]
@@ -32,9 +32,9 @@ def elect(
     alive: Collection[int],
     *,
     unclean_allowed: bool = False,
-) -> Outcome:
+) -> ControllerResult:
     """A leader for each partition of the topic whose own is not alive. The response is None."""
-    out = Outcome([], None, Effects())
+    out = ControllerResult([], None, Effects())
     living = frozenset(alive)
     found = image.topics[topic]
     changed = (
@@ -46,9 +46,9 @@ def elect(
     return out
 
 
-def broker_gone(image: ClusterImage, broker: int, strategies: Strategies, alive: Collection[int]) -> Outcome:
+def broker_gone(image: ClusterImage, broker: int, strategies: Strategies, alive: Collection[int]) -> ControllerResult:
     """The broker's session ended; `alive` are the others. The response is None."""
-    out = Outcome([], None, Effects())
+    out = ControllerResult([], None, Effects())
     living = frozenset(alive) - {broker}
     if broker in image.nodes:
         out.changes.append(MetadataChange("broker", str(broker), None))
@@ -68,9 +68,11 @@ def _without(topic: Topic, broker: int, strategy: ElectionStrategy, unclean: boo
             yield index, Partition(row.replicas, isr, row.leader, row.leader_epoch + bump, row.partition_epoch + 1)
 
 
-def broker_started(image: ClusterImage, broker: int, strategies: Strategies, alive: Collection[int]) -> Outcome:
+def broker_started(
+    image: ClusterImage, broker: int, strategies: Strategies, alive: Collection[int]
+) -> ControllerResult:
     """A new incarnation of `broker` is there; `alive` are all, with it. The response is None."""
-    out = Outcome([], None, Effects())
+    out = ControllerResult([], None, Effects())
     living = frozenset(alive) | {broker}
     for topic in image.topics.values():
         if any(row.leader not in living or row.leader == broker for row in topic.partitions):
@@ -98,7 +100,7 @@ def _elected(row: Partition, strategy: ElectionStrategy, living: frozenset[int],
     return Partition(row.replicas, winner.isr, winner.leader, row.leader_epoch + 1, row.partition_epoch + 1)
 
 
-def _write(out: Outcome, topic: Topic, changed: Changed) -> None:
+def _write(out: ControllerResult, topic: Topic, changed: Changed) -> None:
     """One change a partition, or one for the topic where most of it changed."""
     rows = dict(changed)
     if len(rows) * 2 > len(topic.partitions):

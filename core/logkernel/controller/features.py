@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from logkernel.contracts import MetadataChange
-from logkernel.controller.effects import Effects, Outcome
+from logkernel.controller.effects import ControllerResult, Effects
 from logkernel.errors import InvalidRequest, InvalidUpdateVersion, KafkaError
 from logkernel.requests.quorum import (
     FeatureUpdateKey,
@@ -29,8 +29,8 @@ Levels = Mapping[str, tuple[int, int, int]]
 """Feature → (lowest, highest, present level)."""
 
 
-def update(request: UpdateFeaturesRequest, known: Levels) -> Outcome:
-    out = Outcome([], UpdateFeaturesResponse(), Effects())
+def update(request: UpdateFeaturesRequest, known: Levels) -> ControllerResult:
+    out = ControllerResult([], UpdateFeaturesResponse(), Effects())
     seen: set[str] = set()
     try:
         for row in request.feature_updates:
@@ -41,7 +41,7 @@ def update(request: UpdateFeaturesRequest, known: Levels) -> Outcome:
                 out.changes.append(MetadataChange("feature", row.feature, {"level": row.max_version_level}))
     except KafkaError as error:
         refused = UpdateFeaturesResponse(error_code=error.code, error_message=f"no feature was changed: {error}")
-        return Outcome([], refused, Effects())
+        return ControllerResult([], refused, Effects())
     out.response.results = [UpdatableFeatureResult(row.feature) for row in request.feature_updates]
     if request.validate_only:
         out.changes.clear()

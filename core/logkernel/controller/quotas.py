@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from logkernel.contracts import MetadataChange
-from logkernel.controller.effects import Effects, Outcome
+from logkernel.controller.effects import ControllerResult, Effects
 from logkernel.controller.image import ClusterImage, Entity, quota_key
 from logkernel.errors import InvalidRequest, KafkaError, UnsupportedVersion
 from logkernel.requests.access import (
@@ -39,9 +39,9 @@ MAX_NAME_CHARACTERS = 1_000
 _MAX_INT, _MAX_LONG = 2**31 - 1, 2**63 - 1
 
 
-def alter(request: AlterClientQuotasRequest, image: ClusterImage) -> Outcome:
+def alter(request: AlterClientQuotasRequest, image: ClusterImage) -> ControllerResult:
     """Each entity on its own, its quotas together or not at all."""
-    out = Outcome([], AlterClientQuotasResponse(), Effects())
+    out = ControllerResult([], AlterClientQuotasResponse(), Effects())
     entities = [
         tuple(sorted(((one.entity_type, one.entity_name) for one in row.entity), key=lambda part: part[0]))
         for row in request.entries

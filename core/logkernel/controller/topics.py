@@ -15,7 +15,7 @@ from logkernel.config.broker import BrokerConfig
 from logkernel.config.describe import describe_created
 from logkernel.config.values import Between, render
 from logkernel.contracts import MetadataChange, ServiceTopic
-from logkernel.controller.effects import Effects, Outcome
+from logkernel.controller.effects import ControllerResult, Effects
 from logkernel.controller.image import ClusterImage, Partition, Topic, topic_key
 from logkernel.controller.names import METADATA_TOPIC, check_name, flat
 from logkernel.controller.placement import check_assignment, place
@@ -66,12 +66,12 @@ def create_topics(
     brokers: Sequence[int],
     new_id: NewId,
     internal: Collection[str],
-) -> Outcome:
+) -> ControllerResult:
     """Each topic of the request on its own: one that is refused does not touch the others. `internal` are the names
     of the topics in which services keep their state."""
     asked = Counter(topic.name for topic in request.topics)
     flats = {flat(name): name for name in image.topics}
-    out = Outcome([], CreateTopicsResponse(), Effects())
+    out = ControllerResult([], CreateTopicsResponse(), Effects())
     left = MAX_NEW_PARTITIONS
     for name, row in {topic.name: topic for topic in request.topics}.items():
         try:
@@ -103,7 +103,7 @@ def create_one(
     new_id: NewId,
     *,
     internal: bool = False,
-) -> Outcome:
+) -> ControllerResult:
     """One topic from plain values; the response is its `Topic`. -1 are the broker's defaults. Raises KafkaError.
 
     An internal topic takes as many replicas as there are brokers, and no higher min.insync.replicas.
@@ -118,7 +118,7 @@ def create_one(
     row = CreatableTopic(name=name, num_partitions=partitions, replication_factor=replication_factor)
     config.validate_topic(own)
     topic = Topic(name, new_id(), _partitions(row, config, brokers, MAX_NEW_PARTITIONS), internal)
-    out = Outcome([], topic, Effects())
+    out = ControllerResult([], topic, Effects())
     _add(out, topic, own)
     return out
 
@@ -130,7 +130,7 @@ def create_internal(
     config: BrokerConfig,
     brokers: Sequence[int],
     new_id: NewId,
-) -> Outcome:
+) -> ControllerResult:
     """The topic of a service as it is declared (`partitions` -1: as many as its setting says)."""
     if partitions == -1:
         partitions = config.get(topic.partitions_setting)
@@ -220,7 +220,7 @@ def _fresh(replicas: Sequence[int]) -> Partition:
     return Partition(tuple(replicas), tuple(replicas), replicas[0])
 
 
-def _add(out: Outcome, topic: Topic, own: Mapping[str, str]) -> None:
+def _add(out: ControllerResult, topic: Topic, own: Mapping[str, str]) -> None:
     out.changes.append(topic.change())
     if own:
         out.changes.append(MetadataChange("config", topic_key(topic.name), dict(own)))
@@ -254,12 +254,12 @@ def _created(topic: Topic, own: Mapping[str, str], config: BrokerConfig) -> Crea
 # ---------------------------------------------------------------- delete
 
 
-def delete_topics(request: DeleteTopicsRequest, image: ClusterImage, config: BrokerConfig) -> Outcome:
+def delete_topics(request: DeleteTopicsRequest, image: ClusterImage, config: BrokerConfig) -> ControllerResult:
     """By name or by id; a topic that is named twice is refused, whether or not it exists."""
     states = [*(DeleteTopicState(name=name) for name in request.topic_names), *request.topics]
     names = Counter(state.name for state in states if state.name is not None)
     ids = Counter(state.topic_id for state in states if state.name is None)
-    out = Outcome([], DeleteTopicsResponse(), Effects())
+    out = ControllerResult([], DeleteTopicsResponse(), Effects())
     gone: set[str] = set()
     for name, topic_id in dict.fromkeys((state.name, state.topic_id) for state in states):
         answer = DeletableTopicResult(name=name, topic_id=topic_id)
@@ -278,10 +278,10 @@ def delete_topics(request: DeleteTopicsRequest, image: ClusterImage, config: Bro
     return out
 
 
-def delete_one(name: str, image: ClusterImage, config: BrokerConfig) -> Outcome:
+def delete_one(name: str, image: ClusterImage, config: BrokerConfig) -> ControllerResult:
     """One topic by name; the response is the topic that goes. Raises KafkaError."""
     topic = _condemned(name, NO_ID, image, config)
-    out = Outcome([], topic, Effects())
+    out = ControllerResult([], topic, Effects())
     _remove(out, topic, image)
     return out
 
@@ -312,7 +312,7 @@ def _check_ordinary(topic: Topic, what: str) -> None:
         )
 
 
-def _remove(out: Outcome, topic: Topic, image: ClusterImage) -> None:
+def _remove(out: ControllerResult, topic: Topic, image: ClusterImage) -> None:
     out.changes.append(MetadataChange("topic", topic.name, None))
     if topic_key(topic.name) in image.configs:
         out.changes.append(MetadataChange("config", topic_key(topic.name), None))
@@ -322,9 +322,11 @@ def _remove(out: Outcome, topic: Topic, image: ClusterImage) -> None:
 # ---------------------------------------------------------------- grow
 
 
-def create_partitions(request: CreatePartitionsRequest, image: ClusterImage, brokers: Sequence[int]) -> Outcome:
+def create_partitions(
+    request: CreatePartitionsRequest, image: ClusterImage, brokers: Sequence[int]
+) -> ControllerResult:
     asked = Counter(row.name for row in request.topics)
-    out = Outcome([], CreatePartitionsResponse(), Effects())
+    out = ControllerResult([], CreatePartitionsResponse(), Effects())
     left = MAX_NEW_PARTITIONS
     for name, row in {topic.name: topic for topic in request.topics}.items():
         answer = CreatePartitionsTopicResult(name=name)

@@ -14,7 +14,7 @@ from logkernel.vocabulary import AbortedTxn, BatchFacts, IsrProposal
 
 @mutable
 class Outcome:
-    """The answer to one produce of one partition."""
+    """What became of one produce of one partition."""
 
     error_code: int = 0
     base_offset: int = -1

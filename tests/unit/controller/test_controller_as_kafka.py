@@ -17,7 +17,7 @@ import pytest
 
 from logkernel.config.broker import BrokerConfig
 from logkernel.controller.controller import Controller
-from logkernel.controller.effects import Outcome
+from logkernel.controller.effects import ControllerResult
 from logkernel.controller.image import ClusterImage
 from logkernel.requests import configs as c
 from logkernel.requests import topics as t
@@ -39,11 +39,11 @@ class Bench:
         ids = count(1)
         self.controller = Controller(BrokerConfig.load(), 1, lambda: UUID(int=next(ids)))
 
-    def run(self, outcome: Outcome) -> Any:
-        self.image.apply_all(outcome.changes)
-        if outcome.effects.brokers_configured:
+    def run(self, result: ControllerResult) -> Any:
+        self.image.apply_all(result.changes)
+        if result.effects.brokers_configured:
             self.controller.config = self.controller.dynamic_config(self.image)
-        return outcome.response
+        return result.response
 
     def create(self, rows: list[Any], validate: bool = False) -> list[Any]:
         request = t.CreateTopicsRequest(

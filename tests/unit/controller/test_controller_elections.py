@@ -9,7 +9,7 @@ import pytest
 from logkernel.config.broker import BrokerConfig
 from logkernel.contracts import ElectionStrategy
 from logkernel.controller.controller import Controller
-from logkernel.controller.effects import LeaderChange, Outcome
+from logkernel.controller.effects import ControllerResult, LeaderChange
 from logkernel.controller.image import ClusterImage, Node, Partition, Topic, node_change
 from logkernel.plugins.election.clean import Clean
 from logkernel.plugins.election.unclean import Unclean
@@ -26,8 +26,8 @@ def row(isr: str, leader: int, leader_epoch: int, partition_epoch: int) -> Parti
     return Partition((1, 2, 3), tuple(map(int, isr)), leader, leader_epoch, partition_epoch)
 
 
-def after(before: ClusterImage, outcome: Outcome) -> list[Partition]:
-    before.apply_all(outcome.changes)
+def after(before: ClusterImage, result: ControllerResult) -> list[Partition]:
+    before.apply_all(result.changes)
     return before.topics["t"].partitions
 
 
@@ -46,17 +46,17 @@ def test_the_controller_elects_what_the_strategy_chose(
     before: Partition, strategy: ElectionStrategy, alive: set[int], expected: Partition
 ) -> None:
     cluster = image(before)
-    outcome = CONTROLLER.elect(cluster, "t", strategy, alive)
+    result = CONTROLLER.elect(cluster, "t", strategy, alive)
     leaders = [] if before == expected else [LeaderChange("t", 0, expected.leader, 6, expected.isr)]
-    assert outcome.effects.leaders == leaders
-    assert after(cluster, outcome) == [expected]
+    assert result.effects.leaders == leaders
+    assert after(cluster, result) == [expected]
 
 
 def test_a_broker_goes() -> None:
     cluster = image(row("123", 1, 0, 0), row("12", 2, 3, 4), row("3", 3, 0, 0), row("1", 1, 0, 0), row("23", 3, 0, 0))
-    outcome = CONTROLLER.broker_gone(cluster, 1, lambda topic: (Clean(), False), {1, 2, 3})
-    assert [change.partition for change in outcome.effects.leaders] == [0, 1, 3]
-    assert after(cluster, outcome) == [
+    result = CONTROLLER.broker_gone(cluster, 1, lambda topic: (Clean(), False), {1, 2, 3})
+    assert [change.partition for change in result.effects.leaders] == [0, 1, 3]
+    assert after(cluster, result) == [
         row("23", 2, 1, 1),
         row("2", 2, 4, 5),
         row("3", 3, 0, 0),
@@ -68,25 +68,25 @@ def test_a_broker_goes() -> None:
 
 def test_the_last_of_an_isr_stays_in_it() -> None:
     cluster = image(row("1", 2, 0, 0))
-    outcome = CONTROLLER.broker_gone(cluster, 1, lambda topic: (Clean(), False), {2, 3})
-    assert after(cluster, outcome) == [row("1", 2, 0, 0)]
+    result = CONTROLLER.broker_gone(cluster, 1, lambda topic: (Clean(), False), {2, 3})
+    assert after(cluster, result) == [row("1", 2, 0, 0)]
 
 
 def test_a_new_incarnation_leads_in_a_new_epoch() -> None:
     cluster = image(row("1", 1, 4, 7), row("2", 2, 0, 0), row("13", -1, 2, 2))
-    outcome = CONTROLLER.broker_started(cluster, 1, lambda topic: (Clean(), False), {2, 3})
-    assert after(cluster, outcome) == [row("1", 1, 5, 8), row("2", 2, 0, 0), row("13", 1, 3, 3)]
-    assert [(change.partition, change.leader_epoch) for change in outcome.effects.leaders] == [(0, 5), (2, 3)]
+    result = CONTROLLER.broker_started(cluster, 1, lambda topic: (Clean(), False), {2, 3})
+    assert after(cluster, result) == [row("1", 1, 5, 8), row("2", 2, 0, 0), row("13", 1, 3, 3)]
+    assert [(change.partition, change.leader_epoch) for change in result.effects.leaders] == [(0, 5), (2, 3)]
 
 
 def test_few_changes_are_kept_one_by_one_and_many_as_one() -> None:
     few = image(row("12", 1, 0, 0), *(row("23", 2, 0, 0) for _ in range(9)))
-    outcome = CONTROLLER.elect(few, "t", Clean(), {2, 3})
-    assert [(change.kind, change.key) for change in outcome.changes] == [("partition", "t:0")]
+    result = CONTROLLER.elect(few, "t", Clean(), {2, 3})
+    assert [(change.kind, change.key) for change in result.changes] == [("partition", "t:0")]
     many = image(*(row("12", 1, 0, 0) for _ in range(10)))
-    outcome = CONTROLLER.elect(many, "t", Clean(), {2, 3})
-    assert [(change.kind, change.key) for change in outcome.changes] == [("topic", "t")]
-    assert {part.leader for part in after(many, outcome)} == {2}
+    result = CONTROLLER.elect(many, "t", Clean(), {2, 3})
+    assert [(change.kind, change.key) for change in result.changes] == [("topic", "t")]
+    assert {part.leader for part in after(many, result)} == {2}
 
 
 def test_an_election_without_change_keeps_nothing() -> None:

@@ -12,7 +12,7 @@ import pytest
 from logkernel.config.broker import BrokerConfig
 from logkernel.contracts import ServiceDeclaration, ServiceTopic
 from logkernel.controller.controller import Controller
-from logkernel.controller.effects import Effects, Outcome
+from logkernel.controller.effects import ControllerResult, Effects
 from logkernel.controller.image import ClusterImage, Node
 from logkernel.controller.internal import internal_topics
 from logkernel.controller.placement import place
@@ -46,9 +46,9 @@ class Bench:
         for node in range(1, nodes + 1):
             self.keep(self.controller.register(self.image, Node(node, {"PLAINTEXT": ("h", node)})))
 
-    def keep(self, outcome: Outcome) -> Any:
-        self.image.apply_all(outcome.changes)
-        return outcome.response
+    def keep(self, result: ControllerResult) -> Any:
+        self.image.apply_all(result.changes)
+        return result.response
 
 
 @pytest.mark.parametrize(
@@ -87,9 +87,9 @@ def test_created_and_validated_only() -> None:
     topic = t.CreatableTopic("a", -1, -1, configs=[t.CreatableTopicConfig("retention.ms", "5")])
     dry = bench.controller.create_topics(t.CreateTopicsRequest([topic], validate_only=True), bench.image)
     assert (dry.changes, dry.effects) == ([], Effects())
-    outcome = bench.controller.create_topics(t.CreateTopicsRequest([topic]), bench.image)
-    assert outcome.effects == Effects(created=["a"])
-    (row,) = bench.keep(outcome).topics
+    result = bench.controller.create_topics(t.CreateTopicsRequest([topic]), bench.image)
+    assert result.effects == Effects(created=["a"])
+    (row,) = bench.keep(result).topics
     assert (row.num_partitions, row.replication_factor, row.topic_id) == (3, 2, UUID(int=1))
     assert [p.replicas for p in bench.image.topics["a"].partitions] == [(1, 2), (2, 1), (1, 2)]
     assert bench.image.topic_config("a") == {"retention.ms": "5"}
@@ -191,9 +191,9 @@ def test_deleting_by_name_and_id() -> None:
         bench.keep(bench.controller.create_topic(bench.image, name, settings={"flush.ms": "1"}))
     ids = [bench.image.topics[name].id for name in ("a", "b")]
     request = t.DeleteTopicsRequest(topic_names=["a"], topics=[t.DeleteTopicState(None, ids[1])])
-    outcome = bench.controller.delete_topics(request, bench.image)
-    assert outcome.effects.deleted == [("a", ids[0]), ("b", ids[1])]
-    assert [(row.name, row.topic_id) for row in bench.keep(outcome).responses] == [("a", ids[0]), ("b", ids[1])]
+    result = bench.controller.delete_topics(request, bench.image)
+    assert result.effects.deleted == [("a", ids[0]), ("b", ids[1])]
+    assert [(row.name, row.topic_id) for row in bench.keep(result).responses] == [("a", ids[0]), ("b", ids[1])]
     assert bench.image == ClusterImage(gone=set(ids))
     with pytest.raises(UnknownTopicOrPartition):
         bench.controller.delete_topic(bench.image, "a")
@@ -212,10 +212,10 @@ def test_added_partitions_go_on_where_the_others_ended() -> None:
     bench = Bench(nodes=3)
     bench.keep(bench.controller.create_topic(bench.image, "a", 2))
     request = t.CreatePartitionsRequest([t.CreatePartitionsTopic("a", 5)])
-    outcome = bench.controller.create_partitions(request, bench.image)
-    assert outcome.effects.grown == [("a", 2)]
+    result = bench.controller.create_partitions(request, bench.image)
+    assert result.effects.grown == [("a", 2)]
     before = bench.image.topics["a"].partitions[:2]
-    bench.keep(outcome)
+    bench.keep(result)
     assert bench.image.topics["a"].partitions[:2] == before
     assert [p.leader for p in bench.image.topics["a"].partitions] == [1, 2, 3, 1, 2]
 
@@ -223,9 +223,9 @@ def test_added_partitions_go_on_where_the_others_ended() -> None:
 def incremental(bench: Bench, *rows: tuple[str, int, str | None], name: str = "a") -> int:
     one = c.IncrementalAlterConfigsAlterableConfig
     resource = c.IncrementalAlterConfigsAlterConfigsResource(2, name, [one(*row) for row in rows])
-    outcome = bench.controller.incremental_alter_configs(c.IncrementalAlterConfigsRequest([resource]), bench.image)
-    code: int = bench.keep(outcome).responses[0].error_code
-    assert outcome.effects.topics_configured == ([name] if outcome.changes else [])
+    result = bench.controller.incremental_alter_configs(c.IncrementalAlterConfigsRequest([resource]), bench.image)
+    code: int = bench.keep(result).responses[0].error_code
+    assert result.effects.topics_configured == ([name] if result.changes else [])
     return code
 
 
@@ -268,8 +268,8 @@ def test_a_group_s_setting_of_a_plugin_that_is_gone_does_not_stand_in_the_way() 
     one = c.IncrementalAlterConfigsAlterableConfig
     rows = [one("consumer.session.timeout.ms", 0, "50000")]
     resource = c.IncrementalAlterConfigsAlterConfigsResource(32, "g", rows)
-    outcome = bench.controller.incremental_alter_configs(c.IncrementalAlterConfigsRequest([resource]), bench.image)
-    assert bench.keep(outcome).responses[0].error_code == 0
+    result = bench.controller.incremental_alter_configs(c.IncrementalAlterConfigsRequest([resource]), bench.image)
+    assert bench.keep(result).responses[0].error_code == 0
     assert bench.image.configs["group:g"] == {"gone.plugin": "x", "consumer.session.timeout.ms": "50000"}
 
 
@@ -293,8 +293,8 @@ def test_a_group_s_setting_is_refused_in_kafkas_words(name: str, value: str, sai
     bench = Bench()
     rows = [c.IncrementalAlterConfigsAlterableConfig(name, 0, value)]
     resource = c.IncrementalAlterConfigsAlterConfigsResource(32, "g", rows)
-    outcome = bench.controller.incremental_alter_configs(c.IncrementalAlterConfigsRequest([resource]), bench.image)
-    (row,) = outcome.response.responses
+    result = bench.controller.incremental_alter_configs(c.IncrementalAlterConfigsRequest([resource]), bench.image)
+    (row,) = result.response.responses
     assert row.error_code == InvalidConfig.code
     assert row.error_message.startswith(said)
 
@@ -303,8 +303,8 @@ def test_what_a_file_says_of_a_topic_is_set_over_its_own() -> None:
     bench = Bench()
     bench.keep(bench.controller.create_topic(bench.image, "a", settings={"flush.ms": "1", UNCLEAN: "true"}))
     told = {"flush.ms": "1", "retention.ms": "5", "election": "clean", UNCLEAN: "false"}
-    outcome = bench.controller.apply_topic_settings(bench.image, "a", told)
-    assert bench.keep(outcome) == {"retention.ms": (None, "5"), "election": (None, "clean"), UNCLEAN: ("true", "false")}
+    result = bench.controller.apply_topic_settings(bench.image, "a", told)
+    assert bench.keep(result) == {"retention.ms": (None, "5"), "election": (None, "clean"), UNCLEAN: ("true", "false")}
     assert bench.image.topic_config("a") == told
     assert bench.controller.apply_topic_settings(bench.image, "a", told).changes == []
 

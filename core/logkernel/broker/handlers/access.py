@@ -11,7 +11,7 @@ from typing import Any, Final
 from logkernel.broker.handlers.context import HandlerContext, Handlers, on
 from logkernel.contracts import Answer, RequestContext
 from logkernel.controller import acls, credentials, quotas
-from logkernel.controller.effects import Outcome
+from logkernel.controller.effects import ControllerResult
 from logkernel.errors import DelegationTokenRequestNotAllowed, IllegalSaslState
 from logkernel.requests.access import (
     AlterClientQuotasRequest,
@@ -43,12 +43,12 @@ USERS: Final = "SCRAM users are kept, NOT enforced: no listener of this release 
 QUOTAS: Final = "client quotas are kept, NOT enforced: this release slows nobody down"
 
 
-def _keep(ctx: HandlerContext, outcome: Outcome, note: str, context: RequestContext) -> Any:
+def _keep(ctx: HandlerContext, result: ControllerResult, note: str, context: RequestContext) -> Any:
     """Carry out a change of what is not enforced, and log it so."""
-    if outcome.changes:
-        count, client, host = len(outcome.changes), context.client_id, context.client_host
+    if result.changes:
+        count, client, host = len(result.changes), context.client_id, context.client_host
         log.warning("%s; changes=%d client_id=%s host=%s", note, count, client, host)
-    return ctx.commit(outcome)
+    return ctx.commit(result)
 
 
 def _noted(rows: Iterable[Any], note: str) -> None:

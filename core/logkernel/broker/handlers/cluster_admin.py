@@ -44,9 +44,9 @@ def list_partition_reassignments(
 def update_features(
     ctx: HandlerContext, request: UpdateFeaturesRequest, context: RequestContext, answer: Answer
 ) -> None:
-    outcome = features.update(request, ctx.cluster.features())
-    response = ctx.commit(outcome)
-    for change in outcome.changes:
+    result = features.update(request, ctx.cluster.features())
+    response = ctx.commit(result)
+    for change in result.changes:
         log.info("feature finalized: name=%s level=%s", change.key, (change.value or {}).get("level"))
     answer(response)
 

@@ -33,8 +33,8 @@ def incremental_alter_configs(
     ctx: HandlerContext, request: IncrementalAlterConfigsRequest, context: RequestContext, answer: Answer
 ) -> None:
     ours, rest = loggers.split(request.resources)
-    outcome = ctx.metadata.controller.incremental_alter_configs(evolve(request, resources=rest), ctx.metadata.image)
-    response = ctx.commit(outcome)
+    result = ctx.metadata.controller.incremental_alter_configs(evolve(request, resources=rest), ctx.metadata.image)
+    response = ctx.commit(result)
     response.responses += [loggers.alter(ctx.runtime.node_id, one, dry=request.validate_only) for one in ours]
     answer(response)
 

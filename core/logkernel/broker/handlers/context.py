@@ -16,7 +16,7 @@ from logkernel.broker.replicas.manager import ReplicaManager
 from logkernel.broker.runtime import Runtime
 from logkernel.broker.service_host.registry import ServiceRegistry
 from logkernel.contracts import Answer, RequestContext
-from logkernel.controller.effects import Outcome
+from logkernel.controller.effects import ControllerResult
 
 if TYPE_CHECKING:
     from logkernel.broker.verifications import Verifications
@@ -38,7 +38,7 @@ class HandlerContext:
         logs: LogManager,
         moves: Moves,
         services: ServiceRegistry,
-        commit: Callable[[Outcome], Any],
+        commit: Callable[[ControllerResult], Any],
     ) -> None:
         self.runtime = runtime
         self.purgatory = purgatory

@@ -581,8 +581,8 @@ class Protocol:
     def _strategies(self, topic: str) -> tuple[ElectionStrategy, bool]:
         return self.strategy, False
 
-    def _commit(self, outcome: Any) -> None:
-        for change in outcome.changes:
+    def _commit(self, result: Any) -> None:
+        for change in result.changes:
             if change.kind != "broker":
                 self.image.apply(change)
         self._changed()
