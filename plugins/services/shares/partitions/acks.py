@@ -9,7 +9,7 @@ from uuid import UUID
 from logkernel.errors import InvalidRecordState, InvalidRequest, KafkaError, UnknownTopicId
 
 from ..state.records import Key
-from .leader import Leader, Phase
+from .leader import Phase, SharePartitionLeader
 from .partition import Event
 
 RENEW = Event.RENEW
@@ -29,17 +29,17 @@ class Acks:
         group_id: str,
         member: str,
         topics: Iterable[Any],
-        leaders: dict[Key, Leader],
+        leaders: dict[Key, SharePartitionLeader],
         known: Callable[[UUID], bool],
         most: int,
         renews: bool,
         now_ms: int,
-    ) -> list[Leader]:
+    ) -> list[SharePartitionLeader]:
         """Put every batch to its share-partition; returns those that have something to write now.
 
         `most` is the largest type that this request may have; `renews`: whether the group's locks can be renewed.
         """
-        touched: list[Leader] = []
+        touched: list[SharePartitionLeader] = []
         for topic in topics:
             for row in topic.partitions:
                 if not row.acknowledgement_batches:
@@ -78,7 +78,7 @@ class Acks:
             self._done()
 
 
-def put(leader: Leader, member: str, batches: Iterable[Any], now_ms: int) -> bool:
+def put(leader: SharePartitionLeader, member: str, batches: Iterable[Any], now_ms: int) -> bool:
     """All batches, or none where one is refused. Returns whether there is something to wait for."""
     mark = leader.partition.mark()
     try:

@@ -28,7 +28,7 @@ from logkernel.requests.share_delivery import (
 
 from ..state.records import Key
 from .acks import Acks
-from .leader import Leader, Phase
+from .leader import Phase, SharePartitionLeader
 from .partition import RECORD_LIMIT
 from .reading import cut, read
 from .sessions import Holder
@@ -65,7 +65,7 @@ class Work:
         return found
 
 
-def inner_fetch(work: Work, leaders: dict[Key, Leader], now_ms: int) -> data.FetchRequest | None:
+def inner_fetch(work: Work, leaders: dict[Key, SharePartitionLeader], now_ms: int) -> data.FetchRequest | None:
     """The Fetch that waits for data in the stead of `work`; None where nothing may be read now."""
     request = work.request
     work.attempt += 1
@@ -89,7 +89,9 @@ def inner_fetch(work: Work, leaders: dict[Key, Leader], now_ms: int) -> data.Fet
     )
 
 
-def take(work: Work, response: data.FetchResponse, leaders: dict[Key, Leader], now_ms: int) -> tuple[bool, bool]:
+def take(
+    work: Work, response: data.FetchResponse, leaders: dict[Key, SharePartitionLeader], now_ms: int
+) -> tuple[bool, bool]:
     """Acquire what came. Returns (whether it is enough to answer, whether any data came)."""
     left = work.request.max_records
     found = came = False
@@ -120,13 +122,13 @@ def take(work: Work, response: data.FetchResponse, leaders: dict[Key, Leader], n
     return found, came
 
 
-def _caught_up(leader: Leader, code: int, offset: int) -> bool:
+def _caught_up(leader: SharePartitionLeader, code: int, offset: int) -> bool:
     """Records were deleted under the share-partition's feet, and it has moved on since the Fetch was sent."""
     return code == OffsetOutOfRange.code and leader.partition.next_offset() != offset
 
 
 def _acquire(
-    work: Work, key: Key, leader: Leader, fetched: data.PartitionData, offset: int, left: int, now_ms: int
+    work: Work, key: Key, leader: SharePartitionLeader, fetched: data.PartitionData, offset: int, left: int, now_ms: int
 ) -> int:
     """How many records. Raises `CorruptMessage`, `KafkaStorageError` where the log cannot be read."""
     try:
@@ -164,5 +166,5 @@ def respond(work: Work, lock_ms: int) -> ShareFetchResponse:
     return ShareFetchResponse(acquisition_lock_timeout_ms=lock_ms, responses=list(topics.values()))
 
 
-def loading(work: Work, leaders: dict[Key, Leader]) -> bool:
+def loading(work: Work, leaders: dict[Key, SharePartitionLeader]) -> bool:
     return any(leaders[key].phase is Phase.LOADING for key in work.keys)

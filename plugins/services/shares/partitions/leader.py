@@ -49,8 +49,8 @@ class Phase(Enum):
     FAILED = "Failed"
 
 
-class Leader:
-    """`partition` is there once it is READY; `code` says why it is FAILED."""
+class SharePartitionLeader:
+    """KIP-932's share-partition leader. `partition` is there once it is READY; `code` says why it is FAILED."""
 
     def __init__(self, key: Key, topic: str, cluster: ClusterView, send: Send, wall_ms: int) -> None:
         self.key = key

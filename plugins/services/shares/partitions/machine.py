@@ -35,7 +35,7 @@ from ...groups.timers import Timers
 from ..state.records import Key
 from .acks import Acks
 from .fetching import MAX_WAIT_MS, Work, inner_fetch, loading, respond, take
-from .leader import Leader, Phase
+from .leader import Phase, SharePartitionLeader
 from .partition import Event
 from .sessions import FINAL, INITIAL, Connection, Holder, Sessions
 
@@ -50,14 +50,14 @@ class SharePartitionsMachine:
         self._timers = Timers()
         self._numbers = count(1)
         self._works: dict[int, Work] = {}
-        self._leaders: dict[Key, Leader] = {}
-        self._by_number: dict[int, Leader] = {}
+        self._leaders: dict[Key, SharePartitionLeader] = {}
+        self._by_number: dict[int, SharePartitionLeader] = {}
         """The leaders that still may hear answers; one that was forgotten hears nothing."""
         self._out = Decision()
         self._wall_ms = self._mono_ms = 0
 
     @property
-    def leaders(self) -> dict[Key, Leader]:
+    def leaders(self) -> dict[Key, SharePartitionLeader]:
         """To look at."""
         return self._leaders
 
@@ -204,7 +204,7 @@ class SharePartitionsMachine:
         def send(word: str, _: Key, request: Any) -> None:
             self._out.sends.append(((word, number, 0), request))
 
-        leader = self._leaders[key] = Leader(key, topic, self._cluster, send, self._wall_ms)
+        leader = self._leaders[key] = SharePartitionLeader(key, topic, self._cluster, send, self._wall_ms)
         self._by_number[number] = leader
 
     def _attempt(self, work: Work) -> None:
@@ -227,7 +227,7 @@ class SharePartitionsMachine:
         if request is not None:
             self._out.sends.append((("fetch", work.number, work.attempt), request))
 
-    def _follow_log(self, leader: Leader) -> None:
+    def _follow_log(self, leader: SharePartitionLeader) -> None:
         offsets = self._cluster.offsets(leader.topic, leader.key.partition)
         if offsets is not None:
             leader.partition.advance(offsets[0])
@@ -294,7 +294,7 @@ class SharePartitionsMachine:
         self._pump(touched)
         acks.settled()
 
-    def _take_acks(self, acks: Acks, holder: Holder, request: Any) -> list[Leader]:
+    def _take_acks(self, acks: Acks, holder: Holder, request: Any) -> list[SharePartitionLeader]:
         renews = self._cluster.group_setting(holder.group_id, "share.renew.acknowledge.enable")
         most = Event.RENEW if request.is_renew_ack else Event.REJECT
         return acks.take(
@@ -302,7 +302,7 @@ class SharePartitionsMachine:
             lambda topic_id: self._cluster.topic_name(topic_id) is not None, most, renews, self._mono_ms,
         )  # fmt: skip
 
-    def _pump(self, leaders: list[Leader]) -> None:
+    def _pump(self, leaders: list[SharePartitionLeader]) -> None:
         for leader in leaders:
             leader.pump()
             self._watch_locks(leader)
@@ -312,7 +312,7 @@ class SharePartitionsMachine:
 
     # ------------------------------------------------------------ locks and sessions
 
-    def _watch_locks(self, leader: Leader) -> None:
+    def _watch_locks(self, leader: SharePartitionLeader) -> None:
         due = leader.partition.next_due_ms()
         timer = _lock_timer(leader.key)
         if due is None:
@@ -320,7 +320,7 @@ class SharePartitionsMachine:
         else:
             self._timers.set(timer, due)
 
-    def _locks_due(self, leader: Leader) -> None:
+    def _locks_due(self, leader: SharePartitionLeader) -> None:
         let_go = leader.partition.expire(self._mono_ms)
         leader.pump()
         self._watch_locks(leader)
@@ -332,7 +332,7 @@ class SharePartitionsMachine:
         if self._sessions.end(holder) is not None:
             self._release(holder)
 
-    def _retire(self, leader: Leader) -> None:
+    def _retire(self, leader: SharePartitionLeader) -> None:
         """Nobody reads of this group any more: what is known of it lies in share-state."""
         if leader.is_idle and not self._sessions.of_group(leader.key.group_id):
             self._drop(leader)
@@ -362,7 +362,7 @@ class SharePartitionsMachine:
                 self._stir(leader.key)
         self._out.answers.append((ticket, ForgetShareResponse()))
 
-    def _drop(self, leader: Leader) -> None:
+    def _drop(self, leader: SharePartitionLeader) -> None:
         if self._leaders.get(leader.key) is leader:
             del self._leaders[leader.key]
         for number in [number for number, one in self._by_number.items() if one is leader]:
