@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from logkernel.client.producer.producer import Producer
     from logkernel.kernel import Kernel
     from logkernel.table.embedded import EmbeddedSource
-    from logkernel.table.reader import Where
+    from logkernel.table.reader import ScanBounds
 
 T = TypeVar("T")
 Headers = Mapping[str, bytes | None] | Sequence[tuple[str, bytes | None]]
@@ -364,8 +364,8 @@ class EmbeddedLog:
         self,
         topic: str,
         *,
-        start: Where = "earliest",
-        end: Where = "latest",
+        start: ScanBounds = "earliest",
+        end: ScanBounds = "latest",
         columns: Sequence[str] | None = None,
         isolation: str = "read_uncommitted",
         partitions: Iterable[int] | None = None,

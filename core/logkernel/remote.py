@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from logkernel.client.consumer.consumer import Consumer
     from logkernel.client.producer.producer import Producer
     from logkernel.table import Source
-    from logkernel.table.reader import Where
+    from logkernel.table.reader import ScanBounds
 
 
 def create_request(
@@ -134,8 +134,8 @@ class RemoteLog:
         self,
         topic: str,
         *,
-        start: Where = "earliest",
-        end: Where = "latest",
+        start: ScanBounds = "earliest",
+        end: ScanBounds = "latest",
         columns: Sequence[str] | None = None,
         isolation: str = "read_uncommitted",
         partitions: Iterable[int] | None = None,

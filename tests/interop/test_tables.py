@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, Producer
-from confluent_kafka import TopicPartition as Place
+from confluent_kafka import TopicPartition as Partition
 
 import logkernel
 from logkernel.table import COLUMNS, HEADERS, open_source
@@ -79,13 +79,13 @@ def read(bootstrap: str, topic: str, level: str) -> tuple[list[Any], int]:
     """What librdkafka reads, and the end as it sees it."""
     settings = {"bootstrap.servers": bootstrap, "group.id": "g", "isolation.level": level, "enable.partition.eof": True}
     consumer = Consumer({**settings, "enable.auto.commit": False, "auto.offset.reset": "earliest"})
-    consumer.assign([Place(topic, 0, 0)])
+    consumer.assign([Partition(topic, 0, 0)])
     found: list[Any] = []
     while True:
         message = consumer.poll(30)
         assert message is not None
         if message.error() is not None:
-            end = consumer.get_watermark_offsets(Place(topic, 0), timeout=30)[1]
+            end = consumer.get_watermark_offsets(Partition(topic, 0), timeout=30)[1]
             consumer.close()
             return found, end
         found.append(

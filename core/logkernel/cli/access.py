@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from logkernel.cli.connection import Place, connected, pairs
+from logkernel.cli.connection import ConnectionOptions, connected, pairs
 from logkernel.cli.output import put_json, put_table
 from logkernel.errors import KafkaError
 
@@ -79,9 +79,9 @@ def _put_acls(rows: list[AclBinding], as_json: bool) -> None:
 @acls.command("list")
 @_filters
 @connected
-def list_acls(place: Place, as_json: bool, **given: Any) -> None:
+def list_acls(connection: ConnectionOptions, as_json: bool, **given: Any) -> None:
     """List the rules that all filters let pass."""
-    with place.admin() as admin:
+    with connection.admin() as admin:
         _warn(admin, UNENFORCED_ACLS)
         found = admin.describe_acls(_filter(given))
     _put_acls(found, as_json)
@@ -99,14 +99,14 @@ def list_acls(place: Place, as_json: bool, **given: Any) -> None:
 )
 @connected
 def add_acl(
-    principal: str, operation: str, resource: str, name: str, deny: bool, host: str, pattern: str, place: Place,
-    as_json: bool,
+    principal: str, operation: str, resource: str, name: str, deny: bool, host: str, pattern: str,
+    connection: ConnectionOptions, as_json: bool,
 ) -> None:  # fmt: skip
     """Allow PRINCIPAL an OPERATION on a RESOURCE: `acls add User:ann read topic orders`."""
     from logkernel.client.admin.access import AclBinding
 
     rule = AclBinding(resource, name, principal, operation, "deny" if deny else "allow", host, pattern)
-    with place.admin() as admin:
+    with connection.admin() as admin:
         _warn(admin, UNENFORCED_ACLS)
         admin.create_acls(rule)
     _put_acls([rule], as_json)
@@ -116,11 +116,11 @@ def add_acl(
 @_filters
 @click.option("--all", "everything", is_flag=True, help="All rules.")
 @connected
-def remove_acls(everything: bool, place: Place, as_json: bool, **given: Any) -> None:
+def remove_acls(everything: bool, connection: ConnectionOptions, as_json: bool, **given: Any) -> None:
     """Remove the rules that all filters let pass, and print them."""
     if everything == any(value is not None for value in given.values()):
         raise click.UsageError("say which by filters, or --all")
-    with place.admin() as admin:
+    with connection.admin() as admin:
         _warn(admin, UNENFORCED_ACLS)
         found = admin.delete_acls(_filter(given))
     _put_acls(found, as_json)
@@ -158,9 +158,9 @@ def _entity(given: dict[str, str | None]) -> dict[str, str | None]:
 @quotas.command("list")
 @_entity_options
 @connected
-def list_quotas(place: Place, as_json: bool, **given: Any) -> None:
+def list_quotas(connection: ConnectionOptions, as_json: bool, **given: Any) -> None:
     """List quotas, of all or of those named; a name may be *."""
-    with place.admin() as admin:
+    with connection.admin() as admin:
         _warn(admin, UNENFORCED_QUOTAS)
         found = admin.describe_client_quotas(_entity(given))
     if as_json:
@@ -175,13 +175,15 @@ def list_quotas(place: Place, as_json: bool, **given: Any) -> None:
     put_table(("ENTITY", "QUOTA", "VALUE"), rows)
 
 
-def _alter(place: Place, given: dict[str, Any], changes: dict[str, float | None], as_json: bool) -> None:
+def _alter(
+    connection: ConnectionOptions, given: dict[str, Any], changes: dict[str, float | None], as_json: bool
+) -> None:
     from logkernel.client.admin.access import entity
 
     parts = _entity(given)
     if not parts:
         raise click.UsageError("say whose: --user, --client-id, --ip")
-    with place.admin() as admin:
+    with connection.admin() as admin:
         _warn(admin, UNENFORCED_QUOTAS)
         admin.alter_client_quotas({entity(parts): changes})
     if as_json:
@@ -194,22 +196,22 @@ def _alter(place: Place, given: dict[str, Any], changes: dict[str, float | None]
 @click.argument("values", metavar="QUOTA=NUMBER…", nargs=-1, required=True)
 @_entity_options
 @connected
-def set_quotas(values: tuple[str, ...], place: Place, as_json: bool, **given: Any) -> None:
+def set_quotas(values: tuple[str, ...], connection: ConnectionOptions, as_json: bool, **given: Any) -> None:
     """Set quotas: producer_byte_rate, consumer_byte_rate, request_percentage, controller_mutation_rate …"""
     try:
         changes: dict[str, float | None] = {key: float(text) for key, text in pairs(values, "QUOTA=NUMBER").items()}
     except ValueError as error:
         raise click.UsageError(str(error)) from None
-    _alter(place, given, changes, as_json)
+    _alter(connection, given, changes, as_json)
 
 
 @quotas.command("unset")
 @click.argument("keys", metavar="QUOTA…", nargs=-1, required=True)
 @_entity_options
 @connected
-def unset_quotas(keys: tuple[str, ...], place: Place, as_json: bool, **given: Any) -> None:
+def unset_quotas(keys: tuple[str, ...], connection: ConnectionOptions, as_json: bool, **given: Any) -> None:
     """Take quotas away."""
-    _alter(place, given, dict.fromkeys(keys), as_json)
+    _alter(connection, given, dict.fromkeys(keys), as_json)
 
 
 # ---------------------------------------------------------------- users
@@ -223,9 +225,9 @@ def users() -> None:
 @users.command("list")
 @click.argument("names", nargs=-1)
 @connected
-def list_users(names: tuple[str, ...], place: Place, as_json: bool) -> None:
+def list_users(names: tuple[str, ...], connection: ConnectionOptions, as_json: bool) -> None:
     """List users NAMES, or all, and how their passwords are kept."""
-    with place.admin() as admin:
+    with connection.admin() as admin:
         _warn(admin, UNENFORCED_USERS)
         found = admin.describe_user_scram_credentials(names or None)
     if as_json:
@@ -253,7 +255,9 @@ _mechanism = click.option(
 )
 @_mechanism
 @connected
-def set_user(name: str, password_stdin: bool, iterations: int, mechanism: str, place: Place, as_json: bool) -> None:
+def set_user(
+    name: str, password_stdin: bool, iterations: int, mechanism: str, connection: ConnectionOptions, as_json: bool
+) -> None:
     """Set the password of user NAME; it is asked for, and only its salted form is sent."""
     from logkernel.client.admin.access import ScramUpsertion
 
@@ -263,7 +267,7 @@ def set_user(name: str, password_stdin: bool, iterations: int, mechanism: str, p
         password = click.prompt("Password", hide_input=True, confirmation_prompt=True, err=True)
     if not password:
         raise click.UsageError("the password is empty")
-    with place.admin() as admin:
+    with connection.admin() as admin:
         _warn(admin, UNENFORCED_USERS)
         admin.alter_user_scram_credentials(ScramUpsertion(name, password, mechanism, iterations))
     _said(name, mechanism, "Set", as_json)
@@ -273,11 +277,11 @@ def set_user(name: str, password_stdin: bool, iterations: int, mechanism: str, p
 @click.argument("name")
 @_mechanism
 @connected
-def delete_user(name: str, mechanism: str, place: Place, as_json: bool) -> None:
+def delete_user(name: str, mechanism: str, connection: ConnectionOptions, as_json: bool) -> None:
     """Delete a password of user NAME."""
     from logkernel.client.admin.access import ScramDeletion
 
-    with place.admin() as admin:
+    with connection.admin() as admin:
         _warn(admin, UNENFORCED_USERS)
         admin.alter_user_scram_credentials(ScramDeletion(name, mechanism))
     _said(name, mechanism, "Deleted", as_json)

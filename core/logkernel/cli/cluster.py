@@ -6,18 +6,18 @@ from typing import Any
 
 import click
 
-from logkernel.cli.connection import Place, connected, iso, pairs
+from logkernel.cli.connection import ConnectionOptions, connected, iso, pairs
 from logkernel.cli.output import put_json, put_table
-from logkernel.cli.topics import places
+from logkernel.cli.topics import named_partitions
 from logkernel.errors import ConfigError
 from logkernel.vocabulary import TopicPartition
 
 
 @click.command
 @connected
-def info(place: Place, as_json: bool) -> None:
+def info(connection: ConnectionOptions, as_json: bool) -> None:
     """Print the cluster's id, controller, and how much there is."""
-    with place.admin() as admin:
+    with connection.admin() as admin:
         cluster = admin.describe_cluster()
         topics = admin.list_topics(internal=True)
         groups = admin.list_groups()
@@ -39,9 +39,9 @@ def info(place: Place, as_json: bool) -> None:
 @click.command
 @click.option("--fenced", is_flag=True, help="Those too that are registered and may not serve.")
 @connected
-def brokers(fenced: bool, place: Place, as_json: bool) -> None:
+def brokers(fenced: bool, connection: ConnectionOptions, as_json: bool) -> None:
     """List the brokers."""
-    with place.admin() as admin:
+    with connection.admin() as admin:
         cluster = admin.describe_cluster(include_fenced=fenced)
     rows = [
         {"id": row.id, "host": row.host, "port": row.port, "rack": row.rack, "fenced": row.fenced,
@@ -64,9 +64,9 @@ def brokers(fenced: bool, place: Place, as_json: bool) -> None:
 @click.option("--broker", "brokers", type=int, multiple=True, help="Only of this broker; repeatable.")
 @click.option("-t", "--topic", "topics", multiple=True, help="Only of this topic; repeatable.")
 @connected
-def log_dirs(brokers: tuple[int, ...], topics: tuple[str, ...], place: Place, as_json: bool) -> int:
+def log_dirs(brokers: tuple[int, ...], topics: tuple[str, ...], connection: ConnectionOptions, as_json: bool) -> int:
     """Print what lies in the log directories. Exit code 1 where one has failed."""
-    with place.admin() as admin:
+    with connection.admin() as admin:
         found = admin.describe_log_dirs(brokers or None, topics or None)
     bad, rows = False, []
     for broker, folders in found.items():
@@ -110,12 +110,12 @@ def _directory(broker: int, folder: Any) -> dict[str, Any]:
 )
 @click.option("--dry-run", is_flag=True, help="Only say whether it could be.")
 @connected
-def features(levels: tuple[str, ...], how: str, dry_run: bool, place: Place, as_json: bool) -> None:
+def features(levels: tuple[str, ...], how: str, dry_run: bool, connection: ConnectionOptions, as_json: bool) -> None:
     """List features and their levels, or set levels."""
     given = pairs(levels, "NAME=LEVEL")
     if not all(level.isdigit() for level in given.values()):
         raise click.UsageError("a level is a number")
-    with place.admin() as admin:
+    with connection.admin() as admin:
         if given:
             wanted = {name: int(level) for name, level in given.items()}
             admin.update_features(wanted, upgrade_type=how, validate_only=dry_run)
@@ -130,9 +130,9 @@ def features(levels: tuple[str, ...], how: str, dry_run: bool, place: Place, as_
 
 @click.command
 @connected
-def quorum(place: Place, as_json: bool) -> None:
+def quorum(connection: ConnectionOptions, as_json: bool) -> None:
     """Describe the quorum of controllers; a cluster of logkernel has none, and says so."""
-    with place.admin() as admin:
+    with connection.admin() as admin:
         found = admin.describe_quorum()
     rows = [("leader" if row.id == found.leader else "voter", row) for row in found.voters]
     rows += [("observer", row) for row in found.observers]
@@ -161,10 +161,10 @@ def quorum(place: Place, as_json: bool) -> None:
     help="The first replica, or any that lives, at the price of records.",
 )
 @connected
-def elect(topics: tuple[str, ...], election: str, place: Place, as_json: bool) -> None:
+def elect(topics: tuple[str, ...], election: str, connection: ConnectionOptions, as_json: bool) -> None:
     """Elect leaders anew; of all partitions where none is named."""
-    with place.admin() as admin:
-        found = admin.elect_leaders(places(admin, topics) if topics else None, election=election)
+    with connection.admin() as admin:
+        found = admin.elect_leaders(named_partitions(admin, topics) if topics else None, election=election)
     if as_json:
         for name, elected in found.items():
             put_json({"topic": name.topic, "partition": name.partition, "elected": elected})
@@ -179,7 +179,9 @@ def elect(topics: tuple[str, ...], election: str, place: Place, as_json: bool) -
 )
 @click.option("--cancel", metavar="TOPIC-PARTITION", multiple=True, help="Take a reassignment back.")
 @connected
-def reassignments(given: tuple[str, ...], cancel: tuple[str, ...], place: Place, as_json: bool) -> None:
+def reassignments(
+    given: tuple[str, ...], cancel: tuple[str, ...], connection: ConnectionOptions, as_json: bool
+) -> None:
     """List the reassignments under way; begin or cancel some."""
     wanted: dict[tuple[str, int], list[int] | None] = {}
     for text, brokers in pairs(given, "TOPIC-PARTITION=BROKER,…").items():
@@ -187,7 +189,7 @@ def reassignments(given: tuple[str, ...], cancel: tuple[str, ...], place: Place,
             raise click.UsageError(f"{brokers!r} are no broker ids")
         wanted[_partition(text)] = [int(part) for part in brokers.split(",")]
     wanted |= {_partition(text): None for text in cancel}
-    with place.admin() as admin:
+    with connection.admin() as admin:
         if wanted:
             admin.alter_partition_reassignments(wanted)
         found = admin.list_partition_reassignments()

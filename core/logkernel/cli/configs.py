@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from logkernel.cli.connection import Place, connected, pairs
+from logkernel.cli.connection import ConnectionOptions, connected, pairs
 from logkernel.cli.output import put_json, put_table
 from logkernel.errors import ConfigError
 
@@ -31,9 +31,9 @@ def _resource(kind: str, name: str) -> tuple[str, str]:
 @_optional_name
 @click.option("--all", "everything", is_flag=True, help="Those too that are the default.")
 @connected
-def list_(kind: str | None, name: str | None, everything: bool, place: Place, as_json: bool) -> None:
+def list_(kind: str | None, name: str | None, everything: bool, connection: ConnectionOptions, as_json: bool) -> None:
     """List the settings of NAME; without it, what has settings: topics, brokers, loggers, groups, client metrics."""
-    with place.admin() as admin:
+    with connection.admin() as admin:
         if name is None or kind is None:
             found = admin.list_config_resources([kind] if kind else ())
             if as_json:
@@ -76,9 +76,9 @@ def _row(entry: ConfigEntry) -> dict[str, Any]:
 @_name
 @click.argument("keys", nargs=-1, required=True)
 @connected
-def get(kind: str, name: str, keys: tuple[str, ...], place: Place, as_json: bool) -> None:
+def get(kind: str, name: str, keys: tuple[str, ...], connection: ConnectionOptions, as_json: bool) -> None:
     """Print the values of settings KEYS, one a line."""
-    with place.admin() as admin:
+    with connection.admin() as admin:
         (entries,) = admin.describe_configs(_resource(kind, name), names=keys, synonyms=True).values()
     missing = [key for key in keys if key not in entries]
     if missing:
@@ -101,8 +101,8 @@ def get(kind: str, name: str, keys: tuple[str, ...], place: Place, as_json: bool
 @click.option("--dry-run", is_flag=True, help="Only say whether it could be.")
 @connected
 def set_(
-    kind: str, name: str, settings: tuple[str, ...], append: bool, subtract: bool, dry_run: bool, place: Place,
-    as_json: bool,
+    kind: str, name: str, settings: tuple[str, ...], append: bool, subtract: bool, dry_run: bool,
+    connection: ConnectionOptions, as_json: bool,
 ) -> None:  # fmt: skip
     """Set settings of a topic, broker, logger, group or client metrics subscription."""
     from logkernel.client.admin.configs import Append, Subtract
@@ -113,7 +113,7 @@ def set_(
     if append or subtract:
         how = Append if append else Subtract
         changes = {key: how(text.split(",")) for key, text in changes.items()}
-    with place.admin() as admin:
+    with connection.admin() as admin:
         admin.alter_configs({_resource(kind, name): changes}, validate_only=dry_run)
     _say(kind, name, list(changes), as_json, dry_run)
 
@@ -123,9 +123,9 @@ def set_(
 @_name
 @click.argument("keys", nargs=-1, required=True)
 @connected
-def unset(kind: str, name: str, keys: tuple[str, ...], place: Place, as_json: bool) -> None:
+def unset(kind: str, name: str, keys: tuple[str, ...], connection: ConnectionOptions, as_json: bool) -> None:
     """Let settings KEYS go back to their defaults."""
-    with place.admin() as admin:
+    with connection.admin() as admin:
         admin.alter_configs({_resource(kind, name): dict.fromkeys(keys)})
     _say(kind, name, list(keys), as_json, False)
 

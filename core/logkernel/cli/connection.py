@@ -28,7 +28,7 @@ ONE_PLACE = "--bootstrap and --data exclude each other; give one of them"
 
 
 @frozen
-class Place:
+class ConnectionOptions:
     """What `--bootstrap`, `--data` and `--timeout` say."""
 
     bootstrap: str | None
@@ -101,7 +101,7 @@ def by_argument(name: str) -> bool:
 
 
 def connected(command: F) -> F:
-    """`--bootstrap`, `--data`, `--timeout` and `--json`; the command gets a `Place` as `place`, and `as_json`."""
+    """`--bootstrap`, `--data`, `--timeout` and `--json`; the command gets them as `connection` and `as_json`."""
 
     @bootstrap_option(f"Brokers of the cluster, separated by commas.  [default: {DEFAULT}]")
     @click.option(
@@ -126,7 +126,7 @@ def connected(command: F) -> F:
             bootstrap = None
             if not os.path.isdir(data) and not getattr(command, "makes_data", False):
                 raise click.UsageError(f"there is no folder {data!r}")
-        return command(*args, place=Place(bootstrap, data, timeout_s), **options)
+        return command(*args, connection=ConnectionOptions(bootstrap, data, timeout_s), **options)
 
     run.__name__, run.__doc__ = command.__name__, command.__doc__
     return run  # type: ignore[return-value]

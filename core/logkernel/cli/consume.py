@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from logkernel.cli import formats
-from logkernel.cli.connection import Place, connected, pairs, time_ms
+from logkernel.cli.connection import ConnectionOptions, connected, pairs, time_ms
 from logkernel.cli.output import put_json
 from logkernel.errors import ConfigError, no_partition
 from logkernel.vocabulary import TopicPartition
@@ -51,13 +51,13 @@ STORED: Final = "stored"
 )
 @click.option("-X", "--set", "settings", metavar="NAME=VALUE", multiple=True, help="Any setting of the consumer.")
 @connected
-def consume(topics: tuple[str, ...], place: Place, as_json: bool, **how: Any) -> int:
+def consume(topics: tuple[str, ...], connection: ConnectionOptions, as_json: bool, **how: Any) -> int:
     """Print the records of TOPICS; waits for more until --count, --exit or Ctrl-C."""
     put = _put_json if as_json else _put(formats.renderer(how["form"]))
     given: dict[str, Any] = {
         "isolation.level": how["isolation"],
         "allow.auto.create.topics": False,
-        "default.api.timeout.ms": int(place.timeout_s * 1000),
+        "default.api.timeout.ms": int(connection.timeout_s * 1000),
         **pairs(how["settings"]),
     }
     group, where = how["group"], how["offset"]
@@ -66,8 +66,8 @@ def consume(topics: tuple[str, ...], place: Place, as_json: bool, **how: Any) ->
     if group is not None:
         given.setdefault("auto.offset.reset", _reset(where))
     settings = {name.replace(".", "_"): value for name, value in given.items()}
-    with place.log() as log, log.consumer(group=group, **settings) as consumer:
-        with log.admin(default_api_timeout_ms=int(place.timeout_s * 1000)) as admin:
+    with connection.log() as log, log.consumer(group=group, **settings) as consumer:
+        with log.admin(default_api_timeout_ms=int(connection.timeout_s * 1000)) as admin:
             admin.describe_topics(topics)  # a consumer would wait for a topic that is not there
         try:
             if group is not None:
@@ -107,19 +107,19 @@ def _assigned(consumer: Consumer, topics: tuple[str, ...], indexes: tuple[int, .
 
 def _begin(consumer: Consumer, wanted: list[TopicPartition], ends: dict[TopicPartition, int], where: str) -> None:
     if where in BEGINNING or where == STORED:
-        places = consumer.beginning_offsets(wanted)
+        offsets = consumer.beginning_offsets(wanted)
     elif where in END:
-        places = ends
+        offsets = ends
     elif where.startswith("@"):
         found = consumer.offsets_for_times(dict.fromkeys(wanted, time_ms(where[1:])))
-        places = {name: ends[name] if row is None else row.offset for name, row in found.items()}
+        offsets = {name: ends[name] if row is None else row.offset for name, row in found.items()}
     elif where.lstrip("-").isdigit():
         number = int(where)
         first = consumer.beginning_offsets(wanted)
-        places = {name: max(first[name], ends[name] + number) if number < 0 else number for name in wanted}
+        offsets = {name: max(first[name], ends[name] + number) if number < 0 else number for name in wanted}
     else:
         raise click.UsageError(f"--offset {where!r} is none of beginning, end, stored, N, -N, @TIME")
-    for name, offset in places.items():
+    for name, offset in offsets.items():
         consumer.seek(name, offset)
 
 

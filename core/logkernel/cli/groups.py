@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from logkernel.cli.connection import Place, connected, partitions, time_ms
+from logkernel.cli.connection import ConnectionOptions, connected, partitions, time_ms
 from logkernel.cli.output import put_json, put_table
-from logkernel.cli.topics import complain, outcome, places
+from logkernel.cli.topics import complain, named_partitions, results_of
 from logkernel.errors import ConfigError, UnknownTopicOrPartition, UnsupportedVersion
 from logkernel.vocabulary import TopicPartition
 
@@ -25,9 +25,9 @@ SHARE_COLUMNS = ("GROUP", "TOPIC", "PARTITION", "START-OFFSET", "LAG")
 @click.option("--state", "states", multiple=True, help="Only groups in this state; repeatable.")
 @click.option("--type", "types", multiple=True, help="Only groups of this type: classic, consumer, share; repeatable.")
 @connected
-def list_(states: tuple[str, ...], types: tuple[str, ...], place: Place, as_json: bool) -> None:
+def list_(states: tuple[str, ...], types: tuple[str, ...], connection: ConnectionOptions, as_json: bool) -> None:
     """List all groups."""
-    with place.admin() as admin:
+    with connection.admin() as admin:
         found = admin.list_groups(states, types)
     if as_json:
         for row in found.values():
@@ -42,13 +42,13 @@ def list_(states: tuple[str, ...], types: tuple[str, ...], place: Place, as_json
 @click.option("--members", is_flag=True, help="Who is in it, and what each reads.")
 @click.option("--state", is_flag=True, help="Coordinator, assignor, state.")
 @connected
-def describe(names: tuple[str, ...], members: bool, state: bool, place: Place, as_json: bool) -> int:
+def describe(names: tuple[str, ...], members: bool, state: bool, connection: ConnectionOptions, as_json: bool) -> int:
     """Describe groups NAMES, or all: offsets and lag, in the columns of kafka-consumer-groups."""
     if members and state:
         raise click.UsageError("--members and --state exclude one another")
-    with place.admin() as admin:
+    with connection.admin() as admin:
         wanted = list(names) or list(admin.list_groups())
-        results = outcome(lambda: admin.describe_groups(wanted), wanted) if wanted else {}
+        results = results_of(lambda: admin.describe_groups(wanted), wanted) if wanted else {}
         groups = [row for row in results.values() if not isinstance(row, Exception)]
         if as_json:
             for group in groups:
@@ -99,7 +99,7 @@ def _ends(admin: Admin, names: list[TopicPartition]) -> dict[TopicPartition, int
     """The ends of partitions; those whose topic is gone are left out."""
     if not names:
         return {}
-    found = outcome(lambda: admin.list_offsets(dict.fromkeys(names, "latest")), names)
+    found = results_of(lambda: admin.list_offsets(dict.fromkeys(names, "latest")), names)
     rest = {name: row for name, row in found.items() if not isinstance(row, UnknownTopicOrPartition)}
     for row in rest.values():
         if isinstance(row, Exception):
@@ -167,10 +167,10 @@ def _document(group: GroupDescription, offsets: list[dict[str, Any]]) -> dict[st
 @click.command
 @click.argument("names", nargs=-1, required=True)
 @connected
-def delete(names: tuple[str, ...], place: Place, as_json: bool) -> int:
+def delete(names: tuple[str, ...], connection: ConnectionOptions, as_json: bool) -> int:
     """Delete groups NAMES, which have no members, with their offsets."""
-    with place.admin() as admin:
-        results = outcome(lambda: admin.delete_groups(names), names)
+    with connection.admin() as admin:
+        results = results_of(lambda: admin.delete_groups(names), names)
     for name, result in results.items():
         if isinstance(result, Exception):
             complain(name, result)
@@ -200,7 +200,8 @@ def delete(names: tuple[str, ...], place: Place, as_json: bool) -> int:
 @connected
 def reset_offsets(
     name: str, topics: tuple[str, ...], all_topics: bool, to_earliest: bool, to_latest: bool, to_current: bool,
-    to_offset: int | None, to_datetime: str | None, shift_by: int | None, execute: bool, place: Place, as_json: bool,
+    to_offset: int | None, to_datetime: str | None, shift_by: int | None, execute: bool,
+    connection: ConnectionOptions, as_json: bool,
 ) -> None:  # fmt: skip
     """Set where group NAME, which has no members, goes on reading."""
     hows = {"earliest": to_earliest, "latest": to_latest, "current": to_current}
@@ -211,10 +212,10 @@ def reset_offsets(
         )
     if bool(topics) == all_topics:
         raise click.UsageError("say --topic or --all-topics")
-    with place.admin() as admin:
+    with connection.admin() as admin:
         share = _kind(admin, name) == "share"
         now = _current(admin, name, share)
-        wanted = list(now) if all_topics else [TopicPartition(*row) for row in places(admin, topics)]
+        wanted = list(now) if all_topics else [TopicPartition(*row) for row in named_partitions(admin, topics)]
         if not wanted:
             raise ConfigError(f"group {name!r} has no offsets; name the topics by --topic")
         target = _targets(admin, wanted, now, named[0] if named else None, to_offset, to_datetime, shift_by)
@@ -244,8 +245,8 @@ def _kind(admin: Admin, name: str) -> str:
 
 def _current(admin: Admin, name: str, share: bool) -> dict[TopicPartition, int]:
     if share:
-        return {place: row.offset for place, row in admin.list_share_group_offsets(name).items()}
-    return {place: row.offset for place, row in admin.list_consumer_group_offsets(name).items()}
+        return {partition: row.offset for partition, row in admin.list_share_group_offsets(name).items()}
+    return {partition: row.offset for partition, row in admin.list_consumer_group_offsets(name).items()}
 
 
 def _targets(
@@ -282,16 +283,16 @@ def _at(admin: Admin, wanted: list[TopicPartition], spec: str) -> dict[TopicPart
     "-t", "--topic", "topics", metavar="TOPIC[:PARTITION,…]", multiple=True, required=True, help="Repeatable."
 )
 @connected
-def delete_offsets(name: str, topics: tuple[str, ...], place: Place, as_json: bool) -> None:
+def delete_offsets(name: str, topics: tuple[str, ...], connection: ConnectionOptions, as_json: bool) -> None:
     """Let group NAME forget its offsets of topics; of a share group, of whole topics."""
-    with place.admin() as admin:
+    with connection.admin() as admin:
         if _kind(admin, name) == "share":
             parts = [partitions(text) for text in topics]
             if any(indexes is not None for _, indexes in parts):
                 raise click.UsageError("a share group forgets whole topics")
             admin.delete_share_group_offsets(name, [topic for topic, _ in parts])
         else:
-            admin.delete_consumer_group_offsets(name, places(admin, topics))
+            admin.delete_consumer_group_offsets(name, named_partitions(admin, topics))
     if as_json:
         put_json({"group": name, "topics": topics, "deleted": True})
     else:
@@ -305,12 +306,17 @@ def delete_offsets(name: str, topics: tuple[str, ...], place: Place, as_json: bo
 @click.option("--all", "everyone", is_flag=True, help="All members.")
 @connected
 def remove_members(
-    name: str, instance_ids: tuple[str, ...], member_ids: tuple[str, ...], everyone: bool, place: Place, as_json: bool
+    name: str,
+    instance_ids: tuple[str, ...],
+    member_ids: tuple[str, ...],
+    everyone: bool,
+    connection: ConnectionOptions,
+    as_json: bool,
 ) -> None:
     """Take members out of the classic group NAME; the others share what they had."""
     if bool(instance_ids or member_ids) == everyone:
         raise click.UsageError("say --all, or whom by --instance-id and --member-id")
-    with place.admin() as admin:
+    with connection.admin() as admin:
         try:
             admin.remove_members_from_group(name, instance_ids=instance_ids, member_ids=member_ids)
         except UnsupportedVersion as error:

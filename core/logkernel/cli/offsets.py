@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import click
 
-from logkernel.cli.connection import Place, connected, time_ms
+from logkernel.cli.connection import ConnectionOptions, connected, time_ms
 from logkernel.cli.output import put_json, put_table
-from logkernel.cli.topics import places
+from logkernel.cli.topics import named_partitions
 
 BOTH = ("earliest", "latest")
 
@@ -29,13 +29,15 @@ BOTH = ("earliest", "latest")
     help="Whether latest is the end of what is committed.",
 )
 @connected
-def offsets(topics: tuple[str, ...], times: tuple[str, ...], isolation: str, place: Place, as_json: bool) -> None:
+def offsets(
+    topics: tuple[str, ...], times: tuple[str, ...], isolation: str, connection: ConnectionOptions, as_json: bool
+) -> None:
     """Print offsets of partitions; - where there is no such record."""
     from logkernel.client.admin.offsets import SPECIAL
 
     wanted = {text: text if text in SPECIAL else time_ms(text) for text in times or BOTH}
-    with place.admin() as admin:
-        names = places(admin, topics)
+    with connection.admin() as admin:
+        names = named_partitions(admin, topics)
         found = {
             text: admin.list_offsets(dict.fromkeys(names, spec), isolation_level=isolation)
             for text, spec in wanted.items()

@@ -318,8 +318,8 @@ def sweep(
         if given is not None:
             setattr(plan, name, given)
     curves: list[Curve] = []
-    place = nullcontext(bootstrap) if bootstrap is not None else served()
-    with place as servers, _status(as_json) as say:
+    target = nullcontext(bootstrap) if bootstrap is not None else served()
+    with target as servers, _status(as_json) as say:
         assert servers is not None
         made = Sweep(servers, plan, say)
         try:

@@ -10,7 +10,7 @@ from typing import IO, Any
 import click
 
 from logkernel.cli import formats
-from logkernel.cli.connection import Place, connected, makes_data, pairs
+from logkernel.cli.connection import ConnectionOptions, connected, makes_data, pairs
 from logkernel.cli.output import progress, put_json
 from logkernel.errors import ConfigError
 
@@ -40,9 +40,11 @@ LONGEST_LINE_BYTES = 1 << 28
 @click.option("-v", "--verbose", is_flag=True, help="Say where each record lies.")
 @connected
 @makes_data
-def produce(topic: str, files: tuple[str, ...], place: Place, as_json: bool, verbose: bool, **how: Any) -> int:
+def produce(
+    topic: str, files: tuple[str, ...], connection: ConnectionOptions, as_json: bool, verbose: bool, **how: Any
+) -> int:
     """Write the lines of FILES, or of standard input, to TOPIC. Exit code 1 where a record was not written."""
-    given = {"max.block.ms": str(int(place.timeout_s * 1000)), **pairs(how["settings"])}
+    given = {"max.block.ms": str(int(connection.timeout_s * 1000)), **pairs(how["settings"])}
     if how["compression"]:
         given["compression.type"] = how["compression"]
     if how["acks"]:
@@ -63,7 +65,7 @@ def produce(topic: str, files: tuple[str, ...], place: Place, as_json: bool, ver
             click.echo(f"{metadata.topic}-{metadata.partition} offset {metadata.offset}")
 
     with (
-        place.log() as log,
+        connection.log() as log,
         log.producer(**{name.replace(".", "_"): value for name, value in given.items()}) as producer,
     ):
         for line in _records(files, end, as_json or verbose):

@@ -8,7 +8,7 @@ from uuid import UUID
 
 import click
 
-from logkernel.cli.connection import Place, connected, makes_data, pairs, partitions
+from logkernel.cli.connection import ConnectionOptions, connected, makes_data, pairs, partitions
 from logkernel.cli.output import put_json, put_table
 from logkernel.errors import KafkaError, TopicAlreadyExists, UnknownTopicOrPartition
 
@@ -33,14 +33,14 @@ _config = click.option("-c", "--config", "config", metavar="NAME=VALUE", multipl
 @makes_data
 def create(
     names: tuple[str, ...], count: int, factor: int, config: tuple[str, ...], if_not_exists: bool, dry_run: bool,
-    place: Place, as_json: bool,
+    connection: ConnectionOptions, as_json: bool,
 ) -> int:  # fmt: skip
     """Make topics NAMES."""
     from logkernel.client.admin.topics import NewTopic
 
     wanted = [NewTopic(name, count, factor, pairs(config)) for name in names]
-    with place.admin() as admin:
-        results = outcome(lambda: admin.create_topics(wanted, validate_only=dry_run), names)
+    with connection.admin() as admin:
+        results = results_of(lambda: admin.create_topics(wanted, validate_only=dry_run), names)
     bad = False
     for name, result in results.items():
         row: dict[str, Any] = {"topic": name}
@@ -66,9 +66,9 @@ def create(
 @click.option("--internal", is_flag=True, help="Those too in which services keep their state.")
 @click.option("-q", "--names", "only_names", is_flag=True, help="Names alone, one a line.")
 @connected
-def list_(internal: bool, only_names: bool, place: Place, as_json: bool) -> None:
+def list_(internal: bool, only_names: bool, connection: ConnectionOptions, as_json: bool) -> None:
     """List all topics."""
-    with place.admin() as admin:
+    with connection.admin() as admin:
         found = admin.list_topics(internal=internal)
     if as_json:
         for row in found.values():
@@ -88,13 +88,13 @@ def list_(internal: bool, only_names: bool, place: Place, as_json: bool) -> None
 @click.argument("names", nargs=-1)
 @click.option("--internal", is_flag=True, help="Without NAMES: internal topics too.")
 @connected
-def describe(names: tuple[str, ...], internal: bool, place: Place, as_json: bool) -> int:
+def describe(names: tuple[str, ...], internal: bool, connection: ConnectionOptions, as_json: bool) -> int:
     """Describe topics NAMES, or all, in the columns of kafka-topics."""
-    with place.admin() as admin:
+    with connection.admin() as admin:
         wanted = list(names) or list(admin.list_topics(internal=internal))
         if not wanted:
             return 0
-        results = outcome(lambda: admin.describe_topics(wanted), wanted)
+        results = results_of(lambda: admin.describe_topics(wanted), wanted)
         good = [name for name in wanted if not isinstance(results.get(name), Exception)]
         configs = _configs(admin, good)
     for name in good:
@@ -182,10 +182,10 @@ def _document(topic: TopicDescription, config: list[ConfigEntry]) -> dict[str, A
 @click.argument("names", nargs=-1, required=True)
 @click.option("--if-exists", is_flag=True, help="A topic that is not there is no failure.")
 @connected
-def delete(names: tuple[str, ...], if_exists: bool, place: Place, as_json: bool) -> int:
+def delete(names: tuple[str, ...], if_exists: bool, connection: ConnectionOptions, as_json: bool) -> int:
     """Delete topics NAMES with their records."""
-    with place.admin() as admin:
-        results = outcome(lambda: admin.delete_topics(names), names)
+    with connection.admin() as admin:
+        results = results_of(lambda: admin.delete_topics(names), names)
     bad = False
     for name, result in results.items():
         gone = not isinstance(result, Exception)
@@ -206,13 +206,18 @@ def delete(names: tuple[str, ...], if_exists: bool, place: Place, as_json: bool)
 @click.option("--unset", metavar="NAME", multiple=True, help="A setting that goes back to its default.")
 @connected
 def alter(
-    name: str, count: int | None, config: tuple[str, ...], unset: tuple[str, ...], place: Place, as_json: bool
+    name: str,
+    count: int | None,
+    config: tuple[str, ...],
+    unset: tuple[str, ...],
+    connection: ConnectionOptions,
+    as_json: bool,
 ) -> None:
     """Give topic NAME more partitions or other settings."""
     changes: dict[str, str | None] = {**pairs(config), **dict.fromkeys(unset)}
     if count is None and not changes:
         raise click.UsageError("say what to alter: --partitions, --config, --unset")
-    with place.admin() as admin:
+    with connection.admin() as admin:
         if count is not None:
             admin.create_partitions({name: count})
         if changes:
@@ -227,13 +232,13 @@ def alter(
 @click.argument("topics", metavar="TOPIC[:PARTITION,…]", nargs=-1, required=True)
 @click.option("--before", required=True, metavar="OFFSET|end", help="The first offset that is to stay; end: none.")
 @connected
-def trim(topics: tuple[str, ...], before: str, place: Place, as_json: bool) -> None:
+def trim(topics: tuple[str, ...], before: str, connection: ConnectionOptions, as_json: bool) -> None:
     """Delete the records of partitions that lie before an offset."""
     if before != "end" and not before.isdigit():
         raise click.UsageError(f"--before {before!r} is neither an offset nor end")
     offset = -1 if before == "end" else int(before)
-    with place.admin() as admin:
-        wanted = dict.fromkeys(places(admin, topics), offset)
+    with connection.admin() as admin:
+        wanted = dict.fromkeys(named_partitions(admin, topics), offset)
         found = admin.delete_records(wanted)
     if as_json:
         for name, first in found.items():
@@ -246,7 +251,7 @@ def trim(topics: tuple[str, ...], before: str, place: Place, as_json: bool) -> N
 # ---------------------------------------------------------------- shared by commands
 
 
-def places(admin: Admin, given: tuple[str, ...]) -> list[tuple[str, int]]:
+def named_partitions(admin: Admin, given: tuple[str, ...]) -> list[tuple[str, int]]:
     """The partitions that TOPIC[:PARTITION,…] arguments name."""
     found: list[tuple[str, int]] = []
     for text in given:
@@ -258,7 +263,7 @@ def places(admin: Admin, given: tuple[str, ...]) -> list[tuple[str, int]]:
     return list(dict.fromkeys(found))
 
 
-def outcome(work: Any, names: Any) -> dict[Any, Any]:
+def results_of(work: Any, names: Any) -> dict[Any, Any]:
     """What became of each name: its result, True where there is none to tell, or an exception."""
     try:
         found = work()

@@ -6,9 +6,9 @@ import time
 
 import click
 
-from logkernel.cli.connection import Place, connected, iso
+from logkernel.cli.connection import ConnectionOptions, connected, iso
 from logkernel.cli.output import put_json, put_table
-from logkernel.cli.topics import places
+from logkernel.cli.topics import named_partitions
 from logkernel.errors import ConfigError
 
 NONE = "None"
@@ -25,11 +25,11 @@ def _now_ms() -> int:
 @click.option("--pattern", help="Only transactional ids that an RE2 pattern matches as a whole.")
 @connected
 def list_(
-    states: tuple[str, ...], producer_ids: tuple[int, ...], longer_than: int | None, pattern: str | None, place: Place,
-    as_json: bool,
+    states: tuple[str, ...], producer_ids: tuple[int, ...], longer_than: int | None, pattern: str | None,
+    connection: ConnectionOptions, as_json: bool,
 ) -> None:  # fmt: skip
     """List transactional ids."""
-    with place.admin() as admin:
+    with connection.admin() as admin:
         found = admin.list_transactions(
             states=states,
             producer_ids=producer_ids,
@@ -47,9 +47,9 @@ def list_(
 @click.command
 @click.argument("ids", nargs=-1, required=True)
 @connected
-def describe(ids: tuple[str, ...], place: Place, as_json: bool) -> None:
+def describe(ids: tuple[str, ...], connection: ConnectionOptions, as_json: bool) -> None:
     """Describe transactional IDS, as their coordinators know them."""
-    with place.admin() as admin:
+    with connection.admin() as admin:
         found = admin.describe_transactions(ids)
     if as_json:
         for row in found.values():
@@ -98,10 +98,10 @@ def describe(ids: tuple[str, ...], place: Place, as_json: bool) -> None:
 @click.command
 @click.argument("topics", metavar="TOPIC[:PARTITION,…]…", nargs=-1, required=True)
 @connected
-def producers(topics: tuple[str, ...], place: Place, as_json: bool) -> None:
+def producers(topics: tuple[str, ...], connection: ConnectionOptions, as_json: bool) -> None:
     """Print the producers that partitions know, and what they have open."""
-    with place.admin() as admin:
-        found = admin.describe_producers(places(admin, topics))
+    with connection.admin() as admin:
+        found = admin.describe_producers(named_partitions(admin, topics))
     rows = [(name, row) for name, producers in found.items() for row in producers]
     if as_json:
         for name, row in rows:
@@ -140,14 +140,14 @@ def producers(topics: tuple[str, ...], place: Place, as_json: bool) -> None:
 @click.option("--longest", type=click.IntRange(0), metavar="MS", default=900_000, show_default=True,
               help="The brokers' transaction.max.timeout.ms: what is open for longer is looked at.")  # fmt: skip
 @connected
-def find_hanging(topics: tuple[str, ...], longest: int, place: Place, as_json: bool) -> int:
+def find_hanging(topics: tuple[str, ...], longest: int, connection: ConnectionOptions, as_json: bool) -> int:
     """Find transactions that are open without a coordinator that would end them; of all topics where none is named.
 
     Exit code 1 where there is one; `txn abort` ends it.
     """
-    with place.admin() as admin:
+    with connection.admin() as admin:
         named = topics or tuple(admin.list_topics(internal=True))
-        names = places(admin, named)
+        names = named_partitions(admin, named)
         found = admin.find_hanging_transactions(names, _now_ms(), longest_ms=longest) if names else []
     if as_json:
         for row in found:
@@ -195,9 +195,9 @@ def find_hanging(topics: tuple[str, ...], longest: int, place: Place, as_json: b
 @click.argument("partition", type=click.IntRange(0))
 @click.option("--start-offset", type=click.IntRange(0), required=True, help="Where the transaction begins there.")
 @connected
-def abort(topic: str, partition: int, start_offset: int, place: Place, as_json: bool) -> None:
+def abort(topic: str, partition: int, start_offset: int, connection: ConnectionOptions, as_json: bool) -> None:
     """Abort the transaction that is open on a partition from an offset on, as `txn find-hanging` names it."""
-    with place.admin() as admin:
+    with connection.admin() as admin:
         rows = [row for found in admin.describe_producers((topic, partition)).values() for row in found]
         producer = next((row for row in rows if row.transaction_start == start_offset), None)
         if producer is None:
@@ -212,9 +212,9 @@ def abort(topic: str, partition: int, start_offset: int, place: Place, as_json: 
 @click.command
 @click.argument("ids", nargs=-1, required=True)
 @connected
-def fence(ids: tuple[str, ...], place: Place, as_json: bool) -> None:
+def fence(ids: tuple[str, ...], connection: ConnectionOptions, as_json: bool) -> None:
     """Shut the producers with transactional IDS out: what they have open is aborted, what they send is refused."""
-    with place.admin() as admin:
+    with connection.admin() as admin:
         found = admin.fence_producers(ids)
     for name, row in found.items():
         if as_json:

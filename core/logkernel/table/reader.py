@@ -12,18 +12,18 @@ from logkernel.table.source import BATCH_BYTES, BATCH_ROWS, COLUMNS, READ_UNCOMM
 from logkernel.vocabulary import TopicPartition
 
 EARLIEST, LATEST = "earliest", "latest"
-Place = int | str | datetime
+ScanBound = int | str | datetime
 """An offset, "earliest", "latest", or a time: the first record at or after it, the end where there is none."""
-Where = Place | Mapping[int, Place]
-"""One place for all partitions, or one each; partitions without one begin at the first record and end at the last."""
+ScanBounds = ScanBound | Mapping[int, ScanBound]
+"""One bound for all partitions, or one each; partitions without one begin at the first record and end at the last."""
 
 
 def table(
     source: Source,
     topic: str,
     *,
-    start: Where = EARLIEST,
-    end: Where = LATEST,
+    start: ScanBounds = EARLIEST,
+    end: ScanBounds = LATEST,
     columns: Sequence[str] | None = None,
     isolation: str = READ_UNCOMMITTED,
     partitions: Iterable[int] | None = None,
@@ -65,30 +65,32 @@ def _partitions(source: Source, topic: str, wanted: Iterable[int] | None) -> Seq
     return found
 
 
-def _stretch(source: Source, name: TopicPartition, start: Where, end: Where, isolation: str) -> tuple[int, int]:
+def _stretch(
+    source: Source, name: TopicPartition, start: ScanBounds, end: ScanBounds, isolation: str
+) -> tuple[int, int]:
     """(first offset, offset behind the last). Raises `OffsetOutOfRange` for a start that there is not."""
     bounds = source.bounds(name, isolation)
-    first = _offset(source, name, bounds, _place(name, start, EARLIEST), "start")
-    last = _offset(source, name, bounds, _place(name, end, LATEST), "end")
+    first = _offset(source, name, bounds, _bound(name, start, EARLIEST), "start")
+    last = _offset(source, name, bounds, _bound(name, end, LATEST), "end")
     if not bounds.start <= first <= bounds.end:
         raise OffsetOutOfRange(f"{name}: start {first} is not in {bounds.start}..{bounds.end}")
     return first, min(last, bounds.end)
 
 
-def _place(name: TopicPartition, where: Where, usual: str) -> Place:
+def _bound(name: TopicPartition, where: ScanBounds, usual: str) -> ScanBound:
     return where.get(name.partition, usual) if isinstance(where, Mapping) else where
 
 
-def _offset(source: Source, name: TopicPartition, bounds: Bounds, place: Place, what: str) -> int:
-    if isinstance(place, datetime):
-        if place.tzinfo is None:
-            raise ConfigError(f"{what}={place!r} has no time zone; say which, e.g. tzinfo=timezone.utc")
-        offset = source.offset_for_timestamp(name, -(-int(place.timestamp() * 1_000_000) // 1000))
+def _offset(source: Source, name: TopicPartition, bounds: Bounds, bound: ScanBound, what: str) -> int:
+    if isinstance(bound, datetime):
+        if bound.tzinfo is None:
+            raise ConfigError(f"{what}={bound!r} has no time zone; say which, e.g. tzinfo=timezone.utc")
+        offset = source.offset_for_timestamp(name, -(-int(bound.timestamp() * 1_000_000) // 1000))
         return bounds.end if offset is None else min(max(offset, bounds.start), bounds.end)
-    if place == EARLIEST:
+    if bound == EARLIEST:
         return bounds.start
-    if place == LATEST:
+    if bound == LATEST:
         return bounds.end
-    if isinstance(place, bool) or not isinstance(place, int) or place < 0:
-        raise ConfigError(f'{what}={place!r} is no offset, "earliest", "latest" or datetime')
-    return place
+    if isinstance(bound, bool) or not isinstance(bound, int) or bound < 0:
+        raise ConfigError(f'{what}={bound!r} is no offset, "earliest", "latest" or datetime')
+    return bound

@@ -14,7 +14,7 @@ Each request holds a place in a queue, and answers leave in the order of the que
 nothing more is read or answered; the driver sends what is in the output, then closes. In CLOSED later answers are
 dropped.
 
-Back-pressure: `feed` stops early, and `wants_data` is False, while `MAX_UNANSWERED` places are taken or
+Back-pressure: `feed` stops early, and `wants_data` is False, while `MAX_UNANSWERED` requests are unanswered or
 `MAX_OUTPUT_BYTES` of output wait in memory. File slices are not in memory and do not count. `feed` stops
 early as well, with `wants_data` True, after `MAX_A_TURN` requests: a flood of small ones, each answered at
 once, would hold up the other connections.
@@ -99,8 +99,8 @@ class Route:
 
 
 @mutable
-class Place:
-    """A request's place in the queue of answers. `parts` is None until it was answered."""
+class PendingResponse:
+    """A request whose answer has not left. `parts` is None until it was answered."""
 
     route: Route
     correlation_id: int
@@ -116,8 +116,8 @@ class ServerConnection:
 
     __slots__ = (
         "_client", "_client_host", "_client_id", "_contexts", "_defer", "_feeding", "_id", "_limit", "_listener",
-        "_software", "_thread", "_wake", "door", "has_more", "output", "output_bytes", "peer", "places", "routes",
-        "state",
+        "_software", "_thread", "_wake", "door", "has_more", "output", "output_bytes", "peer", "routes",
+        "state", "unanswered",
     )  # fmt: skip
 
     def __init__(
@@ -140,7 +140,7 @@ class ServerConnection:
         self.output: deque[Part] = deque()
         self.output_bytes = 0
         """Bytes of `output` that are in memory."""
-        self.places: deque[Place] = deque()
+        self.unanswered: deque[PendingResponse] = deque()
         self._id = connection_id
         self._client_host = client_host
         self._listener = listener
@@ -160,12 +160,12 @@ class ServerConnection:
 
     @property
     def wants_data(self) -> bool:
-        return self.state == OPEN and len(self.places) < MAX_UNANSWERED and self.output_bytes < MAX_OUTPUT_BYTES
+        return self.state == OPEN and len(self.unanswered) < MAX_UNANSWERED and self.output_bytes < MAX_OUTPUT_BYTES
 
     @property
     def idle(self) -> bool:
         """Whether nothing is owed to the client."""
-        return not self.places and not self.output
+        return not self.unanswered and not self.output
 
     # ------------------------------------------------------------ in
 
@@ -183,7 +183,7 @@ class ServerConnection:
         left = MAX_A_TURN
         try:
             while end - pos >= 4:
-                full = len(self.places) >= MAX_UNANSWERED or self.output_bytes >= MAX_OUTPUT_BYTES
+                full = len(self.unanswered) >= MAX_UNANSWERED or self.output_bytes >= MAX_OUTPUT_BYTES
                 if left == 0 or full or self.state != OPEN:
                     self.has_more = True
                     break
@@ -217,9 +217,9 @@ class ServerConnection:
             name = registry.BY_KEY[key].name
             self._refuse(f"a {name} request of version {version} that is not one: {fault(error)}")
             return
-        place = Place(route, correlation_id, key == PRODUCE and request.acks == 0)
-        self.places.append(place)
-        self._submit(place, request)
+        pending = PendingResponse(route, correlation_id, key == PRODUCE and request.acks == 0)
+        self.unanswered.append(pending)
+        self._submit(pending, request)
 
     def _meet(self, body: memoryview) -> int:
         """Another client asks than before, as a rule the first one; returns where its id ends."""
@@ -228,19 +228,19 @@ class ServerConnection:
         self._contexts.clear()
         return pos
 
-    def _submit(self, place: Place, request: Any) -> None:
-        route = place.route
+    def _submit(self, pending: PendingResponse, request: Any) -> None:
+        route = pending.route
         if route.key == registry.API_VERSIONS_KEY:
-            self._answer(place, self._api_versions(route.version, request))
+            self._answer(pending, self._api_versions(route.version, request))
             return
         if route.refusal is not None:
             refusal = route.refusal(request)
             if refusal is not None:
-                self._answer(place, refusal)
+                self._answer(pending, refusal)
                 return
         context = self._contexts.get(route) or self._context(route)
         try:
-            self.door.submit(request, context, partial(self._answer, place))
+            self.door.submit(request, context, partial(self._answer, pending))
         except Exception:
             log.exception("connection failed peer=%s: the broker raised on %s", self.peer, route.api.row.request_name)
             self._end(UNANSWERABLE)
@@ -290,58 +290,58 @@ class ServerConnection:
         key = registry.API_VERSIONS_KEY
         route = self.routes.get((key, 0)) or self._route(key, 0, correlation_id)
         assert route is not None
-        place = Place(route, correlation_id, False)
-        self.places.append(place)
-        self._answer(place, listing(registry.advertised(self.door.serves()), UnsupportedVersion.code))
+        pending = PendingResponse(route, correlation_id, False)
+        self.unanswered.append(pending)
+        self._answer(pending, listing(registry.advertised(self.door.serves()), UnsupportedVersion.code))
 
     # ------------------------------------------------------------ out
 
-    def _answer(self, place: Place, response: Any) -> None:
+    def _answer(self, pending: PendingResponse, response: Any) -> None:
         if get_ident() != self._thread:
-            self._defer(self._answer, place, response)
+            self._defer(self._answer, pending, response)
             return
-        if self.state != OPEN or place.parts is not None:
+        if self.state != OPEN or pending.parts is not None:
             return
         try:
-            self._encode(place, response)
+            self._encode(pending, response)
         except ENCODE_ERRORS:
             log.exception("connection failed peer=%s: cannot write %r", self.peer, type(response).__name__)
             self._end(UNANSWERABLE)
-        places = self.places
-        if (places and places[0] is place) or self.state != OPEN:
+        unanswered = self.unanswered
+        if (unanswered and unanswered[0] is pending) or self.state != OPEN:
             self._release()
             if not self._feeding:
                 self._wake()
 
-    def _encode(self, place: Place, response: Any) -> None:
-        route = place.route
-        if place.silent:
+    def _encode(self, pending: PendingResponse, response: Any) -> None:
+        route = pending.route
+        if pending.silent:
             from .apis.produce import failed
 
-            place.parts = []
-            place.last = failed(response)
+            pending.parts = []
+            pending.last = failed(response)
             return
         parts = route.encode(response)
         if len(parts) == 1 and type(parts[0]) is not FileSlice:  # nearly always
             body: Any = parts[0]
-            place.parts = [route.frame_head(len(body) + route.head_bytes, place.correlation_id) + body]
+            pending.parts = [route.frame_head(len(body) + route.head_bytes, pending.correlation_id) + body]
             return
         parts = [_read_small(part) for part in parts]
         size = route.head_bytes
         for part in parts:
             size += part.size if type(part) is FileSlice else len(part)  # type: ignore[arg-type]
-        place.parts = [route.frame_head(size, place.correlation_id), *parts]
+        pending.parts = [route.frame_head(size, pending.correlation_id), *parts]
 
     def _release(self) -> None:
         """Move the answers whose turn it is to the output."""
-        places = self.places
-        while self.state == OPEN and places and (parts := places[0].parts) is not None:
-            place = places.popleft()
+        unanswered = self.unanswered
+        while self.state == OPEN and unanswered and (parts := unanswered[0].parts) is not None:
+            pending = unanswered.popleft()
             self.output += parts
             for part in parts:
                 if type(part) is not FileSlice:
                     self.output_bytes += len(part)  # type: ignore[arg-type]
-            if place.last:
+            if pending.last:
                 log.info("connection closed peer=%s: a produce with acks=0 failed, and has no response", self.peer)
                 self._end(UNACKNOWLEDGED_FAILED)
 
@@ -361,7 +361,7 @@ class ServerConnection:
         after = TRANSITIONS.get((self.state, event))
         if after is not None:
             self.state = after
-            self.places.clear()
+            self.unanswered.clear()
 
     def lost(self) -> None:
         """The connection is gone."""

@@ -177,7 +177,7 @@ class Connection(asyncio.BufferedProtocol):
     def sweep(self, now_s: float, max_idle_ms: int) -> None:
         """Close the connection where nothing moved for too long; a request that is parked is not idleness."""
         self.buffer.shrink()
-        if self.sender.progress != self.seen_progress or (self.machine.places and not self.machine.output):
+        if self.sender.progress != self.seen_progress or (self.machine.unanswered and not self.machine.output):
             self.seen_progress = self.sender.progress
             self.active_s = now_s
         idle_ms = (now_s - self.active_s) * 1000

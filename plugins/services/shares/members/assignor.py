@@ -10,46 +10,48 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from uuid import UUID
 
-Place = tuple[UUID, int]
+TopicIdPartition = tuple[UUID, int]
 
 
 def assign(
     subscriptions: Mapping[str, Sequence[str]], topics: Mapping[str, tuple[UUID, tuple[int, ...]]]
 ) -> dict[str, dict[UUID, tuple[int, ...]]]:
     """Member id → topic id → partitions. `topics` are name → (id, partitions); names that it lacks are passed over."""
-    found: dict[str, list[Place]] = {member: [] for member in subscriptions}
+    found: dict[str, list[TopicIdPartition]] = {member: [] for member in subscriptions}
     wanted: dict[frozenset[str], list[str]] = {}
     for member in sorted(subscriptions):
         wanted.setdefault(frozenset(subscriptions[member]), []).append(member)
     if len(wanted) == 1:
         ((names, members),) = wanted.items()
-        _deal(found, members, [place for name in sorted(names) for place in _places(name, topics)], 0)
+        _deal(found, members, [partition for name in sorted(names) for partition in _partitions(name, topics)], 0)
     else:
         turn = 0
         for name in sorted({name for names in wanted for name in names}):
             members = [member for member in sorted(subscriptions) if name in subscriptions[member]]
-            turn = _deal(found, members, _places(name, topics), turn)
-    return {member: _by_topic(places) for member, places in found.items()}
+            turn = _deal(found, members, _partitions(name, topics), turn)
+    return {member: _by_topic(partitions) for member, partitions in found.items()}
 
 
-def _deal(found: dict[str, list[Place]], members: Sequence[str], places: Sequence[Place], turn: int) -> int:
-    if not places or not members:
+def _deal(
+    found: dict[str, list[TopicIdPartition]], members: Sequence[str], partitions: Sequence[TopicIdPartition], turn: int
+) -> int:
+    if not partitions or not members:
         return turn
-    rounds = max(len(places), len(members))
+    rounds = max(len(partitions), len(members))
     for number in range(rounds):
-        found[members[(turn + number) % len(members)]].append(places[number % len(places)])
+        found[members[(turn + number) % len(members)]].append(partitions[number % len(partitions)])
     return turn + rounds
 
 
-def _places(name: str, topics: Mapping[str, tuple[UUID, tuple[int, ...]]]) -> list[Place]:
+def _partitions(name: str, topics: Mapping[str, tuple[UUID, tuple[int, ...]]]) -> list[TopicIdPartition]:
     if name not in topics:
         return []
     topic_id, partitions = topics[name]
     return [(topic_id, partition) for partition in partitions]
 
 
-def _by_topic(places: Sequence[Place]) -> dict[UUID, tuple[int, ...]]:
+def _by_topic(partitions: Sequence[TopicIdPartition]) -> dict[UUID, tuple[int, ...]]:
     rows: dict[UUID, list[int]] = {}
-    for topic_id, partition in sorted(places):
+    for topic_id, partition in sorted(partitions):
         rows.setdefault(topic_id, []).append(partition)
     return {topic_id: tuple(partitions) for topic_id, partitions in rows.items()}

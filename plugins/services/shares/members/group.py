@@ -26,10 +26,10 @@ from .records import (
     Key,
     Kind,
     MemberValue,
-    Places,
     StateValue,
     TargetMemberValue,
     TargetValue,
+    TopicIdPartitions,
     Value,
 )
 
@@ -56,7 +56,7 @@ class Group:
     """There is a record of the group itself."""
     assignment_epoch: int = 0
     members: dict[str, MemberValue] = field(factory=dict)
-    targets: dict[str, Places] = field(factory=dict)
+    targets: dict[str, TopicIdPartitions] = field(factory=dict)
     current: dict[str, CurrentValue] = field(factory=dict)
     topics: StateValue = NO_STATE
 
@@ -102,7 +102,7 @@ class Group:
             case Kind.TARGET, None:
                 self.assignment_epoch = 0
             case Kind.TARGET_MEMBER, TargetMemberValue():
-                self.targets[key.member_id] = value.places
+                self.targets[key.member_id] = value.partitions
             case Kind.TARGET_MEMBER, None:
                 self.targets.pop(key.member_id, None)
             case Kind.CURRENT, CurrentValue():
@@ -115,6 +115,6 @@ class Group:
                 self.topics = NO_STATE
 
 
-def places_of(topics: StateValue) -> dict[str, tuple[UUID, tuple[int, ...]]]:
+def partitions_of(topics: StateValue) -> dict[str, tuple[UUID, tuple[int, ...]]]:
     """Name → (topic id, partitions) whose share state is made."""
     return {name: (topic_id, partitions) for topic_id, (name, partitions) in topics.initialized.items()}

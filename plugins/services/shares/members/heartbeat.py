@@ -41,8 +41,17 @@ from logkernel.requests.share_state import (
 )
 
 from .assignor import assign
-from .group import places_of
-from .records import CurrentValue, GroupValue, Kind, MemberValue, Places, StateValue, TargetMemberValue, TargetValue
+from .group import partitions_of
+from .records import (
+    CurrentValue,
+    GroupValue,
+    Kind,
+    MemberValue,
+    StateValue,
+    TargetMemberValue,
+    TargetValue,
+    TopicIdPartitions,
+)
 from .shard import Shard, Turn, session_key
 
 JOIN: Final = 0
@@ -274,7 +283,7 @@ def _conclude(turn: Turn, request: ShareGroupHeartbeatRequest, ticket: int) -> N
     if moved:
         before = current.epoch if current is not None else 0
         turn.emit(Kind.CURRENT, CurrentValue(group.assignment_epoch, before, target), member_id)
-    different = current is None or dict(current.places) != dict(target)
+    different = current is None or dict(current.partitions) != dict(target)
     told = different or request.member_epoch == JOIN or request.subscribed_topic_names is not None
     shard.answer(
         ticket,
@@ -290,14 +299,14 @@ def _conclude(turn: Turn, request: ShareGroupHeartbeatRequest, ticket: int) -> N
 def _assign(turn: Turn) -> None:
     group = turn.group
     subscriptions = {member_id: member.topics for member_id, member in group.members.items()}
-    for member_id, places in assign(subscriptions, places_of(group.topics)).items():
-        if group.targets.get(member_id) != places:
-            turn.emit(Kind.TARGET_MEMBER, TargetMemberValue(places), member_id)
+    for member_id, partitions in assign(subscriptions, partitions_of(group.topics)).items():
+        if group.targets.get(member_id) != partitions:
+            turn.emit(Kind.TARGET_MEMBER, TargetMemberValue(partitions), member_id)
     turn.emit(Kind.TARGET, TargetValue(group.epoch, turn.shard.wall_ms))
 
 
-def _assignment(places: Places) -> Assignment:
-    return Assignment([TopicPartitions(topic_id, list(rows)) for topic_id, rows in places.items()])
+def _assignment(partitions: TopicIdPartitions) -> Assignment:
+    return Assignment([TopicPartitions(topic_id, list(rows)) for topic_id, rows in partitions.items()])
 
 
 # ---------------------------------------------------------------- members that are gone

@@ -59,9 +59,9 @@ def _described(shard: Shard, group_id: str) -> DescribedGroup:
 
 def _member(shard: Shard, group: Group, member_id: str) -> Member:
     member, current = group.members[member_id], group.current.get(member_id)
-    places = [] if current is None else [
+    partitions = [] if current is None else [
         MemberAssignmentTopicPartitions(topic_id, name, list(rows))
-        for topic_id, rows in current.places.items()
+        for topic_id, rows in current.partitions.items()
         if (name := shard.cluster.topic_name(topic_id)) is not None
     ]  # fmt: skip
     return Member(
@@ -71,7 +71,7 @@ def _member(shard: Shard, group: Group, member_id: str) -> Member:
         client_id=member.client_id,
         client_host=member.client_host,
         subscribed_topic_names=list(member.topics),
-        assignment=MemberAssignment(places),
+        assignment=MemberAssignment(partitions),
     )
 
 

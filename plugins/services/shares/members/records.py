@@ -24,7 +24,7 @@ from logkernel.attrs_lite import frozen
 
 from ..wire import I16, I32, I64, Reader, array, compact, string, uvarint
 
-Places = Mapping[UUID, tuple[int, ...]]
+TopicIdPartitions = Mapping[UUID, tuple[int, ...]]
 """Topic id → partitions, ascending."""
 
 
@@ -74,14 +74,14 @@ class TargetValue:
 
 @frozen
 class TargetMemberValue:
-    places: Places
+    partitions: TopicIdPartitions
 
 
 @frozen
 class CurrentValue:
     epoch: int
     previous_epoch: int
-    places: Places
+    partitions: TopicIdPartitions
     state: int = 0
     """0 is stable: members of share groups know no other."""
 
@@ -122,10 +122,10 @@ def encode_value(value: Value) -> bytes:
                 tags = uvarint(1) + uvarint(0) + uvarint(8) + I64.pack(value.time_ms)
             return _VERSION + I32.pack(value.epoch) + tags
         case TargetMemberValue():
-            body = _places(value.places)
+            body = _topic_partitions(value.partitions)
         case CurrentValue():
             head = I32.pack(value.epoch) + I32.pack(value.previous_epoch) + value.state.to_bytes(1, "big")
-            body = head + _places(value.places)
+            body = head + _topic_partitions(value.partitions)
         case StateValue():
             deleting = [topic.bytes + compact(name) + _NO_TAGS for topic, name in value.deleting.items()]
             body = _topics(value.initializing) + _topics(value.initialized) + array(deleting)
@@ -136,8 +136,8 @@ def _partitions(partitions: tuple[int, ...]) -> bytes:
     return array([I32.pack(partition) for partition in partitions])
 
 
-def _places(places: Places) -> bytes:
-    return array([topic.bytes + _partitions(partitions) + _NO_TAGS for topic, partitions in places.items()])
+def _topic_partitions(partitions: TopicIdPartitions) -> bytes:
+    return array([topic.bytes + _partitions(partitions) + _NO_TAGS for topic, partitions in partitions.items()])
 
 
 def _topics(topics: Mapping[UUID, tuple[str, tuple[int, ...]]]) -> bytes:
@@ -179,10 +179,10 @@ def _body(kind: int, reader: Reader) -> Value:
     if kind == Kind.GROUP:
         return GroupValue(reader.i32(), reader.i64())
     if kind == Kind.TARGET_MEMBER:
-        return TargetMemberValue(_read_places(reader))
+        return TargetMemberValue(_read_topic_partitions(reader))
     if kind == Kind.CURRENT:
         epoch, previous, state = reader.i32(), reader.i32(), reader.i8()
-        return CurrentValue(epoch, previous, _read_places(reader), state)
+        return CurrentValue(epoch, previous, _read_topic_partitions(reader), state)
     initializing, initialized = _read_topics(reader), _read_topics(reader)
 
     def name() -> tuple[UUID, str]:
@@ -193,7 +193,7 @@ def _body(kind: int, reader: Reader) -> Value:
     return StateValue(initializing, initialized, dict(reader.array(name)))
 
 
-def _read_places(reader: Reader) -> Places:
+def _read_topic_partitions(reader: Reader) -> TopicIdPartitions:
     def place() -> tuple[UUID, tuple[int, ...]]:
         found = reader.uuid(), tuple(reader.array(reader.i32))
         reader.tags()
