@@ -1,0 +1,153 @@
+"""The network between brokers of one process, with the faults that a test wants of one.
+
+| a link is | what is sent over it |
+|---|---|
+| well | arrives in order, later than now |
+| cut | waits, and arrives in order when the cut is healed, as TCP would have it |
+| to a paused broker | waits for the end of the pause |
+| to a broker that is not there | fails at once, as does what waits for a broker that is killed |
+
+Nothing arrives inside the call that sends it: no broker runs in the midst of another's turn.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Collection, Iterable
+from typing import Any
+
+from logkernel.broker.peers import Failed, PeerLost
+from logkernel.contracts import Answer, BrokerDoor, RequestContext
+
+REPLICATION = "REPLICATION"
+"""The name of the listener by which brokers of a process reach one another."""
+CAPABILITIES = frozenset({"topic_ids", "zstd", "transactions_v2", "transaction_abortable"})
+
+Soon = Callable[[Callable[[], None]], object]
+"""Runs something later, on the brokers' thread, in the order in which it was given."""
+
+
+class ProcessNetwork:
+    """See the module."""
+
+    def __init__(self, soon: Soon) -> None:
+        self._soon = soon
+        self._doors: dict[int, BrokerDoor] = {}
+        self._lives: dict[int, int] = {}
+        """How often a broker joined: what was sent by or to an earlier life of it is void."""
+        self._paused: set[int] = set()
+        self._cuts: set[tuple[int, int]] = set()
+        self._held: deque[tuple[int, int, Callable[[], None], Callable[[], None]]] = deque()
+        """(source, target, delivery, failure) of what waits for a cut or a pause to end."""
+
+    # ------------------------------------------------------------ who is there
+
+    def join(self, node_id: int, door: BrokerDoor) -> None:
+        self._doors[node_id] = door
+        self._lives[node_id] = self._lives.get(node_id, 0) + 1
+
+    def leave(self, node_id: int) -> None:
+        """The broker is gone: who waits for it learns that."""
+        self._doors.pop(node_id, None)
+        self._lives[node_id] = self._lives.get(node_id, 0) + 1
+        self._paused.discard(node_id)
+        held, self._held = self._held, deque()
+        for entry in held:
+            if entry[1] == node_id:
+                self._soon(entry[3])
+            elif entry[0] != node_id:
+                self._held.append(entry)
+
+    def link(self, node_id: int) -> Link:
+        """What a broker sends by."""
+        return Link(self, node_id)
+
+    # ------------------------------------------------------------ faults
+
+    def pause(self, node_id: int) -> None:
+        self._paused.add(node_id)
+
+    def resume(self, node_id: int) -> None:
+        self._paused.discard(node_id)
+        self._release()
+
+    def is_paused(self, node_id: int) -> bool:
+        return node_id in self._paused
+
+    def cut(self, one: Collection[int], other: Collection[int], *, both_ways: bool = True) -> None:
+        """Nothing gets from `one` to `other`, nor back unless `both_ways` is False."""
+        self._cuts |= {(source, target) for source in one for target in other if source != target}
+        if both_ways:
+            self._cuts |= {(target, source) for source in one for target in other if source != target}
+
+    def heal(self) -> None:
+        self._cuts.clear()
+        self._release()
+
+    def _release(self) -> None:
+        held, self._held = self._held, deque()
+        for source, target, delivery, failure in held:
+            self._carry(source, target, delivery, failure)
+
+    # ------------------------------------------------------------ messages
+
+    def _carry(self, source: int, target: int, delivery: Callable[[], None], failure: Callable[[], None]) -> None:
+        if (source, target) in self._cuts or target in self._paused or self._is_behind(source, target):
+            self._held.append((source, target, delivery, failure))
+        else:
+            self._soon(lambda: self._arrive(source, target, delivery, failure))
+
+    def _is_behind(self, source: int, target: int) -> bool:
+        """Something sent earlier over the same link waits."""
+        return any(entry[0] == source and entry[1] == target for entry in self._held)
+
+    def _arrive(self, source: int, target: int, delivery: Callable[[], None], failure: Callable[[], None]) -> None:
+        if (source, target) in self._cuts or target in self._paused:  # meanwhile
+            self._held.append((source, target, delivery, failure))
+        else:
+            delivery()
+
+    def send(self, source: int, target: int, request: Any, answer: Answer, failed: Failed) -> None:
+        lives = (self._lives.get(source, 0), self._lives.get(target, 0))
+
+        def same() -> bool:
+            return lives == (self._lives.get(source, 0), self._lives.get(target, 0))
+
+        def fail() -> None:
+            if self._lives.get(source, 0) == lives[0]:
+                failed(PeerLost(f"broker {target} is not there; it is asked again when it is back"))
+
+        def deliver() -> None:
+            door = self._doors.get(target)
+            if door is None or not same():
+                self._soon(fail)
+                return
+            context = RequestContext(
+                client_id=f"broker-{source}", client_host="localhost", connection_id=source, listener=REPLICATION,
+                software_name="logkernel", capabilities=CAPABILITIES, commands=True,
+            )  # fmt: skip
+            door.submit(request, context, respond)
+
+        def respond(response: Any) -> None:
+            self._carry(target, source, lambda: answer(response) if same() else fail(), fail)
+
+        if target not in self._doors:
+            self._soon(fail)
+        else:
+            self._carry(source, target, deliver, fail)
+
+    def broken(self, node_ids: Iterable[int]) -> bool:
+        """Whether a cut or a pause holds any of these brokers."""
+        nodes = set(node_ids)
+        return bool(nodes & self._paused) or any(nodes & set(cut) for cut in self._cuts)
+
+
+class Link:
+    """`broker.peers.PeerTransport` of one broker."""
+
+    def __init__(self, network: ProcessNetwork, node_id: int) -> None:
+        self._network = network
+        self._node_id = node_id
+
+    def send(self, target: int, request: Any, answer: Answer, failed: Failed) -> None:
+        self._network.send(self._node_id, target, request, answer, failed)

@@ -1,0 +1,230 @@
+"""One coordination for the brokers of a process: `contracts.SharedCoordination` over any that keeps changes.
+
+    store = SharedStore(keeper)          keeper: a plain Coordination, e.g. `memory` or `local`
+    session = store.session()            one a broker
+
+What a session commits is durable when `commit` returns; every session hears of it, its own included, in the same order.
+The facts of brokers are kept here alone: they end with their sessions. The term of a controller outlives the process:
+it is a fact, so that no two controllers ever have the same.
+
+| a session is | it may commit | its broker's fact | ends by |
+|---|---|---|---|
+| alive | yes | stands | |
+| unsure | raises `KafkaStorageError` | stands | `back`, `expire` |
+| ended | raises `KafkaStorageError` | gone | a new session |
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from logkernel.contracts import Coordination, MetadataChange, SessionEvents
+from logkernel.errors import DuplicateBrokerRegistration, KafkaStorageError, StaleControllerEpoch
+
+TERM: Final = "controller_epoch"
+"""The kind of the fact that keeps the last term."""
+
+Told = Callable[[SessionEvents], None]
+
+
+class SharedStore:
+    """See the module. Sessions and their brokers run on one thread, or take turns."""
+
+    def __init__(self, keeper: Coordination) -> None:
+        self.keeper = keeper
+        self.sessions: list[Session] = []
+        """Those that have not ended."""
+        self.controller: Session | None = None
+        self.controller_id: int | None = None
+        self.brokers: dict[int, tuple[Session, int, Mapping[str, Any]]] = {}
+        """Node id → its session, broker epoch, fact."""
+        self.term = 0
+        self._epoch = 0
+        for change in keeper.changes():
+            if change.kind == TERM and change.value is not None:
+                self.term = max(self.term, int(change.value["term"]))
+
+    def session(self) -> Session:
+        made = Session(self)
+        self.sessions.append(made)
+        return made
+
+    def close(self) -> None:
+        for session in list(self.sessions):
+            session.close()
+        self.keeper.close()
+
+    # ------------------------------------------------------------ for sessions
+
+    def commit(self, changes: Sequence[MetadataChange]) -> None:
+        if changes:
+            self.keeper.commit(changes)
+            self.tell_changes(changes)
+
+    def tell_changes(self, changes: Sequence[MetadataChange]) -> None:
+        kept = list(changes)
+        self.tell(lambda events: events.on_changes(kept))
+
+    def tell(self, told: Told) -> None:
+        for session in self.sessions:
+            session.queue(told)
+
+    def elect(self, session: Session, node_id: int) -> int | None:
+        if self.controller is not None:
+            return None
+        term = self.term + 1
+        self.keeper.commit([MetadataChange(TERM, "", {"term": term})])
+        self.term, self.controller, self.controller_id = term, session, node_id
+        self.tell(lambda events: events.on_controller(node_id, term))
+        return term
+
+    def depose(self, session: Session) -> None:
+        if self.controller is session:
+            term = self.term
+            self.controller = self.controller_id = None
+            self.tell(lambda events: events.on_controller(None, term))
+
+    def announce(self, session: Session, node_id: int, value: Mapping[str, Any]) -> int:
+        known = self.brokers.get(node_id)
+        if known is not None and known[0] is not session:
+            raise DuplicateBrokerRegistration(
+                f"broker {node_id} is announced by another session; give this one another node.id"
+            )
+        self._epoch += 1
+        self.brokers[node_id] = (session, self._epoch, value)
+        self.tell_changes([MetadataChange("broker", str(node_id), value)])
+        return self._epoch
+
+    def end(self, session: Session) -> None:
+        """Its announcement and its term go; others hear of it."""
+        if session not in self.sessions:
+            return
+        self.sessions.remove(session)
+        for node_id, row in list(self.brokers.items()):
+            if row[0] is session:
+                del self.brokers[node_id]
+                self.tell_changes([MetadataChange("broker", str(node_id), None)])
+        self.depose(session)
+
+
+class Session:
+    """A broker's hold on the store: `contracts.SharedCoordination`."""
+
+    def __init__(self, store: SharedStore) -> None:
+        self._store = store
+        self._state = "alive"
+        self._events: SessionEvents | None = None
+        self._ring: Callable[[], object] | None = None
+        self._waiting: deque[Told] = deque()
+
+    # ------------------------------------------------------------ contracts.Coordination
+
+    def changes(self) -> Iterator[MetadataChange]:
+        """What was kept, then the brokers that are announced now."""
+        self._check()
+        yield from self._store.keeper.changes()
+        for node_id, (_, _, value) in self._store.brokers.items():
+            yield MetadataChange("broker", str(node_id), value)
+
+    def commit(self, changes: Sequence[MetadataChange]) -> None:
+        self._check()
+        self._store.commit(changes)
+
+    def kept(self) -> int:
+        self._check()
+        return self._store.keeper.kept()
+
+    def replace(self, changes: Sequence[MetadataChange]) -> None:
+        """Only the controller's; what ends with sessions is left out, and the term kept."""
+        self._check()
+        if self._store.controller is not self:
+            raise StaleControllerEpoch("another broker is the controller, and replaces what is kept")
+        lasting = [change for change in changes if change.kind not in ("broker", TERM)]
+        self._store.keeper.replace([MetadataChange(TERM, "", {"term": self._store.term}), *lasting])
+
+    def close(self) -> None:
+        """The session ends at once, as one does that says goodbye."""
+        if self._state != "ended":
+            self._state = "ended"
+            self._waiting.clear()
+            self._store.end(self)
+
+    # ------------------------------------------------------------ contracts.SharedCoordination
+
+    def announce(self, node_id: int, value: Mapping[str, Any]) -> int:
+        self._check()
+        return self._store.announce(self, node_id, value)
+
+    def campaign(self, node_id: int) -> int | None:
+        self._check()
+        return self._store.elect(self, node_id)
+
+    def resign(self) -> None:
+        self._store.depose(self)
+
+    def commit_as_controller(self, changes: Sequence[MetadataChange], term: int) -> None:
+        self._check()
+        if self._store.controller is not self or term != self._store.term:
+            raise StaleControllerEpoch(f"term {term} is over, the controller's is {self._store.term}")
+        self._store.commit(changes)
+
+    def broker_epochs(self) -> Mapping[int, int]:
+        self._check()
+        return {node_id: epoch for node_id, (_, epoch, _) in self._store.brokers.items()}
+
+    def subscribe(self, events: SessionEvents, ring: Callable[[], object]) -> None:
+        """Who is the controller is told first."""
+        self._check()
+        self._events, self._ring = events, ring
+        self._waiting.clear()
+        node_id, term = self._store.controller_id, self._store.term
+        self.queue(lambda told: told.on_controller(node_id, term))
+
+    def hear(self) -> None:
+        events = self._events
+        while self._waiting and events is not None:
+            self._waiting.popleft()(events)
+
+    # ------------------------------------------------------------ the store's, and faults
+
+    def queue(self, told: Told) -> None:
+        if self._events is not None and self._state != "ended":
+            self._waiting.append(told)
+            if self._ring is not None:
+                self._ring()
+
+    def expire(self) -> None:
+        """The broker was not heard of for too long: its session is over, which it hears when it runs again."""
+        if self._state == "ended":
+            return
+        self._waiting.append(lambda events: events.on_session("lost"))
+        self._state = "ended"
+        self._store.end(self)
+        if self._ring is not None:
+            self._ring()
+
+    def make_unsure(self) -> None:
+        """The connection is lost; whether the session lives on is not known here."""
+        if self._state == "alive":
+            self._state = "unsure"
+            self._waiting.append(lambda events: events.on_session("unsure"))
+            if self._ring is not None:
+                self._ring()
+
+    def make_sure(self) -> None:
+        """The connection is there again, and the session lives."""
+        if self._state == "unsure":
+            self._state = "alive"
+            self.queue(lambda events: events.on_session("back"))
+
+    @property
+    def state(self) -> str:
+        return self._state
+
+    def _check(self) -> None:
+        if self._state == "ended":
+            raise KafkaStorageError("the session with the coordination is over; begin a new one")
+        if self._state == "unsure":
+            raise KafkaStorageError("the connection to the coordination is lost; try again when it is back")

@@ -1,0 +1,179 @@
+"""What a broker asks of one leader broker, for all partitions that it follows there. Pure.
+
+One request is under way at a time, in an incremental session (KIP-227): a request names what moved since the last one.
+
+    event                 next request
+    follow                names the partition
+    forget                takes it out of the session
+    moved                 names it with its new position: after an append, a cut, a new leader epoch
+    on_answered           may be made at once
+    on_session_lost       names everything, and opens a session
+    on_failed             is made when its back-off is over, as after on_session_lost
+
+A partition that pauses (`Follower.next_fetch` gives None) is not in the session until it is told `moved` again. So a
+request costs what moved, not what is followed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Final
+from uuid import UUID
+
+from logkernel.attrs_lite import mutable
+from logkernel.partition.follower import FetchPosition
+from logkernel.requests.data import FetchPartition, FetchRequest, FetchTopic, ForgottenTopic, ReplicaState
+from logkernel.vocabulary import TopicPartition
+
+LAST_EPOCH: Final = 2**31 - 1
+Position = Callable[[], FetchPosition | None]
+
+
+@mutable
+class Followed:
+    """A partition as the fetcher knows it."""
+
+    topic_id: UUID
+    position: Position
+    asked: FetchPosition | None = None
+    """What the leader was asked last; None while it is not in the session."""
+
+
+@mutable
+class FetchLimits:
+    """Of one request: `replica.fetch.wait.max.ms`, `…min.bytes`, `…response.max.bytes`, `…max.bytes`."""
+
+    wait_ms: int = 500
+    min_bytes: int = 1
+    max_bytes: int = 10 << 20
+    partition_bytes: int = 1 << 20
+
+
+class ReplicaFetcher:
+    """See the module. `node_id` is the follower's."""
+
+    def __init__(self, node_id: int, limits: FetchLimits) -> None:
+        self._node_id = node_id
+        self._limits = limits
+        self.followed: dict[TopicPartition, Followed] = {}
+        self._moved: dict[TopicPartition, None] = {}
+        self._gone: dict[tuple[TopicPartition, UUID], None] = {}
+        self._session_id = 0
+        self._epoch = 0
+        self._under_way = False
+        self._not_before_ms = 0
+
+    # ------------------------------------------------------------ questions
+
+    @property
+    def is_idle(self) -> bool:
+        """Nothing is followed here, and nothing is under way."""
+        return not self.followed and not self._under_way
+
+    def next_deadline(self) -> int | None:
+        """Monotonic ms before which no request is made; None while one may be made now."""
+        return self._not_before_ms or None
+
+    # ------------------------------------------------------------ what is followed
+
+    def follow(self, name: TopicPartition, topic_id: UUID, position: Position) -> None:
+        known = self.followed.get(name)
+        if known is not None and known.topic_id != topic_id and known.asked is not None:
+            self._gone[name, known.topic_id] = None
+        self.followed[name] = Followed(topic_id, position)
+        self._moved[name] = None
+
+    def forget(self, name: TopicPartition) -> None:
+        known = self.followed.pop(name, None)
+        self._moved.pop(name, None)
+        if known is not None and known.asked is not None:
+            self._gone[name, known.topic_id] = None
+
+    def moved(self, name: TopicPartition) -> None:
+        """Its position changed, or its pause is over."""
+        if name in self.followed:
+            self._moved[name] = None
+
+    # ------------------------------------------------------------ requests
+
+    def next_request(self, mono_ms: int, broker_epoch: int = -1) -> FetchRequest | None:
+        """None while one is under way, while it waits, or while no partition is to be fetched."""
+        if self._under_way or mono_ms < self._not_before_ms:
+            return None
+        self._not_before_ms = 0
+        topics: dict[UUID, FetchTopic] = {}
+        for name in self._moved:
+            row = self.followed[name]
+            position = row.position()
+            if position is None:
+                if row.asked is not None:
+                    self._gone[name, row.topic_id] = None
+                row.asked = None
+                continue
+            row.asked = position
+            self._gone.pop((name, row.topic_id), None)
+            topic = topics.get(row.topic_id)
+            if topic is None:
+                topic = topics[row.topic_id] = FetchTopic(name.topic, [], row.topic_id)
+            topic.partitions.append(
+                FetchPartition(
+                    partition=name.partition,
+                    fetch_offset=position.offset,
+                    partition_max_bytes=self._limits.partition_bytes,
+                    log_start_offset=position.log_start,
+                    current_leader_epoch=position.leader_epoch,
+                    last_fetched_epoch=position.last_epoch,
+                )
+            )
+        self._moved.clear()
+        gone, self._gone = self._gone, {}
+        if not topics and not any(row.asked is not None for row in self.followed.values()):
+            if self._session_id:
+                self.on_session_lost()
+            return None
+        self._under_way = True
+        return FetchRequest(
+            replica_id=self._node_id,
+            max_wait_ms=self._limits.wait_ms,
+            min_bytes=self._limits.min_bytes,
+            max_bytes=self._limits.max_bytes,
+            topics=list(topics.values()),
+            session_id=self._session_id,
+            session_epoch=self._epoch,
+            forgotten_topics_data=_forgotten(gone) if self._session_id else [],
+            replica_state=ReplicaState(self._node_id, broker_epoch),
+        )
+
+    def on_answered(self, session_id: int) -> None:
+        """The answer to the request under way came, without an error of the whole."""
+        self._under_way = False
+        if self._session_id and session_id == self._session_id:
+            self._epoch = self._epoch + 1 if self._epoch < LAST_EPOCH else 1
+        elif session_id and not self._session_id:
+            self._session_id, self._epoch = session_id, 1
+        else:
+            self.on_session_lost()
+
+    def on_session_lost(self) -> None:
+        """The leader does not know the session, or gave none: the next request names everything."""
+        self._under_way = False
+        self._session_id = self._epoch = 0
+        self._gone.clear()
+        for name, row in self.followed.items():
+            row.asked = None
+            self._moved[name] = None
+
+    def on_failed(self, mono_ms: int, backoff_ms: int) -> None:
+        """No answer came, or an error of the whole."""
+        self.on_session_lost()
+        self._not_before_ms = mono_ms + backoff_ms
+
+
+def _forgotten(rows: Iterable[tuple[TopicPartition, UUID]]) -> list[ForgottenTopic]:
+    found: dict[UUID, ForgottenTopic] = {}
+    for name, topic_id in rows:
+        topic = found.get(topic_id)
+        if topic is None:
+            topic = found[topic_id] = ForgottenTopic(name.topic, [], topic_id)
+        topic.partitions.append(name.partition)
+    return list(found.values())
