@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from struct import Struct
-from typing import TYPE_CHECKING, Final
+from typing import Final, Protocol
 
 from .records import OFFSET_KEY, CommittedOffset
-
-if TYPE_CHECKING:
-    from .shard import Shard
-    from .state import Group
+from .state import Group
 
 KEY_HEAD: Final = Struct(">hh")
 """Version, length of the group's id."""
@@ -43,20 +40,29 @@ class OffsetKeyCache:
             self.ids.clear()
 
 
-def cached_offsets(shard: Shard, key: bytes) -> dict[int, CommittedOffset] | None:
+class GroupOwner(Protocol):
+    """What has the groups that keys name, and a cache: the shard."""
+
+    @property
+    def offset_keys(self) -> OffsetKeyCache: ...
+    def group(self, group_id: str) -> Group:
+        """Return the group; make it if it does not exist."""
+
+
+def cached_offsets(owner: GroupOwner, key: bytes) -> dict[int, CommittedOffset] | None:
     """Like `offsets_of_key`, and remember the answer."""
-    cache = shard.offset_keys
+    cache = owner.offset_keys
     kept = cache.of_key.get(key)
     if kept is None:
         if len(cache.of_key) >= MAX_KEYS:
             cache.forget()
-        kept = offsets_of_key(shard, key)
+        kept = offsets_of_key(owner, key)
         if kept is not None:
             cache.of_key[key] = kept
     return kept
 
 
-def offsets_of_key(shard: Shard, key: bytes) -> dict[int, CommittedOffset] | None:
+def offsets_of_key(owner: GroupOwner, key: bytes) -> dict[int, CommittedOffset] | None:
     """Return the offsets (partition → offset) that keys beginning with `key` belong to; None if `key` is malformed."""
     if len(key) < KEY_HEAD.size:
         return None
@@ -67,12 +73,12 @@ def offsets_of_key(shard: Shard, key: bytes) -> dict[int, CommittedOffset] | Non
     topic = key[end + _TEXT_SIZE.size :]
     if _TEXT_SIZE.unpack_from(key, end)[0] != len(topic):
         return None
-    cache, head = shard.offset_keys, key[:end]
+    cache, head = owner.offset_keys, key[:end]
     texts, group = cache.texts, cache.group
     try:
         name = texts.get(topic) or texts.setdefault(topic, topic.decode())
         if group is None or cache.head != head:
-            group = shard.group(head[KEY_HEAD.size :].decode())
+            group = owner.group(head[KEY_HEAD.size :].decode())
             group.is_known = True
             cache.head, cache.group = head, group
     except UnicodeDecodeError:

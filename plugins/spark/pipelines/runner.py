@@ -17,8 +17,10 @@ from typing import Any, Final
 from logkernel.errors import ConfigError
 from logkernel.vocabulary import TopicPartition
 
-from .. import RECOMMENDED, java_home, planning, register
 from .. import options as option
+from .. import planning
+from ..javahome import made as made_java_home
+from ..session import RECOMMENDED, register
 from ..sources import opened
 from . import delta, queries
 from .plan import AUDIT, AVAILABLE, STREAM, LogRead, LogWrite, Step, TableRead, TableWrite, plan
@@ -94,7 +96,7 @@ def _made(spec: Spec, steps: Sequence[Step], master: str) -> Any:
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     if "JAVA_HOME" not in os.environ and shutil.which("java") is None:
-        os.environ["JAVA_HOME"] = java_home(os.path.join(os.path.expanduser("~"), ".cache", "logkernel-java"))
+        os.environ["JAVA_HOME"] = made_java_home(os.path.join(os.path.expanduser("~"), ".cache", "logkernel-java"))
     builder = SparkSession.builder.master(master).appName(spec.name)
     for name, text in {**RECOMMENDED, **SETTINGS, **spec.spark}.items():
         if name != "master":

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from logkernel.broker.cluster import Cluster
 from logkernel.broker.replicas.manager import ReplicaManager
+from logkernel.broker.replicas.replica import Replica
 from logkernel.broker.runtime import Runtime
 from logkernel.broker.service_host.guard import ServiceFailed, ServiceGuard
 from logkernel.broker.timers import Timer
@@ -25,7 +26,6 @@ from logkernel.errors import KafkaError, NotCoordinator, UnknownServerError
 from logkernel.vocabulary import Record, TopicPartition
 
 if TYPE_CHECKING:
-    from logkernel.broker.replicas.replica import Replica
     from logkernel.broker.service_host.shard import Shard
 
 log = logging.getLogger("logkernel.services")
@@ -131,12 +131,24 @@ class ServiceHost:
         from logkernel.broker.service_host.replay import load
         from logkernel.broker.service_host.shard import Shard
 
-        found = [Shard(host, number) for host in self._sharing(self)]
-        for one in found:
+        hosts = self._sharing(self)
+        found = [Shard(host, number) for host in hosts]
+        for host, one in zip(hosts, found, strict=True):
             one.sharing = [other for other in found if other is not one]
-            one.host._shards[number] = one
+            host._shards[number] = one
         load(found)
         return found[0]
+
+    def rebuild(self, shard: Shard, error_code: int) -> None:
+        """An append of a shard failed: start again from its log, and refuse all who waited on its machine."""
+        from logkernel.broker.service_host.replay import load
+
+        try:
+            shard.renew()
+            load([shard])
+        except Exception as error:
+            self.unload(shard.number, error)
+        self.refuse_shard(shard.number, error_code)
 
     def unload(self, number: int, error: Exception) -> None:
         """A shard's log cannot be read, or its machine fails at it: neither it nor those that share the log are there,

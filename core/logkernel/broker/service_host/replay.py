@@ -5,17 +5,14 @@ from __future__ import annotations
 import contextlib
 import gc
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING
 
+from logkernel.broker.replicas.replica import Replica
+from logkernel.broker.service_host.shard import Shard
 from logkernel.contracts import Codec
 from logkernel.errors import KafkaStorageError
 from logkernel.record.batch import batches
 from logkernel.record.decode import check_crc, decode_batch, decode_columns
 from logkernel.vocabulary import READ_UNCOMMITTED, BatchFacts, Record
-
-if TYPE_CHECKING:
-    from logkernel.broker.replicas.replica import Replica
-    from logkernel.broker.service_host.shard import Shard
 
 LOAD_CHUNK_BYTES = 4 << 20
 LOAD_RECORDS = 10_000

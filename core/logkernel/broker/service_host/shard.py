@@ -10,18 +10,22 @@ import contextlib
 import logging
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from logkernel.attrs_lite import mutable
-from logkernel.broker.replicas.replica import Write
-from logkernel.broker.service_host.guard import ServiceFailed
-from logkernel.broker.service_host.replay import load
+from logkernel.broker.replicas.replica import Replica, Write
+from logkernel.broker.runtime import Runtime
+from logkernel.broker.service_host.guard import ServiceFailed, ServiceGuard
 from logkernel.broker.timers import Timer
+from logkernel.broker.turn import Turn
 from logkernel.contracts import (
+    Answer,
     BulkMachine,
     ColumnarMachine,
     Decision,
     RequestContext,
+    Service,
+    ServiceDeclaration,
     ServiceMachine,
     TransactionalMachine,
 )
@@ -32,14 +36,38 @@ from logkernel.record.loops import Columns
 from logkernel.record.validate import own_batch
 from logkernel.vocabulary import BatchFacts, Record
 
-if TYPE_CHECKING:
-    from logkernel.broker.service_host.host import ServiceHost
-
 log = logging.getLogger("logkernel.services")
 
 BACKOFF_MS, LONGEST_BACKOFF_MS = 100, 60_000
 """A timer whose machine fails is run again after so long, and twice as long after each further failure."""
 NO_RECORDS = "the shard is rebuilt from its log"
+
+
+class ShardHost(Protocol):
+    """What a shard needs of the service that it is a part of."""
+
+    runtime: Runtime
+    turn: Turn
+    guard: ServiceGuard
+    declared: ServiceDeclaration
+    commit_timeout_ms: int
+
+    @property
+    def submit(self) -> Callable[[Any, RequestContext, Answer], None]: ...
+    @property
+    def service(self) -> Service: ...
+    def new_id(self) -> str: ...
+    def replica(self, shard: int) -> Replica | None: ...
+    def is_offline(self, shard: int) -> bool: ...
+    def writable(self, shard: int) -> Replica: ...
+    def is_there(self, shard: Shard) -> bool: ...
+    def deliver(self, answers: list[tuple[int, Any]]) -> None:
+        """Let answers of the machine go."""
+
+    def rebuild(self, shard: Shard, error_code: int) -> None:
+        """An append failed, so nothing of its decision holds."""
+
+    def unload(self, number: int, error: Exception) -> None: ...
 
 
 @mutable
@@ -65,7 +93,7 @@ class _Commit:
 
     def deliver(self, outcome: Outcome) -> None:
         if outcome.error_code:
-            self._shard.failed(self._decision, outcome)
+            self._shard.failed(outcome)
         elif self._machine is self._shard.machine:  # else whoever waited was refused when it was replaced
             self._shard.settled(self._decision)
 
@@ -73,7 +101,7 @@ class _Commit:
 class Shard:
     """One partition of a service: its machine, its timer."""
 
-    def __init__(self, host: ServiceHost, number: int) -> None:
+    def __init__(self, host: ShardHost, number: int) -> None:
         self.host = host
         self.number = number
         self.sharing: Sequence[Shard] = ()
@@ -248,23 +276,17 @@ class Shard:
         write = Write(checked.data, -1, commit, wall_ms, deadline_ms, on_append=commit.appended)
         replica.store(checked.batches, write, guard)
 
-    def failed(self, decision: Decision, outcome: Outcome) -> None:
-        """Nothing of the decision holds: start again from the log, and refuse all who waited on this machine."""
+    def failed(self, outcome: Outcome) -> None:
+        """Nothing of a decision holds: start again from the log."""
         log.error(
             "service append failed: service=%s shard=%d error_code=%d",
             self.host.declared.name,
             self.number,
             outcome.error_code,
         )
-        if not self.is_there:
-            return
-        self.deciding = False
-        try:
-            self.renew()
-            load([self])
-        except Exception as error:
-            self.host.unload(self.number, error)
-        self.host.refuse_shard(self.number, outcome.error_code)
+        if self.is_there:
+            self.deciding = False
+            self.host.rebuild(self, outcome.error_code)
 
     @property
     def is_there(self) -> bool:
