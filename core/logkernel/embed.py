@@ -447,7 +447,10 @@ class _Host:
     def __init__(self, log: EmbeddedLog, broker: Broker) -> None:
         self._log = log
         self._broker = broker
-        self.door = broker
+
+    def connect(self, node: int, lost: Callable[[], None]) -> Broker:
+        """There is one broker, which is there as long as the log is open."""
+        return self._broker
 
     def run(self, work: Callable[[], T]) -> T:
         return self._log._run(work)

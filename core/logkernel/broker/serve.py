@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from logkernel.broker.control_socket import ControlServer, Reply
 from logkernel.broker.runtime import flush_here
 from logkernel.config.listeners import address
-from logkernel.contracts import Listener
+from logkernel.contracts import BrokerDoor, Listener
 from logkernel.errors import CannotListen
 
 if TYPE_CHECKING:
@@ -52,8 +52,11 @@ def _cannot_listen(host: str, port: int, error: OSError) -> str:
 class Server:
     """A started broker's listeners on the running loop; its timers are the loop's."""
 
-    def __init__(self, broker: Broker) -> None:
+    def __init__(self, broker: Broker, door: BrokerDoor | None = None) -> None:
+        """`door` is what listeners see in the broker's place."""
         self.broker = broker
+        self._door: BrokerDoor = door or broker
+        self._paused = self._killed = False
         self.listeners: list[Listener] = []
         self._loop = asyncio.get_running_loop()
         self._handle: asyncio.TimerHandle | None = None
@@ -69,7 +72,7 @@ class Server:
         half = self.broker.runtime.kernel.transport(transport)
         for name, host, port in listeners:
             try:
-                listener = await half.listen(name, host, port, self.broker, self.broker.runtime.config)
+                listener = await half.listen(name, host, port, self._door, self.broker.runtime.config)
             except OSError as error:
                 raise CannotListen(_cannot_listen(host, port, error)) from error
             self.listeners.append(listener)
@@ -98,6 +101,8 @@ class Server:
         """Sync without stalling the loop; what is appended meanwhile shares the next flush."""
         def finish(future: asyncio.Future[None]) -> None:
             self._flushes.discard(future)
+            if self._killed:
+                return
             done(future.exception())
             self.broker.turn.end()
 
@@ -123,6 +128,8 @@ class Server:
         if self._handle is not None:
             self._handle.cancel()
             self._handle = None
+        if self._paused or self._killed:
+            return
         try:
             deadline = self.broker.step()
         except Exception:
@@ -130,6 +137,31 @@ class Server:
             deadline = self.broker.runtime.timers.next_deadline()
         if deadline is not None:
             self._arm(deadline)
+
+    def step(self) -> None:
+        """Have the broker do what is due, and wake it for what comes next."""
+        self._step()
+
+    def pause(self) -> None:
+        """Run nothing of the broker until `resume`."""
+        self._paused = True
+
+    def resume(self) -> None:
+        self._paused = False
+        self._step()
+
+    async def kill(self) -> None:
+        """Run nothing of the broker ever again; its listeners are closed, its flushes end unheard."""
+        self._killed = True
+        self.broker.runtime.timers.on_earlier = None
+        self.broker.runtime.workers.ring = None
+        if self._control is not None:
+            await self._control.close()
+        for listener in self.listeners:
+            await listener.close()
+        self.listeners.clear()
+        if self._flusher is not None:
+            self._flusher.shutdown()
 
     async def close(self) -> None:
         if self._control is not None:

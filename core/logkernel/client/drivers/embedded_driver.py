@@ -15,7 +15,8 @@ from typing import Any, Protocol
 from logkernel.client.drivers.driver import Driver, Machine, Pending, closed_early, mono_ms, tell, wall_ms
 from logkernel.client.drivers.signals import HeldSignals
 from logkernel.contracts import BrokerDoor, RequestContext
-from logkernel.peer.network import Action, Connect, Transmit
+from logkernel.errors import NetworkException
+from logkernel.peer.network import APART, Action, Connect, Transmit
 from logkernel.requests.api_versions import (
     ApiVersionsRequest,
     ApiVersionsResponse,
@@ -46,10 +47,12 @@ CAPABILITIES = frozenset(
 
 
 class Host(Protocol):
-    """An open kernel, as a client in the process needs it."""
+    """Brokers of this process, as a client in it needs them."""
 
-    @property
-    def door(self) -> BrokerDoor: ...
+    def connect(self, node: int, lost: Callable[[], None]) -> BrokerDoor:
+        """The door of broker `node`, or of any broker for a negative number. `lost` is called, on the brokers' thread,
+        when that broker is gone. Raises `ConnectionError` where it isn't there."""
+        ...
 
     def run(self, work: Callable[[], Any]) -> Any:
         """Do `work` where the kernel may be stepped. Raises `LogkernelError` once it is closed."""
@@ -75,6 +78,8 @@ class EmbeddedDriver(Driver):
         self._context = RequestContext(
             client_id=settings["client.id"] or "embedded", software_name="logkernel", capabilities=CAPABILITIES
         )
+        self._doors: dict[int, BrokerDoor] = {}
+        """By the number of the connection."""
         self._turning = False
         self._more = False
         """A callback of the turn under way gave it more to do."""
@@ -140,13 +145,31 @@ class EmbeddedDriver(Driver):
             self._turn()
 
     def perform(self, action: Action) -> None:
-        network = self.machine.core.network
         if isinstance(action, Connect):
-            number = action.number
-            features = {name: row[2] for name, row in self._host.door.features().items()}
-            self._events.append(lambda now_ms: network.on_connected(number, features, now_ms))
+            self._connect(action)
         elif isinstance(action, Transmit):
             self._submit(action)
+        else:
+            self._doors.pop(action.number, None)
+
+    def _connect(self, action: Connect) -> None:
+        network, number = self.machine.core.network, action.number
+
+        def lost() -> None:
+            if self._doors.pop(number, None) is not None and not self.closed:
+                error = NetworkException(f"broker {action.node} is gone")
+                self._events.append(lambda now_ms: network.on_lost(number, error, now_ms))
+                self._turn()
+
+        try:
+            door = self._host.connect(action.node % APART if action.node >= 0 else action.node, lost)
+        except ConnectionError as refused:
+            error = NetworkException(str(refused))
+            self._events.append(lambda now_ms: network.on_lost(number, error, now_ms))
+            return
+        self._doors[number] = door
+        features = {name: row[2] for name, row in door.features().items()}
+        self._events.append(lambda now_ms: network.on_connected(number, features, now_ms))
 
     def _submit(self, action: Transmit) -> None:
         network, number, ticket = self.machine.core.network, action.number, action.ticket
@@ -155,6 +178,9 @@ class EmbeddedDriver(Driver):
             self._events.append(lambda now_ms: network.on_response(number, ticket, response, now_ms))
             self._turn()  # does nothing while a turn is under way: that one goes on
 
+        door = self._doors.get(number)
+        if door is None:
+            return  # it was lost, and what was under way fails with it
         context = self._context
         if action.withheld:
             context = RequestContext(
@@ -162,21 +188,12 @@ class EmbeddedDriver(Driver):
             )
         try:
             if isinstance(action.request, ApiVersionsRequest):
-                answer(self._versions())
+                answer(_versions(door))
                 return
-            self._host.door.submit(action.request, context, answer)
+            door.submit(action.request, context, answer)
         except Exception as error:
             refused = error
             self._events.append(lambda now_ms: network.on_refused(number, ticket, refused, now_ms))
-
-    def _versions(self) -> ApiVersionsResponse:
-        """Features as a transport tells them, which answers this request itself."""
-        response = ApiVersionsResponse(finalized_features_epoch=self._host.door.features_epoch())
-        for name, (low, high, level) in sorted(self._host.door.features().items()):
-            response.supported_features.append(SupportedFeatureKey(name, low, high))
-            if level > 0:
-                response.finalized_features.append(FinalizedFeatureKey(name, level, level))
-        return response
 
     # ------------------------------------------------------------ waiting and ending
 
@@ -230,3 +247,13 @@ class EmbeddedDriver(Driver):
 
     def end_soon(self) -> None:
         """What lingers is sent by the kernel's timers, or when the log is closed."""
+
+
+def _versions(door: BrokerDoor) -> ApiVersionsResponse:
+    """Features as a transport tells them, which answers this request itself."""
+    response = ApiVersionsResponse(finalized_features_epoch=door.features_epoch())
+    for name, (low, high, level) in sorted(door.features().items()):
+        response.supported_features.append(SupportedFeatureKey(name, low, high))
+        if level > 0:
+            response.finalized_features.append(FinalizedFeatureKey(name, level, level))
+    return response
