@@ -10,12 +10,13 @@ from collections.abc import Callable
 
 import pytest
 
+from logkernel.attrs_lite import evolve
 from logkernel.contracts import Candidates, Elected
 from logkernel.controller import elections
 from logkernel.partition import follower, isr, leader
 from logkernel.partition.replica_fetch import READ, judge_fetch
-from logkernel.testing.simulation import list_log, protocol
-from logkernel.testing.simulation.protocol import RARE, Protocol, Violation
+from logkernel.testing.simulation import list_log
+from logkernel.testing.simulation.protocol import RARE, Protocol, Violation, broker, controller
 
 SEEDS = 1200
 
@@ -53,22 +54,22 @@ def a_follower_is_never_told_that_it_diverges(patch: pytest.MonkeyPatch) -> None
         verdict = judge_fetch(*args, **kwargs)
         return READ if verdict.diverging is not None else verdict
 
-    patch.setattr(protocol, "judge_fetch", lenient)
+    patch.setattr(broker, "judge_fetch", lenient)
 
 
 @mutant
 def a_follower_cuts_to_its_watermark(patch: pytest.MonkeyPatch) -> None:  # KIP-101
-    before = protocol.Protocol._follow
+    before = broker.Broker._follow
 
-    def follow(self, broker, row):
-        known = broker.follower.leader_epoch if broker.follower else -1
-        before(self, broker, row)
-        now = broker.follower
+    def follow(self, row):
+        known = self.follower.leader_epoch if self.follower else -1
+        before(self, row)
+        now = self.follower
         if now is not None and now.leader_epoch > known:
-            broker.log.truncate(now.high_watermark)
-            now.on_truncated(broker.log.end)
+            self.log.truncate(now.high_watermark)
+            now.on_truncated(self.log.end)
 
-    patch.setattr(protocol.Protocol, "_follow", follow)
+    patch.setattr(broker.Broker, "_follow", follow)
 
 
 @mutant
@@ -111,7 +112,7 @@ def any_living_replica_is_elected(patch: pytest.MonkeyPatch) -> None:
                 return Elected(node, (node,))
         return None
 
-    patch.setattr(protocol.PreferInSync, "elect", elect)
+    patch.setattr(controller.PreferInSync, "elect", elect)
 
 
 @mutant
@@ -121,7 +122,7 @@ def an_isr_changes_without_a_new_leader_epoch(patch: pytest.MonkeyPatch) -> None
     def without(topic, broker, strategy, unclean, living):
         for index, row in before(topic, broker, strategy, unclean, living):
             if row.leader == topic.partitions[index].leader:
-                row = protocol.evolve(row, leader_epoch=topic.partitions[index].leader_epoch)
+                row = evolve(row, leader_epoch=topic.partitions[index].leader_epoch)
             yield index, row
 
     patch.setattr(elections, "_without", without)
@@ -134,7 +135,7 @@ def who_held_a_prefix_of_the_leaders_epochs_is_in_sync(patch: pytest.MonkeyPatch
     def lenient(asked, **kwargs):
         return judge_fetch(asked._replace(last_epoch=-1), **kwargs)
 
-    patch.setattr(protocol, "judge_fetch", lenient)
+    patch.setattr(broker, "judge_fetch", lenient)
 
 
 @mutant
@@ -144,13 +145,13 @@ def an_older_order_is_taken(patch: pytest.MonkeyPatch) -> None:  # KIP-380
         return True
 
     patch.setattr(follower.Follower, "on_leader", on_leader)
-    before = protocol.Protocol._take_order
+    before = broker.Broker._take_order
 
-    def take(self, broker, order):
-        broker.heard = -1
-        before(self, broker, protocol.evolve(order, broker_epoch=broker.broker_epoch))
+    def take(self, order):
+        self._heard = -1
+        before(self, evolve(order, broker_epoch=self.broker_epoch))
 
-    patch.setattr(protocol.Protocol, "_take_order", take)
+    patch.setattr(broker.Broker, "_take_order", take)
 
 
 @mutant
