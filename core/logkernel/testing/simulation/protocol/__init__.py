@@ -10,6 +10,7 @@ Everything that decides is what a broker runs: `partition.leader`, `partition.fo
 message arrives when, and what must hold after each event.
 
     timeline      virtual time, the queue of events, the trace, the counters of rare states
+    messages      what crosses the network
     network       connections: order, delay, loss, cuts
     broker        one replica: its log and its machine, carried out in the order of the effects
     controller    sessions, elections, proposals, orders

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, Final
 
-from logkernel.attrs_lite import evolve, mutable
+from logkernel.attrs_lite import evolve
 from logkernel.controller.image import Partition
 from logkernel.errors import FencedLeaderEpoch, OffsetOutOfRange
 from logkernel.partition.effects import Effects
@@ -13,6 +12,7 @@ from logkernel.partition.follower import FetchPosition, Follower
 from logkernel.partition.leader import Leader
 from logkernel.partition.replica_fetch import judge_fetch
 from logkernel.testing.simulation.list_log import ListLog
+from logkernel.testing.simulation.protocol.messages import Answer, Order, Write
 from logkernel.testing.simulation.protocol.network import CONTROLLER, Network
 from logkernel.testing.simulation.protocol.promises import Promises
 from logkernel.testing.simulation.protocol.timeline import Timeline
@@ -21,31 +21,6 @@ from logkernel.vocabulary import BatchFacts
 LAG_MS: Final = 400
 FETCH_MS: Final = 20
 RETRY_MS: Final = 150
-
-
-@mutable
-class Order:
-    """LeaderAndIsr and UpdateMetadata in one: what the controller says of the partition."""
-
-    broker_epoch: int
-    version: int
-    row: Partition
-    live: frozenset[int]
-
-
-@mutable
-class Write:
-    """A client's batch on its way: `number` is what it writes."""
-
-    number: int
-    producer: int
-    sequence: int
-    count: int
-    offset: int = -1
-
-
-Answer = Callable[[Write, int, int], None]
-"""(write, error code or -1 for another broker, offset)."""
 
 
 class Broker:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from logkernel.testing.simulation.protocol.broker import Broker, Write
+from logkernel.testing.simulation.protocol.broker import Broker
+from logkernel.testing.simulation.protocol.messages import Write
 from logkernel.testing.simulation.protocol.promises import Promises
 from logkernel.testing.simulation.protocol.timeline import Timeline
 

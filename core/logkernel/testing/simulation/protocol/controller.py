@@ -13,7 +13,8 @@ from logkernel.controller.alter_partition import judge_proposal
 from logkernel.controller.effects import ControllerResult
 from logkernel.controller.image import NO_LEADER, ClusterImage, Node, Partition, Topic, node_change, partition_change
 from logkernel.errors import IneligibleReplica, KafkaError
-from logkernel.testing.simulation.protocol.broker import Broker, Order
+from logkernel.testing.simulation.protocol.broker import Broker
+from logkernel.testing.simulation.protocol.messages import Order
 from logkernel.testing.simulation.protocol.network import CONTROLLER, Network, between
 from logkernel.testing.simulation.protocol.promises import Promises
 from logkernel.testing.simulation.protocol.timeline import Timeline

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping
+from typing import Protocol
 
 from logkernel.attrs_lite import evolve
 from logkernel.controller.image import NO_LEADER, Partition
 from logkernel.partition.leader import Leader
 from logkernel.testing.simulation.list_log import ListLog
+from logkernel.testing.simulation.protocol.messages import Write
 from logkernel.testing.simulation.protocol.timeline import Timeline
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
 
-    from logkernel.testing.simulation.protocol.broker import Broker, Write
+class Replica(Protocol):
+    """What is looked at of a broker."""
+
+    node: int
+    log: ListLog
+    leader: Leader | None
 
 
 class Promises:
@@ -60,7 +65,7 @@ class Promises:
 
     # ------------------------------------------------------------ what must hold
 
-    def check(self, brokers: Iterable[Broker]) -> None:
+    def check(self, brokers: Iterable[Replica]) -> None:
         for broker in brokers:
             leader = broker.leader
             if leader is None:
@@ -73,7 +78,7 @@ class Promises:
                 self._check_committed(broker, leader, before)
                 self._watermarks[key] = leader.high_watermark
 
-    def _check_committed(self, broker: Broker, leader: Leader, before: int) -> None:
+    def _check_committed(self, broker: Replica, leader: Leader, before: int) -> None:
         for facts in broker.log.read(before, 1 << 30):
             if facts.last_offset >= leader.high_watermark:
                 break
@@ -88,7 +93,7 @@ class Promises:
         if leader.leader_epoch == self.row.leader_epoch:
             self._check_acked(broker)
 
-    def _check_acked(self, broker: Broker) -> None:
+    def _check_acked(self, broker: Replica) -> None:
         held = {facts.position: facts.base_offset for facts in broker.log.entries}
         if len(held) < len(broker.log.entries):
             self.timeline.fail(f"a write lies twice in the log of {broker.node}")
@@ -103,7 +108,7 @@ class Promises:
 
     # ------------------------------------------------------------ at the end
 
-    def is_whole(self, brokers: Mapping[int, Broker]) -> bool:
+    def is_whole(self, brokers: Mapping[int, Replica]) -> bool:
         """Every replica is in sync, and their logs agree."""
         row = self.row
         if row.leader == NO_LEADER or set(row.isr) != set(row.replicas):
