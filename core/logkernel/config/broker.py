@@ -25,7 +25,6 @@ from logkernel.config.sources import (
     refusal,
 )
 from logkernel.config.topic import TopicSettings
-from logkernel.config.values import parse
 from logkernel.errors import InvalidConfig
 
 log = logging.getLogger("logkernel.config")
@@ -193,12 +192,12 @@ class BrokerConfig:
         if setting.default is None:
             return None
         if setting.chooses:  # a plugin that may be blocked: it was warned of
-            return parse(setting.type, setting.default)
+            return setting.parsed(setting.default)
         return setting.typed(setting.default)
 
     def _own_value(self, setting: Setting, text: str) -> Any:
         """What a topic says itself. A plugin that it chooses was looked at when it was set, and may be gone since."""
-        return parse(setting.type, text) if setting.chooses else typed(setting, text)
+        return setting.parsed(text) if setting.chooses else typed(setting, text)
 
     def _plugin_value(self, setting: Setting, text: str) -> Any:
         """A value that an older release of the plugin took must not keep the topic from being served."""

@@ -53,9 +53,16 @@ class Setting:
 
     def typed(self, text: str) -> Any:
         """The typed value within its bounds; raises ValueError that says what would be right."""
-        value = parse(self.type, text)
+        value = self.parsed(text)
         if self.validator is not None:
             self.validator(value)
+        return value
+
+    def parsed(self, text: str) -> Any:
+        """The typed value, its bounds unchecked; raises ValueError if the text is not of the type."""
+        value = parse(self.type, text)
+        if isinstance(self.validator, Each) and self.validator.repeats:
+            return tuple(dict.fromkeys(value))
         return value
 
 
@@ -187,8 +194,11 @@ def _taking(setting: Setting, words: list[str]) -> Setting:
     takes = OneOf(*dict.fromkeys((*(word for word in first if word in words), *words)))
     if setting.type != LIST:
         return evolve(setting, validator=takes)
-    empty = setting.validator.empty if isinstance(setting.validator, Each) else True
-    return evolve(setting, validator=Each(takes, empty=empty))
+    if isinstance(setting.validator, Each):
+        takes_list = Each(takes, empty=setting.validator.empty, repeats=setting.validator.repeats)
+    else:
+        takes_list = Each(takes)
+    return evolve(setting, validator=takes_list)
 
 
 _UNIT_MS = {"ms": 1, "minutes": 60_000, "hours": 3_600_000}

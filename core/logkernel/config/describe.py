@@ -42,31 +42,46 @@ class Described:
 def describe_topic(
     config: BrokerConfig, overrides: Mapping[str, str], keys: Iterable[str] | None = None
 ) -> list[Described]:
-    """What DescribeConfigs tells of a topic: all that may concern it, or what is asked for by name."""
-    overrides = election.paired(overrides)
+    """What DescribeConfigs answers for a topic: the settings named by `keys`, or all that concern it.
+
+    Without `keys`, a setting that Kafka does not know (the core's own, or a plugin's) is listed only where it is in
+    use: clients of Kafka look each name up.
+    """
+    paired = election.paired(overrides)
     chosen = _chosen(config.definitions.topic, keys)
     if not keys:
-        chosen = _in_use(config, overrides, chosen)
-    return [_topic(config, setting, overrides) for setting in chosen]
+        chosen = [setting for setting in chosen if not _is_unset_own(config, setting, overrides)]
+        chosen = _in_use(config, paired, chosen)
+    return [_topic(config, setting, paired) for setting in chosen]
 
 
 def describe_created(config: BrokerConfig, overrides: Mapping[str, str]) -> list[Described]:
-    """What CreateTopics answers of a new topic: Kafka's settings, and of others what the topic has of its own, as a
-    client of Kafka's looks each name up.
+    """What CreateTopics answers for a new topic: Kafka's settings, and of others those that the topic sets itself.
 
-    Unlike DescribeConfigs, and as in Kafka, a value from any of a broker's synonyms has that one's source.
+    Unlike DescribeConfigs, and as in Kafka, a value from any of a broker's synonyms has the source of that synonym.
     """
-    overrides = election.paired(overrides)
     chosen = [
         setting
         for setting in _chosen(config.definitions.topic, None)
         if not (setting.own or setting.plugin) or setting.name in overrides
     ]
-    return [_topic(config, setting, overrides, any_synonym=True) for setting in chosen]
+    paired = election.paired(overrides)
+    return [_topic(config, setting, paired, any_synonym=True) for setting in chosen]
+
+
+def _is_unset_own(config: BrokerConfig, setting: Setting, overrides: Mapping[str, str]) -> bool:
+    """Whether it is the core's own setting, and neither the topic nor the broker was given it.
+
+    A layer of the broker that has both names of the election says nothing more by the one that Kafka does not know.
+    """
+    if not setting.own or setting.plugin or setting.name in overrides:
+        return False
+    layers = [layer for _, layer in config.layers if setting.name != election.ELECTION or election.UNCLEAN not in layer]
+    return not any(name in layer for layer in layers for name in setting.synonyms)
 
 
 def _in_use(config: BrokerConfig, overrides: Mapping[str, str], settings: list[Setting]) -> list[Setting]:
-    """Without those of plugins that the topic could choose, and doesn't."""
+    """`settings` without those of plugins that the topic could choose but does not."""
     definitions = config.definitions
     choosers = [setting for setting in definitions.topic.values() if setting.chooses]
     kinds = {setting.chooses for setting in choosers}

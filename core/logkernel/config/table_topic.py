@@ -20,7 +20,7 @@ from logkernel.config.values import (
 
 CODECS = OneOf("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer")
 TIMESTAMP_TYPES = OneOf("CreateTime", "LogAppendTime")
-POLICIES = Each(OneOf("compact", "delete"))
+POLICIES = Each(OneOf("compact", "delete"), repeats=True)
 ELECTIONS = OneOf("clean", "unclean")
 PARTITIONERS = OneOf("default", "keyed", "round_robin")
 NATURAL = Between(0)

@@ -178,13 +178,15 @@ class OneOf:
 
 
 class Each:
-    """A list of words: each must please a validator (where there is one), none empty, none twice."""
+    """A list of words, none of them empty; each must pass `bounds`, if given. No word may stand twice, unless
+    `repeats`: then a repeated word counts once, as in Kafka's cleanup.policy."""
 
-    __slots__ = ("bounds", "empty")
+    __slots__ = ("bounds", "empty", "repeats")
 
-    def __init__(self, bounds: OneOf | None = None, *, empty: bool = True) -> None:
+    def __init__(self, bounds: OneOf | None = None, *, empty: bool = True, repeats: bool = False) -> None:
         self.bounds = bounds
         self.empty = empty
+        self.repeats = repeats
 
     def __call__(self, value: Any) -> None:
         if not value and not self.empty:
@@ -194,7 +196,7 @@ class Each:
                 raise ValueError("List must not have an empty element, as between two commas")
             if self.bounds is not None:
                 self.bounds(part)
-        if len(set(value)) < len(value):
+        if not self.repeats and len(set(value)) < len(value):
             raise ValueError("List must not name an element twice")
 
     def __str__(self) -> str:

@@ -110,6 +110,28 @@ def test_a_created_topic_is_told_of_by_kafkas_names_and_its_own() -> None:
     assert "partitioner" in {row.name for row in describe_created(config, {"partitioner": "keyed"})}
 
 
+@pytest.mark.parametrize(
+    ("own", "broker", "listed"),
+    [
+        ({}, {}, []),
+        ({"partitioner": "keyed"}, {}, ["partitioner"]),
+        ({}, {"partitioner": "keyed"}, ["partitioner"]),
+        ({"election": "clean"}, {}, ["election"]),
+        ({"unclean.leader.election.enable": "true"}, {}, []),
+        ({}, {"unclean.leader.election.enable": "true"}, []),
+    ],
+)
+def test_settings_that_kafka_does_not_know_are_listed_where_they_are_set(
+    own: dict[str, str], broker: dict[str, str], listed: list[str]
+) -> None:
+    config = BrokerConfig.load(None, broker, BUILT_IN)
+    described = {row.name for row in describe_topic(config, own)}
+    assert sorted(described & {"partitioner", "election"}) == listed
+    assert not {"partitioner", "election"} & {row.name for row in describe_created(config, own)} - own.keys()
+    (row,) = describe_topic(config, own, ["partitioner"])
+    assert row.value == {**broker, **own}.get("partitioner", "default"), "asked for by name, it is described"
+
+
 def test_the_elections_two_names_are_described_alike() -> None:
     config = BrokerConfig.load()
     rows = describe_topic(config, {"election": "unclean"}, ["election", "unclean.leader.election.enable"])
@@ -121,7 +143,7 @@ def test_the_elections_two_names_are_described_alike() -> None:
 
 def test_all_topic_settings_are_described_with_documentation() -> None:
     rows = describe_topic(BrokerConfig.load(), {})
-    assert len(rows) == len({row.name for row in rows}) >= 35
+    assert len(rows) == len({row.name for row in rows}) >= 33
     assert all(row.documentation and row.type and not row.read_only and row.value is not None for row in rows)
 
 

@@ -47,6 +47,17 @@ def test_no_file_gives_the_defaults() -> None:
         config.get("not.known")
 
 
+@pytest.mark.parametrize("declarations", [(), BUILT_IN])
+def test_a_cleanup_policy_that_is_named_twice_counts_once(declarations: Sequence[PluginDeclaration]) -> None:
+    """As in Apache Kafka, which keeps the text as it was given."""
+    config = BrokerConfig.load(None, {"log.cleanup.policy": "delete, delete"}, declarations)
+    config.validate_topic({"cleanup.policy": "compact,compact"})
+    assert config.topic_settings().cleanup_policy == ("delete",)
+    assert config.topic_settings({"cleanup.policy": "compact,delete,compact"}).cleanup_policy == ("compact", "delete")
+    with pytest.raises(InvalidConfig, match="must not have an empty element"):
+        config.validate_topic({"cleanup.policy": "compact,,compact"})
+
+
 YAML = """\
 broker:
   node.id: 7

@@ -65,6 +65,7 @@ def test_parse_refuses_and_says_what_is_right(kind: int, text: str, remedy: str)
         (v.OneOf("a", "b"), ["a"], ["c", ""], "one of a, b"),
         (v.Each(v.OneOf("a", "b")), [(), ("a", "b")], [("c",), ("a", "a"), ("a", "")], "a list of a, b"),
         (v.Each(empty=False), [("x",)], [()], "a list of names, not empty"),
+        (v.Each(v.OneOf("a"), repeats=True), [("a", "a")], [("a", "b")], "a list of a"),
         (v.NonEmpty(), ["x"], [""], "not empty"),
         (v.Throttled(), [(), ("*",), ("0:1", "2:3")], [("0",), ("*", "0:1"), ("a:1",)], "*, or partition:broker"),
     ],
