@@ -16,7 +16,6 @@ PAGES = [
     *sorted(path.relative_to(ROOT).as_posix() for folder in FOLDERS for path in (ROOT / folder).rglob("*.md")),
 ]
 WIDE = {
-    "docs/architecture.md",
     "docs/client.md",
     "docs/consumer.md",
     "docs/decisions/026-exactly-once-from-spark.md",
