@@ -19,20 +19,22 @@ TEXT = """\
 
 Written by `docs/generate_share_groups.py`; a test fails when it is stale.
 
-A share group (KIP-932) reads topics as queues: its members share partitions, each record goes to one of them at a
-time, and is taken off by being accepted. `KafkaShareConsumer` and librdkafka's share consumer work unchanged. A new
-group begins at the latest offset; let it begin elsewhere by a setting of the group:
+A share group (KIP-932) reads topics as queues. Its members share partitions. Each record goes to one member at a
+time, and is done when that member accepts it.
+
+Use `KafkaShareConsumer` or librdkafka's share consumer; both work unchanged. A new group starts at the latest offset.
+To start elsewhere, set it for the group:
 
     kafka-configs.sh --bootstrap-server localhost:9092 --alter --entity-type groups --entity-name jobs \\
       --add-config share.auto.offset.reset=earliest
 
-[Settings](configuration.md#groups) of one group: `share.auto.offset.reset`, `share.isolation.level`,
+The [settings](configuration.md#groups) of a share group are `share.auto.offset.reset`, `share.isolation.level`,
 `share.record.lock.duration.ms`, `share.delivery.count.limit`, `share.partition.max.record.locks`,
 `share.heartbeat.interval.ms`, `share.session.timeout.ms`, `share.renew.acknowledge.enable`.
 
 ## Three services
 
-Each knows the others by their requests alone, so that in a cluster they may live on different brokers.
+The services know one another by requests only, so in a cluster they may run on different brokers.
 
 ```mermaid
 flowchart LR
@@ -52,18 +54,20 @@ flowchart LR
 
 {record}
 
-A delivery that ends as AVAILABLE ends as ARCHIVED instead once the record was delivered `share.delivery.count.limit`
-times. So that one record that always fails takes no others with it, what was delivered half as often as it may be
-(and twice at least) comes in ever smaller parts, and alone the last time. What is ACKNOWLEDGED or ARCHIVED at the
-front moves the start offset; at most `share.partition.max.record.locks` records lie between it and the last acquired
-one. A member's word is written to `__share_group_state` before it is answered. That a record was acquired is not
-written: after a crash its delivery count is what it was when it was last released, timed out or acknowledged.
+- **Too many deliveries.** After `share.delivery.count.limit` deliveries, a record that would become AVAILABLE becomes
+  ARCHIVED.
+- **A record that always fails** should not take its neighbours with it. Records that have been delivered half as often
+  as the limit allows (and at least twice) are delivered in smaller and smaller parts, and alone the last time.
+- **The start offset** moves past records at the front that are ACKNOWLEDGED or ARCHIVED. Between it and the last
+  acquired record there are at most `share.partition.max.record.locks` records.
+- **A crash.** An acknowledgement is written to `__share_group_state` before it is answered. An acquisition is not
+  written: after a crash, a record has the delivery count of its last release, timeout or acknowledgement.
 
 ## A group
 
 {group}
 
-A member is told its partitions in the answer to its first heartbeat; Kafka tells them in a later one.
+The answer to a member's first heartbeat has its partitions; in Kafka a later answer has them.
 """
 
 
