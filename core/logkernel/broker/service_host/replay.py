@@ -12,7 +12,7 @@ from logkernel.contracts import Codec
 from logkernel.errors import KafkaStorageError
 from logkernel.record.batch import batches
 from logkernel.record.decode import check_crc, decode_batch, decode_columns
-from logkernel.vocabulary import READ_UNCOMMITTED, BatchFacts, Record
+from logkernel.vocabulary import BatchFacts, Record
 
 LOAD_CHUNK_BYTES = 4 << 20
 LOAD_RECORDS = 10_000
@@ -111,10 +111,13 @@ def _no_collector() -> Iterator[None]:
 
 
 def _stored(replica: Replica) -> Iterator[tuple[bytes, BatchFacts, int]]:
-    """Every batch of a log, in the bytes that its facts speak of, and the log's start."""
+    """Every batch of a log, in the bytes that its facts speak of, and the log's start.
+
+    Up to the log's end: what is not committed yet stays in the log, and a machine may have decided by it before.
+    """
     start = offset = replica.log.start_offset
     while True:
-        found = replica.read(offset, LOAD_CHUNK_BYTES, READ_UNCOMMITTED, min_one=True)
+        found = replica.log.read(offset, LOAD_CHUNK_BYTES)
         if found is None:
             return
         data = found.read()

@@ -93,7 +93,7 @@ class _Commit:
 
     def deliver(self, outcome: Outcome) -> None:
         if outcome.error_code:
-            self._shard.failed(outcome)
+            self._shard.failed(self._decision, outcome)
         elif self._machine is self._shard.machine:  # else whoever waited was refused when it was replaced
             self._shard.settled(self._decision)
 
@@ -276,8 +276,8 @@ class Shard:
         write = Write(checked.data, -1, commit, wall_ms, deadline_ms, on_append=commit.appended)
         replica.store(checked.batches, write, guard)
 
-    def failed(self, outcome: Outcome) -> None:
-        """Nothing of a decision holds: start again from the log."""
+    def failed(self, decision: Decision, outcome: Outcome) -> None:
+        """Nothing of a decision holds but its replies: start again from the log."""
         log.error(
             "service append failed: service=%s shard=%d error_code=%d",
             self.host.declared.name,
@@ -285,6 +285,7 @@ class Shard:
             outcome.error_code,
         )
         if self.is_there:
+            self.host.deliver(decision.replies)
             self.deciding = False
             self.host.rebuild(self, outcome.error_code)
 
