@@ -10,7 +10,8 @@
 | producer_ids | "" | {"next": int}: every id below was given away |
 | feature | name | {"level": int}: the finalized level; without it, the level of a new cluster |
 | features_epoch | "" | {"epoch": int}: how often a level was set, where a snapshot left that out |
-| gone | topic id | {}: a deleted topic's; a folder with it may lie on a disk still |
+| gone | topic id | {"topic": name, "replicas": [[node, …], …]}: a deleted topic's; a folder with it may lie on a disk |
+| incarnation | node id | {"epoch": int}: the broker epoch in which elections last counted with that broker |
 | acl | the binding as a JSON list, see `acls.Acl` | {} |
 | scram | "MECHANISM:USER" | {"iterations": int, "salt", "stored_key", "server_key": base64} |
 | quota | the entity as a JSON list of [type, name or null], sorted | {key: number} |
@@ -141,8 +142,10 @@ class ClusterImage:
     """Finalized levels that were set."""
     features_epoch: int = 0
     """How often one was set."""
-    gone: set[UUID] = field(factory=set)
-    """Ids of deleted topics whose folders may lie on a disk still."""
+    gone: dict[UUID, Topic | None] = field(factory=dict)
+    """Deleted topics whose folders may lie on a disk still, by id; their rows say who held them. None: not known."""
+    incarnations: dict[int, int] = field(factory=dict)
+    """Node id → broker epoch in which elections last counted with that broker; in another one, it was started since."""
     acls: dict[Acl, None] = field(factory=dict)
     scram: dict[tuple[str, int], Scram] = field(factory=dict)
     """(user, mechanism) → credential."""
@@ -201,7 +204,7 @@ class ClusterImage:
     def size(self) -> int:
         """About how many changes `snapshot` gives."""
         named = len(self.nodes) + len(self.topics) + len(self.configs) + len(self.features) + len(self.gone)
-        return 3 + named + len(self.acls) + len(self.scram) + len(self.quotas)
+        return 3 + named + len(self.incarnations) + len(self.acls) + len(self.scram) + len(self.quotas)
 
     def snapshot(self) -> Iterator[MetadataChange]:
         """The fewest changes that fold to this image."""
@@ -219,8 +222,10 @@ class ClusterImage:
             yield MetadataChange("feature", name, {"level": level})
         if self.features_epoch != len(self.features):
             yield MetadataChange("features_epoch", "", {"epoch": self.features_epoch})
-        for topic_id in self.gone:
-            yield MetadataChange("gone", str(topic_id), {})
+        for topic_id, gone in self.gone.items():
+            yield MetadataChange("gone", str(topic_id), _gone_value(gone))
+        for node_id, epoch in self.incarnations.items():
+            yield incarnation_change(node_id, epoch)
         for acl in self.acls:
             yield MetadataChange("acl", acl.key(), {})
         for (user, mechanism), credential in self.scram.items():
@@ -232,6 +237,16 @@ class ClusterImage:
 def node_change(node: Node) -> MetadataChange:
     listeners = {name: list(address) for name, address in node.listeners.items()}
     return MetadataChange("broker", str(node.id), {"listeners": listeners, "rack": node.rack})
+
+
+def incarnation_change(node_id: int, broker_epoch: int) -> MetadataChange:
+    return MetadataChange("incarnation", str(node_id), {"epoch": broker_epoch})
+
+
+def _gone_value(topic: Topic | None) -> dict[str, Any]:
+    if topic is None:
+        return {}
+    return {"topic": topic.name, "replicas": [list(row.replicas) for row in topic.partitions]}
 
 
 def partition_change(topic: str, index: int, partition: Partition) -> MetadataChange:
@@ -266,7 +281,7 @@ def _fold_topic(image: ClusterImage, key: str, value: Value) -> None:
         image.names.pop(old.id, None)
     if value is None:
         if old is not None:
-            image.gone.add(old.id)
+            image.gone[old.id] = old
         return
     partitions = [Partition.from_row(row) for row in value["partitions"]]
     topic = Topic(key, UUID(value["id"]), partitions, value.get("internal", False))
@@ -306,10 +321,21 @@ def _fold_features_epoch(image: ClusterImage, key: str, value: Value) -> None:
 
 
 def _fold_gone(image: ClusterImage, key: str, value: Value) -> None:
+    topic_id = UUID(key)
     if value is None:
-        image.gone.discard(UUID(key))
+        image.gone.pop(topic_id, None)
+    elif "topic" in value:
+        rows = [Partition(tuple(replicas), (), NO_LEADER) for replicas in value["replicas"]]
+        image.gone[topic_id] = Topic(value["topic"], topic_id, rows)
     else:
-        image.gone.add(UUID(key))
+        image.gone[topic_id] = None
+
+
+def _fold_incarnation(image: ClusterImage, key: str, value: Value) -> None:
+    if value is None:
+        image.incarnations.pop(int(key), None)
+    else:
+        image.incarnations[int(key)] = value["epoch"]
 
 
 def _fold_acl(image: ClusterImage, key: str, value: Value) -> None:
@@ -346,6 +372,7 @@ _FOLDS = {
     "feature": _fold_feature,
     "features_epoch": _fold_features_epoch,
     "gone": _fold_gone,
+    "incarnation": _fold_incarnation,
     "acl": _fold_acl,
     "scram": _fold_scram,
     "quota": _fold_quota,

@@ -51,7 +51,7 @@ def test_a_whole_image_survives_its_snapshot() -> None:
 def test_deleting_and_making_anew() -> None:
     image = ClusterImage.of([topic("a", 1).change(), MetadataChange("config", "topic:a", {"x": "1"})])
     image.apply_all([MetadataChange("topic", "a", None), MetadataChange("config", "topic:a", None)])
-    assert image == ClusterImage(gone={ID})
+    assert image == ClusterImage(gone={ID: topic("a", 1)})
     image.apply_all([topic("a", 1).change(), topic("a", 2, UUID(int=9)).change()])
     assert image.names == {UUID(int=9): "a"}
     assert [image.partition_count("gone"), image.topic_id("gone"), image.topic_name(ID)] == [None] * 3
