@@ -17,8 +17,6 @@ PAGES = [
 ]
 WIDE = {
     "docs/decisions/026-exactly-once-from-spark.md",
-    "docs/disk-faults.md",
-    "docs/durability.md",
     "docs/perf.md",
     "docs/pipelines.md",
     "docs/spark.md",
