@@ -17,7 +17,8 @@ or a changed watermark, stable offset or log start. A session looks only at part
                        partition's news, which makes it pending again
 
 so that an incremental fetch costs what changed, not what the session holds. Invariant: each partition of a session is
-pending, or subscribed, or both (a fetch that is parked on it subscribes to what is pending, too).
+pending, or subscribed, or both (a fetch that is parked on it subscribes to what is pending, too). A fetch without a
+session reads all its partitions, and listens to them itself while it is parked.
 
 Fairness: partitions are read in the order of their `rank`; one that gave records gets the last rank, so that none
 starves under `max_bytes`.
@@ -26,7 +27,7 @@ starves under `max_bytes`.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import count
 from operator import attrgetter
 from typing import TYPE_CHECKING, Protocol
@@ -49,41 +50,37 @@ Key = tuple[str, UUID, int]
 _by_rank = attrgetter("rank")
 
 
-class ParkedFetch(Protocol):
-    """A fetch that waits for news of its partitions."""
+class Listener(Protocol):
+    """Who waits for news of partitions: a session, or a fetch that is parked."""
 
     def heard(self, partition: CachedPartition) -> None:
-        """The partition has news; the fetch is not answered in here."""
+        """The partition has news; no fetch is answered in here."""
 
 
 class CachedPartition:
     """A partition that a fetch asks for, with what its session told of it last (Kafka's name)."""
 
     __slots__ = (
-        "_news",
-        "_subscribed",
-        "forgotten",
+        "_told",
         "key",
-        "log_start",
+        "listener",
         "name",
+        "news",
         "rank",
         "request",
-        "session",
-        "stable",
-        "watermark",
     )
 
-    def __init__(self, key: Key, request: FetchPartition, session: FetchSession | None = None, rank: int = 0) -> None:
+    def __init__(self, key: Key, request: FetchPartition, listener: Listener | None = None, rank: int = 0) -> None:
         self.key = key
         self.name: TopicPartition | None = TopicPartition(key[0], key[2]) if key[1] is NO_ID else None
         """None: the id was not looked up yet, or is unknown."""
         self.request = request
-        self.session = session
+        self.listener = listener
+        """Its session, or the parked fetch where there is no session. None: nobody, or the session forgot it."""
         self.rank = rank
-        self.forgotten = False
-        self.watermark = self.stable = self.log_start = -2
-        self._news: News | None = None
-        self._subscribed = False
+        self.news: News | None = None
+        """Where its partition tells of itself; None until the partition was found."""
+        self._told: tuple[int, int, int] | None = None
 
     # ------------------------------------------------------------ what was told
 
@@ -92,18 +89,14 @@ class CachedPartition:
         return bool(
             data.error_code
             or data.records
-            or data.high_watermark != self.watermark
-            or data.last_stable_offset != self.stable
-            or data.log_start_offset != self.log_start
+            or (data.high_watermark, data.last_stable_offset, data.log_start_offset) != self._told
         )
 
     def told(self, data: PartitionData) -> None:
         if data.error_code:
-            self.watermark = -2  # tell it again when the error is over
-            return
-        self.watermark = data.high_watermark
-        self.stable = data.last_stable_offset
-        self.log_start = data.log_start_offset
+            self._told = None  # tell it again when the error is over
+        else:
+            self._told = (data.high_watermark, data.last_stable_offset, data.log_start_offset)
 
     def is_caught_up(self, data: PartitionData, isolation: int) -> bool:
         """Whether only news can bring more than `data`."""
@@ -116,25 +109,22 @@ class CachedPartition:
     # ------------------------------------------------------------ its partition's news
 
     def follow(self, news: News) -> None:
-        """`news` is where the partition tells of itself: another place than before, where it was made again."""
-        if self._news is not news:
-            self.unsubscribe()
-            self._news = news
+        """Listen to `news` from now on: another than before, where the partition was made again."""
+        if self.news is not None:
+            self.news.unsubscribe(self)
+        self.news = news
 
     def subscribe(self) -> None:
-        if not self._subscribed and not self.forgotten and self._news is not None:
-            self._subscribed = True
-            self._news.subscribe(self)
+        if self.news is not None and self.listener is not None:
+            self.news.subscribe(self)
 
     def unsubscribe(self) -> None:
-        if self._subscribed and self._news is not None:
-            self._news.unsubscribe(self)
-        self._subscribed = False
+        if self.news is not None:
+            self.news.unsubscribe(self)
 
     def on_news(self) -> None:
-        self._subscribed = False
-        if self.session is not None:
-            self.session.heard(self)
+        if self.listener is not None:
+            self.listener.heard(self)
 
 
 class FetchSession:
@@ -162,7 +152,8 @@ class FetchSession:
         self.partitions: dict[Key, CachedPartition] = {}
         self.pending: set[CachedPartition] = set()
         """Those that the next incremental fetch reads."""
-        self.waiting: dict[ParkedFetch, None] = {}
+        self.waiting: dict[Listener, None] = {}
+        """Fetches that are parked on it."""
         self.closed = False
         self._next_rank = count(1)
 
@@ -183,7 +174,7 @@ class FetchSession:
             for partition in topic.partitions:
                 gone = self.partitions.pop((name, topic.topic_id, partition), None)
                 if gone is not None:
-                    gone.forgotten = True
+                    gone.listener = None
                     gone.unsubscribe()
                     self.pending.discard(gone)
 
@@ -194,7 +185,7 @@ class FetchSession:
 
     def told(self, partition: CachedPartition, data: PartitionData) -> None:
         """`data` was answered, or held nothing that the client does not know."""
-        if partition.forgotten:
+        if partition.listener is None:
             return
         if data.records is not None:
             partition.rank = next(self._next_rank)
@@ -210,10 +201,14 @@ class FetchSession:
                 partition.unsubscribe()
 
 
+Row = tuple[CachedPartition, "PartitionData"]
+"""A partition, and what a read of it found."""
+
+
 class FetchContext:
     """One fetch: which partitions it reads, and what of them it tells."""
 
-    __slots__ = ("_all", "incremental", "session")
+    __slots__ = ("_all", "_parked", "incremental", "session")
 
     def __init__(
         self, session: FetchSession | None, incremental: bool, everything: Sequence[CachedPartition] = ()
@@ -221,10 +216,16 @@ class FetchContext:
         self.session = session
         self.incremental = incremental
         self._all = everything
+        self._parked: Listener | None = None
 
     @property
     def session_id(self) -> int:
         return self.session.session_id if self.session is not None else 0
+
+    @property
+    def reads(self) -> int:
+        """How many partitions an attempt reads."""
+        return len(self.session.pending) if self.incremental and self.session is not None else len(self._all)
 
     @property
     def is_empty(self) -> bool:
@@ -238,32 +239,35 @@ class FetchContext:
         pending = self.session.pending
         return list(pending) if len(pending) < 2 else sorted(pending, key=_by_rank)
 
-    def park(self, fetch: ParkedFetch) -> None:
+    def park(self, fetch: Listener) -> None:
         """`fetch` waits: from now on it hears of all its partitions."""
+        self._parked = fetch
         if self.session is None:
-            self.session = FetchSession(0, False, 0)  # only for the wait
-            self.session.closed = True
             for partition in self._all:
-                self.session.partitions[partition.key] = partition
-                partition.session = self.session
+                partition.listener = fetch
+                partition.subscribe()
+            return
         for partition in self.to_read():
             partition.subscribe()
         self.session.waiting[fetch] = None
 
-    def answered(
-        self, rows: Iterable[tuple[CachedPartition, PartitionData]], fetch: ParkedFetch
-    ) -> list[tuple[CachedPartition, PartitionData]]:
-        """Note that `fetch` is answered from `rows`; returns those of them that the answer holds."""
-        session, told = self.session, []
+    def answered(self, rows: list[Row]) -> list[Row]:
+        """Note that the fetch is answered from `rows`; returns those of them that the answer holds."""
+        session = self.session
+        if session is None:
+            if self._parked is not None:
+                for partition in self._all:
+                    partition.unsubscribe()
+            return rows
+        told = []
         for row in rows:
             partition, data = row
             if not self.incremental or partition.has_news(data):
                 partition.told(data)
                 told.append(row)
-            if session is not None:
-                session.told(partition, data)
-        if session is not None and session.waiting:
-            session.waiting.pop(fetch, None)
+            session.told(partition, data)
+        if self._parked is not None:
+            session.waiting.pop(self._parked, None)
             if session.closed:
                 session.close()
         return told

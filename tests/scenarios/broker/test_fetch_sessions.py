@@ -223,6 +223,24 @@ def test_a_fetch_of_old_clients_is_not_read_again_for_an_append_that_is_not_enou
     assert house.listeners() == 0
 
 
+@pytest.mark.parametrize("in_session", [False, True])
+def test_a_fetch_that_waits_for_one_partition_reads_it_once_for_each_append(
+    house: House, reads: list[str], in_session: bool
+) -> None:
+    house.create("t", 1)
+    session, epoch = (open_session(house, "t", 1), 1) if in_session else (0, -1)
+    topics = asked((("t", NO_ID, 0), 0, 1000))
+    answers = house.ask(
+        FetchRequest(session_id=session, session_epoch=epoch, topics=topics, max_wait_ms=9000, min_bytes=150)
+    )
+    for _ in range(2):
+        assert not answers
+        reads.clear()
+        house.append("t", 0)
+        assert reads == ["t-0"]
+    assert len(rows_of(answers[0])) == 1
+
+
 def test_a_deleted_topic_answers_who_waits_for_it(house: House) -> None:
     house.create("t", 3)
     session = open_session(house, "t", 3)

@@ -45,7 +45,7 @@ def answer(context, news, data):
     for partition in context.to_read():
         partition.follow(news[partition.key[2]])
         rows.append((partition, data(partition.key[2])))
-    return [partition.key[2] for partition, _ in context.answered(rows, Fetch())]
+    return [partition.key[2] for partition, _ in context.answered(rows)]
 
 
 @pytest.fixture
@@ -215,7 +215,7 @@ def test_a_parked_fetch_of_a_closed_session_hears_until_it_is_answered(sessions,
     news[2].tell()
     assert fetch.heard_of == [2]
     rows = [(partition, row(b"records")) for partition in context.to_read()]
-    assert [partition.key[2] for partition, _ in context.answered(rows, fetch)] == [2]
+    assert [partition.key[2] for partition, _ in context.answered(rows)] == [2]
     assert [len(one) for one in news] == [0, 0, 0, 0]
 
 
@@ -228,7 +228,7 @@ def test_a_fetch_without_a_session_listens_only_while_it_is_parked(sessions, new
     news[1].tell()
     assert fetch.heard_of == [1]
     assert keys(context) == [0, 1], "its answer holds everything"
-    assert len(context.answered([(one, row()) for one in context.to_read()], fetch)) == 2
+    assert len(context.answered([(one, row()) for one in context.to_read()])) == 2
     assert [len(one) for one in news] == [0, 0, 0, 0]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from logkernel.broker.fetch_sessions import CachedPartition, FetchContext
+from logkernel.broker.fetch_sessions import CachedPartition, FetchContext, Row
 from logkernel.broker.handlers.context import HandlerContext, Handlers, on
 from logkernel.contracts import Answer, RequestContext
 from logkernel.errors import (
@@ -27,15 +27,13 @@ from logkernel.vocabulary import NO_ID, READ_COMMITTED, FileSlice, TopicPartitio
 if TYPE_CHECKING:
     from logkernel.broker.replicas.replica import Replica
 
-Row = tuple[CachedPartition, PartitionData]
-
 
 class _Fetch:
     """One fetch under way.
 
     `attempt` reads what may have something to tell, and answers if that is enough. A fetch that is not answered is
-    parked; `retry` then looks at the partitions that had news since, and makes another attempt only if they may have
-    brought enough.
+    parked, and retried at news. Where an attempt would read more partitions than had news, `retry` first looks at
+    those that had: they may not have brought enough.
     """
 
     __slots__ = (
@@ -97,7 +95,8 @@ class _Fetch:
     def retry(self) -> None:
         """Partitions had news."""
         heard, self._heard = self._heard, []
-        if self._may_be_enough(heard) and self.attempt(final=False):
+        may_be_enough = self._fetch.reads <= len(heard) or self._may_be_enough(heard)
+        if may_be_enough and self.attempt(final=False):
             return
         for partition in heard:
             partition.subscribe()
@@ -105,14 +104,18 @@ class _Fetch:
     def _note(self, rows: list[Row], size: int, left: int) -> None:
         """An attempt failed: remember how much it found, so that news of one partition need not read the others."""
         self._total = size
-        self._available = {partition: data.records.size for partition, data in rows if type(data.records) is FileSlice}
-        isolation = self._request.isolation_level
-        self._is_bound = size > 0 and any(
-            partition.request.partition_max_bytes > left
-            or (data.records is None and not partition.is_caught_up(data, isolation))
-            for partition, data in rows
-        )
+        self._available: dict[CachedPartition, int] = {}
+        self._is_bound = False
         """A limit hid some of what there is: every attempt must read."""
+        if size:
+            isolation = self._request.isolation_level
+            for partition, data in rows:
+                if type(data.records) is FileSlice:
+                    self._available[partition] = data.records.size
+                elif not partition.is_caught_up(data, isolation):
+                    self._is_bound = True
+                if partition.request.partition_max_bytes > left:
+                    self._is_bound = True
 
     def _may_be_enough(self, heard: list[CachedPartition]) -> bool:
         """Whether an attempt can answer; never False where a look at everything would."""
@@ -141,20 +144,20 @@ class _Fetch:
 
     def _find(self, partition: CachedPartition) -> Replica:
         """The replica to read; raises what its client must hear where there is none."""
-        topic_id, index = partition.key[1:]
-        name = partition.name
+        name, topic_id = partition.name, partition.key[1]
         if name is None:
             found = self._ctx.cluster.topic_name(topic_id)
             if found is None:
                 raise UnknownTopicId(f"no topic has id {topic_id}")
-            name = partition.name = TopicPartition(found, index)
+            name = partition.name = TopicPartition(found, partition.key[2])
         replica = self._ctx.replicas.by_name.get(name)
         if replica is None or (topic_id is not NO_ID and replica.topic_id != topic_id):
             if topic_id is not NO_ID and self._ctx.cluster.topic_name(topic_id) != name.topic:
                 partition.name = None
                 raise UnknownTopicId(f"no topic has id {topic_id}")
             replica = self._ctx.replicas.get(name)
-        partition.follow(replica.news)
+        if partition.news is not replica.news:
+            partition.follow(replica.news)
         return replica
 
     def _read(self, partition: CachedPartition, left: int, *, min_one: bool) -> PartitionData:
@@ -187,7 +190,7 @@ class _Fetch:
         """Answer, last of all: an answer may lead to the client's next request before it returns."""
         response = FetchResponse(session_id=self._fetch.session_id)
         last: tuple[str, object] | None = None
-        for partition, data in self._fetch.answered(rows, self):
+        for partition, data in self._fetch.answered(rows):
             topic = partition.key[:2]
             if topic != last:
                 response.responses.append(FetchableTopicResponse(topic=topic[0], topic_id=topic[1]))
