@@ -634,6 +634,11 @@ class ClusterView(Protocol):
         """(node id, host, port, rack) of every live broker, as clients of that listener reach it."""
         ...
 
+    def coordinator(self, topic: str, key: str, listener: str) -> tuple[int, str, int, str | None] | None:
+        """Which of `brokers` leads the partition of a service's topic that keeps `key` (see `requests.sharding`); None
+        while nobody does. A topic that is not there yet is asked for."""
+        ...
+
 
 class Service(Protocol):
     """Answers a family of requests, with its state in a log of its own."""

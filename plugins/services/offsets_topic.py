@@ -9,6 +9,7 @@ from typing import Final
 from logkernel.config.definitions import Setting
 from logkernel.config.values import INT, SHORT, Between
 from logkernel.contracts import ServiceTopic
+from logkernel.requests.sharding import GROUP_TOPIC
 
 POSITIVE: Final = Between(1)
 
@@ -25,7 +26,7 @@ class _Codec:
 
 
 TOPIC: Final = ServiceTopic(
-    name="__consumer_offsets",
+    name=GROUP_TOPIC,
     partitions_setting="offsets.topic.num.partitions",
     config={"cleanup.policy": "compact", "compression.type": "producer"},
     replication_setting="offsets.topic.replication.factor",

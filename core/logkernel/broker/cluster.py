@@ -12,6 +12,7 @@ from logkernel.broker.replicas.manager import ReplicaManager
 from logkernel.broker.runtime import Runtime
 from logkernel.config.groups import group_value
 from logkernel.contracts import Assignor
+from logkernel.requests.sharding import shard_of
 
 if TYPE_CHECKING:
     from logkernel.controller.image import Topic
@@ -66,6 +67,15 @@ class Cluster:
 
     def next_producer_id(self) -> int:
         return self._metadata.next_producer_id()
+
+    def coordinator(self, topic: str, key: str, listener: str) -> Node | None:
+        """On a broker that stands alone it is this one, also while there is no topic yet: that is made when it is first
+        written."""
+        brokers, found = self.brokers(listener), self.topics.get(topic)
+        if found is None:
+            return brokers[0] if brokers else None
+        leader = found.partitions[shard_of(key, len(found.partitions))].leader
+        return next((row for row in brokers if row[0] == leader), None)
 
     # ------------------------------------------------------------ features
 

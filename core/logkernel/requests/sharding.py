@@ -5,6 +5,11 @@ from __future__ import annotations
 
 from functools import lru_cache
 from struct import unpack
+from typing import Final
+
+GROUP_TOPIC: Final = "__consumer_offsets"
+TRANSACTION_TOPIC: Final = "__transaction_state"
+SHARE_TOPIC: Final = "__share_group_state"
 
 
 def java_hash(text: str) -> int:

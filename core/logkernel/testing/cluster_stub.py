@@ -89,6 +89,10 @@ class ClusterStub:
     def brokers(self, listener: str) -> Sequence[tuple[int, str, int, str | None]]:
         return list(self.live_brokers)
 
+    def coordinator(self, topic: str, key: str, listener: str) -> tuple[int, str, int, str | None] | None:
+        """The first live broker."""
+        return self.live_brokers[0] if self.live_brokers else None
+
     def delete(self, topic: str) -> None:
         """Forget a topic: one made anew under its name gets another id. `ServiceHarness.delete_topics` calls this."""
         self.topics.pop(topic, None)

@@ -58,7 +58,7 @@ from logkernel.requests.groups import (
     SyncGroupRequest,
     SyncGroupResponse,
 )
-from logkernel.requests.sharding import shard_of
+from logkernel.requests.sharding import GROUP_TOPIC, TRANSACTION_TOPIC, shard_of
 from logkernel.requests.transactions import TxnOffsetCommitRequest
 
 from ..append_faults import COORDINATOR_FAULTS
@@ -67,8 +67,8 @@ from .machine import GroupsMachine
 from .records import fits
 from .settings import GroupSettings
 
-GROUP, TRANSACTION = 0, 1
-"""Key types of FindCoordinator."""
+TOPIC_OF: Final = {0: GROUP_TOPIC, 1: TRANSACTION_TOPIC}
+"""Key type of FindCoordinator → the topic that keeps such keys."""
 
 log = logging.getLogger("logkernel.groups")
 
@@ -150,18 +150,20 @@ class GroupsService:
         raise TypeError(f"groups do not answer {type(request).__name__}")
 
     def _find_coordinators(self, request: FindCoordinatorRequest, context: RequestContext) -> FindCoordinatorResponse:
-        brokers = self._cluster.brokers(context.listener)
+        topic = TOPIC_OF.get(request.key_type)
         rows: list[Coordinator] = []
         for key in request.coordinator_keys:
             row = Coordinator(key=key, port=-1)
-            if request.key_type not in (GROUP, TRANSACTION):
+            rows.append(row)
+            if topic is None:
                 row.error_code = InvalidRequest.code
                 row.error_message = f"Coordinators of type {request.key_type} are not known here."
-            elif not brokers:
+                continue
+            found = self._cluster.coordinator(topic, key, context.listener)
+            if found is None:
                 row.error_code = CoordinatorNotAvailable.code
             else:
-                row.node_id, row.host, row.port, _ = brokers[0]
-            rows.append(row)
+                row.node_id, row.host, row.port, _ = found
         return FindCoordinatorResponse(coordinators=rows)
 
     # ------------------------------------------------------------ refusal

@@ -91,6 +91,9 @@ class Topics:
     def brokers(self, listener: str) -> list[tuple[int, str, int, str | None]]:
         return [(1, "localhost", 9092, None)]
 
+    def coordinator(self, topic: str, key: str, listener: str) -> tuple[int, str, int, str | None] | None:
+        return self.brokers(listener)[0]
+
 
 class World:
     """One shard of the service in a host."""

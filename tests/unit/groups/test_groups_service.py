@@ -39,6 +39,10 @@ class OneBroker:
         assert listener == "PLAINTEXT"
         return self.nodes
 
+    def coordinator(self, topic: str, key: str, listener: str) -> tuple[int, str, int, str | None] | None:
+        assert topic in ("__consumer_offsets", "__transaction_state")
+        return next(iter(self.brokers(listener)), None)
+
     def partition_count(self, topic: str) -> int | None:
         return None
 

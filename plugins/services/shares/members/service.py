@@ -25,7 +25,7 @@ from logkernel.requests.groups import (
     ListGroupsRequest,
     ListGroupsResponse,
 )
-from logkernel.requests.sharding import shard_of
+from logkernel.requests.sharding import SHARE_TOPIC, shard_of
 from logkernel.requests.share_groups import (
     DescribedGroup,
     ShareGroupDescribeRequest,
@@ -107,14 +107,15 @@ class ShareGroupsService:
 
     def _coordinator(self, key: str, context: RequestContext) -> Coordinator:
         row = Coordinator(key=key, port=-1)
-        brokers = self._cluster.brokers(context.listener)
         if not _is_share_key(key):
             row.error_code = InvalidRequest.code
             row.error_message = "a share-partition is asked for as group:topic id:partition"
-        elif not brokers:
+            return row
+        found = self._cluster.coordinator(SHARE_TOPIC, key, context.listener)
+        if found is None:
             row.error_code = CoordinatorNotAvailable.code
         else:
-            row.node_id, row.host, row.port, _ = brokers[0]
+            row.node_id, row.host, row.port, _ = found
         return row
 
     # ------------------------------------------------------------ what is added to requests of others
