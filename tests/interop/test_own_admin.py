@@ -316,7 +316,7 @@ def test_settings_and_transactions_on_the_command_line(
         producer.begin_transaction()
         producer.send(topic, b"v").result(30)
         assert f"{topic}-0" in cli("txn", "describe", topic)
-        assert cli("txn", "find-hanging", topic) == "No transaction hangs.\n"
+        assert cli("txn", "find-hanging", topic) == "No hanging transactions.\n"
         assert cli("consume", topic, "-e") == ""
         producer.commit_transaction()
     # Kafka says so before the marker is written

@@ -1,4 +1,4 @@
-"""`logkernel cluster acls|quotas|users`: who may do what, how fast, with which password."""
+"""`logkernel cluster acls|quotas|users`: access rules, client quotas, SCRAM users."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ UNENFORCED_ACLS = "this broker keeps ACLs but does not enforce them yet: it refu
 UNENFORCED_QUOTAS = "this broker keeps quotas but does not enforce them yet: it slows no client down"
 UNENFORCED_USERS = "this broker keeps users but does not enforce them yet: it asks no client to log in"
 OURS = "logkernel.sendfile"
-"""A broker that has this setting is logkernel's."""
+"""A setting that logkernel brokers have and Apache Kafka's do not."""
 
 
 def _warn(admin: Admin, text: str) -> None:
-    """Say on stderr that a broker of ours does not act by what the command is about; Apache Kafka's does."""
+    """Print a warning on stderr if the broker is logkernel's, which does not enforce what the command sets."""
     try:
         brokers = admin.describe_cluster().brokers
         (entries,) = admin.describe_configs(("broker", str(brokers[0].id)), names=[OURS]).values()
@@ -43,18 +43,22 @@ def _warn(admin: Admin, text: str) -> None:
 
 @click.group
 def acls() -> None:
-    """Access rules: list, add, remove. Brokers of logkernel keep them, and refuse nobody anything by them yet."""
+    """List, add or remove ACLs. logkernel brokers store ACLs but do not enforce them yet."""
 
 
 def _filters(command: Any) -> Any:
     for option in (
-        click.option("--host", help="Only of this host."),
-        click.option("--permission", type=click.Choice(["allow", "deny"]), help="Only such."),
-        click.option("--operation", help="Only this operation, e.g. read."),
-        click.option("--principal", help="Only of this principal, e.g. User:ann."),
-        click.option("--pattern", type=click.Choice([*PATTERNS, "match"]), help="match: all that concern the name."),
-        click.option("--name", help="Only of the resource of this name."),
-        click.option("--resource", type=click.Choice(RESOURCES), help="Only of this kind of resource."),
+        click.option("--host", help="Only ACLs of this host."),
+        click.option("--permission", type=click.Choice(["allow", "deny"]), help="Only ACLs with this permission."),
+        click.option("--operation", help="Only ACLs of this operation, e.g. read."),
+        click.option("--principal", help="Only ACLs of this principal, e.g. User:ann."),
+        click.option(
+            "--pattern",
+            type=click.Choice([*PATTERNS, "match"]),
+            help="Only ACLs of this pattern type; match: all that apply to NAME.",
+        ),
+        click.option("--name", help="Only ACLs of the resource with this name."),
+        click.option("--resource", type=click.Choice(RESOURCES), help="Only ACLs of this resource type."),
     ):
         command = option(command)
     return command
@@ -80,7 +84,7 @@ def _put_acls(rows: list[AclBinding], as_json: bool) -> None:
 @_filters
 @connected
 def list_acls(connection: ConnectionOptions, as_json: bool, **given: Any) -> None:
-    """List the rules that all filters let pass."""
+    """List the ACLs that match every filter."""
     with connection.admin() as admin:
         _warn(admin, UNENFORCED_ACLS)
         found = admin.describe_acls(_filter(given))
@@ -92,17 +96,21 @@ def list_acls(connection: ConnectionOptions, as_json: bool, **given: Any) -> Non
 @click.argument("operation")
 @click.argument("resource", type=click.Choice(RESOURCES))
 @click.argument("name")
-@click.option("--deny", is_flag=True, help="Deny it, rather than allow it.")
-@click.option("--host", default="*", show_default=True, help="From this host.")
+@click.option("--deny", is_flag=True, help="Deny the operation instead of allowing it.")
+@click.option("--host", default="*", show_default=True, help="The host that the ACL applies to.")
 @click.option(
-    "--pattern", type=click.Choice(PATTERNS), default="literal", show_default=True, help="How NAME is to be read."
+    "--pattern",
+    type=click.Choice(PATTERNS),
+    default="literal",
+    show_default=True,
+    help="literal: NAME as it is; prefixed: every name that begins with NAME.",
 )
 @connected
 def add_acl(
     principal: str, operation: str, resource: str, name: str, deny: bool, host: str, pattern: str,
     connection: ConnectionOptions, as_json: bool,
 ) -> None:  # fmt: skip
-    """Allow PRINCIPAL an OPERATION on a RESOURCE: `acls add User:ann read topic orders`."""
+    """Allow PRINCIPAL an OPERATION on a resource, e.g. `acls add User:ann read topic orders`."""
     from logkernel.client.admin.access import AclBinding
 
     rule = AclBinding(resource, name, principal, operation, "deny" if deny else "allow", host, pattern)
@@ -114,10 +122,10 @@ def add_acl(
 
 @acls.command("remove")
 @_filters
-@click.option("--all", "everything", is_flag=True, help="All rules.")
+@click.option("--all", "everything", is_flag=True, help="Remove all ACLs.")
 @connected
 def remove_acls(everything: bool, connection: ConnectionOptions, as_json: bool, **given: Any) -> None:
-    """Remove the rules that all filters let pass, and print them."""
+    """Remove the ACLs that match every filter, and print them."""
     if everything == any(value is not None for value in given.values()):
         raise click.UsageError("say which by filters, or --all")
     with connection.admin() as admin:
@@ -131,13 +139,13 @@ def remove_acls(everything: bool, connection: ConnectionOptions, as_json: bool, 
 
 @click.group
 def quotas() -> None:
-    """Client quotas: list, set, unset. Brokers of logkernel keep them, and slow nobody down by them yet."""
+    """List, set or unset client quotas. logkernel brokers store quotas but do not enforce them yet."""
 
 
 _whose = (
-    click.option("--ip", help="An address; default: all that have no own."),
-    click.option("--client-id", "client_id", help="A client id; default: all that have no own."),
-    click.option("--user", help="A user; default: all that have no own."),
+    click.option("--ip", help="An IP address, or `default` for all without a quota of their own."),
+    click.option("--client-id", "client_id", help="A client id, or `default` for all without a quota of their own."),
+    click.option("--user", help="A user, or `default` for all without a quota of their own."),
 )
 
 
@@ -159,7 +167,7 @@ def _entity(given: dict[str, str | None]) -> dict[str, str | None]:
 @_entity_options
 @connected
 def list_quotas(connection: ConnectionOptions, as_json: bool, **given: Any) -> None:
-    """List quotas, of all or of those named; a name may be *."""
+    """List the quotas of the named users, client ids or addresses, or all quotas; * stands for any name."""
     with connection.admin() as admin:
         _warn(admin, UNENFORCED_QUOTAS)
         found = admin.describe_client_quotas(_entity(given))
@@ -197,7 +205,9 @@ def _alter(
 @_entity_options
 @connected
 def set_quotas(values: tuple[str, ...], connection: ConnectionOptions, as_json: bool, **given: Any) -> None:
-    """Set quotas: producer_byte_rate, consumer_byte_rate, request_percentage, controller_mutation_rate …"""
+    """Set quotas of a user, client id or address: producer_byte_rate and consumer_byte_rate (bytes a second),
+    request_percentage (% of a thread), controller_mutation_rate (partitions a second), connection_creation_rate.
+    """
     try:
         changes: dict[str, float | None] = {key: float(text) for key, text in pairs(values, "QUOTA=NUMBER").items()}
     except ValueError as error:
@@ -210,7 +220,7 @@ def set_quotas(values: tuple[str, ...], connection: ConnectionOptions, as_json: 
 @_entity_options
 @connected
 def unset_quotas(keys: tuple[str, ...], connection: ConnectionOptions, as_json: bool, **given: Any) -> None:
-    """Take quotas away."""
+    """Remove quotas of a user, client id or address."""
     _alter(connection, given, dict.fromkeys(keys), as_json)
 
 
@@ -219,14 +229,14 @@ def unset_quotas(keys: tuple[str, ...], connection: ConnectionOptions, as_json: 
 
 @click.group
 def users() -> None:
-    """SCRAM users: list, set, delete. Brokers of logkernel keep them; nobody logs in with them yet."""
+    """List, set or delete SCRAM users. logkernel brokers store users but do not authenticate clients yet."""
 
 
 @users.command("list")
 @click.argument("names", nargs=-1)
 @connected
 def list_users(names: tuple[str, ...], connection: ConnectionOptions, as_json: bool) -> None:
-    """List users NAMES, or all, and how their passwords are kept."""
+    """List users NAMES, or all, with the mechanisms of their passwords."""
     with connection.admin() as admin:
         _warn(admin, UNENFORCED_USERS)
         found = admin.describe_user_scram_credentials(names or None)
@@ -243,22 +253,26 @@ def list_users(names: tuple[str, ...], connection: ConnectionOptions, as_json: b
 
 
 _mechanism = click.option(
-    "--mechanism", type=click.Choice(MECHANISMS), default=MECHANISMS[0], show_default=True, help="How it is kept."
+    "--mechanism",
+    type=click.Choice(MECHANISMS),
+    default=MECHANISMS[0],
+    show_default=True,
+    help="The SCRAM mechanism of the password.",
 )
 
 
 @users.command("set")
 @click.argument("name")
-@click.option("--password-stdin", is_flag=True, help="Read the password from standard input, rather than ask for it.")
+@click.option("--password-stdin", is_flag=True, help="Read the password from standard input instead of asking for it.")
 @click.option(
-    "--iterations", type=click.IntRange(1), default=4096, show_default=True, help="How often the password is hashed."
+    "--iterations", type=click.IntRange(1), default=4096, show_default=True, help="Iterations of the password hash."
 )
 @_mechanism
 @connected
 def set_user(
     name: str, password_stdin: bool, iterations: int, mechanism: str, connection: ConnectionOptions, as_json: bool
 ) -> None:
-    """Set the password of user NAME; it is asked for, and only its salted form is sent."""
+    """Set the password of user NAME. You are asked for it; only its salted hash is sent."""
     from logkernel.client.admin.access import ScramUpsertion
 
     if password_stdin:
@@ -278,7 +292,7 @@ def set_user(
 @_mechanism
 @connected
 def delete_user(name: str, mechanism: str, connection: ConnectionOptions, as_json: bool) -> None:
-    """Delete a password of user NAME."""
+    """Delete the password of user NAME for one mechanism."""
     from logkernel.client.admin.access import ScramDeletion
 
     with connection.admin() as admin:

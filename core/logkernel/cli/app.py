@@ -1,5 +1,5 @@
-"""The table of commands. A row is a name, where its click command lives, and a line of help; nothing is imported
-before it is called, so that `--help`, completion and every command cost what they use.
+"""The table of commands. A row holds a name, the import path of its click command, and a line of help. A command's
+module is imported when the command is called, so `--help`, completion and each command load only what they use.
 
 Shell completion is click's: `eval "$(logkernel completion bash)"` (or zsh, fish).
 """
@@ -19,82 +19,88 @@ from logkernel.errors import KafkaError, LogkernelError
 Table = Mapping[str, tuple[str, str]]
 
 COMMANDS: Final[Table] = {
-    "serve": ("logkernel.cli.app:serve", "Run a broker that Kafka clients talk to."),
-    "status": ("logkernel.cli.control:status", "Ask a running broker how it is."),
-    "topic": ("logkernel.cli.app:topic", "Topics: create, list, describe, delete, alter, trim, compact, expire."),
-    "produce": ("logkernel.cli.produce:produce", "Write lines to a topic."),
+    "serve": ("logkernel.cli.app:serve", "Run a broker for Kafka clients."),
+    "status": ("logkernel.cli.control:status", "Show the health of a running broker."),
+    "topic": ("logkernel.cli.app:topic", "Create, list, describe, alter, delete, trim, compact or expire topics."),
+    "produce": ("logkernel.cli.produce:produce", "Write lines to a topic, one record a line."),
     "consume": ("logkernel.cli.consume:consume", "Print the records of topics."),
-    "group": ("logkernel.cli.app:group", "Groups: list, describe, delete, their offsets and members."),
-    "config": ("logkernel.cli.app:config", "Settings of topics, brokers, groups: list, get, set, unset."),
-    "offsets": ("logkernel.cli.offsets:offsets", "Print where partitions begin and end, or were at a time."),
-    "txn": ("logkernel.cli.app:txn", "Transactions: list, describe, find those that hang, abort, fence."),
-    "cluster": ("logkernel.cli.app:cluster", "Brokers, log directories, features, ACLs, quotas, users."),
-    "query": ("logkernel.cli.query:query", "SQL on topics, of a data directory or a cluster."),
-    "pipeline": ("logkernel.cli.app:pipeline", "Jobs between logs and tables, on Spark: run, check."),
-    "dump": ("logkernel.cli.dump:dump", "Print what segments, indexes, snapshots and checkpoints hold."),
-    "check": ("logkernel.cli.check:check", "Verify a data directory that no broker uses; writes nothing."),
-    "perf": ("logkernel.cli.app:perf", "Measure throughput and latency: produce, consume, latency, sweep."),
-    "repair": ("logkernel.cli.repair:repair", "Recover a data directory that no broker uses; says first what it does."),
-    "completion": ("logkernel.cli.completion:completion", "Print the completion script of a shell."),
+    "group": ("logkernel.cli.app:group", "List, describe or delete groups; manage their offsets and members."),
+    "config": ("logkernel.cli.app:config", "List, get, set or unset settings of topics, brokers, loggers and groups."),
+    "offsets": ("logkernel.cli.offsets:offsets", "Print the first and last offsets of partitions, or those at a time."),
+    "txn": ("logkernel.cli.app:txn", "List, describe, abort or fence transactions; find hanging ones."),
+    "cluster": ("logkernel.cli.app:cluster", "Manage brokers, log directories, features, ACLs, quotas and users."),
+    "query": ("logkernel.cli.query:query", "Run SQL on the topics of a data directory or a cluster."),
+    "pipeline": ("logkernel.cli.app:pipeline", "Run or check jobs between logs and tables, on Spark."),
+    "dump": ("logkernel.cli.dump:dump", "Print the contents of segments, indexes, snapshots and checkpoints."),
+    "check": ("logkernel.cli.check:check", "Verify a data directory that no broker uses; change nothing."),
+    "perf": ("logkernel.cli.app:perf", "Measure throughput and latency."),
+    "repair": (
+        "logkernel.cli.repair:repair",
+        "Recover a data directory that no broker uses; show the plan and ask first.",
+    ),
+    "completion": ("logkernel.cli.completion:completion", "Print the completion script for a shell."),
 }
 TOPIC_COMMANDS: Final[Table] = {
-    "create": ("logkernel.cli.topics:create", "Make topics."),
+    "create": ("logkernel.cli.topics:create", "Create topics."),
     "list": ("logkernel.cli.topics:list_", "List all topics."),
-    "describe": ("logkernel.cli.topics:describe", "Describe topics, in the columns of kafka-topics."),
-    "delete": ("logkernel.cli.topics:delete", "Delete topics with their records."),
-    "alter": ("logkernel.cli.topics:alter", "Give a topic more partitions or other settings."),
-    "trim": ("logkernel.cli.topics:trim", "Delete records that lie before an offset."),
-    "compact": ("logkernel.cli.control:compact", "Compact a topic now; waits, and says what was done."),
-    "expire": ("logkernel.cli.control:expire", "Apply a topic's retention now; waits, and says what was done."),
+    "describe": ("logkernel.cli.topics:describe", "Describe topics, in the format of kafka-topics.sh."),
+    "delete": ("logkernel.cli.topics:delete", "Delete topics and their records."),
+    "alter": ("logkernel.cli.topics:alter", "Add partitions to a topic, or change its settings."),
+    "trim": ("logkernel.cli.topics:trim", "Delete the records before an offset."),
+    "compact": ("logkernel.cli.control:compact", "Compact a topic now, and print the result."),
+    "expire": ("logkernel.cli.control:expire", "Apply a topic's retention now, and print the result."),
 }
 PERF_COMMANDS: Final[Table] = {
-    "produce": ("logkernel.cli.perf:produce", "Records a second, latencies, as kafka-producer-perf-test."),
-    "consume": ("logkernel.cli.perf:consume", "Records a second, as kafka-consumer-perf-test."),
-    "latency": ("logkernel.cli.perf:latency", "One record at a time: until it is acknowledged, until it is read."),
-    "sweep": ("logkernel.cli.perf:sweep", "Curves of throughput: producers, consumers, partitions, sizes, replicas."),
+    "produce": ("logkernel.cli.perf:produce", "Measure a producer, as kafka-producer-perf-test.sh does."),
+    "consume": ("logkernel.cli.perf:consume", "Measure a consumer, as kafka-consumer-perf-test.sh does."),
+    "latency": ("logkernel.cli.perf:latency", "Measure one record at a time, as kafka-e2e-latency.sh does."),
+    "sweep": (
+        "logkernel.cli.perf:sweep",
+        "Draw throughput against producers, consumers, partitions, sizes and replicas.",
+    ),
 }
 PIPELINE_COMMANDS: Final[Table] = {
-    "run": ("logkernel.cli.pipeline:run", "Run a pipeline's steps."),
-    "check": ("logkernel.cli.pipeline:check", "Say what a pipeline would do; runs nothing."),
+    "run": ("logkernel.cli.pipeline:run", "Run the steps of a pipeline."),
+    "check": ("logkernel.cli.pipeline:check", "Print what a pipeline would do; run nothing."),
 }
 GROUP_COMMANDS: Final[Table] = {
     "list": ("logkernel.cli.groups:list_", "List all groups."),
-    "describe": ("logkernel.cli.groups:describe", "Offsets and lag, members, state."),
-    "delete": ("logkernel.cli.groups:delete", "Delete groups that have no members."),
-    "reset-offsets": ("logkernel.cli.groups:reset_offsets", "Set where a group goes on reading."),
-    "delete-offsets": ("logkernel.cli.groups:delete_offsets", "Let a group forget offsets."),
-    "remove-members": ("logkernel.cli.groups:remove_members", "Take members out of a group."),
+    "describe": ("logkernel.cli.groups:describe", "Describe groups: offsets and lag, members, or state."),
+    "delete": ("logkernel.cli.groups:delete", "Delete groups without members."),
+    "reset-offsets": ("logkernel.cli.groups:reset_offsets", "Reset the offsets of a group."),
+    "delete-offsets": ("logkernel.cli.groups:delete_offsets", "Delete offsets of a group."),
+    "remove-members": ("logkernel.cli.groups:remove_members", "Remove members from a group."),
 }
 CONFIG_COMMANDS: Final[Table] = {
-    "list": ("logkernel.cli.configs:list_", "List settings, or what has settings."),
+    "list": ("logkernel.cli.configs:list_", "List settings, or the resources that have settings."),
     "get": ("logkernel.cli.configs:get", "Print the values of settings."),
     "set": ("logkernel.cli.configs:set_", "Set settings."),
-    "unset": ("logkernel.cli.configs:unset", "Let settings go back to their defaults."),
+    "unset": ("logkernel.cli.configs:unset", "Reset settings to their defaults."),
 }
 TXN_COMMANDS: Final[Table] = {
     "list": ("logkernel.cli.txn:list_", "List transactional ids."),
     "describe": ("logkernel.cli.txn:describe", "Describe transactional ids."),
-    "producers": ("logkernel.cli.txn:producers", "Print the producers that partitions know."),
-    "find-hanging": ("logkernel.cli.txn:find_hanging", "Find transactions that nobody will end."),
-    "abort": ("logkernel.cli.txn:abort", "Abort a transaction that hangs."),
-    "fence": ("logkernel.cli.txn:fence", "Shut producers out by their transactional ids."),
+    "producers": ("logkernel.cli.txn:producers", "Print the producers known to partitions."),
+    "find-hanging": ("logkernel.cli.txn:find_hanging", "Find transactions without a coordinator to end them."),
+    "abort": ("logkernel.cli.txn:abort", "Abort a hanging transaction."),
+    "fence": ("logkernel.cli.txn:fence", "Fence producers by their transactional ids."),
 }
 CLUSTER_COMMANDS: Final[Table] = {
-    "info": ("logkernel.cli.cluster:info", "Id, controller, and how much there is."),
+    "info": ("logkernel.cli.cluster:info", "Print the cluster's id, controller and counts."),
     "brokers": ("logkernel.cli.cluster:brokers", "List the brokers."),
-    "log-dirs": ("logkernel.cli.cluster:log_dirs", "Print what lies in the log directories."),
+    "log-dirs": ("logkernel.cli.cluster:log_dirs", "Describe the log directories."),
     "features": ("logkernel.cli.cluster:features", "List features and their levels, or set levels."),
-    "quorum": ("logkernel.cli.cluster:quorum", "Describe the quorum of controllers."),
-    "elect": ("logkernel.cli.cluster:elect", "Elect leaders anew."),
-    "reassignments": ("logkernel.cli.cluster:reassignments", "List, begin, cancel reassignments."),
-    "acls": ("logkernel.cli.access:acls", "Access rules: list, add, remove."),
-    "quotas": ("logkernel.cli.access:quotas", "Client quotas: list, set, unset."),
-    "users": ("logkernel.cli.access:users", "SCRAM users: list, set, delete."),
+    "quorum": ("logkernel.cli.cluster:quorum", "Describe the metadata quorum."),
+    "elect": ("logkernel.cli.cluster:elect", "Elect partition leaders."),
+    "reassignments": ("logkernel.cli.cluster:reassignments", "List, start or cancel partition reassignments."),
+    "acls": ("logkernel.cli.access:acls", "List, add or remove ACLs."),
+    "quotas": ("logkernel.cli.access:quotas", "List, set or unset client quotas."),
+    "users": ("logkernel.cli.access:users", "List, set or delete SCRAM users."),
 }
 
 
 class LazyGroup(click.Group):
-    """A group whose commands are imported when they are called."""
+    """A group that imports a command when it is called."""
 
     def __init__(self, *args: Any, table: Table, **options: Any) -> None:
         super().__init__(*args, **options)
@@ -146,50 +152,50 @@ def app() -> None:
 
 @click.group(cls=LazyGroup, table=TOPIC_COMMANDS)
 def topic() -> None:
-    """Topics: of a cluster, of a folder, of a running broker."""
+    """Manage topics of a cluster or of a data directory."""
 
 
 @click.group(cls=LazyGroup, table=GROUP_COMMANDS)
 def group() -> None:
-    """Groups of every kind: classic, consumer, share."""
+    """Manage groups of every type: classic, consumer, share."""
 
 
 @click.group(cls=LazyGroup, table=CONFIG_COMMANDS)
 def config() -> None:
-    """Settings of topics, brokers, broker loggers, groups and client metrics subscriptions."""
+    """Manage settings of topics, brokers, broker loggers, groups and client metrics subscriptions."""
 
 
 @click.group(cls=LazyGroup, table=TXN_COMMANDS)
 def txn() -> None:
-    """Transactions."""
+    """Manage transactions."""
 
 
 @click.group(cls=LazyGroup, table=CLUSTER_COMMANDS)
 def cluster() -> None:
-    """The cluster as a whole."""
+    """Inspect and manage the cluster."""
 
 
 @click.group(cls=LazyGroup, table=PIPELINE_COMMANDS)
 def pipeline() -> None:
-    """Jobs between logs and tables that a YAML file describes, carried out by Spark."""
+    """Run jobs between logs and tables on Spark, as a YAML file describes them."""
 
 
 @click.group(cls=LazyGroup, table=PERF_COMMANDS)
 def perf() -> None:
-    """Measure a cluster, of ours or Apache Kafka, or a log in this process."""
+    """Measure a logkernel or Apache Kafka cluster, or a log in this process."""
 
 
 @click.command(context_settings={"ignore_unknown_options": True}, add_help_option=False)
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 def serve(arguments: Sequence[str]) -> int:
-    """Run a broker that Kafka clients talk to."""
+    """Run a broker for Kafka clients."""
     from logkernel.cli.serve import serve as run_broker
 
     return run_broker(arguments)
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Parse and carry out; whatever a user can meet is one line on stderr, without a traceback."""
+    """Run a command and return its exit code. Every error a user can cause is one line on stderr, no traceback."""
     try:
         code = app.main(arguments, prog_name="logkernel", standalone_mode=False)
     except click.ClickException as error:
@@ -208,7 +214,7 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _reader_gone() -> int:
-    """`logkernel dump … | head`: the reader has enough. Nothing more may be written, not even at exit."""
+    """The reader of our pipe has closed it, as in `logkernel dump … | head`. Write nothing more, not even at exit."""
     import os
 
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

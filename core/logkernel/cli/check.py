@@ -1,4 +1,4 @@
-"""`logkernel check`: is what lies in a data directory whole, and does all of it agree?"""
+"""`logkernel check`: verify that the files of a data directory are whole and agree with each other."""
 
 from __future__ import annotations
 
@@ -16,13 +16,15 @@ if TYPE_CHECKING:
 
 @click.command
 @click.argument("directories", nargs=-1, required=True, type=click.Path(exists=True, file_okay=False))
-@click.option("--in-use", is_flag=True, help="Though a broker runs there: what it writes meanwhile may look damaged.")
+@click.option(
+    "--in-use", is_flag=True, help="Check even if a broker is running; in-flight writes may be reported as damage."
+)
 @json_option
 def check(directories: tuple[str, ...], in_use: bool, as_json: bool) -> int:
     """Verify data directories: every checksum, record, index entry, offset, epoch, snapshot and checkpoint.
 
-    Writes nothing. Exit code 0: nothing is damaged (warnings are what a crash leaves, and opening puts right);
-    1: there are errors; 2: a broker uses the directory.
+    Changes nothing. Exit code 0: no damage (warnings are normal after a crash; opening the directory repairs them).
+    1: errors were found. 2: a broker uses the directory.
     """
     from logkernel.inspect.findings import Report
     from logkernel.inspect.folder import check_directory, held, log_bytes

@@ -1,4 +1,4 @@
-"""`logkernel cluster info|brokers|log-dirs|features|quorum|reassignments|elect`; who may do what is in `access`."""
+"""`logkernel cluster info|brokers|log-dirs|features|quorum|reassignments|elect`; ACLs, quotas and users: `access`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from logkernel.vocabulary import TopicPartition
 @click.command
 @connected
 def info(connection: ConnectionOptions, as_json: bool) -> None:
-    """Print the cluster's id, controller, and how much there is."""
+    """Print the cluster's id, its controller, and the numbers of brokers, topics, partitions and groups."""
     with connection.admin() as admin:
         cluster = admin.describe_cluster()
         topics = admin.list_topics(internal=True)
@@ -37,7 +37,7 @@ def info(connection: ConnectionOptions, as_json: bool) -> None:
 
 
 @click.command
-@click.option("--fenced", is_flag=True, help="Those too that are registered and may not serve.")
+@click.option("--fenced", is_flag=True, help="Include fenced brokers: registered, but not serving.")
 @connected
 def brokers(fenced: bool, connection: ConnectionOptions, as_json: bool) -> None:
     """List the brokers."""
@@ -54,18 +54,18 @@ def brokers(fenced: bool, connection: ConnectionOptions, as_json: bool) -> None:
     else:
         cells = [
             (f"{row['id']}{'*' if row['controller'] else ''}", row["host"], row["port"], row["rack"],
-             "fenced" if row["fenced"] else "")
+             "fenced" if row["fenced"] else "active")
             for row in rows
         ]  # fmt: skip
-        put_table(("ID", "HOST", "PORT", "RACK", ""), cells)
+        put_table(("ID", "HOST", "PORT", "RACK", "STATE"), cells)
 
 
 @click.command("log-dirs")
-@click.option("--broker", "brokers", type=int, multiple=True, help="Only of this broker; repeatable.")
-@click.option("-t", "--topic", "topics", multiple=True, help="Only of this topic; repeatable.")
+@click.option("--broker", "brokers", type=int, multiple=True, help="Only directories of this broker id; repeatable.")
+@click.option("-t", "--topic", "topics", multiple=True, help="Only replicas of this topic; repeatable.")
 @connected
 def log_dirs(brokers: tuple[int, ...], topics: tuple[str, ...], connection: ConnectionOptions, as_json: bool) -> int:
-    """Print what lies in the log directories. Exit code 1 where one has failed."""
+    """Describe the log directories and their replicas. Exit code 1 if one has failed."""
     with connection.admin() as admin:
         found = admin.describe_log_dirs(brokers or None, topics or None)
     bad, rows = False, []
@@ -100,15 +100,15 @@ def _directory(broker: int, folder: Any) -> dict[str, Any]:
 
 
 @click.command
-@click.option("--set", "levels", metavar="NAME=LEVEL", multiple=True, help="Put a feature to a level; 0: out of force.")
+@click.option("--set", "levels", metavar="NAME=LEVEL", multiple=True, help="Set a feature level; 0 disables it.")
 @click.option(
     "--how",
     type=click.Choice(["upgrade", "safe-downgrade", "unsafe-downgrade"]),
     default="upgrade",
     show_default=True,
-    help="What may be done to reach it.",
+    help="upgrade raises levels; safe-downgrade lowers them if no data is lost; unsafe-downgrade always lowers them.",
 )
-@click.option("--dry-run", is_flag=True, help="Only say whether it could be.")
+@click.option("--dry-run", is_flag=True, help="Validate the change without making it.")
 @connected
 def features(levels: tuple[str, ...], how: str, dry_run: bool, connection: ConnectionOptions, as_json: bool) -> None:
     """List features and their levels, or set levels."""
@@ -131,7 +131,7 @@ def features(levels: tuple[str, ...], how: str, dry_run: bool, connection: Conne
 @click.command
 @connected
 def quorum(connection: ConnectionOptions, as_json: bool) -> None:
-    """Describe the quorum of controllers; a cluster of logkernel has none, and says so."""
+    """Describe the metadata quorum. Only KRaft clusters have one; logkernel clusters do not."""
     with connection.admin() as admin:
         found = admin.describe_quorum()
     rows = [("leader" if row.id == found.leader else "voter", row) for row in found.voters]
@@ -158,31 +158,31 @@ def quorum(connection: ConnectionOptions, as_json: bool) -> None:
     type=click.Choice(["preferred", "unclean"]),
     default="preferred",
     show_default=True,
-    help="The first replica, or any that lives, at the price of records.",
+    help="preferred: the first replica of the assignment; unclean: any live replica, which may lose records.",
 )
 @connected
 def elect(topics: tuple[str, ...], election: str, connection: ConnectionOptions, as_json: bool) -> None:
-    """Elect leaders anew; of all partitions where none is named."""
+    """Elect leaders of the named partitions, or of all."""
     with connection.admin() as admin:
         found = admin.elect_leaders(named_partitions(admin, topics) if topics else None, election=election)
     if as_json:
         for name, elected in found.items():
             put_json({"topic": name.topic, "partition": name.partition, "elected": elected})
     else:
-        rows = [(str(name), "elected" if elected else "leads already") for name, elected in found.items()]
-        put_table(("PARTITION", ""), rows)
+        rows = [(str(name), "elected" if elected else "already the leader") for name, elected in found.items()]
+        put_table(("PARTITION", "RESULT"), rows)
 
 
 @click.command
 @click.option(
-    "--set", "given", metavar="TOPIC-PARTITION=BROKER,…", multiple=True, help="Give a partition these replicas."
+    "--set", "given", metavar="TOPIC-PARTITION=BROKER,…", multiple=True, help="Move a partition to these brokers."
 )
-@click.option("--cancel", metavar="TOPIC-PARTITION", multiple=True, help="Take a reassignment back.")
+@click.option("--cancel", metavar="TOPIC-PARTITION", multiple=True, help="Cancel the reassignment of a partition.")
 @connected
 def reassignments(
     given: tuple[str, ...], cancel: tuple[str, ...], connection: ConnectionOptions, as_json: bool
 ) -> None:
-    """List the reassignments under way; begin or cancel some."""
+    """List the reassignments in progress, after starting or canceling the named ones."""
     wanted: dict[tuple[str, int], list[int] | None] = {}
     for text, brokers in pairs(given, "TOPIC-PARTITION=BROKER,…").items():
         if not all(part.isdigit() for part in brokers.split(",")):
@@ -200,7 +200,7 @@ def reassignments(
         else:
             click.echo(f"{name}: replicas {row.replicas}, adding {row.adding}, removing {row.removing}")
     if not found and not as_json:
-        click.echo("No reassignment is under way.")
+        click.echo("No reassignment is in progress.")
 
 
 def _partition(text: str) -> TopicPartition:

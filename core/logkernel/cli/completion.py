@@ -1,4 +1,4 @@
-"""`logkernel completion bash|zsh|fish`: the script by which a shell completes commands and options."""
+"""`logkernel completion bash|zsh|fish`: print the script that completes commands and options in a shell."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from click.shell_completion import get_completion_class
 @click.command
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 def completion(shell: str) -> None:
-    """Print the completion script of SHELL: `eval "$(logkernel completion bash)"`, or put it where the shell looks."""
+    """Print the completion script for a shell. To use it in bash: `eval "$(logkernel completion bash)"`."""
     from logkernel.cli.app import app
 
     kind = get_completion_class(shell)

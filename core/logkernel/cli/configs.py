@@ -19,7 +19,7 @@ _name = click.argument("name")
 _optional_kind = click.argument("kind", type=click.Choice(KINDS), required=False)
 _optional_name = click.argument("name", required=False)
 DEFAULT = "default"
-"""`config … broker default` is what all brokers have."""
+"""`config … broker default` names the cluster-wide default of all brokers."""
 
 
 def _resource(kind: str, name: str) -> tuple[str, str]:
@@ -29,10 +29,10 @@ def _resource(kind: str, name: str) -> tuple[str, str]:
 @click.command("list")
 @_optional_kind
 @_optional_name
-@click.option("--all", "everything", is_flag=True, help="Those too that are the default.")
+@click.option("--all", "everything", is_flag=True, help="Include settings that have their default.")
 @connected
 def list_(kind: str | None, name: str | None, everything: bool, connection: ConnectionOptions, as_json: bool) -> None:
-    """List the settings of NAME; without it, what has settings: topics, brokers, loggers, groups, client metrics."""
+    """List the settings of NAME that differ from the default. Without NAME, list the resources that have settings."""
     with connection.admin() as admin:
         if name is None or kind is None:
             found = admin.list_config_resources([kind] if kind else ())
@@ -77,7 +77,7 @@ def _row(entry: ConfigEntry) -> dict[str, Any]:
 @click.argument("keys", nargs=-1, required=True)
 @connected
 def get(kind: str, name: str, keys: tuple[str, ...], connection: ConnectionOptions, as_json: bool) -> None:
-    """Print the values of settings KEYS, one a line."""
+    """Print the values of KEYS, one a line."""
     with connection.admin() as admin:
         (entries,) = admin.describe_configs(_resource(kind, name), names=keys, synonyms=True).values()
     missing = [key for key in keys if key not in entries]
@@ -96,15 +96,15 @@ def get(kind: str, name: str, keys: tuple[str, ...], connection: ConnectionOptio
 @_kind
 @_name
 @click.argument("settings", metavar="KEY=VALUE…", nargs=-1, required=True)
-@click.option("--append", is_flag=True, help="Add the values to lists.")
-@click.option("--subtract", is_flag=True, help="Take the values out of lists.")
-@click.option("--dry-run", is_flag=True, help="Only say whether it could be.")
+@click.option("--append", is_flag=True, help="Add the values to settings that are lists.")
+@click.option("--subtract", is_flag=True, help="Remove the values from settings that are lists.")
+@click.option("--dry-run", is_flag=True, help="Validate the change without making it.")
 @connected
 def set_(
     kind: str, name: str, settings: tuple[str, ...], append: bool, subtract: bool, dry_run: bool,
     connection: ConnectionOptions, as_json: bool,
 ) -> None:  # fmt: skip
-    """Set settings of a topic, broker, logger, group or client metrics subscription."""
+    """Set settings of a topic, broker, broker logger, group or client metrics subscription."""
     from logkernel.client.admin.configs import Append, Subtract
 
     if append and subtract:
@@ -124,7 +124,7 @@ def set_(
 @click.argument("keys", nargs=-1, required=True)
 @connected
 def unset(kind: str, name: str, keys: tuple[str, ...], connection: ConnectionOptions, as_json: bool) -> None:
-    """Let settings KEYS go back to their defaults."""
+    """Reset KEYS to their defaults."""
     with connection.admin() as admin:
         admin.alter_configs({_resource(kind, name): dict.fromkeys(keys)})
     _say(kind, name, list(keys), as_json, False)
@@ -134,4 +134,4 @@ def _say(kind: str, name: str, keys: list[str], as_json: bool, dry_run: bool) ->
     if as_json:
         put_json({"kind": kind, "name": name, "settings": keys, "done": not dry_run})
     else:
-        click.echo(f"{'Could alter' if dry_run else 'Altered'} {', '.join(keys)} of {kind} {name}.")
+        click.echo(f"{'Can alter' if dry_run else 'Altered'} {', '.join(keys)} of {kind} {name}.")

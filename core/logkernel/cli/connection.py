@@ -1,4 +1,4 @@
-"""Where a command finds its log: a cluster by `--bootstrap`, or a folder that no broker uses by `--data`."""
+"""Where a command finds its log: a cluster (`--bootstrap`), or a data directory that no broker uses (`--data`)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ ONE_PLACE = "--bootstrap and --data exclude each other; give one of them"
 
 @frozen
 class ConnectionOptions:
-    """What `--bootstrap`, `--data` and `--timeout` say."""
+    """The values of `--bootstrap`, `--data` and `--timeout`."""
 
     bootstrap: str | None
     data: str | None
@@ -37,7 +37,7 @@ class ConnectionOptions:
 
     @contextlib.contextmanager
     def log(self, **settings: Any) -> Iterator[RemoteLog | EmbeddedLog]:
-        """The log; a folder is opened in this process. Raises `NetworkException` where no broker answers."""
+        """The log; a data directory is opened in this process. Raises `NetworkException` if no broker answers."""
         import logkernel
 
         if self.data is not None:
@@ -60,7 +60,7 @@ class ConnectionOptions:
 
 
 def _owner(path: str) -> dict[str, int]:
-    """The id of the broker whose folder it is, where it was one's."""
+    """`node_id` of the broker that owns the data directory, if one does."""
     from logkernel.inspect.repair import node_id_of
     from logkernel.storage.checkpoints import META_PROPERTIES
     from logkernel.storage.disk import RealDisk
@@ -71,7 +71,7 @@ def _owner(path: str) -> dict[str, int]:
 
 
 def reach(servers: str) -> None:
-    """Whether anybody listens at one of the servers: the client itself would go on trying."""
+    """Raise `NetworkException` unless one of the servers accepts a connection; the client itself would retry."""
     from logkernel.client.cluster.bootstrap import bootstrap_addresses
     from logkernel.client.settings.producer import load_producer
 
@@ -96,19 +96,19 @@ def bootstrap_option(text: str, envvar: str | None = VARIABLE) -> Callable[[F], 
 
 
 def by_argument(name: str) -> bool:
-    """Whether an option of the running command was typed, rather than taken from the environment."""
+    """Whether an option of the running command was given on the command line, not by the environment."""
     return click.get_current_context().get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE
 
 
 def connected(command: F) -> F:
     """`--bootstrap`, `--data`, `--timeout` and `--json`; the command gets them as `connection` and `as_json`."""
 
-    @bootstrap_option(f"Brokers of the cluster, separated by commas.  [default: {DEFAULT}]")
+    @bootstrap_option(f"Bootstrap brokers, separated by commas.  [default: {DEFAULT}]")
     @click.option(
         "--data",
         metavar="DIR",
         type=click.Path(file_okay=False),
-        help="A data folder that no broker uses: it is opened in this process.",
+        help="Open this data directory in this process; no broker may use it.",
     )
     @click.option(
         "--timeout",
@@ -116,7 +116,7 @@ def connected(command: F) -> F:
         type=click.FloatRange(0),
         default=30.0,
         show_default=True,
-        help="Seconds that one operation may take.",
+        help="Time limit of one operation, in seconds.",
     )
     @json_option
     def run(*args: Any, bootstrap: str | None, data: str | None, timeout_s: float, **options: Any) -> Any:
@@ -133,7 +133,7 @@ def connected(command: F) -> F:
 
 
 def makes_data(command: F) -> F:
-    """The command may make the folder of `--data`."""
+    """Mark a command that creates the directory of `--data` if it is missing."""
     command.makes_data = True  # type: ignore[attr-defined]
     return command
 

@@ -1,4 +1,4 @@
-"""`logkernel consume TOPIC…`: records become lines."""
+"""`logkernel consume TOPIC…`: print records as lines."""
 
 from __future__ import annotations
 
@@ -30,29 +30,36 @@ STORED: Final = "stored"
     "-o",
     "--offset",
     metavar="WHERE",
-    help="Where to begin: beginning, end, stored, an offset, -N (so many before the end), @TIME (ms since 1970, or"
-    " ISO 8601).  [default: beginning; in a group: stored]",
+    help="Where to start: beginning, end, stored, an offset, -N (N records before the end), or @TIME (ms since 1970,"
+    " or ISO 8601).  [default: beginning; with --group: stored]",
 )
 @click.option(
-    "-p", "--partition", "indexes", type=click.IntRange(0), multiple=True, help="Only this partition; repeatable."
+    "-p", "--partition", "indexes", type=click.IntRange(0), multiple=True, help="Read only this partition; repeatable."
 )
-@click.option("-n", "--count", type=click.IntRange(1), help="End after so many records.")
-@click.option("-e", "--exit", "ends", is_flag=True, help="End at the end, as it was at the beginning.")
-@click.option("-g", "--group", help="Be a member of this group, and commit.")
+@click.option("-n", "--count", type=click.IntRange(1), help="Stop after this many records.")
+@click.option("-e", "--exit", "ends", is_flag=True, help="Stop at the end offsets seen at startup.")
+@click.option("-g", "--group", help="Join this group, and commit offsets.")
 @click.option(
-    "-f", "--format", "form", metavar="FORMAT", default=r"%v\n", help=r"E.g. '%p %o %k %v\n'.  [default: %v\n]"
+    "-f",
+    "--format",
+    "form",
+    metavar="FORMAT",
+    default=r"%v\n",
+    help=r"Output format of a record, e.g. '%p %o %k %v\n'.  [default: %v\n]",
 )
 @click.option(
     "--isolation",
     type=click.Choice(["read_uncommitted", "read_committed"]),
     default="read_committed",
     show_default=True,
-    help="Whether open and aborted transactions are shown.",
+    help="read_uncommitted: print records of open and aborted transactions, too.",
 )
-@click.option("-X", "--set", "settings", metavar="NAME=VALUE", multiple=True, help="Any setting of the consumer.")
+@click.option(
+    "-X", "--set", "settings", metavar="NAME=VALUE", multiple=True, help="Set any consumer setting; repeatable."
+)
 @connected
 def consume(topics: tuple[str, ...], connection: ConnectionOptions, as_json: bool, **how: Any) -> int:
-    """Print the records of TOPICS; waits for more until --count, --exit or Ctrl-C."""
+    """Print the records of TOPICS, and wait for more until --count, --exit or Ctrl-C."""
     put = _put_json if as_json else _put(formats.renderer(how["form"]))
     given: dict[str, Any] = {
         "isolation.level": how["isolation"],

@@ -1,4 +1,4 @@
-"""Commands to a running broker, through the control socket in its data folder."""
+"""Commands to a running broker, through the control socket in its data directory."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from logkernel.broker.control_socket import ask
 from logkernel.cli.output import json_option, put_json, put_table
 
 _data = click.option(
-    "--data", metavar="DIR", default="./data", show_default=True, help="A data folder of the running broker."
+    "--data", metavar="DIR", default="./data", show_default=True, help="A data directory of the running broker."
 )
 SIZES = ("segments", "bytes", "records")
 
 
 def _result(folder: str, command: str, **arguments: Any) -> Any:
-    """The result; a refusal is said on stderr and ends the command with exit code 1."""
+    """The broker's result. A refusal is printed on stderr and ends the command with exit code 1."""
     answer = ask(os.path.abspath(folder), command, arguments)
     if not answer.get("ok"):
         print(f"logkernel: {answer.get('error')}: {answer.get('message')}", file=sys.stderr)
@@ -31,7 +31,10 @@ def _result(folder: str, command: str, **arguments: Any) -> Any:
 @_data
 @json_option
 def status(data: str, as_json: bool) -> int:
-    """Ask the broker that runs on a data folder how it is. Exit code 1 where a folder or partition is not served."""
+    """Show the health of the broker that runs on a data directory.
+
+    Exit code 1 if a directory or partition is offline.
+    """
     found = _result(data, "status")
     ill = found["offline"] or found["unreadable"] or not all(row["online"] for row in found["directories"])
     if as_json:
@@ -49,7 +52,7 @@ def status(data: str, as_json: bool) -> int:
     for name in found["offline"]:
         click.echo(f"{click.style('offline', fg='red')}: {name} {found['unreadable'].get(name, '')}")
     for name, why in found["uncleanable"].items():
-        click.echo(f"served, but not compacted any more: {name}: {why}")
+        click.echo(f"no longer compacted: {name}: {why}")
     for row in found["plugins"]:
         click.echo(f"plugin {row['plugin']} of {row['distribution']} failed: {row['in']}, {row['times']} times:"
                    f" {row['error']}")  # fmt: skip
@@ -83,7 +86,7 @@ def _say(results: list[dict[str, Any]], as_json: bool) -> None:
             put_json(row)
         return
     if not results:
-        click.echo("there was nothing to do")
+        click.echo("Nothing to do.")
         return
     columns = ("partition", *(f"{name} {when}" for name in SIZES for when in ("before", "after")), "log start")
     rows = [
@@ -97,5 +100,5 @@ def _say(results: list[dict[str, Any]], as_json: bool) -> None:
     put_table(columns, rows)
 
 
-expire = _topic_command("expire", "topic.expire", "Apply TOPIC's retention now; waits, and says what was done.")
-compact = _topic_command("compact", "topic.compact", "Compact TOPIC now; waits, and says what was done.")
+expire = _topic_command("expire", "topic.expire", "Apply TOPIC's retention now, wait for it, and print the result.")
+compact = _topic_command("compact", "topic.compact", "Compact TOPIC now, wait for it, and print the result.")

@@ -1,4 +1,4 @@
-"""`logkernel dump`: what the files of a data folder hold, in the columns of Kafka's dump tool."""
+"""`logkernel dump`: print the files of a data directory, in the columns of kafka-dump-log.sh."""
 
 from __future__ import annotations
 
@@ -20,27 +20,34 @@ OFFSETS, TRANSACTIONS, SHARES = "__consumer_offsets", "__transaction_state", "__
 
 
 def _topic_option(flag: str, topic: str) -> Callable[[Any], Any]:
-    text = f"Decode the records as those of {topic}."
+    text = f"Decode the records as records of {topic}."
     return click.option(flag, "topic", flag_value=topic, help=text)
 
 
 @click.command
 @click.argument("files", nargs=-1, required=True, type=click.Path(exists=True))
-@click.option("--deep-iteration", "deep", is_flag=True, help="Records too, not only batches.")
-@click.option("--print-data-log", "payload", is_flag=True, help="Records with keys and values.")
+@click.option("--deep-iteration", "deep", is_flag=True, help="Print records, not only batches.")
+@click.option("--print-data-log", "payload", is_flag=True, help="Print records with keys and values.")
 @_topic_option("--offsets-decoder", OFFSETS)
 @_topic_option("--transaction-log-decoder", TRANSACTIONS)
 @_topic_option("--share-group-state-decoder", SHARES)
-@click.option("--decoder", "topic", metavar="TOPIC", help="Decode the records as those of an internal topic.")
-@click.option("--decode", is_flag=True, help="Decode the records of every topic that a plugin knows.")
-@click.option("--max-bytes", type=click.IntRange(1), default=2**63 - 1, show_default=False, help="Stop after so many.")
+@click.option("--decoder", "topic", metavar="TOPIC", help="Decode the records as records of this internal topic.")
+@click.option("--decode", is_flag=True, help="Decode the records of every topic that a plugin can decode.")
+@click.option(
+    "--max-bytes",
+    type=click.IntRange(1),
+    default=2**63 - 1,
+    show_default=False,
+    help="Stop after this many bytes of each file.",
+)
 @json_option
 def dump(
     files: tuple[str, ...], deep: bool, payload: bool, topic: str | None, decode: bool, max_bytes: int, as_json: bool
 ) -> int:
-    """Print what FILES hold: segments, indexes, producer snapshots, checkpoints, ids; of a folder, all of its files.
+    """Print the contents of FILES: segments, indexes, producer snapshots, checkpoints, ids. A directory stands for
+    all of its files.
 
-    Exit code 1 where a file cannot be read to its end.
+    Exit code 1 if a file cannot be read to its end.
     """
     from logkernel.inspect.columns import lines
     from logkernel.inspect.rows import UnknownFile, is_empty_index, rows_of
@@ -85,7 +92,7 @@ def _files(paths: tuple[str, ...]) -> Iterator[str]:
 
 
 def _decoder(kernel: Kernel, topic: str | None, decode: bool, path: str) -> RecordDecoder | None:
-    """The one that was asked for by topic, or with `--decode` that of the topic whose folder the file is in."""
+    """The decoder of `topic`; with `--decode`, that of the topic whose directory holds the file."""
     if topic is None and decode:
         topic = os.path.basename(os.path.dirname(os.path.abspath(path))).rpartition("-")[0]
     return kernel.decoder(topic) if topic else None

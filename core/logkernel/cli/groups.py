@@ -39,11 +39,11 @@ def list_(states: tuple[str, ...], types: tuple[str, ...], connection: Connectio
 
 @click.command
 @click.argument("names", nargs=-1)
-@click.option("--members", is_flag=True, help="Who is in it, and what each reads.")
-@click.option("--state", is_flag=True, help="Coordinator, assignor, state.")
+@click.option("--members", is_flag=True, help="Show the members and their partitions.")
+@click.option("--state", is_flag=True, help="Show the coordinator, assignor and state.")
 @connected
 def describe(names: tuple[str, ...], members: bool, state: bool, connection: ConnectionOptions, as_json: bool) -> int:
-    """Describe groups NAMES, or all: offsets and lag, in the columns of kafka-consumer-groups."""
+    """Describe groups NAMES, or all: offsets and lag, in the columns of kafka-consumer-groups.sh."""
     if members and state:
         raise click.UsageError("--members and --state exclude one another")
     with connection.admin() as admin:
@@ -67,7 +67,7 @@ def describe(names: tuple[str, ...], members: bool, state: bool, connection: Con
 
 
 def _offsets(admin: Admin, group: GroupDescription) -> list[dict[str, Any]]:
-    """A row for each partition that the group has an offset of, or a member reads."""
+    """A row for each partition with a committed offset or an assigned member."""
     if group.type == "share":
         shares = admin.list_share_group_offsets(group.id)
         return [
@@ -96,7 +96,7 @@ def _offsets(admin: Admin, group: GroupDescription) -> list[dict[str, Any]]:
 
 
 def _ends(admin: Admin, names: list[TopicPartition]) -> dict[TopicPartition, int]:
-    """The ends of partitions; those whose topic is gone are left out."""
+    """The end offsets of partitions, without those of deleted topics."""
     if not names:
         return {}
     found = results_of(lambda: admin.list_offsets(dict.fromkeys(names, "latest")), names)
@@ -168,7 +168,7 @@ def _document(group: GroupDescription, offsets: list[dict[str, Any]]) -> dict[st
 @click.argument("names", nargs=-1, required=True)
 @connected
 def delete(names: tuple[str, ...], connection: ConnectionOptions, as_json: bool) -> int:
-    """Delete groups NAMES, which have no members, with their offsets."""
+    """Delete groups NAMES and their offsets. The groups must have no members."""
     with connection.admin() as admin:
         results = results_of(lambda: admin.delete_groups(names), names)
     for name, result in results.items():
@@ -186,24 +186,35 @@ def delete(names: tuple[str, ...], connection: ConnectionOptions, as_json: bool)
 
 @click.command("reset-offsets")
 @click.argument("name")
-@click.option("-t", "--topic", "topics", metavar="TOPIC[:PARTITION,…]", multiple=True, help="Repeatable.")
-@click.option("--all-topics", is_flag=True, help="Every partition that the group has an offset of.")
-@click.option("--to-earliest", is_flag=True, help="To the first record.")
-@click.option("--to-latest", is_flag=True, help="To the end.")
-@click.option("--to-current", is_flag=True, help="Where it is, within what is there.")
-@click.option("--to-offset", type=click.IntRange(0), help="To this offset, within what is there.")
 @click.option(
-    "--to-datetime", metavar="TIME", help="To the first record at or after a time (ISO 8601, or ms since 1970)."
+    "-t",
+    "--topic",
+    "topics",
+    metavar="TOPIC[:PARTITION,…]",
+    multiple=True,
+    help="Reset this topic or these partitions; repeatable.",
 )
-@click.option("--shift-by", type=int, help="So many on, or with - back, within what is there.")
-@click.option("--execute/--dry-run", default=False, help="Do it, or only say what would be done (the default).")
+@click.option("--all-topics", is_flag=True, help="Reset every partition with a committed offset.")
+@click.option("--to-earliest", is_flag=True, help="Reset to the first record.")
+@click.option("--to-latest", is_flag=True, help="Reset to the end of the log.")
+@click.option("--to-current", is_flag=True, help="Reset to the current offset, moved into the range of the log.")
+@click.option("--to-offset", type=click.IntRange(0), help="Reset to this offset, moved into the range of the log.")
+@click.option(
+    "--to-datetime",
+    metavar="TIME",
+    help="Reset to the first record at or after this time (ISO 8601, or ms since 1970).",
+)
+@click.option("--shift-by", type=int, help="Move by this many records, back if negative, within the range of the log.")
+@click.option(
+    "--execute/--dry-run", default=False, help="Reset the offsets, or only print the plan.  [default: --dry-run]"
+)
 @connected
 def reset_offsets(
     name: str, topics: tuple[str, ...], all_topics: bool, to_earliest: bool, to_latest: bool, to_current: bool,
     to_offset: int | None, to_datetime: str | None, shift_by: int | None, execute: bool,
     connection: ConnectionOptions, as_json: bool,
 ) -> None:  # fmt: skip
-    """Set where group NAME, which has no members, goes on reading."""
+    """Reset the offsets of group NAME, which must have no members."""
     hows = {"earliest": to_earliest, "latest": to_latest, "current": to_current}
     named = [how for how, given in hows.items() if given]
     if len(named) + sum(given is not None for given in (to_offset, to_datetime, shift_by)) != 1:
@@ -234,11 +245,11 @@ def reset_offsets(
     rows = [(name, place_.topic, place_.partition, offset) for place_, offset in target.items()]
     put_table(("GROUP", "TOPIC", "PARTITION", "NEW-OFFSET"), rows)
     if not execute:
-        click.echo("Nothing was done; --execute does it.", err=True)
+        click.echo("Nothing was changed; pass --execute to reset the offsets.", err=True)
 
 
 def _kind(admin: Admin, name: str) -> str:
-    """The group's type; "" where there is none yet, for which offsets may be set too."""
+    """The group's type; "" if there is no such group yet: its offsets can be set, too."""
     row = admin.list_groups().get(name)
     return "" if row is None else row.type
 
@@ -280,11 +291,17 @@ def _at(admin: Admin, wanted: list[TopicPartition], spec: str) -> dict[TopicPart
 @click.command("delete-offsets")
 @click.argument("name")
 @click.option(
-    "-t", "--topic", "topics", metavar="TOPIC[:PARTITION,…]", multiple=True, required=True, help="Repeatable."
+    "-t",
+    "--topic",
+    "topics",
+    metavar="TOPIC[:PARTITION,…]",
+    multiple=True,
+    required=True,
+    help="Delete the offsets of this topic or these partitions; repeatable.",
 )
 @connected
 def delete_offsets(name: str, topics: tuple[str, ...], connection: ConnectionOptions, as_json: bool) -> None:
-    """Let group NAME forget its offsets of topics; of a share group, of whole topics."""
+    """Delete the offsets that group NAME has of topics or partitions. A share group takes whole topics only."""
     with connection.admin() as admin:
         if _kind(admin, name) == "share":
             parts = [partitions(text) for text in topics]
@@ -296,14 +313,19 @@ def delete_offsets(name: str, topics: tuple[str, ...], connection: ConnectionOpt
     if as_json:
         put_json({"group": name, "topics": topics, "deleted": True})
     else:
-        click.echo(f"Group {name} has no offsets of {', '.join(topics)} any more.")
+        click.echo(f"Deleted the offsets of group {name} for {', '.join(topics)}.")
 
 
 @click.command("remove-members")
 @click.argument("name")
-@click.option("--instance-id", "instance_ids", multiple=True, help="A static member; repeatable.")
-@click.option("--member-id", "member_ids", multiple=True, help="A dynamic member; repeatable.")
-@click.option("--all", "everyone", is_flag=True, help="All members.")
+@click.option(
+    "--instance-id",
+    "instance_ids",
+    multiple=True,
+    help="Remove the static member with this group.instance.id; repeatable.",
+)
+@click.option("--member-id", "member_ids", multiple=True, help="Remove the member with this id; repeatable.")
+@click.option("--all", "everyone", is_flag=True, help="Remove all members.")
 @connected
 def remove_members(
     name: str,
@@ -313,7 +335,7 @@ def remove_members(
     connection: ConnectionOptions,
     as_json: bool,
 ) -> None:
-    """Take members out of the classic group NAME; the others share what they had."""
+    """Remove members from the classic group NAME; the group rebalances."""
     if bool(instance_ids or member_ids) == everyone:
         raise click.UsageError("say --all, or whom by --instance-id and --member-id")
     with connection.admin() as admin:

@@ -1,4 +1,4 @@
-"""`logkernel offsets TOPIC…`: where partitions begin and end, and where they were at a time."""
+"""`logkernel offsets TOPIC…`: the first and last offsets of partitions, and those at a time."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ BOTH = ("earliest", "latest")
     "times",
     metavar="WHEN",
     multiple=True,
-    help="earliest, latest, max-timestamp, earliest-local, latest-tiered, or a time: ms since 1970, or ISO 8601;"
+    help="earliest, latest, max-timestamp, earliest-local, latest-tiered, or a time (ms since 1970, or ISO 8601);"
     " repeatable.  [default: earliest and latest]",
 )
 @click.option(
@@ -26,13 +26,13 @@ BOTH = ("earliest", "latest")
     type=click.Choice(["read_uncommitted", "read_committed"]),
     default="read_uncommitted",
     show_default=True,
-    help="Whether latest is the end of what is committed.",
+    help="read_committed: latest is the last stable offset.",
 )
 @connected
 def offsets(
     topics: tuple[str, ...], times: tuple[str, ...], isolation: str, connection: ConnectionOptions, as_json: bool
 ) -> None:
-    """Print offsets of partitions; - where there is no such record."""
+    """Print offsets of partitions; - stands for no such record."""
     from logkernel.client.admin.offsets import SPECIAL
 
     wanted = {text: text if text in SPECIAL else time_ms(text) for text in times or BOTH}

@@ -1,4 +1,4 @@
-"""How every command speaks: JSON lines with `--json`, else tables; colours and progress bars on a terminal alone.
+"""Output of every command: JSON lines with `--json`, else tables. Colours and progress bars on terminals only.
 
 Data goes to stdout, progress and complaints to stderr. `NO_COLOR` and `TERM=dumb` are honoured (by rich).
 """
@@ -15,12 +15,12 @@ import click
 
 F = TypeVar("F", bound=Callable[..., Any])
 Progress = Callable[[int, str], None]
-"""Told how many units were done since the last call, and what is at hand."""
+"""Called with the units done since the last call, and the name of the current item."""
 
 
 def json_option(command: F) -> F:
     """`--json`: JSON lines instead of text; every command has it."""
-    return click.option("--json", "as_json", is_flag=True, help="JSON lines instead of text.")(command)
+    return click.option("--json", "as_json", is_flag=True, help="Print JSON lines instead of text.")(command)
 
 
 def put_json(row: Any, stream: IO[str] | None = None) -> None:
@@ -28,7 +28,7 @@ def put_json(row: Any, stream: IO[str] | None = None) -> None:
 
 
 def put_table(columns: Sequence[str], rows: Sequence[Sequence[Any]], title: str | None = None) -> None:
-    """A table as wide as the terminal; where there is none, as wide as its cells."""
+    """Print a table as wide as the terminal; without a terminal, as wide as its cells."""
     from rich.console import Console
     from rich.table import Table
 
@@ -46,7 +46,7 @@ def put_table(columns: Sequence[str], rows: Sequence[Sequence[Any]], title: str 
 
 @contextmanager
 def progress(what: str, total: int, *, quiet: bool = False) -> Iterator[Progress]:
-    """A progress bar of bytes on stderr; none where stderr is no terminal."""
+    """A progress bar of bytes on stderr, if stderr is a terminal."""
     if quiet or not sys.stderr.isatty():
         yield lambda done, name: None
         return

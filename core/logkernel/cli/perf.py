@@ -1,6 +1,6 @@
-"""`logkernel perf`: throughput and latency of a cluster, of Apache Kafka too, or of a log in this process.
+"""`logkernel perf`: measure throughput and latency of a logkernel or Kafka cluster, or of a log in this process.
 
-The options are those of Kafka's own tools, under their names there and under ours.
+The options of Kafka's perf tools are accepted under their names there and under ours.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from logkernel.perf.sweep import Curve
 
 TERMINAL_S = 0.5
-"""How often a terminal is told; lines come each reporting interval."""
+"""Seconds between updates of a terminal's line; without a terminal, a line is printed each reporting interval."""
 
 
 def _pairs(context: click.Context, parameter: click.Parameter, given: Sequence[str]) -> dict[str, str]:
@@ -34,12 +34,14 @@ def _pairs(context: click.Context, parameter: click.Parameter, given: Sequence[s
 
 
 def _where(command: F) -> F:
-    """What every command needs to know: where, and which topic."""
+    """The options of the log and topic to measure."""
     options = (
-        bootstrap_option("A cluster, ours or Apache Kafka.  [default: a log in this process]", None),
-        click.option("--data", metavar="DIR", help="The data folder of a log in this process; without it in memory."),
-        click.option("--topic", default="perf", show_default=True, help="Made where it is missing."),
-        click.option("--partitions", type=click.IntRange(1), help="Of a topic that is made (1)."),
+        bootstrap_option(
+            "Bootstrap brokers of a logkernel or Apache Kafka cluster.  [default: a log in this process]", None
+        ),
+        click.option("--data", metavar="DIR", help="Data directory of the log in this process.  [default: in memory]"),
+        click.option("--topic", default="perf", show_default=True, help="The topic; created if it is missing."),
+        click.option("--partitions", type=click.IntRange(1), help="Partitions of a created topic.  [default: 1]"),
     )
     for option in reversed(options):
         command = option(command)
@@ -51,14 +53,18 @@ def _settings(*names: str, text: str) -> Callable[[F], F]:
 
 
 _more = click.argument("more", nargs=-1, callback=_pairs, metavar="[NAME=VALUE]...")
-"""Kafka's tools take any number of them behind one option."""
+"""Kafka's tools take several pairs after one option."""
 _interval = click.option(
-    "--reporting-interval", type=click.IntRange(1), default=5000, show_default=True, help="Milliseconds of a window."
+    "--reporting-interval",
+    type=click.IntRange(1),
+    default=5000,
+    show_default=True,
+    help="Time between two lines of results, in ms.",
 )
 
 
 def _place(bootstrap: str | None, data: str | None, settings: dict[str, str]) -> Any:
-    """The log that is measured; `bootstrap.servers` may stand among the settings, as in Kafka's tools."""
+    """The log to measure; `bootstrap.servers` may be given among the settings, as for Kafka's tools."""
     from logkernel.perf.target import open_log
 
     named = settings.pop("bootstrap.servers", None)
@@ -69,7 +75,7 @@ def _place(bootstrap: str | None, data: str | None, settings: dict[str, str]) ->
 
 
 class _Board:
-    """What is shown while it runs: one line that changes, on a terminal; else a line for each window."""
+    """Progress: on a terminal one line that changes, else a line for each window."""
 
     def __init__(self, as_json: bool, *, stream: Any = None) -> None:
         self._as_json = as_json
@@ -108,10 +114,14 @@ class _Board:
 
 @click.command
 @_where
-@click.option("--num-records", type=click.IntRange(1), required=True, help="How many are sent.")
-@click.option("--record-size", type=click.IntRange(0), default=100, show_default=True, help="Bytes of each value.")
-@click.option("--throughput", type=float, default=-1.0, show_default=True, help="Records a second; -1: no limit.")
-@_settings("--set", "--producer-props", "--command-property", text="A setting of the producer; may be given often.")
+@click.option("--num-records", type=click.IntRange(1), required=True, help="Number of records to send.")
+@click.option(
+    "--record-size", type=click.IntRange(0), default=100, show_default=True, help="Size of each value, in bytes."
+)
+@click.option(
+    "--throughput", type=float, default=-1.0, show_default=True, help="Limit of records a second; -1 sets no limit."
+)
+@_settings("--set", "--producer-props", "--command-property", text="Set a producer setting; repeatable.")
 @_interval
 @json_option
 @_more
@@ -128,9 +138,9 @@ def produce(
     as_json: bool,
     more: dict[str, str],
 ) -> int:
-    """Produce records of capital letters, and say how many a second, and how long they took to be acknowledged.
+    """Produce random records; print records a second and the latency of acknowledgements.
 
-    The lines are those of kafka-producer-perf-test. Exit code 1 where records failed.
+    The output is that of kafka-producer-perf-test.sh. Exit code 1 if a record failed.
     """
     from logkernel.perf.produce import ProduceJob
     from logkernel.perf.produce import produce as run
@@ -153,13 +163,25 @@ def produce(
 
 @click.command
 @_where
-@click.option("--num-records", "--messages", type=click.IntRange(1), required=True, help="How many are read.")
-@click.option("--record-size", type=click.IntRange(0), default=100, show_default=True, help="In memory: what is read.")
-@click.option("--group", help="Read as the member of a group; else all partitions, without joining.")
-@click.option("--timeout", type=click.IntRange(0), default=10_000, show_default=True, help="Milliseconds without any.")
-@_settings("--set", "--consumer-props", "--command-property", text="A setting of the consumer; may be given often.")
-@click.option("--show-detailed-stats", "detailed", is_flag=True, help="The windows too, on stdout.")
-@click.option("--hide-header", is_flag=True, help="No line of names.")
+@click.option("--num-records", "--messages", type=click.IntRange(1), required=True, help="Number of records to read.")
+@click.option(
+    "--record-size",
+    type=click.IntRange(0),
+    default=100,
+    show_default=True,
+    help="Size of the values that are written first, in bytes, if the log is in memory.",
+)
+@click.option("--group", help="Join this group.  [default: assign all partitions, without a group]")
+@click.option(
+    "--timeout",
+    type=click.IntRange(0),
+    default=10_000,
+    show_default=True,
+    help="Stop after this long without a record, in ms.",
+)
+@_settings("--set", "--consumer-props", "--command-property", text="Set a consumer setting; repeatable.")
+@click.option("--show-detailed-stats", "detailed", is_flag=True, help="Print each window on stdout.")
+@click.option("--hide-header", is_flag=True, help="Do not print the line of column names.")
 @_interval
 @json_option
 @_more
@@ -179,10 +201,10 @@ def consume(
     as_json: bool,
     more: dict[str, str],
 ) -> int:
-    """Consume records from the first on, and say how many a second.
+    """Consume records from the beginning; print records a second.
 
-    The columns are those of kafka-consumer-perf-test. In memory as many are produced before, which is not measured.
-    Exit code 1 where fewer came.
+    The columns are those of kafka-consumer-perf-test.sh. A log in memory is filled first, which is not measured.
+    Exit code 1 if fewer records came.
     """
     from logkernel.perf.consume import ConsumeJob
     from logkernel.perf.consume import consume as run
@@ -213,9 +235,13 @@ def consume(
 
 @click.command
 @_where
-@click.option("--num-records", type=click.IntRange(1), default=10_000, show_default=True, help="How many are sent.")
-@click.option("--record-size", type=click.IntRange(0), default=100, show_default=True, help="Bytes of each value.")
-@_settings("--set", "--producer-props", text="A setting of the producer; may be given often.")
+@click.option(
+    "--num-records", type=click.IntRange(1), default=10_000, show_default=True, help="Number of records to send."
+)
+@click.option(
+    "--record-size", type=click.IntRange(0), default=100, show_default=True, help="Size of each value, in bytes."
+)
+@_settings("--set", "--producer-props", text="Set a producer setting; repeatable.")
 @json_option
 @_more
 def latency(
@@ -229,9 +255,9 @@ def latency(
     as_json: bool,
     more: dict[str, str],
 ) -> int:
-    """One record at a time: how long until it is acknowledged, and until a consumer has it, in milliseconds.
+    """Send one record at a time; print the time until it is acknowledged and until a consumer has it, in ms.
 
-    Ends with the lines of kafka-e2e-latency. The topic must be this run's alone.
+    The output ends with the lines of kafka-e2e-latency.sh. Nobody else may write to the topic meanwhile.
     """
     from logkernel.perf.latency import LatencyJob
     from logkernel.perf.latency import latency as run
@@ -273,18 +299,26 @@ def _counts_option(name: str, text: str) -> Callable[[F], F]:
 
 
 @click.command
-@bootstrap_option("A cluster, ours or Apache Kafka.  [default: a broker of ours, started for the run]", None)
-@click.option("--out", metavar="DIR", default="perf-sweep", show_default=True, help="Where the curves are drawn.")
-@click.option("--only", metavar="NAME,...", help="Some of producers, consumers, partitions, message-size, replication.")
-@click.option("--num-records", type=click.IntRange(1), default=100_000, show_default=True, help="Of each run.")
-@click.option("--record-size", type=click.IntRange(1), default=100, show_default=True, help="Bytes of each value.")
-@click.option("--runs", type=click.IntRange(1), default=3, show_default=True, help="Runs of each point; their median.")
-@_counts_option("--producers", "How many at once.")
-@_counts_option("--consumers", "How many at once, for 4 partitions.")
-@_counts_option("--partitions", "Of the topic.")
-@_counts_option("--sizes", "Bytes of a message.")
-@_counts_option("--replicas", "Of the topic; as many as there are brokers.")
-@_settings("--set", "--producer-props", text="A setting of the producers; may be given often.")
+@bootstrap_option(
+    "Bootstrap brokers of a logkernel or Apache Kafka cluster.  [default: a broker started for the run]", None
+)
+@click.option("--out", metavar="DIR", default="perf-sweep", show_default=True, help="Directory for the pictures.")
+@click.option(
+    "--only", metavar="NAME,...", help="Run only these of producers, consumers, partitions, message-size, replication."
+)
+@click.option("--num-records", type=click.IntRange(1), default=100_000, show_default=True, help="Records of each run.")
+@click.option(
+    "--record-size", type=click.IntRange(1), default=100, show_default=True, help="Size of each value, in bytes."
+)
+@click.option(
+    "--runs", type=click.IntRange(1), default=3, show_default=True, help="Runs of each point; the median counts."
+)
+@_counts_option("--producers", "Numbers of producers at once.")
+@_counts_option("--consumers", "Numbers of consumers at once, of 4 partitions.")
+@_counts_option("--partitions", "Numbers of partitions of the topic.")
+@_counts_option("--sizes", "Sizes of a record, in bytes.")
+@_counts_option("--replicas", "Numbers of replicas of the topic; at most the number of brokers.")
+@_settings("--set", "--producer-props", text="Set a setting of the producers; repeatable.")
 @json_option
 def sweep(
     bootstrap: str | None,
@@ -297,9 +331,9 @@ def sweep(
     as_json: bool,
     **counts: tuple[int, ...] | None,
 ) -> int:
-    """Throughput against producers, consumers, partitions, message size and replicas, as curves.
+    """Draw throughput against the number of producers, consumers, partitions and replicas, and the record size.
 
-    Says of each claim that is made of such curves whether it held here. Every producer and consumer is a process.
+    Prints for each common claim about such a curve whether it held here. Each producer and consumer is a process.
     """
     from contextlib import nullcontext
     from pathlib import Path
@@ -342,7 +376,7 @@ def sweep(
 
 @contextmanager
 def _status(quiet: bool) -> Iterator[Callable[[str], None]]:
-    """What is measured now: a spinner on a terminal, else lines on stderr."""
+    """Tell what is being measured: a spinner on a terminal, else lines on stderr."""
     if quiet:
         yield lambda what: None
     elif sys.stderr.isatty():

@@ -1,4 +1,4 @@
-"""`logkernel pipeline`: what a YAML file describes, carried out by a query engine's connector.
+"""`logkernel pipeline`: run what a YAML file describes, with the connector of a query engine.
 
 The connector is a plugin, found by its name as all others; nothing here knows Spark.
 """
@@ -19,15 +19,17 @@ if TYPE_CHECKING:
 
 ENGINE: Final = "spark"
 COUNTS: Final = ("topic", "partition", "records", "first", "last", "gaps", "missing", "duplicates", "checksum")
-"""What of an audit is shown; --json has all."""
+"""The columns of an audit that are shown; --json prints all."""
 
 
 def _file(command: F) -> F:
     """The file, its parameters, and which steps."""
     options = (
         click.argument("file", type=click.Path(exists=True, dir_okay=False)),
-        click.option("--set", "given", multiple=True, metavar="NAME=VALUE", help="A parameter of the file."),
-        click.option("--only", metavar="STEP,…", help="Some of the steps."),
+        click.option(
+            "--set", "given", multiple=True, metavar="NAME=VALUE", help="Set a parameter of the file; repeatable."
+        ),
+        click.option("--only", metavar="STEP,…", help="Only these steps."),
     )
     for option in reversed(options):
         command = option(command)
@@ -46,12 +48,16 @@ def _names(only: str | None) -> list[str]:
 
 @click.command
 @_file
-@click.option("--master", metavar="URL", help="Where Spark runs: local[2], spark://…; else the file's, else local[*].")
+@click.option(
+    "--master",
+    metavar="URL",
+    help="Spark master, e.g. local[2] or spark://HOST:PORT.  [default: the file's, else local[*]]",
+)
 @json_option
 def run(file: str, given: tuple[str, ...], only: str | None, master: str | None, as_json: bool) -> int:
-    """Run the steps of a pipeline, one after the other; streams that have a time as their trigger go on until Ctrl-C.
+    """Run the steps of a pipeline in order. Streams with a time as their trigger run until Ctrl-C.
 
-    Exit code 1 where a step failed, or an audit found what it was told to fail on: it is the last.
+    A step that fails, or an audit that finds what it is told to fail on, ends the run with exit code 1.
     """
     board = _Board(as_json)
     good = _load(file, given).run(board.tell, _names(only), master)
@@ -60,7 +66,7 @@ def run(file: str, given: tuple[str, ...], only: str | None, master: str | None,
 
 
 class _Board:
-    """What came of the steps: a line each; the rows of an audit are a table."""
+    """Print the result of each step: one line, or a table for the rows of an audit."""
 
     def __init__(self, as_json: bool) -> None:
         self._as_json = as_json
@@ -91,7 +97,7 @@ def _line(row: Mapping[str, Any]) -> str:
     elif "records" in row:
         said = f"{row['records']:,} records read in {row['batches']:,} batches"
     else:
-        said = "runs on" if row.get("running") else "done"
+        said = "running" if row.get("running") else "done"
     return f"{row['step']}: {said}"
 
 
@@ -99,7 +105,7 @@ def _line(row: Mapping[str, Any]) -> str:
 @_file
 @json_option
 def check(file: str, given: tuple[str, ...], only: str | None, as_json: bool) -> int:
-    """Read a pipeline's file, and say what each step would read, do and write. No Spark is asked, and no log."""
+    """Print what each step of a pipeline would read, do and write. Neither Spark nor a log is used."""
     for row in _load(file, given).plan(_names(only)):
         if as_json:
             put_json(row)

@@ -1,4 +1,4 @@
-"""`logkernel produce TOPIC`: lines of a file or of standard input become records."""
+"""`logkernel produce TOPIC`: write the lines of files or of standard input as records."""
 
 from __future__ import annotations
 
@@ -22,28 +22,44 @@ LONGEST_LINE_BYTES = 1 << 28
 @click.argument("topic")
 @click.argument("files", nargs=-1, type=click.Path(exists=True, dir_okay=False))
 @click.option(
-    "-k", "-K", "--key-delimiter", "between", metavar="DELIM", help="What stands between key and value of a line."
+    "-k", "-K", "--key-delimiter", "between", metavar="DELIM", help="Split each line into key and value at this text."
 )
-@click.option("--key", metavar="TEXT", help="The key of every record.")
-@click.option("-H", "--header", "header", metavar="NAME=VALUE", multiple=True, help="A header of every record.")
-@click.option("-p", "--partition", type=click.IntRange(0), help="The partition of every record.")
-@click.option("-f", "--format", "form", metavar="FORMAT", help=r"What a line holds, e.g. '%k\t%v' or '%p %k %v'.")
-@click.option("-D", "--delimiter", metavar="DELIM", default=r"\n", show_default=True, help="What ends a record.")
+@click.option("--key", metavar="TEXT", help="Set the key of every record.")
 @click.option(
-    "-z", "--compression", metavar="CODEC", help="gzip, snappy, lz4 or zstd. A plugin can stand in for one of them."
+    "-H", "--header", "header", metavar="NAME=VALUE", multiple=True, help="Add a header to every record; repeatable."
+)
+@click.option("-p", "--partition", type=click.IntRange(0), help="Write every record to this partition.")
+@click.option("-f", "--format", "form", metavar="FORMAT", help=r"Input format of a line, e.g. '%k\t%v' or '%p %k %v'.")
+@click.option(
+    "-D",
+    "--delimiter",
+    metavar="DELIM",
+    default=r"\n",
+    show_default=True,
+    help="Split the input into records at this text.",
 )
 @click.option(
-    "--acks", type=click.Choice(["all", "-1", "0", "1"]), help="Whose acknowledgement counts.  [default: all]"
+    "-z",
+    "--compression",
+    metavar="CODEC",
+    help="Compress batches with gzip, snappy, lz4 or zstd, or with a plugin that replaces one of them.",
 )
-@click.option("-Z", "--null", "nulls", is_flag=True, help="Empty keys and values are null.")
-@click.option("-X", "--set", "settings", metavar="NAME=VALUE", multiple=True, help="Any setting of the producer.")
-@click.option("-v", "--verbose", is_flag=True, help="Say where each record lies.")
+@click.option(
+    "--acks",
+    type=click.Choice(["all", "-1", "0", "1"]),
+    help="Acknowledgements to wait for: all in-sync replicas (all, -1), the leader (1), none (0).  [default: all]",
+)
+@click.option("-Z", "--null", "nulls", is_flag=True, help="Write empty keys and values as null.")
+@click.option(
+    "-X", "--set", "settings", metavar="NAME=VALUE", multiple=True, help="Set any producer setting; repeatable."
+)
+@click.option("-v", "--verbose", is_flag=True, help="Print the partition and offset of each record.")
 @connected
 @makes_data
 def produce(
     topic: str, files: tuple[str, ...], connection: ConnectionOptions, as_json: bool, verbose: bool, **how: Any
 ) -> int:
-    """Write the lines of FILES, or of standard input, to TOPIC. Exit code 1 where a record was not written."""
+    """Write the lines of FILES, or of standard input, to TOPIC. Exit code 1 if a record was not written."""
     given = {"max.block.ms": str(int(connection.timeout_s * 1000)), **pairs(how["settings"])}
     if how["compression"]:
         given["compression.type"] = how["compression"]
@@ -109,7 +125,7 @@ def _reader(between: str | None, form: str | None, nulls: bool) -> Callable[[byt
 
 
 def _keyed(between: bytes) -> Callable[[bytes], formats.Line]:
-    """A line without the delimiter is a value without a key, as kcat has it."""
+    """A line without the delimiter is a value without a key, as in kcat."""
     if not between:
         raise click.UsageError("--key-delimiter is empty")
 
@@ -132,7 +148,7 @@ def _records(files: tuple[str, ...], end: bytes, quiet: bool) -> Iterator[bytes]
 
 
 def _split(file: IO[bytes], end: bytes, advance: Callable[[int], None]) -> Iterator[bytes]:
-    """Records between ends, as soon as they are there; the last may lack its end."""
+    """Yield the records between delimiters as they arrive; the last may lack its delimiter."""
     left = bytearray()
     read = getattr(file, "read1", file.read)
     while data := read(CHUNK_BYTES):

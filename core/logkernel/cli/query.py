@@ -1,4 +1,4 @@
-"""`logkernel query`: SQL on a log, topics as tables."""
+"""`logkernel query`: SQL on a log, with topics as tables."""
 
 from __future__ import annotations
 
@@ -16,25 +16,27 @@ from logkernel.cli.output import json_option, put_json, put_table
 
 @click.command
 @click.argument("sql")
-@click.option("--data", metavar="DIR", help="A data folder, whether its broker runs or not.  [default: ./data]")
-@bootstrap_option("Brokers of a cluster, this one's or Apache Kafka's, separated by commas.")
+@click.option(
+    "--data", metavar="DIR", help="Read this data directory, whether its broker runs or not.  [default: ./data]"
+)
+@bootstrap_option("Read a cluster, logkernel or Apache Kafka: bootstrap brokers, separated by commas.")
 @click.option(
     "--value-format",
     type=click.Choice(["string", "json", "binary"]),
     default="string",
     show_default=True,
-    help="What values are; keys are strings, or bytes as the values are.",
+    help="How to decode values. Keys are strings; with binary, bytes.",
 )
-@click.option("--committed", is_flag=True, help="Leave out open and aborted transactions.")
-@click.option("--csv", "as_csv", is_flag=True, help="CSV instead of a table.")
+@click.option("--committed", is_flag=True, help="Skip records of open and aborted transactions.")
+@click.option("--csv", "as_csv", is_flag=True, help="Print CSV instead of a table.")
 @json_option
 def query(
     sql: str, data: str | None, bootstrap: str | None, value_format: str, committed: bool, as_csv: bool, as_json: bool
 ) -> int:
-    """Run the SQL query on a log: every topic is a table (in double quotes where its name has dots or dashes) with the
-    columns partition, offset, timestamp, key, value, headers, timestampType, topic.
+    """Run an SQL query with DuckDB. Every topic is a table with the columns partition, offset, timestamp, key, value,
+    headers, timestampType, topic; put its name in double quotes if it has dots or dashes.
 
-    DuckDB runs it, and reads the columns, partitions, offsets and times alone that the query needs.
+    Only the columns, partitions, offsets and times that the query needs are read.
     """
     from logkernel.table import open_source
     from logkernel.table.query import run
@@ -66,7 +68,7 @@ def query(
 
 
 def plain(cell: Any) -> Any:
-    """A cell as JSON has it: times in ISO form, bytes as text where they are UTF-8, else in hexadecimal digits."""
+    """A cell as a JSON value: times in ISO 8601, bytes as text if they are UTF-8, else in hexadecimal."""
     if isinstance(cell, dict):
         return {name: plain(value) for name, value in cell.items()}
     if isinstance(cell, list):
@@ -84,7 +86,7 @@ def plain(cell: Any) -> Any:
 
 
 def text(cell: Any) -> Any:
-    """A cell as a line of text has it."""
+    """A cell as one line of text."""
     found = plain(cell)
     if isinstance(found, dict | list):
         import json

@@ -1,4 +1,4 @@
-"""`logkernel repair`: recovery of a damaged directory, said first, then done."""
+"""`logkernel repair`: print how a damaged directory would be recovered, then recover it."""
 
 from __future__ import annotations
 
@@ -12,14 +12,16 @@ from logkernel.cli.output import json_option, progress, put_json
 
 @click.command
 @click.argument("directory", type=click.Path(exists=True, file_okay=False))
-@click.option("--dry-run", is_flag=True, help="Say what would be done, and do nothing.")
-@click.option("--yes", is_flag=True, help="Do not ask.")
-@click.option("--node-id", type=click.IntRange(0), help="Whose directory it is, where meta.properties does not say.")
+@click.option("--dry-run", is_flag=True, help="Print the plan and change nothing.")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
+@click.option(
+    "--node-id", type=click.IntRange(0), help="The node id of the directory's broker, if meta.properties is missing."
+)
 @json_option
 def repair(directory: str, dry_run: bool, yes: bool, node_id: int | None, as_json: bool) -> int:
-    """Do to DIRECTORY what a broker's recovery would: cut what is rotten, make anew what is derived, close cleanly.
+    """Recover DIRECTORY as a broker would: truncate damaged logs, rebuild indexes and snapshots, close cleanly.
 
-    Says first what it will do, and asks. Exit code 1 where it was not done.
+    Prints the plan and asks before it changes anything. Exit code 1 if you decline.
     """
     from logkernel.inspect.findings import Report
     from logkernel.inspect.folder import check_directory, held, log_bytes
@@ -46,9 +48,9 @@ def repair(directory: str, dry_run: bool, yes: bool, node_id: int | None, as_jso
             click.echo(f"{path}: nothing to repair")
         return 0
     if not steps and not as_json:
-        click.echo(f"{path}: open every log, finish what was begun, write checkpoints and snapshots anew;"
+        click.echo(f"{path}: open every log, finish interrupted changes, rewrite checkpoints and snapshots;"
                    " no record is lost")  # fmt: skip
-    if dry_run or not (yes or as_json or click.confirm("Do this?", err=True)):
+    if dry_run or not (yes or as_json or click.confirm("Repair now?", err=True)):
         return int(not dry_run)
     if as_json and not yes:
         raise click.UsageError("with --json nobody is asked: say --yes or --dry-run")

@@ -21,30 +21,39 @@ if TYPE_CHECKING:
 
 DEFAULT_LISTEN = "127.0.0.1:9092"
 FOLDERS, LISTENERS = ("log.dirs", "log.dir"), ("listeners",)
-"""What `--data` and `--listen` give, by all of its names."""
+"""The settings that `--data` and `--listen` give, by all their names."""
 HELP_WIDTH = 100
 COLLECT_AFTER = 10_000
-"""New objects between two looks for garbage; the interpreter's own 700 took a twentieth of a busy broker's time."""
-SUMMARY = "run a broker that Kafka clients talk to"
+"""New objects between garbage collections; the interpreter's default of 700 took 5 % of a busy broker's time."""
+SUMMARY = "Run a broker for Kafka clients."
 
 
 def _parser() -> argparse.ArgumentParser:
     lines = partial(argparse.HelpFormatter, width=HELP_WIDTH)  # without a width it imports four modules to find one
     parser = argparse.ArgumentParser(prog="logkernel serve", description=SUMMARY, formatter_class=lines)
-    parser.add_argument("--data", metavar="DIR", help="data folder (log.dirs); default ./data")
+    parser.add_argument("--data", metavar="DIR", help="data directory (log.dirs); default ./data")
     parser.add_argument(
-        "--listen", metavar="HOST:PORT", help=f"listeners; port 0 picks a free one; default {DEFAULT_LISTEN}"
+        "--listen",
+        metavar="HOST:PORT",
+        help=f"address to listen on (listeners); port 0 picks a free port; default {DEFAULT_LISTEN}",
     )
-    parser.add_argument("--config", metavar="FILE", help="logkernel YAML or a Kafka server.properties")
+    parser.add_argument(
+        "--config", metavar="FILE", help="read settings from a logkernel YAML file or a Kafka server.properties"
+    )
     parser.add_argument(
         "--set",
         metavar="NAME=VALUE",
         action="append",
         default=[],
         dest="settings",
-        help="any setting, by its Kafka name",
+        help="set any setting by its Kafka name; repeatable",
     )
-    parser.add_argument("--log-level", default="INFO", choices=["DEBUG", "INFO", "WARNING", "ERROR"])
+    parser.add_argument(
+        "--log-level",
+        default="INFO",
+        choices=["DEBUG", "INFO", "WARNING", "ERROR"],
+        help="least severe events to log; default INFO",
+    )
     return parser
 
 
@@ -61,13 +70,13 @@ class _LogFormatter(logging.Formatter):
 
 
 def _end_unready(number: int, frame: FrameType | None) -> None:
-    """Nothing was promised yet: a start may end anywhere, as by a kill; the next one recovers what this one would."""
+    """A stop signal before the broker is ready: exit at once, as a kill would. The next start recovers."""
     logging.getLogger("logkernel.serve").info("stopping before it was ready")
     os._exit(0)
 
 
 def _stop_signals() -> list[int]:
-    """What ends a broker cleanly. A closed terminal sends SIGHUP; under `nohup` it stays ignored."""
+    """The signals that stop a broker cleanly. A closed terminal sends SIGHUP; under `nohup` it stays ignored."""
     found = [signal.SIGTERM, signal.SIGINT]
     if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
         found.append(signal.SIGHUP)
@@ -89,7 +98,7 @@ def serve(argv: Sequence[str]) -> int:
 
 
 def _forget_closed_terminal() -> None:
-    """What was logged after a terminal was closed goes nowhere; unflushed, it would make Python's exit code 120."""
+    """Discard what was logged after the terminal closed; unflushed, it would make Python's exit code 120."""
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
@@ -113,7 +122,7 @@ def _serve(arguments: argparse.Namespace) -> int:
 
 
 def _overrides(arguments: argparse.Namespace) -> list[str]:
-    """`--set`, and the options that are short for it. Raises `ConfigError` where both give one setting."""
+    """`--set`, and the options that stand for a setting. Raises `ConfigError` if both give one setting."""
     found = list(arguments.settings)
     for option, given, names in (("--data", arguments.data, FOLDERS), ("--listen", arguments.listen, LISTENERS)):
         if not given:
@@ -128,7 +137,7 @@ def _overrides(arguments: argparse.Namespace) -> list[str]:
 
 
 def _raise_file_limit() -> None:
-    """A busy partition holds three descriptors: take as many as the system grants."""
+    """Raise the limit of open files to the hard limit: a busy partition holds three descriptors."""
     import resource
 
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -155,7 +164,7 @@ def _run_broker(arguments: argparse.Namespace) -> int:
 
 
 def _import_event_loop() -> None:
-    """A third of a start's work, while the other thread waits for the disk to take its first writes."""
+    """Import the event loop: a third of a start's work, done while the other thread waits for the disk."""
     for name in ("logkernel.broker.serve", "uvloop"):
         with contextlib.suppress(ImportError):
             import_module(name)

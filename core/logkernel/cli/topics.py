@@ -17,25 +17,39 @@ if TYPE_CHECKING:
     from logkernel.client.admin.configs import ConfigEntry
     from logkernel.client.admin.topics import PartitionDescription, TopicDescription
 
-_config = click.option("-c", "--config", "config", metavar="NAME=VALUE", multiple=True, help="A setting of the topic.")
+_config = click.option(
+    "-c", "--config", "config", metavar="NAME=VALUE", multiple=True, help="Set a topic setting; repeatable."
+)
 
 
 @click.command
 @click.argument("names", nargs=-1, required=True)
 @click.option(
-    "-p", "--partitions", "count", type=int, default=-1, help="Number of partitions.  [default: the broker's]"
+    "-p",
+    "--partitions",
+    "count",
+    type=int,
+    default=-1,
+    help="Number of partitions.  [default: the broker's num.partitions]",
 )
-@click.option("-r", "--replication-factor", "factor", type=int, default=-1, help="Replicas.  [default: the broker's]")
+@click.option(
+    "-r",
+    "--replication-factor",
+    "factor",
+    type=int,
+    default=-1,
+    help="Number of replicas.  [default: the broker's default.replication.factor]",
+)
 @_config
-@click.option("--if-not-exists", is_flag=True, help="A topic that is there already is no failure.")
-@click.option("--dry-run", is_flag=True, help="Only say whether it could be.")
+@click.option("--if-not-exists", is_flag=True, help="Succeed if the topic already exists.")
+@click.option("--dry-run", is_flag=True, help="Validate the request without creating anything.")
 @connected
 @makes_data
 def create(
     names: tuple[str, ...], count: int, factor: int, config: tuple[str, ...], if_not_exists: bool, dry_run: bool,
     connection: ConnectionOptions, as_json: bool,
 ) -> int:  # fmt: skip
-    """Make topics NAMES."""
+    """Create topics NAMES."""
     from logkernel.client.admin.topics import NewTopic
 
     wanted = [NewTopic(name, count, factor, pairs(config)) for name in names]
@@ -58,13 +72,13 @@ def create(
         elif row["created"]:
             click.echo(f"Created topic {name}.")
         elif dry_run:
-            click.echo(f"Topic {name} could be created.")
+            click.echo(f"Topic {name} can be created.")
     return int(bad)
 
 
 @click.command("list")
-@click.option("--internal", is_flag=True, help="Those too in which services keep their state.")
-@click.option("-q", "--names", "only_names", is_flag=True, help="Names alone, one a line.")
+@click.option("--internal", is_flag=True, help="Include internal topics, which hold the state of services.")
+@click.option("-q", "--names", "only_names", is_flag=True, help="Print only names, one a line.")
 @connected
 def list_(internal: bool, only_names: bool, connection: ConnectionOptions, as_json: bool) -> None:
     """List all topics."""
@@ -86,10 +100,10 @@ def list_(internal: bool, only_names: bool, connection: ConnectionOptions, as_js
 
 @click.command
 @click.argument("names", nargs=-1)
-@click.option("--internal", is_flag=True, help="Without NAMES: internal topics too.")
+@click.option("--internal", is_flag=True, help="Include internal topics, if no NAMES are given.")
 @connected
 def describe(names: tuple[str, ...], internal: bool, connection: ConnectionOptions, as_json: bool) -> int:
-    """Describe topics NAMES, or all, in the columns of kafka-topics."""
+    """Describe topics NAMES, or all, in the format of kafka-topics.sh."""
     with connection.admin() as admin:
         wanted = list(names) or list(admin.list_topics(internal=internal))
         if not wanted:
@@ -110,7 +124,7 @@ def describe(names: tuple[str, ...], internal: bool, connection: ConnectionOptio
 
 
 def _configs(admin: Admin, names: list[str]) -> dict[str, list[ConfigEntry]]:
-    """Of each topic the settings that are not the default, in the broker's order."""
+    """The settings of each topic that differ from the default, in the broker's order."""
     if not names:
         return {}
     found = admin.describe_configs([("topic", name) for name in names])
@@ -180,10 +194,10 @@ def _document(topic: TopicDescription, config: list[ConfigEntry]) -> dict[str, A
 
 @click.command
 @click.argument("names", nargs=-1, required=True)
-@click.option("--if-exists", is_flag=True, help="A topic that is not there is no failure.")
+@click.option("--if-exists", is_flag=True, help="Succeed if the topic does not exist.")
 @connected
 def delete(names: tuple[str, ...], if_exists: bool, connection: ConnectionOptions, as_json: bool) -> int:
-    """Delete topics NAMES with their records."""
+    """Delete topics NAMES and their records."""
     with connection.admin() as admin:
         results = results_of(lambda: admin.delete_topics(names), names)
     bad = False
@@ -201,9 +215,9 @@ def delete(names: tuple[str, ...], if_exists: bool, connection: ConnectionOption
 
 @click.command
 @click.argument("name")
-@click.option("-p", "--partitions", "count", type=int, help="How many partitions it is to have in all.")
+@click.option("-p", "--partitions", "count", type=int, help="Increase the number of partitions to this total.")
 @_config
-@click.option("--unset", metavar="NAME", multiple=True, help="A setting that goes back to its default.")
+@click.option("--unset", metavar="NAME", multiple=True, help="Reset a topic setting to its default; repeatable.")
 @connected
 def alter(
     name: str,
@@ -213,7 +227,7 @@ def alter(
     connection: ConnectionOptions,
     as_json: bool,
 ) -> None:
-    """Give topic NAME more partitions or other settings."""
+    """Add partitions to topic NAME, or change its settings."""
     changes: dict[str, str | None] = {**pairs(config), **dict.fromkeys(unset)}
     if count is None and not changes:
         raise click.UsageError("say what to alter: --partitions, --config, --unset")
@@ -230,10 +244,10 @@ def alter(
 
 @click.command
 @click.argument("topics", metavar="TOPIC[:PARTITION,…]", nargs=-1, required=True)
-@click.option("--before", required=True, metavar="OFFSET|end", help="The first offset that is to stay; end: none.")
+@click.option("--before", required=True, metavar="OFFSET|end", help="The first offset to keep; end keeps none.")
 @connected
 def trim(topics: tuple[str, ...], before: str, connection: ConnectionOptions, as_json: bool) -> None:
-    """Delete the records of partitions that lie before an offset."""
+    """Delete the records of partitions before an offset."""
     if before != "end" and not before.isdigit():
         raise click.UsageError(f"--before {before!r} is neither an offset nor end")
     offset = -1 if before == "end" else int(before)
@@ -252,7 +266,7 @@ def trim(topics: tuple[str, ...], before: str, connection: ConnectionOptions, as
 
 
 def named_partitions(admin: Admin, given: tuple[str, ...]) -> list[tuple[str, int]]:
-    """The partitions that TOPIC[:PARTITION,…] arguments name."""
+    """The partitions named by TOPIC[:PARTITION,…] arguments."""
     found: list[tuple[str, int]] = []
     for text in given:
         topic, indexes = partitions(text)
@@ -264,7 +278,7 @@ def named_partitions(admin: Admin, given: tuple[str, ...]) -> list[tuple[str, in
 
 
 def results_of(work: Any, names: Any) -> dict[Any, Any]:
-    """What became of each name: its result, True where there is none to tell, or an exception."""
+    """The result of each name: what `work` returned for it, True if it returned nothing, or an exception."""
     try:
         found = work()
     except KafkaError as error:

@@ -20,9 +20,13 @@ def _now_ms() -> int:
 
 @click.command("list")
 @click.option("--state", "states", multiple=True, help="Only transactions in this state; repeatable.")
-@click.option("--producer-id", "producer_ids", type=int, multiple=True, help="Only of this producer id; repeatable.")
-@click.option("--longer-than", type=click.IntRange(0), metavar="MS", help="Only those that have run for longer.")
-@click.option("--pattern", help="Only transactional ids that an RE2 pattern matches as a whole.")
+@click.option(
+    "--producer-id", "producer_ids", type=int, multiple=True, help="Only transactions of this producer id; repeatable."
+)
+@click.option(
+    "--longer-than", type=click.IntRange(0), metavar="MS", help="Only transactions that have run longer than this."
+)
+@click.option("--pattern", help="Only transactional ids that this RE2 pattern matches as a whole.")
 @connected
 def list_(
     states: tuple[str, ...], producer_ids: tuple[int, ...], longer_than: int | None, pattern: str | None,
@@ -48,7 +52,7 @@ def list_(
 @click.argument("ids", nargs=-1, required=True)
 @connected
 def describe(ids: tuple[str, ...], connection: ConnectionOptions, as_json: bool) -> None:
-    """Describe transactional IDS, as their coordinators know them."""
+    """Describe the transactions of transactional IDS."""
     with connection.admin() as admin:
         found = admin.describe_transactions(ids)
     if as_json:
@@ -99,7 +103,7 @@ def describe(ids: tuple[str, ...], connection: ConnectionOptions, as_json: bool)
 @click.argument("topics", metavar="TOPIC[:PARTITION,…]…", nargs=-1, required=True)
 @connected
 def producers(topics: tuple[str, ...], connection: ConnectionOptions, as_json: bool) -> None:
-    """Print the producers that partitions know, and what they have open."""
+    """Print the producers known to partitions, and their open transactions."""
     with connection.admin() as admin:
         found = admin.describe_producers(named_partitions(admin, topics))
     rows = [(name, row) for name, producers in found.items() for row in producers]
@@ -138,12 +142,12 @@ def producers(topics: tuple[str, ...], connection: ConnectionOptions, as_json: b
 @click.command("find-hanging")
 @click.argument("topics", metavar="TOPIC[:PARTITION,…]…", nargs=-1)
 @click.option("--longest", type=click.IntRange(0), metavar="MS", default=900_000, show_default=True,
-              help="The brokers' transaction.max.timeout.ms: what is open for longer is looked at.")  # fmt: skip
+              help="Examine transactions open for longer; give the brokers' transaction.max.timeout.ms.")  # fmt: skip
 @connected
 def find_hanging(topics: tuple[str, ...], longest: int, connection: ConnectionOptions, as_json: bool) -> int:
-    """Find transactions that are open without a coordinator that would end them; of all topics where none is named.
+    """Find open transactions without a coordinator to end them, in TOPICS or in all topics.
 
-    Exit code 1 where there is one; `txn abort` ends it.
+    Exit code 1 if there is one; end it with `txn abort`.
     """
     with connection.admin() as admin:
         named = topics or tuple(admin.list_topics(internal=True))
@@ -163,7 +167,7 @@ def find_hanging(topics: tuple[str, ...], longest: int, connection: ConnectionOp
                 }
             )
     elif not found:
-        click.echo("No transaction hangs.")
+        click.echo("No hanging transactions.")
     else:
         columns = (
             "Topic",
@@ -193,10 +197,15 @@ def find_hanging(topics: tuple[str, ...], longest: int, connection: ConnectionOp
 @click.command
 @click.argument("topic")
 @click.argument("partition", type=click.IntRange(0))
-@click.option("--start-offset", type=click.IntRange(0), required=True, help="Where the transaction begins there.")
+@click.option(
+    "--start-offset",
+    type=click.IntRange(0),
+    required=True,
+    help="The first offset of the transaction in the partition.",
+)
 @connected
 def abort(topic: str, partition: int, start_offset: int, connection: ConnectionOptions, as_json: bool) -> None:
-    """Abort the transaction that is open on a partition from an offset on, as `txn find-hanging` names it."""
+    """Abort the open transaction that starts at an offset of a partition, as `txn find-hanging` prints it."""
     with connection.admin() as admin:
         rows = [row for found in admin.describe_producers((topic, partition)).values() for row in found]
         producer = next((row for row in rows if row.transaction_start == start_offset), None)
@@ -213,7 +222,7 @@ def abort(topic: str, partition: int, start_offset: int, connection: ConnectionO
 @click.argument("ids", nargs=-1, required=True)
 @connected
 def fence(ids: tuple[str, ...], connection: ConnectionOptions, as_json: bool) -> None:
-    """Shut the producers with transactional IDS out: what they have open is aborted, what they send is refused."""
+    """Fence the producers of transactional IDS: abort their open transactions and refuse what they send."""
     with connection.admin() as admin:
         found = admin.fence_producers(ids)
     for name, row in found.items():

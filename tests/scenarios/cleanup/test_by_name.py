@@ -59,4 +59,4 @@ def test_in_python_it_raises(policy):
 def test_nothing_to_do_is_no_error(served, tmp_path, capsys):
     served.create_topic("t", 1, cleanup_policy="compact")
     assert main(["topic", "compact", "t", "--data", str(tmp_path / "data")]) == 0
-    assert capsys.readouterr().out == "there was nothing to do\n"
+    assert capsys.readouterr().out == "Nothing to do.\n"

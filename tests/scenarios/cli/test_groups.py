@@ -114,4 +114,4 @@ def test_a_transaction_that_hangs_is_found_and_aborted(shell: Shell) -> None:
     assert "4242" in shell("txn find-hanging a", 1)
     shell("txn abort a 0 --start-offset 5", 2)
     assert shell("txn abort a 0 --start-offset 0").startswith("Aborted")
-    assert shell("txn find-hanging") == "No transaction hangs.\n"
+    assert shell("txn find-hanging") == "No hanging transactions.\n"

@@ -34,7 +34,7 @@ def test_what_fails_of_topics_is_said_and_ends_with_1(shell: Shell) -> None:
     assert shell("topic create a b", 1) == "Created topic b.\n"
     assert "a: TopicAlreadyExists" in shell.error
     assert shell("topic create a c --if-not-exists") == "Created topic c.\n"
-    assert shell("topic create d --dry-run") == "Topic d could be created.\n"
+    assert shell("topic create d --dry-run") == "Topic d can be created.\n"
     assert shell("topic create x -c burn=1", 1) == ""
     assert "InvalidConfig" in shell.error
     assert len(shell("topic describe a nope", 1).splitlines()) == 2

@@ -76,7 +76,7 @@ def test_expire_says_what_it_did_when_it_is_done(folder, log, capsys):
     assert log.start_offset("t", 0) == 8
     assert log.start_offset("t", 1) == 0
     assert main(["topic", "expire", "t", "--data", str(folder)]) == 0
-    assert capsys.readouterr().out == "there was nothing to do\n"
+    assert capsys.readouterr().out == "Nothing to do.\n"
 
 
 def test_a_topic_that_is_not_there(folder, log, capsys):

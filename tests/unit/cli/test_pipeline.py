@@ -44,7 +44,7 @@ def test_what_came_of_steps_is_told(told: Told, capsys: pytest.CaptureFixture[st
     out, error = capsys.readouterr()
     lines = out.splitlines()
     assert lines[0] == "typed: 12,345 records read in 2 batches"
-    assert lines[1] == "on: runs on"
+    assert lines[1] == "on: running"
     assert lines[2].split() == list(command.COUNTS)
     assert lines[3].split() == ["t", "0", "5", "0", "5", "1", "1", "0", "0f"]
     assert lines[4] == "whole: failed"
