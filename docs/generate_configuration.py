@@ -19,9 +19,11 @@ HEAD = """\
 
 Written by `docs/generate_configuration.py`; a test fails when it is stale.
 
-Names, types, bounds and defaults are those of Apache Kafka 4.x; a setting of logkernel's own says so. They are read
-from a file (`--config`: the YAML below, or a Kafka `server.properties`) and from `--set name=value`, which stands above
-the file. What is marked *live* can be changed while the broker runs (AlterConfigs), for one broker or for all.
+You give settings in a file (`--config`) and by `--set name=value`, which wins over the file. The file is YAML, as
+below, or a Kafka `server.properties`. You can change a setting that is marked *live* while the broker runs
+(AlterConfigs), for one broker or for all.
+
+Names, types, bounds and defaults are those of Apache Kafka 4.x, unless a setting says that it is logkernel's own.
 
 ```yaml
 broker: {node.id: 1, listeners: 127.0.0.1:9092, log.dirs: ./data}   # the scheme is optional: PLAINTEXT://
@@ -30,20 +32,21 @@ topics:                                                             # created wh
   orders: {partitions: 6, replication.factor: 1, partitioner: keyed, retention.ms: 604800000, election: unclean}
 ```
 
-- Where a time comes in several units, ms rules over minutes, and minutes over hours, wherever they were written.
-- A topic's own setting rules over the broker's; the broker's setting that stands behind it is named beside it.
-- `election` and `unclean.leader.election.enable` are one setting with two names; a conflict is refused.
-- A topic that exists is given the partitions that it lacks of the file's number, and loses none.
-- Lists are comma-separated, or YAML lists.
-- An unknown name is refused with the nearest known one. In a Kafka `server.properties` it is warned of, as Kafka does:
-  it has no effect there, and neither has a topic's name (`retention.ms`) at the level of the broker.
-- Groups, transactions, share groups and other plugins bring their own settings; a plugin that is blocked takes them
-  with it. [hooks.md](hooks.md#logkernel_settings) says how a plugin brings its own.
-- `plugins.allow` and `plugins.block` may also stand in a `server.properties` and behind `--set`. What names a blocked
-  plugin is refused; a default that does is warned of.
-- Of `listeners`, those named in `controller.listener.names` are left out, so that a KRaft broker's file can be used.
+- **Topics**: a topic's own setting wins over the broker's. "Default from" names the broker's setting.
+- **Topics of the file** that do not exist are created at the start. An existing topic gets the partitions that it lacks
+  of the file's number, and never loses one.
+- **Times in several units**: ms wins over minutes, and minutes over hours, wherever you write them.
+- **Lists** are comma-separated, or YAML lists.
+- **Unknown names** are refused, with the nearest known one. In a Kafka `server.properties` they have no effect and
+  cause a warning, as in Kafka; so does a topic's name (`retention.ms`) at the level of the broker.
+- **`election` and `unclean.leader.election.enable`** are two names of one setting; a conflict is refused.
+- **Plugins**, such as groups, transactions and share groups, bring their own settings. If you block a plugin, its
+  settings are unknown. [hooks.md](hooks.md#logkernel_settings) says how your plugin brings settings.
+- **`plugins.allow` and `plugins.block`** work in a `server.properties` and with `--set`, too. A setting that names a
+  blocked plugin is refused; a default that names one causes a warning.
+- **`listeners`** without those named in `controller.listener.names` are used, so the file of a KRaft broker works.
 
-Defaults that differ from Kafka's: `listeners` is this machine alone, `log.dir` is `./data`, `node.id` is 1.
+These defaults differ from Kafka's: `listeners` is this machine only, `log.dir` is `./data`, `node.id` is 1.
 """
 
 
@@ -79,11 +82,11 @@ def page() -> str:
         "\n## Brokers\n",
         *entries(known.broker.values()),
         "\n## Groups\n",
-        "Kept for one group by AlterConfigs on the resource type 32 (group), within the broker's bounds.\n",
+        "Set for one group by AlterConfigs on the resource type 32 (group), within the broker's bounds.\n",
         *entries(known.group.values()),
         "\n## Kafka settings without effect here\n",
-        "Accepted with a warning, so that a Kafka broker's file can be used as it is; a running broker takes those\n"
-        "that a running Kafka takes, and shows what was given.\n",
+        "Accepted with a warning, so that you can use a Kafka broker's file as it is. A running broker takes those\n"
+        "that a running Kafka takes, and shows the values that you gave.\n",
         fill(names + ".", 110, break_long_words=False, break_on_hyphens=False),
     ]
     return "\n".join(parts) + "\n"

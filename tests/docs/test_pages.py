@@ -15,16 +15,6 @@ PAGES = [
     "CONTRIBUTING.md",
     *sorted(path.relative_to(ROOT).as_posix() for folder in FOLDERS for path in (ROOT / folder).rglob("*.md")),
 ]
-WIDE = {
-    "docs/decisions/026-exactly-once-from-spark.md",
-    "docs/perf.md",
-    "docs/pipelines.md",
-    "docs/spark.md",
-    "docs/table.md",
-    "examples/acme-delay-queue/README.md",
-    "examples/acme-plugins/README.md",
-}
-"""Pages that still have wide tables; none may join them."""
 ONE_LINERS = ("python3 -m venv .venv-test",)
 """Commands that must stand on one line, so that they can be copied and be found by tests."""
 
@@ -89,7 +79,7 @@ def test_links_to_a_section_lead_to_its_heading(page: str) -> None:
         assert anchor in anchors(there), f"{page} links to {target}#{anchor}"
 
 
-@pytest.mark.parametrize("page", sorted(set(PAGES) - WIDE))
+@pytest.mark.parametrize("page", PAGES)
 def test_lines_fit_a_screen(page: str) -> None:
     lines = (ROOT / page).read_text(encoding="utf-8").splitlines()
     wide = [
