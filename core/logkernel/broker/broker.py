@@ -201,7 +201,7 @@ class Broker:
         settings = self.metadata.topic_settings(topic)
         for index, partition in enumerate(row.partitions[first:], first):
             name = TopicPartition(topic, index)
-            if node not in partition.replicas or name in self.replicas.by_name:
+            if node not in partition.replicas or name in self.replicas.led:
                 continue
             found = self.logs.obtain(name, row.id)
             if found is None:

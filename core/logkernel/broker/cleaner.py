@@ -145,7 +145,7 @@ class Cleaner:
     def _start_dirtiest(self) -> None:
         """Ask every log, then start as many rewrites as there are threads for."""
         if len(self._jobs) < self._policies.cleaner_threads and not self._to_ask:
-            self._to_ask.extend(self._replicas.by_name.values())
+            self._to_ask.extend(self._replicas.all())
             self._ask_some()
 
     def _ask_some(self) -> None:
@@ -315,7 +315,7 @@ class Cleaner:
         policies = replicas[0].settings.cleanup_policy
         if set(policies) <= set(NEVER_REWRITES):
             raise not_meant(topic, policies, "compacts nothing", ("compact",))
-        _ByName(self, replicas, done).go_on()
+        _ByName(self, [*replicas], done).go_on()
 
     def job_of(self, replica: Replica) -> _Job | None:
         return self._jobs.get(replica.name)

@@ -50,10 +50,10 @@ class CleanupPolicies:
             partition=replica.name.partition,
             segments=replica.log.facts(),
             log_start_offset=replica.log.start_offset,
-            high_watermark=replica.leader.high_watermark,
+            high_watermark=replica.high_watermark,
             wall_ms=self._runtime.clock.wall_ms(),
             settings=replica.settings,
-            last_stable_offset=replica.leader.last_stable_offset(),
+            last_stable_offset=replica.last_stable_offset(),
             clean_offset=replica.log.clean_offset,
             table_bytes=min(
                 int(get("log.cleaner.dedupe.buffer.size")) // max(self.cleaner_threads, 1), MAX_TABLE_BYTES

@@ -54,7 +54,7 @@ class Cluster:
         return group_value(self._runtime.config, self._metadata.image.group_config(group_id), name)
 
     def offsets(self, topic: str, partition: int) -> tuple[int, int, int] | None:
-        replica = self._replicas.by_name.get((topic, partition))
+        replica = self._replicas.led.get((topic, partition))
         if replica is None:
             return None
         leader = replica.leader
@@ -62,7 +62,7 @@ class Cluster:
 
     def leader_epoch(self, topic: str, partition: int) -> int | None:
         """Not below what the log holds: one that a Kafka left may have had later leaders than ours."""
-        replica = self._replicas.by_name.get((topic, partition))
+        replica = self._replicas.led.get((topic, partition))
         return None if replica is None else max(replica.leader.leader_epoch, replica.log.epochs.latest)
 
     def next_producer_id(self) -> int:

@@ -62,7 +62,7 @@ def status(broker: Broker, arguments: Mapping[str, Any], done: Done) -> None:
             "nodeId": broker.runtime.node_id,
             "clusterId": broker.logs.cluster_id,
             "topics": len(broker.cluster.topics),
-            "partitions": len(broker.replicas.by_name),
+            "partitions": len(broker.replicas.all()),
             "directories": [
                 {
                     "path": directory.path,

@@ -64,7 +64,7 @@ class Moves:
         """Move a log to `target`, which ends a move of it to elsewhere. Raises KafkaError."""
         from logkernel.partition.producers import ProducerStates
 
-        replica = self._replicas.get(name)
+        replica = self._replicas.held(name)
         running = self.active.get(name)
         if running is not None:
             if running.future.target is target:
@@ -179,14 +179,14 @@ class Moves:
         if future.step(CHUNK_BYTES, wall_ms) >= CHUNK_BYTES // 2:
             self._later(move, PAUSE_MS)
             return
-        replica = self._replicas.get(future.name)
+        replica = self._replicas.held(future.name)
         if replica.is_flushing or replica.log.rewriting is not None:
             self._later(move, BUSY_MS)
             return
         while future.step(CHUNK_BYTES, wall_ms):
             pass
         clean_offset = replica.log.clean_offset
-        moved = self._logs.directories.finish_move(future, replica.leader.producers, wall_ms)
+        moved = self._logs.directories.finish_move(future, replica.producers, wall_ms)
         moved.clean_offset = clean_offset
         replica.move_to(moved)
         self._logs.delete_files()

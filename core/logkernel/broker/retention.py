@@ -109,7 +109,7 @@ class Retention:
 
     def start(self) -> None:
         """Take up what the last run left."""
-        for replica in self._replicas.by_name.values():
+        for replica in self._replicas.all():
             if replica.log.leaving:
                 self._purge(replica)
         self._logs.delete_files()
@@ -126,7 +126,7 @@ class Retention:
     def drop_all(self) -> None:
         """What the policies want dropped, of every log that is not being rewritten; files whose delay is over go."""
         asked = [drop for drop in self._to_look if drop.by_name is not None]
-        self._look_at([*asked, *map(Drop, self._replicas.by_name.values())], anew=True)
+        self._look_at([*asked, *map(Drop, self._replicas.all())], anew=True)
 
     def drop_in_the_background(self, replica: Replica) -> None:
         """As `drop_all`, of one log."""
@@ -218,7 +218,7 @@ class Retention:
             policy = self._policies.get(name)
             found = [step for step in policy.plan(facts) if isinstance(step, DropBefore)] if policy is not None else []
             for step in found:
-                offset = min(step.offset, replica.leader.high_watermark)
+                offset = min(step.offset, replica.high_watermark)
                 drop.steps.append((name, evolve(step, offset=offset)))
                 drop.offset = max(drop.offset, offset)
             if found:

@@ -62,5 +62,5 @@ class Scheduler:
     def expire_producers(self) -> None:
         wall_ms = self._runtime.clock.wall_ms()
         age_ms = int(self._runtime.config.get("producer.id.expiration.ms"))
-        for replica in self._replicas.by_name.values():
-            replica.leader.producers.expire(wall_ms, age_ms)
+        for replica in self._replicas.all():
+            replica.producers.expire(wall_ms, age_ms)

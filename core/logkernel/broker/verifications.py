@@ -50,7 +50,7 @@ from logkernel.requests.transactions import (
 from logkernel.vocabulary import BatchFacts, TopicPartition
 
 if TYPE_CHECKING:
-    from logkernel.broker.replicas.replica import Replica, Ticket
+    from logkernel.broker.replicas.led import LedReplica, Ticket
 
 COORDINATOR_REQUEST: Final = "AddPartitionsToTxnRequest"
 
@@ -71,7 +71,7 @@ AS_PRODUCERS_KNOW: Final[Mapping[int, int]] = {
 class Write:
     """A produce of one partition that names a transaction."""
 
-    replica: Replica
+    replica: LedReplica
     data: Any
     ticket: Ticket
     producer_id: int = -1

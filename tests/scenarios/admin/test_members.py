@@ -40,8 +40,8 @@ def test_an_offline_partition_has_no_leader_to_elect(start: Any) -> None:
     log = start()
     log.create_topic("t", 2)
     broker = log._broker
-    name = next(name for name in broker.replicas.by_name if name.topic == "t")
-    broker.replicas.storage_failed(broker.replicas.by_name[name], OSError(5, "gone"))
+    name = next(name for name in broker.replicas.led if name.topic == "t")
+    broker.replicas.storage_failed(broker.replicas.led[name], OSError(5, "gone"))
     for kind, code in ((0, e.PreferredLeaderNotAvailable.code), (1, e.EligibleLeadersNotAvailable.code)):
         (row,) = log.request(placement.ElectLeadersRequest(kind, None)).replica_election_results
         assert {one.error_code for one in row.partition_result} == {code}

@@ -16,7 +16,7 @@ from attrs import define, field
 from hand_clock import HandClock
 
 from logkernel.broker.build import build
-from logkernel.broker.replicas.replica import Replica
+from logkernel.broker.replicas.led import LedReplica
 from logkernel.contracts import RequestContext
 from logkernel.record.encode import encode_batch
 from logkernel.requests.data import (
@@ -108,7 +108,7 @@ class House:
 
     def listeners(self) -> int:
         """How many partitions of sessions and parked fetches wait for news."""
-        return sum(len(replica.news) for replica in self.broker.replicas.by_name.values())
+        return sum(len(replica.news) for replica in self.broker.replicas.led.values())
 
 
 @pytest.fixture
@@ -160,13 +160,13 @@ def seen(row: Any) -> tuple[Any, ...]:
 def reads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The partitions whose logs were asked for records, one entry a read."""
     found: list[str] = []
-    read = Replica.read
+    read = LedReplica.read
 
-    def counted(self: Replica, *args: Any, **named: Any) -> Any:
+    def counted(self: LedReplica, *args: Any, **named: Any) -> Any:
         found.append(str(self.name))
         return read(self, *args, **named)
 
-    monkeypatch.setattr(Replica, "read", counted)
+    monkeypatch.setattr(LedReplica, "read", counted)
     return found
 
 

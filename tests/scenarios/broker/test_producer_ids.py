@@ -77,6 +77,6 @@ def test_an_idle_producer_is_forgotten_and_may_go_on(make_world: Any) -> None:
         plain(world, 0, b"a")
         world.send(0, b"open", producer=8)
         log._broker.scheduler.expire_producers()
-        assert [entry.producer_id for entry in log._broker.replicas.by_name["t", 0].leader.producers.entries()] == [8]
+        assert [entry.producer_id for entry in log._broker.replicas.led["t", 0].leader.producers.entries()] == [8]
         assert plain(world, 41, b"b") == [OK], "KIP-360: nothing is known of it any more"
         assert world.mark(producer=8) == [OK]

@@ -70,7 +70,7 @@ def test_a_trace_replays_to_the_same_effects(tmp_path, settings, eventually, mak
     with logkernel.open(tmp_path) as log:
         log.create_topic("t", partitions=2, **settings)
         recorders = {}
-        for name, replica in log._broker.replicas.by_name.items():
+        for name, replica in log._broker.replicas.led.items():
             recorders[name] = replica.leader = Recorder(replica.leader)
         world = make_world(log)
         for number in range(12):
@@ -115,5 +115,5 @@ def stored(log, partition):
     """(base, last) offset of every batch on disk."""
     from logkernel.record.batch import batches
 
-    found = log._broker.replicas.by_name["t", partition].log.read(0, 1 << 30)
+    found = log._broker.replicas.led["t", partition].log.read(0, 1 << 30)
     return [(facts.base_offset, facts.last_offset) for facts in batches(found.read())]

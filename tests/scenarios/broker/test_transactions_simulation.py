@@ -126,7 +126,7 @@ class History:
 
     def check_stable(self) -> None:
         for partition in PARTITIONS:
-            leader = self.log._broker.replicas.by_name["t", partition].leader
+            leader = self.log._broker.replicas.led["t", partition].leader
             stable = leader.last_stable_offset()
             assert self.stable[partition] <= stable <= leader.high_watermark
             self.stable[partition] = stable

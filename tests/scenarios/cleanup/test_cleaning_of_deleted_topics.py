@@ -33,7 +33,7 @@ def test_a_topic_is_deleted_while_two_wait_for_its_rewrite(tmp_path, caplog):
         told: list[object] = []
         log._broker.cleaner.compact("t", told.append)
         log._broker.cleaner.compact("t", told.append)
-        rewritten = [replica for replica in log._broker.replicas.by_name.values() if replica.log.rewriting is not None]
+        rewritten = [replica for replica in log._broker.replicas.led.values() if replica.log.rewriting is not None]
         assert rewritten
         log.delete_topic("t")
         log._broker.cleaner._throttle.stopping.set()

@@ -25,8 +25,8 @@ finally:
 """
 NEEDLESS = ("attr", "click", "email", "importlib.metadata", "kio", "rich", "yaml", "zipfile")
 OURS = (
-    "logkernel.broker.replicas.replica", "logkernel.client", "logkernel.embed", "logkernel.inspect",
-    "logkernel.partition.leader", "logkernel.requests.cluster", "logkernel.table",
+    "logkernel.broker.replicas.led", "logkernel.broker.replicas.replica", "logkernel.client", "logkernel.embed",
+    "logkernel.inspect", "logkernel.partition.leader", "logkernel.requests.cluster", "logkernel.table",
 )  # fmt: skip
 
 

@@ -51,7 +51,7 @@ def test_a_failed_append_is_answered_and_forgotten(monkeypatch):
     with logkernel.open() as log:
         log.create_topic("t")
         assert commit(log, 7) == 0
-        for (topic, _), replica in log._broker.replicas.by_name.items():
+        for (topic, _), replica in log._broker.replicas.led.items():
             if topic == "__consumer_offsets":
                 monkeypatch.setattr(
                     type(replica),

@@ -78,7 +78,7 @@ def test_a_log_that_a_kafka_left_may_hold_later_epochs_than_ours() -> None:
     with logkernel.open() as log:
         init(log)
         broker = log._broker
-        logs = [one for name, one in broker.replicas.by_name.items() if name[0] == "__transaction_state"]
+        logs = [one for name, one in broker.replicas.led.items() if name[0] == "__transaction_state"]
         (replica,) = [one for one in logs if one.log.end_offset]
         replica.log.epochs.assign(7, replica.log.end_offset)
         assert broker.cluster.leader_epoch(*replica.name) == 7

@@ -42,6 +42,6 @@ def expiring(machine, segments: int = 6):
     machine.topic(retention_ms=1000, file_delete_delay_ms=60_000)
     for number in range(segments):
         assert machine.produce([b"%d" % number]) == [0]
-        machine.broker.replicas.by_name.get(("t", 0)).log.roll(machine.clock.wall_ms())
+        machine.broker.replicas.led.get(("t", 0)).log.roll(machine.clock.wall_ms())
     assert machine.produce([b"active"]) == [0]
-    return machine.broker.replicas.by_name.get(("t", 0)).log
+    return machine.broker.replicas.led.get(("t", 0)).log

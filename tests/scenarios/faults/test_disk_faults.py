@@ -172,7 +172,7 @@ def test_a_read_error_puts_retention_off(machine):
     log = expiring(machine)
     machine.broker.close()
     machine.boot()
-    log = machine.broker.replicas.by_name["t", 0].log
+    log = machine.broker.replicas.led["t", 0].log
     for segment in log.segments.closed:
         segment.largest_ms = None
     machine.disk.fault = lambda kind, path: errno.EIO if kind == "open" and path.endswith(".timeindex") else None

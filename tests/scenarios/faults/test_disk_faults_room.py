@@ -197,7 +197,7 @@ def test_a_full_disk_is_made_room_on_by_retention(machine):
     assert machine.produce([b"goes on"]) == [0]
     machine.crash()
     machine.boot()
-    assert machine.broker.replicas.by_name.get(("t", 0)).log.start_offset == 7
+    assert machine.broker.replicas.led.get(("t", 0)).log.start_offset == 7
 
 
 def test_a_flush_that_finds_no_room_for_leader_epochs_is_put_off(new_machine):
@@ -228,7 +228,7 @@ def test_retention_on_a_full_disk_leaves_no_hole_whenever_the_power_goes(new_mac
         point += 1
         machine = new_machine(point)
         expiring(machine)
-        machine.broker.replicas.by_name.get(("t", 0)).log.flush()
+        machine.broker.replicas.led.get(("t", 0)).log.flush()
         machine.pass_ms(299_000)
         machine.disk.fault = lambda kind, path: errno.ENOSPC if kind in ("write", "append", "create") else None
         begun = machine.disk.operations
@@ -237,11 +237,11 @@ def test_retention_on_a_full_disk_leaves_no_hole_whenever_the_power_goes(new_mac
         try:
             for _ in range(30):
                 machine.pass_ms(100)
-                told = max(told, machine.broker.replicas.by_name.get(("t", 0)).log.start_offset)
+                told = max(told, machine.broker.replicas.led.get(("t", 0)).log.start_offset)
         except PowerCut:
             machine.crash()
             machine.boot()
-            assert machine.broker.replicas.by_name.get(("t", 0)).log.start_offset >= told, point
+            assert machine.broker.replicas.led.get(("t", 0)).log.start_offset >= told, point
             values = machine.values()
             assert values == [b"0", b"1", b"2", b"3", b"4", b"5", b"active"][-len(values) :], point
         else:
@@ -255,7 +255,7 @@ def test_too_few_file_handles_put_cleaning_off(machine):
     """It took the directory offline, and a compacted log was left alone until a restart."""
     expiring(machine)
     machine.topic("c", cleanup_policy="compact", min_cleanable_dirty_ratio=0.0)
-    replica = machine.broker.replicas.by_name.get(("c", 0))
+    replica = machine.broker.replicas.led.get(("c", 0))
     data = bytearray(encode_batch([Record(b"k", b"v", timestamp_ms=1)]))
     for _ in range(3):
         replica.log.append(data, [stamped(data, replica.log.end_offset)], 0)
@@ -266,12 +266,12 @@ def test_too_few_file_handles_put_cleaning_off(machine):
     machine.pass_ms(310_000)
     assert online(machine) == ["/data"]
     assert machine.broker.cleaner.uncleanable == {}
-    assert machine.broker.replicas.by_name.get(("t", 0)).log.start_offset == 0
+    assert machine.broker.replicas.led.get(("t", 0)).log.start_offset == 0
     machine.disk.fault = None
     machine.pass_ms(310_000)
-    assert machine.broker.replicas.by_name.get(("t", 0)).log.start_offset == 7
+    assert machine.broker.replicas.led.get(("t", 0)).log.start_offset == 7
     deadline = time.monotonic() + 20
-    while machine.broker.replicas.by_name.get(("c", 0)).log.clean_offset != 3:
+    while machine.broker.replicas.led.get(("c", 0)).log.clean_offset != 3:
         assert time.monotonic() < deadline
         machine.broker.runtime.workers.news.wait(0.01)
         machine.pass_ms(1000)

@@ -111,7 +111,7 @@ def test_without_flush_settings_a_segment_that_was_closed_survives_a_power_cut(n
         values = [b"%d" % number * 300_000 for number in range(4)]
         for value in values:
             assert machine.produce([value]) == [0]
-        assert machine.broker.replicas.by_name.get(("t", 0)).log.segment_count == 2
+        assert machine.broker.replicas.led.get(("t", 0)).log.segment_count == 2
         machine.pass_ms(0)
         assert machine.produce([b"last"]) == [0]
         machine.crash()
@@ -212,7 +212,7 @@ def test_a_log_start_that_was_told_never_goes_back(new_machine):
         machine = new_machine(seed)
         machine.boot()
         machine.topic(retention_ms=1000)
-        log = machine.broker.replicas.by_name.get(("t", 0)).log
+        log = machine.broker.replicas.led.get(("t", 0)).log
         for number in range(6):
             assert machine.produce([b"%d" % number]) == [0]
             log.roll(machine.clock.wall_ms())
@@ -230,7 +230,7 @@ def test_a_log_start_that_was_told_never_goes_back(new_machine):
         else:
             machine.kill()
         machine.boot()
-        assert machine.broker.replicas.by_name.get(("t", 0)).log.start_offset >= max(told), seed
+        assert machine.broker.replicas.led.get(("t", 0)).log.start_offset >= max(told), seed
 
 
 def test_what_comes_while_a_sync_is_under_way_shares_the_next(machine):

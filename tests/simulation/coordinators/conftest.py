@@ -185,7 +185,7 @@ class World:
 
     def stored(self, topic: str, partition: int = 0) -> Iterator[tuple[BatchFacts, list[Record]]]:
         """Every batch of a log; its checksum is verified."""
-        replica = self.broker.replicas.by_name.get(TopicPartition(topic, partition))
+        replica = self.broker.replicas.led.get(TopicPartition(topic, partition))
         if replica is None:
             return
         offset = replica.log.start_offset
@@ -198,7 +198,7 @@ class World:
 
     def committed(self, topic: str, partition: int = 0) -> list[bytes]:
         """What a reader of committed records sees."""
-        replica = self.broker.replicas.by_name[TopicPartition(topic, partition)]
+        replica = self.broker.replicas.led[TopicPartition(topic, partition)]
         end = replica.leader.readable_end(READ_COMMITTED)
         fates = fates_of(self.stored(topic, partition))
         return [

@@ -25,7 +25,7 @@ from logkernel.requests.data import (
 from logkernel.vocabulary import NO_ID, READ_COMMITTED, FileSlice, TopicPartition
 
 if TYPE_CHECKING:
-    from logkernel.broker.replicas.replica import Replica
+    from logkernel.broker.replicas.led import LedReplica
 
 
 class _Fetch:
@@ -142,7 +142,7 @@ class _Fetch:
 
     # ------------------------------------------------------------ read and answer
 
-    def _find(self, partition: CachedPartition) -> Replica:
+    def _find(self, partition: CachedPartition) -> LedReplica:
         """The replica to read; raises what its client must hear where there is none."""
         name, topic_id = partition.name, partition.key[1]
         if name is None:
@@ -150,7 +150,7 @@ class _Fetch:
             if found is None:
                 raise UnknownTopicId(f"no topic has id {topic_id}")
             name = partition.name = TopicPartition(found, partition.key[2])
-        replica = self._ctx.replicas.by_name.get(name)
+        replica = self._ctx.replicas.led.get(name)
         if replica is None or (topic_id is not NO_ID and replica.topic_id != topic_id):
             if topic_id is not NO_ID and self._ctx.cluster.topic_name(topic_id) != name.topic:
                 partition.name = None
@@ -201,13 +201,13 @@ class _Fetch:
         self._answer(response)
 
 
-def refuse_zstd(replica: Replica) -> None:
+def refuse_zstd(replica: LedReplica) -> None:
     """Clients older than Fetch 10 may not know zstd (KIP-110); as in Kafka, the topic's setting decides."""
     if replica.settings.compression_type == "zstd":
         raise UnsupportedCompressionType("this client's fetch version does not know zstd")
 
 
-def check_epoch(replica: Replica, epoch: int) -> None:
+def check_epoch(replica: LedReplica, epoch: int) -> None:
     """Refuse a client whose idea of the leader's epoch is older or newer than ours (KIP-320)."""
     if epoch >= 0 and epoch != replica.leader.leader_epoch:
         error = FencedLeaderEpoch if epoch < replica.leader.leader_epoch else UnknownLeaderEpoch

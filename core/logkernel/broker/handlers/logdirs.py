@@ -45,8 +45,8 @@ def _described(ctx: HandlerContext, directory: DataDirectory, wanted: Wanted) ->
     topics: dict[str, list[DescribeLogDirsPartition]] = {}
     for name, each in directory.logs.items():
         if wanted is None or name in wanted:
-            replica = ctx.replicas.by_name.get(name)
-            lag = 0 if replica is None else max(0, replica.leader.high_watermark - each.end_offset)
+            replica = ctx.replicas.find(name)
+            lag = 0 if replica is None else max(0, replica.high_watermark - each.end_offset)
             topics.setdefault(name.topic, []).append(_partition(name, each, lag))
     for name, each in directory.futures.items():
         move = ctx.moves.active.get(name)
@@ -76,7 +76,7 @@ def alter_replica_log_dirs(
 
 def _move(ctx: HandlerContext, name: TopicPartition, path: str) -> int:
     try:
-        ctx.replicas.get(name)  # that there is none is told first
+        ctx.replicas.held(name)  # that there is none is told first
         for directory in ctx.logs.directories.directories:
             if path.rstrip("/") in (directory.path, ctx.logs.path_of(directory)):
                 directory.check()

@@ -26,7 +26,7 @@ from logkernel.requests.offsets import (
 from logkernel.vocabulary import TopicPartition
 
 if TYPE_CHECKING:
-    from logkernel.broker.replicas.replica import Replica
+    from logkernel.broker.replicas.led import LedReplica
 
 LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING_UPLOAD = -1, -2, -3, -4, -5, -6
 """Special timestamps of ListOffsets (KIP-734, KIP-405, KIP-1005, KIP-1023)."""
@@ -52,7 +52,7 @@ def list_offsets(ctx: HandlerContext, request: ListOffsetsRequest, context: Requ
 
 def _find(
     ctx: HandlerContext,
-    replica: Replica,
+    replica: LedReplica,
     asked: ListOffsetsPartition,
     isolation: int,
     row: ListOffsetsPartitionResponse,
@@ -100,7 +100,7 @@ def offset_for_leader_epoch(
     answer(response)
 
 
-def _epoch_end(replica: Replica, epoch: int) -> tuple[int, int]:
+def _epoch_end(replica: LedReplica, epoch: int) -> tuple[int, int]:
     found = replica.log.epochs.end_offset_for(epoch, replica.log.end_offset)
     return (found.epoch, found.offset) if found is not None else (-1, -1)
 
@@ -124,7 +124,7 @@ def delete_records(ctx: HandlerContext, request: DeleteRecordsRequest, context: 
     answer(response)
 
 
-def _delete_before(ctx: HandlerContext, replica: Replica, offset: int) -> int:
+def _delete_before(ctx: HandlerContext, replica: LedReplica, offset: int) -> int:
     if "delete" not in replica.settings.cleanup_policy:
         raise PolicyViolation(f"{replica.name}: records are deleted only where cleanup.policy has delete")
     watermark = replica.leader.high_watermark

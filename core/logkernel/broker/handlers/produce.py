@@ -23,7 +23,7 @@ from logkernel.requests.data import (
 from logkernel.vocabulary import NO_ID
 
 if TYPE_CHECKING:
-    from logkernel.broker.replicas.replica import Replica
+    from logkernel.broker.replicas.led import LedReplica
 
 KNOWN_ACKS = (-1, 0, 1)
 
@@ -68,11 +68,11 @@ class _Part:
 
 def produce(ctx: HandlerContext, request: ProduceRequest, context: RequestContext, answer: Answer) -> None:
     pending = _Pending(answer)
-    transactional: list[tuple[Replica, Any, _Part]] | None = None if request.transactional_id is None else []
+    transactional: list[tuple[LedReplica, Any, _Part]] | None = None if request.transactional_id is None else []
     acks = request.acks
     wall_ms = ctx.runtime.clock.wall_ms()
     deadline_ms = ctx.runtime.clock.mono_ms() + request.timeout_ms
-    replicas = ctx.replicas.by_name
+    replicas = ctx.replicas.led
     for topic in request.topic_data:
         name = topic.name
         refusal: type[KafkaError] | None = None
@@ -104,7 +104,7 @@ def _in_transaction(
     ctx: HandlerContext,
     request: ProduceRequest,
     context: RequestContext,
-    parts: list[tuple[Replica, Any, _Part]],
+    parts: list[tuple[LedReplica, Any, _Part]],
     wall_ms: int,
     deadline_ms: int,
 ) -> None:

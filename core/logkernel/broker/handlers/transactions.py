@@ -86,7 +86,7 @@ def write_txn_markers(
             result.topics.append(WritableTxnMarkerTopicResult(topic.name, rows))
             for row in rows:
                 name = TopicPartition(topic.name, row.partition_index)
-                replica = ctx.replicas.by_name.get(name)
+                replica = ctx.replicas.led.get(name)
                 if replica is None:
                     row.error_code = ctx.replicas.absence(*name).code
                     continue

@@ -22,6 +22,7 @@ from logkernel.errors import (
 from logkernel.vocabulary import TopicPartition
 
 if TYPE_CHECKING:
+    from logkernel.broker.replicas.led import LedReplica
     from logkernel.broker.replicas.replica import Replica
     from logkernel.controller.image import Partition
     from logkernel.partition.producers import ProducerStates
@@ -47,23 +48,40 @@ class ReplicaManager:
         self._turn = turn
         self._partition_count = partition_count
         self._fail_directory = fail_directory
-        self.by_name: dict[tuple[str, int], Replica] = {}
-        """Those that are served; to look at."""
+        self.led: dict[tuple[str, int], LedReplica] = {}
+        """Those that this broker leads, and serves to clients; to look at."""
+        self.followed: dict[tuple[str, int], Replica] = {}
+        """Those that another broker leads, or none; to look at."""
         self._offline: set[TopicPartition] = set()
         self._codecs: dict[tuple[str, int], Codec] = {}
 
     # ------------------------------------------------------------ questions
 
-    def get(self, name: TopicPartition) -> Replica:
-        """The replica that is served here; raises what a client must hear where there is none."""
-        replica = self.by_name.get(name)
+    def all(self) -> list[Replica]:
+        """Every replica in service, whatever its role."""
+        return [*self.led.values(), *self.followed.values()]
+
+    def find(self, name: tuple[str, int]) -> Replica | None:
+        """The replica in service, whatever its role."""
+        return self.led.get(name) or self.followed.get(name)
+
+    def held(self, name: TopicPartition) -> Replica:
+        """As `find`; raises what a client must hear where there is none."""
+        replica = self.find(name)
         if replica is None:
             raise self._absent(name)
         return replica
 
-    def of_topic(self, topic: str) -> list[Replica]:
-        """Those that are served, in the order of their partitions; raises what a client must hear where none is."""
-        found = sorted((each for each in self.by_name.values() if each.name.topic == topic), key=lambda each: each.name)
+    def get(self, name: TopicPartition) -> LedReplica:
+        """The replica that is led here; raises what a client must hear where there is none."""
+        replica = self.led.get(name)
+        if replica is None:
+            raise self._absent(name)
+        return replica
+
+    def of_topic(self, topic: str) -> list[LedReplica]:
+        """Those that are led here, in the order of their partitions; raises what a client must hear where none is."""
+        found = sorted((each for each in self.led.values() if each.name.topic == topic), key=lambda each: each.name)
         if not found:
             raise self.absence(topic, 0)(topic)
         return found
@@ -100,7 +118,7 @@ class ReplicaManager:
         return [node] if self.is_offline(topic, partition) and node in replicas else []
 
     def watermarks(self) -> dict[TopicPartition, int]:
-        return {TopicPartition(*name): replica.leader.high_watermark for name, replica in self.by_name.items()}
+        return {replica.name: replica.high_watermark for replica in self.all()}
 
     # ------------------------------------------------------------ coming and going
 
@@ -115,7 +133,7 @@ class ReplicaManager:
         high_watermark: int,
     ) -> None:
         """Serve a partition as its leader; `high_watermark` is the last one that was noted."""
-        from logkernel.broker.replicas.replica import Replica  # a first start leads nothing, and waits for every import
+        from logkernel.broker.replicas.led import LedReplica  # a first start leads nothing, and waits for every import
         from logkernel.partition.leader import Leader
 
         leader = Leader(
@@ -128,7 +146,7 @@ class ReplicaManager:
             min_isr=settings.min_insync_replicas,
             producers=producers,
         )
-        self.by_name[name] = Replica(
+        self.led[name] = LedReplica(
             self._runtime, name, topic_id, disk_log, leader, settings, self._target_codec(settings),
             storage_failed=self.storage_failed,
         )  # fmt: skip
@@ -136,7 +154,7 @@ class ReplicaManager:
     def configure(self, topic: str, partitions: int, settings: TopicSettings) -> None:
         """A topic's settings changed."""
         for partition in range(partitions):
-            replica = self.by_name.get((topic, partition))
+            replica = self.led.get((topic, partition))
             if replica is not None:
                 replica.configure(settings, self._target_codec(settings))
 
@@ -154,7 +172,7 @@ class ReplicaManager:
 
     def segment_rolled(self, name: TopicPartition, base_offset: int, size_bytes: int) -> None:
         """A segment of a partition's log was closed: have it synced soon, and tell plugins."""
-        replica = self.by_name.get(name)
+        replica = self.find(name)
         if replica is not None:
             replica.flush_soon()
         self._runtime.kernel.tell(
@@ -164,12 +182,12 @@ class ReplicaManager:
 
     def delete_topic(self, topic: str) -> None:
         """Serve no partition of it any more, and forget which were offline."""
-        for name in [each.name for each in self.by_name.values() if each.name.topic == topic]:
+        for name in [each.name for each in self.all() if each.name.topic == topic]:
             self._retire(name)
         self._offline = {name for name in self._offline if name.topic != topic}
 
     def _retire(self, name: TopicPartition) -> Replica | None:
-        replica = self.by_name.pop(name, None)
+        replica = self.led.pop(name, None) or self.followed.pop(name, None)
         if replica is not None:
             replica.in_service = False
             replica.news.tell()

@@ -1,4 +1,7 @@
-"""One partition in the shell: carries out what its leader machine decides, in the order of `Effects`.
+"""What a replica is whatever its role: a log of its own, synced by its settings, with readers who wait for its news.
+
+A role is an object: `led.LedReplica` leads, `followed.FollowedReplica` follows. Where a partition's role changes here,
+the object of the old role goes out of service and another one takes over its log.
 
 A replica knows nothing of the broker round it: it is lent the runtime, tells its `news` to readers that subscribed, and
 tells `storage_failed` of an error after which its directory cannot be trusted.
@@ -9,75 +12,47 @@ from __future__ import annotations
 import errno
 import logging
 from collections.abc import Callable
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
-from logkernel.attrs_lite import mutable
 from logkernel.broker.runtime import Runtime
 from logkernel.broker.timers import Timer
 from logkernel.config.topic import TopicSettings
-from logkernel.contracts import Codec
-from logkernel.errors import KafkaError, KafkaStorageError, RecordListTooLarge
-from logkernel.partition.effects import Effects, Outcome
-from logkernel.partition.leader import Leader
+from logkernel.errors import KafkaError, KafkaStorageError
 from logkernel.partition.news import News
-from logkernel.record.batch import parse_header, stamp
-from logkernel.record.control import EndTxnMarker, encode_marker
-from logkernel.record.validate import WritePolicy, check_produce
 from logkernel.storage.directory import PASSING
 from logkernel.storage.flush import Flush
 from logkernel.storage.log import Log
-from logkernel.vocabulary import AbortedTxn, BatchFacts, FileSlice, TopicPartition
+from logkernel.vocabulary import TopicPartition
+
+if TYPE_CHECKING:
+    from logkernel.partition.producers import ProducerStates
 
 log = logging.getLogger("logkernel.replica")
 
 HANDLES = (errno.EMFILE, errno.ENFILE)
 """No sync fails with these: files could not be opened for it. A sync that failed is never tried again."""
 PUT_OFF_MS = 1000
-
-
 NO_DEADLINE: Final = 2**62
 
-
-class Ticket(Protocol):
-    """Who waits for a produce of one partition."""
-
-    def deliver(self, outcome: Outcome) -> None: ...
-
-
-@mutable
-class Write:
-    """What `Effects.append` speaks of, and who waits for it."""
-
-    data: Any
-    acks: int
-    ticket: Ticket
-    wall_ms: int
-    deadline_ms: int
-    """Monotonic."""
-    marker: EndTxnMarker | None = None
-    """Of a control batch."""
-    on_append: Callable[[int], None] | None = None
-    """Told the base offset when the batches lie in the local log, not yet committed."""
+StorageFailed = Callable[["Replica", OSError], KafkaStorageError]
+"""Takes the replica's directory offline; returns what is answered to those who wait for the write that failed."""
 
 
 class Replica:
-    """A led partition: its log, its machine, its write policy."""
+    """A partition's log on this broker, and what both roles do with it."""
 
     __slots__ = (
-        "_codec_for",
-        "_expiry",
         "_flush_again",
         "_flush_timer",
         "_flushing",
         "_runtime",
         "_storage_failed",
         "in_service",
-        "leader",
         "log",
         "name",
         "news",
-        "policy",
+        "producers",
         "settings",
         "topic_id",
     )
@@ -88,157 +63,55 @@ class Replica:
         name: TopicPartition,
         topic_id: UUID,
         disk_log: Log,
-        leader: Leader,
+        producers: ProducerStates,
         settings: TopicSettings,
-        target_codec: Codec | None,
         *,
-        storage_failed: Callable[[Replica, OSError], KafkaStorageError],
+        storage_failed: StorageFailed,
     ) -> None:
-        """`storage_failed` returns what is answered to those who wait for the write that failed."""
         self._runtime = runtime
-        self._codec_for = runtime.kernel.codec_for
         self._storage_failed = storage_failed
         self.name = name
         self.topic_id = topic_id
         self.log = disk_log
-        self.leader = leader
+        self.producers = producers
+        self.settings = settings
         self.news = News()
         """Told when a reader may find something else than before."""
         self.in_service = True
-        """False once its topic was deleted or its directory went offline; its manager's to set."""
+        """False once another role, or none, has the partition here, or its directory is offline; its manager's to
+        set."""
         self._flush_timer: Timer | None = None
         self._flushing = self._flush_again = False
-        self._expiry: Timer | None = None
-        self.configure(settings, target_codec)
 
-    def configure(self, settings: TopicSettings, target_codec: Codec | None) -> None:
-        """Take new topic settings at once; `target_codec` is that of `compression.type`, None to leave batches as they
-        came."""
-        self.settings = settings
-        self.log.settings = settings
-        self.leader.min_isr = settings.min_insync_replicas
-        self.leader.flush_messages = settings.flush_messages
-        log_append_time = settings.message_timestamp_type == "LogAppendTime"
-        self.leader.log_append_time = log_append_time
-        self.policy = WritePolicy(
-            compression_type=settings.compression_type,
-            target_codec=target_codec,
-            log_append_time=log_append_time,
-            timestamp_before_max_ms=settings.message_timestamp_before_max_ms,
-            timestamp_after_max_ms=settings.message_timestamp_after_max_ms,
-            max_message_bytes=settings.max_message_bytes,
-            compacted="compact" in settings.cleanup_policy,
-        )
+    # ------------------------------------------------------------ what a role says of itself
 
-    # ------------------------------------------------------------ write
+    @property
+    def leader_epoch(self) -> int:
+        """The newest that this broker was told."""
+        raise NotImplementedError
 
-    def produce(
-        self,
-        data: Any,
-        acks: int,
-        ticket: Ticket,
-        wall_ms: int,
-        deadline_ms: int,
-        guard: int | None = None,
-    ) -> None:
-        """Validate, decide, append, answer. Raises nothing: every error is delivered to the ticket.
+    @property
+    def high_watermark(self) -> int:
+        """All below it is committed, as far as this broker knows."""
+        raise NotImplementedError
 
-        `guard`: see `Leader.on_produce`.
-        """
-        try:
-            checked = check_produce(data, self.policy, self._codec_for, wall_ms)
-        except KafkaError as error:
-            faults = getattr(error, "record_errors", ())
-            ticket.deliver(Outcome(error.code, error_message=str(error) or None, record_errors=faults))
-            return
-        self.store(checked.batches, Write(checked.data, acks, ticket, wall_ms, deadline_ms), guard)
+    def last_stable_offset(self) -> int:
+        """Below it no transaction is undecided."""
+        raise NotImplementedError
 
-    def store(self, batches: list[BatchFacts], write: Write, guard: int | None = None) -> None:
-        """As `produce`, of what was checked or made by the broker itself (`validate.own_batch`)."""
-        size, limit = len(write.data), self.settings.segment_bytes
-        if size > limit and batches:
-            message = f"{size} bytes do not fit a segment of segment.bytes={limit}"
-            write.ticket.deliver(Outcome(RecordListTooLarge.code, error_message=message))
-            return
-        self._carry_out(self.leader.on_produce(batches, write.acks, write.ticket, guard), write)
+    def _on_log_start(self, offset: int) -> None:
+        """The log start moved."""
+        raise NotImplementedError
 
-    def end_transaction(
-        self,
-        producer_id: int,
-        producer_epoch: int,
-        marker: EndTxnMarker,
-        version: int,
-        ticket: Ticket,
-        wall_ms: int,
-        deadline_ms: int,
-        on_append: Callable[[int], None] | None = None,
-    ) -> None:
-        """Write the marker that ends a producer's transaction here. Raises nothing."""
-        data = bytearray(
-            encode_marker(producer_id, producer_epoch, marker.committed, marker.coordinator_epoch, wall_ms)
-        )
-        effects = self.leader.on_marker(parse_header(data, 0), marker, version, ticket)
-        self._carry_out(effects, Write(data, -1, ticket, wall_ms, deadline_ms, marker, on_append))
-
-    # ------------------------------------------------------------ effects
-
-    def _carry_out(self, effects: Effects, write: Write | None = None) -> None:
-        """Everything that the machine decides happens here, in the order of the fields of `Effects`.
-
-        What an append came to is an event of its own, whose effects follow. `write` is what is to be appended.
-        """
-        following: Effects | None = effects
-        while following is not None:
-            effects, following = following, None
-            if effects.append is not None:
-                assert write is not None, "an append needs its bytes"
-                following = self._append(effects.append, effects.aborted, write)
-            if effects.persist is not None:
-                self.flush()
-            for ticket, outcome in effects.answer:
-                ticket.deliver(outcome)
-            if effects.wake:
-                self.news.tell()
-        leader = self.leader
-        if leader.parked and self._expiry is None:
-            deadline = leader.next_deadline()
-            assert deadline is not None
-            self._expiry = self._runtime.timers.at(deadline, self._expire)
-
-    def _append(self, batches: list[BatchFacts], aborted: AbortedTxn | None, write: Write) -> Effects:
-        """Put batches into the log; returns what the machine decides of how that went."""
-        data = write.data
-        for facts in batches:
-            stamp(data, facts.position, facts.base_offset, facts.leader_epoch)
-        try:
-            self.log.append(data, batches, write.wall_ms)
-            if aborted is not None:
-                self.log.note_aborted(aborted)
-        except (OSError, KafkaError) as error:
-            refused = self._refusal(error) if isinstance(error, OSError) else error
-            return self.leader.on_append_failed(write.ticket, refused)
-        if write.on_append is not None:
-            write.on_append(batches[0].base_offset)
-        leader = self.leader
-        effects = leader.on_appended(batches, write.acks, write.ticket, write.wall_ms, write.deadline_ms, write.marker)
-        if leader.unflushed and self._flush_timer is None and self.settings.flush_ms < NO_DEADLINE:
-            self._flush_timer = self._runtime.after(self.settings.flush_ms, self._flush_due)
-        return effects
-
-    def _refusal(self, error: OSError) -> KafkaError:
-        """Without room or file handles the write is refused and the log is as before; other errors end its service."""
-        if error.errno not in PASSING:
-            return self._storage_failed(self, error)
-        log.error("write refused: partition=%s error=%s", self.name, error)
-        return KafkaStorageError(f"{self.name}: {error}")
+    def _on_flushed(self, end: int) -> None:
+        """All below `end` is durable."""
+        raise NotImplementedError
 
     def went_offline(self, error: KafkaError) -> None:
         """The directory is offline: tell who waits."""
-        self._carry_out(self.leader.on_offline(error))
+        raise NotImplementedError
 
-    def _expire(self) -> None:
-        self._expiry = None
-        self._carry_out(self.leader.on_expired(self._runtime.clock.mono_ms()))
+    # ------------------------------------------------------------ flush
 
     def flush(self) -> None:
         """Make what is in the log durable. One flush at a time: all that came meanwhile shares the next."""
@@ -260,7 +133,7 @@ class Replica:
             self._storage_failed(self, error if isinstance(error, OSError) else OSError(str(error)))
             return
         self.log.end_flush(flush, self._runtime.clock.wall_ms())
-        self._carry_out(self.leader.on_flushed(flush.end))
+        self._on_flushed(flush.end)
         if self._flush_again:
             self._flush_again = False
             self.flush()
@@ -283,34 +156,16 @@ class Replica:
     def is_flushing(self) -> bool:
         return self._flushing
 
+    # ------------------------------------------------------------ the log's bounds and place
+
     def move_to(self, disk_log: Log) -> None:
         """The log lies elsewhere from now on, complete and synced."""
         self.log = disk_log
-        self._carry_out(self.leader.on_flushed(disk_log.end_offset))
+        self._on_flushed(disk_log.end_offset)
         self.news.tell()
 
-    # ------------------------------------------------------------ read
-
-    def read(self, offset: int, max_bytes: int, isolation: int, *, min_one: bool) -> FileSlice | None:
-        """Bytes from `offset` to the readable end; raises `OffsetOutOfRange`, `KafkaStorageError`."""
-        end = self.leader.readable_end(isolation)
-        disk_log = self.log
-        if offset >= end and disk_log.start_offset <= offset <= disk_log.end_offset:
-            return None
-        limit = None if end == disk_log.end_offset else disk_log.position_of(end)
-        try:
-            return disk_log.read(offset, max_bytes, limit, min_one=min_one)
-        except OSError as error:
-            raise KafkaStorageError(f"{self.name}: {error}") from error
-
-    def aborted_within(self, offset: int, found: FileSlice) -> list[AbortedTxn]:
-        """What a reader of `found`, read from `offset`, has to leave out; raises `KafkaStorageError`."""
-        try:
-            return self.log.aborted_within(offset, found, self.leader.last_stable_offset())
-        except OSError as error:
-            raise KafkaStorageError(f"{self.name}: {error}") from error
-
     def advance_log_start(self, offset: int) -> None:
+        """Hide what lies below `offset`."""
         self.log.advance_log_start(offset)
-        self.leader.on_log_start(offset)
+        self._on_log_start(offset)
         self.news.tell()

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from logkernel.broker.cluster import Cluster
 from logkernel.broker.replicas.manager import ReplicaManager
-from logkernel.broker.replicas.replica import Replica
 from logkernel.broker.runtime import Runtime
 from logkernel.broker.service_host.guard import ServiceFailed, ServiceGuard
 from logkernel.broker.timers import Timer
@@ -26,6 +25,7 @@ from logkernel.errors import KafkaError, NotCoordinator, UnknownServerError
 from logkernel.vocabulary import Record, TopicPartition
 
 if TYPE_CHECKING:
+    from logkernel.broker.replicas.led import LedReplica
     from logkernel.broker.service_host.shard import Shard
 
 log = logging.getLogger("logkernel.services")
@@ -92,17 +92,17 @@ class ServiceHost:
         known = self._lent.cluster.partition_count(topic.name)
         return known if known else int(self.runtime.config.get(topic.partitions_setting))
 
-    def replica(self, shard: int) -> Replica | None:
+    def replica(self, shard: int) -> LedReplica | None:
         """The shard's partition where it exists."""
         topic = self.declared.topic
-        return None if topic is None else self._lent.replicas.by_name.get((topic.name, shard))
+        return None if topic is None else self._lent.replicas.led.get((topic.name, shard))
 
     def is_offline(self, shard: int) -> bool:
         """The shard's partition is there, but what it holds cannot be known."""
         topic = self.declared.topic
         return topic is not None and self._lent.replicas.is_offline(topic.name, shard)
 
-    def writable(self, shard: int) -> Replica:
+    def writable(self, shard: int) -> LedReplica:
         """The shard's partition; the topic is created when it is first written."""
         topic = self.declared.topic
         assert topic is not None, f"service {self.declared.name} keeps records but has no topic"

@@ -6,7 +6,7 @@ import contextlib
 import gc
 from collections.abc import Callable, Iterator, Sequence
 
-from logkernel.broker.replicas.replica import Replica
+from logkernel.broker.replicas.led import LedReplica
 from logkernel.broker.service_host.shard import Shard
 from logkernel.contracts import Codec
 from logkernel.errors import KafkaStorageError
@@ -36,7 +36,7 @@ def load(shards: Sequence[Shard]) -> None:
             shard.tell(shard.machine.on_loaded)
 
 
-def _replay_log(shards: Sequence[Shard], replica: Replica) -> None:
+def _replay_log(shards: Sequence[Shard], replica: LedReplica) -> None:
     """What belongs to no transaction is folded many records at once: a large batch by its columns, where a machine can
     do that, and many small ones together, as most commits are."""
     codec_for = shards[0].host.runtime.kernel.codec_for
@@ -110,7 +110,7 @@ def _no_collector() -> Iterator[None]:
             gc.enable()
 
 
-def _stored(replica: Replica) -> Iterator[tuple[bytes, BatchFacts, int]]:
+def _stored(replica: LedReplica) -> Iterator[tuple[bytes, BatchFacts, int]]:
     """Every batch of a log, in the bytes that its facts speak of, and the log's start.
 
     Up to the log's end: what is not committed yet stays in the log, and a machine may have decided by it before.
