@@ -151,4 +151,34 @@ def test_the_tutorial(
         if expected:
             assert set(lines(expected)) <= set(lines(printed)), printed
             said += 1
-    assert said == 7
+    assert said == 8
+
+
+def test_the_readmes_commands_follow_its_embedded_log(
+    start_broker: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A reader who runs one block after the other has one folder for all."""
+    pytest.importorskip("duckdb")
+    monkeypatch.chdir(tmp_path)
+    found = BLOCK.findall((DOCS.parent / "README.md").read_text(encoding="utf-8"))
+    exec(compile(next(code for language, code, _ in found if language == "python"), "README.md", "exec"), {})
+    broker = start_broker(data=tmp_path / "data")
+    (code,) = (code for language, code, _ in found if language == "sh" and "logkernel topic create" in code)
+    assert "100" in shell(code, tmp_path, broker.bootstrap)
+
+
+def test_the_commands_of_operations(start_broker: Callable[..., Any], tmp_path: Path) -> None:
+    broker = start_broker("--set", "group.initial.rebalance.delay.ms=0", data=tmp_path / "data")
+    shell("logkernel topic create orders -p 1; seq 1500 | logkernel produce orders", tmp_path, broker.bootstrap)
+    shell("logkernel consume orders -g billing -n 1", tmp_path, broker.bootstrap)
+    codes = [code for code, _ in blocks("operations.md", "sh") if "logkernel serve" not in code]
+    assert [next(word for word in ("status", "check", "expire") if word in code) for code in codes] == [
+        "status",
+        "check",
+        "expire",
+    ]
+    watch, check, make_room = codes
+    assert "billing" in shell(watch, tmp_path, broker.bootstrap)
+    shell(make_room, tmp_path, broker.bootstrap)
+    broker.end()
+    assert "0 errors" in shell(check, tmp_path, broker.bootstrap)
