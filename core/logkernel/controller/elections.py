@@ -6,23 +6,39 @@
 | broker gone, it followed in the ISR | leader stays, the ISR shrinks by it, in a new leader epoch |
 | broker started, partition without leader | elected |
 | broker started, it is still written down as leader | it leads again: a new incarnation, a new leader epoch |
+| broker leaves (controlled shutdown), it led | another replica in sync leads, the ISR shrinks; none: unchanged |
+| broker leaves, it followed in the ISR | as if it were gone |
+| a replica's directory goes offline | as if its broker were gone, for that partition |
+| preferred leader | the first replica leads if it is alive and in sync |
 | anything else | unchanged |
 
 A leader takes an order only in a newer leader epoch, so what the controller itself does to an ISR bumps it.
 The last member of an ISR is never taken out: it alone knows what was acknowledged.
+
+`alive` are brokers; `offline` says which of them cannot use their replica of a partition. A strategy that raises
+`PluginError` has elected nobody.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 
-from logkernel.contracts import Candidates, ElectionStrategy, MetadataChange
+from logkernel.contracts import Candidates, Elected, ElectionStrategy
 from logkernel.controller.effects import ControllerResult, Effects, LeaderChange
 from logkernel.controller.image import NO_LEADER, ClusterImage, Partition, Topic, partition_change
+from logkernel.errors import PluginError
 
 Strategies = Callable[[str], tuple[ElectionStrategy, bool]]
 """Topic → its strategy, and whether its settings allow an unclean leader."""
+Offline = Callable[[str, int], Collection[int]]
+"""(topic, partition) → brokers whose replica of it cannot be used."""
+Name = tuple[str, int]
+"""(topic, partition)."""
 Changed = Iterator[tuple[int, Partition]]
+
+
+def _none(topic: str, index: int) -> Collection[int]:
+    return ()
 
 
 def elect(
@@ -32,72 +48,178 @@ def elect(
     alive: Collection[int],
     *,
     unclean_allowed: bool = False,
+    offline: Offline = _none,
 ) -> ControllerResult:
     """A leader for each partition of the topic whose own is not alive. The response is None."""
     out = ControllerResult([], None, Effects())
-    living = frozenset(alive)
+    electing = _Electing(topic, strategy, unclean_allowed, frozenset(alive), offline)
     found = image.topics[topic]
-    changed = (
-        (index, _elected(partition, strategy, living, unclean_allowed))
-        for index, partition in enumerate(found.partitions)
-        if partition.leader not in living
-    )
+    rows = enumerate(found.partitions)
+    changed = ((i, electing.winner(i, row)) for i, row in rows if row.leader not in electing.living(i))
     _write(out, found, ((index, new) for index, new in changed if new != found.partitions[index]))
     return out
 
 
-def broker_gone(image: ClusterImage, broker: int, strategies: Strategies, alive: Collection[int]) -> ControllerResult:
+def broker_gone(
+    image: ClusterImage, broker: int, strategies: Strategies, alive: Collection[int], offline: Offline = _none
+) -> ControllerResult:
     """The broker's session ended; `alive` are the others. The response is None."""
     out = ControllerResult([], None, Effects())
     living = frozenset(alive) - {broker}
-    if broker in image.nodes:
-        out.changes.append(MetadataChange("broker", str(broker), None))
     for topic in image.topics.values():
-        if any(broker == row.leader or broker in row.isr for row in topic.partitions):
-            _write(out, topic, _without(topic, broker, *strategies(topic.name), living))
+        rows = [(i, row) for i, row in enumerate(topic.partitions) if broker == row.leader or broker in row.isr]
+        if rows:
+            electing = _Electing(topic.name, *strategies(topic.name), living, offline)
+            _write(out, topic, _without(rows, broker, electing))
     return out
 
 
-def _without(topic: Topic, broker: int, strategy: ElectionStrategy, unclean: bool, living: frozenset[int]) -> Changed:
-    for index, row in enumerate(topic.partitions):
+def replicas_offline(
+    image: ClusterImage,
+    broker: int,
+    names: Iterable[Name],
+    strategies: Strategies,
+    alive: Collection[int],
+    offline: Offline,
+) -> ControllerResult:
+    """The broker's replicas of these partitions lie in a directory that is offline. The response is None."""
+    out = ControllerResult([], None, Effects())
+    for topic, indexes in _by_topic(image, names):
+        rows = [(i, row) for i in indexes if broker == (row := topic.partitions[i]).leader or broker in row.isr]
+        if rows:
+            electing = _Electing(topic.name, *strategies(topic.name), frozenset(alive), offline)
+            _write(out, topic, _without(rows, broker, electing))
+    return out
+
+
+def _without(rows: Iterable[tuple[int, Partition]], broker: int, electing: _Electing) -> Changed:
+    for index, row in rows:
         if row.leader == broker:
-            yield index, _elected(row, strategy, living, unclean)
-        elif broker in row.isr and len(row.isr) > 1:
+            yield index, electing.winner(index, row)
+        elif len(row.isr) > 1:
             isr = tuple(member for member in row.isr if member != broker)
             bump = row.leader != NO_LEADER
             yield index, Partition(row.replicas, isr, row.leader, row.leader_epoch + bump, row.partition_epoch + 1)
 
 
 def broker_started(
-    image: ClusterImage, broker: int, strategies: Strategies, alive: Collection[int]
+    image: ClusterImage, broker: int, strategies: Strategies, alive: Collection[int], offline: Offline = _none
 ) -> ControllerResult:
     """A new incarnation of `broker` is there; `alive` are all, with it. The response is None."""
     out = ControllerResult([], None, Effects())
     living = frozenset(alive) | {broker}
     for topic in image.topics.values():
         if any(row.leader not in living or row.leader == broker for row in topic.partitions):
-            _write(out, topic, _with(topic, broker, *strategies(topic.name), living))
+            electing = _Electing(topic.name, *strategies(topic.name), living, offline)
+            _write(out, topic, _with(topic, broker, electing))
     return out
 
 
-def _with(topic: Topic, broker: int, strategy: ElectionStrategy, unclean: bool, living: frozenset[int]) -> Changed:
+def _with(topic: Topic, broker: int, electing: _Electing) -> Changed:
     for index, row in enumerate(topic.partitions):
         if row.leader == broker:
             yield index, Partition(row.replicas, row.isr, broker, row.leader_epoch + 1, row.partition_epoch + 1)
-        elif row.leader not in living:
-            new = _elected(row, strategy, living, unclean)
+        elif row.leader not in electing.alive:
+            new = electing.winner(index, row)
             if new != row:
                 yield index, new
 
 
-def _elected(row: Partition, strategy: ElectionStrategy, living: frozenset[int], unclean: bool) -> Partition:
-    """The partition after an election; unchanged where it had no leader and finds none."""
-    winner = strategy.elect(Candidates(row.replicas, row.isr, living, unclean))
-    if winner is None:
-        if row.leader == NO_LEADER:
-            return row
-        return Partition(row.replicas, row.isr, NO_LEADER, row.leader_epoch + 1, row.partition_epoch + 1)
-    return Partition(row.replicas, winner.isr, winner.leader, row.leader_epoch + 1, row.partition_epoch + 1)
+def broker_leaves(
+    image: ClusterImage, broker: int, alive: Collection[int], offline: Offline = _none
+) -> ControllerResult:
+    """The broker is about to stop; `alive` are the others that stay. The response has the partitions with several
+    replicas that it leads still, as no other replica is in sync."""
+    left: list[Name] = []
+    out = ControllerResult([], left, Effects())
+    living = frozenset(alive) - {broker}
+    for topic in image.topics.values():
+        changed: list[tuple[int, Partition]] = []
+        for index, row in enumerate(topic.partitions):
+            if broker != row.leader and (broker not in row.isr or len(row.isr) == 1):
+                continue
+            usable = living.difference(offline(topic.name, index))
+            isr = tuple(member for member in row.isr if member != broker)
+            heirs = [replica for replica in row.replicas if replica in isr and replica in usable]
+            if row.leader != broker:
+                bump = row.leader != NO_LEADER
+                changed.append((index, _evolved(row, row.leader, isr, bump=bump)))
+            elif heirs:
+                changed.append((index, _evolved(row, heirs[0], isr)))
+            elif len(row.replicas) > 1:
+                left.append((topic.name, index))
+        _write(out, topic, iter(changed))
+    return out
+
+
+def prefer(
+    image: ClusterImage, names: Iterable[Name], alive: Collection[int], offline: Offline = _none
+) -> ControllerResult:
+    """The first replica of each of these partitions leads, where it can and another one does. The response has the
+    partitions whose first replica cannot."""
+    left: list[Name] = []
+    out = ControllerResult([], left, Effects())
+    living = frozenset(alive)
+    for topic, indexes in _by_topic(image, names):
+        changed = []
+        for index in indexes:
+            row = topic.partitions[index]
+            first = row.replicas[0]
+            if first == row.leader:
+                continue
+            if first in row.isr and first in living and first not in offline(topic.name, index):
+                changed.append((index, _evolved(row, first, row.isr)))
+            else:
+                left.append((topic.name, index))
+        _write(out, topic, iter(changed))
+    return out
+
+
+def _evolved(row: Partition, leader: int, isr: tuple[int, ...], *, bump: bool = True) -> Partition:
+    return Partition(row.replicas, isr, leader, row.leader_epoch + bump, row.partition_epoch + 1)
+
+
+def _by_topic(image: ClusterImage, names: Iterable[Name]) -> Iterator[tuple[Topic, list[int]]]:
+    """The partitions of these names that there are."""
+    found: dict[str, list[int]] = {}
+    for name, index in names:
+        topic = image.topics.get(name)
+        if topic is not None and index < len(topic.partitions):
+            found.setdefault(name, []).append(index)
+    for name, indexes in found.items():
+        yield image.topics[name], indexes
+
+
+class _Electing:
+    """How the partitions of one topic get their leaders."""
+
+    __slots__ = ("_offline", "_strategy", "_topic", "_unclean", "alive")
+
+    def __init__(
+        self, topic: str, strategy: ElectionStrategy, unclean: bool, alive: frozenset[int], offline: Offline
+    ) -> None:
+        self._topic = topic
+        self._strategy = strategy
+        self._unclean = unclean
+        self.alive = alive
+        self._offline = offline
+
+    def living(self, index: int) -> frozenset[int]:
+        """Brokers that can use their replica of a partition."""
+        return self.alive.difference(self._offline(self._topic, index))
+
+    def winner(self, index: int, row: Partition) -> Partition:
+        """The partition after an election; unchanged where it had no leader and finds none."""
+        elected = self._elect(Candidates(row.replicas, row.isr, self.living(index), self._unclean))
+        if elected is not None:
+            return _evolved(row, elected.leader, elected.isr)
+        return row if row.leader == NO_LEADER else _evolved(row, NO_LEADER, row.isr)
+
+    def _elect(self, candidates: Candidates) -> Elected | None:
+        try:
+            return self._strategy.elect(candidates)
+        except PluginError:  # told of by its guard
+            return None
 
 
 def _write(out: ControllerResult, topic: Topic, changed: Changed) -> None:

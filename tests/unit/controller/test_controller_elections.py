@@ -8,9 +8,11 @@ import pytest
 
 from logkernel.config.broker import BrokerConfig
 from logkernel.contracts import ElectionStrategy
+from logkernel.controller import elections
 from logkernel.controller.controller import Controller
 from logkernel.controller.effects import ControllerResult, LeaderChange
 from logkernel.controller.image import ClusterImage, Node, Partition, Topic, node_change
+from logkernel.errors import PluginError
 from logkernel.plugins.election.clean import Clean
 from logkernel.plugins.election.unclean import Unclean
 
@@ -63,7 +65,6 @@ def test_a_broker_goes() -> None:
         row("1", -1, 1, 1),
         row("23", 3, 0, 0),
     ]
-    assert sorted(cluster.nodes) == [2, 3]
 
 
 def test_the_last_of_an_isr_stays_in_it() -> None:
@@ -92,3 +93,49 @@ def test_few_changes_are_kept_one_by_one_and_many_as_one() -> None:
 def test_an_election_without_change_keeps_nothing() -> None:
     assert CONTROLLER.elect(image(row("1", -1, 0, 0)), "t", Clean(), {2}).changes == []
     assert CONTROLLER.elect(image(row("1", 1, 0, 0)), "t", Clean(), {1}).changes == []
+
+
+def test_a_broker_that_is_about_to_stop_leads_nothing_that_another_in_sync_can_lead() -> None:
+    cluster = image(row("123", 1, 0, 0), row("12", 2, 3, 4), row("1", 1, 0, 0), row("23", 3, 0, 0), row("13", 1, 0, 0))
+    result = elections.broker_leaves(cluster, 1, {2, 3}, lambda topic, index: {3} if index == 4 else ())
+    assert result.response == [("t", 2), ("t", 4)]
+    assert after(cluster, result) == [
+        row("23", 2, 1, 1),
+        row("2", 2, 4, 5),
+        row("1", 1, 0, 0),
+        row("23", 3, 0, 0),
+        row("13", 1, 0, 0),
+    ]
+
+
+def test_a_partition_with_one_replica_does_not_hold_a_stop_up() -> None:
+    cluster = image(Partition((1,), (1,), 1))
+    assert elections.broker_leaves(cluster, 1, {2, 3}).response == []
+
+
+def test_the_first_replica_leads_again_where_it_is_in_sync() -> None:
+    cluster = image(row("123", 2, 1, 1), row("23", 2, 1, 1), row("123", 1, 0, 0), row("123", 3, 0, 0))
+    names = [("t", index) for index in range(5)] + [("gone", 0)]
+    result = elections.prefer(cluster, names, {1, 2, 3}, lambda topic, index: {1} if index == 3 else ())
+    assert result.response == [("t", 1), ("t", 3)]
+    assert after(cluster, result) == [row("123", 1, 2, 2), row("23", 2, 1, 1), row("123", 1, 0, 0), row("123", 3, 0, 0)]
+
+
+def test_an_offline_replica_is_no_candidate_and_leaves_the_set() -> None:
+    cluster = image(row("123", 1, 0, 0), row("123", 2, 0, 0), row("1", 1, 0, 0))
+    offline = {0: {1}, 1: {1}, 2: {1}}
+    result = elections.replicas_offline(
+        cluster, 1, [("t", 0), ("t", 1), ("t", 2)], lambda topic: (Clean(), False), {1, 2, 3},
+        lambda topic, index: offline[index],
+    )  # fmt: skip
+    assert after(cluster, result) == [row("23", 2, 1, 1), row("23", 2, 1, 1), row("1", -1, 1, 1)]
+
+
+def test_a_strategy_that_fails_has_elected_nobody() -> None:
+    class Broken:
+        def elect(self, candidates: object) -> None:
+            raise PluginError("it is broken; mend it")
+
+    cluster = image(row("123", 1, 0, 0), row("23", 2, 0, 0))
+    result = CONTROLLER.broker_gone(cluster, 1, lambda topic: (Broken(), False), {2, 3})
+    assert after(cluster, result) == [row("123", -1, 1, 1), row("23", 2, 0, 0)]
