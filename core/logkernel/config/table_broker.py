@@ -238,4 +238,18 @@ ROWS: tuple[Setting, ...] = (
     _row("replica.socket.receive.buffer.bytes", INT, "65536", None, "SO_RCVBUF of a follower's connections."),
     _row("replica.socket.timeout.ms", INT, "30000", None, "How long a follower waits for an answer."),
     _row("controlled.shutdown.enable", BOOLEAN, "true", None, "Hand leadership over before stopping."),
+    _row("controlled.shutdown.max.retries", INT, "3", None, "How often a broker asks before it stops without that."),
+    _row("controlled.shutdown.retry.backoff.ms", LONG, "5000", None, "Pause before it asks again."),
+    _row("controller.socket.timeout.ms", INT, "30000", None, "How long the controller waits for a broker's answer."),
+    _row("auto.leader.rebalance.enable", BOOLEAN, "true", None, "Have preferred leaders lead again, by and by."),
+    _row(
+        "leader.imbalance.check.interval.seconds", LONG, "300", POSITIVE, "How often the controller looks after that."
+    ),
+    _row(
+        "leader.imbalance.per.broker.percentage",
+        INT,
+        "10",
+        None,
+        "How much of what a broker is the preferred leader of may be led elsewhere.",
+    ),
 )

@@ -17,16 +17,15 @@ OPEN_PREFIXES = ("listener.name.", "config.providers.", "rsm.config.", "rlmm.con
 
 _NAMES = """
 advertised.host.name advertised.port alter.config.policy.class.name alter.log.dirs.replication.quota.window.num
-alter.log.dirs.replication.quota.window.size.seconds authorizer.class.name auto.leader.rebalance.enable
-background.threads broker.heartbeat.interval.ms broker.id.generation.enable broker.session.timeout.ms
-client.quota.callback.class config.providers connection.failed.authentication.delay.ms connections.max.reauth.ms
-control.plane.listener.name controlled.shutdown.max.retries controlled.shutdown.retry.backoff.ms
+alter.log.dirs.replication.quota.window.size.seconds authorizer.class.name background.threads
+broker.heartbeat.interval.ms broker.id.generation.enable broker.session.timeout.ms client.quota.callback.class
+config.providers connection.failed.authentication.delay.ms connections.max.reauth.ms control.plane.listener.name
 controller.performance.always.log.threshold.ms controller.performance.sample.period.ms
 controller.quorum.append.linger.ms controller.quorum.auto.join.enable controller.quorum.bootstrap.servers
 controller.quorum.election.backoff.max.ms controller.quorum.election.timeout.ms controller.quorum.fetch.max.bytes
 controller.quorum.fetch.snapshot.max.bytes controller.quorum.fetch.timeout.ms controller.quorum.request.timeout.ms
 controller.quorum.retry.backoff.ms controller.quorum.voters controller.quota.window.num
-controller.quota.window.size.seconds controller.socket.timeout.ms cordoned.log.dirs create.topic.policy.class.name
+controller.quota.window.size.seconds cordoned.log.dirs create.topic.policy.class.name
 delegation.token.expiry.check.interval.ms delegation.token.expiry.time.ms delegation.token.max.lifetime.ms
 delegation.token.secret.key delete.records.purgatory.purge.interval.requests early.start.listeners
 fetch.purgatory.purge.interval.requests follower.fetch.last.tiered.offset.enable group.consumer.assignment.interval.ms
@@ -52,16 +51,15 @@ group.streams.min.session.timeout.ms group.streams.num.standby.replicas group.st
 initial.broker.registration.timeout.ms inter.broker.protocol.version internal.metadata.delete.delay.millis
 internal.metadata.log.segment.bytes internal.metadata.max.batch.size.in.bytes kafka.csv.metrics.dir
 kafka.csv.metrics.reporter.enabled kafka.metrics.polling.interval.secs kafka.metrics.reporters
-leader.imbalance.check.interval.seconds leader.imbalance.per.broker.percentage log.dir.failure.timeout.ms
-log.initial.task.delay.ms log.local.retention.bytes log.local.retention.ms log.message.downconversion.enable
-log.message.format.version log.message.timestamp.difference.max.ms max.connection.creation.rate metadata.log.dir
-metadata.log.max.record.bytes.between.snapshots metadata.log.max.snapshot.interval.ms metadata.log.segment.bytes
-metadata.log.segment.ms metadata.max.idle.interval.ms metadata.max.retention.bytes metadata.max.retention.ms
-metric.reporters metrics.num.samples metrics.recording.level metrics.sample.window.ms num.io.threads num.network.threads
-num.replica.alter.log.dirs.threads offset.metadata.max.bytes offsets.commit.required.acks offsets.commit.timeout.ms
-offsets.load.buffer.size offsets.retention.check.interval.ms offsets.retention.minutes offsets.topic.compression.codec
-offsets.topic.num.partitions offsets.topic.replication.factor offsets.topic.segment.bytes
-password.encoder.cipher.algorithm password.encoder.iterations password.encoder.key.length
+log.dir.failure.timeout.ms log.initial.task.delay.ms log.local.retention.bytes log.local.retention.ms
+log.message.downconversion.enable log.message.format.version log.message.timestamp.difference.max.ms
+max.connection.creation.rate metadata.log.dir metadata.log.max.record.bytes.between.snapshots
+metadata.log.max.snapshot.interval.ms metadata.log.segment.bytes metadata.log.segment.ms metadata.max.idle.interval.ms
+metadata.max.retention.bytes metadata.max.retention.ms metric.reporters metrics.num.samples metrics.recording.level
+metrics.sample.window.ms num.io.threads num.network.threads num.replica.alter.log.dirs.threads offset.metadata.max.bytes
+offsets.commit.required.acks offsets.commit.timeout.ms offsets.load.buffer.size offsets.retention.check.interval.ms
+offsets.retention.minutes offsets.topic.compression.codec offsets.topic.num.partitions offsets.topic.replication.factor
+offsets.topic.segment.bytes password.encoder.cipher.algorithm password.encoder.iterations password.encoder.key.length
 password.encoder.keyfactory.algorithm password.encoder.old.secret password.encoder.secret port principal.builder.class
 process.roles producer.purgatory.purge.interval.requests quota.consumer.default quota.producer.default quota.window.num
 quota.window.size.seconds remote.fetch.max.wait.ms remote.list.offsets.request.timeout.ms

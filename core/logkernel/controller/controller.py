@@ -167,15 +167,28 @@ class Controller:
         alive: Collection[int],
         *,
         unclean_allowed: bool = False,
+        offline: elections.Offline = elections.nobody,
     ) -> ControllerResult:
-        return elections.elect(image, topic, strategy, alive, unclean_allowed=unclean_allowed)
+        return elections.elect(image, topic, strategy, alive, unclean_allowed=unclean_allowed, offline=offline)
 
     def broker_started(
-        self, image: ClusterImage, broker: int, strategies: elections.Strategies, alive: Collection[int]
+        self,
+        image: ClusterImage,
+        broker: int,
+        strategies: elections.Strategies,
+        alive: Collection[int],
+        *,
+        offline: elections.Offline = elections.nobody,
     ) -> ControllerResult:
-        return elections.broker_started(image, broker, strategies, alive)
+        return elections.broker_started(image, broker, strategies, alive, offline)
 
     def broker_gone(
-        self, image: ClusterImage, broker: int, strategies: elections.Strategies, alive: Collection[int]
+        self,
+        image: ClusterImage,
+        broker: int,
+        strategies: elections.Strategies,
+        alive: Collection[int],
+        *,
+        offline: elections.Offline = elections.nobody,
     ) -> ControllerResult:
-        return elections.broker_gone(image, broker, strategies, alive)
+        return elections.broker_gone(image, broker, strategies, alive, offline)

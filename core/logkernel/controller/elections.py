@@ -37,7 +37,8 @@ Name = tuple[str, int]
 Changed = Iterator[tuple[int, Partition]]
 
 
-def _none(topic: str, index: int) -> Collection[int]:
+def nobody(topic: str, index: int) -> Collection[int]:
+    """No replica is offline."""
     return ()
 
 
@@ -48,7 +49,7 @@ def elect(
     alive: Collection[int],
     *,
     unclean_allowed: bool = False,
-    offline: Offline = _none,
+    offline: Offline = nobody,
 ) -> ControllerResult:
     """A leader for each partition of the topic whose own is not alive. The response is None."""
     out = ControllerResult([], None, Effects())
@@ -61,7 +62,7 @@ def elect(
 
 
 def broker_gone(
-    image: ClusterImage, broker: int, strategies: Strategies, alive: Collection[int], offline: Offline = _none
+    image: ClusterImage, broker: int, strategies: Strategies, alive: Collection[int], offline: Offline = nobody
 ) -> ControllerResult:
     """The broker's session ended; `alive` are the others. The response is None."""
     out = ControllerResult([], None, Effects())
@@ -103,7 +104,7 @@ def _without(rows: Iterable[tuple[int, Partition]], broker: int, electing: _Elec
 
 
 def broker_started(
-    image: ClusterImage, broker: int, strategies: Strategies, alive: Collection[int], offline: Offline = _none
+    image: ClusterImage, broker: int, strategies: Strategies, alive: Collection[int], offline: Offline = nobody
 ) -> ControllerResult:
     """A new incarnation of `broker` is there; `alive` are all, with it. The response is None."""
     out = ControllerResult([], None, Effects())
@@ -126,7 +127,7 @@ def _with(topic: Topic, broker: int, electing: _Electing) -> Changed:
 
 
 def broker_leaves(
-    image: ClusterImage, broker: int, alive: Collection[int], offline: Offline = _none
+    image: ClusterImage, broker: int, alive: Collection[int], offline: Offline = nobody
 ) -> ControllerResult:
     """The broker is about to stop; `alive` are the others that stay. The response has the partitions with several
     replicas that it leads still, as no other replica is in sync."""
@@ -153,7 +154,7 @@ def broker_leaves(
 
 
 def prefer(
-    image: ClusterImage, names: Iterable[Name], alive: Collection[int], offline: Offline = _none
+    image: ClusterImage, names: Iterable[Name], alive: Collection[int], offline: Offline = nobody
 ) -> ControllerResult:
     """The first replica of each of these partitions leads, where it can and another one does. The response has the
     partitions whose first replica cannot."""

@@ -265,6 +265,11 @@ class Orders:
                 due.append(told.not_before_ms)
         return min(due, default=None)
 
+    def is_told(self, node: int) -> bool:
+        """A broker has confirmed all that there is to tell it, or is away."""
+        told = self.brokers.get(node)
+        return told is None or told.is_idle(self._version)
+
     @property
     def is_idle(self) -> bool:
         """Every live broker has confirmed all that there is to tell."""

@@ -35,6 +35,7 @@ from logkernel.errors import (
 )
 from logkernel.requests.topics import (
     CreatableTopic,
+    CreatableTopicConfig,
     CreatableTopicConfigs,
     CreatableTopicResult,
     CreatePartitionsRequest,
@@ -139,6 +140,20 @@ def create_internal(
     for name, behind in topic.config_settings.items():
         settings[name] = _raised(config, name, config.get(behind))
     return create_one(topic.name, partitions, factor, settings, image, config, brokers, new_id, internal=True)
+
+
+def creation_request(result: ControllerResult) -> CreateTopicsRequest:
+    """What a broker that decided so asks the controller for: it says how many partitions and replicas, and the
+    controller says where."""
+    topic: Topic = result.response
+    own = next((change.value for change in result.changes if change.kind == "config"), None) or {}
+    row = CreatableTopic(
+        name=topic.name,
+        num_partitions=len(topic.partitions),
+        replication_factor=len(topic.partitions[0].replicas),
+        configs=[CreatableTopicConfig(name, value) for name, value in own.items()],
+    )
+    return CreateTopicsRequest(topics=[row])
 
 
 def _raised(config: BrokerConfig, name: str, value: Any) -> str:
