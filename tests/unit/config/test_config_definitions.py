@@ -32,8 +32,9 @@ OLDER = {
     "controlled.shutdown.max.retries": ["INT", "3"],
     "controlled.shutdown.retry.backoff.ms": ["LONG", "5000"],
     "controller.socket.timeout.ms": ["INT", "30000"],
+    "leader.imbalance.per.broker.percentage": ["INT", "10"],
 }
-"""Of Kafka 3.9 with ZooKeeper: what a controller without a quorum needs."""
+"""Of Kafka 3.9 with ZooKeeper, or gone in Kafka 4: what a controller without a quorum needs."""
 OTHER_DEFAULT = {
     "node.id",  # Kafka has none
     "listeners",  # this machine alone, not every interface
