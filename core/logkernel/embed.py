@@ -403,7 +403,7 @@ class EmbeddedLog:
         told: Future[list[CleanupResult]] = Future()
         self._run(lambda: self._broker.cleaner.compact(topic, _into(told)))
         while not told.done() and self._listening is None:
-            self._broker.runtime.workers.news.wait(WAIT_S)
+            self._broker.runtime.workers.wait(WAIT_S)
             self.step()
         return told.result()
 

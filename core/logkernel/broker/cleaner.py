@@ -47,14 +47,15 @@ NEVER_REWRITES = ("delete",)
 
 
 class Throttle:
-    """Keeps all cleaners together below so many bytes a second; waits in the worker that asks."""
+    """Keeps all cleaners together below so many bytes a second; pauses in the worker that asks."""
 
-    def __init__(self, bytes_per_s: float, mono_ms: Callable[[], int]) -> None:
+    def __init__(self, bytes_per_s: float, mono_ms: Callable[[], int], pause: Callable[[float], object]) -> None:
+        """`pause` takes seconds."""
         self.bytes_per_s = bytes_per_s
         self._mono_ms = mono_ms
+        self._pause = pause
         self._free_at_s = 0.0
         self._lock = threading.Lock()
-        self.stopping = threading.Event()
 
     def __call__(self, size: int) -> None:
         if self.bytes_per_s >= 1e15:
@@ -64,7 +65,7 @@ class Throttle:
             start_s = max(now_s, self._free_at_s)
             self._free_at_s = start_s + size / max(self.bytes_per_s, 1.0)
         if start_s > now_s:
-            self.stopping.wait(start_s - now_s)
+            self._pause(start_s - now_s)
 
 
 class _Job:
@@ -97,7 +98,7 @@ class Cleaner:
         self._policies = policies
         self._retention = retention
         limit = float(runtime.config.get("log.cleaner.io.max.bytes.per.second"))
-        self._throttle = Throttle(limit, runtime.clock.mono_ms)
+        self._throttle = Throttle(limit, runtime.clock.mono_ms, runtime.workers.pause)
         self._jobs: dict[TopicPartition, _Job] = {}
         self._paused_until_ms: dict[TopicPartition, int] = {}
         self._to_ask: deque[Replica] = deque()
@@ -112,7 +113,7 @@ class Cleaner:
 
     def stop(self) -> None:
         """Come to an end with every job, in time to close the logs."""
-        self._throttle.stopping.set()
+        self._runtime.workers.hurry()
         self._logs.directories.file_deleter.stop()
         through = [job.replica.name for job in self._jobs.values() if job.rewriting.done]
         for job in list(self._jobs.values()):

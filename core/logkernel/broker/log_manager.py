@@ -95,7 +95,10 @@ class LogManager:
 
     def open(self) -> None:
         """Lock and read the directories. Raises `DataDirectoryLocked`, `ConfigError`, `KafkaStorageError`."""
-        self._directories = LogDirectories.open(self._disk, self.paths, node_id=self._runtime.node_id)
+        runtime = self._runtime
+        self._directories = LogDirectories.open(
+            self._disk, self.paths, node_id=runtime.node_id, unique=runtime.random.uuid
+        )
         self._metadata_folder = self._find_metadata_folder()
 
     def _find_metadata_folder(self) -> str:
@@ -208,7 +211,8 @@ class LogManager:
         deleter = self.directories.file_deleter
         if deleter.waiting and not self._deleting_files:
             self._deleting_files = True
-            self._runtime.workers.run(deleter.run, self._files_deleted)
+            workers = self._runtime.workers
+            workers.run(lambda: deleter.run(workers.pause), self._files_deleted)
 
     def _files_deleted(self, error: BaseException | None) -> None:
         self._deleting_files = False

@@ -1,8 +1,9 @@
 """What enters a broker from outside, and enters it here alone: time, chance, threads, plugins, the settings in force.
 
 Every part of the broker is lent the one `Runtime`. A simulation brings its own: a clock that it moves, randomness from
-its seed, flushes and long work that it runs when it likes. Nothing else in `broker` reads a clock, draws a random
-number, makes an id or starts a thread (`tests/unit/broker/test_runtime.py` looks).
+its seed, flushes and long work (`SteppedWorkers`) that it runs when it likes. Nothing else in the broker, the rooms
+below it and the plugins that it runs reads a clock, draws a random number, makes an id or starts a thread
+(`tests/unit/broker/test_runtime.py` looks).
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from collections.abc import Callable
 from uuid import UUID
 
 from logkernel.broker.timers import Clock, Timer, Timers
-from logkernel.broker.workers import Workers
+from logkernel.broker.workers import ThreadWorkers, Workers
 from logkernel.config.broker import BrokerConfig
 from logkernel.kernel import Kernel
 
@@ -67,8 +68,8 @@ class Runtime:
         self.clock = clock or Clock()
         self.timers = Timers()
         self.random = randomness or Randomness()
-        self.workers = workers or Workers("logkernel-cleaner", MAX_WORKERS)
-        """Threads for long work; what came of it is told on the broker's own thread."""
+        self.workers: Workers = workers or ThreadWorkers("logkernel-cleaner", MAX_WORKERS)
+        """For long work; what came of it is told on the broker's own thread."""
         self.run_flush: RunFlush = flush_here
         """How a flush is run: on the calling thread, or on another one while an event loop serves."""
 

@@ -1,6 +1,8 @@
-"""Threads for long work that must not hold a request up; what comes of it is told on the broker's own thread.
+"""Long work that must not hold a request up; what comes of it is told on the broker's own thread.
 
-While an event loop runs, `ring` wakes it; embedded, the caller's next step hears of it.
+ThreadWorkers     jobs run on threads. While an event loop runs, `ring` wakes it; embedded, the caller's next step
+                  hears of them
+SteppedWorkers    jobs run on the calling thread, one at a time, when told: those of a simulation
 """
 
 from __future__ import annotations
@@ -9,24 +11,48 @@ import threading
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Executor, Future
-from typing import Any
+from typing import Any, Protocol
 
+Work = Callable[[], None]
 Done = Callable[[BaseException | None], None]
 
 
-class Workers:
+class Workers(Protocol):
+    """What the broker needs of them."""
+
+    ring: Callable[[], object] | None
+    """Called from a worker's thread when there is something to hear."""
+
+    def run(self, work: Work, done: Done) -> None:
+        """Do `work` at some time; then `done` is told, on the broker's thread, what it raised."""
+
+    def hear(self) -> None:
+        """Tell what came of finished work."""
+
+    def wait(self, seconds: float) -> None:
+        """Wait until there is something to hear, so long at most."""
+
+    def pause(self, seconds: float) -> None:
+        """Let a job, which calls this, rest; not after `hurry`."""
+
+    def hurry(self) -> None:
+        """No job rests any more: the broker ends."""
+
+    def close(self) -> None:
+        """Wait for what is under way and drop what was not begun; nobody is told of it any more."""
+
+
+class ThreadWorkers:
     def __init__(self, name: str, threads: int) -> None:
         self._name = name
         self._threads = threads
         self._pool: Executor | None = None
         self._told: deque[tuple[Done, BaseException | None]] = deque()
-        self.news = threading.Event()
-        """Set while there is something to hear."""
+        self._news = threading.Event()
+        self._hurry = threading.Event()
         self.ring: Callable[[], object] | None = None
-        """Called from a worker's thread when there is something to hear."""
 
-    def run(self, work: Callable[[], None], done: Done) -> None:
-        """Do `work` on a thread; then `done` is told, on the broker's, what it raised."""
+    def run(self, work: Work, done: Done) -> None:
         if self._pool is None:
             from concurrent.futures import ThreadPoolExecutor
 
@@ -36,7 +62,7 @@ class Workers:
             if future.cancelled():
                 return
             self._told.append((done, future.exception()))
-            self.news.set()
+            self._news.set()
             ring = self.ring
             if ring is not None:
                 ring()
@@ -44,15 +70,75 @@ class Workers:
         self._pool.submit(work).add_done_callback(tell)
 
     def hear(self) -> None:
-        """Tell what came of finished work."""
-        self.news.clear()
+        self._news.clear()
         while self._told:
             done, error = self._told.popleft()
             done(error)
 
+    def wait(self, seconds: float) -> None:
+        self._news.wait(seconds)
+
+    def pause(self, seconds: float) -> None:
+        self._hurry.wait(seconds)
+
+    def hurry(self) -> None:
+        self._hurry.set()
+
     def close(self) -> None:
-        """Wait for what is under way; nobody is told of it any more."""
         if self._pool is not None:
             self._pool.shutdown(wait=True, cancel_futures=True)
             self._pool = None
+        self._told.clear()
+
+
+class SteppedWorkers:
+    """Runs a job when its owner says so, so that the order of all that happens is the owner's."""
+
+    def __init__(self) -> None:
+        self.waiting: list[tuple[Work, Done]] = []
+        """Jobs that were not run yet, the oldest first."""
+        self.paused_s = 0.0
+        """How long jobs have rested, all together; no time passes meanwhile."""
+        self.ring: Callable[[], object] | None = None
+        self._told: deque[tuple[Done, Exception | None]] = deque()
+
+    def run(self, work: Work, done: Done) -> None:
+        self.waiting.append((work, done))
+
+    def run_one(self, at: int = 0) -> bool:
+        """Run the job at this place of `waiting`; False where there is none. The broker's next step hears of it.
+
+        What is no `Exception`, as a simulated power cut, is raised.
+        """
+        if at >= len(self.waiting):
+            return False
+        work, done = self.waiting.pop(at)
+        error: Exception | None = None
+        try:
+            work()
+        except Exception as raised:
+            error = raised
+        self._told.append((done, error))
+        if self.ring is not None:
+            self.ring()
+        return True
+
+    def hear(self) -> None:
+        while self._told:
+            done, error = self._told.popleft()
+            done(error)
+
+    def wait(self, seconds: float) -> None:
+        """Run the oldest job: whoever waits lets the workers work."""
+        if not self._told:
+            self.run_one()
+
+    def pause(self, seconds: float) -> None:
+        self.paused_s += seconds
+
+    def hurry(self) -> None:
+        """Nothing to do: no job is under way while another thing is."""
+
+    def close(self) -> None:
+        self.waiting.clear()
         self._told.clear()

@@ -78,6 +78,7 @@ class DataDirectory:
         "_disk",
         "_release",
         "_turn",
+        "_unique",
         "_writing",
         "_written",
         "broker_epoch",
@@ -95,8 +96,11 @@ class DataDirectory:
         "recovery_points",
     )  # fmt: skip
 
-    def __init__(self, disk: Disk, path: str, file_deleter: FileDeleter | None = None) -> None:
+    def __init__(
+        self, disk: Disk, path: str, unique: Callable[[], UUID], file_deleter: FileDeleter | None = None
+    ) -> None:
         self._disk = disk
+        self._unique = unique
         self.file_deleter = FileDeleter(disk) if file_deleter is None else file_deleter
         """Removes folders of logs that were deleted."""
         self.path = path
@@ -140,11 +144,11 @@ class DataDirectory:
         Raises `DataDirectoryLocked`, `ConfigError` for a directory of another node or cluster, and
         `CorruptCheckpoint` for an unreadable meta.properties. A failing disk gives a directory that is offline.
         """
-        self = cls(disk, path, file_deleter)
+        self = cls(disk, path, unique, file_deleter)
         try:
             _make_durably(disk, path)
             self._release = disk.lock(f"{path}/{LOCK}")
-            self._own(node_id, cluster_id, unique)
+            self._own(node_id, cluster_id)
             self._take_mark()
             self.recovery_points = self._offsets(RECOVERY_POINTS)
             self.log_starts = self._offsets(LOG_STARTS)
@@ -158,7 +162,7 @@ class DataDirectory:
             raise
         return self
 
-    def _own(self, node_id: int, cluster_id: str | None, unique: Callable[[], UUID]) -> None:
+    def _own(self, node_id: int, cluster_id: str | None) -> None:
         path = f"{self.path}/{META_PROPERTIES}"
         known = parse_meta(self._disk.read(path), path) if self._disk.exists(path) else None
         if known is not None and known.node_id != node_id:
@@ -167,8 +171,8 @@ class DataDirectory:
             raise ConfigError(f"{path} says that the directory belongs to cluster {known.cluster_id}, not {cluster_id}")
         self.meta = MetaProperties(
             node_id,
-            (known.cluster_id if known is not None else "") or cluster_id or format_id(unique()),
-            (known.directory_id if known is not None else None) or format_id(unique()),
+            (known.cluster_id if known is not None else "") or cluster_id or format_id(self._unique()),
+            (known.directory_id if known is not None else None) or format_id(self._unique()),
         )
         if self.meta != known:
             self._disk.write_atomic(path, format_meta(self.meta))
@@ -215,7 +219,7 @@ class DataDirectory:
 
     def drop(self, folder: str, name: TopicPartition) -> None:
         """Give a folder a name that says that it goes, and let it go. Raises `OSError`."""
-        doomed = f"{self.path}/{doomed_name(*name, uuid.uuid4())}"
+        doomed = f"{self.path}/{doomed_name(*name, self._unique())}"
         self._disk.rename(f"{self.path}/{folder}", doomed)
         self.file_deleter.later([doomed])
 

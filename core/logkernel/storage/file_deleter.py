@@ -8,9 +8,8 @@ and what a stop or a crash leaves is found when its directory is opened, and goe
 from __future__ import annotations
 
 import logging
-import threading
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from logkernel.storage.disk import Disk
 from logkernel.storage.names import DELETE_DIR
@@ -25,14 +24,14 @@ PAUSE_S = 0.002
 class FileDeleter:
     """`later` is for the log's thread, `run` for any one other."""
 
-    __slots__ = ("_disk", "_refused", "_stopping", "_waiting")
+    __slots__ = ("_disk", "_refused", "_stopped", "_waiting")
 
     def __init__(self, disk: Disk) -> None:
         self._disk = disk
         self._waiting: deque[str] = deque()
         self._refused: set[str] = set()
         """Folders of which the disk let something not be removed: what else lies there is left to the next start."""
-        self._stopping = threading.Event()
+        self._stopped = False
 
     @property
     def waiting(self) -> int:
@@ -43,15 +42,15 @@ class FileDeleter:
         """Files, which need not be there, and folders whose names end in `-delete`."""
         self._waiting.extend(paths)
 
-    def run(self) -> None:
-        """Remove everything, until `stop`."""
-        while self._waiting and not self._stopping.is_set():
+    def run(self, pause: Callable[[float], object]) -> None:
+        """Remove everything, until `stop`; `pause` lets some seconds pass."""
+        while self._waiting and not self._stopped:
             self.remove(PORTION)
-            self._stopping.wait(PAUSE_S)
+            pause(PAUSE_S)
 
     def stop(self) -> None:
         """From any thread; `run` returns after the portion at hand."""
-        self._stopping.set()
+        self._stopped = True
 
     def remove(self, most: int) -> None:
         """Remove `most` files at most. An error of the disk is logged, once for a folder."""

@@ -554,7 +554,7 @@ class Log:
         self._compaction.stop(finish=False)
         self.segments.release()
 
-    def delete(self, unique: UUID | None = None) -> None:
+    def delete(self, unique: UUID) -> None:
         """Remove the log: its folder gets a name that is no log's, then goes. Readers' slices stay valid."""
         self.abandon()
         for segment in self.segments:

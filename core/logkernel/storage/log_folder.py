@@ -6,7 +6,6 @@ must not come back, the one that changed it (`sync`).
 
 from __future__ import annotations
 
-import uuid
 from uuid import UUID
 
 from logkernel.config.topic import TopicSettings
@@ -122,10 +121,10 @@ class LogFolder:
         for path in segment.rename_deleted():
             self.disk.remove(path)
 
-    def delete(self, name: TopicPartition, unique: UUID | None = None) -> None:
+    def delete(self, name: TopicPartition, unique: UUID) -> None:
         """The folder gets a name that is no log's, then goes."""
         parent = self.path.rpartition("/")[0]
-        doomed = f"{parent}/{doomed_name(*name, unique or uuid.uuid4())}"
+        doomed = f"{parent}/{doomed_name(*name, unique)}"
         self.disk.rename(self.path, doomed)
         if self._file_deleter is not None:
             self._file_deleter.later([doomed])

@@ -18,7 +18,7 @@ def test_a_topic_is_deleted_while_it_is_rewritten(tmp_path, caplog):
         fill(log, rounds=6)
         wait(log, lambda: log._broker.replicas.get(NAME).log.rewriting is not None, "nothing begins")
         log.delete_topic("t")
-        log._broker.cleaner._throttle.stopping.set()
+        log._broker.runtime.workers.hurry()
         wait(log, lambda: not log._broker.cleaner._jobs, "the job does not end")
         assert log.topics() == {}
         assert not [record for record in caplog.records if record.levelno >= logging.ERROR]
@@ -36,7 +36,7 @@ def test_a_topic_is_deleted_while_two_wait_for_its_rewrite(tmp_path, caplog):
         rewritten = [replica for replica in log._broker.replicas.led.values() if replica.log.rewriting is not None]
         assert rewritten
         log.delete_topic("t")
-        log._broker.cleaner._throttle.stopping.set()
+        log._broker.runtime.workers.hurry()
         wait(log, lambda: len(told) == 2, "nobody is told")
         assert all(isinstance(each, Exception) for each in told)
         assert not log._broker.logs.directories.offline()

@@ -273,5 +273,5 @@ def test_too_few_file_handles_put_cleaning_off(machine):
     deadline = time.monotonic() + 20
     while machine.broker.replicas.led.get(("c", 0)).log.clean_offset != 3:
         assert time.monotonic() < deadline
-        machine.broker.runtime.workers.news.wait(0.01)
+        machine.broker.runtime.workers.wait(0.01)
         machine.pass_ms(1000)

@@ -86,7 +86,7 @@ def test_rot_found_by_the_cleaner_is_placed_and_the_log_is_served_on(tmp_path, c
         deadline = time.monotonic() + 20
         while not (told and told[-1]["result"]["uncleanable"]):
             assert time.monotonic() < deadline
-            log._broker.runtime.workers.news.wait(0.01)
+            log._broker.runtime.workers.wait(0.01)
             log.step()
             handle(log._broker, "status", {}, told.append)
         why = told[-1]["result"]["uncleanable"]["t-0"]

@@ -10,12 +10,11 @@ from logkernel.broker import cleaner
 
 
 @pytest.fixture
-def made(monkeypatch):
+def made():
     """A throttle of 1000 bytes a second, its clock, and what it waited."""
     clock = SimpleNamespace(now_s=100.0)
-    throttle = cleaner.Throttle(1000.0, lambda: int(clock.now_s * 1000))
     waited: list[float] = []
-    monkeypatch.setattr(throttle.stopping, "wait", waited.append)
+    throttle = cleaner.Throttle(1000.0, lambda: int(clock.now_s * 1000), waited.append)
     return throttle, clock, waited
 
 

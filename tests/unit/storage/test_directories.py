@@ -353,7 +353,7 @@ def test_files_of_a_great_removal_hold_up_neither_the_end_nor_the_start(place, n
     while log.rename_dropped(7):
         assert log.leaving
     log.purge(1000)
-    again.file_deleter.run()
+    again.file_deleter.run(pause=lambda seconds: None)
     assert {int(name[:20]) for name in folder_names()} == set(range(150, 191))
     again.close()
     assert start(place, needs).logs[T0].end_offset == 190
@@ -369,7 +369,7 @@ def test_a_folder_of_a_deleted_log_goes_file_by_file(place, needs):
     assert files > 3
     dirs.file_deleter.remove(3)
     assert len(disk.listdir(f"{root}/a/{doomed}")) == files - 2  # the first was the look into the folder
-    dirs.file_deleter.run()
+    dirs.file_deleter.run(pause=lambda seconds: None)
     assert doomed not in disk.listdir(f"{root}/a")
     assert not dirs.file_deleter.waiting
 
@@ -383,14 +383,14 @@ def test_what_the_disk_will_not_let_go_is_said_once_and_found_at_the_next_start(
         dirs.logs[name].purge(10**9)
     bad = dirs.logs[T0].folder
     disk.fault = lambda kind, path: errno.EIO if kind == "remove" and path.startswith(bad) else None
-    dirs.file_deleter.run()
+    dirs.file_deleter.run(pause=lambda seconds: None)
     assert len([record for record in caplog.records if bad in record.getMessage()]) == 1
     assert [name for name in disk.listdir(bad) if name.endswith(".deleted")]
     assert not [name for name in disk.listdir(dirs.logs[T1].folder) if name.endswith(".deleted")]
     disk.fault = None
     dirs.close()
     again = start((disk, "/top"), needs, ("a", "b"))
-    again.file_deleter.run()
+    again.file_deleter.run(pause=lambda seconds: None)
     assert not [name for name in disk.listdir(bad) if name.endswith(".deleted")]
 
 
@@ -403,5 +403,5 @@ def test_a_sweeper_that_is_told_to_stop_stops(place):
     file_deleter = FileDeleter(disk)
     file_deleter.later(paths)
     file_deleter.stop()
-    file_deleter.run()
+    file_deleter.run(pause=lambda seconds: None)
     assert file_deleter.waiting == len(paths)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from uuid import UUID
+
 import pytest
 
 from logkernel.errors import OffsetOutOfRange
@@ -20,7 +22,7 @@ def test_a_slice_outlives_close_drop_and_delete(store):
     assert piece.read() == kept
     tail = log.read(9, 10**6)
     log.close()
-    store.open(clean=True).delete()
+    store.open(clean=True).delete(UUID(int=1))
     assert tail.read()
     assert "t-0" not in store.disk.listdir(store.root)
 
