@@ -293,7 +293,7 @@ class EmbeddedLog:
         if outcome is None:
             raise LogkernelError(f"{name}: the append waits for other replicas")
         if outcome.error_code:
-            raise error_for(outcome.error_code, outcome.error_message or str(name))
+            raise error_for(outcome.error_code, outcome.error_message, about=name)
         return outcome.base_offset
 
     def _partition(self, topic: str, record: Record) -> int:

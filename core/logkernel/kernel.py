@@ -139,7 +139,7 @@ class Kernel:
             except Exception as error:
                 raise PluginError(
                     f"plugin {point.name!r} of distribution {distribution!r} cannot be loaded: {error!r};"
-                    f" mend or uninstall it, or block it by plugins.block"
+                    f" fix or uninstall it, or block it by plugins.block"
                 ) from error
 
         for distribution, names in left_out.items():
@@ -168,7 +168,7 @@ class Kernel:
             origin, what = self._raiser(hook, error), f"{type(error).__name__}: {error}"
             self.faults.misbehaved(origin, hook, what, "what it was asked for is not available")
             raise PluginError(
-                f"{origin} failed in {hook}: {what}; mend or uninstall it, or block it by plugins.block"
+                f"{origin} failed in {hook}: {what}; fix or uninstall it, or block it by plugins.block"
             ) from error
 
     def tell(self, hook: str, /, **facts: Any) -> None:
@@ -229,8 +229,10 @@ class Kernel:
             return found
         known = self.names(kind)
         near = nearest(name, known)
-        hint = f"; did you mean {near!r}?" if near else ""
-        raise PluginError(f"no plugin provides the {kind} {name!r}{hint} (known: {', '.join(known) or 'none'})")
+        hint = f"did you mean {near!r}?" if near else "check the name, or install the plugin"
+        raise PluginError(
+            f"no plugin provides the {kind} {name!r} (known: {', '.join(known) or 'none'}); {hint}"
+        )
 
     def partitioner(self, name: str, settings: Mapping[str, Any], seed: int) -> Partitioner:
         found: Partitioner = self._need(
@@ -357,6 +359,6 @@ class Kernel:
                     origin = self._origin(implementation.plugin_name)
                     what = f"{type(error).__name__}: {error}"
                     raise PluginError(
-                        f"{origin} failed in {hook}: {what}; mend or uninstall it, or block it by plugins.block"
+                        f"{origin} failed in {hook}: {what}; fix or uninstall it, or block it by plugins.block"
                     ) from error
         return found

@@ -46,7 +46,7 @@ def raise_for(rows: Any) -> None:
     """Raise the error of the first row that has one."""
     for row in rows:
         if row.error_code:
-            raise error_for(row.error_code, row.error_message or str(row.name))
+            raise error_for(row.error_code, row.error_message, about=row.name)
 
 
 class RemoteLog:

@@ -146,7 +146,7 @@ class Journal:
                 row = response.responses[0].partitions[0]
                 if not row.error_code:
                     return row
-                raise error_for(row.error_code, f"{topic}-{partition} at {start}")
+                raise error_for(row.error_code, about=f"{topic}-{partition} at {start}")
             except OffsetOutOfRange:
                 if start == 0 or topic != TOPIC:
                     raise

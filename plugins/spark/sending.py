@@ -128,7 +128,7 @@ class Link:
             lambda: bool(info.leaders) or info.error_code in FATAL_TOPIC_ERRORS, f"no metadata of topic {topic!r}"
         )
         if info.error_code in FATAL_TOPIC_ERRORS:
-            raise error_for(info.error_code, topic)
+            raise error_for(info.error_code, about=topic)
         return len(info.leaders)
 
     def partitioner(self, topic: str, name: str | None, seed: int) -> Partitioner | None:

@@ -39,7 +39,7 @@ def test_the_commands_parse(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
         else:
             arguments += ["--data", str(tmp_path / "nix")]
         assert run(arguments) == (1 if "--bootstrap" in arguments else 2)  # nobody answers there; no such folder
-        assert re.search("is no folder|no broker answers", capsys.readouterr().err)
+        assert re.search("there is no directory|no broker answers", capsys.readouterr().err)
 
 
 def test_the_tables_name_all_columns_and_arguments() -> None:

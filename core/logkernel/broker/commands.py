@@ -32,7 +32,7 @@ def handle(broker: Broker, command: str, arguments: Mapping[str, Any], reply: Re
 
     known = COMMANDS.get(command)
     if known is None:
-        done(InvalidRequest(f"no command {command!r}; there are {', '.join(COMMANDS)}"))
+        done(InvalidRequest(f"there is no command {command!r}; use one of {', '.join(COMMANDS)}"))
         return
     try:
         known(broker, arguments, done)
@@ -140,7 +140,7 @@ def _topic(broker: Broker, arguments: Mapping[str, Any]) -> str:
     if not isinstance(topic, str):
         raise InvalidRequest("topic is missing")
     if topic not in broker.cluster.topics:
-        raise UnknownTopicOrPartition(topic)
+        raise UnknownTopicOrPartition(f"there is no topic {topic!r}; check the name")
     return topic
 
 

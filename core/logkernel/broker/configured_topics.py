@@ -56,7 +56,7 @@ class ConfiguredTopics:
             result = self._metadata.controller.create_partitions(request, self._metadata.image)
             (row,) = self._commit(result).results
             if row.error_code:
-                raise error_for(row.error_code, row.error_message or topic.name)
+                raise error_for(row.error_code, row.error_message, about=topic.name)
             log.info("partitions added from file: topic=%s partitions=%d was=%d", topic.name, spec.partitions, count)
         elif spec.partitions not in (-1, count):
             log.warning(

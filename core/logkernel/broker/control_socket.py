@@ -167,12 +167,13 @@ def ask(folder: str, command: str, arguments: dict[str, Any]) -> dict[str, Any]:
             with address(folder) as path:
                 channel.connect(path)
         except (FileNotFoundError, ConnectionRefusedError, NotADirectoryError):
-            raise NoBroker(f"no broker runs in {folder} (nothing answers at {folder}/{NAME})") from None
+            raise NoBroker(f"no broker runs on {folder} (nothing answers at {folder}/{NAME}); start one with"
+                f" `logkernel serve --data {folder}`, or name another directory with --data") from None
         row = {"v": VERSION, "id": 1, "command": command, "arguments": arguments}
         channel.sendall(json.dumps(row).encode() + b"\n")
         with channel.makefile("rb") as lines:
             line = lines.readline()
     if not line.endswith(b"\n"):
-        raise ConnectionError(f"the broker in {folder} went away before it answered; it may have done what was asked")
+        raise ConnectionError(f"the broker on {folder} stopped before it answered; it may have carried out the command")
     answer: dict[str, Any] = json.loads(line)
     return answer

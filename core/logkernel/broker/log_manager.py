@@ -110,7 +110,7 @@ class LogManager:
             offline = ", ".join(directory.path for directory in self.directories.offline())
             raise KafkaStorageError(
                 f"{', '.join(online)}: no metadata log is here, and it may lie where nothing can be read ({offline});"
-                " mend that directory first, or leave it out of log.dirs"
+                " repair that directory first, or remove it from log.dirs"
             )
         return online[0]
 

@@ -9,6 +9,7 @@ import click
 
 from logkernel.cli.connection import ConnectionOptions, connected, pairs
 from logkernel.cli.output import put_json, put_table
+from logkernel.cli.parameters import IntRange
 from logkernel.errors import KafkaError
 
 if TYPE_CHECKING:
@@ -127,7 +128,7 @@ def add_acl(
 def remove_acls(everything: bool, connection: ConnectionOptions, as_json: bool, **given: Any) -> None:
     """Remove the ACLs that match every filter, and print them."""
     if everything == any(value is not None for value in given.values()):
-        raise click.UsageError("say which by filters, or --all")
+        raise click.UsageError("the ACLs are not clear; give either filters or --all")
     with connection.admin() as admin:
         _warn(admin, UNENFORCED_ACLS)
         found = admin.delete_acls(_filter(given))
@@ -190,7 +191,7 @@ def _alter(
 
     parts = _entity(given)
     if not parts:
-        raise click.UsageError("say whose: --user, --client-id, --ip")
+        raise click.UsageError("no entity is named; give --user, --client-id or --ip")
     with connection.admin() as admin:
         _warn(admin, UNENFORCED_QUOTAS)
         admin.alter_client_quotas({entity(parts): changes})
@@ -208,10 +209,12 @@ def set_quotas(values: tuple[str, ...], connection: ConnectionOptions, as_json: 
     """Set quotas of a user, client id or address: producer_byte_rate and consumer_byte_rate (bytes a second),
     request_percentage (% of a thread), controller_mutation_rate (partitions a second), connection_creation_rate.
     """
-    try:
-        changes: dict[str, float | None] = {key: float(text) for key, text in pairs(values, "QUOTA=NUMBER").items()}
-    except ValueError as error:
-        raise click.UsageError(str(error)) from None
+    changes: dict[str, float | None] = {}
+    for key, text in pairs(values, "QUOTA=NUMBER").items():
+        try:
+            changes[key] = float(text)
+        except ValueError:
+            raise click.UsageError(f"{key}={text}: not a number; write e.g. {key}=1048576") from None
     _alter(connection, given, changes, as_json)
 
 
@@ -265,7 +268,7 @@ _mechanism = click.option(
 @click.argument("name")
 @click.option("--password-stdin", is_flag=True, help="Read the password from standard input instead of asking for it.")
 @click.option(
-    "--iterations", type=click.IntRange(1), default=4096, show_default=True, help="Iterations of the password hash."
+    "--iterations", type=IntRange(1), default=4096, show_default=True, help="Iterations of the password hash."
 )
 @_mechanism
 @connected
@@ -280,7 +283,7 @@ def set_user(
     else:
         password = click.prompt("Password", hide_input=True, confirmation_prompt=True, err=True)
     if not password:
-        raise click.UsageError("the password is empty")
+        raise click.UsageError("the password is empty; give one that is not")
     with connection.admin() as admin:
         _warn(admin, UNENFORCED_USERS)
         admin.alter_user_scram_credentials(ScramUpsertion(name, password, mechanism, iterations))

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from logkernel.cli.connection import ConnectionOptions, connected, iso, pairs
+from logkernel.cli.connection import ConnectionOptions, check_brokers, connected, iso, pairs
 from logkernel.cli.output import put_json, put_table
 from logkernel.cli.topics import named_partitions
 from logkernel.errors import ConfigError
@@ -67,6 +67,7 @@ def brokers(fenced: bool, connection: ConnectionOptions, as_json: bool) -> None:
 def log_dirs(brokers: tuple[int, ...], topics: tuple[str, ...], connection: ConnectionOptions, as_json: bool) -> int:
     """Describe the log directories and their replicas. Exit code 1 if one has failed."""
     with connection.admin() as admin:
+        check_brokers(admin, brokers)
         found = admin.describe_log_dirs(brokers or None, topics or None)
     bad, rows = False, []
     for broker, folders in found.items():
@@ -113,8 +114,9 @@ def _directory(broker: int, folder: Any) -> dict[str, Any]:
 def features(levels: tuple[str, ...], how: str, dry_run: bool, connection: ConnectionOptions, as_json: bool) -> None:
     """List features and their levels, or set levels."""
     given = pairs(levels, "NAME=LEVEL")
-    if not all(level.isdigit() for level in given.values()):
-        raise click.UsageError("a level is a number")
+    for name, level in given.items():
+        if not level.isdigit():
+            raise click.UsageError(f"{name}={level}: a level is a whole number; write e.g. {name}=1")
     with connection.admin() as admin:
         if given:
             wanted = {name: int(level) for name, level in given.items()}
@@ -186,7 +188,7 @@ def reassignments(
     wanted: dict[tuple[str, int], list[int] | None] = {}
     for text, brokers in pairs(given, "TOPIC-PARTITION=BROKER,…").items():
         if not all(part.isdigit() for part in brokers.split(",")):
-            raise click.UsageError(f"{brokers!r} are no broker ids")
+            raise click.UsageError(f"{text}={brokers}: not broker ids; write e.g. {text}=1,2")
         wanted[_partition(text)] = [int(part) for part in brokers.split(",")]
     wanted |= {_partition(text): None for text in cancel}
     with connection.admin() as admin:
@@ -206,5 +208,5 @@ def reassignments(
 def _partition(text: str) -> TopicPartition:
     topic, dash, index = text.rpartition("-")
     if not dash or not index.isdigit():
-        raise ConfigError(f"{text!r} is no TOPIC-PARTITION")
+        raise ConfigError(f"{text!r} is not of the form TOPIC-PARTITION; write e.g. orders-0")
     return TopicPartition(topic, int(index))

@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from logkernel.cli.connection import ConnectionOptions, connected, pairs
+from logkernel.cli.connection import ConnectionOptions, check_brokers, connected, pairs
 from logkernel.cli.output import put_json, put_table
 from logkernel.errors import ConfigError
 
 if TYPE_CHECKING:
+    from logkernel.client.admin.client import Admin
     from logkernel.client.admin.configs import ConfigEntry
 
 KINDS = ("topic", "broker", "broker-logger", "group", "client-metrics")
@@ -22,8 +23,13 @@ DEFAULT = "default"
 """`config … broker default` names the cluster-wide default of all brokers."""
 
 
-def _resource(kind: str, name: str) -> tuple[str, str]:
-    return kind, "" if kind == "broker" and name == DEFAULT else name
+def _resource(admin: Admin, kind: str, name: str) -> tuple[str, str]:
+    """The resource as the admin client names it. Raises `BrokerIdNotRegistered`."""
+    if kind == "broker" and name == DEFAULT:
+        return kind, ""
+    if kind in ("broker", "broker-logger") and name.isdigit():
+        check_brokers(admin, [int(name)])
+    return kind, name
 
 
 @click.command("list")
@@ -42,7 +48,7 @@ def list_(kind: str | None, name: str | None, everything: bool, connection: Conn
             else:
                 put_table(("KIND", "NAME"), [(row.kind, row.name) for row in found])
             return
-        (entries,) = admin.describe_configs(_resource(kind, name), synonyms=True).values()
+        (entries,) = admin.describe_configs(_resource(admin, kind, name), synonyms=True).values()
     _put([entry for entry in entries.values() if everything or not entry.is_default], as_json)
 
 
@@ -79,11 +85,11 @@ def _row(entry: ConfigEntry) -> dict[str, Any]:
 def get(kind: str, name: str, keys: tuple[str, ...], connection: ConnectionOptions, as_json: bool) -> None:
     """Print the values of KEYS, one a line."""
     with connection.admin() as admin:
-        (entries,) = admin.describe_configs(_resource(kind, name), names=keys, synonyms=True).values()
+        (entries,) = admin.describe_configs(_resource(admin, kind, name), names=keys, synonyms=True).values()
     missing = [key for key in keys if key not in entries]
     if missing:
         raise ConfigError(
-            f"{kind} {name} has no setting {missing[0]!r}; `config list {kind} {name} --all` has them all"
+            f"{kind} {name} has no setting {missing[0]!r}; `logkernel config list {kind} {name} --all` lists all"
         )
     for key in keys:
         if as_json:
@@ -108,13 +114,13 @@ def set_(
     from logkernel.client.admin.configs import Append, Subtract
 
     if append and subtract:
-        raise click.UsageError("--append and --subtract exclude one another")
+        raise click.UsageError("--append and --subtract exclude each other; give one of them")
     changes: dict[str, Any] = dict(pairs(settings, "KEY=VALUE"))
     if append or subtract:
         how = Append if append else Subtract
         changes = {key: how(text.split(",")) for key, text in changes.items()}
     with connection.admin() as admin:
-        admin.alter_configs({_resource(kind, name): changes}, validate_only=dry_run)
+        admin.alter_configs({_resource(admin, kind, name): changes}, validate_only=dry_run)
     _say(kind, name, list(changes), as_json, dry_run)
 
 
@@ -126,7 +132,7 @@ def set_(
 def unset(kind: str, name: str, keys: tuple[str, ...], connection: ConnectionOptions, as_json: bool) -> None:
     """Reset KEYS to their defaults."""
     with connection.admin() as admin:
-        admin.alter_configs({_resource(kind, name): dict.fromkeys(keys)})
+        admin.alter_configs({_resource(admin, kind, name): dict.fromkeys(keys)})
     _say(kind, name, list(keys), as_json, False)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import socket
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -13,7 +13,8 @@ import click
 from attrs import frozen
 
 from logkernel.cli.output import json_option
-from logkernel.errors import ConfigError, DataDirectoryLocked, NetworkException
+from logkernel.cli.parameters import FloatRange
+from logkernel.errors import BrokerIdNotRegistered, ConfigError, DataDirectoryLocked, NetworkException
 
 if TYPE_CHECKING:
     from logkernel.client.admin.client import Admin
@@ -44,7 +45,7 @@ class ConnectionOptions:
             try:
                 opened = logkernel.open(self.data, **_owner(self.data))
             except DataDirectoryLocked as error:
-                raise DataDirectoryLocked(f"{error}; to talk to the broker there, say --bootstrap HOST:PORT") from None
+                raise DataDirectoryLocked(f"{error}, or talk to it with --bootstrap HOST:PORT") from None
             with opened:
                 yield opened
             return
@@ -84,8 +85,8 @@ def reach(servers: str) -> None:
         else:
             return
     raise NetworkException(
-        f"no broker answers at {servers} ({why}): start one with `logkernel serve`, or name another by --bootstrap,"
-        f" or a folder by --data"
+        f"no broker answers at {servers} ({why}); start one with `logkernel serve`, or name another with --bootstrap,"
+        f" or a data directory with --data"
     )
 
 
@@ -113,7 +114,7 @@ def connected(command: F) -> F:
     @click.option(
         "--timeout",
         "timeout_s",
-        type=click.FloatRange(0),
+        type=FloatRange(0),
         default=30.0,
         show_default=True,
         help="Time limit of one operation, in seconds.",
@@ -125,7 +126,7 @@ def connected(command: F) -> F:
                 raise click.UsageError(ONE_PLACE)
             bootstrap = None
             if not os.path.isdir(data) and not getattr(command, "makes_data", False):
-                raise click.UsageError(f"there is no folder {data!r}")
+                raise click.UsageError(f"--data: there is no directory {data!r}; check the path")
         return command(*args, connection=ConnectionOptions(bootstrap, data, timeout_s), **options)
 
     run.__name__, run.__doc__ = command.__name__, command.__doc__
@@ -138,6 +139,14 @@ def makes_data(command: F) -> F:
     return command
 
 
+def check_brokers(admin: Admin, ids: Iterable[int]) -> None:
+    """Raise `BrokerIdNotRegistered` for an id that no broker has: a request to it would wait until --timeout."""
+    known = [broker.id for broker in admin.describe_cluster().brokers]
+    for broker in ids:
+        if broker not in known:
+            raise BrokerIdNotRegistered(f"there is no broker {broker}; use one of {', '.join(map(str, known))}")
+
+
 # ---------------------------------------------------------------- what arguments mean
 
 
@@ -147,7 +156,7 @@ def pairs(given: Sequence[str], what: str = "NAME=VALUE") -> dict[str, str]:
     for text in given:
         name, equals, value = text.partition("=")
         if not equals or not name:
-            raise click.UsageError(f"{text!r} is no {what}")
+            raise click.UsageError(f"{text!r} is not of the form {what}")
         found[name] = value
     return found
 
@@ -159,7 +168,9 @@ def time_ms(text: str) -> int:
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:
-        raise ConfigError(f"{text!r} is no time: give ms since 1970, or 2026-01-31T12:00:00Z") from None
+        raise ConfigError(
+            f"{text!r} is not a time; give ms since 1970, or ISO 8601 such as 2026-01-31T12:00:00Z"
+        ) from None
     return int(moment.timestamp() * 1000)
 
 
@@ -176,4 +187,6 @@ def partitions(text: str) -> tuple[str, list[int] | None]:
     try:
         return topic, [int(part) for part in rest.split(",")]
     except ValueError:
-        raise click.UsageError(f"{text!r} is no TOPIC or TOPIC:PARTITION,…") from None
+        raise click.UsageError(
+            f"{text!r} is not of the form TOPIC or TOPIC:PARTITION,…; write e.g. orders or orders:0,2"
+        ) from None

@@ -12,6 +12,7 @@ import click
 from logkernel.cli import formats
 from logkernel.cli.connection import ConnectionOptions, connected, pairs, time_ms
 from logkernel.cli.output import put_json
+from logkernel.cli.parameters import IntRange
 from logkernel.errors import ConfigError, no_partition
 from logkernel.vocabulary import TopicPartition
 
@@ -34,9 +35,9 @@ STORED: Final = "stored"
     " or ISO 8601).  [default: beginning; with --group: stored]",
 )
 @click.option(
-    "-p", "--partition", "indexes", type=click.IntRange(0), multiple=True, help="Read only this partition; repeatable."
+    "-p", "--partition", "indexes", type=IntRange(0), multiple=True, help="Read only this partition; repeatable."
 )
-@click.option("-n", "--count", type=click.IntRange(1), help="Stop after this many records.")
+@click.option("-n", "--count", type=IntRange(1), help="Stop after this many records.")
 @click.option("-e", "--exit", "ends", is_flag=True, help="Stop at the end offsets seen at startup.")
 @click.option("-g", "--group", help="Join this group, and commit offsets.")
 @click.option(
@@ -69,7 +70,9 @@ def consume(topics: tuple[str, ...], connection: ConnectionOptions, as_json: boo
     }
     group, where = how["group"], how["offset"]
     if group is not None and how["indexes"]:
-        raise click.UsageError("--partition and --group exclude one another: the group assigns partitions")
+        raise click.UsageError(
+            "--partition and --group exclude each other, as the group assigns partitions; give one of them"
+        )
     if group is not None:
         given.setdefault("auto.offset.reset", _reset(where))
     settings = {name.replace(".", "_"): value for name, value in given.items()}
@@ -97,7 +100,10 @@ def _reset(where: str | None) -> str:
         return "earliest"
     if where in END:
         return "latest"
-    raise click.UsageError("in a group --offset is beginning, end or stored; `group reset-offsets` sets others")
+    raise click.UsageError(
+        f"--offset {where!r} cannot be used with --group; give beginning, end or stored, or use"
+        f" `logkernel group reset-offsets`"
+    )
 
 
 def _assigned(consumer: Consumer, topics: tuple[str, ...], indexes: tuple[int, ...]) -> list[TopicPartition]:
@@ -125,7 +131,7 @@ def _begin(consumer: Consumer, wanted: list[TopicPartition], ends: dict[TopicPar
         first = consumer.beginning_offsets(wanted)
         offsets = {name: max(first[name], ends[name] + number) if number < 0 else number for name in wanted}
     else:
-        raise click.UsageError(f"--offset {where!r} is none of beginning, end, stored, N, -N, @TIME")
+        raise click.UsageError(f"--offset {where!r}: not a position; give beginning, end, stored, N, -N or @TIME")
     for name, offset in offsets.items():
         consumer.seek(name, offset)
 

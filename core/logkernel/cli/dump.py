@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from logkernel.cli.output import json_option, put_json
+from logkernel.cli.parameters import IntRange
 from logkernel.errors import LogkernelError
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ def _topic_option(flag: str, topic: str) -> Callable[[Any], Any]:
 @click.option("--decode", is_flag=True, help="Decode the records of every topic that a plugin can decode.")
 @click.option(
     "--max-bytes",
-    type=click.IntRange(1),
+    type=IntRange(1),
     default=2**63 - 1,
     show_default=False,
     help="Stop after this many bytes of each file.",
@@ -56,7 +57,9 @@ def dump(
 
     kernel, disk, bad = Kernel(), RealDisk(), False
     if topic is not None and kernel.decoder(topic) is None:
-        raise click.UsageError(f"no plugin decodes the records of {topic!r}")
+        raise click.UsageError(
+            f"--decoder: no plugin decodes the records of {topic!r}; name an internal topic, e.g. {OFFSETS}"
+        )
     decoded = decode or topic is not None
     for path in _files(files):
         decoder = _decoder(kernel, topic, decode, path)

@@ -36,7 +36,9 @@ def unescaped(text: str) -> bytes:
         if code[:1] == b"x" and len(code) == 3:
             return bytes([int(code[1:], 16)])
         if code not in _BYTES:
-            raise ConfigError(f"no escape \\{code.decode(errors='replace')}; there are \\n \\r \\t \\\\ \\0 \\xHH")
+            raise ConfigError(
+                f"there is no escape \\{code.decode(errors='replace')}; use \\n \\r \\t \\\\ \\0 or \\xHH"
+            )
         return _BYTES[code]
 
     return _ESCAPE.sub(byte, text.encode(errors="surrogateescape"))
@@ -55,7 +57,7 @@ def parsed(text: str) -> list[bytes | str]:
         elif part and part in LETTERS:
             found.append(part)
         else:
-            raise ConfigError(f"no letter %{part}; there are %{' %'.join(LETTERS)} %%")
+            raise ConfigError(f"there is no format letter %{part}; use %{' %'.join(LETTERS)} or %%")
     return found
 
 
@@ -112,19 +114,19 @@ def reader(text: str) -> Callable[[bytes], Line]:
             pattern += re.escape(part)
             continue
         if part not in READABLE:
-            raise ConfigError(f"%{part} cannot be read; there are %{' %'.join(READABLE)}")
+            raise ConfigError(f"%{part} cannot be parsed from a line; use %{' %'.join(READABLE)}")
         if index and isinstance(parts[index - 1], str):
-            raise ConfigError(f"between %{parts[index - 1]!s} and %{part} something must stand")
+            raise ConfigError(f"nothing separates %{parts[index - 1]!s} from %{part}; put a delimiter between them")
         letters.append("v" if part == "s" else part)
         pattern += b"(.*)" if index == len(parts) - 1 else b"(.*?)"
     if len(set(letters)) != len(letters):
-        raise ConfigError("a format that is read names each letter once")
+        raise ConfigError(f"the format {text!r} repeats a letter; use each letter once")
     match = re.compile(pattern, re.DOTALL).fullmatch
 
     def read(line: bytes) -> Line:
         found = match(line)
         if found is None:
-            raise ConfigError(f"the line {line[:80]!r} is not in the format {text!r}")
+            raise ConfigError(f"the line {line[:80]!r} is not in the format {text!r}; change the line or --format")
         row = Line()
         for letter, data in zip(letters, found.groups(), strict=True):
             _take(row, letter, data)
@@ -141,7 +143,7 @@ def _take(row: Line, letter: str, data: bytes) -> None:
     elif letter == "h":
         row.headers = headers(data)
     elif not data.lstrip(b"-").isdigit():
-        raise ConfigError(f"%{letter}: {data[:80]!r} is no number")
+        raise ConfigError(f"%{letter}: {data[:80]!r} is not a number; change the line or --format")
     elif letter == "p":
         row.partition = int(data)
     else:

@@ -8,6 +8,7 @@ import click
 
 from logkernel.cli.connection import ConnectionOptions, connected, partitions, time_ms
 from logkernel.cli.output import put_json, put_table
+from logkernel.cli.parameters import AnyCase, IntRange
 from logkernel.cli.topics import complain, named_partitions, results_of
 from logkernel.errors import ConfigError, UnknownTopicOrPartition, UnsupportedVersion
 from logkernel.vocabulary import TopicPartition
@@ -17,13 +18,29 @@ if TYPE_CHECKING:
     from logkernel.client.admin.groups import GroupDescription
 
 NONE = "-"
+STATES = (
+    "PreparingRebalance", "CompletingRebalance", "Assigning", "Reconciling", "NotReady", "Stable", "Empty", "Dead",
+)  # fmt: skip
+TYPES = ("classic", "consumer", "share", "streams")
 COLUMNS = ("GROUP", "TOPIC", "PARTITION", "CURRENT-OFFSET", "LOG-END-OFFSET", "LAG", "CONSUMER-ID", "HOST", "CLIENT-ID")
 SHARE_COLUMNS = ("GROUP", "TOPIC", "PARTITION", "START-OFFSET", "LAG")
 
 
 @click.command("list")
-@click.option("--state", "states", multiple=True, help="Only groups in this state; repeatable.")
-@click.option("--type", "types", multiple=True, help="Only groups of this type: classic, consumer, share; repeatable.")
+@click.option(
+    "--state",
+    "states",
+    type=AnyCase(STATES),
+    multiple=True,
+    help="Only groups in this state; repeatable.",
+)
+@click.option(
+    "--type",
+    "types",
+    type=AnyCase(TYPES),
+    multiple=True,
+    help="Only groups of this type; repeatable.",
+)
 @connected
 def list_(states: tuple[str, ...], types: tuple[str, ...], connection: ConnectionOptions, as_json: bool) -> None:
     """List all groups."""
@@ -45,7 +62,7 @@ def list_(states: tuple[str, ...], types: tuple[str, ...], connection: Connectio
 def describe(names: tuple[str, ...], members: bool, state: bool, connection: ConnectionOptions, as_json: bool) -> int:
     """Describe groups NAMES, or all: offsets and lag, in the columns of kafka-consumer-groups.sh."""
     if members and state:
-        raise click.UsageError("--members and --state exclude one another")
+        raise click.UsageError("--members and --state exclude each other; give one of them")
     with connection.admin() as admin:
         wanted = list(names) or list(admin.list_groups())
         results = results_of(lambda: admin.describe_groups(wanted), wanted) if wanted else {}
@@ -53,9 +70,9 @@ def describe(names: tuple[str, ...], members: bool, state: bool, connection: Con
         if as_json:
             for group in groups:
                 put_json(_document(group, _offsets(admin, group)))
-        elif state:
+        elif state and groups:
             _put_states(groups)
-        elif members:
+        elif members and groups:
             _put_members(groups)
         else:
             for group in groups:
@@ -198,7 +215,7 @@ def delete(names: tuple[str, ...], connection: ConnectionOptions, as_json: bool)
 @click.option("--to-earliest", is_flag=True, help="Reset to the first record.")
 @click.option("--to-latest", is_flag=True, help="Reset to the end of the log.")
 @click.option("--to-current", is_flag=True, help="Reset to the current offset, moved into the range of the log.")
-@click.option("--to-offset", type=click.IntRange(0), help="Reset to this offset, moved into the range of the log.")
+@click.option("--to-offset", type=IntRange(0), help="Reset to this offset, moved into the range of the log.")
 @click.option(
     "--to-datetime",
     metavar="TIME",
@@ -219,16 +236,17 @@ def reset_offsets(
     named = [how for how, given in hows.items() if given]
     if len(named) + sum(given is not None for given in (to_offset, to_datetime, shift_by)) != 1:
         raise click.UsageError(
-            "say one of --to-earliest, --to-latest, --to-current, --to-offset, --to-datetime, --shift-by"
+            "the target is not clear; give one of --to-earliest, --to-latest, --to-current, --to-offset, --to-datetime,"
+            " --shift-by"
         )
     if bool(topics) == all_topics:
-        raise click.UsageError("say --topic or --all-topics")
+        raise click.UsageError("the partitions are not clear; give either --topic or --all-topics")
     with connection.admin() as admin:
         share = _kind(admin, name) == "share"
         now = _current(admin, name, share)
         wanted = list(now) if all_topics else [TopicPartition(*row) for row in named_partitions(admin, topics)]
         if not wanted:
-            raise ConfigError(f"group {name!r} has no offsets; name the topics by --topic")
+            raise ConfigError(f"group {name!r} has no offsets; name the topics with --topic")
         target = _targets(admin, wanted, now, named[0] if named else None, to_offset, to_datetime, shift_by)
         if execute:
             if share:
@@ -278,7 +296,10 @@ def _targets(
     else:
         missing = [name for name in wanted if name not in now]
         if missing:
-            raise ConfigError(f"the group has no offset of {missing[0]} to go on from")
+            raise ConfigError(
+                f"the group has no offset of {missing[0]} to start from; use --to-earliest, --to-latest, --to-offset or"
+                f" --to-datetime"
+            )
         raw = {name: now[name] + (shift_by or 0) for name in wanted}
     return {name: min(max(offset, first[name]), last[name]) for name, offset in raw.items()}
 
@@ -306,7 +327,9 @@ def delete_offsets(name: str, topics: tuple[str, ...], connection: ConnectionOpt
         if _kind(admin, name) == "share":
             parts = [partitions(text) for text in topics]
             if any(indexes is not None for _, indexes in parts):
-                raise click.UsageError("a share group forgets whole topics")
+                raise click.UsageError(
+                    "a share group has offsets of whole topics only; give --topic without partitions"
+                )
             admin.delete_share_group_offsets(name, [topic for topic, _ in parts])
         else:
             admin.delete_consumer_group_offsets(name, named_partitions(admin, topics))
@@ -337,7 +360,7 @@ def remove_members(
 ) -> None:
     """Remove members from the classic group NAME; the group rebalances."""
     if bool(instance_ids or member_ids) == everyone:
-        raise click.UsageError("say --all, or whom by --instance-id and --member-id")
+        raise click.UsageError("the members are not clear; give either --all, or --instance-id and --member-id")
     with connection.admin() as admin:
         try:
             admin.remove_members_from_group(name, instance_ids=instance_ids, member_ids=member_ids)

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from logkernel.cli.connection import ONE_PLACE, bootstrap_option
+from logkernel.cli.connection import ONE_PLACE, bootstrap_option, reach
 from logkernel.cli.output import F, json_option, put_json, put_table
+from logkernel.cli.parameters import IntRange
 
 if TYPE_CHECKING:
     from logkernel.perf.sweep import Curve
@@ -28,7 +29,7 @@ def _pairs(context: click.Context, parameter: click.Parameter, given: Sequence[s
         for part in text.split():
             name, equals, value = part.partition("=")
             if not equals or not name:
-                raise click.BadParameter(f"{part!r} is no NAME=VALUE", context, parameter)
+                raise click.BadParameter(f"{part!r} is not of the form NAME=VALUE", context, parameter)
             found[name.strip()] = value
     return found
 
@@ -41,7 +42,7 @@ def _where(command: F) -> F:
         ),
         click.option("--data", metavar="DIR", help="Data directory of the log in this process.  [default: in memory]"),
         click.option("--topic", default="perf", show_default=True, help="The topic; created if it is missing."),
-        click.option("--partitions", type=click.IntRange(1), help="Partitions of a created topic.  [default: 1]"),
+        click.option("--partitions", type=IntRange(1), help="Partitions of a created topic.  [default: 1]"),
     )
     for option in reversed(options):
         command = option(command)
@@ -56,7 +57,7 @@ _more = click.argument("more", nargs=-1, callback=_pairs, metavar="[NAME=VALUE].
 """Kafka's tools take several pairs after one option."""
 _interval = click.option(
     "--reporting-interval",
-    type=click.IntRange(1),
+    type=IntRange(1),
     default=5000,
     show_default=True,
     help="Time between two lines of results, in ms.",
@@ -71,6 +72,8 @@ def _place(bootstrap: str | None, data: str | None, settings: dict[str, str]) ->
     servers = bootstrap or named
     if servers is not None and data is not None:
         raise click.UsageError(ONE_PLACE)
+    if servers is not None:
+        reach(servers)
     return open_log(servers, data)
 
 
@@ -114,10 +117,8 @@ class _Board:
 
 @click.command
 @_where
-@click.option("--num-records", type=click.IntRange(1), required=True, help="Number of records to send.")
-@click.option(
-    "--record-size", type=click.IntRange(0), default=100, show_default=True, help="Size of each value, in bytes."
-)
+@click.option("--num-records", type=IntRange(1), required=True, help="Number of records to send.")
+@click.option("--record-size", type=IntRange(0), default=100, show_default=True, help="Size of each value, in bytes.")
 @click.option(
     "--throughput", type=float, default=-1.0, show_default=True, help="Limit of records a second; -1 sets no limit."
 )
@@ -157,16 +158,16 @@ def produce(
     else:
         print(total.line())
     if total.failed:
-        print(f"logkernel: {total.failed} records failed", file=sys.stderr)
+        print(f"logkernel: {total.failed} of {num_records} records failed", file=sys.stderr)
     return int(total.failed > 0)
 
 
 @click.command
 @_where
-@click.option("--num-records", "--messages", type=click.IntRange(1), required=True, help="Number of records to read.")
+@click.option("--num-records", "--messages", type=IntRange(1), required=True, help="Number of records to read.")
 @click.option(
     "--record-size",
-    type=click.IntRange(0),
+    type=IntRange(0),
     default=100,
     show_default=True,
     help="Size of the values that are written first, in bytes, if the log is in memory.",
@@ -174,7 +175,7 @@ def produce(
 @click.option("--group", help="Join this group.  [default: assign all partitions, without a group]")
 @click.option(
     "--timeout",
-    type=click.IntRange(0),
+    type=IntRange(0),
     default=10_000,
     show_default=True,
     help="Stop after this long without a record, in ms.",
@@ -228,19 +229,15 @@ def consume(
             print(total.header())
         print(total.line())
     if not complete:
-        why = f"nothing more came for {timeout} ms"
-        print(f"logkernel: {total.records} of {num_records} records: {why}", file=sys.stderr)
+        why = f"no more came for {timeout} ms; raise --timeout, or lower --num-records"
+        print(f"logkernel: only {total.records} of {num_records} records were read: {why}", file=sys.stderr)
     return int(not complete)
 
 
 @click.command
 @_where
-@click.option(
-    "--num-records", type=click.IntRange(1), default=10_000, show_default=True, help="Number of records to send."
-)
-@click.option(
-    "--record-size", type=click.IntRange(0), default=100, show_default=True, help="Size of each value, in bytes."
-)
+@click.option("--num-records", type=IntRange(1), default=10_000, show_default=True, help="Number of records to send.")
+@click.option("--record-size", type=IntRange(0), default=100, show_default=True, help="Size of each value, in bytes.")
 @_settings("--set", "--producer-props", text="Set a producer setting; repeatable.")
 @json_option
 @_more
@@ -288,9 +285,11 @@ def _counts(context: click.Context, parameter: click.Parameter, given: str | Non
     try:
         found = tuple(sorted({int(part) for part in given.split(",")}))
     except ValueError:
-        raise click.BadParameter(f"{given!r} is no list of numbers", context, parameter) from None
+        raise click.BadParameter(
+            f"{given!r} is not a list of whole numbers; write e.g. 1,2,4", context, parameter
+        ) from None
     if found[0] < 1:
-        raise click.BadParameter("at least 1", context, parameter)
+        raise click.BadParameter(f"{found[0]} is too small; give numbers of at least 1", context, parameter)
     return found
 
 
@@ -306,13 +305,9 @@ def _counts_option(name: str, text: str) -> Callable[[F], F]:
 @click.option(
     "--only", metavar="NAME,...", help="Run only these of producers, consumers, partitions, message-size, replication."
 )
-@click.option("--num-records", type=click.IntRange(1), default=100_000, show_default=True, help="Records of each run.")
-@click.option(
-    "--record-size", type=click.IntRange(1), default=100, show_default=True, help="Size of each value, in bytes."
-)
-@click.option(
-    "--runs", type=click.IntRange(1), default=3, show_default=True, help="Runs of each point; the median counts."
-)
+@click.option("--num-records", type=IntRange(1), default=100_000, show_default=True, help="Records of each run.")
+@click.option("--record-size", type=IntRange(1), default=100, show_default=True, help="Size of each value, in bytes.")
+@click.option("--runs", type=IntRange(1), default=3, show_default=True, help="Runs of each point; the median counts.")
 @_counts_option("--producers", "Numbers of producers at once.")
 @_counts_option("--consumers", "Numbers of consumers at once, of 4 partitions.")
 @_counts_option("--partitions", "Numbers of partitions of the topic.")
@@ -346,7 +341,7 @@ def sweep(
     chosen = known if only is None else [name.strip() for name in only.split(",")]
     unknown = [name for name in chosen if name not in known]
     if unknown:
-        raise click.UsageError(f"no such experiment: {', '.join(unknown)} (known: {', '.join(known)})")
+        raise click.UsageError(f"--only: there is no experiment {', '.join(unknown)}; use some of {', '.join(known)}")
     plan = Plan(num_records, record_size, runs, settings=settings)
     for name, given in counts.items():
         if given is not None:

@@ -12,6 +12,7 @@ import click
 from logkernel.cli import formats
 from logkernel.cli.connection import ConnectionOptions, connected, makes_data, pairs
 from logkernel.cli.output import progress, put_json
+from logkernel.cli.parameters import IntRange
 from logkernel.errors import ConfigError
 
 CHUNK_BYTES = 1 << 16
@@ -28,7 +29,7 @@ LONGEST_LINE_BYTES = 1 << 28
 @click.option(
     "-H", "--header", "header", metavar="NAME=VALUE", multiple=True, help="Add a header to every record; repeatable."
 )
-@click.option("-p", "--partition", type=click.IntRange(0), help="Write every record to this partition.")
+@click.option("-p", "--partition", type=IntRange(0), help="Write every record to this partition.")
 @click.option("-f", "--format", "form", metavar="FORMAT", help=r"Input format of a line, e.g. '%k\t%v' or '%p %k %v'.")
 @click.option(
     "-D",
@@ -68,7 +69,7 @@ def produce(
     read = _reader(how["between"], how["form"], how["nulls"])
     end = formats.unescaped(how["delimiter"])
     if not end:
-        raise click.UsageError("--delimiter is empty")
+        raise click.UsageError("--delimiter is empty; give at least one character")
     common = [(name, value.encode()) for name, value in pairs(how["header"]).items()]
     failed: list[Exception] = []
 
@@ -106,7 +107,7 @@ def produce(
 
 def _reader(between: str | None, form: str | None, nulls: bool) -> Callable[[bytes], formats.Line]:
     if between is not None and form is not None:
-        raise click.UsageError("--key-delimiter and --format exclude one another")
+        raise click.UsageError("--key-delimiter and --format exclude each other; give one of them")
     if form is not None:
         read = formats.reader(form)
     elif between is not None:
@@ -127,7 +128,7 @@ def _reader(between: str | None, form: str | None, nulls: bool) -> Callable[[byt
 def _keyed(between: bytes) -> Callable[[bytes], formats.Line]:
     """A line without the delimiter is a value without a key, as in kcat."""
     if not between:
-        raise click.UsageError("--key-delimiter is empty")
+        raise click.UsageError("--key-delimiter is empty; give at least one character")
 
     def read(line: bytes) -> formats.Line:
         key, found, value = line.partition(between)
@@ -160,6 +161,6 @@ def _split(file: IO[bytes], end: bytes, advance: Callable[[int], None]) -> Itera
             begin = seen = at + len(end)
         del left[:begin]
         if len(left) > LONGEST_LINE_BYTES:
-            raise ConfigError(f"a record is longer than {LONGEST_LINE_BYTES} bytes; is --delimiter right?")
+            raise ConfigError(f"a record is longer than {LONGEST_LINE_BYTES} bytes; check --delimiter")
     if left:
         yield bytes(left)

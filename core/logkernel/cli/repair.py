@@ -8,6 +8,7 @@ import time
 import click
 
 from logkernel.cli.output import json_option, progress, put_json
+from logkernel.cli.parameters import IntRange
 
 
 @click.command
@@ -15,7 +16,7 @@ from logkernel.cli.output import json_option, progress, put_json
 @click.option("--dry-run", is_flag=True, help="Print the plan and change nothing.")
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @click.option(
-    "--node-id", type=click.IntRange(0), help="The node id of the directory's broker, if meta.properties is missing."
+    "--node-id", type=IntRange(0), help="The node id of the directory's broker, if meta.properties is missing."
 )
 @json_option
 def repair(directory: str, dry_run: bool, yes: bool, node_id: int | None, as_json: bool) -> int:
@@ -53,7 +54,7 @@ def repair(directory: str, dry_run: bool, yes: bool, node_id: int | None, as_jso
     if dry_run or not (yes or as_json or click.confirm("Repair now?", err=True)):
         return int(not dry_run)
     if as_json and not yes:
-        raise click.UsageError("with --json nobody is asked: say --yes or --dry-run")
+        raise click.UsageError("--json cannot ask for confirmation; give --yes or --dry-run")
     for name, damage in carry_out(disk, path, steps, owner, time.time_ns() // 1_000_000):
         if as_json:
             row = {"position": damage.position, "lostBytes": damage.lost_bytes, "reason": damage.reason}

@@ -230,7 +230,7 @@ def alter(
     """Add partitions to topic NAME, or change its settings."""
     changes: dict[str, str | None] = {**pairs(config), **dict.fromkeys(unset)}
     if count is None and not changes:
-        raise click.UsageError("say what to alter: --partitions, --config, --unset")
+        raise click.UsageError("nothing to alter; give --partitions, --config or --unset")
     with connection.admin() as admin:
         if count is not None:
             admin.create_partitions({name: count})
@@ -249,7 +249,7 @@ def alter(
 def trim(topics: tuple[str, ...], before: str, connection: ConnectionOptions, as_json: bool) -> None:
     """Delete the records of partitions before an offset."""
     if before != "end" and not before.isdigit():
-        raise click.UsageError(f"--before {before!r} is neither an offset nor end")
+        raise click.UsageError(f"--before {before!r}: not an offset; give a number, or end")
     offset = -1 if before == "end" else int(before)
     with connection.admin() as admin:
         wanted = dict.fromkeys(named_partitions(admin, topics), offset)
@@ -289,4 +289,5 @@ def results_of(work: Any, names: Any) -> dict[Any, Any]:
 
 
 def complain(name: object, error: Exception) -> None:
-    click.echo(f"logkernel: {name}: {type(error).__name__}: {error}", err=True)
+    text = str(error).removeprefix(f"{name}: ")
+    click.echo(f"logkernel: {name}: {type(error).__name__}: {text}", err=True)

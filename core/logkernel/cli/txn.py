@@ -8,10 +8,14 @@ import click
 
 from logkernel.cli.connection import ConnectionOptions, connected, iso
 from logkernel.cli.output import put_json, put_table
+from logkernel.cli.parameters import AnyCase, IntRange
 from logkernel.cli.topics import named_partitions
 from logkernel.errors import ConfigError
 
 NONE = "None"
+STATES = (
+    "Empty", "Ongoing", "PrepareCommit", "PrepareAbort", "CompleteCommit", "CompleteAbort", "PrepareEpochFence", "Dead",
+)  # fmt: skip
 
 
 def _now_ms() -> int:
@@ -19,13 +23,17 @@ def _now_ms() -> int:
 
 
 @click.command("list")
-@click.option("--state", "states", multiple=True, help="Only transactions in this state; repeatable.")
+@click.option(
+    "--state",
+    "states",
+    type=AnyCase(STATES),
+    multiple=True,
+    help="Only transactions in this state; repeatable.",
+)
 @click.option(
     "--producer-id", "producer_ids", type=int, multiple=True, help="Only transactions of this producer id; repeatable."
 )
-@click.option(
-    "--longer-than", type=click.IntRange(0), metavar="MS", help="Only transactions that have run longer than this."
-)
+@click.option("--longer-than", type=IntRange(0), metavar="MS", help="Only transactions that have run longer than this.")
 @click.option("--pattern", help="Only transactional ids that this RE2 pattern matches as a whole.")
 @connected
 def list_(
@@ -141,7 +149,7 @@ def producers(topics: tuple[str, ...], connection: ConnectionOptions, as_json: b
 
 @click.command("find-hanging")
 @click.argument("topics", metavar="TOPIC[:PARTITION,…]…", nargs=-1)
-@click.option("--longest", type=click.IntRange(0), metavar="MS", default=900_000, show_default=True,
+@click.option("--longest", type=IntRange(0), metavar="MS", default=900_000, show_default=True,
               help="Examine transactions open for longer; give the brokers' transaction.max.timeout.ms.")  # fmt: skip
 @connected
 def find_hanging(topics: tuple[str, ...], longest: int, connection: ConnectionOptions, as_json: bool) -> int:
@@ -196,10 +204,10 @@ def find_hanging(topics: tuple[str, ...], longest: int, connection: ConnectionOp
 
 @click.command
 @click.argument("topic")
-@click.argument("partition", type=click.IntRange(0))
+@click.argument("partition", type=IntRange(0))
 @click.option(
     "--start-offset",
-    type=click.IntRange(0),
+    type=IntRange(0),
     required=True,
     help="The first offset of the transaction in the partition.",
 )
@@ -210,7 +218,10 @@ def abort(topic: str, partition: int, start_offset: int, connection: ConnectionO
         rows = [row for found in admin.describe_producers((topic, partition)).values() for row in found]
         producer = next((row for row in rows if row.transaction_start == start_offset), None)
         if producer is None:
-            raise ConfigError(f"no transaction is open on {topic}-{partition} from offset {start_offset} on")
+            raise ConfigError(
+                f"no open transaction of {topic}-{partition} starts at offset {start_offset};"
+                f" `logkernel txn producers {topic}:{partition}` prints the start offsets"
+            )
         admin.abort_transaction((topic, partition), producer.producer_id, producer.epoch, producer.coordinator_epoch)
     if as_json:
         put_json({"topic": topic, "partition": partition, "producerId": producer.producer_id, "aborted": True})

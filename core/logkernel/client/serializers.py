@@ -46,7 +46,7 @@ def serializer(given: Any) -> Serializer | None:
         return serialize
     if callable(made):
         return _of_value(made)
-    raise ConfigError(f"{given!r} is no serializer: neither a name, nor callable, nor with a method `serialize`")
+    raise ConfigError(f"{given!r} is not a serializer; give a name, a callable, or an object with a method `serialize`")
 
 
 def _of_value(function: Callable[[Any], bytes]) -> Serializer:
@@ -83,7 +83,9 @@ def deserializer(given: Any) -> Deserializer | None:
         return deserialize
     if callable(made):
         return _of_bytes(made)
-    raise ConfigError(f"{given!r} is no deserializer: neither a name, nor callable, nor with a method `deserialize`")
+    raise ConfigError(
+        f"{given!r} is not a deserializer; give a name, a callable, or an object with a method `deserialize`"
+    )
 
 
 def _of_bytes(function: Callable[[bytes], Any]) -> Deserializer:

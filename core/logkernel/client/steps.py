@@ -64,4 +64,4 @@ def deadline_of(timeout_s: float | None) -> float | None:
 
 def check_topic(topic: Any) -> None:
     if not isinstance(topic, str) or not topic:
-        raise InvalidTopicException(f"{topic!r} is no topic name")
+        raise InvalidTopicException(f"{topic!r} is not a topic's name; give a str that is not empty")

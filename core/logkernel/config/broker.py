@@ -247,7 +247,9 @@ class BrokerConfig:
             hint = f"did you mean {near}?" if near else "DescribeConfigs lists all names"
             raise InvalidConfig(f"Unknown broker config name: {name}; {hint}")
         if setting is None or not setting.dynamic:
-            raise InvalidConfig(f"{name}={value}: a running broker can't change it; set it in its file and start anew")
+            raise InvalidConfig(
+                f"{name}={value}: a running broker can't change it; set it in the broker's file and restart the broker"
+            )
         typed(setting, value)
 
     def with_dynamic(self, broker: Mapping[str, str], default: Mapping[str, str] | None = None) -> BrokerConfig:

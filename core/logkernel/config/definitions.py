@@ -147,7 +147,7 @@ def _judge(declared: PluginDeclaration, setting: Setting) -> None:
         try:
             setting.typed(setting.default)
         except ValueError as error:
-            raise _refused(declared, setting, f"has the default {setting.default!r}: {error}", "mend it") from None
+            raise _refused(declared, setting, f"has the default {setting.default!r}: {error}", "correct it") from None
 
 
 def _enter(tables: Tables, declared: PluginDeclaration, setting: Setting) -> None:

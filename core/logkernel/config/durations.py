@@ -40,7 +40,7 @@ def duration_ms(text: str) -> int:
     """Milliseconds of days, hours, minutes and seconds. Raises ValueError."""
     found = _form().fullmatch(text)
     if found is None or not any(found.groups()):
-        raise ValueError(f"{text!r} is no duration such as P1DT2H3M4.5S")
+        raise ValueError(f"{text!r} is not an ISO 8601 duration; write e.g. P1DT2H3M4.5S")
     days, hours, minutes, seconds = (int(part or 0) for part in found.groups()[:4])
     fraction_ms = int((found.group(5) or "0").ljust(3, "0")[:3])
     return (((days * 24 + hours) * 60 + minutes) * 60 + seconds) * 1000 + fraction_ms

@@ -51,7 +51,7 @@ def parse_listeners(text: str) -> tuple[Listener, ...]:
 def _parse_one(text: str, taken: list[str]) -> Listener:
     match = _FORM.fullmatch(text)
     if match is None:
-        raise ValueError(f"{text!r} is no address: write PLAINTEXT://host:9092, host:9092 or :9092")
+        raise ValueError(f"{text!r} is not an address such as PLAINTEXT://host:9092, host:9092 or :9092")
     port = int(match["port"])
     if port > 65535:
         raise ValueError(f"the port of {text!r} must lie between 0 and 65535")

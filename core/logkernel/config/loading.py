@@ -114,7 +114,7 @@ def _read(path: str | PathLike[str]) -> RawConfig:
     try:
         text = file.read_text(encoding="utf-8-sig")
     except OSError as error:
-        raise ConfigError(f"{file}: it can't be read: {error.strerror}; check the path of --config") from None
+        raise ConfigError(f"{file}: cannot read it: {error.strerror}; check the path of --config") from None
     except UnicodeDecodeError as error:
         raise ConfigError(f"{file}: byte {error.start} is not UTF-8; save the file as UTF-8") from None
     if _is_properties(file, text):
@@ -212,14 +212,14 @@ def _check_listeners(given: Mapping[str, RawSetting], definitions: Definitions) 
     try:
         names = {one.name for one in spoken(parse_listeners(row.text), text("listener.security.protocol.map"), skipped)}
     except ValueError as error:
-        raise refuse(row, str(error), "mend the address") from None
+        raise refuse(row, str(error), "correct the address") from None
     advertised = given.get("advertised.listeners")
     if advertised is None or not advertised.text:
         return
     try:
         told = parse_listeners(advertised.text)
     except ValueError as error:
-        raise refuse(advertised, str(error), "mend the address") from None
+        raise refuse(advertised, str(error), "correct the address") from None
     for one in told:
         if one.host in ("0.0.0.0", "::"):
             raise refuse(advertised, f"clients can't connect to {one.host}", "name a host that they can reach")

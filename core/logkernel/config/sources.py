@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from logkernel.attrs_lite import field, frozen, mutable
 from logkernel.config.definitions import Setting
 from logkernel.config.nearest import nearest
-from logkernel.config.values import BOOLEAN, DOUBLE, INT, LONG, SHORT, type_name
+from logkernel.config.values import BOOLEAN, DOUBLE, INT, LONG, SHORT, Type, Validator, type_name
 from logkernel.errors import ConfigError
 
 # Where a value comes from, by DescribeConfigs' codes.
@@ -65,8 +65,8 @@ def unknown(given: RawSetting, known: Iterable[str], what: str = "setting") -> C
 def nameless(name: str, known: Iterable[str], what: str = "setting") -> tuple[str, str]:
     """(problem, remedy) of a name that is not known."""
     near = nearest(name, known)
-    remedy = f"did you mean {near}?" if near else "docs/configuration.md lists every name; remove it or mend the name"
-    return f"no {what} has this name, in Kafka or in a plugin", remedy
+    remedy = f"did you mean {near}?" if near else "correct or remove it; docs/configuration.md lists all"
+    return f"no {what} of Kafka or a plugin has this name", remedy
 
 
 def checked(setting: Setting, given: RawSetting) -> Any:
@@ -81,15 +81,18 @@ _NUMBERS = {INT: "a whole number", SHORT: "a whole number", LONG: "a whole numbe
 
 
 def remedy(setting: Setting) -> str:
-    """What to give instead, and what holds where nothing is given."""
-    bounds = str(setting.validator) if setting.validator is not None else ""
-    number = _NUMBERS.get(setting.type) if isinstance(setting.type, int) else None
-    if number:
-        wanted = f"{number}, {bounds}" if bounds else number
-    else:
-        wanted = bounds or ("true or false" if setting.type == BOOLEAN else f"a {type_name(setting.type)}")
+    """What to give instead, and what holds without the setting."""
     default = f"its default is {setting.default!r}" if setting.default is not None else "it is not set by default"
-    return f"give {wanted}, or remove it ({default})"
+    return f"give {wanted_text(setting.type, setting.validator)}, or remove it ({default})"
+
+
+def wanted_text(kind: Type, validator: Validator | None) -> str:
+    """The values that a setting takes: "a whole number, at least 1"."""
+    bounds = str(validator) if validator is not None else ""
+    number = _NUMBERS.get(kind) if isinstance(kind, int) else None
+    if number:
+        return f"{number}, {bounds}" if bounds else number
+    return bounds or ("true or false" if kind == BOOLEAN else f"a {type_name(kind)}")
 
 
 def refusal(setting: Setting, text: str, problem: str) -> str:
@@ -108,6 +111,6 @@ def from_overrides(overrides: Mapping[str, Any] | Sequence[str]) -> list[RawSett
     for word in overrides:
         name, sign, text = word.partition("=")
         if not sign or not name.strip():
-            raise ConfigError(f"--set {word}: a setting is wanted as name=value; write --set num.partitions=3, say")
+            raise ConfigError(f"--set {word}: not of the form NAME=VALUE; write e.g. --set num.partitions=3")
         rows.append(RawSetting(name.strip(), text.strip(), "--set"))
     return rows

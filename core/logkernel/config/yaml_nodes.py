@@ -26,7 +26,7 @@ def compose(text: str, file: str) -> Any:
         mark = getattr(error, "problem_mark", None)
         line = f":{mark.line + 1}" if mark else ""
         problem = getattr(error, "problem", None) or str(error)
-        raise ConfigError(f"{file}{line}: this is not YAML: {problem}; mend the line or the indentation") from None
+        raise ConfigError(f"{file}{line}: not valid YAML: {problem}; correct the line or its indentation") from None
     except RecursionError:
         raise ConfigError(f"{file}: the YAML is nested too deeply; three levels are all that is needed") from None
 

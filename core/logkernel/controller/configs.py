@@ -240,7 +240,7 @@ def _key(kind: int, name: str, image: ClusterImage, node_id: int) -> str:
         if not name:
             raise InvalidRequest("a topic has a name; defaults of all topics are settings of the broker ''")
         if name not in image.topics:
-            raise UnknownTopicOrPartition(f"there is no topic {name!r}; ask Metadata for the topics there are")
+            raise UnknownTopicOrPartition(f"there is no topic {name!r}; check the name, or create the topic")
         return topic_key(name)
     if kind == BROKER:
         if name not in ("", str(node_id)) and name not in map(str, image.nodes):

@@ -55,7 +55,7 @@ def _checked(row: FeatureUpdateKey, known: Levels) -> bool:
         raise InvalidUpdateVersion(f"{name[:100]}: upgrade type {row.upgrade_type} is not known; use 1, 2 or 3")
     if name not in known:
         names = ", ".join(sorted(known)) or "none"
-        raise InvalidUpdateVersion(f"there is no feature {name[:100]!r} here; there are: {names}")
+        raise InvalidUpdateVersion(f"there is no feature {name[:100]!r}; use one of {names}")
     low, high, present = known[name]
     if not low <= level <= high:
         raise InvalidUpdateVersion(f"{name}: level {level} is not supported; use {low} to {high}")

@@ -76,7 +76,7 @@ def _election(name: str, index: int, image: ClusterImage, offline: Offline, kind
 def _partition(name: str, index: int, image: ClusterImage) -> Partition:
     topic = image.topics.get(name)
     if topic is None:
-        raise UnknownTopicOrPartition(f"there is no topic {name!r}; ask Metadata for the topics there are")
+        raise UnknownTopicOrPartition(f"there is no topic {name!r}; check the name, or create the topic")
     if not 0 <= index < len(topic.partitions):
         raise UnknownTopicOrPartition(no_partition(name, index, len(topic.partitions)))
     return topic.partitions[index]

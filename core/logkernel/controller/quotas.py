@@ -87,7 +87,7 @@ def _check_entity(entity: Entity) -> bool:
         raise InvalidRequest("a quota needs an entity; name a user, a client-id or an ip")
     for kind, name in entity:
         if kind not in (USER, CLIENT_ID, IP):
-            raise InvalidRequest(f"{kind[:100]!r} is no type of entity; use user, client-id or ip")
+            raise InvalidRequest(f"{kind[:100]!r} is not a type of entity; use user, client-id or ip")
         if kinds.count(kind) > 1:
             raise InvalidRequest(f"the entity has more than one {kind}; name one")
         if name == "":
@@ -103,14 +103,16 @@ def _check_entity(entity: Entity) -> bool:
         try:
             ipaddress.ip_address(address)
         except ValueError:
-            raise InvalidRequest(f"{address[:100]!r} is no IP address; host names are not resolved here") from None
+            raise InvalidRequest(
+                f"{address[:100]!r} is not an IP address; give the address, as host names are not resolved"
+            ) from None
     return True
 
 
 def _check_value(op: OpData, keys: dict[str, bool]) -> None:
     whole = keys.get(op.key)
     if whole is None:
-        raise InvalidRequest(f"{op.key[:100]!r} is no quota of this entity; use one of {', '.join(keys)}")
+        raise InvalidRequest(f"{op.key[:100]!r} is not a quota of this entity; use one of {', '.join(keys)}")
     if not op.value > 0 or op.value == float("inf"):
         raise InvalidRequest(f"{op.key}={op.value}: a quota must be a number above 0; remove it for none")
     largest = _MAX_INT if keys is _IP_KEYS else _MAX_LONG
@@ -145,7 +147,7 @@ def _check_filter(components: Sequence[ComponentData]) -> None:
         if one.entity_type in seen:
             raise InvalidRequest(f"the filter has more than one {one.entity_type}; give one")
         if one.entity_type not in (USER, CLIENT_ID, IP):
-            raise UnsupportedVersion(f"{one.entity_type[:100]!r} is no type of entity; use user, client-id or ip")
+            raise UnsupportedVersion(f"{one.entity_type[:100]!r} is not a type of entity; use user, client-id or ip")
         seen.add(one.entity_type)
         if one.match_type not in (EXACT, DEFAULT, SPECIFIED):
             raise InvalidRequest(f"match type {one.match_type} is not known; use 0 exact, 1 default, 2 any")

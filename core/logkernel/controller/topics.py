@@ -311,11 +311,11 @@ def _condemned(name: str | None, topic_id: UUID, image: ClusterImage, config: Br
     if name is None:
         known = image.names.get(topic_id)
         if known is None:
-            raise UnknownTopicId(f"no topic has the id {topic_id}; ask Metadata for the ids there are")
+            raise UnknownTopicId(f"no topic has the id {topic_id}; refresh the metadata")
         name = known
     topic = image.topics.get(name)
     if topic is None:
-        raise UnknownTopicOrPartition(f"there is no topic {name!r}; ask Metadata for the topics there are")
+        raise UnknownTopicOrPartition(f"there is no topic {name!r}; check the name, or create the topic")
     _check_ordinary(topic, "deleted")
     return topic
 
@@ -366,7 +366,7 @@ def _growth(
 ) -> tuple[Topic, list[Partition]]:
     topic = image.topics.get(row.name)
     if topic is None:
-        raise UnknownTopicOrPartition(f"there is no topic {row.name!r}; ask Metadata for the topics there are")
+        raise UnknownTopicOrPartition(f"there is no topic {row.name!r}; check the name, or create the topic")
     _check_ordinary(topic, "given more partitions")
     has = len(topic.partitions)
     if row.count <= has:

@@ -62,11 +62,13 @@ def node_id_of(disk: Disk, path: str) -> int:
     """Whose directory it is. Raises `ConfigError` where nothing says so."""
     where = f"{path}/{checkpoints.META_PROPERTIES}"
     if not disk.exists(where):
-        raise ConfigError(f"{where} is missing: say whose directory this is by --node-id")
+        raise ConfigError(f"{where} is missing; give the node id of the directory's broker with --node-id")
     try:
         return checkpoints.parse_meta(disk.read(where), where).node_id
     except checkpoints.CorruptCheckpoint as error:
-        raise ConfigError(f"{error}: move the file away, and say whose directory this is by --node-id") from None
+        raise ConfigError(
+            f"{error}; move the file away, and give the node id of the directory's broker with --node-id"
+        ) from None
 
 
 def carry_out(disk: Disk, path: str, steps: Sequence[Step], node_id: int, wall_ms: int) -> list[tuple[str, Damage]]:

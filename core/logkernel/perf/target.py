@@ -28,14 +28,19 @@ def make_topic(log: Any, topic: str, partitions: int | None = None, **more: Any)
     known: Mapping[str, int] = log.topics()
     if topic in known:
         if partitions is not None and known[topic] != partitions:
-            raise ConfigError(f"topic {topic!r} has {known[topic]} partitions already, not {partitions}")
+            raise ConfigError(
+                f"topic {topic!r} exists with {known[topic]} partitions, not {partitions}; use another --topic, or"
+                " leave out --partitions"
+            )
         return False
     with contextlib.suppress(TopicAlreadyExists):
         log.create_topic(topic, partitions=partitions or 1, **more)
     end_s = time.monotonic() + TOPIC_S
     while topic not in log.topics():  # a cluster may tell of it a little later
         if time.monotonic() > end_s:
-            raise RequestTimedOut(f"topic {topic!r} was made, but the cluster does not tell of it")
+            raise RequestTimedOut(
+                f"topic {topic!r} was created, but is not in the metadata after {TOPIC_S:g} s; try again"
+            )
         time.sleep(0.02)
     return True
 

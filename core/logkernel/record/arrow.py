@@ -49,7 +49,7 @@ def wanted_bits(columns: Sequence[str]) -> int:
         if name not in BITS:
             near = nearest(name, BITS)
             hint = f"; did you mean {near!r}?" if near else ""
-            raise ConfigError(f"no column {name!r}{hint} (there are {', '.join((*COLUMNS, HEADERS))})")
+            raise ConfigError(f"there is no column {name!r}{hint} (known: {', '.join((*COLUMNS, HEADERS))})")
         if name in columns[:index]:
             raise ConfigError(f"column {name!r} is named twice")
     bits = 0

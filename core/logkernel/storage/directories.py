@@ -120,7 +120,10 @@ class LogDirectories:
                     cluster_id = cluster_id or directory.meta.cluster_id
             if not self.online():
                 causes = "; ".join(f"{each.path}: {each.failure}" for each in self.directories)
-                raise KafkaStorageError(f"every data directory is offline: {causes}")
+                raise KafkaStorageError(
+                    f"every data directory is offline: {causes}; make one of them a writable directory, or change"
+                    " log.dirs"
+                )
         except BaseException:
             self.abandon()
             raise

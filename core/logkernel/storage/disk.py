@@ -330,7 +330,7 @@ _locked_here: dict[str, int] = {}
 
 
 def _lock(path: str, *, shared: bool = False) -> Callable[[], None]:
-    refusal = f"{os.path.dirname(path)} is in use: another broker holds its lock file {path}"
+    refusal = f"{os.path.dirname(path)} is in use: another broker holds its lock file {path}; stop that broker"
     if _locked_here.get(path) == os.getpid():
         raise DataDirectoryLocked(refusal)
     if shared and not os.path.exists(path):

@@ -403,7 +403,9 @@ class SimulatedDisk:
 
     def lock(self, path: str) -> Callable[[], None]:
         if path in self._locks:
-            raise DataDirectoryLocked(f"{path.rpartition('/')[0]} is in use: another broker holds its lock file {path}")
+            raise DataDirectoryLocked(
+                f"{path.rpartition('/')[0]} is in use: another broker holds its lock file {path}; stop that broker"
+            )
         self._make(path)
         self._locks.add(path)
         return lambda: self._locks.discard(path)

@@ -56,7 +56,7 @@ class EmbeddedSource(ScanningSource):
         if row.error_code == UnknownTopicOrPartition.code:
             raise UnknownTopicOrPartition(f"{TopicPartition(*partition)} is not in this log")
         if row.error_code:
-            raise error_for(row.error_code, str(TopicPartition(*partition)))
+            raise error_for(row.error_code, about=TopicPartition(*partition))
         return int(row.offset)
 
     def bounds(self, partition: TopicPartition, isolation: str = READ_UNCOMMITTED) -> Bounds:
@@ -121,5 +121,5 @@ class EmbeddedSource(ScanningSource):
                 f"{partition}: {offset} is not in {bounds.start}..{bounds.end}: the records were removed"
             )
         if row.error_code:
-            raise error_for(row.error_code, str(partition))
+            raise error_for(row.error_code, about=partition)
         return row

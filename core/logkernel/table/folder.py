@@ -53,7 +53,7 @@ class FolderSource(ScanningSource):
         self._paths = [os.path.abspath(each) for each in given]
         for each in self._paths:
             if not os.path.isdir(each):
-                raise FileNotFoundError(f"{each} is no folder")
+                raise FileNotFoundError(f"there is no directory {each}; check the path")
         self.arguments: Mapping[str, Any] = {
             "path": self._paths,
             "bootstrap": bootstrap,

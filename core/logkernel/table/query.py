@@ -14,6 +14,8 @@ from logkernel.table.source import READ_UNCOMMITTED, Source, check_isolation
 STRING, JSON, BINARY = FORMATS = ("string", "json", "binary")
 """What keys and values are: text; text, and the values JSON; bytes."""
 RESULT_ROWS: Final = 10_000
+NAMED: Final = 20
+"""Topics that an error names at most."""
 
 
 class QueryError(LogkernelError):
@@ -26,14 +28,14 @@ class _Query:
     def __init__(self, source: Source, sql: str, isolation: str, value_format: str) -> None:
         check_isolation(isolation)
         if value_format not in FORMATS:
-            raise ConfigError(f"value format {value_format!r} is not one of {', '.join(FORMATS)}")
+            raise ConfigError(f"value_format={value_format!r} is not known; use one of {', '.join(FORMATS)}")
         try:
             import duckdb
 
             from logkernel.table.dataset import TopicDataset
         except ImportError as error:
             raise ConfigError(f"queries need DuckDB and pyarrow: pip install 'logkernel[query]' ({error})") from error
-        topics = source.topics()
+        self._topics = topics = source.topics()
         self._failures: list[LogkernelError] = []
         self._sql = sql
         self._connection = duckdb.connect()
@@ -88,7 +90,14 @@ class _Query:
         except (duckdb.Error, pyarrow.ArrowException) as error:
             if self._failures:
                 raise self._failures[0] from None
-            raise QueryError(str(error)) from error
+            raise QueryError(self._text(str(error))) from error
+
+    def _text(self, refusal: str) -> str:
+        """DuckDB's refusal; of an unknown table with the topics there are, where DuckDB would name its own tables."""
+        if "Table with name" not in refusal:
+            return refusal
+        problem = refusal.splitlines()[0].rstrip("!")
+        return f"{problem}; the topics are {', '.join(sorted(self._topics)[:NAMED]) or 'none yet'}"
 
 
 def _named(topics: Iterable[str], sql: str) -> list[str]:
@@ -102,7 +111,10 @@ def _named(topics: Iterable[str], sql: str) -> list[str]:
     for names in by_name.values():
         exact = [name for name in names if name in sql] if len(names) > 1 else names
         if len(exact) > 1:
-            raise ConfigError(f"SQL does not tell {' and '.join(exact)} apart: their names differ in case alone")
+            raise ConfigError(
+                f"SQL cannot tell {' and '.join(exact)} apart, as their names differ only in case; query them one by"
+                " one"
+            )
         chosen += exact
     return chosen
 

@@ -84,7 +84,7 @@ def _bound(name: TopicPartition, where: ScanBounds, usual: str) -> ScanBound:
 def _offset(source: Source, name: TopicPartition, bounds: Bounds, bound: ScanBound, what: str) -> int:
     if isinstance(bound, datetime):
         if bound.tzinfo is None:
-            raise ConfigError(f"{what}={bound!r} has no time zone; say which, e.g. tzinfo=timezone.utc")
+            raise ConfigError(f"{what}={bound!r} has no time zone; give one, e.g. tzinfo=timezone.utc")
         offset = source.offset_for_timestamp(name, -(-int(bound.timestamp() * 1_000_000) // 1000))
         return bounds.end if offset is None else min(max(offset, bounds.start), bounds.end)
     if bound == EARLIEST:
@@ -92,5 +92,5 @@ def _offset(source: Source, name: TopicPartition, bounds: Bounds, bound: ScanBou
     if bound == LATEST:
         return bounds.end
     if isinstance(bound, bool) or not isinstance(bound, int) or bound < 0:
-        raise ConfigError(f'{what}={bound!r} is no offset, "earliest", "latest" or datetime')
+        raise ConfigError(f'{what}={bound!r} is not a bound; give an offset, "earliest", "latest" or a datetime')
     return bound

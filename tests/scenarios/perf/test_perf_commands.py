@@ -72,7 +72,7 @@ def test_consume_in_memory_is_filled_first(capsys: pytest.CaptureFixture[str]) -
 def test_fewer_records_than_asked_for_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     arguments = ["--num-records", "10", "--data", str(tmp_path / "d"), "--timeout", "50"]
     assert run(["perf", "consume", *arguments]) == 1
-    assert "0 of 10 records: nothing more came for 50 ms" in capsys.readouterr().err
+    assert "only 0 of 10 records were read: no more came for 50 ms; raise --timeout" in capsys.readouterr().err
 
 
 def test_latency_over_a_socket(served: tuple[Any, str], capsys: pytest.CaptureFixture[str]) -> None:
@@ -109,10 +109,10 @@ def test_settings_are_kafkas_in_any_spelling(
     assert len(list(log.read("t"))) == 20
     assert log.topics()["t"] == 1
     for bad, text in (
-        (["--set", "nonsense"], "no NAME=VALUE"),
+        (["--set", "nonsense"], "not of the form NAME=VALUE"),
         (["--set", "lingerms=1"], "did you mean"),
         (["--data", "d", "--bootstrap", address], "exclude each other"),
-        (["--partitions", "7", "--bootstrap", address], "1 partitions already"),
+        (["--partitions", "7", "--bootstrap", address], "exists with 1 partitions, not 7; use another --topic"),
     ):
         assert run(["perf", "produce", "--num-records", "1", "--topic", "t", *bad]) == 2
         assert text in capsys.readouterr().err
@@ -187,7 +187,7 @@ def test_a_sweep_refuses_before_it_measures(
 ) -> None:
     monkeypatch.setattr(sweep, "served", lambda: pytest.fail("nothing must be measured"))
     assert run(["perf", "sweep", "--only", "producers,sizes"]) == 2
-    assert "no such experiment: sizes" in capsys.readouterr().err
+    assert "there is no experiment sizes; use some of producers" in capsys.readouterr().err
     assert run(["perf", "sweep", "--producers", "1,x"]) == 2
     monkeypatch.setattr(plots, "find_spec", lambda name: None)
     assert run(["perf", "sweep"]) == 2

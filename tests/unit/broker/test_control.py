@@ -81,12 +81,12 @@ def test_expire_says_what_it_did_when_it_is_done(folder, log, capsys):
 
 def test_a_topic_that_is_not_there(folder, log, capsys):
     assert main(["topic", "expire", "nope", "--data", str(folder)]) == 1
-    assert capsys.readouterr().err == "logkernel: UnknownTopicOrPartition: nope\n"
+    assert capsys.readouterr().err == "logkernel: UnknownTopicOrPartition: there is no topic 'nope'; check the name\n"
 
 
 def test_no_broker(folder, capsys):
     assert main(["status", "--data", str(folder)]) == 2
-    assert "no broker runs in" in capsys.readouterr().err
+    assert "no broker runs on" in capsys.readouterr().err
     with logkernel.open(folder) as log:
         log.listen()
     assert not (folder / NAME).exists()

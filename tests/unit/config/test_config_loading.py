@@ -234,7 +234,7 @@ def test_an_override_stands_above_the_file_and_its_twin(write: Write) -> None:
         ("num.partitions: 3", (":1: num.partitions", "under `broker:`")),
         ("plugins: {allows: [x]}", (":1: allows", "did you mean allow?")),
         ("broker: {<<: {node.id: 1}}", (":1", "merge keys")),
-        ("broker: {a: b\n]", (":2: this is not YAML", "mend")),
+        ("broker: {a: b\n]", (":2: not valid YAML", "correct")),
         ("topics: {t: {retention.days: 1}}", ("retention.days=1", "did you mean retention.ms?")),
         ("topics: {t: {log.retention.ms: 1}}", ("log.retention.ms=1", "broker's setting", "retention.ms")),
         ("topics: {t: {partitions: 0}}", ("partitions=0", "at least 1")),
@@ -290,8 +290,8 @@ def test_properties_errors(write: Write, text: str, parts: tuple[str, ...]) -> N
 @pytest.mark.parametrize(
     ("overrides", "parts"),
     [
-        (["num.partitions"], ("--set num.partitions", "name=value")),
-        (["=3"], ("--set =3", "name=value")),
+        (["num.partitions"], ("--set num.partitions", "NAME=VALUE")),
+        (["=3"], ("--set =3", "NAME=VALUE")),
         (["log.retention.days=7"], ("--set: log.retention.days=7", "log.retention.hours")),
         (["log.retention.hours=0"], ("log.retention.hours=0", "-1")),
         (["zzzzz=1"], ("zzzzz=1", "docs/configuration.md")),
@@ -405,7 +405,7 @@ def test_a_value_that_its_plugin_does_not_take_any_more_gives_way_to_the_default
     ("setting", "said"),
     [
         (Setting("acme.x", INT, "1", None, "", scope="topics"), "has the unknown scope 'topics'; did you mean 'topic'"),
-        (Setting("acme.x", INT, "0", Between(1), ""), "has the default '0': Value must be at least 1; mend it"),
+        (Setting("acme.x", INT, "0", Between(1), ""), "has the default '0': Value must be at least 1; correct it"),
         (
             Setting("acme.x", INT, "1", None, "", scope=GROUP, synonyms=("num.partition",)),
             "names num.partition, which is no setting; did you mean num.partitions?",
@@ -449,7 +449,8 @@ def test_names_that_kafka_does_not_know_are_warned_of_in_its_own_file(write: Wri
     assert list(told) == [
         "confluent.license.topic", "num.partitons", "retention.ms", "acme.own", "share.isolation.level",
     ]  # fmt: skip
-    assert told["num.partitons"].startswith(f"{path}:3: num.partitons has no effect: no setting has this name")
+    said = "num.partitons has no effect: no setting of Kafka or a plugin has this name"
+    assert told["num.partitons"].startswith(f"{path}:3: {said}")
     assert told["num.partitons"].endswith("; did you mean num.partitions?")
     assert told["retention.ms"].endswith("this is a topic's setting; its default for all topics is log.retention.ms")
     assert told["share.isolation.level"].endswith("this is a group's setting; set it by AlterConfigs for a group")

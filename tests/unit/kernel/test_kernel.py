@@ -132,7 +132,7 @@ def test_a_plugin_that_fails_to_tell_of_itself_is_named():
         def logkernel_settings(self):
             raise RuntimeError("a bug of its author")
 
-    with pytest.raises(PluginError, match=r"failed in logkernel_settings: RuntimeError: a bug of its author; mend or"):
+    with pytest.raises(PluginError, match=r"failed in logkernel_settings: RuntimeError: a bug of its author; fix or"):
         Kernel(plugins=[Failing()]).declarations()
 
 

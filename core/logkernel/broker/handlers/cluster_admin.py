@@ -55,7 +55,7 @@ def describe_quorum(
     ctx: HandlerContext, request: DescribeQuorumRequest, context: RequestContext, answer: Answer
 ) -> None:
     """Refused: what there is to know of one broker, DescribeCluster tells."""
-    message = "this cluster keeps its metadata without a quorum of controllers: there is none to describe"
+    message = "this cluster has no metadata quorum to describe; DescribeCluster names its controller"
     answer(DescribeQuorumResponse(error_code=UnsupportedVersion.code, error_message=message))
 
 
@@ -68,7 +68,7 @@ def unregister_broker(
         response.error_message = f"broker {ctx.runtime.node_id} is the cluster; it can't be taken out of itself"
     else:
         response.error_code = BrokerIdNotRegistered.code
-        response.error_message = f"there is no broker {request.broker_id}, but {ctx.runtime.node_id} alone"
+        response.error_message = f"there is no broker {request.broker_id}; use {ctx.runtime.node_id}"
     answer(response)
 
 

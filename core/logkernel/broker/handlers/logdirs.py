@@ -82,7 +82,7 @@ def _move(ctx: HandlerContext, name: TopicPartition, path: str) -> int:
                 directory.check()
                 ctx.moves.start(name, directory)
                 return 0
-        raise LogDirNotFound(f"{path} is none of log.dirs")
+        raise LogDirNotFound(f"{path} is not one of log.dirs; use one of them")
     except KafkaError as error:
         return error.code
 

@@ -90,13 +90,13 @@ def alter(
 
 def _checked(one: IncrementalAlterConfigsAlterableConfig) -> tuple[str, int]:
     if one.name not in names():
-        raise InvalidConfig(f"there is no logger {one.name[:100]!r}; DescribeConfigs lists them")
+        raise InvalidConfig(f"there is no logger {one.name[:100]!r}; DescribeConfigs of the broker-logger lists all")
     if one.config_operation == DELETE:
         if one.name == ROOT:
             raise InvalidRequest("the root logger keeps a level; set another one")
         return one.name, logging.NOTSET
     if one.config_operation != SET:
-        raise InvalidRequest(f"{one.name}: a level is set or deleted; it is no list to append to")
+        raise InvalidRequest(f"{one.name}: a level is not a list to append to; set or delete it")
     if one.value not in LEVELS:
         raise InvalidConfig(f"{one.name}={str(one.value)[:100]}: no such level; use one of {', '.join(LEVELS)}")
     return one.name, LEVELS[one.value]

@@ -122,7 +122,7 @@ def _described(ctx: HandlerContext, topic: str, index: int) -> PartitionResponse
     try:
         check_name(topic)
         if ctx.cluster.partition_count(topic) is None:
-            raise UnknownTopicOrPartition(f"there is no topic {topic}")
+            raise UnknownTopicOrPartition(f"there is no topic {topic!r}; create it first")
         replica = ctx.replicas.get(TopicPartition(topic, index))
     except KafkaError as error:
         row.error_code, row.error_message = error.code, str(error)

@@ -46,7 +46,7 @@ CLUSTER_NAME: Final = "kafka-cluster"
 
 def _code(table: Mapping[str, int], what: str, word: str) -> int:
     if word not in table:
-        raise ConfigError(f"{word!r} is no {what}; there are {', '.join(table)}")
+        raise ConfigError(f"{word!r} is not a known {what}; use one of {', '.join(table)}")
     return table[word]
 
 

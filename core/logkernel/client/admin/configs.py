@@ -94,7 +94,7 @@ Changes = Mapping[ConfigResource, Mapping[str, Change]] | Mapping[tuple[str, str
 def _kind(resource: ConfigResource) -> int:
     found = KINDS.get(resource.kind)
     if found is None:
-        raise ConfigError(f"{resource.kind!r} has no settings; there are {', '.join(KINDS)}")
+        raise ConfigError(f"{resource.kind!r} is not a type of resource with settings; use one of {', '.join(KINDS)}")
     return found
 
 
@@ -105,7 +105,7 @@ def _by_target(resources: Iterable[ConfigResource], other: Target) -> dict[Targe
         target = other
         if resource.kind in AT_ITS_BROKER and resource.name:
             if not resource.name.isdigit():
-                raise ConfigError(f"a broker is named by its number, not by {resource.name!r}")
+                raise ConfigError(f"{resource.name!r} is not a broker id; give a number")
             target = int(resource.name)
         found.setdefault(target, []).append(resource)
     return found

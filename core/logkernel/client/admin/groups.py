@@ -111,12 +111,12 @@ def describe_groups(groups: str | Iterable[str]) -> Plan[dict[str, GroupDescript
 
 def _description(group: str, outcome: Any, made: Any) -> GroupDescription | Exception:
     if isinstance(outcome, UnsupportedVersion):
-        return GroupIdNotFound(f"there is no group {group!r}")
+        return GroupIdNotFound(f"there is no group {group!r}; check the name")
     if isinstance(outcome, Exception):
         return outcome
     row = next((row for row in outcome.groups if row.group_id == group), None)
     if row is None or row.group_state == DEAD or row.error_code in _NOT_THIS_KIND:
-        return GroupIdNotFound(f"there is no group {group!r}")
+        return GroupIdNotFound(f"there is no group {group!r}; check the name")
     found: GroupDescription | Exception = row_error(row, group) or made(row)
     return found
 

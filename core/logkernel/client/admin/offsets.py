@@ -66,5 +66,5 @@ def _time(spec: int | str) -> int:
     if isinstance(spec, int):
         return spec
     if spec not in SPECIAL:
-        raise ConfigError(f"{spec!r} is no time: give ms since 1970 or one of {', '.join(SPECIAL)}")
+        raise ConfigError(f"{spec!r} is not a time; give ms since 1970, or one of {', '.join(SPECIAL)}")
     return SPECIAL[spec]

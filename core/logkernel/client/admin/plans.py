@@ -118,7 +118,7 @@ def row_error(row: Any, name: object) -> KafkaError | None:
     """The error of one row of a response, or None."""
     if not row.error_code:
         return None
-    return error_for(row.error_code, getattr(row, "error_message", None) or str(name))
+    return error_for(row.error_code, getattr(row, "error_message", None), about=name)
 
 
 def settled(results: Mapping[K, V | Exception]) -> dict[K, V]:
@@ -269,7 +269,7 @@ def _take(
     for name in names:
         code, message, row = told.get(name, (LeaderNotAvailable.code, None, None))
         if code:
-            why[name] = error_for(code, message or str(name))
+            why[name] = error_for(code, message, about=name)
         else:
             found[name] = row
 

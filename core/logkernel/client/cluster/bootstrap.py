@@ -20,10 +20,10 @@ def bootstrap_addresses(settings: Mapping[str, Any]) -> list[tuple[str, int]]:
             host, port = text, str(DEFAULT_PORT)
         host = host.strip("[]")
         if not host or not port.isdigit() or not 0 < int(port) < 65536:
-            raise ConfigError(f"bootstrap.servers: {text!r} is no host:port")
+            raise ConfigError(f"bootstrap.servers: {text!r} is not of the form HOST:PORT; write e.g. 127.0.0.1:9092")
         addresses.append((host, int(port)))
     if not addresses:
-        raise ConfigError("bootstrap.servers names no broker")
+        raise ConfigError("bootstrap.servers is empty; name a broker as HOST:PORT")
     if settings["client.dns.lookup"] == "resolve_canonical_bootstrap_servers_only":
         addresses = [(name, port) for host, port in addresses for name in _canonical(host, port)]
     return list(dict.fromkeys(addresses))

@@ -182,7 +182,8 @@ class ClientCore:
             if code == 0:
                 call.done(response, None)
                 return
-            error = error_for(code, str(getattr(response, "error_message", None) or ""))
+            about = call.target[1] if isinstance(call.target, tuple) else ""
+            error = error_for(code, getattr(response, "error_message", None), about=about)
         retriable = isinstance(error, KafkaError) and error.retriable and not isinstance(error, UnsupportedVersion)
         if isinstance(error, (NotCoordinator, CoordinatorNotAvailable, NetworkException)):
             self.forget_coordinator(call.target)

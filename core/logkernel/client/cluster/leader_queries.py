@@ -103,7 +103,7 @@ class LeaderQuery(ABC):
         for partition in partitions:
             code, row = rows.get(partition, (NetworkException.code, None))
             if code:
-                self._failed(partition, error_for(code, str(partition)), now_ms)
+                self._failed(partition, error_for(code, about=partition), now_ms)
             else:
                 self.found[partition] = row
 

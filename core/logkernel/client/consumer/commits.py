@@ -80,7 +80,7 @@ def full(offsets: Offsets) -> dict[TopicPartition, tuple[int, int, str | None]]:
     for (topic, partition), given in offsets.items():
         offset, epoch, text = (given, -1, "") if isinstance(given, int) else given
         if offset < 0:
-            raise ValueError(f"{topic}-{partition}: {offset} is no offset to commit")
+            raise ValueError(f"{topic}-{partition}: {offset} cannot be committed; give an offset of at least 0")
         found[TopicPartition(topic, partition)] = (offset, epoch, text)
     return found
 
@@ -165,9 +165,10 @@ class Commits:
                     self.group.rejoin()
                 elif code in STRANGERS and not passed:
                     self.group.lost(code)
-            error = error_for(codes[0], "the commit was refused") if codes else None
+            refused = f"the commit of group {self.group.group_id} was refused"
+            error = error_for(codes[0], about=refused) if codes else None
             if passed and codes and codes[0] in STRANGERS:
-                error = RebalanceInProgress("the group has come together again since; commit anew")
+                error = RebalanceInProgress("the group has rebalanced since; poll, then commit again")
             if StaleMemberEpoch.code in codes and self.line and self.line[0] is commit:
                 commit.stale = error
                 self.group.stale()

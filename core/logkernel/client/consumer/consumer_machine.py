@@ -265,7 +265,7 @@ class ConsumerMachine:
         for name in self.topics:
             info = self.core.metadata.topics.get(name)
             if info is not None and info.error_code in FATAL_TOPIC_ERRORS:
-                return error_for(info.error_code, name)
+                return error_for(info.error_code, about=name)
         return None
 
     def raise_error(self) -> None:

@@ -370,7 +370,7 @@ class Fetcher:
         self.line[part] = None
 
     def _refused(self, part: Part, node: int, code: int, now_ms: int) -> None:
-        error = error_for(code, str(part.name))
+        error = error_for(code, about=part.name)
         if isinstance(error, OffsetOutOfRange):
             if part.chunks or node == part.closer:
                 part.closer = -1

@@ -153,7 +153,7 @@ class OffsetCalls:
         with self._driver.lock:
             if info.error_code in FATAL_TOPIC_ERRORS:
                 metadata.topics.pop(topic, None)
-                raise error_for(info.error_code, topic)
+                raise error_for(info.error_code, about=topic)
             if not info.leaders:
                 metadata.topics.pop(topic, None)
                 raise RequestTimedOut(f"no metadata of topic {topic!r} within default.api.timeout.ms")

@@ -78,7 +78,7 @@ class SubscriptionCalls:
 
     def seek(self, partition: Partition, offset: int) -> None:
         if offset < 0:
-            raise ValueError(f"{offset} is no offset")
+            raise ValueError(f"{offset} is not an offset; give a number of at least 0")
         with self._driver.lock:
             part = self._reading.part(partition)
             part.place(offset)
@@ -120,4 +120,4 @@ def _compiled(pattern: str) -> re.Pattern[str]:
     try:
         return re.compile(pattern)
     except re.error as error:
-        raise ValueError(f"{pattern!r} is no regular expression: {error}") from None
+        raise ValueError(f"{pattern!r} is not a regular expression: {error}") from None

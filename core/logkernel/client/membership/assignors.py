@@ -259,7 +259,10 @@ def make_assignors(given: tuple[object, ...]) -> list[Assignor]:
         if isinstance(one, str):
             name = _JAVA.get(one.rpartition(".")[2], one)
             if name not in ASSIGNORS:
-                raise ConfigError(f"partition.assignment.strategy: {one!r} is none of {', '.join(ASSIGNORS)}")
+                raise ConfigError(
+                    f"partition.assignment.strategy: {one!r} is not an assignor; use {', '.join(ASSIGNORS)}, a class"
+                    " or an object"
+                )
             made.append(ASSIGNORS[name]())
         else:
             made.append(one() if isinstance(one, type) else one)

@@ -234,7 +234,7 @@ class ClassicMember(Membership):
 
     def _refused(self, code: int) -> None:
         """A join or synchronization failed."""
-        error = error_for(code, self.group_id)
+        error = error_for(code, about=self.group_id)
         if isinstance(error, (UnknownMemberId, IllegalGeneration)):
             self._wait()
             self._lose(forget_member=isinstance(error, UnknownMemberId))
@@ -356,7 +356,7 @@ class ClassicMember(Membership):
         elif code in (UnknownMemberId.code, IllegalGeneration.code):
             self._lose(forget_member=code == UnknownMemberId.code)
         elif code == FencedInstanceId.code or (code and not error_for(code).retriable):
-            self._fail(error_for(code, self.group_id))
+            self._fail(error_for(code, about=self.group_id))
 
     def rejoin(self) -> None:
         self._rejoin = self._rejoin or self.state == STABLE

@@ -278,7 +278,7 @@ class Kip848Member(Membership):
 
     def _answered(self, news: Told, response: Any, error: Exception | None) -> None:
         if error is None and response.error_code:
-            error = error_for(response.error_code, response.error_message or self.group_id)
+            error = error_for(response.error_code, response.error_message, about=self.group_id)
             if isinstance(error, (FencedMemberEpoch, UnknownMemberId)) or (
                 isinstance(error, GroupIdNotFound) and self.state == STABLE
             ):

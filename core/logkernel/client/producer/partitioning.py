@@ -47,7 +47,7 @@ def make_partitioner(given: Any, by_name: Callable[[str, int], Partitioner], see
         return FunctionPartitioner(made.partition)
     if callable(made):
         return FunctionPartitioner(made)
-    raise TypeError(f"partitioner.class={given!r} is no name, class or function")
+    raise TypeError(f"partitioner.class={given!r} is not supported; give a name, a class or a function")
 
 
 class Partitioning:

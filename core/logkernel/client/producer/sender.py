@@ -296,7 +296,7 @@ class Sender:
         if code == DuplicateSequenceNumber.code:
             self._done(queue, batch, row.base_offset, -1)
             return
-        error = error_for(code, row.error_message or "")
+        error = error_for(code, row.error_message, about=f"{batch.topic}-{batch.partition}")
         if row.current_leader.leader_id >= 0 and isinstance(error, METADATA_ERRORS):
             leader = row.current_leader
             self.core.metadata.set_leader(batch.topic, batch.partition, leader.leader_id, leader.leader_epoch)

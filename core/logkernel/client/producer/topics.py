@@ -57,7 +57,7 @@ class Topics:
         info = self._metadata.want(topic, mono_ms())
         if info.error_code in FATAL_TOPIC_ERRORS:
             del self._metadata.topics[topic]
-            raise error_for(info.error_code, topic)
+            raise error_for(info.error_code, about=topic)
         if not info.leaders:
             self._drop(topic)
             return NeedTopic(topic)

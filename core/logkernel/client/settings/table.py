@@ -13,6 +13,7 @@ from typing import Any, Final
 from attrs import frozen
 
 from logkernel.config.nearest import nearest
+from logkernel.config.sources import wanted_text
 from logkernel.config.values import (
     BOOLEAN,
     CLASS,
@@ -219,7 +220,7 @@ def _without_aliases(given: dict[str, Any], aliases: Mapping[str, str]) -> dict[
         warnings.warn(f"{old} is deprecated; use {new}", DeprecationWarning, stacklevel=6)
         if old == "block.on.buffer.full":
             if str(value).lower() not in ("true", "false"):
-                raise ConfigError(f"{old}={value!r} must be true or false; better use {new}")
+                raise ConfigError(f"{old}={value!r} must be true or false; use {new} instead")
             if str(value).lower() == "true":
                 given[new] = LONG_MAX
             continue
@@ -229,17 +230,21 @@ def _without_aliases(given: dict[str, Any], aliases: Mapping[str, str]) -> dict[
 
 def _unknown(kind: str, name: str, table: Mapping[str, ClientSetting], refused: Mapping[str, str]) -> str:
     if name in refused:
-        return f"{name} has no meaning here: {refused[name]}"
+        return f"{name} is not supported: {refused[name]}"
     if name.startswith(("ssl.", "sasl.")):
-        return f"{name}: this client speaks PLAINTEXT only; leave it out"
+        return f"{name}: this client supports PLAINTEXT only; leave the setting out"
     near = nearest(name, table)
-    hint = f"; did you mean {near}?" if near else ""
-    return f"{name} is no setting of a {kind}{hint}"
+    hint = f"; did you mean {near}?" if near else "; check the name"
+    return f"{name}: a {kind} has no such setting{hint}"
 
 
 def _typed(setting: ClientSetting, value: Any) -> Any:
     try:
         found = _converted(setting, value)
+    except (ValueError, TypeError) as error:
+        wanted = wanted_text(setting.type, setting.validator)
+        raise ConfigError(f"{setting.name}={value!r}: {error}; give {wanted}") from None
+    try:
         if found is not None and setting.validator is not None:
             setting.validator(found)
     except (ValueError, TypeError) as error:
