@@ -182,6 +182,8 @@ class ForgetShareRequest:
     group_id: str = ""
     member_ids: list[str] | None = None
     """None: all members, and the share-partitions themselves."""
+    keep_sessions: bool = False
+    """Answer what the members wait for, but let their sessions end by a last request, or with their connections."""
 
 
 @mutable

@@ -83,9 +83,47 @@ def test_a_member_leaves_and_its_records_are_free(world: Any) -> None:
     world.produce(2)
     assert world.fetch("a") == "0-1:1"
     assert world.beat("a", -1).member_epoch == -1
+    assert world.ack("a", "", epoch=-1) == ""
     assert world.fetch("b") == "0-1:2"
     assert world.beat("a", 5).error_code == 25
     assert [row.member_id for row in described(world).members] == ["b"]
+
+
+def test_a_member_that_left_may_still_end_its_session(world: Any) -> None:
+    """librdkafka leaves on one connection and acknowledges on another, both at once."""
+    world.join("a")
+    world.join("b")
+    world.produce(3)
+    assert world.fetch("a") == "0-2:1"
+    assert world.beat("a", -1).member_epoch == -1
+    assert world.ack("a", "0-1 reject", epoch=-1) == "", "the acknowledgements that came after are lost"
+    assert world.fetch("b") == "2-2:2"
+
+
+def test_a_member_that_left_waits_no_longer_and_its_connection_frees_what_it_held(world: Any) -> None:
+    world.join("a")
+    world.join("b")
+    world.produce(2)
+    assert world.fetch("a") == "0-1:1"
+    waiting = world.fetching("a", wait_ms=500)
+    assert waiting.got is None
+    assert world.beat("a", -1).member_epoch == -1
+    assert waiting.got == "", "the fetch of a member that left waits on"
+    world.disconnect("a")
+    assert world.fetch("b") == "0-1:2"
+
+
+def test_a_member_that_is_gone_without_a_word_holds_nothing(world: Any) -> None:
+    epoch = world.join("a").member_epoch
+    later = world.join("b").member_epoch
+    world.configure(**{"share.record.lock.duration.ms": "60000"})
+    world.produce(2)
+    assert world.fetch("a") == "0-1:1"
+    world.wait(40_000)
+    assert world.beat("b", later).error_code == 0
+    world.wait(6_000)
+    assert world.beat("a", epoch).error_code == 25
+    assert world.fetch("b") == "0-1:2"
 
 
 def test_a_member_without_heartbeats_is_gone(world: Any) -> None:

@@ -6,6 +6,8 @@ finds topics without share state           InitializeShareGroupState first, then
 finds the group epoch ahead                a new target assignment
 finds its own epoch behind the target      the member takes its part of the target
 says -1, or does not come in time          the member's tombstones, a new group epoch, ForgetShare
+
+A member that says -1 keeps its share session: its last acknowledgements may come on another connection, later.
 """
 
 from __future__ import annotations
@@ -100,7 +102,7 @@ def _beat(shard: Shard, request: ShareGroupHeartbeatRequest, context: RequestCon
     turn = _admit(shard, request)
     group_id, member_id = request.group_id, request.member_id
     if request.member_epoch == LEAVE:
-        remove(turn, member_id)
+        remove(turn, member_id, leaves=True)
         shard.answer(ticket, ShareGroupHeartbeatResponse(member_id=member_id, member_epoch=LEAVE))
         return
     shard.alive(group_id, member_id)
@@ -312,21 +314,21 @@ def _assignment(partitions: TopicIdPartitions) -> Assignment:
 # ---------------------------------------------------------------- members that are gone
 
 
-def remove(turn: Turn, member_id: str) -> None:
-    """Tombstones; what the member holds is let go."""
+def remove(turn: Turn, member_id: str, *, leaves: bool) -> None:
+    """Write tombstones. Let go of what the member holds, unless it `leaves` by itself and may still acknowledge it."""
     group, shard = turn.group, turn.shard
     shard.timers.cancel(session_key(group.group_id, member_id))
     turn.emit(Kind.CURRENT, None, member_id)
     turn.emit(Kind.TARGET_MEMBER, None, member_id)
     turn.emit(Kind.MEMBER, None, member_id)
     turn.emit(Kind.GROUP, GroupValue(group.epoch + 1, metadata_hash(turn)))
-    shard.ask(ForgetShareRequest(group.group_id, [member_id]))
+    shard.ask(ForgetShareRequest(group.group_id, [member_id], keep_sessions=leaves))
 
 
 def on_session_timer(shard: Shard, group_id: str, member_id: str) -> None:
     group = shard.groups.get(group_id)
     if group is not None and member_id in group.members:
-        remove(shard.turn(group_id), member_id)
+        remove(shard.turn(group_id), member_id, leaves=False)
 
 
 def refused(error: KafkaError) -> ShareGroupHeartbeatResponse:

@@ -337,10 +337,13 @@ class SharePartitionsMachine:
         if leader.is_idle and not self._sessions.of_group(leader.key.group_id):
             self._drop(leader)
 
-    def _release(self, holder: Holder) -> None:
+    def _wait_no_longer(self, holder: Holder) -> None:
         for work in list(self._works.values()):
             if work.holder == holder and work.reading and work.request.share_session_epoch != FINAL:
                 self._read_enough(work)
+
+    def _release(self, holder: Holder) -> None:
+        self._wait_no_longer(holder)
         for leader in [one for one in self._leaders.values() if one.key.group_id == holder.group_id]:
             if leader.partition.release(holder.member_id):
                 leader.pump()
@@ -355,7 +358,7 @@ class SharePartitionsMachine:
         members = request.member_ids
         for holder in self._sessions.of_group(request.group_id):
             if members is None or holder.member_id in members:
-                self._close(holder)
+                (self._wait_no_longer if request.keep_sessions else self._close)(holder)
         if members is None:
             for leader in [one for one in self._leaders.values() if one.key.group_id == request.group_id]:
                 self._drop(leader)

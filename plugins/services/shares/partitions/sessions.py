@@ -6,7 +6,9 @@
     as expected            SHARE_SESSION_NOT_FOUND      goes on, one epoch further (after 2**31 - 1 comes 1)
     other                  SHARE_SESSION_NOT_FOUND      INVALID_SHARE_SESSION_EPOCH
 
-It also ends with its connection. Where the limit is reached, a session that was idle for two minutes makes room, else
+It also ends with its connection, and when its member is gone without a word. A member that says that it leaves keeps
+it until then: it says so on the connection to its coordinator, while its last acknowledgements may still be under way
+on this one. Where the limit is reached, a session that was idle for two minutes makes room, else
 SHARE_SESSION_LIMIT_REACHED.
 """
 
