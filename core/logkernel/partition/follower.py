@@ -1,17 +1,21 @@
 """The follower of one partition, as a pure machine: fetch from the log end, append what comes, cut what diverges.
 
     event            checks                                     effects
-    next_fetch       state                                      (where the next fetch begins)
     on_records       it answers the current fetch               append
-    on_appended      -                                          (watermark and log start follow the leader's)
+    on_appended      -                                          (the log end)
+    on_progress      it comes from the current leader           (watermark and log start follow the leader's)
     on_diverging     it answers the current fetch               truncate
     on_out_of_range  the leader's ends                          truncate | restart
+    on_truncated     -                                          (log end and watermark fall)
+    on_restarted     -                                          (the log is empty)
     on_error         -                                          (a pause)
     on_leader        a newer leader epoch                       (fetches begin anew)
+    on_log_start     -                                          (the watermark is not below it)
     on_offline       -                                          (no more fetches)
 
 The states, and what moves a follower from one to the next:
 
+    state       event      next        why
     FETCHING    error      DELAYED     the leader refused, or could not be reached
     FETCHING    offline    OFFLINE     the log's directory failed
     FETCHING    leader     FETCHING
@@ -30,11 +34,11 @@ below the log start.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from enum import Enum
 from typing import Final, NamedTuple, Protocol
 
 from logkernel.partition.effects import Effects
+from logkernel.transitions import Transitions
 from logkernel.vocabulary import NO_EPOCH, BatchFacts, OffsetAndEpoch
 
 NO_LEADER: Final = -1
@@ -62,14 +66,14 @@ class Event(Enum):
     OFFLINE = "offline"
 
 
-TRANSITIONS: Final[Mapping[tuple[State, Event], State]] = {
+TRANSITIONS: Final = Transitions("a follower", {
     (State.FETCHING, Event.ERROR): State.DELAYED,
     (State.FETCHING, Event.OFFLINE): State.OFFLINE,
     (State.FETCHING, Event.LEADER): State.FETCHING,
     (State.DELAYED, Event.DUE): State.FETCHING,
     (State.DELAYED, Event.LEADER): State.FETCHING,
     (State.DELAYED, Event.OFFLINE): State.OFFLINE,
-}
+})  # fmt: skip
 
 
 class FetchPosition(NamedTuple):
@@ -117,7 +121,7 @@ class Follower:
     def next_fetch(self, mono_ms: int) -> FetchPosition | None:
         """Where to fetch from, None while nobody leads, the follower pauses or its log is gone."""
         if self._state is State.DELAYED and mono_ms >= self._due_ms:
-            self._move(Event.DUE)
+            self._state = TRANSITIONS[self._state, Event.DUE]
         if self._state is not State.FETCHING or self.leader == NO_LEADER:
             return None
         return FetchPosition(self.log_end, self._epochs.latest, self.leader_epoch, self.log_start)
@@ -192,7 +196,7 @@ class Follower:
     def on_error(self, asked: FetchPosition, mono_ms: int, backoff_ms: int) -> None:
         """The leader refused, or could not be reached: pause."""
         if self._is_of_this_leader(asked) and self._state is State.FETCHING:
-            self._move(Event.ERROR)
+            self._state = TRANSITIONS[self._state, Event.ERROR]
             self._due_ms = mono_ms + backoff_ms
 
     def on_leader(self, leader: int, leader_epoch: int) -> bool:
@@ -200,7 +204,7 @@ class Follower:
         if leader_epoch < self.leader_epoch or self._state is State.OFFLINE:
             return False
         if leader_epoch > self.leader_epoch or leader != self.leader:
-            self._move(Event.LEADER)
+            self._state = TRANSITIONS[self._state, Event.LEADER]
             self.leader, self.leader_epoch = leader, leader_epoch
         return True
 
@@ -212,7 +216,7 @@ class Follower:
     def on_offline(self) -> None:
         """The log's directory failed."""
         if self._state is not State.OFFLINE:
-            self._move(Event.OFFLINE)
+            self._state = TRANSITIONS[self._state, Event.OFFLINE]
 
     # ------------------------------------------------------------ inside
 
@@ -223,9 +227,3 @@ class Follower:
         """Does an answer to `asked` still fit? Not after another leader, an append or a cut."""
         same_end = (asked.offset, asked.last_epoch) == (self.log_end, self._epochs.latest)
         return same_end and self._is_of_this_leader(asked)
-
-    def _move(self, event: Event) -> None:
-        after = TRANSITIONS.get((self._state, event))
-        if after is None:
-            raise RuntimeError(f"a follower: {event.value}, while {self._state.value}")
-        self._state = after

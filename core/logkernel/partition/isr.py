@@ -25,11 +25,12 @@ Invariants: the leader is in `isr`; `isr <= maximal <= replicas`; `partition_epo
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator
 from enum import Enum
 from typing import Final
 
 from logkernel.attrs_lite import evolve, mutable
+from logkernel.transitions import Transitions
 from logkernel.vocabulary import IsrProposal
 
 UNKNOWN_END: Final = -1
@@ -53,7 +54,7 @@ class Event(Enum):
     ORDER = "order"
 
 
-TRANSITIONS: Final[Mapping[tuple[State, Event], State]] = {
+TRANSITIONS: Final = Transitions("in-sync replicas", {
     (State.COMMITTED, Event.EXPAND): State.EXPANDING,
     (State.COMMITTED, Event.SHRINK): State.SHRINKING,
     (State.EXPANDING, Event.ACCEPTED): State.COMMITTED,
@@ -63,7 +64,7 @@ TRANSITIONS: Final[Mapping[tuple[State, Event], State]] = {
     (State.SHRINKING, Event.REVERTED): State.COMMITTED,
     (State.SHRINKING, Event.STUCK): State.STUCK,
     **{(state, Event.ORDER): State.COMMITTED for state in State},
-}
+})  # fmt: skip
 
 
 @mutable
@@ -192,7 +193,7 @@ class InSyncReplicas:
         return self._propose(Event.SHRINK, self.isr - gone) if gone else None
 
     def _propose(self, event: Event, isr: frozenset[int]) -> IsrProposal:
-        self._move(event)
+        self._state = TRANSITIONS[self._state, event]
         epochs = tuple(
             (node, self.followers[node].broker_epoch if node != self.node_id else ANY_BROKER_EPOCH)
             for node in sorted(isr)
@@ -212,7 +213,7 @@ class InSyncReplicas:
         mine = self._proposal
         if mine is None or self._state is State.STUCK or evolve(proposal, attempt=mine.attempt) != mine:
             return False
-        self._move(Event.ACCEPTED)
+        self._state = TRANSITIONS[self._state, Event.ACCEPTED]
         self.isr = mine.isr
         self.partition_epoch = partition_epoch
         self._proposal = None
@@ -222,7 +223,7 @@ class InSyncReplicas:
         """`revert`: nothing was and nothing will be written. Else the leader is behind, and waits for an order."""
         if self._state is State.STUCK or proposal != self._proposal:
             return False
-        self._move(Event.REVERTED if revert else Event.STUCK)
+        self._state = TRANSITIONS[self._state, Event.REVERTED if revert else Event.STUCK]
         if revert:
             self._proposal = None
         return True
@@ -233,7 +234,7 @@ class InSyncReplicas:
         """The controller says what holds in a newer leader epoch. False for an order that is not newer."""
         if leader_epoch <= self.leader_epoch:
             return False
-        self._move(Event.ORDER)
+        self._state = TRANSITIONS[self._state, Event.ORDER]
         self.leader_epoch = leader_epoch
         self._proposal = None
         self._take(replicas, isr, partition_epoch, mono_ms)
@@ -247,9 +248,3 @@ class InSyncReplicas:
         }
         for node in self.isr & self.followers.keys():
             self.followers[node].caught_up_ms = mono_ms
-
-    def _move(self, event: Event) -> None:
-        after = TRANSITIONS.get((self._state, event))
-        if after is None:
-            raise RuntimeError(f"in-sync replicas: {event.value}, while {self._state.value}")
-        self._state = after

@@ -16,6 +16,7 @@
     on_order          a newer leader epoch                        answer, wake
     on_live_brokers   -                                           (who may join)
     on_resigned       -                                           answer(NOT_LEADER_OR_FOLLOWER) to all that wait, wake
+    on_log_start      -                                           (the watermark is not below it)
 
 Invariants: `log_start <= last_stable_offset <= high_watermark <= log_end`; the watermark never falls; answers to
 acks=all leave only when the watermark has passed the last offset of their batches. The last stable offset moves only

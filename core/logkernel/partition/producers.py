@@ -3,38 +3,51 @@
 For each producer id: its epoch, the last five batches (for duplicates), and the first offset of its
 open transaction. A batch is judged by epoch, then by sequence:
 
-    epoch      sequence                         verdict
-    lower      any                              InvalidProducerEpoch
-    higher     0                                accepted, the state starts over
-    higher     other                            OutOfOrderSequenceNumber
-    equal      a remembered batch's             duplicate: answered with that batch's first offset
-    equal      last + 1 (2**31 - 1 wraps to 0)  accepted
-    equal      other                            OutOfOrderSequenceNumber
-    unknown id any                              accepted (its state may have expired, KIP-360)
+    epoch     sequence                           verdict
+    unknown   any                                accepted: the producer's state may have expired (KIP-360)
+    lower     any                                InvalidProducerEpoch
+    equal     a remembered batch's               duplicate: answered with that batch's first offset
+    equal     last + 1 (2**31 - 1 wraps to 0)    accepted
+    equal     other                              OutOfOrderSequenceNumber
+    equal     none                               accepted: a service's own batch
+    higher    0                                  accepted: the state starts over
+    higher    other                              OutOfOrderSequenceNumber
+    higher    none                               accepted: a service's own batch
 
-A service's own batch has no sequence and is judged by its epoch alone. Where transactions come in:
+Where transactions come in:
 
     batch               open transaction of its epoch   verdict
     transactional       yes                             as above
     transactional       no, and it was not verified     InvalidTxnState
     transactional       no, and it was verified         as above; begins the transaction. Its sequence must be the
-                                                        lowest to be verified, with v2 0 where nothing is known
+                                                        lowest to be verified, with v2 0 where nothing is known:
+                                                        else OutOfOrderSequenceNumber
+    transactional       any, without an id              TransactionalIdAuthorizationFailed
     not transactional   yes                             InvalidTxnState
+    not transactional   no                              as above
+
+`check_append` runs for each batch, so it is written out; a test holds it to these two tables, row by row.
 
 A marker ends what is open. It may come again, as its coordinator repeats what it has no answer to:
 
-    epoch      open transaction   version   verdict
-    lower      any                any       InvalidProducerEpoch
-    equal      yes                0, 1      ends it
-    equal      yes                2         InvalidProducerEpoch: that of the transaction before, for v2 bumps the epoch
-    equal      no                 any       a repetition; it ends nothing
-    higher     any                any       ends it; sequences start over
-    the coordinator's own epoch is lower than the last one's    TransactionCoordinatorFenced
+    epoch     open transaction   version   verdict
+    unknown   no                 any       accepted: the producer's state may have expired
+    lower     no                 any       InvalidProducerEpoch
+    lower     yes                any       InvalidProducerEpoch
+    equal     no                 any       accepted: a repetition, which ends nothing
+    equal     yes                0, 1      accepted: ends it
+    equal     yes                2         InvalidProducerEpoch: that of the transaction before, for v2 bumps the epoch
+    higher    no                 any       accepted: sequences start over
+    higher    yes                any       accepted: ends it, and sequences start over
+
+`MARKER_VERDICTS` is this table. A marker that it accepts is still refused with TransactionCoordinatorFenced where the
+coordinator's own epoch is lower than that of the producer's last marker.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Final
 
 from logkernel.attrs_lite import mutable
 from logkernel.contracts import Codec
@@ -42,6 +55,7 @@ from logkernel.errors import (
     CorruptMessage,
     InvalidProducerEpoch,
     InvalidTxnState,
+    KafkaError,
     OutOfOrderSequenceNumber,
     TransactionalIdAuthorizationFailed,
     TransactionCoordinatorFenced,
@@ -49,13 +63,34 @@ from logkernel.errors import (
 from logkernel.record.batch import TRANSACTIONAL, parse_header
 from logkernel.record.control import EndTxnMarker, parse_marker
 from logkernel.record.decode import decode_batch
-from logkernel.vocabulary import AbortedTxn, BatchFacts, ProducerEntry
+from logkernel.vocabulary import NO_EPOCH, AbortedTxn, BatchFacts, ProducerEntry
 
 REMEMBERED = 5
 """Batches kept for duplicates: `max.in.flight.requests.per.connection` of an idempotent producer is at most this."""
 MAX_SEQUENCE = 0x7FFFFFFF
 STRICT_VERSION = 2
 """From this transaction version on a marker's epoch is above that of the transaction's batches."""
+
+
+UNKNOWN, LOWER, EQUAL, HIGHER = "unknown", "lower", "equal", "higher"
+"""How the epoch of what came compares with the one that is known of its producer."""
+_ANY, _LENIENT, _STRICT = (False, True), (False,), (True,)
+"""Transaction versions, by whether they are STRICT_VERSION or above."""
+MARKER_VERDICTS: Final[Mapping[tuple[str, bool, bool], type[KafkaError] | None]] = {
+    (epoch, is_open, is_strict): verdict
+    for epoch, is_open, versions, verdict in (
+        (UNKNOWN, False, _ANY, None),
+        (LOWER, False, _ANY, InvalidProducerEpoch),
+        (LOWER, True, _ANY, InvalidProducerEpoch),
+        (EQUAL, False, _ANY, None),
+        (EQUAL, True, _LENIENT, None),
+        (EQUAL, True, _STRICT, InvalidProducerEpoch),
+        (HIGHER, False, _ANY, None),
+        (HIGHER, True, _ANY, None),
+    )
+    for is_strict in versions
+}
+"""(epoch, whether a transaction is open, whether the version is strict) → the error of a refused marker, or None."""
 
 
 def _no_codec(codec_id: int) -> Codec:
@@ -193,17 +228,19 @@ class ProducerStates:
         return asked.guard
 
     def judge_marker(self, facts: BatchFacts, marker: EndTxnMarker, version: int) -> None:
-        """Raises as tabulated."""
+        """Raises as tabulated; `version` is the coordinator's transaction version."""
         entry = self._entries.get(facts.producer_id)
-        if entry is None:
-            return
-        before, epoch = entry.producer_epoch, facts.producer_epoch
-        late = version >= STRICT_VERSION and epoch == before and entry.current_txn_first_offset >= 0
-        if epoch < before or late:
-            raise InvalidProducerEpoch(
-                f"producer {facts.producer_id} has epoch {before}; a marker of epoch {epoch} comes too late"
+        epoch, known, order, is_open = facts.producer_epoch, NO_EPOCH, UNKNOWN, False
+        if entry is not None:
+            known = entry.producer_epoch
+            order = EQUAL if epoch == known else LOWER if epoch < known else HIGHER
+            is_open = entry.current_txn_first_offset >= 0
+        refusal = MARKER_VERDICTS[order, is_open, version >= STRICT_VERSION]
+        if refusal is not None:
+            raise refusal(
+                f"producer {facts.producer_id} has epoch {known}; a marker of epoch {epoch} comes too late"
             )
-        if marker.coordinator_epoch < entry.coordinator_epoch:
+        if entry is not None and marker.coordinator_epoch < entry.coordinator_epoch:
             raise TransactionCoordinatorFenced(
                 f"producer {facts.producer_id} had a marker of coordinator epoch {entry.coordinator_epoch};"
                 f" {marker.coordinator_epoch} is fenced"

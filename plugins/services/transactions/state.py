@@ -25,13 +25,14 @@ next; the machine appends it, and only its replay makes it so.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from enum import Enum
 from typing import Final
 
 from attrs import evolve, field, frozen
 
 from logkernel.errors import ConcurrentTransactions, InvalidProducerIdMapping, InvalidTxnState, ProducerFenced
+from logkernel.transitions import Transitions
 from logkernel.vocabulary import TopicPartition
 
 NO_PRODUCER: Final = -1
@@ -68,7 +69,7 @@ class Event(Enum):
     EXPIRED = "unused for transactional.id.expiration.ms"
 
 
-TRANSITIONS: Final[Mapping[tuple[State, Event], State]] = {
+TRANSITIONS: Final = Transitions("a transaction", {
     (State.EMPTY, Event.INIT): State.EMPTY,
     (State.EMPTY, Event.ADD): State.ONGOING,
     (State.EMPTY, Event.ABORT_NOTHING): State.PREPARE_ABORT,
@@ -86,18 +87,10 @@ TRANSITIONS: Final[Mapping[tuple[State, Event], State]] = {
     (State.COMPLETE_ABORT, Event.ADD): State.ONGOING,
     (State.COMPLETE_ABORT, Event.ABORT_NOTHING): State.PREPARE_ABORT,
     (State.COMPLETE_ABORT, Event.EXPIRED): State.DEAD,
-}
+})  # fmt: skip
 
 ENDING: Final = frozenset((State.PREPARE_COMMIT, State.PREPARE_ABORT))
 COMPLETE: Final = frozenset((State.COMPLETE_COMMIT, State.COMPLETE_ABORT))
-
-
-def next_state(state: State, event: Event) -> State:
-    """Raises RuntimeError for what the table does not have: a fault in here, never the client's."""
-    after = TRANSITIONS.get((state, event))
-    if after is None:
-        raise RuntimeError(f"a transaction: {event.value}, while {state.value}")
-    return after
 
 
 @frozen
@@ -170,7 +163,7 @@ class Transaction:
     def _emptied(self, producer_id: int, epoch: int, last: int, timeout_ms: int, wall_ms: int) -> Transaction:
         return evolve(
             self,
-            state=next_state(self.state, Event.INIT),
+            state=TRANSITIONS[self.state, Event.INIT],
             producer_id=producer_id,
             epoch=epoch,
             last_epoch=last,
@@ -185,7 +178,7 @@ class Transaction:
         begun = self.state is State.ONGOING
         return evolve(
             self,
-            state=next_state(self.state, Event.ADD),
+            state=TRANSITIONS[self.state, Event.ADD],
             partitions=self.partitions.union(partitions),
             started_ms=self.started_ms if begun else wall_ms,
             updated_ms=wall_ms,
@@ -202,7 +195,7 @@ class Transaction:
         bumped = client_version >= V2
         return evolve(
             self,
-            state=next_state(self.state, event),
+            state=TRANSITIONS[self.state, event],
             epoch=min(self.epoch + 1, MAX_EPOCH) if bumped else self.epoch,
             last_epoch=self.epoch if bumped else self.last_epoch,
             started_ms=started_ms,
@@ -231,7 +224,7 @@ class Transaction:
         rotates = self.client_version >= V2 and self.next_producer_id != NO_PRODUCER
         return evolve(
             self,
-            state=next_state(self.state, Event.MARKED),
+            state=TRANSITIONS[self.state, Event.MARKED],
             producer_id=self.next_producer_id if rotates else self.producer_id,
             epoch=0 if rotates else self.epoch,
             partitions=frozenset(),

@@ -1,7 +1,9 @@
 """Incremental fetch sessions (KIP-227), event by event."""
 
 import pytest
+from drawn import drawn
 
+from logkernel.broker import fetch_sessions as module
 from logkernel.broker.fetch_sessions import EVICTION_AGE_MS, MAX_EPOCH, FetchSessions
 from logkernel.errors import FetchSessionIdNotFound, FetchSessionTopicIdError, InvalidFetchSessionEpoch
 from logkernel.partition.news import News
@@ -65,10 +67,41 @@ def begin(sessions, news, count=3):
     return context.session_id
 
 
-def test_a_sessionless_fetch_keeps_no_session(sessions):
-    context = sessions.open(request(0, -1, [(0, 5)]), False, 0)
-    assert (context.session_id, context.incremental, keys(context)) == (0, False, [0])
-    assert len(sessions) == 0
+OPENS = {
+    ("0", "-1"): ("none", False, [0], 0),
+    ("0", "0"): ("new", False, [0], 1),
+    ("n", "0"): ("new", False, [0], 1),
+    ("n", "-1"): ("none", False, [0], 0),
+    ("n", "e > 0"): ("the same", True, [0], 1),
+}
+"""(session id, epoch) → the answer's id, whether it is incremental, what is read, how many sessions there are then."""
+OPEN_TABLE = drawn(module.__doc__, "session id", "epoch", "meaning")
+
+
+@pytest.mark.parametrize(("session_id", "epoch", "_"), OPEN_TABLE)
+def test_a_request_is_taken_as_drawn(sessions, news, session_id, epoch, _):
+    before = begin(sessions, news) if session_id == "n" else 0
+    context = sessions.open(request(before, 1 if epoch == "e > 0" else int(epoch), [(0, 5)]), False, 0)
+    kind = "none" if not context.session_id else "the same" if context.session_id == before else "new"
+    assert (kind, context.incremental, keys(context), len(sessions)) == OPENS[session_id, epoch]
+
+
+STATE_TABLE = drawn(module.__doc__, "a partition is", "when", "a fetch reads it")
+
+
+@pytest.mark.parametrize(("state", "_", "is_read"), STATE_TABLE)
+def test_a_fetch_reads_a_partition_as_drawn(sessions, news, state, _, is_read):
+    session_id = begin(sessions, news, 1)
+    if state == "pending":
+        news[0].tell()
+    context = sessions.open(request(session_id, 1), False, 0)
+    assert keys(context) == ([0] if is_read == "yes" else [])
+    assert len(news[0]) == (0 if state == "pending" else 1), "it listens exactly while it is caught up"
+
+
+def test_every_row_is_drawn_and_tried():
+    assert [row[:2] for row in OPEN_TABLE] == list(OPENS)
+    assert [row[0] for row in STATE_TABLE] == ["pending", "caught up"]
 
 
 def test_incremental_adds_changes_and_forgets(sessions):

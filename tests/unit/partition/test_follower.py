@@ -1,7 +1,10 @@
 """The follower: what it fetches, appends and cuts, and which answers it drops."""
 
 import pytest
+from drawn import drawn
 
+from logkernel.partition import follower as module
+from logkernel.partition.effects import Effects
 from logkernel.partition.follower import TRANSITIONS, Event, FetchPosition, Follower, State
 from logkernel.storage.epochs import LeaderEpochCache
 from logkernel.storage.simdisk import SimulatedDisk
@@ -46,6 +49,53 @@ def test_an_event_moves_a_follower_as_its_table_says(state: State, event: Event)
         error(one)
     MOVES[event](one)
     assert one.state is TRANSITIONS[state, event]
+
+
+def test_the_table_that_is_drawn_is_the_table_that_runs() -> None:
+    rows = drawn(module.__doc__, "state", "event", "next", "why")
+    assert {(State[before], Event(event)): State[after] for before, event, after, _ in rows} == TRANSITIONS
+
+
+def cut(one: Follower) -> set[str]:
+    """What the follower does about a leader whose log differs."""
+    return named(one.on_diverging(one.next_fetch(0), 1, 4))
+
+
+def out_of_range(*ends: int) -> set[str]:
+    one = follower(2, 10)
+    return named(one.on_out_of_range(one.next_fetch(0), *ends))
+
+
+def named(effects: Effects) -> set[str]:
+    """The effects that are set."""
+    return {name for name in ("truncate", "restart", "append") if getattr(effects, name) is not None}
+
+
+EFFECTS = {
+    "on_records": lambda one: named(one.on_records(one.next_fetch(0), [batch(10, 12)])),
+    "on_appended": lambda one: one.on_appended([batch(10, 12)]),
+    "on_progress": lambda one: one.on_progress(one.next_fetch(0), 7, 0),
+    "on_diverging": cut,
+    "on_out_of_range": lambda one: out_of_range(0, 5) | out_of_range(20, 30),
+    "on_truncated": lambda one: one.on_truncated(4),
+    "on_restarted": lambda one: one.on_restarted(20),
+    "on_error": error,
+    "on_leader": lambda one: one.on_leader(4, 9) and None,
+    "on_log_start": lambda one: one.on_log_start(1),
+    "on_offline": lambda one: one.on_offline(),
+}
+EVENTS = {event: effects for event, _, effects in drawn(module.__doc__, "event", "checks", "effects")}
+
+
+@pytest.mark.parametrize("event", EVENTS)
+def test_an_event_has_the_effects_that_its_row_names(event: str) -> None:
+    effects = set() if EVENTS[event].startswith("(") else set(EVENTS[event].split(" | "))
+    assert (EFFECTS[event](follower()) or set()) == effects
+
+
+def test_every_event_is_drawn() -> None:
+    assert list(EVENTS) == list(EFFECTS)
+    assert set(EVENTS) == {name for name in vars(Follower) if name.startswith("on_")}
 
 
 def test_it_fetches_from_its_log_end_with_the_epoch_of_its_last_record() -> None:

@@ -1,7 +1,9 @@
 """The in-sync replicas as their leader sees them: each row of the table, and who the watermark waits for."""
 
 import pytest
+from drawn import drawn
 
+from logkernel.partition import isr as module
 from logkernel.partition.isr import TRANSITIONS, Event, InSyncReplicas, State
 
 LAG_MS = 100
@@ -57,6 +59,19 @@ def test_an_event_moves_the_set_as_its_table_says(state: State, event: Event) ->
     assert sync.state is state
     MOVES[event](sync)
     assert sync.state is TRANSITIONS[state, event]
+
+
+def test_the_table_that_is_drawn_is_the_table_that_runs() -> None:
+    rows = {}
+    for before, event, after, _ in drawn(module.__doc__, "state", "event", "next", "why"):
+        for state in State if before == "any" else [State[before]]:
+            rows[state, Event(event)] = State[after]
+    assert rows == TRANSITIONS
+
+
+def test_an_event_without_a_row_is_a_fault() -> None:
+    with pytest.raises(RuntimeError, match="in-sync replicas: accepted, while committed"):
+        TRANSITIONS[State.COMMITTED, Event.ACCEPTED]
 
 
 def test_who_joins_counts_at_once_and_who_leaves_until_that_is_confirmed() -> None:

@@ -1,8 +1,11 @@
 """A leader's verdict on a follower's fetch: one case for each row of the table, in its order."""
 
-import pytest
+import re
 
-from logkernel.errors import FencedLeaderEpoch, OffsetOutOfRange, UnknownLeaderEpoch
+import pytest
+from drawn import drawn
+
+from logkernel.partition import replica_fetch as module
 from logkernel.partition.follower import FetchPosition
 from logkernel.partition.replica_fetch import READ, Verdict, judge_fetch
 from logkernel.storage.epochs import LeaderEpochCache
@@ -20,19 +23,32 @@ def judged(offset: int, last_epoch: int, leader_epoch: int = 5, *, is_replica: b
     )  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("verdict", "error"),
-    [
-        (judged(99, 9, 4, is_replica=False), FencedLeaderEpoch),
-        (judged(99, 9, 6, is_replica=False), UnknownLeaderEpoch),
-        (judged(99, 9, is_replica=False), UnknownLeaderEpoch),
-        (judged(3, 4), OffsetOutOfRange),
-        (judged(31, 5), None),
-        (judged(31, -1), OffsetOutOfRange),
-    ],
-)
-def test_what_is_refused(verdict: Verdict, error: type | None) -> None:
-    assert (type(verdict.error) if verdict.error else None) is error
+CASES = {
+    "names an older leader epoch": [judged(99, 9, 4, is_replica=False)],
+    "names a newer leader epoch": [judged(99, 9, 6, is_replica=False)],
+    "comes from no replica of the partition": [judged(99, 9, is_replica=False), judged(3, 9, is_replica=False)],
+    "offset below the log start": [judged(3, 4), judged(3, -1)],
+    "last epoch known otherwise, or ends before": [judged(15, 4), judged(25, 3), judged(31, 5), judged(10, 7)],
+    "offset above the log end": [judged(31, -1)],
+    "all else": [judged(30, 5), judged(20, 3), judged(15, 3), judged(4, -1), judged(10, 2)],
+}
+TABLE = drawn(module.__doc__, "the fetch", "verdict")
+
+
+def told(verdict: Verdict) -> str:
+    """As the table names it."""
+    if verdict.error is not None:
+        return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", type(verdict.error).__name__).upper()
+    return "records from the offset to the log end" if verdict == READ else "diverging"
+
+
+@pytest.mark.parametrize(("fetch", "verdict"), TABLE)
+def test_a_fetch_is_judged_as_drawn(fetch: str, verdict: str) -> None:
+    assert {told(one) for one in CASES[fetch]} == {verdict.split(":")[0]}
+
+
+def test_every_row_is_tried_in_its_order() -> None:
+    assert [fetch for fetch, _ in TABLE] == list(CASES)
 
 
 @pytest.mark.parametrize(
@@ -47,8 +63,3 @@ def test_what_is_refused(verdict: Verdict, error: type | None) -> None:
 )
 def test_where_logs_diverge(offset: int, last_epoch: int, diverging: OffsetAndEpoch) -> None:
     assert judged(offset, last_epoch).diverging == diverging
-
-
-@pytest.mark.parametrize(("offset", "last_epoch"), [(30, 5), (20, 3), (15, 3), (4, -1), (10, 2)])
-def test_what_may_be_read(offset: int, last_epoch: int) -> None:
-    assert judged(offset, last_epoch) == READ
