@@ -1,4 +1,4 @@
-"""Reads the fields of Kafka's own records: keys and values of internal topics, in the plain and the compact form."""
+"""The fields of Kafka's own records: keys and values of internal topics, in the plain and the compact form."""
 
 from __future__ import annotations
 
@@ -12,6 +12,21 @@ _I8: Final = Struct(">b")
 _I16: Final = Struct(">h")
 _I32: Final = Struct(">i")
 _I64: Final = Struct(">q")
+
+
+_UVARINT_OF_SMALL: Final = tuple(bytes((value,)) for value in range(0x80))
+
+
+def uvarint(value: int) -> bytes:
+    """`value`, which is not negative, as an UNSIGNED_VARINT (KIP-482)."""
+    if value < 0x80:
+        return _UVARINT_OF_SMALL[value]
+    out = bytearray()
+    while value > 0x7F:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
 
 
 class FieldReader:

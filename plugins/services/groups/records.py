@@ -31,7 +31,7 @@ from attrs import frozen
 
 from logkernel.attrs_lite import mutable
 from logkernel.errors import CorruptMessage, InvalidRequest
-from logkernel.record.fields import FieldReader
+from logkernel.record.fields import FieldReader, uvarint
 
 MAX_STRING_BYTES: Final = 32_767
 NO_TIME: Final = -1
@@ -196,13 +196,7 @@ def _compact_string(text: str) -> bytes:
     data = text.encode()
     if len(data) > MAX_STRING_BYTES:
         raise InvalidRequest(f"a text of {len(data)} bytes cannot be kept: at most {MAX_STRING_BYTES}")
-    size = len(data) + 1
-    head = bytearray()
-    while size > 0x7F:
-        head.append(size & 0x7F | 0x80)
-        size >>= 7
-    head.append(size)
-    return bytes(head) + data
+    return uvarint(len(data) + 1) + data
 
 
 # ---------------------------------------------------------------- read

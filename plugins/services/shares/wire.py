@@ -7,7 +7,7 @@ from struct import Struct
 from typing import TypeVar
 
 from logkernel.errors import CorruptMessage, InvalidRequest
-from logkernel.record.fields import FieldReader
+from logkernel.record.fields import FieldReader, uvarint
 
 T = TypeVar("T")
 MAX_STRING_BYTES = 32_767
@@ -15,15 +15,6 @@ MAX_STRING_BYTES = 32_767
 I16 = Struct(">h")
 I32 = Struct(">i")
 I64 = Struct(">q")
-
-
-def uvarint(value: int) -> bytes:
-    out = bytearray()
-    while value > 0x7F:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    out.append(value)
-    return bytes(out)
 
 
 def string(text: str) -> bytes:

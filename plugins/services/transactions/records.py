@@ -23,7 +23,7 @@ from struct import Struct
 from typing import Final
 
 from logkernel.errors import CorruptMessage
-from logkernel.record.fields import FieldReader
+from logkernel.record.fields import FieldReader, uvarint
 from logkernel.vocabulary import TopicPartition
 
 from .state import NO_PRODUCER, V2, State, Transaction
@@ -94,22 +94,13 @@ def _tags(txn: Transaction) -> bytes:
         present.append((NEXT_PRODUCER, _I64.pack(txn.next_producer_id)))
     if txn.client_version:
         present.append((CLIENT_VERSION, _I16.pack(txn.client_version)))
-    return _uvarint(len(present)) + b"".join(_uvarint(tag) + _uvarint(len(data)) + data for tag, data in present)
+    return uvarint(len(present)) + b"".join(uvarint(tag) + uvarint(len(data)) + data for tag, data in present)
 
 
 def _length(count: int | None, flexible: bool) -> bytes:
     if flexible:
-        return _uvarint(0 if count is None else count + 1)
+        return uvarint(0 if count is None else count + 1)
     return _I32.pack(-1 if count is None else count)
-
-
-def _uvarint(value: int) -> bytes:
-    out = bytearray()
-    while value > 0x7F:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    out.append(value)
-    return bytes(out)
 
 
 # ---------------------------------------------------------------- read

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from logkernel.broker.handlers.context import HandlerContext, Handlers, on
+from logkernel.broker.pending_response import PendingResponse
 from logkernel.contracts import Answer, RequestContext
 from logkernel.errors import (
     InvalidRequiredAcks,
@@ -28,31 +29,15 @@ if TYPE_CHECKING:
 KNOWN_ACKS = (-1, 0, 1)
 
 
-class _Pending:
-    """One produce request under way."""
-
-    __slots__ = ("answer", "missing", "response")
-
-    def __init__(self, answer: Answer) -> None:
-        self.answer = answer
-        self.response = ProduceResponse()
-        self.missing = 1  # held by the handler itself until all parts are handed out
-
-    def done(self) -> None:
-        self.missing -= 1
-        if not self.missing:
-            self.answer(self.response)
-
-
 class _Part:
     """The ticket of one partition."""
 
     __slots__ = ("pending", "row")
 
-    def __init__(self, pending: _Pending, row: PartitionProduceResponse) -> None:
+    def __init__(self, pending: PendingResponse[ProduceResponse], row: PartitionProduceResponse) -> None:
         self.pending = pending
         self.row = row
-        pending.missing += 1
+        pending.open_parts += 1
 
     def deliver(self, outcome: Outcome) -> None:
         row = self.row
@@ -63,11 +48,11 @@ class _Part:
         row.error_message = outcome.error_message
         if outcome.record_errors:
             row.record_errors = [BatchIndexAndErrorMessage(index, why) for index, why in outcome.record_errors]
-        self.pending.done()
+        self.pending.part_done()
 
 
 def produce(ctx: HandlerContext, request: ProduceRequest, context: RequestContext, answer: Answer) -> None:
-    pending = _Pending(answer)
+    pending = PendingResponse(answer, ProduceResponse())
     transactional: list[tuple[LedReplica, Any, _Part]] | None = None if request.transactional_id is None else []
     acks = request.acks
     wall_ms = ctx.runtime.clock.wall_ms()
@@ -97,7 +82,7 @@ def produce(ctx: HandlerContext, request: ProduceRequest, context: RequestContex
                 transactional.append((replica, data.records or b"", part))
     if transactional:
         _in_transaction(ctx, request, context, transactional, wall_ms, deadline_ms)
-    pending.done()
+    pending.part_done()
 
 
 def _in_transaction(

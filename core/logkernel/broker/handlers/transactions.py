@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from logkernel.broker.handlers.context import HandlerContext, Handlers, on
+from logkernel.broker.pending_response import PendingResponse
 from logkernel.contracts import Answer, RequestContext
 from logkernel.controller.names import check_name
 from logkernel.errors import KafkaError, UnknownTopicOrPartition
@@ -24,39 +25,23 @@ from logkernel.requests.transactions import (
 from logkernel.vocabulary import TopicPartition
 
 
-class _Markers:
-    """One WriteTxnMarkers under way."""
-
-    __slots__ = ("_answer", "missing", "response")
-
-    def __init__(self, answer: Answer) -> None:
-        self._answer = answer
-        self.response = WriteTxnMarkersResponse()
-        self.missing = 1  # held by the handler itself until all markers are handed out
-
-    def done(self) -> None:
-        self.missing -= 1
-        if not self.missing:
-            self._answer(self.response)
-
-
 class _MarkerTicket:
     """The ticket of one marker in one partition."""
 
-    __slots__ = ("_ctx", "_marker", "_markers", "_name", "_row", "_wall_ms")
+    __slots__ = ("_ctx", "_marker", "_name", "_pending", "_row", "_wall_ms")
 
     def __init__(
         self,
         ctx: HandlerContext,
-        markers: _Markers,
+        pending: PendingResponse[WriteTxnMarkersResponse],
         name: TopicPartition,
         marker: WritableTxnMarker,
         row: WritableTxnMarkerPartitionResult,
         wall_ms: int,
     ) -> None:
-        self._ctx, self._markers, self._name, self._marker, self._row = ctx, markers, name, marker, row
+        self._ctx, self._pending, self._name, self._marker, self._row = ctx, pending, name, marker, row
         self._wall_ms = wall_ms
-        markers.missing += 1
+        pending.open_parts += 1
 
     def appended(self, base_offset: int) -> None:
         """A service whose state lies in this log learns of it as it would by reading the log."""
@@ -67,19 +52,19 @@ class _MarkerTicket:
 
     def deliver(self, outcome: Outcome) -> None:
         self._row.error_code = outcome.error_code
-        self._markers.done()
+        self._pending.part_done()
 
 
 def write_txn_markers(
     ctx: HandlerContext, request: WriteTxnMarkersRequest, context: RequestContext, answer: Answer
 ) -> None:
     """Markers as their coordinator, or an operator who ends a hanging transaction, wants them written."""
-    markers = _Markers(answer)
+    pending = PendingResponse(answer, WriteTxnMarkersResponse())
     wall_ms = ctx.runtime.clock.wall_ms()
     deadline_ms = ctx.runtime.clock.mono_ms() + int(ctx.runtime.config.get("request.timeout.ms", 30_000))
     for marker in request.markers:
         result = WritableTxnMarkerResult(marker.producer_id)
-        markers.response.markers.append(result)
+        pending.response.markers.append(result)
         decision = EndTxnMarker(marker.transaction_result, marker.coordinator_epoch)
         for topic in marker.topics:
             rows = [WritableTxnMarkerPartitionResult(index) for index in topic.partition_indexes]
@@ -90,7 +75,7 @@ def write_txn_markers(
                 if replica is None:
                     row.error_code = ctx.replicas.absence(*name).code
                     continue
-                ticket = _MarkerTicket(ctx, markers, name, marker, row, wall_ms)
+                ticket = _MarkerTicket(ctx, pending, name, marker, row, wall_ms)
                 replica.end_transaction(
                     marker.producer_id,
                     marker.producer_epoch,
@@ -101,7 +86,7 @@ def write_txn_markers(
                     deadline_ms,
                     ticket.appended,
                 )
-    markers.done()
+    pending.part_done()
 
 
 # ---------------------------------------------------------------- DescribeProducers

@@ -15,6 +15,7 @@ from itertools import count
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from logkernel.broker.cluster import Cluster
+from logkernel.broker.pending_response import PendingResponse
 from logkernel.broker.replicas.manager import ReplicaManager
 from logkernel.broker.runtime import Runtime
 from logkernel.broker.service_host.guard import ServiceFailed, ServiceGuard
@@ -207,9 +208,10 @@ class ServiceHost:
             take = answer if part is request else partial(self._joined, request, context, answer)
             self._ask(number, part, context, take)
             return
-        gather = _Gather(self, request, context, answer, len(parts))
+        pending = PendingResponse(lambda found: answer(self.joined(request, found, context)), [None] * len(parts))
         for index, (number, part) in enumerate(parts):
-            self._ask(number, part, context, gather.slot(index))
+            self._ask(number, part, context, _slot(pending, index))
+        pending.part_done()
 
     def _joined(self, request: Any, context: RequestContext, answer: Answer, response: Any) -> None:
         answer(self.joined(request, (response,), context))
@@ -286,24 +288,12 @@ class ServiceHost:
                 entry[1](self.refusal(entry[0], code))
 
 
-class _Gather:
-    """Collects the responses of a request's parts."""
+def _slot(pending: PendingResponse[list[Any]], index: int) -> Callable[[Any], None]:
+    """Where the response to a part of a request goes."""
 
-    __slots__ = ("_answer", "_context", "_host", "_missing", "_request", "_responses")
+    def take(response: Any) -> None:
+        pending.response[index] = response
+        pending.part_done()
 
-    def __init__(self, host: ServiceHost, request: Any, context: RequestContext, answer: Answer, parts: int) -> None:
-        self._host = host
-        self._request = request
-        self._context = context
-        self._answer = answer
-        self._responses: list[Any] = [None] * parts
-        self._missing = parts
-
-    def slot(self, index: int) -> Callable[[Any], None]:
-        def take(response: Any) -> None:
-            self._responses[index] = response
-            self._missing -= 1
-            if not self._missing:
-                self._answer(self._host.joined(self._request, self._responses, self._context))
-
-        return take
+    pending.open_parts += 1
+    return take

@@ -14,7 +14,7 @@ import threading
 import time
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, Protocol
 
 from logkernel.client.cluster.calls import ClientCore
@@ -131,10 +131,7 @@ class Driver(ABC):
                 finished, wakes = self._take_finished()
                 settled = not actions or self.machine.core.quiet
             self.carry_out(actions)
-            for found in finished:
-                tell(found)
-            for wake in wakes:
-                wake()
+            tell_all(finished, wakes)
             self._report()
             if settled and not self._events:
                 return deadline_ms
@@ -151,6 +148,13 @@ class Driver(ABC):
                     kept.append((ready, wake))
             self._waiters = kept
         return finished, wakes
+
+    def abandon(self) -> None:
+        """What is left in the machine fails; those who wait are told."""
+        with self.lock:
+            self.machine.abandon(closed_early(self.machine))
+            finished, wakes = self._take_finished()
+        tell_all(finished, wakes)
 
     def _report(self) -> None:
         closed = self.machine.windows
@@ -257,3 +261,11 @@ def tell(found: Callable[[], Any]) -> None:
         found()
     except Exception:
         log.exception("a callback failed")
+
+
+def tell_all(finished: Sequence[Callable[[], Any]], wakes: Sequence[Wake]) -> None:
+    """Tell users what was finished, then those who wait in calls."""
+    for found in finished:
+        tell(found)
+    for wake in wakes:
+        wake()

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
-from logkernel.client.drivers.driver import Driver, Machine, Pending, closed_early, mono_ms, tell, wall_ms
+from logkernel.client.drivers.driver import Driver, Machine, Pending, mono_ms, wall_ms
 from logkernel.client.drivers.signals import HeldSignals
 from logkernel.contracts import BrokerDoor, RequestContext
 from logkernel.errors import NetworkException
@@ -237,13 +237,7 @@ class EmbeddedDriver(Driver):
             self.wait(lambda: not self.machine.busy, deadline_s)
         finally:
             self.closed = True
-            with self.lock:
-                self.machine.abandon(closed_early(self.machine))
-                finished, wakes = self._take_finished()
-            for found in finished:
-                tell(found)
-            for wake in wakes:
-                wake()
+            self.abandon()
 
     def end_soon(self) -> None:
         """What lingers is sent by the kernel's timers, or when the log is closed."""

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from logkernel.client.cluster.calls import earliest
-from logkernel.client.drivers.driver import NEVER_MS, Driver, Machine, Pending, Wake, closed_early, mono_ms, tell
+from logkernel.client.drivers.driver import NEVER_MS, Driver, Machine, Pending, Wake, mono_ms
 from logkernel.client.drivers.embedded_driver import EmbeddedDriver, Host
 from logkernel.client.drivers.thread_driver import CHANNEL_SETTINGS
 from logkernel.errors import NetworkException
@@ -198,13 +198,7 @@ class AsyncEmbeddedDriver(EmbeddedDriver):
 async def _finish(driver: Any, deadline_s: float | None) -> None:
     if not driver.closed:
         await wait_until(driver, lambda: not driver.machine.busy, deadline_s)
-    with driver.lock:
-        driver.machine.abandon(closed_early(driver.machine))
-        finished, wakes = driver._take_finished()
-    for found in finished:
-        tell(found)
-    for wake in wakes:
-        wake()
+    driver.abandon()
 
 
 async def wait_until(driver: Any, ready: Callable[[], bool], deadline_s: float | None, under_way: bool = False) -> bool:

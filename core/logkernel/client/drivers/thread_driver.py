@@ -16,7 +16,7 @@ from typing import Any
 from attrs import define, field
 
 from logkernel.client import shutdown
-from logkernel.client.drivers.driver import Driver, Machine, Pending, Wake, closed_early, log, mono_ms, tell
+from logkernel.client.drivers.driver import Driver, Machine, Pending, Wake, closed_early, log, mono_ms, tell_all
 from logkernel.errors import LogkernelError, NetworkException, RequestTimedOut
 from logkernel.kernel import Kernel
 from logkernel.peer.network import Action, Close, Connect, Transmit
@@ -308,10 +308,7 @@ class ThreadDriver(Driver):
             self._waiters = []
         for number in list(self._open):
             self._close(number)
-        for found in finished:
-            tell(found)
-        for wake in wakes:
-            wake()
+        tell_all(finished, wakes)
         self._selector.close()
         self._near.close()
         self._far.close()

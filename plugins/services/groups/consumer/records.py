@@ -35,6 +35,7 @@ from uuid import UUID
 from attrs import frozen
 
 from logkernel.errors import CorruptMessage
+from logkernel.record.fields import uvarint
 
 from ..records import Reader
 
@@ -118,7 +119,7 @@ def encode_member(facts: MemberFacts) -> bytes:
     tag = b"\0"
     if classic is not None:
         rows = b"".join(_text(name) + _blob(metadata) + b"\0" for name, metadata in classic.protocols)
-        tag = b"\1" + _I32.pack(classic.session_timeout_ms) + _uvarint(len(classic.protocols) + 1) + rows + b"\0"
+        tag = b"\1" + _I32.pack(classic.session_timeout_ms) + uvarint(len(classic.protocols) + 1) + rows + b"\0"
     return b"".join(
         (
             b"\0\0",
@@ -141,7 +142,7 @@ def encode_target_epoch(epoch: int, assigned_ms: int) -> bytes:
 
 def encode_target(parts: Iterable[Part]) -> bytes:
     rows = _by_topic(dict.fromkeys(parts, NO_EPOCHS))
-    return b"\0\0" + _uvarint(len(rows) + 1) + b"".join(rows) + b"\0"
+    return b"\0\0" + uvarint(len(rows) + 1) + b"".join(rows) + b"\0"
 
 
 def encode_current(facts: CurrentFacts) -> bytes:
@@ -149,9 +150,9 @@ def encode_current(facts: CurrentFacts) -> bytes:
     return b"".join(
         (
             _CURRENT.pack(0, facts.epoch, facts.previous_epoch, facts.state),
-            _uvarint(len(assigned) + 1),
+            uvarint(len(assigned) + 1),
             *assigned,
-            _uvarint(len(revoking) + 1),
+            uvarint(len(revoking) + 1),
             *revoking,
             b"\0",
         )
@@ -176,16 +177,7 @@ def _by_topic(parts: Mapping[Part, int]) -> list[bytes]:
 
 def _tagged(value: bytes | bool | None) -> bytes:
     """The tags of a struct: number 0 where it has a value."""
-    return b"\1\0" + _uvarint(len(value)) + value if isinstance(value, bytes) else b"\0"
-
-
-def _uvarint(value: int) -> bytes:
-    out = bytearray()
-    while value > 0x7F:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    out.append(value)
-    return bytes(out)
+    return b"\1\0" + uvarint(len(value)) + value if isinstance(value, bytes) else b"\0"
 
 
 def _short(text: str) -> bytes:
@@ -198,16 +190,16 @@ def _text(text: str | None) -> bytes:
 
 
 def _blob(data: bytes) -> bytes:
-    return _uvarint(len(data) + 1) + data
+    return uvarint(len(data) + 1) + data
 
 
 def _texts(texts: Iterable[str]) -> bytes:
     rows = [_text(text) for text in texts]
-    return _uvarint(len(rows) + 1) + b"".join(rows)
+    return uvarint(len(rows) + 1) + b"".join(rows)
 
 
 def _numbers(values: list[int]) -> bytes:
-    return _uvarint(len(values) + 1) + b"".join(map(_I32.pack, values))
+    return uvarint(len(values) + 1) + b"".join(map(_I32.pack, values))
 
 
 # ---------------------------------------------------------------- read

@@ -21,8 +21,9 @@ from typing import NamedTuple
 from uuid import UUID
 
 from logkernel.attrs_lite import frozen
+from logkernel.record.fields import uvarint
 
-from ..wire import I16, I32, I64, Reader, array, compact, string, uvarint
+from ..wire import I16, I32, I64, Reader, array, compact, string
 
 TopicIdPartitions = Mapping[UUID, tuple[int, ...]]
 """Topic id → partitions, ascending."""

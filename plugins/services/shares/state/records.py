@@ -18,8 +18,9 @@ from typing import Final, NamedTuple
 from uuid import UUID
 
 from logkernel.attrs_lite import frozen
+from logkernel.record.fields import uvarint
 
-from ..wire import I16, I32, Reader, array, string, uvarint
+from ..wire import I16, I32, Reader, array, string
 from .batches import Batch
 
 SNAPSHOT: Final = 0
