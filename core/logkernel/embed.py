@@ -385,6 +385,11 @@ class EmbeddedLog:
         )  # fmt: skip
 
     @property
+    def broker(self) -> Broker:
+        """The broker inside, for tests and tools; its parts change without notice."""
+        return self._broker
+
+    @property
     def source(self) -> EmbeddedSource:
         """This log as a source of tables; see `logkernel.table`."""
         if self._source is None:

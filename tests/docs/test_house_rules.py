@@ -1,4 +1,5 @@
-"""Rules for tests, read from their source: each can fail, none sleeps for a fixed time, names say a claim."""
+"""Rules for tests, read from their source: each can fail, none sleeps for a fixed time, names say a claim, and what is
+private stays so."""
 
 from __future__ import annotations
 
@@ -23,6 +24,68 @@ SLEEPS = {
     "interop/killing.py": "a random time before a kill",
 }
 """File → why it sleeps outside a loop that looks for a condition."""
+
+PUBLIC_UNDERSCORES = {"_replace", "_asdict", "_fields", "_make", "_exit"}
+"""Of named tuples, and of `os`."""
+POKES: dict[str, int] = {
+    "contracts/admin/test_client.py": 3,
+    "contracts/test_offset_folding.py": 2,
+    "contracts/test_record_calls.py": 1,
+    "contracts/test_transport_frames.py": 6,
+    "docs/test_pipelines_page.py": 1,
+    "interop/once_copy.py": 1,
+    "interop/test_own_faults.py": 1,
+    "interop/test_spark_read.py": 1,
+    "scenarios/admin/test_metadata_compaction.py": 3,
+    "scenarios/broker/conftest.py": 2,
+    "scenarios/broker/test_refusals.py": 2,
+    "scenarios/cleanup/test_cleaner_turns.py": 4,
+    "scenarios/cleanup/test_cleaning_faults.py": 1,
+    "scenarios/client/test_consumer_settings.py": 2,
+    "scenarios/client/test_fast_path.py": 3,
+    "scenarios/client/test_producer_settings.py": 2,
+    "scenarios/client/test_shutdown.py": 4,
+    "scenarios/embedded/test_service_host.py": 2,
+    "scenarios/faults/conftest.py": 1,
+    "scenarios/groups/conftest.py": 2,
+    "scenarios/transactions/conftest.py": 1,
+    "scenarios/transactions/test_transactions_simulation.py": 2,
+    "simulation/cluster/test_protocol.py": 7,
+    "simulation/coordinators/conftest.py": 3,
+    "simulation/storage/test_clean_offset_crash.py": 3,
+    "simulation/storage/test_crash.py": 1,
+    "simulation/storage/test_moving.py": 6,
+    "simulation/storage/test_rewrite_crash.py": 1,
+    "unit/broker/test_replay_collector.py": 2,
+    "unit/cli/test_lines.py": 2,
+    "unit/cli/test_pipeline.py": 1,
+    "unit/client/test_admin_machine.py": 1,
+    "unit/client/test_polling_driver.py": 8,
+    "unit/client/test_sender.py": 2,
+    "unit/client/test_transactions.py": 1,
+    "unit/client/test_turns.py": 2,
+    "unit/compression/test_formats.py": 1,
+    "unit/groups/test_groups_timers.py": 2,
+    "unit/kernel/test_attrs_lite.py": 3,
+    "unit/record/test_crc.py": 5,
+    "unit/record/test_loops_choice.py": 2,
+    "unit/spark/test_committing.py": 1,
+    "unit/spark/test_pipeline_runner.py": 3,
+    "unit/spark/test_sources.py": 1,
+    "unit/spark/test_stream.py": 1,
+    "unit/spark/test_writing.py": 2,
+    "unit/storage/test_log.py": 1,
+    "unit/table/test_remote.py": 1,
+    "unit/tcp/test_busy_poll.py": 5,
+    "unit/tcp/test_client_withheld.py": 1,
+    "unit/tcp/test_response_buffer.py": 1,
+    "unit/tcp/test_tcp_channel.py": 1,
+    "unit/tcp/test_tcp_crowd.py": 2,
+    "unit/tcp/test_tcp_flow.py": 1,
+    "unit/tcp/test_tcp_schemas.py": 1,
+}
+"""File → how often it reaches for a private name of something else. Give what it needs a public name, or test by
+effects, and lower the number; it must not grow."""
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -108,6 +171,41 @@ def lone_sleeps(node: ast.AST, looping: bool = False) -> Iterator[ast.Call]:
 def test_no_test_sleeps_for_a_fixed_time() -> None:
     sleeping = {path for path, tree in trees().items() if any(lone_sleeps(tree))}
     assert sleeping == SLEEPS.keys(), "wait for a condition, or say in SLEEPS why time itself must pass"
+
+
+def pokes(tree: ast.AST) -> Iterator[str]:
+    """Private names that are taken of, or set on, something other than `self`."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute):
+            own = isinstance(node.value, ast.Name) and node.value.id in ("self", "cls")
+            names = [] if own else [node.attr]
+        elif isinstance(node, ast.Call) and called(node) in ("setattr", "getattr", "delattr", "object"):
+            names = [word.value for word in node.args[1:2] if isinstance(word, ast.Constant)]
+        else:
+            continue
+        for name in names:
+            if isinstance(name, str) and name[:1] == "_" != name[1:2] and name not in PUBLIC_UNDERSCORES:
+                yield name
+
+
+def test_no_test_reaches_for_more_private_names() -> None:
+    found = {path: count for path, tree in trees().items() if (count := len(list(pokes(tree))))}
+    assert found == POKES, "use a public name, or test by effects; where there are fewer now, lower the number"
+
+
+@pytest.mark.parametrize(
+    ("source", "private"),
+    [
+        ("log._broker.close()", ["_broker"]),
+        ("self._log.append(1)", []),
+        ("self.log._broker", ["_broker"]),
+        ("facts._replace(size=1)", []),
+        ("kind.__name__", []),
+        ("monkeypatch.setattr(driver, '_selector', x)", ["_selector"]),
+    ],
+)
+def test_what_counts_as_a_poke(source: str, private: list[str]) -> None:
+    assert list(pokes(ast.parse(source))) == private
 
 
 @pytest.mark.parametrize(

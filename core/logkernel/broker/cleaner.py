@@ -137,13 +137,13 @@ class Cleaner:
         """By the clock; come again later."""
         try:
             self._throttle.bytes_per_s = float(self._runtime.config.get("log.cleaner.io.max.bytes.per.second"))
-            self._start_dirtiest()
+            self.start_dirtiest()
         except Exception:
             log.exception("looking for logs to clean failed")
         finally:
             self._look_later()
 
-    def _start_dirtiest(self) -> None:
+    def start_dirtiest(self) -> None:
         """Ask every log, then start as many rewrites as there are threads for."""
         if len(self._jobs) < self._policies.cleaner_threads and not self._to_ask:
             self._to_ask.extend(self._replicas.all())
@@ -272,7 +272,7 @@ class Cleaner:
         if replica.in_service:
             self._retention.drop_in_the_background(replica)  # what had to wait for the rewrite
         if self._runtime.config.get("log.cleaner.enable"):
-            self._start_dirtiest()
+            self.start_dirtiest()
 
     def _failed(self, job: _Job, error: BaseException) -> None:
         replica = job.replica
@@ -317,6 +317,11 @@ class Cleaner:
         if set(policies) <= set(NEVER_REWRITES):
             raise not_meant(topic, policies, "compacts nothing", ("compact",))
         _ByName(self, [*replicas], done).go_on()
+
+    @property
+    def under_way(self) -> list[TopicPartition]:
+        """The logs that are rewritten now, in the order in which that began."""
+        return list(self._jobs)
 
     def job_of(self, replica: Replica) -> _Job | None:
         return self._jobs.get(replica.name)

@@ -263,6 +263,10 @@ class SimulatedDisk:
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
         return node
 
+    def content(self, path: str) -> bytearray:
+        """The bytes of a file, which rot where somebody changes them here. Raises `FileNotFoundError`."""
+        return self._inode(path).data
+
     def _change(self, parent: _Dir, old: str | None, new: str | None, node: _Inode | _Dir) -> None:
         if old is not None:
             del parent.names[old]

@@ -57,7 +57,7 @@ class GroupsMachine:
     machine by a fresh one if it cannot append them; requests that the old one had parked it then refuses.
     """
 
-    __slots__ = ("_shard",)
+    __slots__ = ("shard",)
 
     def __init__(
         self,
@@ -67,45 +67,45 @@ class GroupsMachine:
         assignors: Mapping[str, Assignor],
         number: int = 0,
     ) -> None:
-        self._shard = Shard(settings, cluster, ids, assignors, number)
+        self.shard = Shard(settings, cluster, ids, assignors, number)
 
     @property
     def groups(self) -> Mapping[str, Group]:
         """To look at."""
-        return self._shard.groups
+        return self.shard.groups
 
     def on_request(self, request: Any, context: RequestContext, ticket: int, wall_ms: int, mono_ms: int) -> Decision:
         """Raises TypeError for a request that is not of this family."""
         handler = HANDLERS.get(type(request))
         if handler is None:
             raise TypeError(f"groups do not answer {type(request).__name__}")
-        self._shard.begin(wall_ms, mono_ms)
-        handler(self._shard, request, context, ticket)
-        return self._shard.finish()
+        self.shard.begin(wall_ms, mono_ms)
+        handler(self.shard, request, context, ticket)
+        return self.shard.finish()
 
     def on_response(self, token: Any, response: Any, wall_ms: int, mono_ms: int) -> Decision:
         """A transaction's coordinator is all that is ever asked."""
-        self._shard.begin(wall_ms, mono_ms)
-        transactions.on_response(self._shard, token, response)
-        return self._shard.finish()
+        self.shard.begin(wall_ms, mono_ms)
+        transactions.on_response(self.shard, token, response)
+        return self.shard.finish()
 
     def on_topics_changed(self, topics: Collection[str], wall_ms: int, mono_ms: int) -> Decision:
         """Members of classic groups watch their topics themselves."""
-        self._shard.begin(wall_ms, mono_ms)
+        self.shard.begin(wall_ms, mono_ms)
         self._look_at_topics()
-        return self._shard.finish()
+        return self.shard.finish()
 
     def _look_at_topics(self) -> None:
-        for group_id, group in self._shard.groups.items():
+        for group_id, group in self.shard.groups.items():
             if group.consumer is not None:
-                progress.topics_changed(self._shard, group_id, group.consumer)
+                progress.topics_changed(self.shard, group_id, group.consumer)
 
     def on_topics_deleted(self, topics: Collection[str], wall_ms: int, mono_ms: int) -> Decision:
         """Offsets of deleted topics get their tombstones."""
-        self._shard.begin(wall_ms, mono_ms)
-        offsets.forget_topics(self._shard, topics)
+        self.shard.begin(wall_ms, mono_ms)
+        offsets.forget_topics(self.shard, topics)
         self._look_at_topics()
-        return self._shard.finish()
+        return self.shard.finish()
 
     def replay(self, record: Record) -> None:
         """Records of kinds that are not ours are passed over, save that share groups' ids are taken.
@@ -114,39 +114,39 @@ class GroupsMachine:
         """
         if record.key is None:
             return
-        self._shard.offset_keys.forget()  # it may take groups or topics away
+        self.shard.offset_keys.forget()  # it may take groups or topics away
         key = decode_key(record.key)
         if isinstance(key, OffsetKey):
             entry = _offset(record)
-            offsets.replay(self._shard, key.group_id, key.topic, key.partition, entry)
+            offsets.replay(self.shard, key.group_id, key.topic, key.partition, entry)
         elif isinstance(key, GroupKey):
             self._replay_group(key.group_id, record.value)
         elif (consumer_key := consumer_records.decode_key(record.key)) is not None:
-            consumer_replay.replay(self._shard, consumer_key, record.value)
+            consumer_replay.replay(self.shard, consumer_key, record.value)
         elif (share_group := share_group_of(record.key)) is not None:
-            taken = self._shard.foreign
+            taken = self.shard.foreign
             (taken.discard if record.value is None else taken.add)(share_group)
 
     def replay_many(self, records: Sequence[Record]) -> None:
         """As `replay` does with one after the other."""
-        loading.fold(self._shard, records, self.replay)
+        loading.fold(self.shard, records, self.replay)
 
     def replay_columns(self, columns: Columns) -> bool:
         """As `replay` does with one record after the other, or False."""
-        return loading.fold_columns(self._shard, columns, self.replay)
+        return loading.fold_columns(self.shard, columns, self.replay)
 
     def replay_pending(self, record: Record, producer_id: int, producer_epoch: int) -> None:
         """An offset that holds once its producer's transaction is committed. Raises `CorruptMessage`."""
         key = decode_key(record.key) if record.key is not None else None
         entry = _offset(record)
         if isinstance(key, OffsetKey) and entry is not None:
-            transactions.replay(self._shard, key, entry, producer_id, producer_epoch)
+            transactions.replay(self.shard, key, entry, producer_id, producer_epoch)
 
     def replay_marker(self, producer_id: int, producer_epoch: int, committed: bool) -> None:
-        transactions.end(self._shard, producer_id, committed)
+        transactions.end(self.shard, producer_id, committed)
 
     def _replay_group(self, group_id: str, value: bytes | None) -> None:
-        shard = self._shard
+        shard = self.shard
         if value is None and group_id not in shard.groups:
             return
         group = shard.group(group_id)
@@ -160,7 +160,7 @@ class GroupsMachine:
 
     def on_loaded(self, wall_ms: int, mono_ms: int) -> Decision:
         """Sessions begin anew; a group that is over its size by now has to shrink."""
-        shard = self._shard
+        shard = self.shard
         shard.begin(wall_ms, mono_ms)
         for group in shard.groups.values():
             if group.consumer is not None:
@@ -174,7 +174,7 @@ class GroupsMachine:
 
     def on_timer(self, wall_ms: int, mono_ms: int) -> Decision:
         """Everything whose time has come."""
-        shard = self._shard
+        shard = self.shard
         shard.begin(wall_ms, mono_ms)
         sweep = False
         late: dict[str, list[str]] = {}
@@ -195,24 +195,24 @@ class GroupsMachine:
 
     def _is_of_consumer(self, key: Key) -> bool:
         """Whether a timer is of a member of a group by the new protocol."""
-        group = self._shard.groups.get(key[1])
+        group = self.shard.groups.get(key[1])
         return group is not None and group.consumer is not None and len(key) > 2
 
     def _expire(self, key: Key) -> None:
-        group = self._shard.groups.get(key[1])
+        group = self.shard.groups.get(key[1])
         if group is None:
             return
         if key[0] == "session":
-            members.on_session_timer(self._shard, group, key[2])
+            members.on_session_timer(self.shard, group, key[2])
         elif key[0] == "join":
-            rebalance.on_join_timer(self._shard, group)
+            rebalance.on_join_timer(self.shard, group)
         elif key[0] == "sync":
-            rebalance.on_sync_timer(self._shard, group)
+            rebalance.on_sync_timer(self.shard, group)
         elif key == migrate.unsettled_key(group.group_id) and group.state is State.STABLE:
-            rebalance.prepare(self._shard, group)
+            rebalance.prepare(self.shard, group)
 
     def next_deadline(self) -> int | None:
-        return self._shard.timers.next_ms()
+        return self.shard.timers.next_ms()
 
 
 def _offset(record: Record) -> CommittedOffset | None:

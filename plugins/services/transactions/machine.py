@@ -34,38 +34,38 @@ TOMBSTONES_AT_ONCE: Final = 1_000
 class TransactionsMachine:
     """The transactional ids of one partition of __transaction_state."""
 
-    __slots__ = ("_shard",)
+    __slots__ = ("shard",)
 
     def __init__(self, number: int, settings: TransactionSettings, cluster: ClusterView) -> None:
-        self._shard = Shard(number, settings, cluster)
+        self.shard = Shard(number, settings, cluster)
 
     @property
     def transactions(self) -> Mapping[str, Transaction]:
         """To look at."""
-        return self._shard.transactions
+        return self.shard.transactions
 
     def on_request(self, request: Any, context: RequestContext, ticket: int, wall_ms: int, mono_ms: int) -> Decision:
         """Raises TypeError for a request that is not of this family."""
         handler = HANDLERS.get(type(request))
         if handler is None:
             raise TypeError(f"transactions do not answer {type(request).__name__}")
-        self._shard.begin(wall_ms, mono_ms)
-        handler(self._shard, request, context, ticket)
-        return self._shard.finish()
+        self.shard.begin(wall_ms, mono_ms)
+        handler(self.shard, request, context, ticket)
+        return self.shard.finish()
 
     def on_response(self, token: Any, response: Any, wall_ms: int, mono_ms: int) -> Decision:
-        self._shard.begin(wall_ms, mono_ms)
-        ending.on_markers(self._shard, token, response)
-        return self._shard.finish()
+        self.shard.begin(wall_ms, mono_ms)
+        ending.on_markers(self.shard, token, response)
+        return self.shard.finish()
 
     def on_topics_changed(self, topics: Collection[str], wall_ms: int, mono_ms: int) -> Decision:
         return Decision()
 
     def on_topics_deleted(self, topics: Collection[str], wall_ms: int, mono_ms: int) -> Decision:
         """What is Ongoing keeps them, as in Kafka: a marker in a topic made anew ends nothing there."""
-        self._shard.begin(wall_ms, mono_ms)
-        ending.forget_topics(self._shard, topics)
-        return self._shard.finish()
+        self.shard.begin(wall_ms, mono_ms)
+        ending.forget_topics(self.shard, topics)
+        return self.shard.finish()
 
     def replay(self, record: Record) -> None:
         """Records of kinds that are not ours are passed over. Raises `CorruptMessage` for ours that cannot be read."""
@@ -73,17 +73,17 @@ class TransactionsMachine:
             return
         transactional_id = decode_key(record.key)
         if transactional_id is not None:
-            self._shard.fold(transactional_id, record)
+            self.shard.fold(transactional_id, record)
 
     def on_loaded(self, wall_ms: int, mono_ms: int) -> Decision:
         """Ends that were decided are carried out; timers start."""
-        self._shard.begin(wall_ms, mono_ms)
-        ending.resume(self._shard)
-        return self._shard.finish()
+        self.shard.begin(wall_ms, mono_ms)
+        ending.resume(self.shard)
+        return self.shard.finish()
 
     def on_timer(self, wall_ms: int, mono_ms: int) -> Decision:
         """Everything whose time has come."""
-        shard = self._shard
+        shard = self.shard
         shard.begin(wall_ms, mono_ms)
         ending.retry_due(shard)
         if shard.abort_due_ms is not None and shard.abort_due_ms <= mono_ms:
@@ -95,7 +95,7 @@ class TransactionsMachine:
         return shard.finish()
 
     def next_deadline(self) -> int | None:
-        shard = self._shard
+        shard = self.shard
         due = [shard.endings[name].due_ms for name in shard.waiting]
         return min((one for one in (*due, shard.abort_due_ms, shard.expire_due_ms) if one is not None), default=None)
 

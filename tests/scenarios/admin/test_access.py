@@ -103,7 +103,7 @@ def test_users_are_kept_without_what_would_log_in(start: Any) -> None:
     (row,) = log.request(a.AlterUserScramCredentialsRequest([], [upsertion])).results
     assert (row.user, row.error_code) == ("ann", 0)
     log = start()
-    kept = log._broker.metadata.image.scram["ann", 1]
+    kept = log.broker.metadata.image.scram["ann", 1]
     client_key = hmac.digest(secret, b"Client Key", "sha256")
     assert base64.b64decode(kept.stored_key) == hashlib.sha256(client_key).digest()
     assert base64.b64decode(kept.server_key) == hmac.digest(secret, b"Server Key", "sha256")

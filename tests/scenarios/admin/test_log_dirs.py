@@ -38,17 +38,17 @@ def move(log: Any, path: Path | str, topic: str = "t", partition: int = 0) -> in
 
 
 def home(log: Any) -> str:
-    return Path(log._broker.logs.directories.directory_of(T0).path).name
+    return Path(log.broker.logs.directories.directory_of(T0).path).name
 
 
 def run(log: Any, steps: int = 10_000) -> None:
     """Step until no move is under way."""
-    clock = log._broker.runtime.clock
+    clock = log.broker.runtime.clock
     now = clock.mono_ms()
     for number in range(steps):
-        if not log._broker.moves.active:
+        if not log.broker.moves.active:
             return
-        log._broker.runtime.timers.run(now + number)
+        log.broker.runtime.timers.run(now + number)
     pytest.fail("the move does not end")
 
 
@@ -76,17 +76,17 @@ def test_a_log_moves_while_it_is_written(log: Any, tmp_path: Path, start: Any, m
     target = other(log, tmp_path)
     assert move(log, target) == 0
     assert move(log, target) == 0, "asked again, it goes on"
-    log._broker.runtime.timers.run(log._broker.runtime.clock.mono_ms() + 1)
+    log.broker.runtime.timers.run(log.broker.runtime.clock.mono_ms() + 1)
     found = where(log)
     lag = next(lag for _, lag, future in found[target.name] if future)
     assert 0 < lag <= 200
     assert [name for name in target.iterdir() if name.name.startswith("t-0.") and name.name.endswith("-future")]
     seen = 200
-    while log._broker.moves.active:
+    while log.broker.moves.active:
         assert log.append("t", b"%d" % seen).offset == seen
         seen += 1
         assert seen < 10_000
-        log._broker.runtime.timers.run(log._broker.runtime.clock.mono_ms() + seen)
+        log.broker.runtime.timers.run(log.broker.runtime.clock.mono_ms() + seen)
     assert where(log)[target.name] == [("t-0", 0, False)]
     assert home(log) == target.name
     assert [record.offset for record in log.read("t")] == list(range(seen))
@@ -113,7 +113,7 @@ def test_moves_that_are_refused(log: Any, tmp_path: Path) -> None:
     assert move(log, "/no/such/folder", "none") == e.UnknownTopicOrPartition.code, "as Kafka 4.3 has it"
     assert move(log, other(log, tmp_path), partition=9) == e.UnknownTopicOrPartition.code
     assert move(log, tmp_path / home(log)) == 0, "it is there already"
-    assert log._broker.moves.active == {}
+    assert log.broker.moves.active == {}
 
 
 def test_a_move_back_gives_the_move_up(log: Any, tmp_path: Path) -> None:
@@ -121,7 +121,7 @@ def test_a_move_back_gives_the_move_up(log: Any, tmp_path: Path) -> None:
     own, target = tmp_path / home(log), other(log, tmp_path)
     assert move(log, target) == 0
     assert move(log, own) == 0
-    assert log._broker.moves.active == {}
+    assert log.broker.moves.active == {}
     assert where(log) == {own.name: [("t-0", 0, False)], target.name: []}
     assert left(target) == []
 
@@ -143,7 +143,7 @@ def test_a_move_goes_on_after_a_restart(log: Any, tmp_path: Path, start: Any) ->
     target = other(log, tmp_path)
     assert move(log, target) == 0
     again = start("node.id=1")
-    assert again._broker.moves.active
+    assert again.broker.moves.active
     run(again)
     assert home(again) == target.name
     assert [record.offset for record in again.read("t")] == list(range(20))
@@ -155,7 +155,7 @@ def test_a_target_that_fails_leaves_the_log_where_it_is(
     log.append("t", b"x")
     own, target = home(log), other(log, tmp_path)
     assert move(log, target) == 0
-    (active,) = log._broker.moves.active.values()
+    (active,) = log.broker.moves.active.values()
 
     def broken(*_: Any) -> int:
         raise OSError(5, "Input/output error")
@@ -174,14 +174,14 @@ def test_a_full_target_stays_in_use(log: Any, tmp_path: Path, monkeypatch: pytes
     log.append("t", b"x")
     own, target = home(log), other(log, tmp_path)
     assert move(log, target) == 0
-    (active,) = log._broker.moves.active.values()
+    (active,) = log.broker.moves.active.values()
 
     def full(*_: Any) -> int:
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(type(active.future), "step", full)
     run(log)
-    assert (home(log), log._broker.moves.active) == (own, {})
+    assert (home(log), log.broker.moves.active) == (own, {})
     assert all(row.error_code == 0 for row in log.request(placement.DescribeLogDirsRequest()).results)
 
 
@@ -192,7 +192,7 @@ def test_the_rate_is_kept(log: Any, tmp_path: Path) -> None:
     resource = configs.IncrementalAlterConfigsAlterConfigsResource(4, "", [row])
     assert log.request(configs.IncrementalAlterConfigsRequest([resource])).responses[0].error_code == 0
     assert move(log, other(log, tmp_path)) == 0
-    broker = log._broker
+    broker = log.broker
     now = [broker.runtime.clock.mono_ms()]
     broker.runtime.clock.mono_ms = lambda: now[0]
     begun = now[0]

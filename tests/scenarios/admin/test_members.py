@@ -39,7 +39,7 @@ def test_elections_have_nothing_to_do(start: Any) -> None:
 def test_an_offline_partition_has_no_leader_to_elect(start: Any) -> None:
     log = start()
     log.create_topic("t", 2)
-    broker = log._broker
+    broker = log.broker
     name = next(name for name in broker.replicas.led if name.topic == "t")
     broker.replicas.storage_failed(broker.replicas.led[name], OSError(5, "gone"))
     for kind, code in ((0, e.PreferredLeaderNotAvailable.code), (1, e.EligibleLeadersNotAvailable.code)):

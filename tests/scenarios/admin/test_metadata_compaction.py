@@ -22,11 +22,11 @@ def _small(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def image_of(log: Any) -> ClusterImage:
-    return log._broker.metadata.image  # type: ignore[no-any-return]
+    return log.broker.metadata.image  # type: ignore[no-any-return]
 
 
 def kept(log: Any) -> int:
-    return log._broker.metadata._coordination.kept()  # type: ignore[no-any-return]
+    return log.broker.metadata._coordination.kept()  # type: ignore[no-any-return]
 
 
 def set_flush(log: Any, topic: str, value: int) -> None:
@@ -109,7 +109,7 @@ def test_a_compaction_that_fails_is_logged_and_the_log_goes_on(
         def full(records: Any) -> None:
             raise OSError(28, "No space left on device")
 
-        monkeypatch.setattr(log._broker.metadata._coordination._log, "replace", full)
+        monkeypatch.setattr(log.broker.metadata._coordination._log, "replace", full)
         log.create_topic("a")
         for value in range(50):
             set_flush(log, "a", value + 1)

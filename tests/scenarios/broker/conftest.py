@@ -88,7 +88,7 @@ class World:
 
     @property
     def broker(self) -> Any:
-        return self.log._broker
+        return self.log.broker
 
     def at(self, mono_ms: int) -> None:
         """Let the broker's clock say `mono_ms`, and what is due run."""
@@ -170,9 +170,9 @@ def make_world() -> Callable[..., World]:
     def make(log: Any, *, coordinator: bool = True) -> World:
         made = World(log, Coordinator() if coordinator else None)
         if coordinator:
-            log._broker.router._services["AddPartitionsToTxnRequest"] = made.coordinator
+            log.broker.router._services["AddPartitionsToTxnRequest"] = made.coordinator
         else:
-            log._broker.router._services.pop("AddPartitionsToTxnRequest", None)
+            log.broker.router._services.pop("AddPartitionsToTxnRequest", None)
         return made
 
     return make

@@ -54,7 +54,7 @@ def test_state_outlives_a_crash_and_a_clean_end(tmp_path: Any, make_world: Any) 
         if life % 2:
             log.close()
         else:
-            log._broker.logs.abandon()  # as if killed: nothing is flushed, no mark is left
+            log.broker.logs.abandon()  # as if killed: nothing is flushed, no mark is left
 
 
 def test_ids_never_repeat(tmp_path: Any) -> None:
@@ -65,7 +65,7 @@ def test_ids_never_repeat(tmp_path: Any) -> None:
         if life % 2:
             log.close()
         else:
-            log._broker.logs.abandon()
+            log.broker.logs.abandon()
     assert len(set(given)) == len(given) == 15
     assert given == sorted(given)
 
@@ -76,7 +76,7 @@ def test_an_idle_producer_is_forgotten_and_may_go_on(make_world: Any) -> None:
         world = make_world(log)
         plain(world, 0, b"a")
         world.send(0, b"open", producer=8)
-        log._broker.scheduler.expire_producers()
-        assert [entry.producer_id for entry in log._broker.replicas.led["t", 0].leader.producers.entries()] == [8]
+        log.broker.scheduler.expire_producers()
+        assert [entry.producer_id for entry in log.broker.replicas.led["t", 0].leader.producers.entries()] == [8]
         assert plain(world, 41, b"b") == [OK], "KIP-360: nothing is known of it any more"
         assert world.mark(producer=8) == [OK]

@@ -100,7 +100,7 @@ def test_a_metadata_log_that_cannot_be_written_is_told(failure, caplog):
         def commit(changes):
             raise failure
 
-        log._broker.metadata._coordination.commit = commit
+        log.broker.metadata._coordination.commit = commit
         (row,) = log.request(topics.CreateTopicsRequest([topics.CreatableTopic("t", 1, 1)])).topics
         assert (row.name, row.error_code) == ("t", CODE)
         assert str(failure) in row.error_message
@@ -113,7 +113,7 @@ def test_a_handler_with_a_bug_is_an_answer_and_not_the_end_of_the_connection(mon
         raise ZeroDivisionError
 
     with logkernel.open() as log:
-        monkeypatch.setitem(log._broker.router._handlers, "DescribeClusterRequest", fail)
+        monkeypatch.setitem(log.broker.router._handlers, "DescribeClusterRequest", fail)
         response = log.request(cluster.DescribeClusterRequest())
     assert response.error_code == UnknownServerError.code
     assert "ZeroDivisionError" not in response.error_message, "a client learns nothing of our insides"

@@ -125,7 +125,7 @@ def asked(log: EmbeddedLog) -> int:
 def told(log: EmbeddedLog) -> list[tuple[str, int]]:
     """(place, times) of each fault in `logkernel status`."""
     found: list[dict[str, Any]] = []
-    status(log._broker, {}, found.append)
+    status(log.broker, {}, found.append)
     return [(row["in"], row["times"]) for row in found[0]["plugins"]]
 
 

@@ -70,13 +70,13 @@ def test_a_trace_replays_to_the_same_effects(tmp_path, settings, eventually, mak
     with logkernel.open(tmp_path) as log:
         log.create_topic("t", partitions=2, **settings)
         recorders = {}
-        for name, replica in log._broker.replicas.led.items():
+        for name, replica in log.broker.replicas.led.items():
             recorders[name] = replica.leader = Recorder(replica.leader)
         world = make_world(log)
         for number in range(12):
             for partition in (0, 1):
                 world.coordinator.held = number % 3 == 0
-                now = log._broker.runtime.clock.wall_ms()
+                now = log.broker.runtime.clock.wall_ms()
                 sequences = (2 * number, 2 * number + 1)
                 answers = [world.send(first, partitions=(partition,), timestamp_ms=now) for first in sequences]
                 if world.coordinator.held:
@@ -115,5 +115,5 @@ def stored(log, partition):
     """(base, last) offset of every batch on disk."""
     from logkernel.record.batch import batches
 
-    found = log._broker.replicas.led["t", partition].log.read(0, 1 << 30)
+    found = log.broker.replicas.led["t", partition].log.read(0, 1 << 30)
     return [(facts.base_offset, facts.last_offset) for facts in batches(found.read())]

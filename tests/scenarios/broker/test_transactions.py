@@ -226,7 +226,7 @@ def test_a_fetch_tells_only_the_aborts_that_it_may_meet(make_world):
         log.create_topic("t")
         world = make_world(log)
         for number in range(50):
-            world.send(number, b"x" * 50, timestamp_ms=log._broker.runtime.clock.wall_ms())
+            world.send(number, b"x" * 50, timestamp_ms=log.broker.runtime.clock.wall_ms())
             world.mark(committed=False)
         (response,) = world.fetch(max_bytes=300)
         told = response.responses[0].partitions[0].aborted_transactions
@@ -249,7 +249,7 @@ def test_open_transactions_and_aborts_survive_a_restart(tmp_path, make_world, cl
     if clean:
         log.close()
     else:
-        log._broker.logs.abandon()
+        log.broker.logs.abandon()
     with logkernel.open(tmp_path) as log:
         world = make_world(log)
         assert world.values() == [b"done"]

@@ -120,13 +120,13 @@ class History:
         if self.chance.random() < 0.5:
             self.log.close()
         else:
-            self.log._broker.logs.abandon()
+            self.log.broker.logs.abandon()
         self.log = logkernel.open(self.path)
         self.world = self.make_world(self.log)
 
     def check_stable(self) -> None:
         for partition in PARTITIONS:
-            leader = self.log._broker.replicas.led["t", partition].leader
+            leader = self.log.broker.replicas.led["t", partition].leader
             stable = leader.last_stable_offset()
             assert self.stable[partition] <= stable <= leader.high_watermark
             self.stable[partition] = stable

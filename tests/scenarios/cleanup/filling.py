@@ -30,5 +30,5 @@ def wait(log, holds, what: str) -> None:
     deadline = time.monotonic() + 20
     while not holds():
         assert time.monotonic() < deadline, what
-        log._broker.runtime.workers.wait(0.01)
+        log.broker.runtime.workers.wait(0.01)
         log.step()

@@ -51,7 +51,7 @@ def test_in_python_it_raises(policy):
         act = log.compact if policy == "delete" else log.apply_retention
         with pytest.raises(PolicyViolation, match=f"t has cleanup.policy={policy}, which .* nothing"):
             act("t")
-        assert log._broker.replicas.led.get(("t", 0)).log.segment_count == 1
+        assert log.broker.replicas.led.get(("t", 0)).log.segment_count == 1
         log.create_topic("both", 1, cleanup_policy="compact,delete")
         assert log.compact("both") == log.apply_retention("both") == []
 

@@ -17,7 +17,7 @@ class Turned:
     def __init__(self, log) -> None:
         self.log = log
         self.now_ms = 0
-        clock = log._broker.runtime.clock
+        clock = log.broker.runtime.clock
         self.wall, self.mono = clock.wall_ms(), clock.mono_ms()
         clock.wall_ms = lambda: self.wall + self.now_ms
         clock.mono_ms = lambda: self.mono + self.now_ms
@@ -47,7 +47,7 @@ def test_retention_is_looked_at_every_interval_and_files_go_after_their_delay(tm
         log.create_topic("t", 1, file_delete_delay_ms=60_000)
         turned = Turned(log)
         log.append("t", b"old", timestamp_ms=turned.wall - DAY_MS - 1)
-        log._broker.replicas.get(NAME).log.roll(turned.wall)
+        log.broker.replicas.get(NAME).log.roll(turned.wall)
         log.append("t", b"young", timestamp_ms=turned.wall)
         turned.pass_ms(299_000)
         assert log.start_offset("t") == 0
@@ -70,7 +70,7 @@ def test_log_cleaner_enable_is_honoured(tmp_path):
         with logkernel.open(folder, log_cleaner_enable=enabled, log_cleaner_backoff_ms=1000) as log:
             log.create_topic("t", 1, cleanup_policy="compact")
             turned = Turned(log)
-            replica = log._broker.replicas.get(NAME)
+            replica = log.broker.replicas.get(NAME)
             for _ in range(3):
                 log.append("t", b"v", key=b"k")
             replica.log.roll(turned.wall)

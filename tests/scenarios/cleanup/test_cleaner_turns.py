@@ -20,18 +20,18 @@ def test_the_clock_compacts_the_dirtiest_first_and_remembers(tmp_path):
             for number in range(200):
                 log.append("t", bytes(20_000), key=b"%d" % (number % 10), partition=partition)
         checkpoint = tmp_path / "cleaner-offset-checkpoint"
-        clean = lambda n: log._broker.replicas.get(TopicPartition("t", n)).log.clean_offset or 0  # noqa: E731
+        clean = lambda n: log.broker.replicas.get(TopicPartition("t", n)).log.clean_offset or 0  # noqa: E731
         wait(log, lambda: min(clean(0), clean(1)) > 100, "the clock does not compact")
         assert len(list(log.read("t", 0))) < 150  # 10 keys, and what is not clean yet
         assert checkpoint.read_text().splitlines()[0] == "0"
     with logkernel.open(tmp_path, log_cleaner_enable=False) as log:
-        assert log._broker.replicas.get(TopicPartition("t", 1)).log.clean_offset > 100
+        assert log.broker.replicas.get(TopicPartition("t", 1)).log.clean_offset > 100
 
 
 def test_the_clock_asks_so_many_logs_in_a_turn_and_the_dirtiest_of_all_comes_first(tmp_path, monkeypatch):
     """A thousand compacted logs were asked in one go, every time that a rewrite ended."""
     with logkernel.open(tmp_path, log_cleaner_enable=False) as log:
-        broker = log._broker
+        broker = log.broker
         log.create_topic("t", 12, cleanup_policy="compact", segment_bytes=SEGMENT)
         for partition in range(12):
             log.append("t", b"v", key=b"k", partition=partition)
@@ -50,7 +50,7 @@ def test_the_clock_asks_so_many_logs_in_a_turn_and_the_dirtiest_of_all_comes_fir
         now = broker.runtime.clock.mono_ms()
         monkeypatch.setattr(type(broker.runtime.clock), "mono_ms", lambda self: now)
         monkeypatch.setattr(cleaner, "TURN_MS", 0)
-        broker.cleaner._start_dirtiest()
+        broker.cleaner.start_dirtiest()
         for turn in range(60):  # some go by with reading what is to be known of closed segments
             assert len(asked) <= turn + 2
             now += 1
@@ -64,7 +64,7 @@ def test_the_clock_asks_so_many_logs_in_a_turn_and_the_dirtiest_of_all_comes_fir
 def test_a_turn_of_the_loop_looks_at_so_many_logs_and_no_more(tmp_path, monkeypatch):
     """A thousand logs were asked and dropped from in one go."""
     with logkernel.open(tmp_path, log_retention_ms=1000, log_cleaner_enable=False) as log:
-        broker = log._broker
+        broker = log.broker
         log.create_topic("t", 20)
         for partition in range(20):
             log.append_many("t", [Record(b"k", b"v", (), 1)], partition=partition)
@@ -89,7 +89,7 @@ def test_the_first_look_at_a_log_of_many_segments_takes_turns(policy, tmp_path, 
         log.create_topic("t", 1, cleanup_policy=policy, retention_ms=1000, min_cleanable_dirty_ratio=0.0)
         for _ in range(100):
             log.append_many("t", [Record(b"k", b"v", (), 1)])
-            log._broker.replicas.get(NAME).log.roll(0)
+            log.broker.replicas.get(NAME).log.roll(0)
     opened = 0
     plain_open, plain_map = RealDisk.open, RealDisk.map
 
@@ -102,7 +102,7 @@ def test_the_first_look_at_a_log_of_many_segments_takes_turns(policy, tmp_path, 
         return counted
 
     with logkernel.open(tmp_path, log_cleaner_enable=False) as log:
-        broker = log._broker
+        broker = log.broker
         now = broker.runtime.clock.mono_ms()
         monkeypatch.setattr(type(broker.runtime.clock), "mono_ms", lambda self: now)
         monkeypatch.setattr(retention, "TURN_MS", 0)
@@ -117,7 +117,7 @@ def test_the_first_look_at_a_log_of_many_segments_takes_turns(policy, tmp_path, 
             broker.cleaner.compact("t", lambda results: None)
             through = lambda: broker.cleaner.job_of(broker.replicas.get(NAME)) is not None  # noqa: E731
         turns = left = 0
-        while not through() or (policy == "delete" and log._broker.replicas.get(NAME).log.segment_count > 1):
+        while not through() or (policy == "delete" and log.broker.replicas.get(NAME).log.segment_count > 1):
             before, opened_before = broker.replicas.get(NAME).log.segment_count, opened
             now += 1
             broker.runtime.timers.run(now)
@@ -128,7 +128,7 @@ def test_the_first_look_at_a_log_of_many_segments_takes_turns(policy, tmp_path, 
         assert turns > 90
         assert left == (10 if policy == "delete" else 0)
         monkeypatch.undo()
-        wait(log, lambda: not broker.cleaner._jobs, "the rewrite does not end")
+        wait(log, lambda: not broker.cleaner.under_way, "the rewrite does not end")
 
 
 @pytest.mark.parametrize("threads", [1, 2])
@@ -137,7 +137,7 @@ def test_so_many_logs_as_there_are_threads_are_rewritten_side_by_side_the_dirtie
 ):
     monkeypatch.setattr(cleaner, "TURN_MS", 10**9)  # however slow the machine is, one turn asks all
     with logkernel.open(tmp_path, log_cleaner_enable=False, log_cleaner_threads=threads) as log:
-        broker = log._broker
+        broker = log.broker
         log.create_topic("t", 4, cleanup_policy="compact", segment_bytes=SEGMENT)
         for fill_bytes in ([5000] * 4, [6000, 60_000, 7000, 30_000]):
             for partition, size in enumerate(fill_bytes):
@@ -147,10 +147,10 @@ def test_so_many_logs_as_there_are_threads_are_rewritten_side_by_side_the_dirtie
                 log.compact("t")
         works: list[tuple] = []
         plain, broker.runtime.workers.run = broker.runtime.workers.run, lambda *work: works.append(work)
-        broker.cleaner._start_dirtiest()
-        assert [name.partition for name in broker.cleaner._jobs] == [1, 3][:threads]
-        broker.cleaner._start_dirtiest()
-        assert len(broker.cleaner._jobs) == threads
+        broker.cleaner.start_dirtiest()
+        assert [name.partition for name in broker.cleaner.under_way] == [1, 3][:threads]
+        broker.cleaner.start_dirtiest()
+        assert len(broker.cleaner.under_way) == threads
         monkeypatch.setitem(broker.runtime.config._values, "log.cleaner.enable", True)
         broker.runtime.workers.run = plain
         for work in works:
@@ -165,15 +165,16 @@ def test_of_several_policies_the_most_urgent_rewrites_and_none_where_there_is_no
     found = []
     plain = cleaner.Cleaner._rewrite_of
     monkeypatch.setattr(cleaner.Cleaner, "_rewrite_of", lambda *one: found.append(plain(*one)) or found[-1])
-    opened._broker.cleaner._start_dirtiest()
+    opened.broker.cleaner.start_dirtiest()
     assert [each and each[0] for each in found] == ["b", None]
-    assert opened._broker.cleaner._jobs == opened._broker.cleaner.uncleanable == {}
+    assert opened.broker.cleaner.under_way == []
+    assert opened.broker.cleaner.uncleanable == {}
 
 
 def test_a_new_limit_of_what_cleaners_read_and_write_holds_at_once(tmp_path):
     with logkernel.open(tmp_path, log_cleaner_backoff_ms=1) as log:
         log.create_topic("t", 1, cleanup_policy="compact")
-        throttle = log._broker.cleaner._throttle
+        throttle = log.broker.cleaner._throttle
         with log.admin() as admin:
             for limit, begin in ((1e9, lambda: log.compact("t")), (2e9, lambda: None)):
                 admin.alter_configs({("broker", "1"): {"log.cleaner.io.max.bytes.per.second": str(limit)}})

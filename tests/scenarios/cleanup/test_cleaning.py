@@ -80,7 +80,7 @@ def test_a_topic_that_is_not_there(opened):
 
 def test_a_reader_keeps_its_slice_over_a_rewrite(opened):
     fill(opened)
-    slice_ = opened._broker.replicas.get(NAME).log.read(0, 1 << 20)
+    slice_ = opened.broker.replicas.get(NAME).log.read(0, 1 << 20)
     before = slice_.read()
     opened.compact("t")
     assert slice_.read() == before
@@ -89,7 +89,7 @@ def test_a_reader_keeps_its_slice_over_a_rewrite(opened):
 def test_tombstones_go_after_their_time_and_not_before(tmp_path):
     with logkernel.open(tmp_path, log_cleaner_enable=False) as log:
         log.create_topic("t", 1, cleanup_policy="compact", segment_bytes=SEGMENT, delete_retention_ms=300_000)
-        clock = log._broker.runtime.clock
+        clock = log.broker.runtime.clock
         now_ms = clock.wall_ms()
         clock.wall_ms = lambda: now_ms
         fill(log, rounds=1)
@@ -121,7 +121,7 @@ def test_compact_and_delete_together(tmp_path):
 
 def test_internal_topics_are_compacted(tmp_path):
     with logkernel.open(tmp_path, log_cleaner_enable=False) as log:
-        log._broker.create_internal("__consumer_offsets", 1)
+        log.broker.create_internal("__consumer_offsets", 1)
         for number in range(100):
             log.append("__consumer_offsets", b"%d" % number, key=b"group")
         (result,) = log.compact("__consumer_offsets")

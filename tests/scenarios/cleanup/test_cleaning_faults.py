@@ -32,14 +32,14 @@ def test_bit_rot_is_named_and_the_rest_is_served(tmp_path, caplog):
         assert str(rotten) in str(caught.value)
         assert "byte 20" in str(caught.value)
         assert "CRC" in str(caught.value)
-        assert NAME in log._broker.cleaner.uncleanable
+        assert NAME in log.broker.cleaner.uncleanable
         assert "it is served on" in caplog.text
         assert len([*log.read("t", offset=2)]) == 148
         log.append("t", b"lives on", key=b"k")
         assert not [*(tmp_path / "t-0").glob("*.cleaned")]
         flip(rotten, 20_150)  # mended
         assert log.compact("t")
-        assert NAME not in log._broker.cleaner.uncleanable
+        assert NAME not in log.broker.cleaner.uncleanable
 
 
 def fail_appends(monkeypatch, number: int) -> None:
@@ -71,7 +71,7 @@ def test_a_disk_that_is_full_or_failing_drops_the_rewrite(tmp_path, monkeypatch,
             fail_appends(patch, number)
             with pytest.raises(OSError, match="told to"):
                 log.compact("t")
-        assert (NAME in log._broker.cleaner.uncleanable) is not tried_again
+        assert (NAME in log.broker.cleaner.uncleanable) is not tried_again
         assert ("the disk is full" in caplog.text) is tried_again
         assert state(log) == wanted
         assert not [*(tmp_path / "t-0").glob("*.cleaned"), *(tmp_path / "t-0").glob("*.swap")]
@@ -110,7 +110,7 @@ def test_closing_in_the_middle_loses_nothing(tmp_path):
         log.create_topic("t", 1, cleanup_policy="compact", segment_bytes=SEGMENT)
         fill(log, rounds=6)
         wanted = state(log)
-        wait(log, lambda: log._broker.replicas.get(NAME).log.rewriting is not None, "nothing begins")
+        wait(log, lambda: log.broker.replicas.get(NAME).log.rewriting is not None, "nothing begins")
         begun = time.monotonic()
     assert time.monotonic() - begun < 5, "close waits for the throttle"
     assert not [*(tmp_path / "t-0").glob("*.cleaned"), *(tmp_path / "t-0").glob("*.swap")]
@@ -125,7 +125,7 @@ def test_the_clock_leaves_alone_what_failed_for_a_while_or_until_somebody_asks(
     with logkernel.open(tmp_path, log_cleaner_enable=False) as log:
         log.create_topic("t", 1, cleanup_policy="compact", segment_bytes=SEGMENT)
         fill(log)
-        broker = log._broker
+        broker = log.broker
         replica, now_ms = broker.replicas.get(NAME), broker.runtime.clock.mono_ms()
         broker.runtime.clock.mono_ms = lambda: now_ms
         with monkeypatch.context() as patch:
@@ -134,7 +134,7 @@ def test_the_clock_leaves_alone_what_failed_for_a_while_or_until_somebody_asks(
                 log.compact("t")
         for passed_ms, begins in ((0, False), (cleaner.PAUSE_MS - 1, False), (1, tried_again)):
             now_ms += passed_ms
-            broker.cleaner._start_dirtiest()
+            broker.cleaner.start_dirtiest()
             assert (broker.cleaner.job_of(replica) is not None) is begins
-        wait(log, lambda: not broker.cleaner._jobs, "the rewrite does not end")
+        wait(log, lambda: not broker.cleaner.under_way, "the rewrite does not end")
         assert (replica.log.clean_offset is not None) is tried_again

@@ -99,8 +99,8 @@ def test_a_broken_policy_costs_only_its_own_topic(with_plugin, caplog):
     log.create_topic("t", 1, cleanup_policy="compact", segment_bytes=SEGMENT)
     log.append("bad", b"v")
     fill(log)
-    wait(log, lambda: (log._broker.replicas.get(NAME).log.clean_offset or 0) > 0, "the other topic is not compacted")
-    wait(log, lambda: TopicPartition("bad", 0) in log._broker.cleaner.uncleanable, "not marked")
+    wait(log, lambda: (log.broker.replicas.get(NAME).log.clean_offset or 0) > 0, "the other topic is not compacted")
+    wait(log, lambda: TopicPartition("bad", 0) in log.broker.cleaner.uncleanable, "not marked")
     assert "a bug of its author" in caplog.text
     assert [record.value for record in log.read("bad")] == [b"v"]
 

@@ -39,7 +39,7 @@ def test_retention_of_many_segments_holds_nobody_up(tmp_path, monkeypatch):
 
     with logkernel.open(tmp_path, log_retention_ms=1000, log_cleaner_enable=False) as log:
         log.create_topic("t", 1, file_delete_delay_ms=0)
-        replica = log._broker.replicas.get(NAME)
+        replica = log.broker.replicas.get(NAME)
         for _ in range(300):
             log.append_many("t", [Record(b"k", b"v", (), 1)])
             replica.log.roll(0)
@@ -72,7 +72,7 @@ def test_by_the_clock_no_log_start_moves_before_it_is_written_elsewhere(tmp_path
         10**9,
     )
     with logkernel.open(tmp_path, log_retention_ms=1000, log_cleaner_enable=False, **never) as log:
-        broker = log._broker
+        broker = log.broker
         log.create_topic("t", 3)
         for partition in range(3):
             for _ in range(5):
@@ -112,7 +112,7 @@ def test_the_log_start_is_on_the_disk_before_any_file_goes(tmp_path, monkeypatch
         log.create_topic("t", 1)
         for _ in range(40):
             log.append_many("t", [Record(b"k", b"v", (), 1)])
-            log._broker.replicas.get(NAME).log.roll(0)
+            log.broker.replicas.get(NAME).log.roll(0)
         monkeypatch.setattr(RealDisk, "rename", rename)
         log.apply_retention("t")
     assert said
@@ -143,7 +143,7 @@ def test_dropped_files_are_removed_on_a_thread_and_none_by_the_start(tmp_path, m
         log.create_topic("u", 2)
         for _ in range(300):
             log.append_many("t", [Record(b"k", b"v", (), 1)])
-            log._broker.replicas.get(NAME).log.roll(0)
+            log.broker.replicas.get(NAME).log.roll(0)
         monkeypatch.setattr(RealDisk, "remove", remove)
         monkeypatch.setattr(RealDisk, "remove_tree", remove_tree)
         log.apply_retention("t")

@@ -231,7 +231,7 @@ def test_the_coordinator_hears_name_and_timeout() -> None:
     core = ClientCore(given, [("host", 1)], Random(1))
     transactions = Transactions(core, given)
     transactions.init()
-    call = core._calls[0]
+    call = core.calls[0]
     assert call.target == ("transaction", "me")
     assert (call.request.transactional_id, call.request.transaction_timeout_ms) == ("me", 4321)
     with pytest.raises(ConfigError):

@@ -51,7 +51,7 @@ def test_a_failed_append_is_answered_and_forgotten(monkeypatch):
     with logkernel.open() as log:
         log.create_topic("t")
         assert commit(log, 7) == 0
-        for (topic, _), replica in log._broker.replicas.led.items():
+        for (topic, _), replica in log.broker.replicas.led.items():
             if topic == "__consumer_offsets":
                 monkeypatch.setattr(
                     type(replica),
@@ -66,7 +66,7 @@ def test_a_failed_append_is_answered_and_forgotten(monkeypatch):
 def test_the_answer_of_a_whole_request_is_taken_as_it_is(monkeypatch):
     with logkernel.open() as log:
         log.create_topic("t")
-        service = log._broker.router._services["OffsetCommitRequest"].service
+        service = log.broker.services.answering("OffsetCommitRequest").service
         monkeypatch.setattr(type(service), "join", lambda *_: pytest.fail("there is nothing to be joined"))
         assert commit(log, 7) == 0
 
@@ -74,10 +74,10 @@ def test_the_answer_of_a_whole_request_is_taken_as_it_is(monkeypatch):
 def test_who_shares_a_log_folds_what_another_appends(monkeypatch):
     with logkernel.open() as log:
         log.create_topic("t")
-        broker, folded = log._broker, []
+        broker, folded = log.broker, []
         assert commit(log, 7) == 0
-        other = broker.services.sharing(broker.router._services["OffsetCommitRequest"])[1]
-        (shard,) = other._shards.values()
+        other = broker.services.sharing(broker.services.answering("OffsetCommitRequest"))[1]
+        (shard,) = other.loaded.values()
         monkeypatch.setattr(shard, "replay", lambda records, producer: folded.append((len(records), producer)))
         assert commit(log, 8) == 0
         assert folded == [(1, None)]
@@ -86,8 +86,8 @@ def test_who_shares_a_log_folds_what_another_appends(monkeypatch):
 def test_no_shard_is_there_whose_log_another_could_not_fold(monkeypatch):
     with logkernel.open() as log:
         log.create_topic("t")
-        broker = log._broker
-        host = broker.router._services["OffsetCommitRequest"]
+        broker = log.broker
+        host = broker.services.answering("OffsetCommitRequest")
         other = broker.services.sharing(host)[1]
 
         def broken(*_):
@@ -95,7 +95,7 @@ def test_no_shard_is_there_whose_log_another_could_not_fold(monkeypatch):
 
         monkeypatch.setattr(type(other.service), "machine", broken)
         assert commit(log, 7) == NotCoordinator.code
-        assert not host._shards
+        assert not host.loaded
         monkeypatch.undo()
         assert commit(log, 8) == 0
         assert committed(log) == 8
@@ -115,7 +115,7 @@ class UnderWay:
     """A commit of offset 8 behind one of 7, and a fetch: both wait for a flush that is held."""
 
     def __init__(self, log):
-        self.broker = log._broker
+        self.broker = log.broker
         self.answers = []
         self._flushes = []
         self.broker.runtime.run_flush = lambda work, done: self._flushes.append((work, done))
@@ -126,7 +126,7 @@ class UnderWay:
         return [self.answers[0].topics[0].partitions[0].error_code, self.answers[1].groups[0].error_code]
 
     def shard(self):
-        (shard,) = [one for one in self.broker.router._services["OffsetFetchRequest"]._shards.values() if one._held]
+        (shard,) = [one for one in self.broker.services.answering("OffsetFetchRequest").loaded.values() if one._held]
         return shard
 
     def flush(self):
@@ -166,12 +166,12 @@ def test_what_is_under_way_in_a_shard_that_is_there_no_more_comes_back_to_nobody
     broker, shard = waiting.broker, waiting.shard()
     machine = shard.machine
     shard._timer = broker.runtime.timers.at(0, lambda: pytest.fail("its timer goes on"))
-    host = broker.router._services["OffsetFetchRequest"]
+    host = broker.services.answering("OffsetFetchRequest")
     host.unload(shard.number, OSError("told to"))
     assert waiting.codes == [NotCoordinator.code] * 2
     assert shard.machine is not machine, "what it asked of others is answered to it no more"
     broker.step()
-    assert not any(one._shards for one in broker.services.sharing(host))
+    assert not any(one.loaded for one in broker.services.sharing(host))
     submit_both(broker, later := [])
     shard.failed(Decision(), Outcome(KafkaStorageError.code))
     assert later == [], "who waits on the new shard waits on"

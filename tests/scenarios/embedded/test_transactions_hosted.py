@@ -65,7 +65,7 @@ def test_plain_and_transactional_producers_share_their_ids() -> None:
 def test_its_log_and_feature() -> None:
     with logkernel.open(transaction_state_log_num_partitions=3) as log:
         init(log)
-        broker = log._broker
+        broker = log.broker
         assert broker.cluster.partition_count("__transaction_state") == 3
         assert broker.cluster.topic_setting("__transaction_state", "cleanup.policy") == ("compact",)
         assert broker.features()["transaction.version"] == (0, 2, 2)
@@ -77,7 +77,7 @@ def test_a_log_that_a_kafka_left_may_hold_later_epochs_than_ours() -> None:
     """The markers that its last leader wrote name that epoch, and partitions refuse older ones."""
     with logkernel.open() as log:
         init(log)
-        broker = log._broker
+        broker = log.broker
         logs = [one for name, one in broker.replicas.led.items() if name[0] == "__transaction_state"]
         (replica,) = [one for one in logs if one.log.end_offset]
         replica.log.epochs.assign(7, replica.log.end_offset)
@@ -88,8 +88,8 @@ def test_without_it_the_core_serves_idempotent_producers() -> None:
     with embedded(block=BLOCKED) as log:
         assert init(log, None)[0] == 0
         assert init(log) == (42, -1, -1)
-        assert "EndTxnRequest" not in log._broker.serves()
-        assert "transaction.version" not in log._broker.features()
+        assert "EndTxnRequest" not in log.broker.serves()
+        assert "transaction.version" not in log.broker.features()
 
 
 class Wants:

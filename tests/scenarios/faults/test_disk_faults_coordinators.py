@@ -63,16 +63,16 @@ def coordinating(new_machine):
 def shards(machine) -> list[object]:
     """Those of all services that keep their state in the offsets log."""
     broker = machine.broker
-    hosts = broker.services.sharing(broker.router._services["OffsetFetchRequest"])
+    hosts = broker.services.sharing(broker.services.answering("OffsetFetchRequest"))
     assert len(hosts) > 1
-    return [shard for host in hosts for shard in host._shards.values()]
+    return [shard for host in hosts for shard in host.loaded.values()]
 
 
 @pytest.mark.parametrize("fault", ["a read error", "rot"])
 def test_a_coordinator_whose_log_cannot_be_read_is_not_there_until_it_can(fault, new_machine, caplog):
     """It was left half loaded, and answered the next request with an offset of long ago."""
     machine = coordinating(new_machine)
-    data = machine.disk._inode(OFFSETS).data
+    data = machine.disk.content(OFFSETS)
     last = len(data) - 5  # in the second commit
 
     def turn() -> None:

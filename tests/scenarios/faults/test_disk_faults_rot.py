@@ -18,7 +18,7 @@ def test_rot_found_by_recovery_is_placed_and_the_rest_is_served(new_machine):
         machine.produce([b"v%d" % number], partition=0)
     machine.kill()
     path = f"{folder_of(machine, 0)}/t-0/00000000000000000000.log"
-    machine.disk._inode(path).data[200] ^= 1
+    machine.disk.content(path)[200] ^= 1
     machine.boot()
     (damage,) = machine.broker.logs.directories.logs["t", 0].damages
     assert damage.path == path
@@ -61,7 +61,7 @@ def test_rot_found_by_the_checker_is_placed(new_machine):
         machine.produce([b"%d" % number * 300_000])
     machine.broker.close()
     path = "/data/t-0/00000000000000000000.log"
-    machine.disk._inode(path).data[400_000] ^= 1
+    machine.disk.content(path)[400_000] ^= 1
     before = machine.disk.operations
     report = Report()
     check_directory(machine.disk, "/data", machine.broker.runtime.kernel.codec_for, report)
@@ -86,9 +86,9 @@ def test_rot_found_by_the_cleaner_is_placed_and_the_log_is_served_on(tmp_path, c
         deadline = time.monotonic() + 20
         while not (told and told[-1]["result"]["uncleanable"]):
             assert time.monotonic() < deadline
-            log._broker.runtime.workers.wait(0.01)
+            log.broker.runtime.workers.wait(0.01)
             log.step()
-            handle(log._broker, "status", {}, told.append)
+            handle(log.broker, "status", {}, told.append)
         why = told[-1]["result"]["uncleanable"]["t-0"]
         assert f"{rotten}, byte 20" in why
         assert why in caplog.text

@@ -292,7 +292,7 @@ class World:
     # ------------------------------------------------------------ invariants
 
     def check(self) -> None:
-        shard, fresh = self.machine._shard, self.fresh()
+        shard, fresh = self.machine.shard, self.fresh()
         assert self.machine.transactions == fresh.transactions
         assert shard.ongoing == {name for name, txn in shard.transactions.items() if txn.state is State.ONGOING}
         assert set(shard.endings) == {name for name, txn in shard.transactions.items() if txn.is_ending}
@@ -390,9 +390,9 @@ def used_up(world: World, names: Iterable[str] = ("tx",)) -> None:
     """Bring transactional ids to the last epoch that a producer is given."""
     for name in names:
         txn = evolve(world.machine.transactions[name], epoch=32_766)
-        world.machine._shard.begin(world.wall_ms, world.mono_ms)
-        world.machine._shard.append(name, txn)
-        world.run(world.machine._shard.finish())
+        world.machine.shard.begin(world.wall_ms, world.mono_ms)
+        world.machine.shard.append(name, txn)
+        world.run(world.machine.shard.finish())
 
 
 @pytest.fixture

@@ -150,7 +150,7 @@ def test_lies_about_aborted_transactions_are_found_in_a_compacted_log(codec_for)
     for seed in range(8):
         world = compacted(codec_for, seed, 1)
         for name in names(world, ".txnindex"):
-            data = world.disk._inode(f"{FOLDER}/{name}").data
+            data = world.disk.content(f"{FOLDER}/{name}")
             for at in range(len(data)):
                 if at % 34 in (9, 10, 24, 25):  # producer, a first offset far behind the last, the last offset
                     data[at] ^= 0x41
@@ -210,7 +210,7 @@ def names(world: World, suffix: str) -> list[str]:
 
 
 def rot(world: World, name: str, at: int, flip: int = 0xFF) -> None:
-    world.disk._inode(f"{FOLDER}/{name}").data[at] ^= flip
+    world.disk.content(f"{FOLDER}/{name}")[at] ^= flip
 
 
 def errors(world: World, codec_for) -> list[tuple[str, int | None]]:
@@ -229,7 +229,7 @@ def test_every_bit_of_a_segment_matters(codec_for):
     """But for the leader epoch of a batch, which no checksum covers: the epochs' checkpoint tells."""
     world = closed()
     name = names(world, ".log")[0]
-    data = world.disk._inode(f"{FOLDER}/{name}").data
+    data = world.disk.content(f"{FOLDER}/{name}")
     for at in random.Random(1).sample(range(len(data)), 60):
         data[at] ^= 1
         assert errors(world, codec_for), at
@@ -241,7 +241,7 @@ def test_every_bit_of_a_segment_matters(codec_for):
 def test_every_bit_of_what_is_derived_matters(suffix, codec_for):
     world = closed(steps=100)
     for name in names(world, suffix):
-        data = world.disk._inode(f"{FOLDER}/{name}").data
+        data = world.disk.content(f"{FOLDER}/{name}")
         for at in random.Random(2).sample(range(len(data)), min(len(data), 25)):
             if suffix == ".txnindex" and at % 34 in (0, 1, *range(26, 34)):
                 continue  # the version, and a last stable offset, which nothing else knows
@@ -255,9 +255,9 @@ def test_a_batch_that_is_not_there_is_missed(codec_for):
     """A hole between segments is what compaction leaves; within the epochs, the indexes tell."""
     world = closed()
     name = names(world, ".log")[0]
-    inode = world.disk._inode(f"{FOLDER}/{name}")
-    first = next(batches(bytes(inode.data)))
-    del inode.data[: first.size]
+    data = world.disk.content(f"{FOLDER}/{name}")
+    first = next(batches(bytes(data)))
+    del data[: first.size]
     assert {path.rpartition(".")[2] for path, _ in errors(world, codec_for)} >= {"index"}
 
 
@@ -281,7 +281,7 @@ def test_a_truncated_segment_of_a_clean_directory_is_an_error(codec_for):
     world = closed()
     name = names(world, ".log")[0]
     size = world.disk.size(f"{FOLDER}/{name}")
-    del world.disk._inode(f"{FOLDER}/{name}").data[-10:]
+    del world.disk.content(f"{FOLDER}/{name}")[-10:]
     (found, *_) = errors(world, codec_for)
     assert found[0] == f"t-0/{name}"
     assert 0 < found[1] < size

@@ -118,7 +118,7 @@ def test_a_cut_by_recovery_below_the_clean_offset_takes_that_back(new_ledger, st
         world, disk = compacted_to_its_end(point, new_ledger, store_type)
         world.dirs.abandon()
         rotten = f"/data/t-0/{world.log.segments[-2].base:020d}.log"
-        disk._inode(rotten).data[-3] ^= 1
+        disk.content(rotten)[-3] ^= 1
         disk.sync(rotten)
         disk.write_atomic("/data/recovery-point-offset-checkpoint", b"0\n0\n")
         disk = disk.crash()

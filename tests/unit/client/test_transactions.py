@@ -44,9 +44,9 @@ class Scene:
 
     def asked(self, kind: type) -> Call:
         """The one call that is open; it must be of this kind."""
-        (call,) = self.core._calls
+        (call,) = self.core.calls
         assert isinstance(call.request, kind)
-        self.core._calls.clear()
+        self.core.calls.clear()
         return call
 
     def answer(self, kind: type, response: Any = None, error: Exception | None = None) -> Any:
@@ -84,7 +84,7 @@ def test_the_new_way() -> None:
     assert machine.may_send(A)
     operation = machine.end(commit=True)
     machine.step(incomplete=True)
-    assert not scene.core._calls, "batches come first"
+    assert not scene.core.calls, "batches come first"
     machine.step(incomplete=False)
     request = scene.answer(EndTxnRequest, EndTxnResponse(producer_id=9, producer_epoch=5))
     assert request.committed
@@ -120,7 +120,7 @@ def test_a_transaction_without_anything_ends_at_once() -> None:
     operation = scene.machine.end(commit=True)
     scene.machine.step(incomplete=False)
     assert operation.done
-    assert not scene.core._calls
+    assert not scene.core.calls
 
 
 def test_offsets_are_committed_one_after_the_other() -> None:
@@ -187,13 +187,13 @@ def test_the_epochs_of_an_idempotent_producer() -> None:
     machine = Transactions(core, settings)
     machine.need_id()
     machine.need_id()
-    (call,) = core._calls
-    core._calls.clear()
+    (call,) = core.calls
+    core.calls.clear()
     call.done(InitProducerIdResponse(producer_id=3, producer_epoch=0), None)
     assert machine.new_epoch()
     assert (machine.producer_id, machine.epoch) == (3, 1)
     machine.epoch = MAX_EPOCH
     assert not machine.new_epoch(), "a new id first"
-    assert len(core._calls) == 1
+    assert len(core.calls) == 1
     assert not machine.has_id
     assert machine.state != IN_TRANSACTION

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property, partial
 from itertools import count
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -92,6 +92,11 @@ class ServiceHost:
             return 1
         known = self._lent.cluster.partition_count(topic.name)
         return known if known else int(self.runtime.config.get(topic.partitions_setting))
+
+    @property
+    def loaded(self) -> Mapping[int, Shard]:
+        """The shards that are loaded; to look at."""
+        return self._shards
 
     def replica(self, shard: int) -> LedReplica | None:
         """The shard's partition where it exists."""

@@ -32,6 +32,13 @@ class ServiceRegistry:
         self._lent.cluster.declare_features(declared.features)
         return host
 
+    def answering(self, request: str) -> ServiceHost:
+        """The service that answers a request, by the name of the request's class. Raises `KeyError`."""
+        for host in self._hosts:
+            if request in host.declared.requests:
+                return host
+        raise KeyError(request)
+
     def sharing(self, host: ServiceHost) -> list[ServiceHost]:
         """The services that keep their state in the same topic, `host` the first."""
         found = self._sharing.get(host)

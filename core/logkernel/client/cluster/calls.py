@@ -198,6 +198,11 @@ class ClientCore:
         call.attempts += 1
         self._calls.append(call)
 
+    @property
+    def calls(self) -> list[Call]:
+        """Those that wait for their turn; to look at."""
+        return self._calls
+
     def _step_calls(self, now_ms: int) -> int | None:
         if not self._calls:
             return None
