@@ -119,10 +119,11 @@ def any_living_replica_is_elected(patch: pytest.MonkeyPatch) -> None:
 def an_isr_changes_without_a_new_leader_epoch(patch: pytest.MonkeyPatch) -> None:
     before = elections._without
 
-    def without(topic, broker, strategy, unclean, living):
-        for index, row in before(topic, broker, strategy, unclean, living):
-            if row.leader == topic.partitions[index].leader:
-                row = evolve(row, leader_epoch=topic.partitions[index].leader_epoch)
+    def without(rows, broker, electing):
+        old = dict(rows)
+        for index, row in before(old.items(), broker, electing):
+            if row.leader == old[index].leader:
+                row = evolve(row, leader_epoch=old[index].leader_epoch)
             yield index, row
 
     patch.setattr(elections, "_without", without)
