@@ -16,11 +16,15 @@ HEAD = """\
 
 Written by `docs/generate_client_settings.py`; a test fails when it is stale.
 
-`log.{example}`: keywords are these names
-with `_` for `.`, of an embedded log (`logkernel.open`) and of a cluster (`logkernel.connect`, whose own keywords are
-the defaults of all its clients).
-Names, types, bounds and defaults are Apache Kafka's; where one differs, its line says so. A setting that is unknown,
-out of bounds or at odds with another is refused with a `ConfigError`.
+Write these names as keywords, with `_` for `.`:
+
+    log.{example}
+
+`log` is an embedded log (`logkernel.open`) or a cluster (`logkernel.connect`). Keywords of `connect` are the
+defaults of all its clients.
+
+Names, types, bounds and defaults are Apache Kafka's, unless the setting says otherwise. A setting that is unknown, out
+of bounds or in conflict with another raises `ConfigError`.
 """
 
 

@@ -44,7 +44,8 @@ HEAD = """\
 
 {doc}
 
-A whole distribution to copy from stands in [`examples/acme-plugins`](../examples/acme-plugins).
+[Your first plugin](first-plugin.md) leads you through one. [`examples/acme-plugins`](../examples/acme-plugins) is a
+distribution that you can copy.
 """
 
 
@@ -112,14 +113,16 @@ def _source(name: str) -> str:
 
 def _kinds() -> str:
     rows = "\n".join(f"- `{kind}`: `{hook}`" for kind, hook in hookspecs.KINDS.items())
-    head = "`logkernel_names` gives (kind, name) of all that a plugin provides. The kinds, with their hooks:"
+    head = "`logkernel_names` returns (kind, name) of everything that a plugin provides. The kinds and their hooks:"
     return f"{head}\n\n{rows}\n"
 
 
 SETTINGS = """\
-A setting that your plugin declares by `logkernel_settings` is read by its full name, typed and checked: one of a
-broker by `settings.get("acme.depth")`, one of a topic where a contract hands you the topic's settings, by
-`settings.plugin["acme.depth"]` (`LogFacts.settings` is such a `TopicSettings`).
+Declare settings with `logkernel_settings`, and read them by their full names, typed and checked:
+
+- a broker's: `settings.get("acme.depth")`;
+- a topic's, if a contract gives you the topic's settings: `settings.plugin["acme.depth"]` (`LogFacts.settings` is
+  such a `TopicSettings`).
 """
 
 
@@ -140,7 +143,7 @@ def page() -> str:
         "## Contracts\n",
         *(_contract(name) for name in (*PROVIDES.values(), *FURTHER)),
         "## Values and doors\n",
-        "What hooks and contracts give and take.\n",
+        "The classes that hooks and contracts take and return.\n",
         *(_contract(name) for name in values([*(node.name for node, _ in hooks), *PROVIDES.values(), *FURTHER])),
         "## Kinds\n",
         _kinds(),
