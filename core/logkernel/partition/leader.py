@@ -2,7 +2,7 @@
 
     event             checks                                      effects
     on_verification   open transaction                            (a guard for on_produce)
-    on_produce        epoch, min ISR, sequences, guard            append | answer(error or duplicate)
+    on_produce        epoch, min ISR, sequences, guard            append | answer(error) | answer or park a duplicate
     on_marker         min ISR, producer's and coordinator's epoch append, aborted? | answer(error)
     on_appended       -                                           persist?, answer or park, wake
     on_flushed        -                                           answer what waited for the disk, wake
@@ -31,7 +31,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Final
 
 from logkernel.errors import KafkaError, NotEnoughReplicas, NotLeaderOrFollower, RequestTimedOut
 from logkernel.partition.effects import Effects, Outcome
@@ -40,6 +40,8 @@ from logkernel.partition.producers import ProducerStates
 from logkernel.partition.watermark import high_watermark
 from logkernel.record.control import EndTxnMarker
 from logkernel.vocabulary import READ_COMMITTED, BatchFacts, IsrProposal
+
+NO_DEADLINE: Final = 2**63 - 1
 
 
 class Leader:
@@ -129,10 +131,18 @@ class Leader:
         batch with this guard if he confirms; a marker that comes in between makes the guard void."""
         return self.producers.verify(producer_id, epoch, sequence, epoch_bump, wall_ms)
 
-    def on_produce(self, batches: list[BatchFacts], acks: int, ticket: Any, guard: int | None = None) -> Effects:
+    def on_produce(
+        self,
+        batches: list[BatchFacts],
+        acks: int,
+        ticket: Any,
+        guard: int | None = None,
+        deadline_ms: int = NO_DEADLINE,
+    ) -> Effects:
         """Judge batches that were validated; offsets are assigned in place where they are accepted.
 
-        `guard` is None for a request without a transactional id, else what `on_verification` gave.
+        `guard` is None for a request without a transactional id, else what `on_verification` gave. A duplicate is
+        answered as its first was: with acks=all when it is committed, or refused at `deadline_ms` (monotonic).
         """
         effects = Effects()
         try:
@@ -142,7 +152,12 @@ class Leader:
                 if facts.producer_id >= 0:
                     known = self.producers.check_append(facts, guard)
                     if known is not None:
-                        effects.answer.append((ticket, Outcome(0, known[0], -1, self.log_start)))
+                        end = known[0] + facts.last_offset - facts.base_offset + 1
+                        outcome = Outcome(0, known[0], -1, self.log_start)
+                        if acks == -1 and end > self.high_watermark:
+                            self._park((end, ticket, outcome, deadline_ms))
+                        else:
+                            effects.answer.append((ticket, outcome))
                         return effects
         except KafkaError as error:
             effects.answer.append((ticket, _refused(error)))
@@ -352,6 +367,13 @@ class Leader:
         while parked and parked[0][0] <= self.high_watermark:
             _, ticket, outcome, _ = parked.popleft()
             effects.answer.append((ticket, outcome))
+
+    def _park(self, entry: tuple[int, Any, Outcome, int]) -> None:
+        """Behind all that end where it does."""
+        at = len(self.parked)
+        while at and self.parked[at - 1][0] > entry[0]:
+            at -= 1
+        self.parked.insert(at, entry)
 
     def _take_isr(self, sync: InSyncReplicas) -> None:
         self.isr = tuple(sorted(sync.isr))

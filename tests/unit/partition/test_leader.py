@@ -125,6 +125,20 @@ def test_failed_append_leaves_the_state_as_it_was():
     assert machine.on_produce([batch()], 1, "t").append[0].base_offset == 10
 
 
+def test_a_duplicate_that_is_not_committed_waits_as_its_first_does():
+    """It was answered at once: a leader that lost its followers acknowledged records that nobody else held."""
+    machine = leader(isr=(1, 2), replicas=(1, 2))
+    batches = [batch(1, producer_id=7, epoch=0, sequence=number) for number in range(2)]
+    for number, facts in enumerate(batches):
+        assert write(machine, [facts], ticket=f"first {number}").answer == []
+    again = batch(1, producer_id=7, epoch=0, sequence=0)
+    assert machine.on_produce([again], -1, "again", None, 200).answer == []
+    assert [ticket for ticket, _ in machine.on_expired(150).answer] == ["first 0", "first 1"]
+    effects = machine.on_fetch(2, 11, 0, 160)
+    assert [(ticket, outcome.base_offset) for ticket, outcome in effects.answer] == [("again", 10)]
+    assert machine.on_produce([again], 1, "acks 1").answer[0][1].base_offset == 10, "acks=1 waits for nobody"
+
+
 def test_duplicate_is_answered_with_its_first_offset_and_gap_is_refused():
     machine = leader()
     write(machine, [batch(2, producer_id=7, epoch=0, sequence=0)])

@@ -121,7 +121,8 @@ class LedReplica(Replica):
             message = f"{size} bytes do not fit a segment of segment.bytes={limit}"
             write.ticket.deliver(Outcome(RecordListTooLarge.code, error_message=message))
             return
-        self._carry_out(self.leader.on_produce(batches, write.acks, write.ticket, guard), write)
+        effects = self.leader.on_produce(batches, write.acks, write.ticket, guard, write.deadline_ms)
+        self._carry_out(effects, write)
 
     def end_transaction(
         self,

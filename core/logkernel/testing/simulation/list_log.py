@@ -23,6 +23,10 @@ class ListLog:
         """As last checkpointed: a start knows this one."""
         self._kept_epochs: tuple[EpochStart, ...] = ()
         self.producers = ProducerStates()
+        self._trimmed = ProducerStates()
+        """As of the log start: a snapshot outlives the records that it tells of."""
+        self.forgot = False
+        """All records were thrown away, and with them what was known of producers."""
         self.epochs = LeaderEpochCache(SimulatedDisk(), "/epochs")
 
     # ------------------------------------------------------------ writing
@@ -58,12 +62,14 @@ class ListLog:
         self.start = self.end = self.flushed = self.high_watermark = offset
         self.epochs.clear()
         self._kept_epochs = ()
+        self._trimmed.reset()
+        self.forgot = True
         self._replay()
 
     def advance_start(self, offset: int) -> None:
         self.start = max(self.start, offset)
         while self.entries and self.entries[0].last_offset < self.start:
-            self.entries.pop(0)
+            self._trimmed.replay(self.entries.pop(0))
         self.epochs.truncate_from_start(self.start)
 
     def flush(self) -> None:
@@ -96,7 +102,7 @@ class ListLog:
         self._replay()
 
     def _replay(self) -> None:
-        self.producers.reset()
+        self.producers.load(evolve(entry, batches=list(entry.batches)) for entry in self._trimmed.entries())
         for facts in self.entries:
             self.producers.replay(facts)
 

@@ -1,87 +1,132 @@
-"""Idempotent producers: one write at a time, again until it is acknowledged, at whoever they take for the leader."""
+"""Idempotent producers: a window of batches under way, each sent again until it is acknowledged.
+
+Errors and silence lead to the same: the batch is sent again, to whoever the client takes for the leader. An answer that
+a sequence is out of order is believed for the first of the window alone: those behind it wait for it. Who gives up
+begins another life, with another epoch or another producer id; nothing is known then of the writes that were left.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable
 from typing import Final
 
-from logkernel.testing.simulation.protocol.broker import Broker
+from logkernel.attrs_lite import field, mutable
+from logkernel.errors import InvalidProducerEpoch, OutOfOrderSequenceNumber
 from logkernel.testing.simulation.protocol.messages import Write
-from logkernel.testing.simulation.protocol.promises import Promises
+from logkernel.testing.simulation.protocol.network import Network
+from logkernel.testing.simulation.protocol.schedule import World
 from logkernel.testing.simulation.protocol.timeline import Timeline
 
-TIMEOUT_MS: Final = 2000
-MOST_TRIES: Final = 40
+TIMEOUT_MS: Final = 900
+MOST_TRIES: Final = 25
 
 
-class Numbers:
-    """Each write of a history has a number of its own."""
+@mutable
+class Pending:
+    write: Write
+    attempt: int = 0
+    """Grows each time it is sent."""
+    asked: bool = False
+    """The attempt is under way."""
 
-    def __init__(self) -> None:
-        self.last = 0
 
-    def next(self) -> int:
-        self.last += 1
-        return self.last
+@mutable
+class Life:
+    """What a producer is until it gives up."""
+
+    producer: int
+    epoch: int = 0
+    sequence: int = 0
+    window: list[Pending] = field(factory=list)
 
 
 class Client:
     def __init__(
-        self, producer: int, timeline: Timeline, brokers: Mapping[int, Broker], promises: Promises,
-        numbers: Numbers, *, drop: float,
+        self, number: int, timeline: Timeline, network: Network, world: World, numbers: Callable[[], int],
+        leader: Callable[[], int],
     ) -> None:  # fmt: skip
-        """`drop` is how likely an answer is lost."""
+        """`leader` is who leads, as metadata say."""
+        self.name = -number
+        """Its place in the network."""
         self.timeline = timeline
-        self.brokers = brokers
-        self.promises = promises
+        self.network = network
+        self.world = world
         self.numbers = numbers
-        self.drop = drop
-        self._producer = producer
-        self._sequence = 0
-        self._target = promises.row.leader
+        self.leader = leader
+        self.acknowledged = 0
+        self.life = Life(number)
+        self._target = max(1, leader())
 
     def begin(self) -> None:
-        write = Write(self.numbers.next(), self._producer, self._sequence, self.timeline.random.randint(1, 3))
-        self._attempt(write, 0)
+        """Send new batches, as far as the window allows."""
+        life = self.life
+        while len(life.window) < self.world.window:
+            count = self.timeline.random.randint(1, 3)
+            write = Write(self.numbers(), self.name, life.producer, life.epoch, life.sequence, count)
+            life.sequence += count
+            pending = Pending(write)
+            life.window.append(pending)
+            self._send(pending)
 
-    def _attempt(self, write: Write, tries: int) -> None:
-        chance = self.timeline.random
-        done = False
-
-        def answer(back: Write, code: int, offset: int) -> None:
-            nonlocal done
-            if done:
-                return
-            if chance.random() < (0 if self.timeline.healing else self.drop):
-                return  # lost on its way back
-            done = True
-            if code == 0:
-                self._sequence += write.count
-                self.promises.on_acked(write, offset)
-                self.timeline.later(chance.randint(1, 60), self.begin)
-            else:
-                self.timeline.later(chance.randint(20, 200), lambda: self._again(write, tries))
+    def _send(self, pending: Pending) -> None:
+        pending.attempt += 1
+        pending.asked = True
+        attempt, write = pending.attempt, pending.write
+        self.network.send(self.name, self._target, "produce", write)
 
         def timeout() -> None:
-            nonlocal done
-            if not done:
-                done = True
-                self._again(write, tries)
+            if pending.attempt == attempt and pending.asked and pending in self.life.window:
+                self._look_elsewhere()
+                self._again(pending)
 
         self.timeline.later(TIMEOUT_MS, timeout)
-        broker = self.brokers.get(self._target)  # until it refuses, or does not answer
-        if broker is not None and broker.running:
-            if broker.paused:
-                broker.hold(write, answer)
-            else:
-                self.timeline.later(chance.randint(1, 5), lambda: broker.produce(write, answer))
 
-    def _again(self, write: Write, tries: int) -> None:
-        chance = self.timeline.random
-        self._target = self.promises.row.leader if chance.random() < 0.8 else chance.choice(sorted(self.brokers))
-        if tries > MOST_TRIES:  # another life: nothing is known of the last write
-            self._producer += 10
-            self._sequence = 0
-            self.begin()
+    def arrive(self, write: Write, code: int) -> None:
+        """An answer, to whichever attempt."""
+        window = self.life.window
+        pending = next((each for each in window if each.write.number == write.number), None)
+        if pending is None:
+            return
+        if code == 0:
+            window.remove(pending)
+            self.acknowledged += 1
+            self.timeline.later(self.timeline.random.randint(1, self.world.think_ms), self.begin)
+        elif code in (OutOfOrderSequenceNumber.code, InvalidProducerEpoch.code):
+            if pending is window[0] and pending.attempt > 3:
+                self._live_anew()
+            elif pending.asked:
+                self._put_off(pending)
+        elif pending.asked:
+            self._look_elsewhere()
+            self._put_off(pending)
+
+    def _put_off(self, pending: Pending) -> None:
+        pending.asked = False
+        attempt = pending.attempt
+
+        def again() -> None:
+            if pending.attempt == attempt and pending in self.life.window:
+                self._again(pending)
+
+        self.timeline.later(self.timeline.random.randint(20, 200), again)
+
+    def _again(self, pending: Pending) -> None:
+        if pending.attempt > MOST_TRIES and not self.timeline.healing:
+            self._live_anew()
         else:
-            self._attempt(write, tries + 1)
+            self._send(pending)
+
+    def _look_elsewhere(self) -> None:
+        chance = self.timeline.random
+        known = self.leader()
+        guess = chance.random() < 0.2 or known < 1
+        self._target = chance.randint(1, self.world.brokers) if guess else known
+
+    def _live_anew(self) -> None:
+        self.timeline.rare["another life of a producer"] += 1
+        life = self.life
+        if self.timeline.random.random() < 0.5:
+            self.life = Life(life.producer, life.epoch + 1)
+        else:
+            self.life = Life(life.producer + 100)
+        self.begin()

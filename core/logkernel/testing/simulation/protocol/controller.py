@@ -1,148 +1,224 @@
-"""The controller: whose session lives, who leads, which proposal holds, and what each broker is told."""
+"""A broker's part in being the controller: the machines `controller.state` and `controller.orders`, carried out.
+
+The coordination is compared with what the controller has dealt with: the fact "dealt" of a node is the broker epoch of
+its last start that an election was held for. So a broker that came back while nobody was the controller is elected
+about, too, though it is there as before. One write at a time; between any two of them a controller may die.
+
+All that are gone are dealt with before any that came, and count as dead in each election: of two that are gone, the
+second must not be elected for the first.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import Any, Final
-from uuid import UUID
 
-from logkernel.attrs_lite import evolve
-from logkernel.contracts import Candidates, Elected, ElectionStrategy
+from logkernel.cluster.store import Session
+from logkernel.contracts import ElectionStrategy, MetadataChange
 from logkernel.controller import elections
 from logkernel.controller.alter_partition import judge_proposal
-from logkernel.controller.effects import ControllerResult
-from logkernel.controller.image import NO_LEADER, ClusterImage, Node, Partition, Topic, node_change, partition_change
-from logkernel.errors import IneligibleReplica, KafkaError
-from logkernel.testing.simulation.protocol.broker import Broker
-from logkernel.testing.simulation.protocol.messages import Order
-from logkernel.testing.simulation.protocol.network import CONTROLLER, Network, between
-from logkernel.testing.simulation.protocol.promises import Promises
+from logkernel.controller.image import ClusterImage, Node, Partition, node_change, partition_change
+from logkernel.controller.orders import Order, Orders
+from logkernel.controller.state import ControllerState, ToDo
+from logkernel.errors import IneligibleReplica, KafkaError, KafkaStorageError, NotController, StaleControllerEpoch
+from logkernel.requests.replication import UpdateMetadataRequest
+from logkernel.testing.simulation.protocol.coordination import Coordination
+from logkernel.testing.simulation.protocol.messages import TOPIC
+from logkernel.testing.simulation.protocol.network import Network
 from logkernel.testing.simulation.protocol.timeline import Timeline
 from logkernel.vocabulary import IsrProposal
 
-TOPIC: Final = "t"
-TELL_MS: Final = 40
-
-
-class PreferInSync:
-    """The election that loses nothing: the first of the assignment that is alive and in sync."""
-
-    def elect(self, candidates: Candidates) -> Elected | None:
-        for node in candidates.assignment:
-            if node in candidates.isr and node in candidates.alive:
-                return Elected(node, tuple(member for member in candidates.isr if member in candidates.alive))
-        return None
+DEALT: Final = "dealt"
+ANSWER_MS: Final = 300
+"""How long an order waits for its answer."""
 
 
 class Controller:
     def __init__(
-        self, timeline: Timeline, network: Network, promises: Promises, strategy: ElectionStrategy, nodes: Iterable[int]
-    ) -> None:
+        self, node: int, timeline: Timeline, network: Network, coordination: Coordination, strategy: ElectionStrategy,
+        *, unclean: bool,
+    ) -> None:  # fmt: skip
+        self.node = node
         self.timeline = timeline
         self.network = network
-        self.promises = promises
+        self.coordination = coordination
         self.strategy = strategy
-        self.image = ClusterImage()
-        self.sessions: dict[int, int] = {}
-        """Node → broker epoch, of those whose session lives."""
-        self.up = True
-        self._next_broker_epoch = 1
-        self._version = 0
-        self._told: dict[int, int] = {}
-        """Node → the last version that it confirmed."""
-        for node in nodes:
-            self.image.apply(node_change(Node(node, {})))
-        self.image.apply(Topic(TOPIC, UUID(int=1), [promises.row]).change())
+        self.unclean = unclean
+        self.state = ControllerState(node)
+        self.session: Session | None = None
+        self.orders: Orders | None = None
+        self.dealt: dict[int, int] = {}
+        """Node → broker epoch, of those that may be elected and be in sync."""
+        self._known: dict[int, int] = {}
+        """As `dealt`, but as the coordination last said."""
 
     @property
     def row(self) -> Partition:
-        return self.image.topics[TOPIC].partitions[0]
+        assert self.orders is not None
+        return self.orders.image.topics[TOPIC].partitions[0]
 
-    # ------------------------------------------------------------ sessions
+    # ------------------------------------------------------------ who is the controller
 
-    def register(self, broker: Broker) -> None:
-        """A new incarnation: whatever the last one led is elected anew (a bounce is a failure, then a start)."""
-        node = broker.node
-        if node in self.sessions:
-            self.timeline.rare["bounced"] += 1
-            del self.sessions[node]
-            self._commit(elections.broker_gone(self.image, node, self._strategies, self.sessions.keys()))
-        self.sessions[node] = self._next_broker_epoch
-        broker.registered(self._next_broker_epoch)
-        self._next_broker_epoch += 1
-        self._told[node] = -1
-        self._commit(elections.broker_started(self.image, node, self._strategies, self.sessions.keys()))
+    def begin(self, session: Session) -> None:
+        self.session = session
 
-    def is_registered(self, broker: Broker) -> bool:
-        return self.sessions.get(broker.node) == broker.broker_epoch
+    def stop(self) -> None:
+        """Its process ends."""
+        self.state = ControllerState(self.node)
+        self.session = self.orders = None
 
-    def end_session(self, node: int, broker_epoch: int) -> bool:
-        """False if that session is over already."""
-        if self.sessions.get(node) != broker_epoch:
-            return False
-        self.timeline.rare["session lost"] += 1
-        self.timeline.note(f"{node} lost its session")
-        del self.sessions[node]
-        self._commit(elections.broker_gone(self.image, node, self._strategies, self.sessions.keys()))
-        return True
+    def on_controller(self, node_id: int | None, term: int) -> None:
+        self._do(self.state.on_controller(node_id, term))
 
-    def _strategies(self, topic: str) -> tuple[ElectionStrategy, bool]:
-        return self.strategy, False
+    def on_session(self, state: str) -> None:
+        self._do(self.state.on_session(state))
 
-    def _commit(self, result: ControllerResult) -> None:
-        for change in result.changes:
-            if change.kind != "broker":
-                self.image.apply(change)
-        self._changed()
+    def _do(self, doing: ToDo) -> None:
+        if doing is ToDo.DROP:
+            self.orders = None
+        elif doing is ToDo.CAMPAIGN:
+            self._campaign()
+        elif doing is ToDo.LOAD:
+            self._load()
 
-    def _changed(self) -> None:
-        self._version += 1
-        row = self.row
-        self.promises.on_row(row)
-        self.timeline.note(f"row leader {row.leader} epoch {row.leader_epoch} isr {row.isr}")
-        if row.leader == NO_LEADER:
-            self.timeline.rare["no leader"] += 1
+    def _campaign(self) -> None:
+        session = self.session
+        if session is not None:
+            try:
+                term = session.campaign(self.node)
+            except KafkaStorageError:
+                return
+            self._do(self.state.on_campaign(term))
 
-    # ------------------------------------------------------------ messages
+    def _load(self) -> None:
+        session = self.session
+        if session is None:
+            return
+        try:
+            changes, self._known = list(session.changes()), dict(session.broker_epochs())
+        except KafkaStorageError:
+            self._do(self.state.on_session("unsure"))
+            return
+        self.timeline.note(f"{self.node} is the controller in term {self.state.term}")
+        self.timeline.rare["controller loaded"] += 1
+        dealt = [change for change in changes if change.kind == DEALT and change.value is not None]
+        self.dealt = {int(change.key): change.value["epoch"] for change in dealt if change.value is not None}
+        self.orders = orders = Orders(self.node, self.state.term, ClusterImage.of(changes))
+        for node, epoch in self.dealt.items():
+            if self._known.get(node) == epoch:
+                orders.broker_came(node, epoch)
+            else:
+                self.timeline.rare["changed while nobody was controller"] += 1
+        self.state.on_loaded()
+
+    # ------------------------------------------------------------ brokers come and go
 
     def tick(self) -> None:
-        """Tell every broker what it has not confirmed."""
-        if self.up:
-            live = frozenset(self.sessions)
-            for node, epoch in self.sessions.items():
-                if self._told[node] < self._version:
-                    order = Order(epoch, self._version, evolve(self.row), live)
-                    self.network.send(CONTROLLER, node, "order", order)
-        self.timeline.later(TELL_MS, self.tick)
+        if self.state.is_active and self._deal():
+            self.timeline.later(self.timeline.random.randint(1, 6), self._again)
+        self._send()
 
-    def arrive(self, kind: str, source: int, body: Any) -> None:
-        if not self.up:
-            return
-        self.timeline.note(f"{kind} {source}→controller")
-        if kind == "told":
-            if source in self._told:
-                self._told[source] = max(self._told[source], body)
-        else:
-            self._judge(source, body)
+    def _again(self) -> None:
+        if self.state.is_active and self._deal():
+            self.timeline.later(self.timeline.random.randint(1, 6), self._again)
 
-    def _judge(self, source: int, proposal: IsrProposal) -> None:
+    def _deal(self) -> bool:
+        """Hold the next election; False when all is dealt with."""
+        session, orders = self.session, self.orders
+        if session is None or orders is None:
+            return False
+        if self.coordination.reaches(self.node):
+            try:
+                self._known = dict(session.broker_epochs())
+            except KafkaStorageError:
+                return False
+        known, dealt = self._known, self.dealt
+        gone = [node for node, epoch in dealt.items() if known.get(node) != epoch]
+        if gone:
+            return self._broker_gone(orders, gone[0], [node for node in dealt if node not in gone])
+        came = [node for node in known if node not in dealt]
+        return bool(came) and self._broker_came(orders, came[0], known[came[0]])
+
+    def _strategies(self, topic: str) -> tuple[ElectionStrategy, bool]:
+        return self.strategy, self.unclean
+
+    def _broker_gone(self, orders: Orders, node: int, alive: list[int]) -> bool:
+        result = elections.broker_gone(orders.image, node, self._strategies, alive)
+        changes = [change for change in result.changes if change.kind != "broker"]
+        if not self._commit([*changes, MetadataChange(DEALT, str(node), None)]):
+            return False
+        del self.dealt[node]
+        orders.broker_gone(node)
+        orders.fold([MetadataChange("broker", str(node), None), *changes])
+        return True
+
+    def _broker_came(self, orders: Orders, node: int, epoch: int) -> bool:
+        result = elections.broker_started(orders.image, node, self._strategies, [*self.dealt])
+        if not self._commit([*result.changes, MetadataChange(DEALT, str(node), {"epoch": epoch})]):
+            return False
+        self.dealt[node] = epoch
+        orders.fold([node_change(Node(node, {})), *result.changes])
+        orders.broker_came(node, epoch)
+        return True
+
+    def _commit(self, changes: Sequence[MetadataChange]) -> bool:
+        session = self.session
+        assert session is not None
         try:
-            new = judge_proposal(source, proposal, self.row, self.sessions)
-        except IneligibleReplica:
-            self.network.send(CONTROLLER, source, "refused", (proposal, True))
-        except KafkaError:
-            self.network.send(CONTROLLER, source, "refused", (proposal, False))
+            self.coordination.commit(self.node, session, changes, self.state.term)
+        except StaleControllerEpoch:
+            self.timeline.rare["stale controller"] += 1
+            self._do(self.state.on_deposed())
+            return False
+        except KafkaStorageError:
+            self._do(self.state.on_session("unsure"))
+            return False
+        return True
+
+    # ------------------------------------------------------------ orders
+
+    def _send(self) -> None:
+        orders, now_ms = self.orders, self.timeline.now_ms
+        if orders is None or not self.state.is_active:
+            return
+        for node in orders.ready(now_ms):
+            request = orders.next_request(node, now_ms)
+            if request is not None:
+                kind = "metadata" if isinstance(request, UpdateMetadataRequest) else "order"
+                self.network.send(self.node, node, kind, request)
+                self._expect(orders, node, request)
+
+    def _expect(self, orders: Orders, node: int, request: Order) -> None:
+        self.timeline.later(ANSWER_MS, lambda: orders.on_answer(node, request, None, self.timeline.now_ms))
+
+    def on_told(self, source: int, request: Order, response: Any) -> None:
+        if self.orders is not None and self.state.is_active:
+            answered = self.orders.on_answer(source, request, response, self.timeline.now_ms)
+            if answered.stale_controller:
+                self._do(self.state.on_deposed())
+            self._send()
+
+    # ------------------------------------------------------------ proposals
+
+    def on_proposal(self, source: int, broker_epoch: int, proposal: IsrProposal) -> None:
+        orders, rare = self.orders, self.timeline.rare
+        if orders is None or not self.state.is_active:
+            return
+        if self.dealt.get(source) != broker_epoch:
+            rare["proposal of an earlier life"] += 1
+            return
+        row = self.row
+        try:
+            new = judge_proposal(source, proposal, row, self.dealt)
+        except NotController:
+            rare["controller behind the leader"] += 1
+        except KafkaError as error:
+            body = (proposal, isinstance(error, IneligibleReplica))
+            self.network.send(self.node, source, "refused", body)
         else:
-            if new is not self.row:
-                self.image.apply(partition_change(TOPIC, 0, new))
-                self._changed()
-            self.network.send(CONTROLLER, source, "accepted", (proposal, new.partition_epoch))
-
-    # ------------------------------------------------------------ another one
-
-    def replace(self) -> None:
-        """Another one takes over: it knows what was written, and not whom its predecessor told."""
-        self.up = True
-        self.network.reset(between(CONTROLLER, self._told))
-        self._told = dict.fromkeys(self._told, -1)
-        self._changed()
+            if new is not row:
+                change = partition_change(TOPIC, 0, new)
+                if not self._commit([change]):
+                    return
+                orders.fold([change])
+            self.network.send(self.node, source, "accepted", (proposal, new.partition_epoch))

@@ -1,167 +1,195 @@
-"""What goes wrong: brokers die, hang and come back, connections are cut, controllers die, logs lose their tails."""
+"""Carries a schedule of faults out, ends sessions of brokers that are not heard of, and heals all of it at the end."""
 
 from __future__ import annotations
 
-import random
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import Final
 
-from logkernel.attrs_lite import mutable
 from logkernel.testing.simulation.protocol.broker import Broker
-from logkernel.testing.simulation.protocol.controller import Controller
-from logkernel.testing.simulation.protocol.network import CONTROLLER, Network, between
-from logkernel.testing.simulation.protocol.promises import Promises
+from logkernel.testing.simulation.protocol.coordination import Coordination
+from logkernel.testing.simulation.protocol.network import COORDINATION, Link, Network, between
+from logkernel.testing.simulation.protocol.schedule import Fault, World
 from logkernel.testing.simulation.protocol.timeline import Timeline
 
-SESSION_MS: Final = 600
-
-
-@mutable
-class Odds:
-    """How likely each fault is in this seed (swarm: about half of them are off)."""
-
-    drop: float
-    slow: float
-    cut: float
-    isolate: float
-    kill: float
-    power: float
-    pause: float
-    bounce: float
-    retention: float
-    controller: float
-    flush: float
-
-    @classmethod
-    def draw(cls, chance: random.Random) -> Odds:
-        storm = chance.choice((1, 1, 3))
-
-        def maybe(most: float) -> float:
-            return chance.random() * most * storm if chance.random() < 0.5 else 0.0
-
-        return cls(
-            drop=maybe(0.1), slow=maybe(0.3), cut=maybe(0.02), isolate=maybe(0.03), kill=maybe(0.015),
-            power=maybe(0.008), pause=maybe(0.015), bounce=maybe(0.01), retention=maybe(0.03), controller=maybe(0.01),
-            flush=maybe(0.1),
-        )  # fmt: skip
+WATCH_MS: Final = 25
+PATIENCE_MS: Final = 400
+"""A controller that is to die before a write of its own dies after this long without one."""
 
 
 class Faults:
     def __init__(
-        self, odds: Odds, timeline: Timeline, network: Network, brokers: Mapping[int, Broker], controller: Controller,
-        promises: Promises,
+        self, timeline: Timeline, network: Network, coordination: Coordination, brokers: Mapping[int, Broker],
+        world: World,
     ) -> None:  # fmt: skip
-        self.odds = odds
         self.timeline = timeline
         self.network = network
+        self.coordination = coordination
         self.brokers = brokers
-        self.controller = controller
-        self.promises = promises
+        self.world = world
+        self._away: dict[int, tuple[int, int]] = {}
+        """Node → since when it is not heard of, and when its session ends for that; ms."""
+        self._writes_left: int | None = None
+        """Of the controller that is to die."""
+        self._away_ms = 0
+        coordination.before_commit = self._may_commit
+        self._kinds: Mapping[str, Callable[[Fault], None]] = {
+            "kill": lambda fault: self._stop(fault, power=False),
+            "power": lambda fault: self._stop(fault, power=True),
+            "bounce": lambda fault: self._stop(fault, power=False),
+            "pause": self._pause,
+            "isolate": lambda fault: self._cut(fault, between(fault.node, (COORDINATION, *self.brokers))),
+            "cut": lambda fault: self._cut(fault, {(fault.node, fault.other), (fault.other, fault.node)}),
+            "one-way": lambda fault: self._cut(fault, {(fault.node, fault.other)}),
+            "deaf": lambda fault: self._cut(fault, between(fault.node, (COORDINATION,))),
+            "expire": self._expire,
+            "controller": self._controller,
+            "unsure": self._unsure,
+            "clock": self._clock,
+            "trim": self._trim,
+            "min-isr": self._min_isr,
+            **dict.fromkeys(("drop", "slow", "ghost", "double"), self._weather),
+        }
 
-    def tick(self) -> None:
-        if self.timeline.healing:
-            return
-        chance, odds = self.timeline.random, self.odds
-        for broker in self.brokers.values():
-            self._strike(broker)
-        if chance.random() < odds.cut:
-            nodes = [CONTROLLER, *self.brokers]
-            one, other = chance.sample(nodes, 2)
-            self.timeline.note(f"cut {one}→{other}")
-            links = {(one, other)} if chance.random() < 0.4 else {(one, other), (other, one)}
-            self.network.cut(links)
-            self.timeline.later(chance.randint(100, 2500), lambda: self.network.mend(links))
-        leaders = [broker.node for broker in self.brokers.values() if broker.leader is not None]
-        if leaders and chance.random() < odds.isolate:
-            self._isolate(chance.choice(leaders))
-        if self.controller.up and chance.random() < odds.controller:
-            self.timeline.rare["controller died"] += 1
-            self.controller.up = False
-            self.timeline.later(chance.randint(100, 800), self.controller.replace)
-        self.timeline.later(chance.randint(30, 120), self.tick)
+    def begin(self, schedule: Iterable[Fault]) -> None:
+        for fault in schedule:
+            self.timeline.later(fault.at_ms - self.timeline.now_ms, partial(self._strike, fault))
+        self._watch()
+
+    def _strike(self, fault: Fault) -> None:
+        if not self.timeline.healing:
+            self.timeline.note(str(fault).strip())
+            self._kinds[fault.kind](fault)
 
     def heal(self) -> None:
         """No more faults: everybody comes back."""
         self.timeline.healing = True
         self.timeline.note("heal")
-        self.network.cuts.clear()
-        self.controller.up = True
+        self.network.heal()
+        self.coordination.lose_answer_ms = 0
+        self._writes_left = None
         for broker in self.brokers.values():
-            if not broker.running:
-                self._start(broker)
-            if broker.paused:
-                self._resume(broker)
+            broker.process.deaf_until_ms = 0
+            self._start(broker)
+            self._resume(broker)
 
-    def _strike(self, broker: Broker) -> None:
-        chance, odds = self.timeline.random, self.odds
-        if broker.running and chance.random() < odds.kill:
-            self._stop(broker, power=False)
-        if broker.running and chance.random() < odds.power:
-            self._stop(broker, power=True)
-        if broker.running and not broker.paused and chance.random() < odds.pause:
-            self._pause(broker)
-        if broker.running and chance.random() < odds.bounce:
-            self._stop(broker, power=False, soon=True)
-        if broker.leader is not None and broker.running and chance.random() < odds.retention:
-            broker.trim(chance.randint(broker.log.start, broker.leader.high_watermark))
+    # ------------------------------------------------------------ sessions
 
-    # ------------------------------------------------------------ one broker
+    def _watch(self) -> None:
+        """The coordination ends sessions of those it does not hear of, and these are unsure meanwhile."""
+        now_ms, length = self.timeline.now_ms, self.world.session_ms
+        for node, broker in self.brokers.items():
+            if broker.works and self.coordination.reaches(node):
+                self._away.pop(node, None)
+                if broker.session is not None:
+                    broker.session.make_sure()
+                continue
+            if node not in self._away:
+                late = self.timeline.random.randint(length // 2, length * 3 // 2)
+                self._away[node] = (now_ms, now_ms + late)
+            since, due = self._away[node]
+            held = self.coordination.store.brokers.get(node)
+            if now_ms >= due and held is not None:
+                self.timeline.note(f"the session of {node} ends")
+                self.timeline.rare["session lost"] += 1
+                held[0].expire()
+            elif broker.works and broker.session is not None and now_ms - since > length // 3:
+                broker.session.make_unsure()
+        self.timeline.later(WATCH_MS, self._watch)
 
-    def _isolate(self, node: int) -> None:
-        """A leader that only its clients reach: its session ends, and it goes on believing."""
-        self.timeline.note(f"isolate {node}")
-        links = between(node, (CONTROLLER, *self.brokers))
-        self.network.cut(links)
-        epoch = self.brokers[node].broker_epoch
-        length = self.timeline.random.randint(200, 2500)
-        if length > SESSION_MS:
-            self.timeline.later(SESSION_MS, lambda: self._lose_session(self.brokers[node], epoch, notice_ms=length))
-        self.timeline.later(length, lambda: self.network.mend(links))
+    def _expire(self, fault: Fault) -> None:
+        held = self.coordination.store.brokers.get(fault.node)
+        if held is not None:
+            self.timeline.rare["session lost"] += 1
+            self.brokers[fault.node].process.deaf_until_ms = self.timeline.now_ms + fault.length_ms
+            held[0].expire()
 
-    def _stop(self, broker: Broker, *, power: bool, soon: bool = False) -> None:
-        chance = self.timeline.random
-        self.timeline.note(f"{'power cut' if power else 'kill'} {broker.node}")
-        self.network.reset(between(broker.node, (CONTROLLER, *self.brokers)))
-        if power:
-            self.promises.on_power_cut(broker.node, broker.log)
+    # ------------------------------------------------------------ processes
+
+    def _stop(self, fault: Fault, *, power: bool) -> None:
+        self._kill(self.brokers[fault.node], fault.length_ms, power=power)
+
+    def _kill(self, broker: Broker, away_ms: int, *, power: bool = False) -> None:
+        if not broker.process.running:
+            return
+        self.network.died(broker.node)
         broker.stop(power=power)
-        epoch = broker.broker_epoch
-        if not soon:
-            self.timeline.later(chance.randint(SESSION_MS // 2, SESSION_MS), lambda: self._lose_session(broker, epoch))
-        away = chance.randint(20, 100) if soon else chance.randint(100, 3000)
-        self.timeline.later(away, lambda: self._start(broker))
+        self.timeline.later(away_ms, lambda: self._start(broker))
 
     def _start(self, broker: Broker) -> None:
-        if not broker.running:
+        if not broker.process.running:
             self.timeline.note(f"start {broker.node}")
-            broker.running = True
-            self.controller.register(broker)
+            broker.start()
 
-    def _pause(self, broker: Broker) -> None:
-        self.timeline.note(f"pause {broker.node}")
-        broker.paused = True
-        epoch = broker.broker_epoch
-        length = self.timeline.random.randint(50, 1500)
-        if length > SESSION_MS:
-            self.timeline.later(SESSION_MS, lambda: self._lose_session(broker, epoch))
-        self.timeline.later(length, lambda: self._resume(broker))
+    def _pause(self, fault: Fault) -> None:
+        broker = self.brokers[fault.node]
+        if broker.works:
+            broker.process.paused = True
+            process = broker.process
+            self.timeline.later(fault.length_ms, lambda: self._resume(broker) if broker.process is process else None)
 
     def _resume(self, broker: Broker) -> None:
-        """It goes on with what it believes; if its session is gone, it registers anew a while later."""
-        if not (broker.running and broker.paused):
-            return
-        self.timeline.note(f"resume {broker.node}")
-        broker.resume()
-        if not self.controller.is_registered(broker):
-            self.timeline.later(self.timeline.random.randint(5, 100), lambda: self._rejoin(broker))
+        if broker.process.running and broker.process.paused:
+            self.timeline.note(f"resume {broker.node}")
+            broker.resume()
 
-    def _lose_session(self, broker: Broker, broker_epoch: int, notice_ms: int = 100) -> None:
-        """The broker itself learns of it within `notice_ms`."""
-        ended = self.controller.end_session(broker.node, broker_epoch)
-        if ended and broker.running and not broker.paused and broker.broker_epoch == broker_epoch:
-            self.timeline.later(self.timeline.random.randint(5, notice_ms), lambda: self._rejoin(broker))
+    # ------------------------------------------------------------ controller
 
-    def _rejoin(self, broker: Broker) -> None:
-        if broker.running and not self.controller.is_registered(broker):
-            broker.resign()
-            self.controller.register(broker)
+    def _active(self) -> Broker | None:
+        """Who the coordination takes for the controller."""
+        node = self.coordination.store.controller_id
+        return None if node is None else self.brokers[node]
+
+    def _controller(self, fault: Fault) -> None:
+        self._writes_left = fault.value
+        self._away_ms = fault.length_ms
+
+        def patience() -> None:
+            broker = self._active()
+            if self._writes_left is not None and broker is not None and not self.timeline.healing:
+                self._controller_dies(broker)
+
+        self.timeline.later(PATIENCE_MS, patience)
+
+    def _may_commit(self, node: int) -> bool:
+        if self._writes_left is None:
+            return True
+        if self._writes_left > 0:
+            self._writes_left -= 1
+            return True
+        self._controller_dies(self.brokers[node])
+        return False
+
+    def _controller_dies(self, broker: Broker) -> None:
+        self._writes_left = None
+        self.timeline.rare["controller died"] += 1
+        self.timeline.note(f"controller {broker.node} dies")
+        self._kill(broker, self._away_ms)
+
+    def _unsure(self, fault: Fault) -> None:
+        self.coordination.lose_answer_ms = max(1, fault.length_ms)
+
+    # ------------------------------------------------------------ network, clocks, topics
+
+    def _cut(self, fault: Fault, links: set[Link]) -> None:
+        self.network.cut(links)
+        self.timeline.later(fault.length_ms, lambda: self.network.mend(links))
+
+    def _weather(self, fault: Fault) -> None:
+        weather, link = self.network.weather, (fault.node, fault.other)
+        weather.begin(fault.kind, link, fault.value)
+        self.timeline.later(fault.length_ms, lambda: weather.end(fault.kind, link, fault.value))
+
+    def _clock(self, fault: Fault) -> None:
+        self.timeline.rare["clock jumped"] += 1
+        self.brokers[fault.node].standing.skew_ms += fault.value
+
+    def _trim(self, fault: Fault) -> None:
+        for broker in self.brokers.values():
+            if broker.works:
+                broker.replica.trim(fault.value)
+
+    def _min_isr(self, fault: Fault) -> None:
+        for broker in self.brokers.values():
+            delay = self.timeline.random.randint(1, 100)
+            self.timeline.later(delay, partial(setattr, broker.standing, "min_isr", fault.value))

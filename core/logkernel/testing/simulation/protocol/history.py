@@ -1,53 +1,78 @@
-"""One history: a world drawn from a seed, a while of faults, then the healing."""
+"""One history: a world and a schedule of faults drawn from a seed, then the healing."""
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
+from itertools import count
 from typing import Any, Final
+from uuid import UUID
 
-from logkernel.contracts import ElectionStrategy
-from logkernel.controller.image import Partition
+from logkernel.contracts import Candidates, Elected, ElectionStrategy
+from logkernel.controller.image import Partition, Topic
 from logkernel.testing.simulation.protocol.broker import Broker
-from logkernel.testing.simulation.protocol.clients import Client, Numbers
-from logkernel.testing.simulation.protocol.controller import Controller, PreferInSync
-from logkernel.testing.simulation.protocol.faults import Faults, Odds
-from logkernel.testing.simulation.protocol.network import CONTROLLER, Network
+from logkernel.testing.simulation.protocol.clients import Client
+from logkernel.testing.simulation.protocol.coordination import Coordination
+from logkernel.testing.simulation.protocol.faults import Faults
+from logkernel.testing.simulation.protocol.messages import TOPIC
+from logkernel.testing.simulation.protocol.network import Network
 from logkernel.testing.simulation.protocol.promises import Promises
+from logkernel.testing.simulation.protocol.schedule import FAULT_MS, Fault, World, draw_schedule
 from logkernel.testing.simulation.protocol.timeline import Timeline
 
-HEALED_MS: Final = 30_000
+HEALED_MS: Final = 20_000
 """A healed cluster is whole after this long, or never."""
+PROGRESS: Final = 3
+"""Writes of each client that a healed cluster has to acknowledge."""
+
+
+class Election:
+    """An election strategy whose winners the promises know: an unclean one may lose records, if it says so."""
+
+    def __init__(self, strategy: ElectionStrategy, promises: Promises) -> None:
+        self.strategy = strategy
+        self.promises = promises
+
+    def elect(self, candidates: Candidates) -> Elected | None:
+        elected = self.strategy.elect(candidates)
+        if elected is not None and not elected.clean:
+            self.promises.declared.add((elected.leader, elected.isr))
+        return elected
 
 
 class Protocol:
-    """One history. `strategy` decides elections; `nodes` is the number of brokers (drawn by default)."""
+    """One history. `schedule` and `world` are drawn from the seed where they are not given."""
 
     def __init__(
-        self, seed: int, *, strategy: ElectionStrategy | None = None, steps: int = 700, nodes: int | None = None
+        self,
+        seed: int,
+        strategy: ElectionStrategy,
+        *,
+        world: World | None = None,
+        schedule: Iterable[Fault] | None = None,
     ) -> None:
-        self.steps = steps
+        self.world = world = world or World.draw(seed)
+        self.schedule = draw_schedule(seed, world) if schedule is None else tuple(schedule)
         self.timeline = timeline = Timeline(seed)
-        chance = timeline.random
-        count = nodes or chance.choice((2, 3, 3, 3, 4))
-        factor = count if count < 4 else chance.choice((3, 4))
-        min_isr = chance.randint(1, min(2, factor))
-        odds = Odds.draw(chance)
-        numbers = range(1, count + 1)
-        replicas = tuple(chance.sample(numbers, factor))
-        self.promises = promises = Promises(timeline, Partition(replicas, replicas, replicas[0], 0, 0))
-        self.network = network = Network(timeline, drop=odds.drop, slow=odds.slow)
+        self.promises = promises = Promises(timeline)
+        self.network = network = Network(timeline)
         network.deliver = self._deliver
+        self.coordination = Coordination(timeline, network, promises.on_commit)
+        replicas = world.replicas
+        topic = Topic(TOPIC, UUID(int=1), [Partition(replicas, replicas, replicas[0], 0, 0)])
+        self.coordination.store.keeper.commit([topic.change()])
+        election = Election(strategy, promises)
         self.brokers = {
-            node: Broker(node, timeline, network, promises, min_isr=min_isr, flush=odds.flush) for node in numbers
+            node: Broker(node, timeline, network, self.coordination, promises, election, world)
+            for node in range(1, world.brokers + 1)
         }
-        self.controller = Controller(timeline, network, promises, strategy or PreferInSync(), self.brokers)
-        for broker in self.brokers.values():
-            self.controller.register(broker)
-        writes = Numbers()
+        self.replicas = {node: broker.replica for node, broker in self.brokers.items()}
+        numbers = count(1)
         self.clients = [
-            Client(producer, timeline, self.brokers, promises, writes, drop=odds.drop) for producer in range(1, 3)
+            Client(number, timeline, network, world, lambda: next(numbers), lambda: promises.row.leader)
+            for number in range(1, world.clients + 1)
         ]
-        self.faults = Faults(odds, timeline, network, self.brokers, self.controller, promises)
+        self.faults = Faults(timeline, network, self.coordination, self.brokers, world)
 
     @property
     def trace(self) -> list[str]:
@@ -60,35 +85,39 @@ class Protocol:
     def run(self) -> Protocol:
         """Raises Violation."""
         for broker in self.brokers.values():
-            broker.tick()
-        self.controller.tick()
+            broker.start()
         for client in self.clients:
             client.begin()
-        self.timeline.later(50, self.faults.tick)
-        for _ in range(self.steps):
+        self.faults.begin(self.schedule)
+        end_ms = 1_000 + FAULT_MS
+        while self.timeline.now_ms < end_ms:
             self._step()
         self._heal()
         return self
 
     def _step(self) -> None:
         self.timeline.step()
-        self.promises.check(self.brokers.values())
+        self.promises.check(self.replicas.values())
 
     def _heal(self) -> None:
         """All logs become one, and clients make progress."""
         self.faults.heal()
-        promises = self.promises
-        written = len(promises.acked)
+        wanted = [client.acknowledged + PROGRESS for client in self.clients]
         deadline = self.timeline.now_ms + HEALED_MS
+        look_ms = 0
         while self.timeline.now_ms < deadline:
             self._step()
-            if len(promises.acked) > written + 3 and promises.is_whole(self.brokers):
-                return
-        ends = [(broker.node, broker.log.end) for broker in self.brokers.values()]
-        self.timeline.fail(f"healed, but not whole: {promises.row}, {ends}")
+            if self.timeline.now_ms >= look_ms:
+                look_ms = self.timeline.now_ms + 50
+                progress = all(client.acknowledged >= goal for client, goal in zip(self.clients, wanted, strict=True))
+                if progress and self.promises.is_whole(self.replicas):
+                    return
+        ends = [(node, replica.log.end) for node, replica in self.replicas.items()]
+        missing = [max(0, goal - client.acknowledged) for client, goal in zip(self.clients, wanted, strict=True)]
+        self.timeline.fail(f"healed, but not whole: {self.promises.row}, log ends {ends}, writes to come {missing}")
 
     def _deliver(self, target: int, kind: str, source: int, body: Any) -> None:
-        if target == CONTROLLER:
-            self.controller.arrive(kind, source, body)
-        else:
+        if target < 0:
+            self.clients[-target - 1].arrive(*body[:2])
+        elif target in self.brokers:
             self.brokers[target].arrive(kind, source, body)

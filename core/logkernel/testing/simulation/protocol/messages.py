@@ -1,33 +1,52 @@
-"""What crosses the network, beside what the machines themselves make."""
+"""What crosses the network, beside what the machines and the controller's orders make themselves.
+
+    from          kind            body                                    to
+    follower      fetch           (asked, broker epoch)                   leader
+    leader        records         (asked, batches, watermark, log start)  follower
+    leader        diverging       (asked, epoch and its end)              follower
+    leader        error           (asked, (log start, log end) | None)    follower
+    leader        proposal        (broker epoch, proposal)                controller
+    controller    accepted        (proposal, partition epoch)             leader
+    controller    refused         (proposal, for good?)                   leader
+    controller    metadata|order  a request of `controller.orders`        every broker
+    broker        told            (request, response)                     controller
+    client        produce         write                                   leader
+    leader        outcome         (write, error code, offset)             client
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from typing import Final
 
-from logkernel.attrs_lite import mutable
-from logkernel.controller.image import Partition
+from logkernel.attrs_lite import field, mutable
 
-
-@mutable
-class Order:
-    """LeaderAndIsr and UpdateMetadata in one: what the controller says of the partition."""
-
-    broker_epoch: int
-    version: int
-    row: Partition
-    live: frozenset[int]
+TOPIC: Final = "t"
+NOT_LEADER: Final = -1
+"""The code of an outcome that names no error of a machine: ask elsewhere."""
 
 
 @mutable
 class Write:
-    """A client's batch on its way: `number` is what it writes."""
+    """A client's batch: `number` is what it writes; the same each time it is sent."""
 
     number: int
+    client: int
     producer: int
+    epoch: int
     sequence: int
     count: int
-    offset: int = -1
 
 
-Answer = Callable[[Write, int, int], None]
-"""(write, error code or -1 for another broker, offset)."""
+@mutable
+class Standing:
+    """What a broker knows of its place in the cluster."""
+
+    node: int
+    broker_epoch: int = -1
+    controller_id: int = 0
+    controller_epoch: int = -1
+    live: frozenset[int] = frozenset()
+    skew_ms: int = 0
+    """How far its monotonic clock is ahead."""
+    min_isr: int = 1
+    others: list[int] = field(factory=list)

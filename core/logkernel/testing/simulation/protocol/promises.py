@@ -1,133 +1,239 @@
-"""What must hold after every event: what was promised to clients, and what replicas owe one another."""
+"""What must hold after every event: what was promised to clients, and what replicas owe one another.
+
+| promise | looked at |
+|---|---|
+| one leader an epoch | when a broker begins to lead |
+| a leader's watermark never falls | after every event |
+| an offset below a watermark holds the same record everywhere, for ever | when a watermark rises, on any replica |
+| as many replicas as `min.insync.replicas` asks for have held what is committed | when a leader's watermark rises |
+| an acknowledged write was below the watermark | when the answer leaves |
+| an acknowledged write lies in the log of every later leader, at its offset | when one begins to lead, at the end |
+| no write lies twice, a producer's writes lie in its order | the same |
+| log start <= watermark <= log end, on any replica | after every event |
+| in-sync logs agree, every client makes progress | when the cluster was healed |
+
+Two losses are lawful. An election that calls itself unclean may lose whatever its winner lacks. And a replica that lost
+unsynced bytes in a power cut, stayed in the ISR as its only member and leads again, may lack what lay behind its last
+flush (rule 30, KIP-966: a coordination by ZooKeeper cannot mend that).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol
 
-from logkernel.attrs_lite import evolve
-from logkernel.controller.image import NO_LEADER, Partition
+from logkernel.contracts import MetadataChange
+from logkernel.controller.image import NO_LEADER, ClusterImage, Partition
+from logkernel.partition.follower import Follower
 from logkernel.partition.leader import Leader
 from logkernel.testing.simulation.list_log import ListLog
-from logkernel.testing.simulation.protocol.messages import Write
+from logkernel.testing.simulation.protocol.messages import TOPIC, Write
 from logkernel.testing.simulation.protocol.timeline import Timeline
+from logkernel.vocabulary import BatchFacts
+
+Mark = tuple[int, int]
+"""(leader epoch, number) of a batch."""
 
 
-class Replica(Protocol):
-    """What is looked at of a broker."""
+class Looked(Protocol):
+    """What is looked at of a replica."""
 
-    node: int
     log: ListLog
     leader: Leader | None
+    follower: Follower | None
+
+    @property
+    def node(self) -> int: ...
 
 
 class Promises:
-    def __init__(self, timeline: Timeline, row: Partition) -> None:
+    def __init__(self, timeline: Timeline) -> None:
         self.timeline = timeline
-        self.row = row
-        """The partition as it was last written down."""
-        self.acked: dict[int, Write] = {}
-        """Number → the write that was acknowledged with acks=all."""
-        self.committed: dict[int, tuple[int, int]] = {}
-        """Offset → (epoch, number) as first seen below a watermark."""
+        self.acknowledged: dict[int, tuple[Write, int]] = {}
+        """Number → the write that was acknowledged with acks=all, and its offset."""
+        self.lost = 0
+        """Acknowledged writes that were lost lawfully."""
+        self.declared: set[tuple[int, tuple[int, ...]]] = set()
+        """(leader, ISR) of elections that call themselves unclean."""
+        self._image = ClusterImage()
+        self._rows: dict[int, Partition] = {}
+        """Leader epoch → the partition as it was first written down in it."""
+        self._unclean: set[int] = set()
+        """Leader epochs that begin with an unclean election, and whose losses are not counted yet."""
+        self._forgiven = -1
+        """What leaders of older epochs call committed may be lost."""
+        self._committed: dict[int, Mark] = {}
+        """Offset → the batch there, as first seen below a watermark."""
         self._leaders: dict[int, int] = {}
-        """Leader epoch → who led in it."""
-        self._watermarks: dict[tuple[int, int], int] = {}
+        self._watermarks: dict[tuple[int, int, bool], int] = {}
+        """(node, leader epoch, does it lead?) → the last watermark."""
+        self._holders: dict[tuple[int, Mark], set[int]] = {}
+        """(offset, batch) → who has ever held it."""
         self._torn: dict[int, int] = {}
         """Node → where a power cut tore its log while it was in the ISR; gone once the ISR is without it."""
-        self._pardoned = 2**62
-        """From this offset on records may be lost: a replica that a power cut tore stayed in the ISR as its last
-        member, and leads (KIP-966: a coordination by ZooKeeper cannot mend that)."""
+
+    @property
+    def row(self) -> Partition:
+        """The partition as it was last written down."""
+        return self._image.topics[TOPIC].partitions[0]
 
     # ------------------------------------------------------------ what happens
 
-    def on_row(self, row: Partition) -> None:
-        self.row = row
+    def on_commit(self, changes: Sequence[MetadataChange]) -> None:
+        before = self._image.topics[TOPIC].partitions[0] if TOPIC in self._image.topics else None
+        for change in changes:
+            if change.kind in ("topic", "partition"):
+                self._image.apply(change)
+        row = self.row
+        if row == before:
+            return
+        self.timeline.note(
+            f"written: leader {row.leader} epoch {row.leader_epoch} isr {row.isr} version {row.partition_epoch}"
+        )
         self._torn = {node: end for node, end in self._torn.items() if node in row.isr}
-
-    def on_leads(self, node: int, epoch: int) -> None:
-        self.timeline.note(f"{node} leads in {epoch}")
-        if self._leaders.setdefault(epoch, node) != node:
-            self.timeline.fail(f"{node} and {self._leaders[epoch]} both lead in epoch {epoch}")
-        if node in self._torn:
-            self._pardoned = min(self._pardoned, self._torn[node])
+        if row.leader == NO_LEADER:
+            self.timeline.rare["offline partition"] += 1
+        if row.leader_epoch in self._rows:
+            return
+        self._rows[row.leader_epoch] = row
+        if before is not None and row.leader != NO_LEADER and row.leader not in before.isr:
+            self.timeline.rare["unclean election"] += 1
+            if (row.leader, row.isr) in self.declared:
+                self._unclean.add(row.leader_epoch)
 
     def on_power_cut(self, node: int, log: ListLog) -> None:
         if node in self.row.isr and log.flushed < log.end:
-            self._torn[node] = log.flushed
+            self._torn[node] = min(log.flushed, self._torn.get(node, log.flushed))
 
-    def on_acked(self, write: Write, offset: int) -> None:
-        self.acked[write.number] = evolve(write, offset=offset)
-        self.timeline.note(f"acked {write.number} at {offset}")
+    def on_held(self, node: int, facts: BatchFacts) -> None:
+        self._holders.setdefault((facts.base_offset, _mark(facts)), set()).add(node)
+
+    def on_leads(self, node: int, epoch: int, log: ListLog) -> None:
+        self.timeline.note(f"{node} leads in {epoch}")
+        if self._leaders.setdefault(epoch, node) != node:
+            self.timeline.fail(f"{node} and {self._leaders[epoch]} both lead in epoch {epoch}")
+        unclean = {other for other in self._unclean if other <= epoch}
+        if unclean:
+            self._unclean -= unclean
+            self._forgiven = max(self._forgiven, *unclean)
+            self._forgive(log, 0)
+        elif node in self._torn and self._rows[epoch].isr == (node,):
+            self.timeline.rare["torn leader"] += 1
+            self._forgive(log, self._torn[node])
+        if epoch == self.row.leader_epoch:
+            self._check_log(node, log)
+
+    def _forgive(self, log: ListLog, offset: int) -> None:
+        """What the log lacks from `offset` on is lost lawfully."""
+        held = {facts.position: facts.base_offset for facts in log.entries}
+        marks = {facts.base_offset: _mark(facts) for facts in log.entries}
+        for number, (write, at) in list(self.acknowledged.items()):
+            if at >= offset and at + write.count > log.start and held.get(number) != at:
+                del self.acknowledged[number]
+                self.lost += 1
+                self.timeline.rare["lawful loss"] += 1
+        for at, mark in list(self._committed.items()):
+            if at >= offset and marks.get(at) != mark:
+                del self._committed[at]
+
+    def on_acknowledged(self, node: int, write: Write, offset: int, leader: Leader) -> None:
+        self.timeline.note(f"{node} acknowledges {write.number} at {offset}")
+        if leader.high_watermark < offset + write.count:
+            self.timeline.fail(
+                f"{node} acknowledges {write.number} at {offset}, and its watermark is {leader.high_watermark}"
+            )
+        if leader.leader_epoch >= self._forgiven:
+            known = self.acknowledged.setdefault(write.number, (write, offset))
+            if known[1] != offset:
+                self.timeline.fail(f"{write.number} is acknowledged at {offset}, and was before at {known[1]}")
 
     def is_deposed(self, leader_epoch: int) -> bool:
         return leader_epoch < self.row.leader_epoch
 
     # ------------------------------------------------------------ what must hold
 
-    def check(self, brokers: Iterable[Replica]) -> None:
-        for broker in brokers:
-            leader = broker.leader
-            if leader is None:
+    def check(self, replicas: Iterable[Looked]) -> None:
+        for replica in replicas:
+            machine = replica.leader or replica.follower
+            if machine is None:
                 continue
-            key = (broker.node, leader.leader_epoch)
-            before = self._watermarks.get(key, 0)
-            if leader.high_watermark < before:
-                self.timeline.fail(f"the watermark of {broker.node} fell from {before} to {leader.high_watermark}")
-            if leader.high_watermark > before:
-                self._check_committed(broker, leader, before)
-                self._watermarks[key] = leader.high_watermark
+            watermark = machine.high_watermark
+            leads = replica.leader is not None
+            key = (replica.node, machine.leader_epoch, leads)
+            before = self._watermarks.get(key, -1)
+            if watermark == before:
+                continue
+            self._watermarks[key] = watermark
+            if not replica.log.start <= watermark <= replica.log.end:
+                self.timeline.fail(
+                    f"the watermark of {replica.node} is {watermark}, its log {replica.log.start} to {replica.log.end}"
+                )
+            if watermark < before and leads:
+                self.timeline.fail(f"the watermark of {replica.node} fell from {before} to {watermark}")
+            if watermark > before and machine.leader_epoch >= self._forgiven and (leads or before >= 0):
+                self._check_committed(replica, before, watermark)
 
-    def _check_committed(self, broker: Replica, leader: Leader, before: int) -> None:
-        for facts in broker.log.read(before, 1 << 30):
-            if facts.last_offset >= leader.high_watermark:
+    def _check_committed(self, replica: Looked, before: int, watermark: int) -> None:
+        leader = replica.leader
+        for facts in replica.log.read(max(before, 0), 1 << 30):
+            if facts.last_offset >= watermark:
                 break
-            if facts.base_offset >= self._pardoned:
-                break
-            mark = (facts.leader_epoch, facts.position)
-            known = self.committed.setdefault(facts.base_offset, mark)
+            mark = _mark(facts)
+            known = self._committed.setdefault(facts.base_offset, mark)
             if known != mark:
-                self.timeline.fail(
-                    f"{facts.base_offset} of leader {broker.node} is {mark}, and was committed as {known}"
-                )
-        if leader.leader_epoch == self.row.leader_epoch:
-            self._check_acked(broker)
+                self.timeline.fail(f"{facts.base_offset} is {mark} at {replica.node}, and was committed as {known}")
+            if leader is not None and before >= 0:
+                holders = sorted(self._holders[facts.base_offset, mark])
+                wanted = min(leader.min_isr, len(self.row.replicas))
+                if len(holders) < wanted:
+                    self.timeline.fail(
+                        f"{replica.node} commits {facts.base_offset}, which {holders} hold, and {wanted} have to"
+                    )
 
-    def _check_acked(self, broker: Replica) -> None:
-        held = {facts.position: facts.base_offset for facts in broker.log.entries}
-        if len(held) < len(broker.log.entries):
-            self.timeline.fail(f"a write lies twice in the log of {broker.node}")
-        for number, write in self.acked.items():
-            if write.offset + write.count <= broker.log.start or write.offset >= self._pardoned:
-                continue
-            if held.get(number) != write.offset:
-                found = held.get(number)
-                self.timeline.fail(
-                    f"{number} was acknowledged at {write.offset}; leader {broker.node} has it at {found}"
-                )
+    def _check_log(self, node: int, log: ListLog) -> None:
+        held: dict[int, int] = {}
+        last: dict[int, tuple[int, int]] = {}
+        for facts in log.entries:
+            if facts.position in held:
+                self.timeline.fail(f"{facts.position} lies twice in the log of {node}")
+            held[facts.position] = facts.base_offset
+            place = (facts.producer_epoch, facts.base_sequence)
+            if place <= last.get(facts.producer_id, (-1, -1)) and not log.forgot:
+                self.timeline.fail(f"{facts.position} lies at {node} behind a later write of its producer")
+            last[facts.producer_id] = place
+        for number, (write, offset) in self.acknowledged.items():
+            if offset + write.count > log.start and held.get(number) != offset:
+                self.timeline.fail(f"{number} was acknowledged at {offset}; leader {node} has it at {held.get(number)}")
 
     # ------------------------------------------------------------ at the end
 
-    def is_whole(self, brokers: Mapping[int, Replica]) -> bool:
+    def is_whole(self, replicas: Mapping[int, Looked]) -> bool:
         """Every replica is in sync, and their logs agree."""
         row = self.row
         if row.leader == NO_LEADER or set(row.isr) != set(row.replicas):
             return False
-        leader = brokers[row.leader].leader
-        if leader is None or leader.leader_epoch != row.leader_epoch:
+        leads = replicas[row.leader]
+        leader = leads.leader
+        if leader is None or leader.leader_epoch != row.leader_epoch or set(leader.isr) != set(row.isr):
             return False
+        self._check_log(row.leader, leads.log)
         for node in row.isr:
-            self._check_agrees(brokers[node].log, brokers[row.leader].log, leader.high_watermark)
+            self._check_agrees(replicas[node].log, leads.log, leader.high_watermark)
         return True
 
     def _check_agrees(self, one: ListLog, other: ListLog, end: int) -> None:
-        """In-sync replicas hold the same below the watermark."""
         start = max(one.start, other.start)
         logs = [
-            [(facts.base_offset, facts.leader_epoch, facts.position) for facts in log.entries
+            [(facts.base_offset, _mark(facts)) for facts in log.entries
              if start <= facts.base_offset and facts.last_offset < end]
             for log in (one, other)
         ]  # fmt: skip
         if logs[0] != logs[1]:
             differ = next((pair for pair in zip(*logs, strict=False) if pair[0] != pair[1]), "one is shorter")
             self.timeline.fail(f"in-sync logs differ below {end}: {differ}")
+
+
+def _mark(facts: BatchFacts) -> Mark:
+    return facts.leader_epoch, facts.position
+
+

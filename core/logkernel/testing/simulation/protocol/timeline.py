@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
+import hashlib
 import heapq
 import random
 from collections import Counter, deque
 from collections.abc import Callable
-from typing import Final, NoReturn
-
-RARE: Final = (
-    "diverging", "fenced fetch", "unknown epoch", "reverted proposal", "stuck proposal", "expanded", "shrunk",
-    "restarted empty", "zombie write", "duplicate", "session lost", "bounced", "controller died",
-    "no leader", "proposal repeated", "answer to an older fetch",
-)  # fmt: skip
-"""States that a run of many seeds has to reach, each of them."""
+from typing import NoReturn
 
 
 class Violation(AssertionError):
-    """An invariant does not hold. Says the seed that shows it."""
+    """An invariant does not hold. `seed` and `what` say where and which; the text adds the last events."""
+
+    def __init__(self, seed: int, what: str, trace: str) -> None:
+        super().__init__(f"seed {seed}: {what}\n{trace}")
+        self.seed = seed
+        self.what = what
 
 
 class Timeline:
@@ -29,10 +28,10 @@ class Timeline:
         """No more faults."""
         self.rare: Counter[str] = Counter()
         self.trace: list[str] = []
-        self._queue: list[tuple[int, int, Callable[[], None]]] = []
+        self._queue: list[tuple[int, int, Callable[[], object]]] = []
         self._serial = 0
 
-    def later(self, delay_ms: int, action: Callable[[], None]) -> None:
+    def later(self, delay_ms: int, action: Callable[[], object]) -> None:
         self._serial += 1
         heapq.heappush(self._queue, (self.now_ms + delay_ms, self._serial, action))
 
@@ -46,5 +45,9 @@ class Timeline:
         self.trace.append(f"{self.now_ms} {text}")
 
     def fail(self, text: str) -> NoReturn:
-        recent = "\n".join(deque(self.trace, 60))
-        raise Violation(f"seed {self.seed}: {text}\n{recent}")
+        self.note(f"violated: {text}")
+        raise Violation(self.seed, text, "\n".join(deque(self.trace, 60)))
+
+    def trace_hash(self) -> str:
+        """The same for the same seed, schedule and code."""
+        return hashlib.sha256("\n".join(self.trace).encode()).hexdigest()[:16]
