@@ -13,7 +13,6 @@ import pytest
 from logkernel.attrs_lite import evolve
 from logkernel.contracts import Elected
 from logkernel.controller import elections
-from logkernel.controller.image import Partition
 from logkernel.controller.state import State, ToDo
 from logkernel.errors import InvalidProducerEpoch, NotController
 from logkernel.partition import follower, isr, leader, producers
@@ -444,10 +443,11 @@ def any_living_replica_is_elected(patch):
 def an_isr_changes_without_a_new_leader_epoch(patch):
     before = elections._without
 
-    def without(topic, broker, strategy, unclean, living):
-        for index, row in before(topic, broker, strategy, unclean, living):
-            if row.leader == topic.partitions[index].leader:
-                row = evolve(row, leader_epoch=topic.partitions[index].leader_epoch)
+    def without(rows, broker, electing):
+        known = dict(rows)
+        for index, row in before(rows, broker, electing):
+            if row.leader == known[index].leader:
+                row = evolve(row, leader_epoch=known[index].leader_epoch)
             yield index, row
 
     patch.setattr(elections, "_without", without)
@@ -457,8 +457,8 @@ def an_isr_changes_without_a_new_leader_epoch(patch):
 def a_leader_that_comes_back_keeps_its_epoch(patch):
     before = elections._with
 
-    def with_(topic, broker, strategy, unclean, living):
-        for index, row in before(topic, broker, strategy, unclean, living):
+    def with_(topic, broker, electing):
+        for index, row in before(topic, broker, electing):
             if row.leader != topic.partitions[index].leader:
                 yield index, row
 
@@ -552,12 +552,10 @@ def of_two_that_are_gone_one_is_elected_for_the_other(patch):
 def the_last_of_the_isr_is_taken_out(patch):
     before = elections._without
 
-    def without(topic, broker, strategy, unclean, living):
-        for index, row in before(topic, broker, strategy, unclean, living):
-            if row.leader == -1:
-                row = Partition(row.replicas, tuple(living & set(row.replicas))[:1] or row.isr, -1, row.leader_epoch,
-                                row.partition_epoch)  # fmt: skip
-            yield index, row
+    def without(rows, broker, electing):
+        for index, row in before(rows, broker, electing):
+            alive = tuple(node for node in row.replicas if node in electing.alive)
+            yield index, evolve(row, isr=alive[:1] or row.isr) if row.leader == -1 else row
 
     patch.setattr(elections, "_without", without)
 
