@@ -50,7 +50,7 @@ POKES: dict[str, int] = {
     "scenarios/groups/conftest.py": 2,
     "scenarios/transactions/conftest.py": 1,
     "scenarios/transactions/test_transactions_simulation.py": 2,
-    "simulation/cluster/test_protocol.py": 7,
+    "simulation/cluster/mutants.py": 22,
     "simulation/coordinators/conftest.py": 3,
     "simulation/storage/test_clean_offset_crash.py": 3,
     "simulation/storage/test_crash.py": 1,

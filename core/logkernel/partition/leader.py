@@ -2,7 +2,7 @@
 
     event             checks                                      effects
     on_verification   open transaction                            (a guard for on_produce)
-    on_produce        epoch, min ISR, sequences, guard            append | answer(error) | answer or park a duplicate
+    on_produce        epoch, min ISR, sequences, guard            append | answer(error, or a committed duplicate)
     on_marker         min ISR, producer's and coordinator's epoch append, aborted? | answer(error)
     on_appended       -                                           persist?, answer or park, wake
     on_flushed        -                                           answer what waited for the disk, wake

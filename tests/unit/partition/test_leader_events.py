@@ -86,7 +86,7 @@ def refused(effects: Effects, error: type) -> Effects:
 def repeated_batch() -> Effects:
     machine = leader()
     append(machine, batch())
-    return machine.on_produce([batch()], -1, "again")
+    return machine.on_produce([batch()], 1, "again")
 
 
 def persisted() -> Effects:
