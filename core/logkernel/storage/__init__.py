@@ -9,5 +9,5 @@ log                 one partition's log: its bounds   reader        the read-onl
   flush               how far it is durable           ledger        what a log needs of producer state
   producer_snapshots  that state, on disk             log_loader    opening a log's folder
   truncation          what makes it shorter           moving        a log on its way to another directory
-  compaction/         rewriting closed segments       segment_age   when a segment is old enough to be closed
+  compaction/         rewriting closed segments       segment_roll  when the active one is closed, and how
 """

@@ -3,7 +3,8 @@
     segments     what it consists of, the active one last       truncation   cuts at the end, drops at the start
     folder       names that may be lost, files that go          compaction   the rewrite under way
     epochs       where leader epochs start                      producers    their state, as snapshots
-    flusher      how far it is durable                          (LogLoader opens all this, and is done)
+    flusher      how far it is durable                          roll         when the active one is closed, and how
+                                                                (LogLoader opens all this, and is done)
 
 Invariants: `start_offset <= end_offset`, `recovery_point <= end_offset`, all below `recovery_point` is synced. One
 thread drives a log; only `Flush.run`, the away part of a rewrite, and the reading of a `FileSlice` may happen in
@@ -23,7 +24,6 @@ from logkernel.record.bounds import CodecFor
 from logkernel.storage import timestamps
 from logkernel.storage.compaction.compaction import Compaction
 from logkernel.storage.disk import Disk
-from logkernel.storage.dropped_files import RENAMED_AT_ONCE
 from logkernel.storage.file_deleter import FileDeleter
 from logkernel.storage.flush import Flush, Flusher
 from logkernel.storage.ledger import ProducerLedger
@@ -31,7 +31,7 @@ from logkernel.storage.log_folder import LogFolder
 from logkernel.storage.log_loader import LogLoader
 from logkernel.storage.producer_snapshots import ProducerSnapshots
 from logkernel.storage.segment import MAX_RELATIVE
-from logkernel.storage.segment_age import SegmentAge
+from logkernel.storage.segment_roll import SegmentRoll
 from logkernel.storage.segments import Segments
 from logkernel.storage.truncation import Truncation
 from logkernel.vocabulary import (
@@ -59,11 +59,11 @@ class Log:
     """Made by `Log.open`."""
 
     __slots__ = (
-        "_age",
         "_compaction",
         "_flusher",
         "_folder",
         "_producers",
+        "_roll",
         "_truncation",
         "damages",
         "end_offset",
@@ -113,7 +113,7 @@ class Log:
         topic_id = place.note_topic(topic_id, clean)
         snapshots = ProducerSnapshots(place, producers)
         loader = LogLoader(place, snapshots, settings, recovery_point, log_start, clean, wall_ms, clean_offset)
-        return cls(name, topic_id, settings, loader, SegmentAge(jitter), on_roll)
+        return cls(name, topic_id, settings, loader, jitter, on_roll)
 
     def __init__(
         self,
@@ -121,7 +121,7 @@ class Log:
         topic_id: UUID | None,
         settings: TopicSettings,
         loader: LogLoader,
-        age: SegmentAge,
+        jitter: float,
         on_roll: RollObserver | None,
     ) -> None:
         """Take up what `loader` finds in its folder."""
@@ -147,8 +147,8 @@ class Log:
         recovery_point = self.end_offset if trusted else min(loader.recovery_point, self.end_offset)
         self._folder = folder
         self._producers = producers
-        self._age = age
         self._flusher = Flusher(segments, self.epochs, folder, recovery_point, loader.wall_ms)
+        self._roll = SegmentRoll(segments, folder, self._flusher, producers, jitter)
         self._truncation = Truncation(segments, folder, self.epochs, producers)
         self._compaction = Compaction(name, segments, folder, producers, loader.clean_offset)
         self._compaction.cut(self.end_offset)  # the end may have been cut off by the loader
@@ -181,14 +181,7 @@ class Log:
         active = self.segments.active
         settings = self.settings
         size = active.size + len(data)
-        index, times = active.index, active.times
-        if (
-            size > settings.segment_bytes
-            or last - active.base > MAX_RELATIVE
-            or index.count >= index.full_at
-            or times.count >= times.full_at
-            or self._age.is_over(active, batches, wall_ms, settings)
-        ) and (active.size or last - active.base > MAX_RELATIVE):
+        if self._roll.is_due(size, last, batches, wall_ms, settings):
             self.roll(wall_ms, first.base_offset if last - self.end_offset > MAX_RELATIVE else None)
             active = self.segments.active
         elif size > MAX_RELATIVE:
@@ -202,24 +195,10 @@ class Log:
     def roll(self, wall_ms: int, base: int | None = None) -> None:
         """Close the active segment and start one at the log end, or at `base` above it (in a log with gaps)."""
         self._check()
-        old = self.segments.active
-        base = self.end_offset if base is None else base
-        if old.size == 0 and old.base == base:
-            return
-        old.seal()
-        if self._flusher.recovery_point >= self.end_offset:
-            old.sync()  # once there is a new segment, recovery will not look at this one: its indexes must be durable
-        if old.size:
-            self._producers.write(self.end_offset)  # before anything changes here: a full disk may refuse it
-        self.segments.add(self._folder.new_segment(base, wall_ms, self.settings))
-        if old.size == 0:
-            self.segments.take_empty(old)
-            self._folder.dropped.leave(old.base, wall_ms)
-            self._folder.dropped.rename(RENAMED_AT_ONCE)
-            return
-        old.next_offset = self.end_offset
-        if self.roll_observer is not None:
-            self.roll_observer(old.base, old.size)
+        end = self.end_offset
+        closed = self._roll.roll(end if base is None else base, end, wall_ms, self.settings)
+        if closed is not None and self.roll_observer is not None:
+            self.roll_observer(closed.base, closed.size)
 
     def note_aborted(self, row: AbortedTxn) -> None:
         """An abort marker, appended just now, ended `row`."""
@@ -517,7 +496,7 @@ class Log:
 
     @property
     def jitter(self) -> float:
-        return self._age.jitter
+        return self._roll.jitter
 
     def producer_entries(self) -> list[ProducerEntry]:
         """What a snapshot would hold now."""

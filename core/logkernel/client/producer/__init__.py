@@ -2,6 +2,7 @@
 
 batches       one batch, from its first record to its outcome
 accumulator   machine: queues of batches by partition in a bounded pool
+compression   which codec its batches are compressed with
 sequences     machine: idempotent sequences of a partition
 transactions  machine: producer ids and transactions
 sender        machine: from ready batches to produce requests and back

@@ -15,6 +15,7 @@ from typing import Any, Generic, TypeVar
 from logkernel.client.base import BaseClient
 from logkernel.client.helpers import Helpers
 from logkernel.client.producer.append import Appender
+from logkernel.client.producer.compression import choose_codec
 from logkernel.client.producer.deliveries import BaseDelivery
 from logkernel.client.producer.outgoing import Preparer
 from logkernel.client.producer.sender import Sender
@@ -29,9 +30,7 @@ D = TypeVar("D", bound=BaseDelivery)
 
 def make_sender(settings: Mapping[str, Any], bootstrap: list[tuple[str, int]], kernel: Kernel) -> Sender:
     """The machine of one producer."""
-    name = settings["compression.type"]
-    level = settings.get(f"compression.{name}.level")
-    codec = None if name == "none" else kernel.codec(name, None if level == -1 else level)
+    codec = choose_codec(settings, kernel)
     return Sender(settings, bootstrap, Random(os.urandom(8)), codec, kernel.codec_for)
 
 
