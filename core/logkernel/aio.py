@@ -1,12 +1,12 @@
-"""The asyncio twins of the embedded log and of a connection to a cluster.
+"""The embedded log and the log in a cluster, for asyncio.
 
     async with await aio.open("data") as log:
         await log.append("orders", b"value")
         async for record in log.read("orders"):
             ...
 
-Calls that touch the disk run in a worker thread, one at a time; listening happens on the running loop's
-behalf in the log's own thread, as for the synchronous twin.
+Calls that touch the disk or the network run in a worker thread, one at a time. `listen` serves from the log's own
+thread, as for the synchronous log. Methods raise what the methods of the synchronous log raise.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ T = TypeVar("T")
 
 
 class AsyncLog:
-    """An `EmbeddedLog` whose methods are awaited."""
+    """An `EmbeddedLog` for asyncio: the same methods, awaited. Use it with `async with`, or call `close`."""
 
     def __init__(self, log: embed.EmbeddedLog) -> None:
         self._log = log
@@ -49,7 +49,7 @@ class AsyncLog:
             return await asyncio.to_thread(work, *args, **kwargs)
 
     async def close(self) -> None:
-        """Stop listening, flush, close; may be called twice."""
+        """Stop listening, flush and close; a second call does nothing."""
         if self._log.closed:
             return
         for client in self._factory.let_go():
@@ -57,19 +57,19 @@ class AsyncLog:
         await self._call(self._log.close)
 
     def producer(self, **settings: Any) -> AsyncProducer:
-        """A producer into this log; the kernel is stepped in a worker thread. Raises `ConfigError`."""
+        """Return a producer to this log; it steps the kernel in a worker thread. Raises `ConfigError`."""
         from logkernel.client.producer.aio_producer import AsyncProducer
 
         return self._factory.producer(AsyncProducer, self._driver, settings)
 
     def consumer(self, *topics: str, group: str | None = None, **settings: Any) -> AsyncConsumer:
-        """A consumer of this log; the kernel is stepped in a worker thread. Raises `ConfigError`."""
+        """Return a consumer of this log; it steps the kernel in a worker thread. Raises `ConfigError`."""
         from logkernel.client.consumer.aio_consumer import AsyncConsumer
 
         return self._factory.consumer(AsyncConsumer, self._driver, topics, group, settings)
 
     def admin(self, **settings: Any) -> AsyncAdmin:
-        """An admin client of this log; the kernel is stepped in a worker thread. Raises `ConfigError`."""
+        """Return an admin client of this log; it steps the kernel in a worker thread. Raises `ConfigError`."""
         from logkernel.client.admin.aio_client import AsyncAdmin
 
         return self._factory.admin(AsyncAdmin, self._driver, settings)
@@ -81,29 +81,37 @@ class AsyncLog:
         return AsyncEmbeddedDriver(machine, values, self._log.host, self._call)
 
     async def listen(self, address: str = "127.0.0.1:0") -> str:
+        """As `EmbeddedLog.listen`."""
         return await self._call(self._log.listen, address)
 
     async def create_topic(self, name: str, partitions: int = -1, **settings: Any) -> None:
+        """As `EmbeddedLog.create_topic`."""
         await self._call(self._log.create_topic, name, partitions, **settings)
 
     async def delete_topic(self, name: str) -> None:
+        """As `EmbeddedLog.delete_topic`."""
         await self._call(self._log.delete_topic, name)
 
     async def topics(self) -> dict[str, int]:
+        """As `EmbeddedLog.topics`."""
         return await self._call(self._log.topics)
 
     async def start_offset(self, topic: str, partition: int = 0) -> int:
+        """As `EmbeddedLog.start_offset`."""
         return await self._call(self._log.start_offset, topic, partition)
 
     async def end_offset(self, topic: str, partition: int = 0) -> int:
+        """As `EmbeddedLog.end_offset`."""
         return await self._call(self._log.end_offset, topic, partition)
 
     async def append(self, topic: str, value: bytes | None, **details: Any) -> RecordMetadata:
+        """As `EmbeddedLog.append`."""
         return await self._call(self._log.append, topic, value, **details)
 
     async def append_many(
         self, topic: str, records: Iterable[Record], *, partition: int | None = None
     ) -> list[RecordMetadata]:
+        """As `EmbeddedLog.append_many`."""
         return await self._call(self._log.append_many, topic, records, partition=partition)
 
     async def read(
@@ -115,6 +123,7 @@ class AsyncLog:
         max_bytes: int = 1 << 20,
         isolation: str = "read_uncommitted",
     ) -> AsyncIterator[Record]:
+        """As `EmbeddedLog.read`: `async for record in log.read("orders")`."""
         position = await self.start_offset(topic, partition) if offset is None else offset
         while True:
             records = await self._call(self._log.read_some, topic, partition, position, max_bytes, isolation=isolation)
@@ -130,7 +139,7 @@ class AsyncLog:
 
 
 async def _batches(call: Callable[..., Any], table: Callable[..., Any], topic: str, options: Any) -> AsyncIterator[Any]:
-    """The record batches of a table; each is read in a worker thread."""
+    """Yield the record batches of a table; each is read in a worker thread."""
     reader = await call(table, topic, **options)
     try:
         while (batch := await call(next, reader, None)) is not None:
@@ -140,12 +149,12 @@ async def _batches(call: Callable[..., Any], table: Callable[..., Any], topic: s
 
 
 async def open(path: str | Path | None = None, **settings: Any) -> AsyncLog:
-    """As `logkernel.open`, awaited."""
+    """Open a log, as `logkernel.open` does."""
     return AsyncLog(await asyncio.to_thread(embed.open, path, **settings))
 
 
 class AsyncRemoteLog:
-    """A cluster that is reached over a transport; the twin of `RemoteLog`."""
+    """A `RemoteLog` for asyncio: the same methods, awaited. Use it with `async with`, or call `close`."""
 
     def __init__(self, remote: RemoteLog, servers: str, settings: Mapping[str, Any]) -> None:
         self._remote = remote
@@ -159,7 +168,7 @@ class AsyncRemoteLog:
         await self.close()
 
     async def close(self) -> None:
-        """Close every client made here, and the connection."""
+        """Close every client made from this log, and the connection."""
         for client in self._factory.let_go():
             await client.close()
         await self._call(self._remote.close)
@@ -169,19 +178,19 @@ class AsyncRemoteLog:
             return await asyncio.to_thread(work, *args, **kwargs)
 
     def producer(self, **settings: Any) -> AsyncProducer:
-        """A producer on the running loop; keywords are Kafka's settings with `_` for `.`. Raises `ConfigError`."""
+        """Return a producer on the running loop. Keywords are Kafka's settings, `_` for `.`. Raises `ConfigError`."""
         from logkernel.client.producer.aio_producer import AsyncProducer
 
         return self._factory.producer(AsyncProducer, self._driver, settings)
 
     def consumer(self, *topics: str, group: str | None = None, **settings: Any) -> AsyncConsumer:
-        """A consumer on the running loop; keywords are Kafka's settings with `_` for `.`. Raises `ConfigError`."""
+        """Return a consumer on the running loop. Keywords are Kafka's settings, `_` for `.`. Raises `ConfigError`."""
         from logkernel.client.consumer.aio_consumer import AsyncConsumer
 
         return self._factory.consumer(AsyncConsumer, self._driver, topics, group, settings)
 
     def admin(self, **settings: Any) -> AsyncAdmin:
-        """An admin client on the running loop; keywords are Kafka's settings with `_` for `.`. Raises `ConfigError`."""
+        """Return an admin client on the running loop. Keywords: Kafka's settings, `_` for `.`. Raises `ConfigError`."""
         from logkernel.client.admin.aio_client import AsyncAdmin
 
         return self._factory.admin(AsyncAdmin, self._driver, settings)
@@ -192,12 +201,15 @@ class AsyncRemoteLog:
         return LoopDriver(machine, values, self._remote.kernel, "tcp")
 
     async def create_topic(self, name: str, partitions: int = -1, **settings: Any) -> None:
+        """As `RemoteLog.create_topic`."""
         await self._call(self._remote.create_topic, name, partitions, **settings)
 
     async def delete_topic(self, name: str) -> None:
+        """As `RemoteLog.delete_topic`."""
         await self._call(self._remote.delete_topic, name)
 
     async def topics(self) -> dict[str, int]:
+        """As `RemoteLog.topics`."""
         return await self._call(self._remote.topics)
 
     def table(self, topic: str, **options: Any) -> AsyncIterator[Any]:
@@ -206,7 +218,7 @@ class AsyncRemoteLog:
 
 
 def connect(servers: str = "127.0.0.1:9092", **settings: Any) -> AsyncRemoteLog:
-    """As `logkernel.connect`; nothing is connected before it is needed."""
+    """Return a log in a running cluster, as `logkernel.connect` does; connections are opened when needed."""
     from logkernel.remote import RemoteLog
 
     return AsyncRemoteLog(RemoteLog(servers, settings), servers, settings)

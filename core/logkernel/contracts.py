@@ -1,7 +1,7 @@
-"""Contracts of the objects that plugins hand out, and of the doors that they are given.
+"""Contracts of the objects that plugins provide, and of the objects that plugins are given.
 
-A hook (see `hookspecs`) is asked once, when a topic, listener or broker is set up; the plain object
-that it returns is then called directly. Whatever state an object needs lives in the object.
+A hook (see `hookspecs`) is called once, when a topic, listener or broker is set up. The object that it returns is then
+called directly. An object keeps its own state.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Buffer = bytes | bytearray | memoryview
 
 
 class Settings(Protocol):
-    """Settings by their full names, typed; a broker's, or a plain dict."""
+    """Typed settings by their full names: a broker's, or a plain dict."""
 
     def get(self, name: str, default: Any = None, /) -> Any: ...
 
@@ -27,14 +27,14 @@ class Settings(Protocol):
 
 @runtime_checkable
 class Partitioner(Protocol):
-    """Chooses the partition of a record. One object a topic and producer; called by one thread at a time."""
+    """Chooses the partition of a record. One object for each topic and producer; called by one thread at a time."""
 
     def partition(self, key: bytes | None, value: bytes | None, partitions: int, available: Sequence[int]) -> int:
-        """A partition in `range(partitions)`. `available` are those with a leader, ascending, perhaps empty."""
+        """Return a partition in `range(partitions)`. `available`: those with a leader, ascending; may be empty."""
         ...
 
     def on_batch_full(self, partition: int) -> None:
-        """A batch for `partition` was closed: a sticky partitioner now moves on (KIP-480)."""
+        """A batch for `partition` is complete: a sticky partitioner now chooses another partition (KIP-480)."""
         ...
 
 
@@ -42,21 +42,23 @@ class Partitioner(Protocol):
 
 
 class Interceptor(Protocol):
-    """Sees a producer's records on their way. It may raise: that is logged, and the record goes on."""
+    """Sees a producer's records before they are sent, and their acknowledgements. Its errors are logged and ignored."""
 
     def on_send(self, record: Any) -> Any:
-        """A `ProducerRecord` before keys and values are serialized; the one that is returned is sent."""
+        """Return the `ProducerRecord` to send in place of `record`, whose key and value are not serialized yet."""
         ...
 
     def on_acknowledgement(self, metadata: Any, error: Exception | None) -> None:
-        """`RecordMetadata` or an error, before the callbacks of `send`; in whatever thread steps the producer."""
+        """Take the `RecordMetadata` or the error of a record, before the callbacks of `send`.
+
+        Called in the thread that steps the producer."""
         ...
 
     def close(self) -> None: ...
 
 
 class MetricsReporter(Protocol):
-    """Is told a client's metrics at the end of each sample window, and once more at its close."""
+    """Gets a client's metrics at the end of each sample window (`metrics.sample.window.ms`), and when it closes."""
 
     def report(self, metrics: Mapping[str, Any]) -> None: ...
 
@@ -68,31 +70,35 @@ class MetricsReporter(Protocol):
 
 @runtime_checkable
 class Connector(Protocol):
-    """Brings the log into a query engine as tables and streams, and runs pipelines there."""
+    """Offers the log to a query engine as tables and streams, and runs pipelines there."""
 
     def register(self, session: Any) -> None:
-        """Make the log known to a session of the engine, e.g. a `SparkSession`."""
+        """Register the log with a session of the engine, e.g. a `SparkSession`."""
         ...
 
     def pipeline(self, path: str, given: Mapping[str, str]) -> Pipeline:
-        """The pipeline that the file describes, judged; `given` are its parameters. Raises `ConfigError`."""
+        """Return the pipeline that the file `path` describes, checked. `given` are parameters. Raises `ConfigError`."""
         ...
 
 
 class Pipeline(Protocol):
-    """Jobs between logs and tables. It was read and judged; nothing runs before `run`."""
+    """Jobs between logs and tables, read and checked. Nothing runs before `run`."""
 
     name: str
 
     def plan(self, only: Collection[str] = ()) -> Sequence[Mapping[str, Any]]:
-        """What each step, or each that is named, reads, does and writes. Raises `ConfigError` for a name of none."""
+        """Return what each step, or each step in `only`, reads, does and writes.
+
+        Raises `ConfigError` for a name that no step has."""
         ...
 
     def run(
         self, tell: Callable[[Mapping[str, Any]], None], only: Collection[str] = (), master: str | None = None
     ) -> bool:
-        """Run the steps in order. `tell` is told what came of each; a row with "failed" says why one failed, which
-        ends the run with False. Raises `ConfigError` for what could not be known before the engine was asked."""
+        """Run the steps in order; return False if one failed, which ends the run.
+
+        `tell` gets the result of each step; the row of a failed step says why under "failed". Raises `ConfigError` for
+        mistakes that only the engine can find."""
         ...
 
 
@@ -103,7 +109,7 @@ class Pipeline(Protocol):
 class Codec(Protocol):
     """Compresses the record section of a batch; called once a batch.
 
-    It stands for one of the four codecs that Kafka's batch format knows: what it writes is read by every client.
+    It implements one of the four codecs of Kafka's batch format: every client must be able to read its output.
     """
 
     name: str
@@ -113,12 +119,14 @@ class Codec(Protocol):
     def compress(self, data: Buffer) -> bytes: ...
 
     def decompress(self, data: Buffer, limit_bytes: int) -> bytes:
-        """The plain bytes. Raises `CorruptMessage` for rotten input and `MessageTooLarge` as soon as the
-        output would pass `limit_bytes`, before memory for it is taken."""
+        """Return the plain bytes.
+
+        Raises `CorruptMessage` for damaged input, and `MessageTooLarge` as soon as the output would exceed
+        `limit_bytes`, before it takes memory for it."""
         ...
 
     def decompress_legacy(self, data: Buffer, limit_bytes: int) -> bytes:
-        """As `decompress`, for magic 0 and 1 (there lz4 frames have a wrong header checksum)."""
+        """As `decompress`, for magic 0 and 1, whose lz4 frames have a wrong header checksum."""
         ...
 
 
@@ -127,7 +135,7 @@ class Codec(Protocol):
 
 @frozen
 class Candidates:
-    """What an election may know. `assignment` is in order of preference."""
+    """What an election strategy may know: node ids. `assignment` is in order of preference."""
 
     assignment: tuple[int, ...]
     isr: tuple[int, ...]
@@ -137,6 +145,8 @@ class Candidates:
 
 @frozen
 class Elected:
+    """The result of an election: the leader's node id and the first ISR. `clean`: the leader was in the ISR."""
+
     leader: int
     isr: tuple[int, ...]
     clean: bool = True
@@ -144,8 +154,10 @@ class Elected:
 
 @runtime_checkable
 class ElectionStrategy(Protocol):
+    """Elects the leader of a partition whose leader is gone."""
+
     def elect(self, candidates: Candidates) -> Elected | None:
-        """The new leader with its first ISR, or None where no replica may lead."""
+        """Return the new leader with its first ISR, or None if no replica may lead."""
         ...
 
 
@@ -154,7 +166,7 @@ class ElectionStrategy(Protocol):
 
 @frozen
 class LogFacts:
-    """What a cleanup policy may know of a log, frozen at one moment."""
+    """What a cleanup policy may know of a log, at one moment. `wall_ms` is the time in ms since 1970."""
 
     topic: str
     partition: int
@@ -165,31 +177,31 @@ class LogFacts:
     settings: Any
     """The topic's `TopicSettings`."""
     last_stable_offset: int = -1
-    """Below it every transaction is decided."""
+    """Every transaction below it has ended."""
     clean_offset: int | None = None
-    """How far the last rewrite came (`cleaner-offset-checkpoint`), None before the first."""
+    """The end of the last rewrite (`cleaner-offset-checkpoint`); None before the first."""
     table_bytes: int = 0
-    """Memory that a keep-rule may take for what it learns (`log.cleaner.dedupe.buffer.size`, shared by threads)."""
+    """Memory for what a keep-rule learns (its share of `log.cleaner.dedupe.buffer.size`)."""
     table_load_factor: float = 0.9
-    """How full a table in it may get (`log.cleaner.io.buffer.load.factor`)."""
+    """Largest load of a hash table in that memory (`log.cleaner.io.buffer.load.factor`)."""
     seed: bytes = bytes(16)
-    """16 random bytes: a policy's only randomness."""
+    """16 random bytes: the policy's only source of randomness."""
     asked: bool = False
-    """Somebody asked for cleaning by name: what decides *when* to clean (a dirty ratio) does not count."""
+    """A user asked for this cleanup: ignore thresholds that decide *when* to clean, such as a dirty ratio."""
 
 
 @frozen
 class DropBefore:
-    """Delete whole segments below `offset` and move the log start there."""
+    """Delete the segments that lie wholly below `offset`, and move the log start to it. `reason` is logged."""
 
     offset: int
     reason: str
 
 
 class BatchView(Protocol):
-    """A batch of data as a keep-rule sees it: v2, decompressed, never of an aborted transaction.
+    """A batch of data as a keep-rule sees it: magic 2, decompressed, not of an aborted transaction.
 
-    `section[start:end]` are its `count` records, encoded; the loops of `record.loops` take them as they are.
+    `section[start:end]` holds its `count` encoded records, in the form that `record.loops` takes.
     """
 
     base_offset: int
@@ -201,7 +213,7 @@ class BatchView(Protocol):
     base_timestamp_ms: int
 
     def columns(self) -> Any:
-        """The records as `record.loops.Columns`: offsets, timestamps, keys, values and headers in Arrow's layout."""
+        """Return the records as `record.loops.Columns`: offsets, timestamps, keys, values, headers as in Arrow."""
         ...
 
     def records(self) -> list[Record]: ...
@@ -209,24 +221,28 @@ class BatchView(Protocol):
 
 @runtime_checkable
 class KeepRule(Protocol):
-    """Says which records survive a rewrite. Made for one rewrite, which one worker thread drives: it shares
-    no state with anything else. First `learn` sees every batch from `Rewrite.start` to `Rewrite.end`, in order; then
-    `keep` every batch from the log's start on. Time spent in here without the GIL delays nobody."""
+    """Decides which records survive a rewrite. One object for each rewrite, used by one worker thread.
+
+    First `learn` gets every batch from `Rewrite.start` to `Rewrite.end`, in order; then `keep` gets every batch from
+    the log's start on. Work done without the GIL does not delay the broker.
+    """
 
     def learn(self, batch: BatchView) -> int | None:
-        """Take note of a batch. Returns None, or the first offset that there was no room for: then the rewrite ends
-        before it and `keep` is asked with that end."""
+        """Learn from a batch. Return None, or the first offset for which there was no room: the rewrite then ends
+        there, and `keep` gets it as `end`."""
         ...
 
     def keep(self, batch: BatchView, end: int) -> bytearray | None:
-        """A byte each record, not 0 where it stays; None: all stay. What lies at `end` or later must stay."""
+        """Return a byte for each record, 0 to drop it; None keeps all. Keep every record at `end` or later."""
         ...
 
 
 class BatchRun(Protocol):
-    """Neighbouring small batches of a log, as they lie there: v2, whole and right, not compressed, never of a
-    transaction. `rows` says of each what `record.pure_compaction.ROW` tells: position in `data`, bytes, records, base
-    offset, last offset, base timestamp, largest timestamp. The records begin 61 bytes behind the position."""
+    """Adjacent small batches as they lie in a log: magic 2, valid, not compressed, not transactional.
+
+    `rows` holds one `record.pure_compaction.ROW` a batch: position in `data`, bytes, records, base offset, last offset,
+    base timestamp, largest timestamp. The records begin 61 bytes after the position.
+    """
 
     data: Buffer
     rows: bytes
@@ -234,42 +250,43 @@ class BatchRun(Protocol):
 
 @runtime_checkable
 class RunRule(KeepRule, Protocol):
-    """A keep-rule that may have both of these, too: then batches of a few records, which cost more to hand over than to
-    judge, come many in one call. Any other rule sees them one by one."""
+    """A keep-rule that takes many small batches in one call. Optional: other rules get them one by one, which costs
+    more than judging them."""
 
     def learn_run(self, run: BatchRun) -> int:
-        """Take note of the first batches, in order; returns how many. The one behind them comes to `learn`."""
+        """Learn from the first batches, in order; return how many. `learn` gets the next one."""
         ...
 
     def keep_run(self, run: BatchRun, end: int) -> bytearray:
-        """A byte a batch: 0 none of its records stays, 1 all stay and none has a null value, 2 ask `keep`. It may be
-        short: the batch behind the last verdict comes to `keep`."""
+        """Return one byte a batch: 0 drop all its records, 1 keep all and none has a null value, 2 ask `keep`. The
+        result may be shorter than the run: `keep` gets the batch after the last byte."""
         ...
 
 
 @frozen
 class Rewrite:
-    """Rewrite the closed segments below `end`, so that only records that `rule` keeps are left.
+    """Rewrite the closed segments below `end`, with only the records that `rule` keeps.
 
-    Whatever the rule says: offsets and order stay; batches keep base and last offset, producer and sequence; data of
-    aborted transactions go, markers once their data are gone; an empty batch is left of a producer's last one.
+    Independent of the rule: offsets and order do not change. Batches keep their base and last offset, producer and
+    sequence. Data of aborted transactions are dropped, and markers once their data are gone. The last batch of a
+    producer is kept, empty if need be.
     """
 
     start: int
-    """The rule learns from here on."""
+    """The first offset that the rule learns from."""
     end: int
-    """Base offset of a segment; what lies there or behind it is not touched, nor is what is not decided yet."""
+    """Base offset of a segment. Records at it or later are not touched, nor are those of open transactions."""
     rule: KeepRule
     reason: str
     priority: float = 0.0
-    """Of all logs of a broker the one with the highest is rewritten first."""
+    """Among all logs of a broker, the one with the highest priority is rewritten first."""
     tombstones: bool = True
-    """A null value that the rule keeps goes once `delete.retention.ms` have passed since a rewrite first met it."""
+    """Drop a null value that the rule keeps, once `delete.retention.ms` have passed since a rewrite first saw it."""
 
 
 @runtime_checkable
 class CleanupPolicy(Protocol):
-    """From facts to a plan; it touches nothing."""
+    """Turns facts about a log into a plan. It changes nothing itself."""
 
     def plan(self, log: LogFacts) -> Sequence[DropBefore | Rewrite]: ...
 
@@ -282,9 +299,9 @@ class Subscriber:
     """A member of a consumer group, as an assignor sees it."""
 
     topics: frozenset[UUID]
-    """Ids of the existing topics that it subscribes to."""
+    """Ids of the existing topics that the member subscribes to."""
     assigned: frozenset[tuple[UUID, int]]
-    """(topic id, partition) that it was assigned last time; some may be gone, or not be subscribed to any more."""
+    """(topic id, partition) of its last assignment; some may be deleted or no longer subscribed to."""
     instance_id: str | None = None
     rack_id: str | None = None
 
@@ -294,20 +311,22 @@ class GroupFacts:
     """What an assignor may know of a group."""
 
     members: Mapping[str, Subscriber]
-    """By member id, sorted; never empty."""
+    """Member id → member, sorted by id; never empty."""
     partitions: Mapping[UUID, int]
-    """Topic id → number of partitions, of every topic that somebody subscribes to."""
+    """Topic id → number of partitions, of every topic with a subscriber."""
 
 
 @runtime_checkable
 class Assignor(Protocol):
-    """Decides who of a consumer group reads what (KIP-848). Pure: the same facts, the same assignment."""
+    """Assigns partitions to the members of a consumer group (KIP-848). Pure: equal facts give equal assignments."""
 
     name: str
 
     def assign(self, group: GroupFacts) -> Mapping[str, Iterable[tuple[UUID, int]]]:
-        """Member id → its (topic id, partition)s; who is left out gets none. Each partition goes to one member, who
-        subscribes to its topic; what breaks that is refused. Moving little is a virtue: each move is a pause."""
+        """Return member id → its (topic id, partition)s; a member that is left out gets none.
+
+        Give each partition to one member that subscribes to its topic; other results are refused. Move few partitions:
+        each move interrupts a reader."""
         ...
 
 
@@ -316,7 +335,7 @@ class Assignor(Protocol):
 
 @frozen
 class MetadataChange:
-    """One durable fact of the cluster, e.g. kind "topic", key "orders", value {...}; None deletes it."""
+    """One durable fact of the cluster, e.g. kind "topic", key "orders", value {...}. A value of None deletes it."""
 
     kind: str
     key: str
@@ -325,96 +344,102 @@ class MetadataChange:
 
 @runtime_checkable
 class Coordination(Protocol):
-    """Keeps the cluster's metadata. The controller machine folds the changes; this only keeps them."""
+    """Stores the cluster's metadata as a sequence of changes. The controller machine interprets them."""
 
     def changes(self) -> Iterator[MetadataChange]:
-        """Every change kept so far, in order."""
+        """Return every change stored so far, in order."""
         ...
 
     def commit(self, changes: Sequence[MetadataChange]) -> None:
-        """Keep all of `changes`, or none; durable when it returns."""
+        """Store all of `changes`, or none. They are durable when it returns."""
         ...
 
     def kept(self) -> int:
-        """How many changes `changes` gives now: when they are many more than they fold to, they are replaced."""
+        """Return the number of changes stored now. The broker replaces them when most are outdated."""
         ...
 
     def replace(self, changes: Sequence[MetadataChange]) -> None:
-        """Keep `changes`, which fold to the same, in place of all that was kept; durable when it returns.
-        After a crash there are the old ones, or these."""
+        """Store `changes`, which describe the same state, in place of all others; durable when it returns.
+
+        After a crash, either the old changes or these are there."""
         ...
 
     def close(self) -> None: ...
 
 
 class SessionEvents(Protocol):
-    """What a session of a `SharedCoordination` tells its broker; always from within `SharedCoordination.hear`."""
+    """What a session of a `SharedCoordination` reports to its broker, always from within `SharedCoordination.hear`."""
 
     def on_changes(self, changes: Sequence[MetadataChange]) -> None:
-        """Committed by whatever session, this one's own included, in the order of commits; each once."""
+        """Changes were committed, by any session including this one. Each is reported once, in the order of commits."""
         ...
 
     def on_controller(self, node_id: int | None, term: int) -> None:
-        """Who is the controller, in which term; None while nobody is. Terms only grow."""
+        """`node_id` is the controller of `term`; None while there is no controller. Terms only grow."""
         ...
 
     def on_session(self, state: str) -> None:
-        """"unsure": whether the session lives is not known, commit nothing that was not confirmed. "back": it lives
-        and lost nothing. "lost": announcement and campaign are gone; begin with a new session."""
+        """The state of the session changed.
+
+        "unsure": the session may be lost; commit nothing. "back": it is alive and missed nothing. "lost": its
+        announcement and campaign are gone; start a new session."""
         ...
 
 
 @runtime_checkable
 class SharedCoordination(Coordination, Protocol):
-    """A coordination that several brokers share; each holds a session of its own.
+    """A coordination that several brokers share. Each broker has a session of its own.
 
-    The fact of a broker ("broker", node id) lives as long as its session. Whoever is elected by `campaign` may write
-    what only a controller writes, and each of its commits names the term, so that one who was deposed is refused.
+    The fact of a broker ("broker", node id) lives as long as its session. The broker that `campaign` elects may commit
+    as controller. Each such commit names its term, so that a deposed controller is refused.
     """
 
     def announce(self, node_id: int, value: Mapping[str, Any]) -> int:
-        """Make the broker's fact, which vanishes with the session; returns its broker epoch, larger than any before
-        (KIP-380). Raises `KafkaError` where another living session holds that node id."""
+        """Store the broker's fact until the session ends; return its broker epoch, larger than any before (KIP-380).
+
+        Raises `KafkaError` if another live session has that node id."""
         ...
 
     def campaign(self, node_id: int) -> int | None:
-        """Stand for controller: returns the new term if nobody else is it, else None, and `on_controller` tells when it
-        is worth another try."""
+        """Try to become controller: return the new term, or None if another broker is the controller. `on_controller`
+        reports when to try again."""
         ...
 
     def resign(self) -> None:
-        """Be the controller no longer; nothing happens where this session isn't."""
+        """Stop being the controller; does nothing if this session is not."""
         ...
 
     def commit_as_controller(self, changes: Sequence[MetadataChange], term: int) -> None:
-        """As `commit`, if `term` is the one in force. Raises `StaleControllerEpoch` if it isn't: nothing was kept."""
+        """As `commit`, if `term` is the current one. Raises `StaleControllerEpoch` otherwise, and stores nothing."""
         ...
 
     def broker_epochs(self) -> Mapping[int, int]:
-        """Node id → broker epoch, of every broker that is announced now."""
+        """Return node id → broker epoch of every announced broker."""
         ...
 
     def subscribe(self, events: SessionEvents, ring: Callable[[], object]) -> None:
-        """From now on tell `events` what happens. `ring` is called, from wherever it happens, when there is something
-        to `hear`; what was committed before is in `changes`."""
+        """Report events to `events` from now on. Earlier commits are in `changes`.
+
+        `ring` is called, from any thread, when there is something to `hear`."""
         ...
 
     def hear(self) -> None:
-        """Tell the subscriber what happened, on the calling thread."""
+        """Report pending events to the subscriber, on the calling thread."""
         ...
 
 
 class StateLog(Protocol):
-    """A small durable log that the host lends to a plugin."""
+    """A small durable log that the broker lends to a plugin."""
 
     def append(self, records: Sequence[Record], *, sync: bool) -> int:
-        """Append as one batch; returns the next offset."""
+        """Append `records` as one batch; return the next offset. With `sync` they are durable when it returns."""
         ...
 
     def replace(self, records: Sequence[Record]) -> None:
-        """Put `records` in place of all that the log holds; durable when it returns. After a crash there is what was
-        there before, or these. Where it raises, the log holds one of the two, and takes no more appends until it is
-        opened anew."""
+        """Replace everything in the log by `records`; durable when it returns.
+
+        After a crash, either the old records or these are there. If it raises, the log holds one of the two, and
+        refuses appends until it is reopened."""
         ...
 
     def records(self) -> Iterator[Record]: ...
@@ -427,7 +452,7 @@ class StateLog(Protocol):
 
 @frozen
 class RequestContext:
-    """Who asks. `capabilities` name what depends on a protocol version (see `requests`)."""
+    """Who sent a request. `capabilities` name what depends on the protocol version (see `requests`)."""
 
     client_id: str | None = None
     client_host: str = ""
@@ -438,41 +463,41 @@ class RequestContext:
     software_version: str = ""
     capabilities: frozenset[str] = frozenset()
     internal: bool = False
-    """Asked by the broker itself or a service of it, not by a client."""
+    """Sent by the broker itself or one of its services, not by a client."""
     commands: bool = False
     """Came over a listener by which brokers command one another: a replica's fetch, a controller's order and
     a leader's proposal are obeyed here alone."""
 
 
 Answer = Callable[[Any], None]
-"""Takes the one response to a request; may be called at once or later, from the shell's thread."""
+"""Takes the one response to a request. Call it at once or later, from the broker's thread."""
 
 
 @frozen
 class ServiceTopic:
-    """The internal topic in which a service keeps its state. Clients neither write it nor delete it.
+    """The internal topic that holds a service's state. Clients can neither write nor delete it.
 
     It is created by the service's first write, or when a client first asks for it.
     """
 
     name: str
     partitions_setting: str
-    """The broker setting that says how many partitions it gets."""
+    """The broker setting with its number of partitions."""
     config: Mapping[str, str]
-    """Topic settings that it always has."""
+    """Topic settings with fixed values."""
     replication_setting: str = ""
-    """The broker setting with its number of replicas (empty: default.replication.factor); fewer where there are fewer
-    brokers."""
+    """The broker setting with its number of replicas (empty: default.replication.factor). With fewer brokers there are
+    fewer replicas."""
     config_settings: Mapping[str, str] = field(factory=dict)
-    """Topic setting → the broker setting that it takes its value from, e.g. its segments' size. A value below what the
-    topic setting takes is raised to that."""
+    """Topic setting → the broker setting with its value, e.g. of segment.bytes. A value below the topic setting's
+    minimum is raised to it."""
     written_by: tuple[str, ...] = ()
-    """Client ids that may produce to it."""
+    """Client ids that may produce to it, all the same."""
 
 
 @frozen
 class ServiceDeclaration:
-    """What a service answers and where it keeps its state; the service itself is made when it is first asked."""
+    """The requests that a service answers, and its topic. The service itself is created at its first request."""
 
     name: str
     requests: tuple[str, ...]
@@ -481,38 +506,39 @@ class ServiceDeclaration:
     features: Mapping[str, tuple[int, int, int]] = field(factory=dict)
     """Feature → (lowest level, highest, level of a new cluster), e.g. {"group.version": (0, 1, 1)} (KIP-584)."""
     extends: tuple[str, ...] = ()
-    """Requests of another service to whose answer this one adds, e.g. its own kind of group to ListGroups: it is
-    asked as well, and its `Extension.extend` makes one response of both."""
+    """Requests of another service to whose response this one adds, e.g. its own type of group to ListGroups. Both
+    services are asked, and `Extension.extend` of this one merges the responses."""
 
 
 @mutable
 class Decision:
     """What a service's machine wants done, in this order.
 
-    `records` are appended as one batch to the shard's log and, once appended, replayed into the
-    machine. `answers` and `sends` go out when those records, and all that the machine appended before, are committed.
-    If the append fails, the machine is rebuilt from the log, `sends` are dropped, and each answer is replaced
-    by what `Service.refusal` gives for its request. `replies` go out at once, whatever becomes of the records.
+    `records` are appended to the shard's log as one batch, then replayed into the machine. `answers` and `sends` go
+    out when those records, and all that the machine appended before, are committed. If the append fails, the machine is
+    rebuilt from the log, `sends` are dropped, and each answer is replaced by `Service.refusal` of its request.
+    `replies` go out at once, whether the append succeeds or not.
     """
 
     records: list[Record] = field(factory=list)
     producer: tuple[int, int] | None = None
-    """(producer id, epoch) whose transaction `records` belong to; None: they hold at once. What is pending is
-    replayed by `TransactionalMachine.replay_pending`."""
+    """(producer id, epoch) of the transaction that `records` belong to; None: of no transaction. Records of an open
+    transaction are replayed by `TransactionalMachine.replay_pending`."""
     answers: list[tuple[int, Any]] = field(factory=list)
     """(ticket, response)."""
     replies: list[tuple[int, Any]] = field(factory=list)
     sends: list[tuple[Any, Any]] = field(factory=list)
-    """(token, versionless request) for the broker itself, other services included; what comes back is told by
-    `ServiceMachine.on_response(token, response, ...)`. A machine that was rebuilt hears of none of them: its
-    `on_loaded` asks again for what its log says is undone."""
+    """(token, versionless request) to the broker itself or another service. `ServiceMachine.on_response(token,
+    response, ...)` gets the response. A rebuilt machine gets no response to requests of its predecessor: its
+    `on_loaded` must send again what its log shows as unfinished."""
 
 
 class ServiceMachine(Protocol):
-    """The state of one shard. Pure: no clock, socket, file or randomness inside.
+    """The state of one shard. Pure: it has no clock, socket, file or randomness.
 
-    The host calls from one thread, and hands in the next event only after a decision's records were replayed.
-    Services may share a topic: each machine is then told of all its records, and passes over those not its own.
+    `wall_ms` is the time in ms since 1970, `mono_ms` monotonic time in ms. The broker calls from one thread, and passes
+    the next event only after a decision's records were replayed. Services may share a topic: each machine then gets all
+    of its records, and must ignore those of others.
     """
 
     def on_request(
@@ -520,164 +546,164 @@ class ServiceMachine(Protocol):
     ) -> Decision: ...
 
     def replay(self, record: Record) -> None:
-        """Fold one record of the shard's log; the only way in which durable state changes."""
+        """Apply one record of the shard's log. Durable state changes here only."""
         ...
 
     def on_loaded(self, wall_ms: int, mono_ms: int) -> Decision:
-        """The log was replayed to its end; soft state (sessions, timers) starts here."""
+        """The log was replayed to its end. Start soft state (sessions, timers) here."""
         ...
 
     def on_timer(self, wall_ms: int, mono_ms: int) -> Decision: ...
 
     def on_response(self, token: Any, response: Any, wall_ms: int, mono_ms: int) -> Decision:
-        """What one of `Decision.sends` led to."""
+        """Take the response to the request of `Decision.sends` with this token."""
         ...
 
     def on_topics_changed(self, topics: Sequence[str], wall_ms: int, mono_ms: int) -> Decision:
-        """These topics were created or got more partitions; `ClusterView` shows them."""
+        """These topics were created, or got more partitions. `ClusterView` shows them already."""
         ...
 
     def on_topics_deleted(self, topics: Sequence[str], wall_ms: int, mono_ms: int) -> Decision:
-        """These topics are gone: what is kept of them must not meet topics made anew under their names."""
+        """These topics were deleted. Drop their state: a new topic may get the same name."""
         ...
 
     def next_deadline(self) -> int | None:
-        """Monotonic ms at which `on_timer` is due, or None."""
+        """Return the monotonic time in ms at which `on_timer` is due, or None."""
         ...
 
 
 @runtime_checkable
 class TransactionalMachine(Protocol):
-    """What a machine has besides, if transactions may write to its log (`Decision.producer`)."""
+    """Further methods of a machine whose log transactions may write to (`Decision.producer`)."""
 
     def replay_pending(self, record: Record, producer_id: int, producer_epoch: int) -> None:
-        """A record that holds once its producer's transaction is committed."""
+        """Apply a record that takes effect once its producer's transaction is committed."""
         ...
 
     def replay_marker(self, producer_id: int, producer_epoch: int, committed: bool) -> None:
-        """The transaction of this producer ended, in the log: its pending records hold now, or are gone."""
+        """Apply the end of a producer's transaction: its pending records take effect, or are dropped."""
         ...
 
 
 @runtime_checkable
 class BulkMachine(Protocol):
-    """What a machine has besides, if it folds many records faster than one by one; a start reads whole logs."""
+    """A further method of a machine that applies many records faster than one by one. A start reads whole logs."""
 
     def replay_many(self, records: Sequence[Record]) -> None:
-        """Exactly what `ServiceMachine.replay` of each in turn would come to."""
+        """Do the same as `ServiceMachine.replay` of each record in turn."""
         ...
 
 
 @runtime_checkable
 class ColumnarMachine(Protocol):
-    """What a machine has besides, if it can fold a whole batch without its records being made one by one."""
+    """A further method of a machine that applies a batch without creating its records one by one."""
 
     def replay_columns(self, columns: Any) -> bool:
-        """What `ServiceMachine.replay` of each record of a batch in turn would come to; `columns` are those records as
-        `record.loops.Columns`, of no transaction. False: nothing was folded, hand them in as records."""
+        """Do the same as `ServiceMachine.replay` of each record of a batch in turn; `columns` are those records as
+        `record.loops.Columns`, of no transaction. Return False to get them as records, with nothing applied."""
         ...
 
 
 @runtime_checkable
 class ConnectionMachine(Protocol):
-    """What a machine has besides, if it keeps something for as long as a client is connected."""
+    """A further method of a machine with state that lasts as long as a client is connected."""
 
     def on_disconnected(self, listener: str, connection_id: int, wall_ms: int, mono_ms: int) -> Decision:
-        """The connection (see `RequestContext`) is gone."""
+        """The connection (see `RequestContext`) was closed."""
         ...
 
 
 class ClusterView(Protocol):
-    """What a service may know of the cluster."""
+    """What a service may know of the cluster. Every call returns the current state."""
 
     def topic_names(self) -> Sequence[str]:
-        """Every topic, internal ones included, sorted."""
+        """Return the names of all topics, internal ones included, sorted."""
         ...
 
     def is_internal(self, topic: str) -> bool:
-        """Whether a service keeps its state there, or would."""
+        """Whether the topic holds a service's state, or would if it existed."""
         ...
 
     def next_producer_id(self) -> int:
-        """A producer id that was never given before, also after a crash. Raises `KafkaError`."""
+        """Return a producer id that was never returned before, not even before a crash. Raises `KafkaError`."""
         ...
 
     def feature_level(self, name: str) -> int:
-        """The finalized level of a feature, e.g. "transaction.version" (KIP-584); 0 where it is off."""
+        """Return the finalized level of a feature, e.g. "transaction.version" (KIP-584); 0 if it is disabled."""
         ...
 
     def assignor(self, name: str) -> Assignor:
-        """The assignor that a plugin provides by that name. Raises `PluginError`."""
+        """Return the assignor called `name`. Raises `PluginError`."""
         ...
 
     def topic_setting(self, topic: str, name: str) -> Any:
-        """A setting of an existing topic, typed."""
+        """Return a setting of an existing topic, typed."""
         ...
 
     def group_setting(self, group_id: str, name: str) -> Any:
-        """A setting of a group (e.g. "share.auto.offset.reset"), typed: its own within the broker's bounds, else
-        the broker's."""
+        """Return a setting of a group (e.g. "share.auto.offset.reset"), typed: the group's, moved into the broker's
+        bounds, or the broker's."""
         ...
 
     def offsets(self, topic: str, partition: int) -> tuple[int, int, int] | None:
-        """(log start, last stable offset, high watermark) of a partition led here; None elsewhere."""
+        """Return (log start, last stable offset, high watermark) of a partition led here, else None."""
         ...
 
     def leader_epoch(self, topic: str, partition: int) -> int | None:
-        """The epoch in which a partition is led here, never below one that its log holds; None elsewhere."""
+        """Return the leader epoch of a partition led here, at least the latest in its log; else None."""
         ...
 
     def partition_count(self, topic: str) -> int | None: ...
     def topic_id(self, topic: str) -> Any: ...
     def topic_name(self, topic_id: Any) -> str | None: ...
     def brokers(self, listener: str) -> Sequence[tuple[int, str, int, str | None]]:
-        """(node id, host, port, rack) of every live broker, as clients of that listener reach it."""
+        """Return (node id, host, port, rack) of every live broker, as clients of that listener reach it."""
         ...
 
     def coordinator(self, topic: str, key: str, listener: str) -> tuple[int, str, int, str | None] | None:
-        """Which of `brokers` leads the partition of a service's topic that keeps `key` (see `requests.sharding`); None
-        while nobody does. A topic that is not there yet is asked for."""
+        """Return the broker that leads the partition of a service's topic that holds `key` (see `requests.sharding`),
+        or None while it has no leader. A missing topic is created."""
         ...
 
 
 class Service(Protocol):
-    """Answers a family of requests, with its state in a log of its own."""
+    """Answers a family of requests, and keeps its state in a log of its own."""
 
     def machine(self, shard: int, ids: Callable[[], str]) -> ServiceMachine:
-        """A fresh machine for a shard; `ids` gives unique strings (member ids)."""
+        """Return a new, empty machine for a shard. `ids` returns unique strings (member ids)."""
         ...
 
     def split(self, request: Any, shards: int) -> Sequence[tuple[int, Any]]:
-        """The parts of a request with the shard of each; where there is none, `join` answers alone, and where the only
-        one is `request` itself, its response is the answer."""
+        """Return (shard, part of the request) for each shard concerned. Without parts, `join` answers alone. If the
+        only part is `request` itself, its response is the answer."""
         ...
 
     def join(self, request: Any, responses: Sequence[Any], context: RequestContext) -> Any:
-        """The response made of the parts' responses, in the order of `split`."""
+        """Return one response made of the parts' responses, which are in the order of `split`."""
         ...
 
     def refusal(self, request: Any, code: int) -> Any:
-        """The response that says that `request` failed with protocol error `code`."""
+        """Return the response that `request` failed with the protocol error `code`."""
         ...
 
 
 @runtime_checkable
 class Extension(Protocol):
-    """What a service has besides, if its declaration says that it `extends` requests of others."""
+    """A further method of a service whose declaration `extends` requests of others."""
 
     def extend(self, request: Any, response: Any, own: Any, context: RequestContext) -> Any:
-        """One response of the owner's `response` and `own`, which `Service.join` of this service gave."""
+        """Return one response made of the owner's `response` and of `own`, the result of this service's `join`."""
         ...
 
 
 @runtime_checkable
 class RecordDecoder(Protocol):
-    """Says what the records of one topic mean, for tools. A service's plugin gives one for its state topic."""
+    """Decodes the records of one topic for tools. A service's plugin provides one for its topic."""
 
     def decode(self, record: Record) -> tuple[Any, Any]:
-        """(key, value) as JSON values; None for a null.
+        """Return (key, value) as JSON values; None for a null.
 
-        Raises `CorruptMessage` for bytes that do not mean anything, which a tool reports and passes over.
+        Raises `CorruptMessage` for bytes that it cannot decode; a tool reports and skips the record.
         """
         ...
 
@@ -686,47 +712,54 @@ class RecordDecoder(Protocol):
 
 
 class BrokerDoor(Protocol):
-    """What a transport's listening half sees of the broker."""
+    """What a transport's listening half may call on the broker."""
 
     def submit(self, request: Any, context: RequestContext, answer: Answer) -> None:
-        """Hand in a versionless request. A fault of the request itself is answered, never raised."""
+        """Submit a versionless request. An error of the request is answered, never raised."""
         ...
 
     def serves(self) -> frozenset[str]:
-        """Names of the request classes that are answered here."""
+        """Return the names of the request classes that the broker answers."""
         ...
 
     def features(self) -> Mapping[str, tuple[int, int, int]]:
-        """Feature name → (min, max, finalized) level, for ApiVersions."""
+        """Return feature name → (min, max, finalized) level, for ApiVersions (KIP-584)."""
         ...
 
     def features_epoch(self) -> int:
-        """Grows with every change of a finalized level."""
+        """Return a number that grows with every change of a finalized level."""
         ...
 
     def disconnected(self, listener: str, connection_id: int) -> None:
-        """A connection is gone; its client hears no answers any more."""
+        """Report that a connection was closed; its client gets no more answers."""
         ...
 
 
 class Listener(Protocol):
+    """A bound address of a transport."""
+
     name: str
     host: str
     port: int
-    """The port that was bound, never 0."""
+    """The bound port, never 0."""
 
     async def close(self) -> None:
-        """Stop accepting, let answers under way go out for a moment, close every connection."""
+        """Stop accepting, wait a moment for pending answers to go out, and close every connection."""
         ...
 
 
 class Transport(Protocol):
-    async def listen(self, name: str, host: str, port: int, door: BrokerDoor, settings: Any) -> Listener: ...
+    """Carries requests and responses between clients and brokers."""
+
+    async def listen(self, name: str, host: str, port: int, door: BrokerDoor, settings: Any) -> Listener:
+        """Listen on an address; port 0 picks a free one. `settings` are the broker's. Raises `OSError`."""
+        ...
 
     def connect(self, host: str, port: int, settings: Mapping[str, Any]) -> Any:
-        """A blocking channel: `call(request) -> response`, `send(request, withheld=frozenset()) -> Future`, `close()`.
+        """Return a blocking channel: `call(request) -> response`, `send(request, withheld=frozenset()) -> Future`,
+        `features`, `close()`.
 
-        `features` are the peer's finalized feature levels; `withheld` names capabilities that a request must
-        not make use of.
+        `features` are the peer's finalized feature levels; `withheld` names capabilities that a request must not use.
+        Raises `NetworkException` if no connection can be made.
         """
         ...

@@ -1,4 +1,4 @@
-"""A log in this process: no socket, no thread of its own, until it is told to listen.
+"""A log in this process, without a socket or thread of its own until it listens.
 
     with logkernel.open("data") as log:
         log.create_topic("orders", partitions=3, partitioner="keyed")
@@ -6,8 +6,8 @@
         for record in log.read("orders", partition=0):
             ...
 
-The caller steps the kernel: timers (retention, flush, expiry) run inside `append`, `read` and `step`.
-While it listens, an event loop in a thread owns the broker and the calls here are handed to it.
+The caller steps the kernel: timers (retention, flush, expiry) run inside `append`, `read` and `step`. While the log
+listens, an event loop in a thread owns the broker, and runs the calls of other threads.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ WAIT_S = 0.05
 
 
 class _Ticket:
-    """Takes the outcome of one append."""
+    """Holds the outcome of one append."""
 
     __slots__ = ("outcome",)
 
@@ -68,7 +68,10 @@ class _Ticket:
 
 
 class EmbeddedLog:
-    """An open kernel with its data. Use as a context manager, or call `close`."""
+    """An open log. Use it as a context manager, or call `close`. Threads may share it; a forked child may not.
+
+    Methods raise `LogkernelError` if the log is closed.
+    """
 
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
@@ -91,7 +94,7 @@ class EmbeddedLog:
         self.close()
 
     def close(self) -> None:
-        """Stop listening, flush, close; may be called twice."""
+        """Stop listening, flush and close; a second call does nothing."""
         if self._closed:
             return
         for client in self._factory.let_go():
@@ -103,10 +106,11 @@ class EmbeddedLog:
 
     @property
     def closed(self) -> bool:
+        """Whether the log is closed, or belongs to the parent of this process."""
         return self._closed
 
     def forked(self) -> None:
-        """This is the child of a fork: the files, their lock and the listening thread are the parent's."""
+        """Mark the log as closed in the child of a fork: files, lock and listening thread are the parent's."""
         self._closed = True
         self._listening = None
         self._mutex = threading.RLock()  # a thread of the parent's may have held it
@@ -122,15 +126,20 @@ class EmbeddedLog:
             raise LogkernelError("this log is closed; open it again")
 
     def step(self) -> int | None:
-        """Run timers that are due; returns the next deadline on the monotonic clock in ms."""
+        """Run the timers that are due; return the next deadline in ms of the monotonic clock, or None."""
         return self._run(self._broker.step)
 
     def listen(self, address: str = "127.0.0.1:0") -> str:
-        """Serve Kafka clients too, from a thread; returns the "host:port" that was bound."""
+        """Serve Kafka clients from a thread; return the bound "host:port". Port 0 picks a free one.
+
+        Raises `ConfigError` for a bad address, `CannotListen` if it cannot be bound.
+        """
         self.check_open()
         if self._listening is not None:
-            raise LogkernelError(f"already listening on {self._listening.address}")
+            raise LogkernelError(f"already listening on {self._listening.address}; close the log to stop")
         host, _, port = address.rpartition(":")
+        if not (port.isascii() and port.isdigit() and int(port) < 65536):
+            raise ConfigError(f"{address!r} is not of the form HOST:PORT; pass e.g. 127.0.0.1:9092, or port 0")
         self._listening = _Listening(self._broker, host.strip("[]") or "127.0.0.1", int(port))
         shutdown.listens(self, self._stop_listening)
         return self._listening.address
@@ -159,11 +168,11 @@ class EmbeddedLog:
 
     @property
     def host(self) -> Host:
-        """The kernel as a client in this process steps it."""
+        """The interface by which a client in this process steps the kernel."""
         return _Host(self, self._broker)
 
     def producer(self, **settings: Any) -> Producer:
-        """A producer into this log, without a socket or thread: whoever sends or waits steps the kernel.
+        """Return a producer to this log, without a socket or thread: its calls step the kernel.
 
         Keywords are Kafka's producer settings with `_` for `.`. Raises `ConfigError`.
         """
@@ -172,17 +181,17 @@ class EmbeddedLog:
         return self._factory.producer(Producer, self._driver, settings)
 
     def consumer(self, *topics: str, group: str | None = None, **settings: Any) -> Consumer:
-        """A consumer of this log, without a socket or thread, that reads batches from the page cache.
+        """Return a consumer of this log, without a socket or thread: its calls step the kernel.
 
-        Keywords are Kafka's consumer settings with `_` for `.`; without a group it reads all partitions. Raises
-        `ConfigError`.
+        Without a `group` it reads all partitions of `topics`. Keywords are Kafka's consumer settings with `_` for `.`.
+        Raises `ConfigError`.
         """
         from logkernel.client.consumer.consumer import Consumer
 
         return self._factory.consumer(Consumer, self._driver, topics, group, settings)
 
     def admin(self, **settings: Any) -> Admin:
-        """An admin client of this log, without a socket or thread. Keywords are Kafka's settings with `_` for `.`.
+        """Return an admin client of this log, without a socket or thread. Keywords are Kafka's settings, `_` for `.`.
 
         Raises `ConfigError`.
         """
@@ -201,7 +210,7 @@ class EmbeddedLog:
     def create_topic(
         self, name: str, partitions: int = -1, *, config: Mapping[str, str] | None = None, **settings: Any
     ) -> None:
-        """Create a topic. `config` has Kafka's names; keywords are the same names with `_` for `.`.
+        """Create a topic; -1 partitions takes num.partitions. `config` has Kafka's names; keywords have `_` for `.`.
 
         Raises `TopicAlreadyExists`, `InvalidTopicException`, `InvalidPartitions`, `InvalidConfig`.
         """
@@ -210,12 +219,12 @@ class EmbeddedLog:
         self._run(lambda: self._broker.create_topic(name, partitions, wanted))
 
     def delete_topic(self, name: str) -> None:
-        """Delete a topic with its records. Raises `UnknownTopicOrPartition`."""
+        """Delete a topic and its records. Raises `UnknownTopicOrPartition`."""
         self._run(lambda: self._broker.delete_topic(name))
         self._partitioners.pop(name, None)
 
     def topics(self) -> dict[str, int]:
-        """Topic name → number of partitions, internal topics left out."""
+        """Return topic name → number of partitions, without internal topics."""
         return self._run(
             lambda: {
                 name: len(topic.partitions)
@@ -225,11 +234,11 @@ class EmbeddedLog:
         )
 
     def start_offset(self, topic: str, partition: int = 0) -> int:
-        """First offset that can be read."""
+        """Return the first offset that can be read. Raises `UnknownTopicOrPartition`."""
         return self._run(lambda: self._broker.replicas.get(TopicPartition(topic, partition)).log.start_offset)
 
     def end_offset(self, topic: str, partition: int = 0) -> int:
-        """One past the last offset that can be read: the high watermark."""
+        """Return the high watermark: one past the last offset that can be read. Raises `UnknownTopicOrPartition`."""
         return self._run(lambda: self._broker.replicas.get(TopicPartition(topic, partition)).leader.high_watermark)
 
     # ------------------------------------------------------------ append and read
@@ -244,9 +253,11 @@ class EmbeddedLog:
         timestamp_ms: int = -1,
         partition: int | None = None,
     ) -> RecordMetadata:
-        """Append one record; when it returns, the record is as durable as the topic's flush settings say.
+        """Append one record, and return its partition and offset. It is as durable as flush.messages and flush.ms say.
 
-        Raises `UnknownTopicOrPartition`, and `TypeError` for a key, value or header that is no bytes.
+        `timestamp_ms` -1 takes the current time. Without a `partition` the topic's partitioner chooses one. Raises
+        `UnknownTopicOrPartition`, other `KafkaError`s for what is refused, and `TypeError` for a key, value or header
+        that is not bytes.
         """
         try:
             pairs = tuple(headers.items() if isinstance(headers, Mapping) else headers)
@@ -258,7 +269,10 @@ class EmbeddedLog:
     def append_many(
         self, topic: str, records: Iterable[Record], *, partition: int | None = None
     ) -> list[RecordMetadata]:
-        """Append records, one batch a partition. Raises the Kafka error of the first batch that is refused."""
+        """Append records, one batch a partition; return where each lies, in their order.
+
+        Raises as `append`, for the first batch that is refused; batches before it are appended.
+        """
         rows = list(records)
         try:
             return self._run(lambda: self._append(topic, rows, partition))
@@ -291,7 +305,7 @@ class EmbeddedLog:
         self._broker.replicas.get(name).produce(data, -1, ticket, wall_ms, NEVER_MS)
         outcome = ticket.outcome
         if outcome is None:
-            raise LogkernelError(f"{name}: the append waits for other replicas")
+            raise LogkernelError(f"{name}: the append waits for other replicas; use a producer, which waits for them")
         if outcome.error_code:
             raise error_for(outcome.error_code, outcome.error_message, about=name)
         return outcome.base_offset
@@ -317,10 +331,10 @@ class EmbeddedLog:
         max_bytes: int = 1 << 20,
         isolation: str = "read_uncommitted",
     ) -> Iterator[Record]:
-        """Records from `offset` (default: the first) to the end as it is now. Raises `OffsetOutOfRange`.
+        """Yield the records from `offset` (default: the first) to the end. `max_bytes` are read from disk at a time.
 
-        With `isolation` "read_committed" the end is where the oldest open transaction begins, and records of
-        aborted transactions are left out.
+        With `isolation` "read_committed" the end is the last stable offset, and records of aborted transactions are
+        skipped. Raises `OffsetOutOfRange`, `UnknownTopicOrPartition`, `ConfigError`.
         """
         position = self.start_offset(topic, partition) if offset is None else offset
         while True:
@@ -339,7 +353,7 @@ class EmbeddedLog:
         *,
         isolation: str = "read_uncommitted",
     ) -> list[Record]:
-        """About `max_bytes` of records from `offset`, at least one batch; empty at the end."""
+        """Return about `max_bytes` of records from `offset`, at least one batch; none at the end. Raises as `read`."""
         level = _isolation(isolation)
         return self._run(lambda: self._read_some(TopicPartition(topic, partition), offset, max_bytes, level))
 
@@ -371,11 +385,11 @@ class EmbeddedLog:
         partitions: Iterable[int] | None = None,
         batch_rows: int = 1 << 16,
     ) -> Any:
-        """The topic as a `pyarrow.RecordBatchReader`, partition by partition; polars, DuckDB and pandas take it so.
+        """Return the topic as a `pyarrow.RecordBatchReader`, partition by partition, for polars, DuckDB or pandas.
 
-        `start` and `end` (not included): an offset, "earliest", "latest", a datetime with a time zone (the first record
-        at or after it), or {partition: one of these}. The end is fixed now. `columns` are those of
-        `logkernel.table.COLUMNS`, also "headers". Raises `UnknownTopicOrPartition`, `OffsetOutOfRange`, `ConfigError`.
+        `start` and `end` (exclusive) are an offset, "earliest", "latest", a datetime with a time zone (the first record
+        at or after it), or {partition: one of these}. The end is fixed at the call. `columns` are some of
+        `logkernel.table.COLUMNS` and "headers". Raises `UnknownTopicOrPartition`, `OffsetOutOfRange`, `ConfigError`.
         """
         from logkernel.table.reader import table
 
@@ -402,9 +416,11 @@ class EmbeddedLog:
         return self._run(lambda: self._submit(request, frozenset({"zstd"})))
 
     def compact(self, topic: str) -> list[CleanupResult]:
-        """Compact a topic now, as its cleanup policies say, up to what is not decided yet; returns what was done to
-        each partition. The active segments are closed first. Raises `UnknownTopicOrPartition`, `PolicyViolation` where
-        cleanup.policy compacts nothing, `CorruptMessage`, which names the place of rotten bytes, `OSError`."""
+        """Compact a topic now, up to the last stable offset; return what was done to each partition.
+
+        The active segments are closed first. Raises `UnknownTopicOrPartition`, `PolicyViolation` if cleanup.policy does
+        not compact, `CorruptMessage` with the place of damaged bytes, `OSError`.
+        """
         told: Future[list[CleanupResult]] = Future()
         self._run(lambda: self._broker.cleaner.compact(topic, _into(told)))
         while not told.done() and self._listening is None:
@@ -413,9 +429,10 @@ class EmbeddedLog:
         return told.result()
 
     def apply_retention(self, topic: str) -> list[CleanupResult]:
-        """Drop what the topic's cleanup policies want dropped, now; returns what was done to each partition of which
-        something went. Raises `UnknownTopicOrPartition`, `PolicyViolation` where cleanup.policy expires nothing,
-        `KafkaStorageError`."""
+        """Apply the topic's retention now; return what was done to each partition that lost segments.
+
+        Raises `UnknownTopicOrPartition`, `PolicyViolation` if cleanup.policy does not delete, `KafkaStorageError`.
+        """
         told: Future[list[CleanupResult]] = Future()
         self._run(lambda: self._broker.retention.expire(topic, _into(told), at_once=self._listening is None))
         while not told.done() and self._listening is None:
@@ -424,7 +441,10 @@ class EmbeddedLog:
         return told.result()
 
     def request(self, request: Any) -> Any:
-        """Answer a versionless request of `logkernel.requests`, e.g. a `DescribeConfigsRequest`."""
+        """Return the response to a versionless request of `logkernel.requests`, e.g. a `DescribeConfigsRequest`.
+
+        Raises `LogkernelError` for a request that would have to wait.
+        """
         return self._run(lambda: self._submit(request))
 
     def _submit(self, request: Any, capabilities: frozenset[str] = frozenset()) -> Any:
@@ -432,7 +452,7 @@ class EmbeddedLog:
         context = RequestContext(client_id="embedded", capabilities=capabilities)
         self._broker.submit(request, context, future.set_result)
         if not future.done():
-            raise LogkernelError(f"{type(request).__name__} waits for an event; use a served broker for it")
+            raise LogkernelError(f"{type(request).__name__} has to wait for an event; send it to a broker that listens")
         return future.result()
 
 
@@ -447,7 +467,7 @@ def _into(told: Future[list[CleanupResult]]) -> Callable[[list[CleanupResult] | 
 
 
 class _Host:
-    """The kernel as a client in the process sees it (`client.drivers.embedded_driver.Host`)."""
+    """Steps the kernel for a client in this process (`client.drivers.embedded_driver.Host`)."""
 
     def __init__(self, log: EmbeddedLog, broker: Broker) -> None:
         self._log = log
@@ -468,7 +488,7 @@ class _Host:
 
 
 class _Listening:
-    """An event loop in a thread that owns the broker while it listens."""
+    """The event loop, in a thread, that owns the broker while it listens."""
 
     def __init__(self, broker: Broker, host: str, port: int) -> None:
         self._broker = broker
@@ -528,14 +548,14 @@ def _isolation(name: str) -> int:
     try:
         return ISOLATION[name]
     except KeyError:
-        raise ConfigError(f"isolation={name!r} is not one of {', '.join(ISOLATION)}") from None
+        raise ConfigError(f"isolation={name!r} is not known; use {' or '.join(ISOLATION)}") from None
 
 
 def open(path: str | Path | None = None, **settings: Any) -> EmbeddedLog:
-    """Open a log: durable in the folder `path`, or in memory without one.
+    """Open a log: durable in the data directory `path`, or in memory without one.
 
-    Keywords are broker settings with `_` for `.`, e.g. `num_partitions=3`. Raises `DataDirectoryLocked`
-    where another process has the folder, `ConfigError` for a bad setting.
+    Keywords are broker settings with `_` for `.`, e.g. `num_partitions=3`. Raises `DataDirectoryLocked` if another
+    process uses the directory, `ConfigError` for a bad setting, `KafkaStorageError` if the directory cannot be used.
     """
     from logkernel.broker.build import build
 

@@ -6,9 +6,10 @@ group `logkernel`:
     [project.entry-points.logkernel]
     my-plugin = "my_package.plugin"
 
-Hooks of the first kind *provide* an object by name: the first implementation that does not return
-None wins, and a stranger's is asked before a built-in's. Hooks of the second kind *tell*, after the
-fact. No hook is called per record or batch, so a hook may take its time within reason.
+Hooks that *provide* return an object for a name. The first implementation that does not return None wins; outside
+distributions are asked before built-ins. Hooks that *describe* return what a plugin provides and owns. Hooks that
+*tell* are called after an event; what they raise is logged and ignored. No hook is called per record or batch, so a
+hook may take some milliseconds; one that takes longer is logged.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ KINDS: Mapping[str, str] = {
     "service": "logkernel_services",
     "transport": "logkernel_transport",
 }
-"""Kinds of what plugins provide, by which `logkernel_names` tells of it, and the hook that provides each."""
+"""Kind of a provided object, as `logkernel_names` gives it → the hook that provides it."""
 
 hookspec = pluggy.HookspecMarker("logkernel")
 hookimpl = pluggy.HookimplMarker("logkernel")
@@ -63,88 +64,92 @@ hookimpl = pluggy.HookimplMarker("logkernel")
 
 @hookspec(firstresult=True)
 def logkernel_partitioner(name: str, settings: Mapping[str, Any], seed: int) -> Partitioner | None:
-    """The partitioner called `name`, a new object for each topic; `seed` is its only randomness."""
+    """Return the partitioner called `name`: a new object for each topic and producer.
+
+    `settings` are the topic's plugin-owned settings, typed; `seed` is the partitioner's only source of randomness."""
 
 
 @hookspec(firstresult=True)
 def logkernel_interceptor(name: str, settings: Mapping[str, Any]) -> Interceptor | None:
-    """The interceptor called `name`, a new object for each client; `settings` are the client's."""
+    """Return the interceptor called `name`: a new object for each producer. `settings` are the producer's."""
 
 
 @hookspec(firstresult=True)
 def logkernel_metrics_reporter(name: str, settings: Mapping[str, Any]) -> MetricsReporter | None:
-    """The reporter of a client's metrics called `name`, a new object for each client."""
+    """Return the metrics reporter called `name`: a new object for each client. `settings` are the client's."""
 
 
 @hookspec(firstresult=True)
 def logkernel_codec(name: str, level: int | None) -> Codec | None:
-    """The compression codec called `name`; `level` None means the codec's own default.
+    """Return the compression codec called `name`. `level` None means the codec's default level.
 
-    Kafka's batch format has room for the codecs gzip, snappy, lz4 and zstd alone, and every client must read what a
-    codec writes. So a plugin can stand in for one of these, under its name (a faster zstd), but can't bring another."""
+    Kafka's batch format has numbers for gzip, snappy, lz4 and zstd only, and every client must be able to read the
+    result. A plugin can therefore replace one of the four under its name (a faster zstd), but cannot add a fifth."""
 
 
 @hookspec(firstresult=True)
 def logkernel_election(name: str) -> ElectionStrategy | None:
-    """The election strategy called `name`."""
+    """Return the election strategy called `name`."""
 
 
 @hookspec(firstresult=True)
 def logkernel_cleanup(name: str) -> CleanupPolicy | None:
-    """The cleanup policy called `name`; `cleanup.policy=compact,delete` asks for two."""
+    """Return the cleanup policy called `name`. `cleanup.policy=compact,delete` asks for two."""
 
 
 @hookspec(firstresult=True)
 def logkernel_assignor(name: str) -> Assignor | None:
-    """The assignor called `name`, which `group.consumer.assignors` may list and members may ask for."""
+    """Return the assignor called `name`, one of `group.consumer.assignors` (KIP-848)."""
 
 
 @hookspec(firstresult=True)
 def logkernel_transport(name: str) -> Transport | None:
-    """The transport called `name` ("tcp", "memory"), with both its halves."""
+    """Return the transport called `name` ("tcp", "memory"), with its listening and its connecting half."""
 
 
 @hookspec(firstresult=True)
 def logkernel_coordination(name: str, open_log: Callable[[], StateLog]) -> Coordination | None:
-    """The coordination called `name`; `open_log` lends a durable log in the broker's folder."""
+    """Return the coordination called `name`. `open_log` opens a durable log in the broker's data directory."""
 
 
 @hookspec(firstresult=True)
 def logkernel_service(name: str, settings: Settings, cluster: ClusterView) -> Service | None:
-    """The service called `name`, one of those declared; asked when its first request comes, or soon after start."""
+    """Return the service called `name`, as declared by `logkernel_services`.
+
+    Called at the service's first request, or soon after the broker's start. `settings` are the broker's."""
 
 
 @hookspec
 def logkernel_services() -> Iterable[ServiceDeclaration]:
-    """The services that this plugin provides. Called at every start: import nothing heavy for it."""
+    """Declare the services that this plugin provides. Called at every start: import nothing heavy."""
     return ()
 
 
 @hookspec(firstresult=True)
 def logkernel_connector(name: str) -> Connector | None:
-    """The connector to the query engine called `name` ("spark"). The engine is imported when it is used, not here."""
+    """Return the connector to the query engine called `name` ("spark"). Import the engine when it is used, not here."""
 
 
 @hookspec(firstresult=True)
 def logkernel_decoder(topic: str) -> RecordDecoder | None:
-    """What says, for `logkernel dump`, what the records of the internal topic `topic` mean.
+    """Return the decoder that `logkernel dump` uses for the records of the internal topic `topic`.
 
-    Asked where no broker runs and no service exists: the topic's name is all there is."""
+    Called without a broker or service: only the topic's name is known."""
 
 
 @hookspec
 def logkernel_names() -> Iterable[tuple[str, str]]:
-    """(kind, name) of everything this plugin provides, e.g. ("cleanup policy", "compact").
+    """Return (kind, name) of everything this plugin provides, e.g. ("cleanup policy", "compact").
 
-    Settings that choose a plugin, such as cleanup.policy, take these names alone. The kinds are assignor, cleanup
+    Settings that choose a plugin, such as cleanup.policy, accept only these names. The kinds are assignor, cleanup
     policy, codec, connector, coordination, decoder, election, interceptor, metrics reporter, partitioner, service and
-    transport; another kind is warned of at the start, and so is a codec that is none of Kafka's four."""
+    transport. An unknown kind, or a codec other than Kafka's four, is logged as a warning at start."""
     return ()
 
 
 @hookspec
 def logkernel_settings() -> Iterable[Setting]:
-    """The settings that this plugin owns, for brokers, topics or groups: what built-in services bring comes this way.
+    """Return the settings that this plugin owns, of brokers, topics or groups. Built-in services use this hook, too.
 
         from logkernel.config.definitions import TOPIC, Setting
         from logkernel.config.values import INT, Between
@@ -152,13 +157,13 @@ def logkernel_settings() -> Iterable[Setting]:
         Setting("acme.window.ms", INT, "1000", Between(1, 60_000), "How long a window is.", scope=TOPIC)
 
     The type is one of Kafka's (`INT`, `LIST`, ...) or your own (`OwnType(name, parse)`). A validator is any callable
-    that raises ValueError, with bounds as its `str()`; `logkernel.config.values` has the usual ones. A value that type
-    or validator refuses is refused when it is set, in a file or by AlterConfigs.
+    that raises ValueError for a bad value and names its bounds as `str()`; `logkernel.config.values` has the usual
+    ones. A value that the type or the validator rejects is refused when it is set, in a file or by AlterConfigs.
 
-    A broker's setting is read by `settings.get(name)`, typed; a topic's stands in `settings.plugin[name]`, with a
-    broker setting of the same name as its default; a group's is `ClusterView.group_setting(group_id, name)`. A topic's
-    setting is listed among those of a topic only where one of the plugin's policies, elections or partitioners is in
-    use, if it has any. Called at every start: import nothing heavy for it."""
+    Read a broker's setting with `settings.get(name)`, a topic's from `settings.plugin[name]`, a group's with
+    `ClusterView.group_setting(group_id, name)`; all are typed. The default of a topic's setting is the broker setting
+    of the same name. DescribeConfigs lists a topic's setting only where the topic uses one of the plugin's policies,
+    elections or partitioners, if the plugin has any. Called at every start: import nothing heavy."""
     return ()
 
 
@@ -167,7 +172,7 @@ def logkernel_settings() -> Iterable[Setting]:
 
 @hookspec
 def logkernel_broker_started(node_id: int, addresses: tuple[str, ...]) -> None:
-    """The broker answers on `addresses`."""
+    """The broker serves clients on `addresses` ("host:port")."""
 
 
 @hookspec
@@ -177,27 +182,27 @@ def logkernel_broker_stopping(node_id: int) -> None:
 
 @hookspec
 def logkernel_topic_created(topic: str, partitions: int) -> None:
-    """A topic exists now, with empty logs."""
+    """A topic was created, with empty logs."""
 
 
 @hookspec
 def logkernel_topic_deleted(topic: str) -> None:
-    """A topic is gone."""
+    """A topic was deleted."""
 
 
 @hookspec
 def logkernel_leader_changed(topic: str, partition: int, leader: int, leader_epoch: int) -> None:
-    """A partition has a new leader, or none (-1)."""
+    """A partition has a new leader (a node id), or none (-1)."""
 
 
 @hookspec
 def logkernel_isr_changed(topic: str, partition: int, isr: tuple[int, ...]) -> None:
-    """The in-sync replicas of a partition changed."""
+    """The in-sync replicas of a partition changed to `isr` (node ids)."""
 
 
 @hookspec
 def logkernel_segment_rolled(topic: str, partition: int, base_offset: int, size_bytes: int) -> None:
-    """A segment (first offset `base_offset`) was closed at `size_bytes` and a new one is active."""
+    """The segment that begins at `base_offset` was closed with `size_bytes`, and a new one is active."""
 
 
 @hookspec

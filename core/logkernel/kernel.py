@@ -1,8 +1,8 @@
-"""The plugin manager of one kernel, and a typed face for its hooks.
+"""The plugin manager of one kernel, with a typed method for each hook that provides.
 
-Built-ins enter by the same door as strangers: entry points of the group `logkernel`. Strangers are
-asked first, so that one of them may stand in for a built-in by answering to its name. Nothing here is
-global: two kernels in a process share no plugin state, as state lives in the objects handed out.
+Built-in plugins are found as all others: by entry points of the group `logkernel`. Outside plugins are asked first, so
+that one can replace a built-in under its name. Nothing here is global: the objects that plugins provide hold their own
+state, and two kernels in a process share none.
 """
 
 from __future__ import annotations
@@ -44,13 +44,13 @@ from logkernel.plugin_guards import GuardedAssignor, GuardedElection, GuardedPol
 
 GROUP = "logkernel"
 CODEC_NAMES: Mapping[int, str] = {1: "gzip", 2: "snappy", 3: "lz4", 4: "zstd"}
-"""The protocol's codec ids (bits 0 to 2 of a batch's attributes) and the names that plugins answer to."""
+"""Codec id (bits 0 to 2 of a batch's attributes) → name that plugins provide."""
 
 log = logging.getLogger("logkernel.kernel")
 
 
 class _PluginManager(pluggy.PluginManager):
-    """Looks at the names that begin with the group's alone, as pytest's does: a module has scores of others."""
+    """Looks only at names that begin with the group's, as pytest does: a module has scores of others."""
 
     def parse_hookimpl_opts(self, plugin: object, name: str) -> pluggy.HookimplOpts | None:
         return super().parse_hookimpl_opts(plugin, name) if name.startswith(GROUP) else None
@@ -60,7 +60,7 @@ class _PluginManager(pluggy.PluginManager):
 
 
 def _shared_parts(module: str, home: str) -> int:
-    """How many leading parts of two dotted names are the same."""
+    """Return how many leading parts two dotted names have in common."""
     count = 0
     for one, other in zip(module.split("."), home.split("."), strict=False):
         if one != other:
@@ -70,7 +70,7 @@ def _shared_parts(module: str, home: str) -> int:
 
 
 def _warn_of_unmet(what: str, names: Iterable[str], known: Collection[str | None]) -> None:
-    """A misspelt name would silently block or allow nothing."""
+    """Warn of a name in plugins.block or plugins.allow that is not installed; it would have no effect."""
     for name in names:
         if name not in known:
             near = nearest(name, [one for one in known if one])
@@ -86,17 +86,21 @@ def _warn_of_names(declared: PluginDeclaration) -> None:
             log.warning("%s: logkernel_names gives %r the unknown kind %r; %s", declared, name, kind, hint)
         elif kind == "codec" and name not in CODEC_NAMES.values():
             log.warning(
-                "%s: nothing can ask for its codec %r: Kafka's batch format knows %s alone; a codec can stand in"
-                " for one of these, under its name",
+                "%s: its codec %r can never be used, as Kafka's batch format knows only %s; give the codec one of"
+                " these names, to replace that codec",
                 declared, name, ", ".join(CODEC_NAMES.values()),
             )  # fmt: skip
 
 
 class Kernel:
-    """Finds plugins and asks them for objects by name.
+    """Loads plugins and gets objects from them by name.
 
-    `allow` is the operator's list of outside distributions (None: all that are installed); `block`
-    names entry points that are not loaded, built-ins included; `plugins` are registered directly.
+    `allow` lists the outside distributions to load (None: all installed). `block` names entry points that are not
+    loaded, built-ins included. `plugins` are modules or objects to register directly. Raises `PluginError` for a
+    plugin that cannot be loaded.
+
+    The methods named after a kind (`partitioner`, `codec`, …) return the object that a plugin provides for `name`.
+    They raise `PluginError` if no plugin does, or if the plugin fails.
     """
 
     def __init__(
@@ -146,7 +150,7 @@ class Kernel:
             log.warning("plugin not allowed: distribution=%s entry_points=%s", distribution, ",".join(names))
 
     def _warn_of_misspelt_hooks(self) -> None:
-        """An implementation that no hook calls; pluggy's `optionalhook` says that this is meant."""
+        """Warn of implementations that no hook calls, unless marked with pluggy's `optionalhook`."""
         for hook, caller in vars(self._manager.hook).items():
             if not isinstance(caller, pluggy.HookCaller) or caller.has_spec():
                 continue
@@ -159,20 +163,20 @@ class Kernel:
     # ------------------------------------------------------------ calling hooks
 
     def _ask(self, hook: str, /, **facts: Any) -> Any:
-        """Call a hook that provides. Raises `PluginError`, with the plugin's name, for what a plugin raises."""
+        """Call a hook that provides. What a plugin raises becomes a `PluginError` with the plugin's name."""
         try:
             return getattr(self._manager.hook, hook)(**facts)
         except LogkernelError:
             raise
         except Exception as error:
             origin, what = self._raiser(hook, error), f"{type(error).__name__}: {error}"
-            self.faults.misbehaved(origin, hook, what, "what it was asked for is not available")
+            self.faults.misbehaved(origin, hook, what, "the object it should provide is not available")
             raise PluginError(
                 f"{origin} failed in {hook}: {what}; fix or uninstall it, or block it by plugins.block"
             ) from error
 
     def tell(self, hook: str, /, **facts: Any) -> None:
-        """Call a hook that tells, in every plugin. Raises nothing: a failure is logged by name and kept in `faults`."""
+        """Call a hook that tells, in every plugin. What one raises is logged with its name and kept in `faults`."""
         for implementation in reversed(getattr(self._manager.hook, hook).get_hookimpls()):
             origin = self._origin(implementation.plugin_name)
             begun_s = monotonic()
@@ -185,7 +189,7 @@ class Kernel:
                 self.faults.took(origin, hook, elapsed_ms)
 
     def origin_of(self, provided: object) -> Origin:
-        """Which plugin an object came from, judged by the module of its class; for logs and errors."""
+        """Return the plugin that an object came from, by the module of its class; for logs and errors."""
         module = type(provided).__module__
         best, size = Origin(module, "unknown"), 0
         for name, plugin in self._manager.list_name_plugin():
@@ -201,7 +205,7 @@ class Kernel:
         return Origin(plugin_name, self._distributions.get(plugin_name, "registered in this process"))
 
     def _raiser(self, hook: str, error: Exception) -> Origin:
-        """The plugin whose implementation of the hook the error passed through."""
+        """Return the plugin whose implementation of the hook raised the error."""
         codes = {
             getattr(one.function, "__code__", None): one.plugin_name
             for one in getattr(self._manager.hook, hook).get_hookimpls()
@@ -217,11 +221,11 @@ class Kernel:
     # ------------------------------------------------------------ what plugins provide
 
     def all_names(self) -> list[tuple[str, str]]:
-        """(kind, name) of everything that plugins provide."""
+        """Return (kind, name) of everything that plugins provide."""
         return [row for rows in self._ask("logkernel_names") for row in rows]
 
     def names(self, kind: str) -> list[str]:
-        """All names that plugins provide of one kind, sorted."""
+        """Return the names that plugins provide for one kind, sorted."""
         return sorted({name for found, name in self.all_names() if found == kind})
 
     def _need(self, kind: str, name: str, found: Any) -> Any:
@@ -257,23 +261,23 @@ class Kernel:
         return found
 
     def codec(self, name: str, level: int | None = None) -> Codec:
-        """Raises PluginError for a codec that no batch can name, too, and for a stand-in with another one's number."""
+        """Also raises `PluginError` for a codec that Kafka's batch format does not know, or with a wrong `codec_id`."""
         found: Codec = self._need("codec", name, self._ask("logkernel_codec", name=name, level=level))
         known = ", ".join(CODEC_NAMES.values())
         if name not in CODEC_NAMES.values():
             raise PluginError(
-                f"the codec {name!r} can't be used: Kafka's batch format knows {known} alone; choose one of these, for"
-                f" which a plugin can stand in"
+                f"the codec {name!r} can't be used, as Kafka's batch format knows only {known}; use one of these, which"
+                f" a plugin can replace"
             )
         if CODEC_NAMES.get(found.codec_id) != name:
             raise PluginError(
-                f"{self.origin_of(found)} provides the codec {name!r} with the codec_id {found.codec_id}; give it the"
-                f" number that Kafka's batch format has for {name}"
+                f"{self.origin_of(found)} provides the codec {name!r} with the codec_id {found.codec_id}; use the id of"
+                f" {name} in Kafka's batch format"
             )
         return found
 
     def codec_for(self, codec_id: int) -> Codec:
-        """The codec of a batch's attribute bits, kept; raises `UnsupportedCompressionType`."""
+        """Return the codec for a batch's codec id; it is cached. Raises `UnsupportedCompressionType`."""
         codec = self._codecs.get(codec_id)
         if codec is None:
             name = CODEC_NAMES.get(codec_id)
@@ -308,7 +312,7 @@ class Kernel:
         return found
 
     def services(self) -> list[ServiceDeclaration]:
-        """Every service that plugins declare; of two with one name, the stranger's."""
+        """Return all declared services; of two with one name, the outside plugin's."""
         found: dict[str, ServiceDeclaration] = {}
         for declarations in self._ask("logkernel_services"):
             for declaration in declarations:
@@ -322,14 +326,14 @@ class Kernel:
         return found
 
     def decoder(self, topic: str) -> RecordDecoder | None:
-        """What says what the records of `topic` mean; None where no plugin knows the topic."""
+        """Return the decoder for the records of `topic`, or None if no plugin has one. Raises `PluginError`."""
         found: RecordDecoder | None = self._ask("logkernel_decoder", topic=topic)
         return found
 
     def declarations(self) -> list[PluginDeclaration]:
-        """What each plugin provides and which settings it owns, strangers before built-ins.
+        """Return what each plugin provides and which settings it owns, outside plugins first.
 
-        Asked of the plugins once. Names that nothing will ever ask for are warned of. Raises PluginError, with the
+        The plugins are asked once. A name that can never be used is logged as a warning. Raises `PluginError` with the
         plugin's name.
         """
         if self._declarations is None:
@@ -349,7 +353,7 @@ class Kernel:
         return found
 
     def _rows(self, hook: str) -> dict[str, tuple[Any, ...]]:
-        """Plugin → what its implementation of a hook that describes it gives."""
+        """Return plugin → the result of its implementation of a hook that describes."""
         found = {}
         for implementation in getattr(self._manager.hook, hook).get_hookimpls():
             if not (implementation.wrapper or implementation.hookwrapper):

@@ -1,4 +1,4 @@
-"""A log somewhere else: `logkernel.connect("host:9092")`, with the methods of an embedded one."""
+"""A log in a running cluster: `logkernel.connect("host:9092")`, with the methods of an embedded log."""
 
 from __future__ import annotations
 
@@ -50,7 +50,10 @@ def raise_for(rows: Any) -> None:
 
 
 class RemoteLog:
-    """A cluster that is reached over a transport. Use as a context manager, or call `close`."""
+    """A log in a running cluster, logkernel's or Apache Kafka's. Use it as a context manager, or call `close`.
+
+    Its methods raise `KafkaError` for what a broker refuses, and `NetworkException` if no broker can be reached.
+    """
 
     def __init__(self, servers: str, settings: Mapping[str, Any], transport: str = "tcp") -> None:
         self.kernel = Kernel()
@@ -78,20 +81,22 @@ class RemoteLog:
         self._broker.close()
 
     def producer(self, **settings: Any) -> Producer:
-        """A producer to this cluster; keywords are Kafka's settings with `_` for `.`. Raises `ConfigError`."""
+        """Return a producer to this cluster. Keywords are Kafka's settings with `_` for `.`. Raises `ConfigError`."""
         from logkernel.client.producer.producer import Producer
 
         return self._factory.producer(Producer, self._driver, settings)
 
     def consumer(self, *topics: str, group: str | None = None, **settings: Any) -> Consumer:
-        """A consumer of this cluster; keywords are Kafka's settings with `_` for `.`, without a group it reads all
-        partitions. Raises `ConfigError`."""
+        """Return a consumer of this cluster. Without a `group` it reads all partitions of `topics`.
+
+        Keywords are Kafka's settings with `_` for `.`. Raises `ConfigError`.
+        """
         from logkernel.client.consumer.consumer import Consumer
 
         return self._factory.consumer(Consumer, self._polling_driver, topics, group, settings)
 
     def admin(self, **settings: Any) -> Admin:
-        """An admin client of this cluster; keywords are Kafka's settings with `_` for `.`. Raises `ConfigError`."""
+        """Return an admin client of this cluster. Keywords are Kafka's settings, `_` for `.`. Raises `ConfigError`."""
         from logkernel.client.admin.client import Admin
 
         return self._factory.admin(Admin, self._driver, settings)
@@ -117,16 +122,20 @@ class RemoteLog:
         config: Mapping[str, str] | None = None,
         **settings: Any,
     ) -> None:
-        """As `EmbeddedLog.create_topic`. Raises `TopicAlreadyExists`, `InvalidTopicException`, `InvalidConfig` …"""
+        """Create a topic; -1 takes the broker's default. `config` has Kafka's names; keywords have `_` for `.`.
+
+        Raises `TopicAlreadyExists`, `InvalidTopicException`, `InvalidPartitions`, `InvalidReplicationFactor`,
+        `InvalidConfig`.
+        """
         response = self.request(create_request(name, partitions, replication_factor, config, settings))
         raise_for(response.topics)
 
     def delete_topic(self, name: str) -> None:
-        """Delete a topic with its records. Raises `UnknownTopicOrPartition`."""
+        """Delete a topic and its records. Raises `UnknownTopicOrPartition`."""
         raise_for(self.request(delete_request(name)).responses)
 
     def topics(self) -> dict[str, int]:
-        """Topic name → number of partitions, internal topics left out."""
+        """Return topic name → number of partitions, without internal topics."""
         rows = self.request(MetadataRequest(topics=None, allow_auto_topic_creation=False)).topics
         return {row.name: len(row.partitions) for row in sorted(rows, key=lambda row: row.name) if not row.is_internal}
 
@@ -141,7 +150,7 @@ class RemoteLog:
         partitions: Iterable[int] | None = None,
         batch_rows: int = 1 << 16,
     ) -> Any:
-        """The topic as a `pyarrow.RecordBatchReader`; as `EmbeddedLog.table`, over the network."""
+        """Return the topic as a `pyarrow.RecordBatchReader`, as `EmbeddedLog.table` does, over the network."""
         from logkernel.table.reader import table
 
         return table(
@@ -160,10 +169,14 @@ class RemoteLog:
         return self._source
 
     def request(self, request: Any) -> Any:
-        """The answer of some broker to a versionless request; a broken connection is made anew, once."""
+        """Return a broker's response to a versionless request. A broken connection is reopened once."""
         return self._broker.request(request)
 
 
 def connect(servers: str = "127.0.0.1:9092", **settings: Any) -> RemoteLog:
-    """A log behind a running cluster. `servers` is bootstrap.servers; keywords are settings for all its clients."""
+    """Return a log in a running cluster; connections are opened when they are needed.
+
+    `servers` is Kafka's bootstrap.servers ("host:port,host:port"). Keywords are settings of all clients made from the
+    log, with `_` for `.`. Raises `ConfigError`.
+    """
     return RemoteLog(servers, settings)

@@ -1,4 +1,4 @@
-"""The words of the house: small immutable values that every room shares.
+"""Small value classes that every room shares.
 
 Units stand in names (`_ms`, `_bytes`). Offsets are record offsets in a partition; positions are
 byte positions in a segment file.
@@ -33,7 +33,7 @@ class TopicPartition(NamedTuple):
 
 
 class RecordMetadata(NamedTuple):
-    """Where a record was written. `offset` is -1 where the broker did not say (acks=0, a duplicate)."""
+    """Where a record was written. `offset` is -1 if the broker did not say (acks=0, a duplicate)."""
 
     topic: str
     partition: int
@@ -85,7 +85,7 @@ class IsrProposal:
 
 @mutable
 class BatchFacts:
-    """What a v2 batch header says, and where the batch lies in the buffer that it was read from.
+    """The fields of a batch header (magic 2), and the position of the batch in its buffer.
 
     `0 <= first_offset <= last_offset`; `first_offset = last_offset - last_offset_delta`.
     """
@@ -105,7 +105,7 @@ class BatchFacts:
     producer_epoch: int
     base_sequence: int
     count: int
-    """Records that the header claims; compaction leaves it below `last_offset - base_offset + 1`."""
+    """Number of records by the header; after compaction it is below `last_offset - base_offset + 1`."""
 
     @property
     def codec_id(self) -> int:
@@ -133,7 +133,7 @@ class BatchFacts:
 
 @mutable
 class Record:
-    """One record as a user sees it. `offset` is -1 until the record lies in a log."""
+    """One record. `timestamp_ms` is in ms since 1970, -1 for none; `offset` is -1 until the record is in a log."""
 
     key: bytes | None = None
     value: bytes | None = None
@@ -144,7 +144,7 @@ class Record:
 
 @mutable
 class FileSlice:
-    """Bytes of a file, not read yet: what sendfile needs. The holder keeps the descriptor open."""
+    """Unread bytes of a file, as sendfile takes them. The holder keeps the descriptor open."""
 
     fd: int
     """A descriptor to read from with pread/sendfile, or -1 where the disk has none (then call `read`)."""
@@ -193,15 +193,15 @@ class SegmentFacts:
     next_offset: int
     size_bytes: int
     largest_timestamp_ms: int
-    """Largest record timestamp, or the file's modification time where it holds none."""
+    """Largest record timestamp, or the file's modification time if it has no records."""
     active: bool
     first_timestamp_ms: int = NO_TIMESTAMP
-    """Largest timestamp of the first batch, where the log is compacted; -1 where there is none."""
+    """Largest timestamp of the first batch, if the log is compacted; else -1."""
 
 
 @frozen
 class LogSize:
-    """How much a log holds. `records` are counted where batches were read, elsewhere each offset counts as one."""
+    """The size of a log. `records` are counted if batches were read; otherwise each offset counts as one."""
 
     segments: int
     bytes: int
@@ -219,4 +219,4 @@ class CleanupResult:
     after: LogSize
     log_start_offset: int
     clean_offset: int | None = None
-    """How far a rewrite came; None where nothing was rewritten."""
+    """The end of the rewrite; None if nothing was rewritten."""

@@ -9,6 +9,7 @@ import pytest
 import logkernel
 from logkernel import aio
 from logkernel.errors import (
+    ConfigError,
     DataDirectoryLocked,
     InvalidConfig,
     LogkernelError,
@@ -119,6 +120,13 @@ def test_producer_ids_never_repeat_over_restarts(tmp_path):
         with logkernel.open(tmp_path) as log:
             seen += [log.request(InitProducerIdRequest()).producer_id for _ in range(3)]
     assert len(set(seen)) == 9
+
+
+@pytest.mark.parametrize("address", ["localhost", "127.0.0.1:x", "127.0.0.1:99999", ""])
+def test_a_bad_address_to_listen_on_is_refused_by_name(address: str) -> None:
+    with logkernel.open() as log, pytest.raises(ConfigError, match="is not of the form HOST:PORT; pass") as caught:
+        log.listen(address)
+    assert str(caught.value).startswith(repr(address))
 
 
 def test_listening_and_calling_at_once(tmp_path):
