@@ -38,6 +38,7 @@ COMMANDS: Final[Table] = {
         "logkernel.cli.repair:repair",
         "Recover a data directory that no broker uses; show the plan and ask first.",
     ),
+    "simulate": ("logkernel.cli.simulate:simulate", "Simulate clusters under faults, from seeds; replay a seed."),
     "completion": ("logkernel.cli.completion:completion", "Print the completion script for a shell."),
 }
 TOPIC_COMMANDS: Final[Table] = {

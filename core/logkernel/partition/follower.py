@@ -4,7 +4,7 @@
     on_records       it answers the current fetch               append
     on_appended      -                                          (the log end)
     on_progress      it comes from the current leader           (watermark and log start follow the leader's)
-    on_diverging     it answers the current fetch               truncate
+    on_diverging     it answers the current fetch               truncate | restart
     on_out_of_range  the leader's ends                          truncate | restart
     on_truncated     -                                          (log end and watermark fall)
     on_restarted     -                                          (the log is empty)
@@ -169,7 +169,10 @@ class Follower:
             cut = min(end_offset, self.log_end)
         else:
             cut = min(end_offset, own.offset, self.log_end)
-        effects.truncate = max(cut, self.log_start)
+        if cut < self.log_start or self.log_start == self.log_end:
+            effects.restart = cut  # nothing that it holds is the leader's, and an empty log cannot be cut further
+        else:
+            effects.truncate = cut
         return effects
 
     def on_out_of_range(self, asked: FetchPosition, leader_start: int, leader_end: int) -> Effects:

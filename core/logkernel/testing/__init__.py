@@ -3,11 +3,21 @@
 ServiceHarness    runs the machines of a service: requests in, records appended and replayed, timers by virtual time
 SentRequest       a request that a machine put to the broker, for the test to answer
 ClusterStub       the cluster that a service under test sees
+simulate          simulated clusters under faults, with an election of yours or the built-in ones
 """
 
 from __future__ import annotations
 
 from logkernel.testing.cluster_stub import ClusterStub
 from logkernel.testing.service_harness import Reply, SentRequest, ServiceHarness
+from logkernel.testing.simulation.simulate import SimulationFailed, SimulationReport, simulate
 
-__all__ = ["ClusterStub", "Reply", "SentRequest", "ServiceHarness"]
+__all__ = [
+    "ClusterStub",
+    "Reply",
+    "SentRequest",
+    "ServiceHarness",
+    "SimulationFailed",
+    "SimulationReport",
+    "simulate",
+]

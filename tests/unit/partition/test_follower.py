@@ -58,7 +58,8 @@ def test_the_table_that_is_drawn_is_the_table_that_runs() -> None:
 
 def cut(one: Follower) -> set[str]:
     """What the follower does about a leader whose log differs."""
-    return named(one.on_diverging(one.next_fetch(0), 1, 4))
+    trimmed = follower(5, 10)
+    return named(one.on_diverging(one.next_fetch(0), 1, 4)) | named(trimmed.on_diverging(trimmed.next_fetch(0), 1, 4))
 
 
 def out_of_range(*ends: int) -> set[str]:
@@ -154,6 +155,14 @@ def test_it_cuts_to_the_smaller_end_of_the_epoch_that_both_know(epoch: int, end:
     one.on_truncated(cut)
     assert one.log_end == cut
     assert one.high_watermark == min(5, cut)
+
+
+@pytest.mark.parametrize("log_end", [6, 10], ids=["empty", "with records"])
+def test_a_log_that_starts_behind_what_both_know_starts_anew_there(log_end: int) -> None:
+    """It cut to its own log start, and asked the same again for ever: the leader had lost its log in a power cut."""
+    one = follower(6, log_end, (1, 4))
+    effects = one.on_diverging(one.next_fetch(0), 1, 2)
+    assert (effects.truncate, effects.restart) == (None, 2)
 
 
 def test_out_of_range_cuts_to_the_leaders_end_or_starts_anew_at_its_start() -> None:

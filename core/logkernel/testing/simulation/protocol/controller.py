@@ -23,12 +23,11 @@ from logkernel.controller.state import ControllerState, ToDo
 from logkernel.errors import IneligibleReplica, KafkaError, KafkaStorageError, NotController, StaleControllerEpoch
 from logkernel.requests.replication import UpdateMetadataRequest
 from logkernel.testing.simulation.protocol.coordination import Coordination
-from logkernel.testing.simulation.protocol.messages import TOPIC
+from logkernel.testing.simulation.protocol.messages import DEALT, TOPIC
 from logkernel.testing.simulation.protocol.network import Network
 from logkernel.testing.simulation.protocol.timeline import Timeline
 from logkernel.vocabulary import IsrProposal
 
-DEALT: Final = "dealt"
 ANSWER_MS: Final = 300
 """How long an order waits for its answer."""
 

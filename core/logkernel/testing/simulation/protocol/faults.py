@@ -6,10 +6,11 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Final
 
+from logkernel.attrs_lite import evolve
 from logkernel.testing.simulation.protocol.broker import Broker
 from logkernel.testing.simulation.protocol.coordination import Coordination
 from logkernel.testing.simulation.protocol.network import COORDINATION, Link, Network, between
-from logkernel.testing.simulation.protocol.schedule import Fault, World
+from logkernel.testing.simulation.protocol.schedule import LEADER, Fault, World
 from logkernel.testing.simulation.protocol.timeline import Timeline
 
 WATCH_MS: Final = 25
@@ -20,13 +21,16 @@ PATIENCE_MS: Final = 400
 class Faults:
     def __init__(
         self, timeline: Timeline, network: Network, coordination: Coordination, brokers: Mapping[int, Broker],
-        world: World,
+        world: World, leader: Callable[[], int],
     ) -> None:  # fmt: skip
+        """`leader` is who leads, -1 while nobody does."""
         self.timeline = timeline
         self.network = network
         self.coordination = coordination
         self.brokers = brokers
         self.world = world
+        self.leader = leader
+        self._coups: list[Fault] = []
         self._away: dict[int, tuple[int, int]] = {}
         """Node → since when it is not heard of, and when its session ends for that; ms."""
         self._writes_left: int | None = None
@@ -48,6 +52,7 @@ class Faults:
             "clock": self._clock,
             "trim": self._trim,
             "min-isr": self._min_isr,
+            **dict.fromkeys(("coup-kill", "coup-power", "coup-isolate"), self._coup),
             **dict.fromkeys(("drop", "slow", "ghost", "double"), self._weather),
         }
 
@@ -58,8 +63,19 @@ class Faults:
 
     def _strike(self, fault: Fault) -> None:
         if not self.timeline.healing:
-            self.timeline.note(str(fault).strip())
-            self._kinds[fault.kind](fault)
+            found = self._found(fault)
+            if found is not None:
+                self.timeline.note(str(found).strip())
+                self._kinds[found.kind](found)
+
+    def _found(self, fault: Fault) -> Fault | None:
+        """The fault with its node, where that is a role; None where nobody has it."""
+        if fault.node >= 0 and fault.other >= 0:
+            return fault
+        node = self.leader() if LEADER in (fault.node, fault.other) else self.coordination.store.controller_id
+        if node is None or node < 1 or node in (fault.node, fault.other):
+            return None
+        return evolve(fault, node=node) if fault.node < 0 else evolve(fault, other=node)
 
     def heal(self) -> None:
         """No more faults: everybody comes back."""
@@ -68,6 +84,7 @@ class Faults:
         self.network.heal()
         self.coordination.lose_answer_ms = 0
         self._writes_left = None
+        self._coups.clear()
         for broker in self.brokers.values():
             broker.process.deaf_until_ms = 0
             self._start(broker)
@@ -168,6 +185,18 @@ class Faults:
 
     def _unsure(self, fault: Fault) -> None:
         self.coordination.lose_answer_ms = max(1, fault.length_ms)
+
+    # ------------------------------------------------------------ leaders
+
+    def _coup(self, fault: Fault) -> None:
+        self._coups.append(fault)
+
+    def on_leads(self, node: int) -> None:
+        if self._coups and not self.timeline.healing:
+            coup = self._coups.pop()
+            kind = coup.kind.removeprefix("coup-")
+            fault = Fault(self.timeline.now_ms + coup.value, kind, node, length_ms=coup.length_ms)
+            self.timeline.later(coup.value, partial(self._strike, fault))
 
     # ------------------------------------------------------------ network, clocks, topics
 

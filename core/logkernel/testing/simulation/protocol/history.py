@@ -66,13 +66,14 @@ class Protocol:
             node: Broker(node, timeline, network, self.coordination, promises, election, world)
             for node in range(1, world.brokers + 1)
         }
-        self.replicas = {node: broker.replica for node, broker in self.brokers.items()}
+        promises.replicas = self.replicas = {node: broker.replica for node, broker in self.brokers.items()}
         numbers = count(1)
         self.clients = [
             Client(number, timeline, network, world, lambda: next(numbers), lambda: promises.row.leader)
             for number in range(1, world.clients + 1)
         ]
-        self.faults = Faults(timeline, network, self.coordination, self.brokers, world)
+        self.faults = Faults(timeline, network, self.coordination, self.brokers, world, lambda: promises.row.leader)
+        promises.leads = self.faults.on_leads
 
     @property
     def trace(self) -> list[str]:

@@ -2,9 +2,11 @@
 
 | promise | looked at |
 |---|---|
-| one leader an epoch | when a broker begins to lead |
+| one leader an epoch, and in one life of it | when a broker begins to lead |
 | a leader's watermark never falls | after every event |
 | an offset below a watermark holds the same record everywhere, for ever | when a watermark rises, on any replica |
+| whoever the controller wrote down as in sync is waited for by the leader of that epoch | after every event |
+| whoever is written down as in sync holds what is committed | when a watermark rises, when an ISR is written |
 | as many replicas as `min.insync.replicas` asks for have held what is committed | when a leader's watermark rises |
 | an acknowledged write was below the watermark | when the answer leaves |
 | an acknowledged write lies in the log of every later leader, at its offset | when one begins to lead, at the end |
@@ -19,7 +21,7 @@ flush (rule 30, KIP-966: a coordination by ZooKeeper cannot mend that).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Protocol
 
 from logkernel.contracts import MetadataChange
@@ -27,7 +29,7 @@ from logkernel.controller.image import NO_LEADER, ClusterImage, Partition
 from logkernel.partition.follower import Follower
 from logkernel.partition.leader import Leader
 from logkernel.testing.simulation.list_log import ListLog
-from logkernel.testing.simulation.protocol.messages import TOPIC, Write
+from logkernel.testing.simulation.protocol.messages import DEALT, TOPIC, Write
 from logkernel.testing.simulation.protocol.timeline import Timeline
 from logkernel.vocabulary import BatchFacts
 
@@ -69,8 +71,13 @@ class Promises:
         """(node, leader epoch, does it lead?) → the last watermark."""
         self._holders: dict[tuple[int, Mark], set[int]] = {}
         """(offset, batch) → who has ever held it."""
+        self.leads: Callable[[int], None] = lambda _: None
+        """Told of each broker that begins to lead."""
+        self.replicas: Mapping[int, Looked] = {}
+        """Node → replica; who is running or not, each has its log."""
         self._torn: dict[int, int] = {}
-        """Node → where a power cut tore its log while it was in the ISR; gone once the ISR is without it."""
+        """Node → where a power cut tore its log; gone once the controller has dealt with that life of it, and the ISR
+        is without it."""
 
     @property
     def row(self) -> Partition:
@@ -85,24 +92,26 @@ class Promises:
             if change.kind in ("topic", "partition"):
                 self._image.apply(change)
         row = self.row
+        for change in changes:
+            if change.kind == DEALT and change.value is None and int(change.key) not in row.isr:
+                self._torn.pop(int(change.key), None)
         if row == before:
             return
         self.timeline.note(
             f"written: leader {row.leader} epoch {row.leader_epoch} isr {row.isr} version {row.partition_epoch}"
         )
-        self._torn = {node: end for node, end in self._torn.items() if node in row.isr}
         if row.leader == NO_LEADER:
             self.timeline.rare["offline partition"] += 1
-        if row.leader_epoch in self._rows:
-            return
-        self._rows[row.leader_epoch] = row
-        if before is not None and row.leader != NO_LEADER and row.leader not in before.isr:
-            self.timeline.rare["unclean election"] += 1
-            if (row.leader, row.isr) in self.declared:
-                self._unclean.add(row.leader_epoch)
+        if row.leader_epoch not in self._rows:
+            self._rows[row.leader_epoch] = row
+            if before is not None and row.leader != NO_LEADER and row.leader not in before.isr:
+                self.timeline.rare["unclean election"] += 1
+                if (row.leader, row.isr) in self.declared:
+                    self._unclean.add(row.leader_epoch)
+        self._check_members(row.isr, self._committed.items())
 
     def on_power_cut(self, node: int, log: ListLog) -> None:
-        if node in self.row.isr and log.flushed < log.end:
+        if log.flushed < log.end:
             self._torn[node] = min(log.flushed, self._torn.get(node, log.flushed))
 
     def on_held(self, node: int, facts: BatchFacts) -> None:
@@ -110,8 +119,10 @@ class Promises:
 
     def on_leads(self, node: int, epoch: int, log: ListLog) -> None:
         self.timeline.note(f"{node} leads in {epoch}")
-        if self._leaders.setdefault(epoch, node) != node:
-            self.timeline.fail(f"{node} and {self._leaders[epoch]} both lead in epoch {epoch}")
+        self.leads(node)
+        if epoch in self._leaders:
+            self.timeline.fail(f"{node} leads in epoch {epoch}, in which {self._leaders[epoch]} has led")
+        self._leaders[epoch] = node
         unclean = {other for other in self._unclean if other <= epoch}
         if unclean:
             self._unclean -= unclean
@@ -119,7 +130,7 @@ class Promises:
             self._forgive(log, 0)
         elif node in self._torn and self._rows[epoch].isr == (node,):
             self.timeline.rare["torn leader"] += 1
-            self._forgive(log, self._torn[node])
+            self._forgive(log, self._torn.pop(node))
         if epoch == self.row.leader_epoch:
             self._check_log(node, log)
 
@@ -159,6 +170,8 @@ class Promises:
                 continue
             watermark = machine.high_watermark
             leads = replica.leader is not None
+            if replica.leader is not None:
+                self._check_waits(replica.node, replica.leader)
             key = (replica.node, machine.leader_epoch, leads)
             before = self._watermarks.get(key, -1)
             if watermark == before:
@@ -173,8 +186,13 @@ class Promises:
             if watermark > before and machine.leader_epoch >= self._forgiven and (leads or before >= 0):
                 self._check_committed(replica, before, watermark)
 
+    def _check_waits(self, node: int, leader: Leader) -> None:
+        row, sync = self.row, leader.sync
+        if leader.leader_epoch == row.leader_epoch and sync is not None and not sync.maximal.issuperset(row.isr):
+            self.timeline.fail(f"{node} waits for {sorted(sync.maximal)}, and {sorted(row.isr)} are written down")
+
     def _check_committed(self, replica: Looked, before: int, watermark: int) -> None:
-        leader = replica.leader
+        leader, risen = replica.leader, []
         for facts in replica.log.read(max(before, 0), 1 << 30):
             if facts.last_offset >= watermark:
                 break
@@ -183,12 +201,32 @@ class Promises:
             if known != mark:
                 self.timeline.fail(f"{facts.base_offset} is {mark} at {replica.node}, and was committed as {known}")
             if leader is not None and before >= 0:
+                risen.append((facts.base_offset, mark))
                 holders = sorted(self._holders[facts.base_offset, mark])
                 wanted = min(leader.min_isr, len(self.row.replicas))
                 if len(holders) < wanted:
                     self.timeline.fail(
                         f"{replica.node} commits {facts.base_offset}, which {holders} hold, and {wanted} have to"
                     )
+        if leader is not None and leader.leader_epoch == self.row.leader_epoch:
+            self._check_members(self.row.isr, risen)
+
+    def _check_members(self, isr: Iterable[int], committed: Collection[tuple[int, Mark]]) -> None:
+        """Whoever is in sync holds what is committed, but for what a power cut took and the controller has not dealt
+        with yet."""
+        if self._unclean or not committed:
+            return
+        for node in isr:
+            log = self.replicas[node].log
+            if node in self._torn:
+                continue
+            held = {facts.base_offset: _mark(facts) for facts in log.entries} if len(committed) > 8 else None
+            for offset, mark in committed:
+                if offset < log.start:
+                    continue
+                found = held.get(offset) if held is not None else _mark_at(log, offset)
+                if found != mark:
+                    self.timeline.fail(f"{node} is in sync, and has {found} at {offset}, where {mark} is committed")
 
     def _check_log(self, node: int, log: ListLog) -> None:
         held: dict[int, int] = {}
@@ -231,6 +269,11 @@ class Promises:
         if logs[0] != logs[1]:
             differ = next((pair for pair in zip(*logs, strict=False) if pair[0] != pair[1]), "one is shorter")
             self.timeline.fail(f"in-sync logs differ below {end}: {differ}")
+
+
+def _mark_at(log: ListLog, offset: int) -> Mark | None:
+    found = log.read(offset, 1)
+    return _mark(found[0]) if found and found[0].base_offset == offset else None
 
 
 def _mark(facts: BatchFacts) -> Mark:

@@ -19,6 +19,7 @@ long they last. So some histories know one fault only, and that one a hundred ti
 | clock | a broker's monotonic clock jumps by `value` ms, as after a suspend |
 | trim | the leader's log start moves towards its watermark |
 | min-isr | `min.insync.replicas` becomes `value` |
+| coup-kill, coup-power, coup-isolate | that strikes whoever next begins to lead, `value` ms later |
 | drop, slow, ghost, double | for `length_ms`, `value` of 100 messages are lost, late, overtaken by those of the next
   connection, or come twice |
 """
@@ -34,6 +35,11 @@ FAULT_MS: Final = 4_000
 """The schedule ends about here; then the cluster heals."""
 
 
+LEADER: Final = -1
+CONTROLLER: Final = -2
+"""Nodes of a fault that are found when it strikes: who leads, who is the controller."""
+
+
 @frozen
 class Fault:
     at_ms: int
@@ -45,7 +51,8 @@ class Fault:
 
     def __str__(self) -> str:
         names = {"node": self.node, "other": self.other, "length_ms": self.length_ms, "value": self.value}
-        told = " ".join(f"{name}={value}" for name, value in names.items() if value)
+        roles = {LEADER: "leader", CONTROLLER: "controller"}
+        told = " ".join(f"{name}={roles.get(value, value)}" for name, value in names.items() if value)
         return f"{self.at_ms:>6} ms  {self.kind} {told}".rstrip()
 
 
@@ -92,7 +99,8 @@ class World:
 
 MOST: Final = {
     "kill": 8, "power": 6, "bounce": 8, "pause": 8, "isolate": 8, "cut": 10, "one-way": 10, "deaf": 5, "expire": 6,
-    "controller": 4, "unsure": 4, "clock": 6, "trim": 20, "min-isr": 4, "drop": 5, "slow": 5, "ghost": 6, "double": 4,
+    "controller": 4, "unsure": 4, "clock": 6, "trim": 20, "min-isr": 4, "coup": 8, "drop": 5, "slow": 5, "ghost": 6,
+    "double": 4,
 }  # fmt: skip
 """How often each kind strikes at most in a history."""
 
@@ -120,6 +128,8 @@ def _draw(chance: random.Random, kind: str, world: World, focus: int) -> Fault:
         other = 0
     if focus and chance.random() < 0.7:
         node, other = focus, 0 if other == focus else other
+    elif chance.random() < 0.4:
+        node = chance.choice((LEADER, LEADER, CONTROLLER))
     match kind:
         case "bounce":
             return Fault(at_ms, kind, node, length_ms=chance.randint(10, 100))
@@ -136,8 +146,11 @@ def _draw(chance: random.Random, kind: str, world: World, focus: int) -> Fault:
         case "drop" | "slow" | "ghost" | "double":
             percent = chance.choice((5, 15, 40, 80))
             everywhere = chance.random() < 0.5 or other == 0
-            link = (0, 0) if everywhere else (node, other)
+            link = (0, 0) if everywhere or node < 0 else (node, other)
             return Fault(at_ms, kind, *link, length_ms, percent)
+        case "coup":
+            what = chance.choice(("kill", "power", "isolate"))
+            return Fault(at_ms, f"coup-{what}", length_ms=length_ms, value=chance.choice((0, 5, 15, 30, 60, 200)))
         case "cut":
             return Fault(at_ms, kind, node, other, length_ms)
         case "one-way":

@@ -1,0 +1,91 @@
+"""`logkernel simulate`: a cluster under a seed, with everything that may go wrong."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from logkernel.cli.output import json_option, put_json
+from logkernel.cli.parameters import IntRange
+
+if TYPE_CHECKING:
+    from logkernel.testing.simulation.simulate import SimulationFailed, SimulationReport
+
+
+@click.command
+@click.option("--seeds", type=IntRange(1), default=100, show_default=True, help="How many histories to run.")
+@click.option("--from", "first", type=IntRange(0), default=0, show_default=True, help="The first seed.")
+@click.option("--seconds", type=IntRange(1), help="Run seeds until this time is over, however many they are.")
+@click.option("--replay", type=IntRange(0), metavar="SEED", help="Run this seed alone, and print every event of it.")
+@click.option("--election", metavar="NAME", help="Test this election strategy.  [default: each seed draws a built-in]")
+@json_option
+def simulate(
+    seeds: int, first: int, seconds: int | None, replay: int | None, election: str | None, as_json: bool
+) -> int:
+    """Simulate clusters: brokers die, hang and are cut off; clients write; every promise is checked.
+
+    Each seed gives one history, the same each time. A seed that breaks a promise ends the run with exit code 1: the
+    command prints the seed, the faults that are enough for it, and how to replay it. Exit code 1 also means that many
+    seeds did not reach a rare state that they have to reach.
+    """
+    from logkernel.testing.simulation.simulate import SimulationFailed, endless, simulate
+
+    if replay is not None:
+        return _replay(replay, election, as_json)
+    chosen: Any = seeds if seconds is None else endless(first)
+    try:
+        report = simulate(chosen, first=first, election=election, seconds=seconds)
+    except SimulationFailed as failed:
+        _put_failure(failed, as_json)
+        return 1
+    _put_report(report, as_json)
+    return int(bool(report.unseen))
+
+
+def _replay(seed: int, election: str | None, as_json: bool) -> int:
+    from logkernel.testing.simulation.simulate import Simulation, SimulationFailed
+
+    try:
+        history = Simulation(election).run(seed)
+    except SimulationFailed as failed:
+        if not as_json:
+            for line in failed.trace:
+                click.echo(line)
+        _put_failure(failed, as_json)
+        return 1
+    if as_json:
+        put_json({"seed": seed, "hash": history.timeline.trace_hash(), "trace": history.trace})
+    else:
+        for line in history.trace:
+            click.echo(line)
+        count, name = len(history.trace), history.timeline.trace_hash()
+        click.echo(f"seed {seed} keeps every promise: {count} events, hash {name}")
+    return 0
+
+
+def _put_failure(failed: SimulationFailed, as_json: bool) -> None:
+    if as_json:
+        faults = [str(fault).strip() for fault in failed.faults]
+        put_json({"seed": failed.seed, "what": failed.what, "faults": faults, "replay": failed.command})
+    else:
+        click.echo(str(failed))
+
+
+def _put_report(report: SimulationReport, as_json: bool) -> None:
+    if as_json:
+        put_json(
+            {
+                "histories": report.histories,
+                "cpuSeconds": round(report.seconds, 1),
+                "rare": dict(report.rare.most_common()),
+                "unseen": report.unseen,
+            }
+        )
+        return
+    pace = report.histories / report.seconds * 60 if report.seconds else 0
+    click.echo(f"{report.histories} histories keep every promise ({pace:,.0f} a minute of CPU)")
+    for name, number in report.rare.most_common():
+        click.echo(f"{number:>10}  {name}")
+    for name in report.unseen:
+        click.echo(f"never seen: {name}; draw worlds or faults that lead there")
