@@ -46,7 +46,7 @@ class Broker:
         self.turn = Turn(self.purgatory)
         self.metadata = MetadataManager(runtime, lambda: logs.settle_deletions(self.metadata.image.topics))
         self.replicas = ReplicaManager(
-            runtime, self.turn, partition_count=self.metadata.partition_count, fail_directory=logs.fail_directory_of
+            runtime, self.turn, partition_count=self.metadata.partition_count, logs=logs
         )
         logs.on_partition_failed = self.replicas.went_offline
         self.cluster = Cluster(runtime, self.metadata, self.replicas)
@@ -54,6 +54,7 @@ class Broker:
         self.retention = Retention(runtime, self.replicas, logs, policies)
         self.cleaner = Cleaner(runtime, self.replicas, logs, policies, self.retention)
         self.moves = Moves(runtime, self.replicas, logs)
+        self.replicas.on_cut, self.replicas.before_delete = self.moves.begin_anew, self._forget
         self.scheduler = Scheduler(runtime, self.replicas, logs, self.retention)
         self.services = ServiceRegistry(
             Lent(runtime, self.turn, self.replicas, self.cluster, self.submit, self.create_internal)
@@ -207,7 +208,7 @@ class Broker:
             if found is None:
                 self.replicas.never_came(name)
             elif partition.leader == node:
-                producers, noted = self.logs.producers_of(name), self.logs.directories.high_watermark(name)
+                producers, noted = self.logs.producers_of(name), self.logs.noted_watermark(name)
                 self.replicas.lead(name, row.id, partition, settings, found, producers, noted)
 
     def _delete(self, topic: str) -> None:
@@ -216,6 +217,11 @@ class Broker:
         self.replicas.delete_topic(topic)
         for name in partitions:
             if name.topic == topic:
-                self.cleaner.forget(name)
-                self.retention.forget(name)
+                self._forget(name)
         self.logs.delete_topic(topic)
+
+    def _forget(self, name: TopicPartition) -> None:
+        """The log of a partition is about to be deleted."""
+        self.moves.cancel(name, "the topic is deleted")
+        self.cleaner.forget(name)
+        self.retention.forget(name)

@@ -89,6 +89,7 @@ class CachedPartition:
         return bool(
             data.error_code
             or data.records
+            or data.diverging_epoch.end_offset >= 0
             or (data.high_watermark, data.last_stable_offset, data.log_start_offset) != self._told
         )
 

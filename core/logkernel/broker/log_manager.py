@@ -156,15 +156,20 @@ class LogManager:
 
     # ------------------------------------------------------------ logs
 
-    def obtain(self, name: TopicPartition, topic_id: UUID) -> Log | None:
-        """The open log, or a new one; None where it lies in a directory that is offline or cannot be read."""
+    def obtain(self, name: TopicPartition, topic_id: UUID, *, is_new: bool | None = None) -> Log | None:
+        """The open log, or a new one; None where it lies, or may lie, in a directory that is offline or unreadable.
+
+        A controller says whether the partition `is_new`. Where nobody says so, one is that is asked for after
+        `all_loaded`.
+        """
         found = self.directories.logs.get(name)
         if found is not None:
             return found if found.failure is None else None
-        lost = not self._all_loaded and self.directories.offline()  # made in an earlier life: it may lie there
+        is_new = self._all_loaded if is_new is None else is_new
+        lost = not is_new and self.directories.offline()  # made in an earlier life: it may lie there
         if name in self.directories.unreadable or lost:
             return None
-        if not self._all_loaded:
+        if not is_new:
             log.warning("no directory has the log, which is made anew: partition=%s", name)
         try:
             return self.directories.create(name, topic_id, self._runtime.clock.wall_ms())
@@ -175,6 +180,28 @@ class LogManager:
     def producers_of(self, name: TopicPartition) -> ProducerStates:
         """What its log says of the producers of a partition that was obtained."""
         return self._ledgers[name]
+
+    def noted_watermark(self, name: TopicPartition) -> int:
+        """The last watermark of a partition that is not served."""
+        return self.directories.high_watermark(name)
+
+    def note_watermark(self, name: TopicPartition, watermark: int) -> None:
+        """Keep the watermark of a partition that is served no more; the next checkpoint writes it."""
+        self.directories.directory_of(name).high_watermarks[name] = watermark
+
+    def truncate(self, name: TopicPartition, offset: int) -> None:
+        """Cut a log to end at `offset`, or before a batch that holds it; durable on return. Raises `OSError`."""
+        self.directories.truncate(name, offset)
+
+    def restart(self, name: TopicPartition, offset: int) -> None:
+        """Throw every record of a log away; it starts and ends at `offset`. Durable on return. Raises `OSError`."""
+        self.directories.truncate_fully_and_start_at(name, offset, self._runtime.clock.wall_ms())
+
+    def delete(self, name: TopicPartition) -> None:
+        """Remove a log, be it unreadable; its files go in their time."""
+        self.remove(name)
+        self.report_failures()
+        self.delete_files()
 
     def delete_topic(self, topic: str) -> None:
         """Remove every log of a topic; the files go in their time."""

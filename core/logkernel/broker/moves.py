@@ -102,6 +102,16 @@ class Moves:
             self._logs.delete_files()
             log.warning("move given up: partition=%s to=%s reason=%s", name, move.future.target.path, reason)
 
+    def begin_anew(self, name: TopicPartition) -> None:
+        """The log was cut: what was copied of it may be gone."""
+        running = self.active.get(name)
+        if running is not None:
+            self.cancel(name, "the log was cut; the move begins anew")
+            try:
+                self.start(name, running.future.target)
+            except (OSError, KafkaError) as error:
+                log.warning("move not begun anew: partition=%s error=%s", name, error)
+
     def cancel_topic(self, topic: str) -> None:
         for name in [name for name in self.active if name.topic == topic]:
             self.cancel(name, "the topic is deleted")

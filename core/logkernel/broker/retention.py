@@ -314,7 +314,8 @@ class Retention:
         """Drop what the first of the steps left says; False where that takes another turn."""
         replica, (policy, step) = drop.replica, drop.steps[0]
         most = None if drop.at_once else DROPPED_IN_A_TURN
-        dropped = len(drop.log.drop_before(step.offset, self._runtime.clock.wall_ms(), rename=False, most=most))
+        offset = min(step.offset, drop.log.end_offset)  # a follower's log may have been cut since
+        dropped = len(drop.log.drop_before(offset, self._runtime.clock.wall_ms(), rename=False, most=most))
         drop.of_step += dropped
         if dropped == most:
             return False

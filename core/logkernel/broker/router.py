@@ -39,6 +39,12 @@ def _offsets() -> Handlers:
     return offsets.HANDLERS
 
 
+def _delete_records() -> Handlers:
+    from logkernel.broker.handlers import delete_records
+
+    return delete_records.HANDLERS
+
+
 def _metadata() -> Handlers:
     from logkernel.broker.handlers import metadata
 
@@ -92,7 +98,7 @@ CORE: Final[Mapping[str, Callable[[], Handlers]]] = {
     "FetchRequest": _fetch,
     "ListOffsetsRequest": _offsets,
     "OffsetForLeaderEpochRequest": _offsets,
-    "DeleteRecordsRequest": _offsets,
+    "DeleteRecordsRequest": _delete_records,
     "MetadataRequest": _metadata,
     "DescribeClusterRequest": _metadata,
     "DescribeTopicPartitionsRequest": _metadata,

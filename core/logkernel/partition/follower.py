@@ -216,6 +216,10 @@ class Follower:
         self.log_start = max(self.log_start, offset)
         self.high_watermark = max(self.high_watermark, self.log_start)
 
+    def take_epochs(self, epochs: Epochs) -> None:
+        """The log lies elsewhere from now on; its epochs are the same."""
+        self._epochs = epochs
+
     def on_offline(self) -> None:
         """The log's directory failed."""
         if self._state is not State.OFFLINE:

@@ -87,7 +87,10 @@ class FollowerState:
 class InSyncReplicas:
     """Owned by one leader for one leader epoch. Time is an argument; nothing here does I/O."""
 
-    __slots__ = ("_proposal", "_state", "followers", "isr", "lag_ms", "leader_epoch", "node_id", "partition_epoch")
+    __slots__ = (
+        "_proposal", "_state", "_ticked_end", "_ticked_ms", "followers", "isr", "lag_ms", "leader_epoch", "node_id",
+        "partition_epoch",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -109,6 +112,9 @@ class InSyncReplicas:
         self.partition_epoch = partition_epoch
         self._proposal: IsrProposal | None = None
         self._state = State.COMMITTED
+        self._ticked_ms = mono_ms
+        self._ticked_end = 2**63 - 1
+        """The leader's log end at the last look for who lags."""
         self._take(replicas, isr, partition_epoch, mono_ms)
 
     # ------------------------------------------------------------ questions
@@ -187,10 +193,19 @@ class InSyncReplicas:
 
     def propose_shrink(self, leader_end: int, mono_ms: int) -> IsrProposal | None:
         """Without those that lag. None if nobody does, or while another proposal is under way."""
+        self._note_idle(leader_end, mono_ms)
         if self._state is not State.COMMITTED:
             return None
         gone = self.lagging(leader_end, mono_ms)
         return self._propose(Event.SHRINK, self.isr - gone) if gone else None
+
+    def _note_idle(self, leader_end: int, mono_ms: int) -> None:
+        """Who holds all that the leader held at the last look had caught up then. A follower need not say so again and
+        again: where nothing is written, its session has nothing to ask."""
+        for follower in self.followers.values():
+            if follower.log_end >= self._ticked_end:
+                follower.caught_up_ms = max(follower.caught_up_ms, self._ticked_ms)
+        self._ticked_end, self._ticked_ms = leader_end, mono_ms
 
     def _propose(self, event: Event, isr: frozenset[int]) -> IsrProposal:
         self._state = TRANSITIONS[self._state, event]

@@ -10,11 +10,11 @@
     on_offline        -                                           answer(error) to all that wait, wake
     on_expired        deadlines of parked answers                 answer(REQUEST_TIMED_OUT)
     on_fetch          (judged by `replica_fetch`)                 propose(expansion)?, answer what it passed, wake
-    on_tick           who lags, an open proposal                  propose(shrink, or once more)?, answer, wake
-    on_isr_accepted   it is the proposal under way                answer, wake
+    on_tick           who lags or caught up, an open proposal     propose(a change, or once more)?, answer, wake
+    on_isr_accepted   it is the proposal under way                propose(expansion)?, answer, wake
     on_isr_refused    it answers the last attempt                 (reverted, or stuck until an order)
     on_order          a newer leader epoch                        answer, wake
-    on_live_brokers   -                                           (who may join)
+    on_live_brokers   who may join                                propose(expansion)?, answer, wake
     on_resigned       -                                           answer(NOT_LEADER_OR_FOLLOWER) to all that wait, wake
     on_log_start      -                                           (the watermark is not below it)
 
@@ -50,6 +50,7 @@ class Leader:
     __slots__ = (
         "_epoch_start",
         "_flushed",
+        "_lag_ms",
         "_live",
         "_now_ms",
         "_outstanding",
@@ -108,21 +109,24 @@ class Leader:
         """Brokers that may join: alive, and not on their way out."""
         self._now_ms = mono_ms
         """The latest monotonic ms that an event told."""
-        self.sync: InSyncReplicas | None = None
+        self._lag_ms = lag_ms
+        self.sync = self._make_sync(replicas, isr, partition_epoch, mono_ms)
         """None while this node holds the only replica."""
-        if any(node != node_id for node in (*replicas, *isr)):
-            self.sync = InSyncReplicas(
-                node_id=node_id,
-                replicas=tuple(dict.fromkeys((*replicas, *isr))),
-                isr=isr,
-                leader_epoch=leader_epoch,
-                partition_epoch=partition_epoch,
-                lag_ms=lag_ms,
-                mono_ms=mono_ms,
-            )
         self.parked: deque[tuple[int, Any, Outcome, int]] = deque()
         """(end offset, ticket, outcome, deadline in mono ms), in order of end offset."""
+        producers.on_watermark(self.high_watermark)
         self._advance(Effects())
+
+    def _make_sync(
+        self, replicas: Iterable[int], isr: Iterable[int], partition_epoch: int, mono_ms: int
+    ) -> InSyncReplicas | None:
+        nodes = tuple(dict.fromkeys((*replicas, *isr)))
+        if all(node == self.node_id for node in nodes):
+            return None
+        return InSyncReplicas(
+            node_id=self.node_id, replicas=nodes, isr=isr, leader_epoch=self.leader_epoch,
+            partition_epoch=partition_epoch, lag_ms=self._lag_ms, mono_ms=mono_ms,
+        )  # fmt: skip
 
     # ------------------------------------------------------------ events
 
@@ -284,6 +288,7 @@ class Leader:
         self._now_ms = max(self._now_ms, mono_ms)
         if self.sync is not None:
             effects.propose = self.sync.repeat() or self.sync.propose_shrink(self.log_end, mono_ms)
+            self._expand(effects)
             self._advance(effects)
         return effects
 
@@ -292,6 +297,7 @@ class Leader:
         effects = Effects()
         if self.sync is not None and self.sync.on_accepted(proposal, partition_epoch):
             self._take_isr(self.sync)
+            self._expand(effects)
             self._advance(effects)
         return effects
 
@@ -310,30 +316,49 @@ class Leader:
         self._now_ms = max(self._now_ms, mono_ms)
         self.leader_epoch, self._epoch_start = leader_epoch, self.log_end
         members, nodes = tuple(isr), tuple(replicas)
-        if self.sync is not None:
+        if self.sync is None:
+            self.sync = self._make_sync(nodes, members, partition_epoch, mono_ms)
+        else:
             self.sync.on_order(leader_epoch, nodes, members, partition_epoch, mono_ms)
+        if self.sync is not None:
             self._take_isr(self.sync)
         self._advance(effects)
         return effects
 
-    def on_live_brokers(self, live: frozenset[int]) -> None:
+    def on_live_brokers(self, live: frozenset[int], mono_ms: int = 0) -> Effects:
         """Brokers that are alive and not shutting down, as the controller says."""
+        effects = Effects()
         self._live = live
+        self._now_ms = max(self._now_ms, mono_ms)
+        if self.sync is not None:
+            self._expand(effects)
+            self._advance(effects)
+        return effects
 
     def on_resigned(self, error: KafkaError | None = None) -> Effects:
         """Another node leads, or none: who waits must ask there. Guards of transactions die with the leadership."""
+        self.producers.void_guards()
         return self.on_offline(error or NotLeaderOrFollower("another broker leads now; ask Metadata which"))
 
     def on_log_start(self, offset: int) -> None:
         """Retention or DeleteRecords moved the log start."""
         self.log_start = max(self.log_start, offset)
-        self.high_watermark = max(self.high_watermark, self.log_start)
+        if self.log_start > self.high_watermark:
+            self.high_watermark = self.log_start
+            self.producers.on_watermark(self.high_watermark)
 
     # ------------------------------------------------------------ questions
 
     def next_deadline(self) -> int | None:
         """Monotonic ms at which `on_expired` is due."""
         return min((entry[3] for entry in self.parked), default=None)
+
+    def low_watermark(self) -> int:
+        """Below it no replica that is alive holds records: what DeleteRecords waits for."""
+        if self.sync is None:
+            return self.log_start
+        starts = [follower.log_start for node, follower in self.sync.followers.items() if node in self._live]
+        return min(self.log_start, *starts) if starts else self.log_start
 
     def last_stable_offset(self) -> int:
         """Below it no transaction is undecided."""
@@ -374,6 +399,15 @@ class Leader:
         while at and self.parked[at - 1][0] > entry[0]:
             at -= 1
         self.parked.insert(at, entry)
+
+    def _expand(self, effects: Effects) -> None:
+        """A follower may have caught up while another proposal was under way, or before it counted as alive. It may
+        not fetch again by itself: where nothing is written, its session has nothing to ask."""
+        if self.sync is not None and effects.propose is None:
+            for node in self.sync.followers:
+                effects.propose = self.sync.propose_expansion(node, self.high_watermark, self._epoch_start, self._live)
+                if effects.propose is not None:
+                    return
 
     def _take_isr(self, sync: InSyncReplicas) -> None:
         self.isr = tuple(sorted(sync.isr))

@@ -68,6 +68,7 @@ from logkernel.vocabulary import NO_EPOCH, AbortedTxn, BatchFacts, ProducerEntry
 REMEMBERED = 5
 """Batches kept for duplicates: `max.in.flight.requests.per.connection` of an idempotent producer is at most this."""
 MAX_SEQUENCE = 0x7FFFFFFF
+MAX_OFFSET = 2**63 - 1
 STRICT_VERSION = 2
 """From this transaction version on a marker's epoch is above that of the transaction's batches."""
 
@@ -113,7 +114,7 @@ class Verification:
 class ProducerStates:
     """All producers of one partition; also the ledger that storage feeds while it recovers a log."""
 
-    __slots__ = ("_ended", "_entries", "_guards", "_open", "_verifying")
+    __slots__ = ("_committed", "_ended", "_entries", "_guards", "_open", "_verifying")
 
     def __init__(self) -> None:
         self._entries: dict[int, ProducerEntry] = {}
@@ -121,6 +122,8 @@ class ProducerStates:
         """Producer id → first offset of its open transaction, ascending."""
         self._ended: list[tuple[int, int]] = []
         """(first, last offset) of transactions whose marker may lie above the watermark, in order of the last."""
+        self._committed = MAX_OFFSET
+        """The watermark as last told; before that, a marker that is replayed counts as committed."""
         self._verifying: dict[int, Verification] = {}
         self._guards = 0
 
@@ -158,7 +161,9 @@ class ProducerStates:
         if control is not None:
             marker = parse_marker(decode_batch(control, parse_header(control, 0), _no_codec)[0])
         aborted = None if marker is None else self.would_abort(facts, marker)
-        self._close(facts, marker)
+        first = self._close(facts, marker)
+        if first is not None and facts.last_offset >= self._committed:
+            self._ended.append((first, facts.last_offset))
         return aborted
 
     # ------------------------------------------------------------ judging
@@ -226,6 +231,10 @@ class ProducerStates:
         elif epoch == asked.epoch:
             asked.lowest_sequence = min(asked.lowest_sequence, sequence)
         return asked.guard
+
+    def void_guards(self) -> None:
+        """What was verified for this leader must be verified for the next one."""
+        self._verifying.clear()
 
     def judge_marker(self, facts: BatchFacts, marker: EndTxnMarker, version: int) -> None:
         """Raises as tabulated; `version` is the coordinator's transaction version."""
@@ -302,6 +311,7 @@ class ProducerStates:
     def on_watermark(self, high_watermark: int) -> None:
         """Markers below it are committed: their transactions are no longer in doubt."""
         ended = self._ended
+        self._committed = high_watermark
         while ended and ended[0][1] < high_watermark:
             del ended[0]
 

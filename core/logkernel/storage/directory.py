@@ -288,8 +288,10 @@ class DataDirectory:
         return self._begin(LOG_STARTS, starts, written)
 
     def begin_high_watermarks(self, watermarks: Mapping[TopicPartition, int]) -> Write:
-        """`watermarks` may name partitions that lie elsewhere."""
-        return self._begin(HIGH_WATERMARKS, {name: watermarks[name] for name in self.logs if name in watermarks})
+        """`watermarks` may name partitions that lie elsewhere. A log that it does not name keeps its old one: it is not
+        served, or not yet."""
+        kept = {name: mark for name, mark in self.high_watermarks.items() if name in self.logs}
+        return self._begin(HIGH_WATERMARKS, kept | {name: watermarks[name] for name in self.logs if name in watermarks})
 
     def begin_clean_offsets(self) -> Write:
         """Of the logs that were rewritten once."""
@@ -328,6 +330,7 @@ class DataDirectory:
 
     def forget(self, name: TopicPartition) -> None:
         """Let no checkpoint name a partition that was here: one of its name is made anew. Raises `OSError`."""
+        self.high_watermarks.pop(name, None)
         for file, write in (
             (RECOVERY_POINTS, self.write_recovery_points),
             (LOG_STARTS, self.write_log_starts),

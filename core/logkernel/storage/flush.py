@@ -25,6 +25,8 @@ class Flush:
     """Small files to sync."""
     _folders: list[str]
     """Folders to sync, in this order."""
+    cuts: int
+    """How often the log had been cut when it began."""
     may_be_repeated: bool = field(init=False, default=False)
     """It failed at a small file that is written anew each time, and at no sync of what is there: after an error of the
     moment it may be tried again."""
@@ -51,7 +53,7 @@ class Flush:
 class Flusher:
     """Invariant: all below `recovery_point` is synced."""
 
-    __slots__ = ("_epochs", "_folder", "_segments", "last_ms", "recovery_point")
+    __slots__ = ("_cuts", "_epochs", "_folder", "_segments", "last_ms", "recovery_point")
 
     def __init__(
         self, segments: Segments, epochs: LeaderEpochCache, folder: LogFolder, recovery_point: int, wall_ms: int
@@ -59,6 +61,7 @@ class Flusher:
         self._segments = segments
         self._epochs = epochs
         self._folder = folder
+        self._cuts = 0
         self.recovery_point = recovery_point
         self.last_ms = wall_ms
         """When a flush ended last, wall time."""
@@ -66,11 +69,12 @@ class Flusher:
     def begin(self, end: int) -> Flush:
         """What must be synced so that all below `end` is durable."""
         loose = [segment for segment in self._segments if segment.loose and segment.base < end]
-        return Flush(end, self._folder.disk, loose, self._epochs, *self._folder.take_unsynced())
+        return Flush(end, self._folder.disk, loose, self._epochs, *self._folder.take_unsynced(), self._cuts)
 
     def end(self, flush: Flush, log_end: int, wall_ms: int | None = None) -> None:
-        """`flush.run` succeeded; the log now ends at `log_end`, which a truncation may have moved back meanwhile."""
-        end = min(flush.end, log_end)
+        """`flush.run` succeeded; the log now ends at `log_end`. Where it was cut meanwhile, nobody knows which of the
+        records that it holds now were there to be synced."""
+        end = min(flush.end, log_end) if flush.cuts == self._cuts else self.recovery_point
         for segment in self._segments:
             if segment.base < end and segment.loose and segment.sealed:  # sealed while the flush ran
                 end = min(end, segment.next_offset - 1)
@@ -81,4 +85,5 @@ class Flusher:
 
     def cut(self, log_end: int) -> None:
         """The log now ends at `log_end`."""
+        self._cuts += 1
         self.recovery_point = min(self.recovery_point, log_end)

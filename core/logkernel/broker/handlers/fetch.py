@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from logkernel.broker.fetch_sessions import CachedPartition, FetchContext, Row
 from logkernel.broker.handlers.context import HandlerContext, Handlers, on
+from logkernel.broker.handlers.replica_fetch import fetch_as_replica, replica_of
 from logkernel.contracts import Answer, RequestContext
 from logkernel.errors import (
     FencedLeaderEpoch,
@@ -215,6 +216,8 @@ def check_epoch(replica: LedReplica, epoch: int) -> None:
 
 
 def fetch(ctx: HandlerContext, request: FetchRequest, context: RequestContext, answer: Answer) -> None:
+    if replica_of(request) >= 0:
+        return fetch_as_replica(ctx, request, context, answer)
     mono_ms = ctx.runtime.clock.mono_ms()
     try:
         opened = ctx.sessions.open(request, "topic_ids" in context.capabilities, mono_ms)

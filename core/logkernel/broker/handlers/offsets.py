@@ -1,4 +1,4 @@
-"""ListOffsets, OffsetForLeaderEpoch and DeleteRecords: questions about where a log's offsets lie."""
+"""ListOffsets and OffsetForLeaderEpoch: questions about where a log's offsets lie."""
 
 from __future__ import annotations
 
@@ -7,12 +7,8 @@ from typing import TYPE_CHECKING
 from logkernel.broker.handlers.context import HandlerContext, Handlers, on
 from logkernel.broker.handlers.fetch import check_epoch
 from logkernel.contracts import Answer, RequestContext
-from logkernel.errors import InvalidTopicException, KafkaError, OffsetOutOfRange, PolicyViolation
+from logkernel.errors import KafkaError
 from logkernel.requests.offsets import (
-    DeleteRecordsPartitionResult,
-    DeleteRecordsRequest,
-    DeleteRecordsResponse,
-    DeleteRecordsTopicResult,
     ListOffsetsPartition,
     ListOffsetsPartitionResponse,
     ListOffsetsRequest,
@@ -34,6 +30,7 @@ LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING
 
 def list_offsets(ctx: HandlerContext, request: ListOffsetsRequest, context: RequestContext, answer: Answer) -> None:
     response = ListOffsetsResponse()
+    by_replica = context.commands and request.replica_id >= 0
     for topic in request.topics:
         rows = []
         for asked in topic.partitions:
@@ -42,7 +39,7 @@ def list_offsets(ctx: HandlerContext, request: ListOffsetsRequest, context: Requ
             try:
                 replica = ctx.replicas.get(TopicPartition(topic.name, asked.partition_index))
                 check_epoch(replica, asked.current_leader_epoch)
-                _find(ctx, replica, asked, request.isolation_level, row)
+                _find(ctx, replica, asked, request.isolation_level, row, by_replica=by_replica)
             except KafkaError as error:
                 row.error_code = error.code
             rows.append(row)
@@ -56,11 +53,14 @@ def _find(
     asked: ListOffsetsPartition,
     isolation: int,
     row: ListOffsetsPartitionResponse,
+    *,
+    by_replica: bool,
 ) -> None:
+    """`by_replica`: a follower asks, which may see all."""
     disk_log, leader = replica.log, replica.leader
     timestamp = asked.timestamp
     if timestamp == LATEST:
-        row.offset = leader.readable_end(isolation)
+        row.offset = disk_log.end_offset if by_replica else leader.readable_end(isolation)
         row.leader_epoch = leader.leader_epoch
     elif timestamp in (EARLIEST, EARLIEST_LOCAL):
         row.offset = disk_log.start_offset
@@ -105,42 +105,9 @@ def _epoch_end(replica: LedReplica, epoch: int) -> tuple[int, int]:
     return (found.epoch, found.offset) if found is not None else (-1, -1)
 
 
-def delete_records(ctx: HandlerContext, request: DeleteRecordsRequest, context: RequestContext, answer: Answer) -> None:
-    response = DeleteRecordsResponse()
-    for topic in request.topics:
-        rows = []
-        for asked in topic.partitions:
-            row = DeleteRecordsPartitionResult(partition_index=asked.partition_index)
-            row.low_watermark = -1
-            try:
-                if ctx.metadata.is_internal(topic.name) and not context.internal:
-                    raise InvalidTopicException(f"{topic.name}: a service keeps its state there and cuts it itself")
-                replica = ctx.replicas.get(TopicPartition(topic.name, asked.partition_index))
-                row.low_watermark = _delete_before(ctx, replica, asked.offset)
-            except KafkaError as error:
-                row.error_code = error.code
-            rows.append(row)
-        response.topics.append(DeleteRecordsTopicResult(name=topic.name, partitions=rows))
-    answer(response)
-
-
-def _delete_before(ctx: HandlerContext, replica: LedReplica, offset: int) -> int:
-    if "delete" not in replica.settings.cleanup_policy:
-        raise PolicyViolation(f"{replica.name}: records are deleted only where cleanup.policy has delete")
-    watermark = replica.leader.high_watermark
-    offset = watermark if offset == -1 else offset
-    if not 0 <= offset <= watermark:
-        raise OffsetOutOfRange(f"{replica.name}: {offset} is not in 0..{watermark} (the high watermark)")
-    if offset > replica.log.start_offset:
-        replica.advance_log_start(offset)
-        ctx.logs.write_log_starts()
-    return replica.log.start_offset
-
-
 HANDLERS: Handlers = dict(
     [
         on(ListOffsetsRequest, list_offsets),
         on(OffsetForLeaderEpochRequest, offset_for_leader_epoch),
-        on(DeleteRecordsRequest, delete_records),
     ]
 )

@@ -1,14 +1,19 @@
-"""A partition that this broker leads: carries out what its leader machine decides, in the order of `Effects`."""
+"""A partition that this broker leads: carries out what its leader machine decides, in the order of `Effects`.
+
+Where other brokers follow, `follower_fetched` tells the machine how far they are, `tick` who lags, and proposals for
+the in-sync replicas go to `propose`, which tells `isr_accepted`, `isr_refused` or `isr_unanswered` what became of them.
+"""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 from uuid import UUID
 
 from logkernel.attrs_lite import mutable
-from logkernel.broker.replicas.replica import NO_DEADLINE, Replica, StorageFailed
+from logkernel.broker.replicas.flushing import NO_DEADLINE
+from logkernel.broker.replicas.replica import Replica, StorageFailed
 from logkernel.broker.runtime import Runtime
 from logkernel.broker.timers import Timer
 from logkernel.config.topic import TopicSettings
@@ -16,14 +21,19 @@ from logkernel.contracts import Codec
 from logkernel.errors import KafkaError, KafkaStorageError, RecordListTooLarge
 from logkernel.partition.effects import Effects, Outcome
 from logkernel.partition.leader import Leader
+from logkernel.partition.news import News
 from logkernel.record.batch import parse_header, stamp
 from logkernel.record.control import EndTxnMarker, encode_marker
 from logkernel.record.validate import WritePolicy, check_produce
 from logkernel.storage.directory import PASSING
 from logkernel.storage.log import Log
-from logkernel.vocabulary import AbortedTxn, BatchFacts, FileSlice, TopicPartition
+from logkernel.vocabulary import AbortedTxn, BatchFacts, FileSlice, IsrProposal, TopicPartition
 
 log = logging.getLogger("logkernel.replica")
+
+PROPOSED_AGAIN_MS = 50
+"""After a proposal that was lost on its way, as Kafka's."""
+
 
 class Ticket(Protocol):
     """Who waits for a produce of one partition."""
@@ -47,10 +57,18 @@ class Write:
     """Told the base offset when the batches lie in the local log, not yet committed."""
 
 
+Propose = Callable[["LedReplica", IsrProposal], None]
+"""Asks the controller for in-sync replicas (AlterPartition), later; tells the replica what became of it."""
+
+
+def _nobody(replica: LedReplica, proposal: IsrProposal) -> None:
+    """Drops proposals until somebody takes them: they are made again."""
+
+
 class LedReplica(Replica):
     """A led partition: its log, its machine, its write policy."""
 
-    __slots__ = ("_codec_for", "_expiry", "leader", "policy")
+    __slots__ = ("_codec_for", "_expiry", "_propose", "_proposed_ms", "end_news", "leader", "policy")
 
     def __init__(
         self,
@@ -63,10 +81,18 @@ class LedReplica(Replica):
         target_codec: Codec | None,
         *,
         storage_failed: StorageFailed,
+        propose: Propose = _nobody,
+        before: Replica | None = None,
     ) -> None:
         super().__init__(
-            runtime, name, topic_id, disk_log, leader.producers, settings, storage_failed=storage_failed
+            runtime, name, topic_id, disk_log, leader.producers, settings, storage_failed=storage_failed, before=before
         )
+        self._propose = propose
+        self._proposed_ms = 0
+        """When the proposal under way was made last, monotonic."""
+        self.end_news: News | None = News() if leader.sync is not None else None
+        """Told when a follower may find something else than before: records to fetch, another watermark or log start.
+        None while nobody follows."""
         self._codec_for = runtime.kernel.codec_for
         self.leader = leader
         self._expiry: Timer | None = None
@@ -157,10 +183,13 @@ class LedReplica(Replica):
                 following = self._append(effects.append, effects.aborted, write)
             if effects.persist is not None:
                 self.flush()
+            if effects.propose is not None:
+                self._proposed_ms = self._runtime.clock.mono_ms()
+                self._propose(self, effects.propose)
             for ticket, outcome in effects.answer:
                 ticket.deliver(outcome)
             if effects.wake:
-                self.news.tell()
+                self.tell()
         leader = self.leader
         if leader.parked and self._expiry is None:
             deadline = leader.next_deadline()
@@ -183,14 +212,16 @@ class LedReplica(Replica):
             write.on_append(batches[0].base_offset)
         leader = self.leader
         effects = leader.on_appended(batches, write.acks, write.ticket, write.wall_ms, write.deadline_ms, write.marker)
-        if leader.unflushed and self._flush_timer is None and self.settings.flush_ms < NO_DEADLINE:
-            self._flush_timer = self._runtime.after(self.settings.flush_ms, self._flush_due)
+        if self.settings.flush_ms < NO_DEADLINE and leader.unflushed:
+            self.flushing.flush_in(self.settings.flush_ms)
+        if self.end_news is not None:
+            self.end_news.tell()
         return effects
 
     def _refusal(self, error: OSError) -> KafkaError:
         """Without room or file handles the write is refused and the log is as before; other errors end its service."""
         if error.errno not in PASSING:
-            return self._storage_failed(self, error)
+            return self.storage_failed(error)
         log.error("write refused: partition=%s error=%s", self.name, error)
         return KafkaStorageError(f"{self.name}: {error}")
 
@@ -201,8 +232,76 @@ class LedReplica(Replica):
         self._expiry = None
         self._carry_out(self.leader.on_expired(self._runtime.clock.mono_ms()))
 
-    def _on_flushed(self, end: int) -> None:
+    def on_flushed(self, end: int) -> None:
         self._carry_out(self.leader.on_flushed(end))
+
+    # ------------------------------------------------------------ followers
+
+    def follower_fetched(
+        self, node: int, offset: int, log_start: int, mono_ms: int, broker_epoch: int = -1
+    ) -> None:
+        """A follower's fetch from `offset` was judged, and may be answered. Raises KeyError for who is no replica."""
+        before = self.leader.low_watermark()
+        self._carry_out(self.leader.on_fetch(node, offset, log_start, mono_ms, broker_epoch))
+        if self.end_news is not None and self.leader.low_watermark() > before:
+            self.end_news.tell()  # DeleteRecords may wait for that
+
+    def on_live_brokers(self, live: frozenset[int], mono_ms: int) -> None:
+        """Brokers that are alive and not shutting down, as the controller says."""
+        self._carry_out(self.leader.on_live_brokers(live, mono_ms))
+        if self.end_news is not None:
+            self.end_news.tell()
+
+    def go_on_leading(
+        self, leader_epoch: int, replicas: Sequence[int], isr: Sequence[int], partition_epoch: int, mono_ms: int
+    ) -> None:
+        """This broker leads on in a newer epoch, from the log end on."""
+        self.log.epochs.assign(leader_epoch, self.log.end_offset)
+        effects = self.leader.on_order(leader_epoch, replicas, isr, partition_epoch, mono_ms)
+        if self.leader.sync is not None and self.end_news is None:
+            self.end_news = News()
+        self._carry_out(effects)
+        self.tell()
+
+    def resign(self) -> Callable[[], None]:
+        """Another broker leads, or none. Returns what tells whoever waits to ask there."""
+        effects = self.leader.on_resigned()
+        return lambda: self._carry_out(effects)
+
+    def tick(self, mono_ms: int, patience_ms: int) -> None:
+        """Time passed. A proposal without an answer is made again when it is older than `patience_ms`."""
+        sync = self.leader.sync
+        if sync is not None and (sync.proposal is None or mono_ms - self._proposed_ms >= patience_ms):
+            self._carry_out(self.leader.on_tick(mono_ms))
+
+    def isr_accepted(self, proposal: IsrProposal, partition_epoch: int) -> None:
+        """The controller wrote the proposal down. Nothing happens where it is none of this leader's any more."""
+        before = self.leader.isr
+        self._carry_out(self.leader.on_isr_accepted(proposal, partition_epoch))
+        if self.leader.isr != before:
+            self._runtime.kernel.tell(
+                "logkernel_isr_changed", topic=self.name.topic, partition=self.name.partition, isr=self.leader.isr
+            )
+
+    def isr_refused(self, proposal: IsrProposal, *, revert: bool) -> None:
+        """The controller did not. `revert`: it never will (INELIGIBLE_REPLICA, OPERATION_NOT_ATTEMPTED); else this
+        leader is behind, and the next order tells what holds."""
+        self.leader.on_isr_refused(proposal, revert=revert)
+
+    def isr_unanswered(self, proposal: IsrProposal) -> None:
+        """Nobody knows what became of the proposal: it is made again soon, if it is still under way."""
+        self._runtime.after(PROPOSED_AGAIN_MS, lambda: self._propose_again(proposal))
+
+    def _propose_again(self, proposal: IsrProposal) -> None:
+        sync = self.leader.sync
+        if self.in_service and sync is not None and sync.proposal == proposal:
+            self._carry_out(self.leader.on_tick(self._runtime.clock.mono_ms()))
+
+    def tell(self) -> None:
+        """Tell readers, followers among them, to look again."""
+        self.news.tell()
+        if self.end_news is not None:
+            self.end_news.tell()
 
     # ------------------------------------------------------------ read
 
@@ -215,6 +314,13 @@ class LedReplica(Replica):
         limit = None if end == disk_log.end_offset else disk_log.position_of(end)
         try:
             return disk_log.read(offset, max_bytes, limit, min_one=min_one)
+        except OSError as error:
+            raise KafkaStorageError(f"{self.name}: {error}") from error
+
+    def read_to_end(self, offset: int, max_bytes: int, *, min_one: bool) -> FileSlice | None:
+        """As `read`, up to the log end: what a follower may see."""
+        try:
+            return self.log.read(offset, max_bytes, None, min_one=min_one)
         except OSError as error:
             raise KafkaStorageError(f"{self.name}: {error}") from error
 

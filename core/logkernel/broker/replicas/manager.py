@@ -1,10 +1,27 @@
-"""Which partitions are served here, which are offline, and what a client is told of the others."""
+"""Which partitions this broker leads and follows, which are offline, and what a client is told of the others.
+
+A standalone broker leads all that it has (`lead`). In a cluster a controller orders roles by LeaderAndIsr and
+StopReplica, and `take` and `stop` are the door for that:
+
+    the order of `take`                                      answer
+    the partition's directory is offline                     KAFKA_STORAGE_ERROR
+    the topic has another id here                            INCONSISTENT_TOPIC_ID
+    an older leader epoch than the replica's                 STALE_CONTROLLER_EPOCH
+    the same leader epoch                                    0, and nothing changes
+    this broker is not among the replicas                    UNKNOWN_TOPIC_OR_PARTITION
+    the log cannot be had                                    KAFKA_STORAGE_ERROR
+    it leads                                                 0: a `LedReplica`, or the one that is there goes on
+    it follows                                               0: a `FollowedReplica`, or the one that is there turns
+
+Where an order is refused, nothing has changed (KAFKA-9769).
+"""
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 from uuid import UUID
 
 from logkernel.broker.runtime import Runtime
@@ -12,24 +29,71 @@ from logkernel.broker.turn import Turn
 from logkernel.config.topic import TopicSettings
 from logkernel.contracts import Codec
 from logkernel.errors import (
+    FencedLeaderEpoch,
+    InconsistentTopicId,
     KafkaError,
     KafkaStorageError,
     LeaderNotAvailable,
     NotLeaderOrFollower,
+    StaleControllerEpoch,
     UnknownTopicOrPartition,
     no_partition,
 )
-from logkernel.vocabulary import TopicPartition
+from logkernel.vocabulary import NO_ID, IsrProposal, TopicPartition
 
 if TYPE_CHECKING:
+    from logkernel.broker.replicas.followed import FollowedReplica
     from logkernel.broker.replicas.led import LedReplica
     from logkernel.broker.replicas.replica import Replica
     from logkernel.controller.image import Partition
     from logkernel.partition.producers import ProducerStates
+    from logkernel.requests.replication import LeaderAndIsrPartitionState
     from logkernel.storage.log import Log
+
+log = logging.getLogger("logkernel.replica")
 
 AS_IT_CAME: Final = ("producer", "uncompressed")
 """Values of `compression.type` that leave batches as their producers made them."""
+
+
+NO_EPOCHS: Final = (-1, -2)
+"""Leader epochs of StopReplica that are newer than any: none was told, and the topic is being deleted."""
+
+
+class Logs(Protocol):
+    """What the replicas of a broker need of its logs (`LogManager`)."""
+
+    def obtain(self, name: TopicPartition, topic_id: UUID, *, is_new: bool | None = None) -> Log | None:
+        """The open log, or a new one; None where it cannot be had."""
+
+    def producers_of(self, name: TopicPartition) -> ProducerStates:
+        """What the log says of its producers."""
+
+    def noted_watermark(self, name: TopicPartition) -> int:
+        """The last watermark of a partition that is not served."""
+
+    def note_watermark(self, name: TopicPartition, watermark: int) -> None:
+        """Keep the watermark of a partition that is served no more."""
+
+    def truncate(self, name: TopicPartition, offset: int) -> None:
+        """See `followed.Cuts`."""
+
+    def restart(self, name: TopicPartition, offset: int) -> None:
+        """See `followed.Cuts`."""
+
+    def delete(self, name: TopicPartition) -> None:
+        """Remove the log, be it unreadable."""
+
+    def fail_directory_of(self, name: TopicPartition, error: OSError) -> None:
+        """The directory of a partition goes offline with every partition in it."""
+
+
+def _nobody(name: TopicPartition) -> None:
+    """Hears of partitions until somebody does."""
+
+
+def _no_controller(replica: LedReplica, proposal: IsrProposal) -> None:
+    """Drops proposals: a standalone broker makes none."""
 
 
 class ReplicaManager:
@@ -41,17 +105,28 @@ class ReplicaManager:
         turn: Turn,
         *,
         partition_count: Callable[[str], int | None],
-        fail_directory: Callable[[TopicPartition, OSError], None],
+        logs: Logs,
     ) -> None:
-        """`fail_directory` is told of a partition whose storage failed."""
         self._runtime = runtime
         self._turn = turn
         self._partition_count = partition_count
-        self._fail_directory = fail_directory
+        self._logs = logs
         self.led: dict[tuple[str, int], LedReplica] = {}
         """Those that this broker leads, and serves to clients; to look at."""
-        self.followed: dict[tuple[str, int], Replica] = {}
+        self.followed: dict[tuple[str, int], FollowedReplica] = {}
         """Those that another broker leads, or none; to look at."""
+        self.propose: Callable[[LedReplica, IsrProposal], None] = _no_controller
+        """Asks the controller for in-sync replicas; whoever connects the broker to one sets it. It must not answer
+        before it returns, and tells the replica `isr_accepted`, `isr_refused` or `isr_unanswered`."""
+        self.role_observers: list[Callable[[TopicPartition], None]] = []
+        """Each is told of a partition whose role, leader or leader epoch here changed, or which is gone: `led`,
+        `followed` or neither has it by then."""
+        self.on_cut: Callable[[TopicPartition], None] = _nobody
+        """Told of a log that became shorter."""
+        self.before_delete: Callable[[TopicPartition], None] = _nobody
+        """Told of a partition whose log is about to be deleted by `stop`."""
+        self._live: frozenset[int] = frozenset()
+        self._ticking = False
         self._offline: set[TopicPartition] = set()
         self._codecs: dict[tuple[str, int], Codec] = {}
 
@@ -151,12 +226,203 @@ class ReplicaManager:
             storage_failed=self.storage_failed,
         )  # fmt: skip
 
+    # ------------------------------------------------------------ orders of a controller
+
+    def take(
+        self, name: TopicPartition, topic_id: UUID, state: LeaderAndIsrPartitionState, settings: TopicSettings
+    ) -> int:
+        """Take one row of a LeaderAndIsr, as tabulated; returns the error code that its sender is answered.
+
+        Raises nothing. The request itself was fenced by its receiver, which also tells `on_live_brokers`.
+        """
+        try:
+            self._take(name, topic_id, state, settings)
+        except KafkaError as error:
+            log.warning("order refused: partition=%s leader_epoch=%d error=%s", name, state.leader_epoch, error)
+            return error.code
+        return 0
+
+    def stop(self, name: TopicPartition, *, delete: bool, leader_epoch: int = -1) -> int:
+        """Give a partition up, with its log where `delete`; returns the error code that StopReplica is answered.
+
+        0 also for a partition that is not served: its log goes where `delete`. FENCED_LEADER_EPOCH for an order that is
+        older than the replica's leader epoch; -1 and -2 are older than none. KAFKA_STORAGE_ERROR where its directory is
+        offline. Raises nothing.
+        """
+        if self.is_offline(*name):
+            if delete:
+                self._offline.discard(name)
+                self._logs.delete(name)
+            return KafkaStorageError.code
+        current = self.find(name)
+        if current is not None and leader_epoch not in NO_EPOCHS and leader_epoch < current.leader_epoch:
+            return FencedLeaderEpoch.code
+        if current is not None:
+            self._logs.note_watermark(name, current.high_watermark)
+            self._resign(name)
+            self._retire(name)
+            self._tell_role(name)
+        if delete:
+            self.before_delete(name)
+            self._logs.delete(name)
+        return 0
+
+    def on_live_brokers(self, live: frozenset[int]) -> None:
+        """Brokers that are alive and not shutting down, as the controller says: who may join in-sync replicas."""
+        if live == self._live:
+            return
+        self._live = live
+        mono_ms = self._runtime.clock.mono_ms()
+        for replica in list(self.led.values()):
+            replica.on_live_brokers(live, mono_ms)
+
+    def _take(
+        self, name: TopicPartition, topic_id: UUID, state: LeaderAndIsrPartitionState, settings: TopicSettings
+    ) -> None:
+        if self.is_offline(*name):
+            raise KafkaStorageError(f"{name}: its directory is offline")
+        current = self.find(name)
+        if current is not None:
+            _check_id(name, current.topic_id, topic_id)
+            if state.leader_epoch < current.leader_epoch:
+                raise StaleControllerEpoch(f"{name}: the leader epoch is {current.leader_epoch} here")
+            if state.leader_epoch == current.leader_epoch:
+                return
+        node = self._runtime.node_id
+        if node not in state.replicas:
+            raise UnknownTopicOrPartition(f"{name}: broker {node} is none of its replicas")
+        if state.leader == node:
+            self._become_leader(name, topic_id, state, settings, current)
+        else:
+            self._become_follower(name, topic_id, state, settings, current)
+        self._tell_role(name)
+
+    def _tell_role(self, name: TopicPartition) -> None:
+        for told in self.role_observers:
+            told(name)
+
+    def _become_leader(
+        self,
+        name: TopicPartition,
+        topic_id: UUID,
+        state: LeaderAndIsrPartitionState,
+        settings: TopicSettings,
+        current: Replica | None,
+    ) -> None:
+        from logkernel.broker.replicas.led import LedReplica
+        from logkernel.partition.leader import Leader
+
+        mono_ms = self._runtime.clock.mono_ms()
+        led = self.led.get(name)
+        if led is not None:
+            led.go_on_leading(state.leader_epoch, state.replicas, state.isr, state.partition_epoch, mono_ms)
+        else:
+            disk_log, producers, watermark = self._hold(name, topic_id, state, current)
+            disk_log.epochs.assign(state.leader_epoch, disk_log.end_offset)  # written or not (KAFKA-7415)
+            leader = Leader(
+                node_id=self._runtime.node_id,
+                leader_epoch=state.leader_epoch,
+                isr=tuple(state.isr),
+                log_start=disk_log.start_offset,
+                log_end=disk_log.end_offset,
+                high_watermark=watermark,
+                min_isr=settings.min_insync_replicas,
+                producers=producers,
+                replicas=state.replicas,
+                partition_epoch=state.partition_epoch,
+                lag_ms=self._lag_ms,
+                mono_ms=mono_ms,
+            )
+            led = LedReplica(
+                self._runtime, name, topic_id, disk_log, leader, settings, self._target_codec(settings),
+                storage_failed=self.storage_failed, propose=self._proposed, before=current,
+            )  # fmt: skip
+            self._retire(name)
+            self.led[name] = led
+        led.on_live_brokers(self._live, mono_ms)
+        if led.leader.sync is not None:
+            self._tick_later()
+
+    def _become_follower(
+        self,
+        name: TopicPartition,
+        topic_id: UUID,
+        state: LeaderAndIsrPartitionState,
+        settings: TopicSettings,
+        current: Replica | None,
+    ) -> None:
+        from logkernel.broker.replicas.followed import FollowedReplica
+        from logkernel.partition.follower import Follower
+
+        followed = self.followed.get(name)
+        if followed is not None:
+            followed.follower.on_leader(state.leader, state.leader_epoch)
+            return
+        disk_log, producers, watermark = self._hold(name, topic_id, state, current)
+        follower = Follower(
+            leader=state.leader,
+            leader_epoch=state.leader_epoch,
+            log_start=disk_log.start_offset,
+            log_end=disk_log.end_offset,
+            high_watermark=watermark,
+            epochs=disk_log.epochs,
+        )
+        followed = FollowedReplica(
+            self._runtime, name, topic_id, disk_log, producers, follower, settings,
+            cuts=self._logs, storage_failed=self.storage_failed, before=current,
+        )  # fmt: skip
+        followed.on_cut = lambda replica: self.on_cut(replica.name)
+        self._resign(name)
+        self._retire(name)
+        self.followed[name] = followed
+
+    def _hold(
+        self, name: TopicPartition, topic_id: UUID, state: LeaderAndIsrPartitionState, current: Replica | None
+    ) -> tuple[Log, ProducerStates, int]:
+        """The partition's log, its producers and its watermark. Raises `KafkaStorageError`, `InconsistentTopicId`."""
+        if current is not None:
+            return current.log, current.producers, current.high_watermark
+        disk_log = self._logs.obtain(name, topic_id, is_new=state.is_new)
+        if disk_log is None:
+            self.never_came(name)
+            raise KafkaStorageError(f"{name}: its log cannot be had")
+        _check_id(name, disk_log.topic_id, topic_id)
+        return disk_log, self._logs.producers_of(name), self._logs.noted_watermark(name)
+
+    def _proposed(self, replica: LedReplica, proposal: IsrProposal) -> None:
+        self.propose(replica, proposal)
+
+    # ------------------------------------------------------------ by the clock
+
+    @property
+    def _lag_ms(self) -> int:
+        return int(self._runtime.config.get("replica.lag.time.max.ms"))
+
+    def _tick_later(self) -> None:
+        """Look for followers that lag, from now on. Nobody looks where nobody follows."""
+        if not self._ticking:
+            self._ticking = True
+            self._runtime.after(max(1, self._lag_ms // 2), self._tick)
+
+    def _tick(self) -> None:
+        self._ticking = False
+        mono_ms, patience_ms = self._runtime.clock.mono_ms(), int(self._runtime.config.get("request.timeout.ms"))
+        followed = [replica for replica in self.led.values() if replica.leader.sync is not None]
+        for replica in followed:
+            replica.tick(mono_ms, patience_ms)
+        if followed:
+            self._tick_later()
+
+    # ------------------------------------------------------------ settings, segments, the end
+
     def configure(self, topic: str, partitions: int, settings: TopicSettings) -> None:
         """A topic's settings changed."""
         for partition in range(partitions):
-            replica = self.led.get((topic, partition))
-            if replica is not None:
-                replica.configure(settings, self._target_codec(settings))
+            led, followed = self.led.get((topic, partition)), self.followed.get((topic, partition))
+            if led is not None:
+                led.configure(settings, self._target_codec(settings))
+            elif followed is not None:
+                followed.configure(settings)
 
     def _target_codec(self, settings: TopicSettings) -> Codec | None:
         """The codec that `compression.type` asks for, None where batches stay as they came."""
@@ -187,11 +453,17 @@ class ReplicaManager:
         self._offline = {name for name in self._offline if name.topic != topic}
 
     def _retire(self, name: TopicPartition) -> Replica | None:
-        replica = self.led.pop(name, None) or self.followed.pop(name, None)
+        replica: Replica | None = self.led.pop(name, None) or self.followed.pop(name, None)
         if replica is not None:
             replica.in_service = False
-            replica.news.tell()
+            replica.tell()
         return replica
+
+    def _resign(self, name: TopicPartition) -> None:
+        """Whoever waits for a partition that is led is told, at the end of the turn."""
+        led = self.led.get(name)
+        if led is not None:
+            self._turn.call_soon(led.resign())
 
     # ------------------------------------------------------------ failure
 
@@ -199,7 +471,7 @@ class ReplicaManager:
         """A write failed: its directory goes offline with its partitions, the others go on. Not for a partition that
         was deleted meanwhile: work on it that was under way misses its files."""
         if replica.in_service:
-            self._fail_directory(replica.name, error)
+            self._logs.fail_directory_of(replica.name, error)
         return KafkaStorageError(f"{replica.name}: {error}")
 
     def never_came(self, name: TopicPartition) -> None:
@@ -211,4 +483,11 @@ class ReplicaManager:
         replica = self._retire(name)
         if replica is not None:
             self._offline.add(name)
+            self._tell_role(name)
             self._turn.call_soon(partial(replica.went_offline, error))
+
+
+def _check_id(name: TopicPartition, known: UUID | None, told: UUID) -> None:
+    """A topic of the same name and another id is another topic (KIP-516). Raises `InconsistentTopicId`."""
+    if known is not None and known != NO_ID and told != NO_ID and known != told:
+        raise InconsistentTopicId(f"{name}: its topic has id {known} here, not {told}")

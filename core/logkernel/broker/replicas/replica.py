@@ -9,31 +9,20 @@ tells `storage_failed` of an error after which its directory cannot be trusted.
 
 from __future__ import annotations
 
-import errno
-import logging
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 from uuid import UUID
 
+from logkernel.broker.replicas.flushing import LogFlushing
 from logkernel.broker.runtime import Runtime
-from logkernel.broker.timers import Timer
 from logkernel.config.topic import TopicSettings
 from logkernel.errors import KafkaError, KafkaStorageError
 from logkernel.partition.news import News
-from logkernel.storage.directory import PASSING
-from logkernel.storage.flush import Flush
 from logkernel.storage.log import Log
 from logkernel.vocabulary import TopicPartition
 
 if TYPE_CHECKING:
     from logkernel.partition.producers import ProducerStates
-
-log = logging.getLogger("logkernel.replica")
-
-HANDLES = (errno.EMFILE, errno.ENFILE)
-"""No sync fails with these: files could not be opened for it. A sync that failed is never tried again."""
-PUT_OFF_MS = 1000
-NO_DEADLINE: Final = 2**62
 
 StorageFailed = Callable[["Replica", OSError], KafkaStorageError]
 """Takes the replica's directory offline; returns what is answered to those who wait for the write that failed."""
@@ -43,11 +32,9 @@ class Replica:
     """A partition's log on this broker, and what both roles do with it."""
 
     __slots__ = (
-        "_flush_again",
-        "_flush_timer",
-        "_flushing",
         "_runtime",
         "_storage_failed",
+        "flushing",
         "in_service",
         "log",
         "name",
@@ -67,7 +54,9 @@ class Replica:
         settings: TopicSettings,
         *,
         storage_failed: StorageFailed,
+        before: Replica | None = None,
     ) -> None:
+        """`before` had the partition here, in another role."""
         self._runtime = runtime
         self._storage_failed = storage_failed
         self.name = name
@@ -80,8 +69,9 @@ class Replica:
         self.in_service = True
         """False once another role, or none, has the partition here, or its directory is offline; its manager's to
         set."""
-        self._flush_timer: Timer | None = None
-        self._flushing = self._flush_again = False
+        self.flushing: LogFlushing = LogFlushing(runtime, self) if before is None else before.flushing
+        """Syncs the log."""
+        self.flushing.owner = self
 
     # ------------------------------------------------------------ what a role says of itself
 
@@ -103,7 +93,7 @@ class Replica:
         """The log start moved."""
         raise NotImplementedError
 
-    def _on_flushed(self, end: int) -> None:
+    def on_flushed(self, end: int) -> None:
         """All below `end` is durable."""
         raise NotImplementedError
 
@@ -111,61 +101,38 @@ class Replica:
         """The directory is offline: tell who waits."""
         raise NotImplementedError
 
-    # ------------------------------------------------------------ flush
+    def tell(self) -> None:
+        """Tell readers to look again."""
+        self.news.tell()
+
+    # ------------------------------------------------------------ the disk
 
     def flush(self) -> None:
         """Make what is in the log durable. One flush at a time: all that came meanwhile shares the next."""
-        if self._flushing:
-            self._flush_again = True
-            return
-        self._flushing = True
-        flush = self.log.begin_flush()
-        self._runtime.run_flush(flush.run, lambda error: self._flushed(flush, error))
-
-    def _flushed(self, flush: Flush, error: BaseException | None) -> None:
-        self._flushing = False
-        if isinstance(error, OSError) and error.errno in (PASSING if flush.may_be_repeated else HANDLES):
-            log.error("flush put off: partition=%s error=%s", self.name, error)
-            self.log.flush_refused()
-            self._runtime.after(PUT_OFF_MS, self._flush_again_later)
-            return
-        if error is not None:
-            self._storage_failed(self, error if isinstance(error, OSError) else OSError(str(error)))
-            return
-        self.log.end_flush(flush, self._runtime.clock.wall_ms())
-        self._on_flushed(flush.end)
-        if self._flush_again:
-            self._flush_again = False
-            self.flush()
+        self.flushing.flush()
 
     def flush_soon(self) -> None:
         """A segment was closed: sync it off the request's path, so that recovery need not read it again."""
-        if self._flush_timer is None:
-            self._flush_timer = self._runtime.after(0, self._flush_due)
-
-    def _flush_again_later(self) -> None:
-        if self.in_service:
-            self.flush()
-
-    def _flush_due(self) -> None:
-        self._flush_timer = None
-        if self.in_service and self.log.unflushed_records:
-            self.flush()
+        self.flushing.flush_in(0)
 
     @property
     def is_flushing(self) -> bool:
-        return self._flushing
+        return self.flushing.under_way
+
+    def storage_failed(self, error: OSError) -> KafkaStorageError:
+        """The directory goes offline; returns what is answered to those who wait."""
+        return self._storage_failed(self, error)
 
     # ------------------------------------------------------------ the log's bounds and place
 
     def move_to(self, disk_log: Log) -> None:
         """The log lies elsewhere from now on, complete and synced."""
         self.log = disk_log
-        self._on_flushed(disk_log.end_offset)
-        self.news.tell()
+        self.on_flushed(disk_log.end_offset)
+        self.tell()
 
     def advance_log_start(self, offset: int) -> None:
         """Hide what lies below `offset`."""
         self.log.advance_log_start(offset)
         self._on_log_start(offset)
-        self.news.tell()
+        self.tell()

@@ -1,0 +1,190 @@
+"""A follower that is answered nonsense, or whose disk fails."""
+
+from __future__ import annotations
+
+import errno
+
+from logkernel.errors import KafkaStorageError, NotLeaderOrFollower
+from logkernel.partition.follower import FetchPosition
+from logkernel.record.batch import parse_header, stamp
+from logkernel.record.encode import encode_batch
+from logkernel.requests.data import PartitionData
+from logkernel.vocabulary import Record
+
+from .conftest import NAME, Make, Node, ask, catch_up, fetch_request, follow, row_of
+
+Pair = tuple[Node, Node]
+
+
+def answer_of(one: Node, two: Node) -> tuple[FetchPosition, PartitionData, bytearray]:
+    """A good answer that is not applied yet, and its bytes."""
+    position = two.followed.next_fetch(two.clock.now_ms)
+    assert position is not None
+    row = row_of(ask(one, fetch_request(position, two.node_id))[0])
+    data = bytearray(row.records.read())  # type: ignore[union-attr]
+    row.records = data
+    return position, row, data
+
+
+def test_bytes_that_rotted_on_their_way_are_refused_and_asked_for_again(pair: Pair) -> None:
+    one, two = pair
+    one.produce(b"abc", acks=1)
+    position, row, data = answer_of(one, two)
+    data[-2] ^= 1
+    assert not two.followed.apply(position, row, two.clock.now_ms)
+    assert two.followed.log.end_offset == 0
+    assert two.followed.next_fetch(two.clock.now_ms) is None, "a pause"
+    assert two.followed.next_deadline() == two.clock.now_ms + 1000
+    two.clock.now_ms += 1000
+    catch_up(two, one)
+    assert two.segments() == one.segments()
+
+
+def test_an_epoch_newer_than_the_leaders_is_refused(pair: Pair) -> None:
+    one, two = pair
+    one.produce(b"abc", acks=1)
+    position, row, data = answer_of(one, two)
+    data[15] = 9  # leader epoch, which no checksum covers
+    two.followed.apply(position, row, 0)
+    assert two.followed.log.end_offset == 0
+
+
+def test_a_batch_that_is_cut_off_is_left_for_the_next_fetch(pair: Pair) -> None:
+    one, two = pair
+    one.produce(b"a", acks=1)
+    one.produce(b"b" * 100, acks=1)
+    position, row, data = answer_of(one, two)
+    del data[-10:]
+    two.followed.apply(position, row, 0)
+    assert two.followed.log.end_offset == 1
+    catch_up(two, one)
+    assert two.segments() == one.segments()
+
+
+def test_an_answer_to_an_older_fetch_is_dropped(pair: Pair) -> None:
+    one, two = pair
+    one.produce(b"a", acks=1)
+    position, row, _ = answer_of(one, two)
+    catch_up(two, one)
+    two.followed.apply(position, row, 0)
+    assert two.followed.log.end_offset == 1
+
+
+def test_an_answer_of_an_older_leader_is_dropped(pair: Pair) -> None:
+    one, two = pair
+    one.produce(b"a", acks=1)
+    position, row, _ = answer_of(one, two)
+    two.order(1, 1)
+    two.followed.apply(position, row, 0)
+    assert (two.followed.log.end_offset, two.followed.high_watermark) == (0, 0)
+
+
+def test_an_error_of_the_leader_is_a_pause(pair: Pair) -> None:
+    _, two = pair
+    position = two.followed.next_fetch(0)
+    assert position is not None
+    two.followed.apply(position, PartitionData(0, NotLeaderOrFollower.code), 0)
+    assert two.followed.next_fetch(999) is None
+    assert two.followed.next_fetch(1000) == position
+
+
+def test_a_full_disk_is_a_pause_and_nothing_is_lost(pair: Pair) -> None:
+    one, two = pair
+    one.produce(b"a", acks=1)
+    two.disk.fail_at(two.disk.operations + 1, errno.ENOSPC)
+    follow(two, one)
+    assert two.followed.log.end_offset == 0
+    two.clock.now_ms += 1000
+    catch_up(two, one)
+    assert two.segments() == one.segments()
+
+
+def test_a_broken_disk_takes_the_directory_offline(pair: Pair) -> None:
+    one, two = pair
+    one.produce(b"a", acks=1)
+    replica = two.followed
+    two.disk.fail_at(two.disk.operations + 1, errno.EIO)
+    follow(two, one)
+    two.broker.turn.end()
+    assert not replica.in_service
+    assert replica.next_fetch(0) is None
+    assert two.order(1, 1) == KafkaStorageError.code
+
+
+def test_what_must_be_durable_is_not_claimed_before_it_is(make: Make) -> None:
+    one, two = make(1), make(2, "log.flush.interval.messages=1")
+    for node in (one, two):
+        node.order(1, 0, is_new=True)
+    flushes = []
+    two.broker.runtime.run_flush = lambda work, done: flushes.append((work, done))
+    one.produce(b"a", acks=1)
+    follow(two, one)
+    assert two.followed.log.end_offset == 1
+    assert two.followed.next_fetch(0) is None, "a fetch from offset 1 would be a vote"
+    work, done = flushes.pop()
+    work()
+    done(None)
+    assert two.followed.next_fetch(0) is not None
+
+
+def test_a_flush_that_was_under_way_during_a_cut_promises_nothing(pair: Pair) -> None:
+    one, two = pair
+    for _ in range(4):
+        one.produce(b"old" * 10, acks=1)
+    catch_up(two, one)
+    log = two.followed.log
+    flush = log.begin_flush()
+    flush.run()
+    two.broker.logs.truncate(NAME, 1)
+    data = bytearray(encode_batch([Record(None, b"new")]))
+    for offset in range(1, 4):
+        stamp(data, 0, offset, 0)
+        log.append(data, [parse_header(data, 0)], 0)
+    log.end_flush(flush)
+    assert log.recovery_point <= 1
+
+
+def test_retention_of_a_follower_stops_at_its_own_watermark(make: Make) -> None:
+    settings = ("log.segment.bytes=1048576", "log.retention.bytes=1", "log.retention.check.interval.ms=1000")
+    one, two = make(1, *settings[:1]), make(2, *settings)
+    for node in (one, two):
+        node.order(1, 0, is_new=True)
+        node.replicas.on_live_brokers(frozenset((1, 2)))
+    for number in range(60):
+        one.produce(bytes([number]) * 60_000, acks=1)
+    follow(two, one)
+    for _ in range(3):
+        follow(two, one)
+    watermark = two.followed.high_watermark
+    assert 0 < watermark < two.followed.log.end_offset
+    two.pass_ms(2500)
+    assert 0 < two.followed.log.start_offset <= watermark
+
+
+def test_a_cut_while_a_log_moves_begins_the_move_anew(make: Make) -> None:
+    one, two = make(1), make(2, "log.dirs=/data,/other")
+    for node in (one, two):
+        node.order(1, 0, is_new=True)
+        node.replicas.on_live_brokers(frozenset((1, 2)))
+    for _ in range(3):
+        one.produce(b"a" * 100, acks=1)
+    catch_up(two, one)
+    directories = two.broker.logs.directories
+    target = next(each for each in directories.directories if each is not directories.directory_of(NAME))
+    two.broker.moves.start(NAME, target)
+    two.pass_ms(2)
+    one.produce(b"lost", acks=1)
+    follow(two, one)
+    one.crash()  # nothing was synced
+    one.order(1, 1, isr=(1,))
+    two.order(1, 1, isr=(1,))
+    one.produce(b"b" * 50, acks=1)
+    two.pass_ms(50)
+    follow(two, one)
+    two.pass_ms(50)
+    catch_up(two, one)
+    assert directories.directory_of(NAME) is target
+    mine, theirs = (node.replicas.find(NAME) for node in (two, one))
+    assert mine is not None
+    assert theirs is not None
+    assert mine.log.read(mine.log.start_offset, 1 << 20).read() == theirs.log.read(0, 1 << 20).read()  # type: ignore

@@ -1,0 +1,187 @@
+"""What a replica manager answers to orders, row by row of its table, and what becomes of those who wait."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from logkernel.errors import (
+    FencedLeaderEpoch,
+    InconsistentTopicId,
+    KafkaStorageError,
+    NotLeaderOrFollower,
+    StaleControllerEpoch,
+    UnknownTopicOrPartition,
+)
+from logkernel.vocabulary import TopicPartition
+
+from .conftest import NAME, Make, Node, catch_up
+
+Pair = tuple[Node, Node]
+
+
+def test_an_older_leader_epoch_is_stale_and_an_equal_one_changes_nothing(pair: Pair) -> None:
+    one, _ = pair
+    one.order(1, 3)
+    before = one.led
+    assert one.order(2, 2) == StaleControllerEpoch.code
+    assert one.order(2, 3) == 0
+    assert one.led is before
+    assert one.led.leader_epoch == 3
+
+
+def test_a_broker_outside_the_assignment_refuses(make: Make) -> None:
+    node = make(3)
+    assert node.order(1, 0) == UnknownTopicOrPartition.code
+    assert not node.replicas.all()
+
+
+def test_another_topic_of_the_same_name_is_refused(pair: Pair) -> None:
+    one, two = pair
+    for node, role in ((one, one.led), (two, two.followed)):
+        assert node.order(1, 1, topic_id=UUID(int=8)) == InconsistentTopicId.code
+        assert role.in_service
+        assert role.leader_epoch == 0
+
+
+def test_a_folder_of_another_topic_is_refused_after_a_start(pair: Pair) -> None:
+    _, two = pair
+    two.stop()
+    assert two.order(1, 1, topic_id=UUID(int=8)) == InconsistentTopicId.code
+    assert two.order(1, 1) == 0
+
+
+def test_a_failed_directory_is_told_and_the_role_ends(pair: Pair) -> None:
+    one, two = pair
+    two.broker.logs.fail_directory_of(NAME, OSError(5, "gone"))
+    two.broker.turn.end()
+    assert two.order(2, 1) == KafkaStorageError.code
+    assert not two.replicas.all()
+    told = one.produce(b"a")
+    one.broker.logs.fail_directory_of(NAME, OSError(5, "gone"))
+    one.broker.turn.end()
+    assert told == [KafkaStorageError.code]
+
+
+def test_a_follower_is_told_another_leader_and_keeps_its_object(pair: Pair) -> None:
+    _, two = pair
+    before = two.followed
+    assert two.order(3, 1, isr=(3,), replicas=(1, 2, 3)) == 0
+    assert two.followed is before
+    asked = before.next_fetch(0)
+    assert asked is not None
+    assert asked.leader_epoch == 1
+    assert two.order(-1, 2, isr=(3,), replicas=(1, 2, 3)) == 0
+    assert before.next_fetch(0) is None, "nobody leads"
+
+
+def test_a_leader_goes_on_in_a_newer_epoch_and_answers_who_waits(pair: Pair) -> None:
+    one, two = pair
+    told = one.produce(b"a")
+    before = one.led
+    one.replicas.on_live_brokers(frozenset((1,)))
+    assert one.order(1, 1, isr=(1,)) == 0
+    assert one.led is before
+    assert told == [0], "it waits for no follower any more"
+    assert [(entry.epoch, entry.start_offset) for entry in one.led.log.epochs.entries] == [(0, 0), (1, 1)]
+    assert two.order(1, 1, isr=(1,)) == 0
+    catch_up(two, one)
+
+
+def test_a_leader_without_followers_gets_some(make: Make) -> None:
+    one, two = make(1), make(2)
+    one.order(1, 0, isr=(1,), replicas=(1,), is_new=True)
+    assert one.produce(b"a") == [0]
+    assert one.led.end_news is None
+    one.order(1, 1, isr=(1,), replicas=(1, 2))
+    two.order(1, 1, isr=(1,), replicas=(1, 2), is_new=True)
+    one.replicas.on_live_brokers(frozenset((1, 2)))
+    catch_up(two, one)
+    assert one.accept() == frozenset((1, 2))
+
+
+def test_who_resigns_tells_who_waits_and_voids_verifications(pair: Pair) -> None:
+    one, _ = pair
+    told = one.produce(b"a")
+    guard = one.led.leader.on_verification(9, 0, 0, False, 0)
+    assert guard
+    one.order(2, 1)
+    assert told == [NotLeaderOrFollower.code]
+    one.order(1, 2)
+    assert one.led.leader.on_verification(9, 0, 0, False, 0) != guard
+
+
+def test_readers_learn_that_the_role_ended(pair: Pair) -> None:
+    one, _ = pair
+    heard: list[int] = []
+    reader: Any = type("Reader", (), {"on_news": lambda self: heard.append(1)})()
+    one.led.news.subscribe(reader)
+    one.order(2, 1)
+    assert heard == [1]
+
+
+def test_observers_hear_of_every_change_of_role(pair: Pair) -> None:
+    one, _ = pair
+    heard: list[tuple[TopicPartition, bool, bool]] = []
+    one.replicas.role_observers.append(
+        lambda name: heard.append((name, name in one.replicas.led, name in one.replicas.followed))
+    )
+    one.order(2, 1)
+    one.order(2, 1)
+    one.order(1, 2)
+    one.replicas.stop(NAME, delete=False)
+    assert heard == [(NAME, False, True), (NAME, True, False), (NAME, False, False)]
+
+
+def test_stop_keeps_the_log_and_its_watermark_or_deletes_it(pair: Pair) -> None:
+    one, two = pair
+    one.produce(b"a", acks=1)
+    catch_up(two, one)
+    assert two.order(1, 3) == 0
+    assert two.replicas.stop(NAME, delete=True, leader_epoch=2) == FencedLeaderEpoch.code
+    assert two.replicas.stop(NAME, delete=False, leader_epoch=3) == 0
+    assert not two.replicas.all()
+    assert two.order(1, 4) == 0
+    assert (two.followed.log.end_offset, two.followed.high_watermark) == (1, 1)
+    assert two.replicas.stop(NAME, delete=True, leader_epoch=-2) == 0
+    assert two.replicas.stop(NAME, delete=True) == 0, "again"
+    assert two.order(1, 5) == 0
+    assert (two.followed.log.end_offset, two.followed.high_watermark) == (0, 0)
+
+
+def test_a_restart_keeps_the_watermark_of_what_was_not_ordered_yet(pair: Pair) -> None:
+    one, two = pair
+    one.produce(b"a", acks=1)
+    catch_up(two, one)
+    two.stop()
+    two.broker.scheduler.checkpoint_watermarks()
+    two.crash()
+    two.order(1, 1)
+    assert two.followed.high_watermark == 1
+
+
+def test_a_flush_under_way_outlives_the_role_that_began_it(pair: Pair) -> None:
+    one, _ = pair
+    flushes: list[Any] = []
+    one.broker.runtime.run_flush = lambda work, done: flushes.append((work, done))
+    one.produce(b"a", acks=1)
+    one.led.flush()
+    one.order(2, 1)
+    one.followed.flush()
+    assert len(flushes) == 1, "one at a time"
+    work, done = flushes.pop()
+    work()
+    done(None)
+    assert one.followed.log.recovery_point == 1
+    assert len(flushes) == 1
+
+
+def test_a_flush_that_fails_after_a_change_of_role_takes_the_directory_offline(pair: Pair) -> None:
+    one, _ = pair
+    flushes: list[Any] = []
+    one.broker.runtime.run_flush = lambda work, done: flushes.append((work, done))
+    one.produce(b"a", acks=1)
+    one.led.flush()
+    one.order(2, 1)
+    flushes.pop()[1](OSError(5, "gone"))
+    assert one.order(2, 2) == KafkaStorageError.code
