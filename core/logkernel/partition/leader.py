@@ -146,7 +146,7 @@ class Leader:
         """Judge batches that were validated; offsets are assigned in place where they are accepted.
 
         `guard` is None for a request without a transactional id, else what `on_verification` gave. A duplicate is
-        answered as its first was: with acks=all when it is committed, or refused at `deadline_ms` (monotonic).
+        answered as its first was: when it is durable, with acks=all committed, or refused at `deadline_ms` (monotonic).
         """
         effects = Effects()
         try:
@@ -158,7 +158,7 @@ class Leader:
                     if known is not None:
                         end = known[0] + facts.last_offset - facts.base_offset + 1
                         outcome = Outcome(0, known[0], -1, self.log_start)
-                        if acks == -1 and end > self.high_watermark:
+                        if end > self.high_watermark and (acks == -1 or self._outstanding is not None):
                             self._park((end, ticket, outcome, deadline_ms))
                         else:
                             effects.answer.append((ticket, outcome))
@@ -408,6 +408,13 @@ class Leader:
                 effects.propose = self.sync.propose_expansion(node, self.high_watermark, self._epoch_start, self._live)
                 if effects.propose is not None:
                     return
+
+    def _park(self, end: int, ticket: Any, outcome: Outcome, deadline_ms: int) -> None:
+        """Where it may not be the last: `parked` stays in order."""
+        at = len(self.parked)
+        while at and self.parked[at - 1][0] > end:
+            at -= 1
+        self.parked.insert(at, (end, ticket, outcome, deadline_ms))
 
     def _take_isr(self, sync: InSyncReplicas) -> None:
         self.isr = tuple(sorted(sync.isr))

@@ -190,11 +190,19 @@ class LedReplica(Replica):
                 ticket.deliver(outcome)
             if effects.wake:
                 self.tell()
-        leader = self.leader
-        if leader.parked and self._expiry is None:
-            deadline = leader.next_deadline()
+        if self.leader.parked:
+            self._expire_by(None if write is None else write.deadline_ms)
+
+    def _expire_by(self, deadline_ms: int | None) -> None:
+        """Have the timer of parked answers run in time; `deadline_ms` is that of the last one."""
+        timer = self._expiry
+        if timer is None:
+            deadline = self.leader.next_deadline()
             assert deadline is not None
             self._expiry = self._runtime.timers.at(deadline, self._expire)
+        elif deadline_ms is not None and deadline_ms < timer.when_ms:
+            timer.cancel()
+            self._expiry = self._runtime.timers.at(deadline_ms, self._expire)
 
     def _append(self, batches: list[BatchFacts], aborted: AbortedTxn | None, write: Write) -> Effects:
         """Put batches into the log; returns what the machine decides of how that went."""

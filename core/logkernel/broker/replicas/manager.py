@@ -421,6 +421,7 @@ class ReplicaManager:
             led, followed = self.led.get((topic, partition)), self.followed.get((topic, partition))
             if led is not None:
                 led.configure(settings, self._target_codec(settings))
+                led.tick(self._runtime.clock.mono_ms(), int(self._runtime.config.get("request.timeout.ms")))
             elif followed is not None:
                 followed.configure(settings)
 
