@@ -191,6 +191,18 @@ class InSyncReplicas:
             return None
         return self._propose(Event.EXPAND, self.isr | {node})
 
+    def propose_waiting(
+        self, high_watermark: int, epoch_start: int, eligible: Collection[int], leader_end: int, mono_ms: int
+    ) -> IsrProposal | None:
+        """The first that could have joined when it fetched, had another proposal not been under way, or had it counted
+        as alive; if it does not lag by now."""
+        for node, follower in self.followers.items():
+            if self._is_caught_up(follower, leader_end, mono_ms):
+                proposal = self.propose_expansion(node, high_watermark, epoch_start, eligible)
+                if proposal is not None:
+                    return proposal
+        return None
+
     def propose_shrink(self, leader_end: int, mono_ms: int) -> IsrProposal | None:
         """Without those that lag. None if nobody does, or while another proposal is under way."""
         self._note_idle(leader_end, mono_ms)

@@ -288,8 +288,8 @@ class Leader:
         self._now_ms = max(self._now_ms, mono_ms)
         if self.sync is not None:
             effects.propose = self.sync.repeat() or self.sync.propose_shrink(self.log_end, mono_ms)
-            self._expand(effects)
             self._advance(effects)
+            self._expand(effects)
         return effects
 
     def on_isr_accepted(self, proposal: IsrProposal, partition_epoch: int) -> Effects:
@@ -297,8 +297,8 @@ class Leader:
         effects = Effects()
         if self.sync is not None and self.sync.on_accepted(proposal, partition_epoch):
             self._take_isr(self.sync)
-            self._expand(effects)
             self._advance(effects)
+            self._expand(effects)
         return effects
 
     def on_isr_refused(self, proposal: IsrProposal, *, revert: bool) -> None:
@@ -331,8 +331,8 @@ class Leader:
         self._live = live
         self._now_ms = max(self._now_ms, mono_ms)
         if self.sync is not None:
-            self._expand(effects)
             self._advance(effects)
+            self._expand(effects)
         return effects
 
     def on_resigned(self, error: KafkaError | None = None) -> Effects:
@@ -404,17 +404,9 @@ class Leader:
         """A follower may have caught up while another proposal was under way, or before it counted as alive. It may
         not fetch again by itself: where nothing is written, its session has nothing to ask."""
         if self.sync is not None and effects.propose is None:
-            for node in self.sync.followers:
-                effects.propose = self.sync.propose_expansion(node, self.high_watermark, self._epoch_start, self._live)
-                if effects.propose is not None:
-                    return
-
-    def _park(self, end: int, ticket: Any, outcome: Outcome, deadline_ms: int) -> None:
-        """Where it may not be the last: `parked` stays in order."""
-        at = len(self.parked)
-        while at and self.parked[at - 1][0] > end:
-            at -= 1
-        self.parked.insert(at, (end, ticket, outcome, deadline_ms))
+            effects.propose = self.sync.propose_waiting(
+                self.high_watermark, self._epoch_start, self._live, self.log_end, self._now_ms
+            )
 
     def _take_isr(self, sync: InSyncReplicas) -> None:
         self.isr = tuple(sorted(sync.isr))

@@ -152,3 +152,13 @@ def test_the_watermark_waits_for_members_and_for_those_about_to_join() -> None:
     assert sorted(sync.holding(12, 1020, ALIVE)) == [10, 10]
     assert sorted(sync.holding(12, 1020, frozenset((1, 2)))) == [10]
     assert sorted(sync.holding(12, 2000, ALIVE)) == [10]
+
+
+def test_a_follower_with_nothing_to_ask_for_had_caught_up_at_each_look() -> None:
+    sync = in_sync((1, 2))
+    sync.on_fetch(2, 10, 0, 10, 1001, -1)
+    for now_ms in range(1050, 2000, LAG_MS // 2):
+        assert sync.propose_shrink(10, now_ms) is None
+    assert sync.propose_shrink(11, 2000) is None, "the leader wrote just now"
+    assert sync.propose_shrink(11, 2050) is None
+    assert sync.propose_shrink(11, 2051).isr == {1}, "so long after the last look at which it held all"

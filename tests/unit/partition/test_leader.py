@@ -377,3 +377,101 @@ def test_a_new_epoch_begins_at_the_log_end_and_keeps_who_waits() -> None:
     assert (leader.leader_epoch, leader.isr) == (5, (1,))
     assert leader.on_order(5, (1, 2, 3), (1, 2), 9, 1300).answer == []
     assert leader.isr == (1,)
+
+
+def idempotent(sequence: int = 0) -> BatchFacts:
+    return BatchFacts(0, 100, 0, 0, -1, 2, 0, 0, 0, 7, 0, sequence, 1)
+
+
+def test_a_repetition_waits_as_what_it_repeats_does() -> None:
+    leader = replicated()
+    effects = leader.on_produce([idempotent()], -1, "first", None, 5000)
+    leader.on_appended(effects.append, -1, "first", 0, 5000)
+    written(leader, "later")
+    repeated = leader.on_produce([idempotent()], -1, "again", None, 2000)
+    assert (repeated.append, repeated.answer) == (None, [])
+    assert leader.next_deadline() == 2000
+    assert [ticket for ticket, _ in leader.on_fetch(2, 1, 0, 1002).answer] == ["first", "again"]
+    ((ticket, outcome),) = leader.on_produce([idempotent()], -1, "once more", None, 2000).answer
+    assert (ticket, outcome.error_code, outcome.base_offset) == ("once more", 0, 0)
+
+
+def test_a_repetition_that_waits_for_no_follower_is_answered_at_once() -> None:
+    leader = replicated()
+    effects = leader.on_produce([idempotent()], 1, "first")
+    leader.on_appended(effects.append, 1, "first", 0, 5000)
+    assert [ticket for ticket, _ in leader.on_produce([idempotent()], 1, "again").answer] == ["again"]
+
+
+def test_a_repetition_waits_for_the_disk_as_what_it_repeats_does() -> None:
+    machine = leader(flush_messages=1)
+    effects = machine.on_produce([batch(1, 7, 0, 0)], 1, "first")
+    assert machine.on_appended(effects.append, 1, "first", 0, 5000).answer == []
+    assert machine.on_produce([batch(1, 7, 0, 0)], 1, "again").answer == []
+    assert [ticket for ticket, _ in machine.on_flushed(11).answer] == ["first", "again"]
+
+
+def test_acknowledgements_held_below_the_minimum_expire_and_are_never_given() -> None:
+    leader = replicated(min_isr=2)
+    written(leader, "a")
+    leader.on_isr_accepted(leader.on_tick(1101).propose, 7)
+    ((ticket, outcome),) = leader.on_expired(5000).answer
+    assert (ticket, outcome.error_code) == ("a", RequestTimedOut.code)
+
+
+def test_who_caught_up_while_another_proposal_was_under_way_is_proposed_after_it() -> None:
+    leader = Leader(
+        node_id=1, leader_epoch=4, isr=(1,), log_start=0, log_end=0, high_watermark=0, producers=ProducerStates(),
+        replicas=(1, 2, 3), partition_epoch=6, lag_ms=100, mono_ms=1000,
+    )  # fmt: skip
+    leader.on_live_brokers(frozenset((1, 2, 3)))
+    first = leader.on_fetch(2, 0, 0, 1001).propose
+    assert leader.on_fetch(3, 0, 0, 1002).propose is None
+    second = leader.on_isr_accepted(first, 7).propose
+    assert (first.isr, second.isr) == ({1, 2}, {1, 2, 3})
+
+
+def test_who_caught_up_before_it_was_alive_is_proposed_when_it_is() -> None:
+    leader = replicated()
+    leader.on_live_brokers(frozenset((1, 2)))
+    assert leader.on_fetch(3, 0, 0, 1001).propose is None
+    assert leader.on_live_brokers(frozenset((1, 2, 3))).propose.isr == {1, 2, 3}
+
+
+def test_a_leader_alone_gets_followers_by_an_order() -> None:
+    machine = leader()
+    machine.on_order(4, (1, 2), (1,), 3, 1000)
+    machine.on_live_brokers(frozenset((1, 2)))
+    assert machine.on_fetch(2, 10, 0, 1001).propose.isr == {1, 2}
+
+
+def test_the_low_watermark_is_that_of_the_living() -> None:
+    leader = replicated()
+    written(leader, "a", acks=1)
+    for node in (2, 3):
+        leader.on_fetch(node, 1, 0, 1001)
+    leader.on_log_start(1)
+    assert leader.low_watermark() == 0
+    leader.on_fetch(2, 1, 1, 1002)
+    assert leader.low_watermark() == 0
+    leader.on_live_brokers(frozenset((1, 2)))
+    assert leader.low_watermark() == 1
+    assert Leader(
+        node_id=1, leader_epoch=0, isr=(1,), log_start=4, log_end=9, high_watermark=9, producers=ProducerStates()
+    ).low_watermark() == 4
+
+
+def test_verifications_are_void_when_the_leadership_ends() -> None:
+    leader = replicated()
+    guard = leader.on_verification(7, 0, 0, False, 5)
+    leader.on_resigned()
+    assert code_of(leader.on_produce([in_transaction()], -1, "t", guard)) == InvalidTxnState.code
+
+
+def test_who_left_for_its_lag_is_not_proposed_by_the_clock() -> None:
+    leader = replicated(min_isr=2)
+    written(leader, "a", acks=1)
+    shrunk = leader.on_tick(1101).propose
+    assert leader.on_isr_accepted(shrunk, 7).propose is None
+    assert (leader.isr, leader.high_watermark) == ((1,), 0), "node 2 holds all below the watermark, and is dead"
+    assert leader.on_tick(1151).propose is None

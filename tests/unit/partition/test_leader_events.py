@@ -121,6 +121,34 @@ def on_accepted() -> Effects:
     return machine.on_isr_accepted(proposal, 7)
 
 
+def accepted_before_another_joins() -> Effects:
+    machine = leader()
+    machine.on_order(5, (1, 2, 3), (1,), 8, 1001)
+    proposal = machine.on_fetch(2, 0, 0, 1002).propose
+    assert proposal is not None
+    assert machine.on_fetch(3, 0, 0, 1003).propose is None
+    return machine.on_isr_accepted(proposal, 9)
+
+
+def alive_after_it_caught_up() -> Effects:
+    machine = leader()
+    machine.on_live_brokers(frozenset((1, 2)))
+    assert machine.on_fetch(3, 0, 0, 1001).propose is None
+    return machine.on_live_brokers(frozenset((1, 2, 3)))
+
+
+def dead_before_it_joined() -> Effects:
+    """Node 3 had caught up, and was waited for as long as it was alive."""
+    machine = leader()
+    machine.on_order(5, (1, 2, 3), (1,), 8, 1001)
+    machine.on_fetch(3, 0, 0, 1002)
+    machine.on_live_brokers(frozenset((1, 3)))
+    machine.on_isr_refused(machine.sync.proposal, revert=True)  # type: ignore[union-attr, arg-type]
+    append(machine, batch())
+    assert machine.parked
+    return machine.on_live_brokers(frozenset((1,)))
+
+
 def on_refused() -> Effects:
     machine = waiting()
     proposal = shrinking(machine).propose
@@ -167,10 +195,10 @@ EVENTS: dict[str, list[Callable[[], Effects]]] = {
     "on_expired": [lambda: waiting().on_expired(5000)],
     "on_fetch": [lambda: waiting().on_fetch(2, 1, 0, 1001), expanding],
     "on_tick": [lambda: shrinking(waiting()), joining_replica_stays_behind],
-    "on_isr_accepted": [on_accepted],
+    "on_isr_accepted": [on_accepted, accepted_before_another_joins],
     "on_isr_refused": [on_refused],
     "on_order": [lambda: waiting().on_order(5, (1, 2, 3), (1,), 8, 1200)],
-    "on_live_brokers": [nothing(lambda one: one.on_live_brokers(frozenset((1,))))],
+    "on_live_brokers": [alive_after_it_caught_up, dead_before_it_joined],
     "on_resigned": [lambda: waiting().on_resigned()],
     "on_log_start": [nothing(lambda one: one.on_log_start(1))],
 }

@@ -194,3 +194,21 @@ def test_every_row_of_the_tables_is_drawn_and_tried():
         for version in VERSIONS[versions]
     }
     assert rows == set(MARKER_VERDICTS)
+
+
+def test_a_marker_that_is_replayed_above_the_watermark_leaves_its_transaction_undecided():
+    """As a follower's markers are, and those that come again with a cut."""
+    states = ProducerStates()
+    states.on_watermark(5)
+    states.replay(BatchFacts(0, 61, 4, 4, 0, 2, 0x10, 5, 5, 7, 0, 0, 1))
+    states.replay(BatchFacts(0, 61, 6, 6, 0, 2, 0x30, 5, 5, 7, 0, -1, 1))
+    assert states.first_unstable_offset == 4
+    states.on_watermark(7)
+    assert states.first_unstable_offset is None
+
+
+def test_a_marker_that_is_replayed_before_any_watermark_is_known_counts_as_committed():
+    states = ProducerStates()
+    states.replay(BatchFacts(0, 61, 4, 4, 0, 2, 0x10, 5, 5, 7, 0, 0, 1))
+    states.replay(BatchFacts(0, 61, 6, 6, 0, 2, 0x30, 5, 5, 7, 0, -1, 1))
+    assert states.first_unstable_offset is None

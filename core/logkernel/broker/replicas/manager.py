@@ -1,19 +1,7 @@
 """Which partitions this broker leads and follows, which are offline, and what a client is told of the others.
 
 A standalone broker leads all that it has (`lead`). In a cluster a controller orders roles by LeaderAndIsr and
-StopReplica, and `take` and `stop` are the door for that:
-
-    the order of `take`                                      answer
-    the partition's directory is offline                     KAFKA_STORAGE_ERROR
-    the topic has another id here                            INCONSISTENT_TOPIC_ID
-    an older leader epoch than the replica's                 STALE_CONTROLLER_EPOCH
-    the same leader epoch                                    0, and nothing changes
-    this broker is not among the replicas                    UNKNOWN_TOPIC_OR_PARTITION
-    the log cannot be had                                    KAFKA_STORAGE_ERROR
-    it leads                                                 0: a `LedReplica`, or the one that is there goes on
-    it follows                                               0: a `FollowedReplica`, or the one that is there turns
-
-Where an order is refused, nothing has changed (KAFKA-9769).
+StopReplica: `take` and `stop` are the door for that (`roles`).
 """
 
 from __future__ import annotations
@@ -21,7 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
 from logkernel.broker.runtime import Runtime
@@ -30,21 +18,20 @@ from logkernel.config.topic import TopicSettings
 from logkernel.contracts import Codec
 from logkernel.errors import (
     FencedLeaderEpoch,
-    InconsistentTopicId,
     KafkaError,
     KafkaStorageError,
     LeaderNotAvailable,
     NotLeaderOrFollower,
-    StaleControllerEpoch,
     UnknownTopicOrPartition,
     no_partition,
 )
-from logkernel.vocabulary import NO_ID, IsrProposal, TopicPartition
+from logkernel.vocabulary import IsrProposal, TopicPartition
 
 if TYPE_CHECKING:
     from logkernel.broker.replicas.followed import FollowedReplica
     from logkernel.broker.replicas.led import LedReplica
     from logkernel.broker.replicas.replica import Replica
+    from logkernel.broker.replicas.roles import Logs
     from logkernel.controller.image import Partition
     from logkernel.partition.producers import ProducerStates
     from logkernel.requests.replication import LeaderAndIsrPartitionState
@@ -58,34 +45,6 @@ AS_IT_CAME: Final = ("producer", "uncompressed")
 
 NO_EPOCHS: Final = (-1, -2)
 """Leader epochs of StopReplica that are newer than any: none was told, and the topic is being deleted."""
-
-
-class Logs(Protocol):
-    """What the replicas of a broker need of its logs (`LogManager`)."""
-
-    def obtain(self, name: TopicPartition, topic_id: UUID, *, is_new: bool | None = None) -> Log | None:
-        """The open log, or a new one; None where it cannot be had."""
-
-    def producers_of(self, name: TopicPartition) -> ProducerStates:
-        """What the log says of its producers."""
-
-    def noted_watermark(self, name: TopicPartition) -> int:
-        """The last watermark of a partition that is not served."""
-
-    def note_watermark(self, name: TopicPartition, watermark: int) -> None:
-        """Keep the watermark of a partition that is served no more."""
-
-    def truncate(self, name: TopicPartition, offset: int) -> None:
-        """See `followed.Cuts`."""
-
-    def restart(self, name: TopicPartition, offset: int) -> None:
-        """See `followed.Cuts`."""
-
-    def delete(self, name: TopicPartition) -> None:
-        """Remove the log, be it unreadable."""
-
-    def fail_directory_of(self, name: TopicPartition, error: OSError) -> None:
-        """The directory of a partition goes offline with every partition in it."""
 
 
 def _nobody(name: TopicPartition) -> None:
@@ -231,7 +190,7 @@ class ReplicaManager:
     def take(
         self, name: TopicPartition, topic_id: UUID, state: LeaderAndIsrPartitionState, settings: TopicSettings
     ) -> int:
-        """Take one row of a LeaderAndIsr, as tabulated; returns the error code that its sender is answered.
+        """Take one row of a LeaderAndIsr, as `roles` tabulates; returns the error code that its sender is answered.
 
         Raises nothing. The request itself was fenced by its receiver, which also tells `on_live_brokers`.
         """
@@ -279,115 +238,53 @@ class ReplicaManager:
     def _take(
         self, name: TopicPartition, topic_id: UUID, state: LeaderAndIsrPartitionState, settings: TopicSettings
     ) -> None:
+        from logkernel.broker.replicas import roles
+
         if self.is_offline(*name):
             raise KafkaStorageError(f"{name}: its directory is offline")
-        current = self.find(name)
-        if current is not None:
-            _check_id(name, current.topic_id, topic_id)
-            if state.leader_epoch < current.leader_epoch:
-                raise StaleControllerEpoch(f"{name}: the leader epoch is {current.leader_epoch} here")
-            if state.leader_epoch == current.leader_epoch:
-                return
-        node = self._runtime.node_id
-        if node not in state.replicas:
-            raise UnknownTopicOrPartition(f"{name}: broker {node} is none of its replicas")
-        if state.leader == node:
-            self._become_leader(name, topic_id, state, settings, current)
+        current, runtime = self.find(name), self._runtime
+        if not roles.is_news(name, topic_id, state, current, runtime.node_id):
+            return
+        leads, led, followed = state.leader == runtime.node_id, self.led.get(name), self.followed.get(name)
+        if leads and led is not None:
+            led.go_on_leading(
+                state.leader_epoch, state.replicas, state.isr, state.partition_epoch, runtime.clock.mono_ms()
+            )
+        elif not leads and followed is not None:
+            followed.follower.on_leader(state.leader, state.leader_epoch)
         else:
-            self._become_follower(name, topic_id, state, settings, current)
+            held = roles.hold(self._logs, name, topic_id, state, current)
+            if held is None:
+                self.never_came(name)
+                raise KafkaStorageError(f"{name}: its log cannot be had")
+            if leads:
+                made = roles.make_leader(
+                    runtime, name, topic_id, state, held, settings, self._target_codec(settings),
+                    storage_failed=self.storage_failed, propose=self._proposed,
+                )  # fmt: skip
+                self._retire(name)
+                self.led[name] = made
+            else:
+                follower = roles.make_follower(
+                    runtime, name, topic_id, state, held, settings,
+                    cuts=self._logs, storage_failed=self.storage_failed,
+                )  # fmt: skip
+                follower.on_cut = lambda replica: self.on_cut(replica.name)
+                self._resign(name)
+                self._retire(name)
+                self.followed[name] = follower
+        if leads:
+            self._began_to_lead(self.led[name])
         self._tell_role(name)
+
+    def _began_to_lead(self, led: LedReplica) -> None:
+        led.on_live_brokers(self._live, self._runtime.clock.mono_ms())
+        if led.leader.sync is not None:
+            self._tick_later()
 
     def _tell_role(self, name: TopicPartition) -> None:
         for told in self.role_observers:
             told(name)
-
-    def _become_leader(
-        self,
-        name: TopicPartition,
-        topic_id: UUID,
-        state: LeaderAndIsrPartitionState,
-        settings: TopicSettings,
-        current: Replica | None,
-    ) -> None:
-        from logkernel.broker.replicas.led import LedReplica
-        from logkernel.partition.leader import Leader
-
-        mono_ms = self._runtime.clock.mono_ms()
-        led = self.led.get(name)
-        if led is not None:
-            led.go_on_leading(state.leader_epoch, state.replicas, state.isr, state.partition_epoch, mono_ms)
-        else:
-            disk_log, producers, watermark = self._hold(name, topic_id, state, current)
-            disk_log.epochs.assign(state.leader_epoch, disk_log.end_offset)  # written or not (KAFKA-7415)
-            leader = Leader(
-                node_id=self._runtime.node_id,
-                leader_epoch=state.leader_epoch,
-                isr=tuple(state.isr),
-                log_start=disk_log.start_offset,
-                log_end=disk_log.end_offset,
-                high_watermark=watermark,
-                min_isr=settings.min_insync_replicas,
-                producers=producers,
-                replicas=state.replicas,
-                partition_epoch=state.partition_epoch,
-                lag_ms=self._lag_ms,
-                mono_ms=mono_ms,
-            )
-            led = LedReplica(
-                self._runtime, name, topic_id, disk_log, leader, settings, self._target_codec(settings),
-                storage_failed=self.storage_failed, propose=self._proposed, before=current,
-            )  # fmt: skip
-            self._retire(name)
-            self.led[name] = led
-        led.on_live_brokers(self._live, mono_ms)
-        if led.leader.sync is not None:
-            self._tick_later()
-
-    def _become_follower(
-        self,
-        name: TopicPartition,
-        topic_id: UUID,
-        state: LeaderAndIsrPartitionState,
-        settings: TopicSettings,
-        current: Replica | None,
-    ) -> None:
-        from logkernel.broker.replicas.followed import FollowedReplica
-        from logkernel.partition.follower import Follower
-
-        followed = self.followed.get(name)
-        if followed is not None:
-            followed.follower.on_leader(state.leader, state.leader_epoch)
-            return
-        disk_log, producers, watermark = self._hold(name, topic_id, state, current)
-        follower = Follower(
-            leader=state.leader,
-            leader_epoch=state.leader_epoch,
-            log_start=disk_log.start_offset,
-            log_end=disk_log.end_offset,
-            high_watermark=watermark,
-            epochs=disk_log.epochs,
-        )
-        followed = FollowedReplica(
-            self._runtime, name, topic_id, disk_log, producers, follower, settings,
-            cuts=self._logs, storage_failed=self.storage_failed, before=current,
-        )  # fmt: skip
-        followed.on_cut = lambda replica: self.on_cut(replica.name)
-        self._resign(name)
-        self._retire(name)
-        self.followed[name] = followed
-
-    def _hold(
-        self, name: TopicPartition, topic_id: UUID, state: LeaderAndIsrPartitionState, current: Replica | None
-    ) -> tuple[Log, ProducerStates, int]:
-        """The partition's log, its producers and its watermark. Raises `KafkaStorageError`, `InconsistentTopicId`."""
-        if current is not None:
-            return current.log, current.producers, current.high_watermark
-        disk_log = self._logs.obtain(name, topic_id, is_new=state.is_new)
-        if disk_log is None:
-            self.never_came(name)
-            raise KafkaStorageError(f"{name}: its log cannot be had")
-        _check_id(name, disk_log.topic_id, topic_id)
-        return disk_log, self._logs.producers_of(name), self._logs.noted_watermark(name)
 
     def _proposed(self, replica: LedReplica, proposal: IsrProposal) -> None:
         self.propose(replica, proposal)
@@ -486,9 +383,3 @@ class ReplicaManager:
             self._offline.add(name)
             self._tell_role(name)
             self._turn.call_soon(partial(replica.went_offline, error))
-
-
-def _check_id(name: TopicPartition, known: UUID | None, told: UUID) -> None:
-    """A topic of the same name and another id is another topic (KIP-516). Raises `InconsistentTopicId`."""
-    if known is not None and known != NO_ID and told != NO_ID and known != told:
-        raise InconsistentTopicId(f"{name}: its topic has id {known} here, not {told}")

@@ -1,0 +1,161 @@
+"""What a controller orders of a partition (LeaderAndIsr): whether it is obeyed, and the replica in its new role.
+
+    the order of `take`                                      answer
+    the partition's directory is offline                     KAFKA_STORAGE_ERROR
+    the topic has another id here                            INCONSISTENT_TOPIC_ID
+    an older leader epoch than the replica's                 STALE_CONTROLLER_EPOCH
+    the same leader epoch                                    0, and nothing changes
+    this broker is not among the replicas                    UNKNOWN_TOPIC_OR_PARTITION
+    the log cannot be had                                    KAFKA_STORAGE_ERROR
+    it leads                                                 0: a `LedReplica`, or the one that is there goes on
+    it follows                                               0: a `FollowedReplica`, or the one that is there turns
+
+Where an order is refused, nothing has changed (KAFKA-9769).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Protocol
+from uuid import UUID
+
+from logkernel.broker.replicas.followed import Cuts, FollowedReplica
+from logkernel.broker.replicas.led import LedReplica, Propose
+from logkernel.broker.replicas.replica import Replica, StorageFailed
+from logkernel.broker.runtime import Runtime
+from logkernel.config.topic import TopicSettings
+from logkernel.contracts import Codec
+from logkernel.errors import InconsistentTopicId, StaleControllerEpoch, UnknownTopicOrPartition
+from logkernel.partition.follower import Follower
+from logkernel.partition.leader import Leader
+from logkernel.partition.producers import ProducerStates
+from logkernel.requests.replication import LeaderAndIsrPartitionState
+from logkernel.storage.log import Log
+from logkernel.vocabulary import NO_ID, TopicPartition
+
+
+class Logs(Cuts, Protocol):
+    """What the replicas of a broker need of its logs (`LogManager`)."""
+
+    def obtain(self, name: TopicPartition, topic_id: UUID, *, is_new: bool | None = None) -> Log | None:
+        """The open log, or a new one; None where it cannot be had."""
+
+    def producers_of(self, name: TopicPartition) -> ProducerStates:
+        """What the log says of its producers."""
+
+    def noted_watermark(self, name: TopicPartition) -> int:
+        """The last watermark of a partition that is not served."""
+
+    def note_watermark(self, name: TopicPartition, watermark: int) -> None:
+        """Keep the watermark of a partition that is served no more."""
+
+    def delete(self, name: TopicPartition) -> None:
+        """Remove the log, be it unreadable."""
+
+    def fail_directory_of(self, name: TopicPartition, error: OSError) -> None:
+        """The directory of a partition goes offline with every partition in it."""
+
+
+class Held(NamedTuple):
+    """What is here of a partition that gets a role."""
+
+    log: Log
+    producers: ProducerStates
+    watermark: int
+    before: Replica | None = None
+    """In its role until now."""
+
+
+def is_news(
+    name: TopicPartition, topic_id: UUID, state: LeaderAndIsrPartitionState, current: Replica | None, node_id: int
+) -> bool:
+    """Whether an order changes anything; raises what its sender is answered where it is refused."""
+    if current is not None:
+        _check_id(name, current.topic_id, topic_id)
+        if state.leader_epoch < current.leader_epoch:
+            raise StaleControllerEpoch(f"{name}: the leader epoch is {current.leader_epoch} here")
+        if state.leader_epoch == current.leader_epoch:
+            return False
+    if node_id not in state.replicas:
+        raise UnknownTopicOrPartition(f"{name}: broker {node_id} is none of its replicas")
+    return True
+
+
+def hold(
+    logs: Logs, name: TopicPartition, topic_id: UUID, state: LeaderAndIsrPartitionState, current: Replica | None
+) -> Held | None:
+    """What is here, or made new; None where the log cannot be had. Raises `InconsistentTopicId`."""
+    if current is not None:
+        return Held(current.log, current.producers, current.high_watermark, current)
+    disk_log = logs.obtain(name, topic_id, is_new=state.is_new)
+    if disk_log is None:
+        return None
+    _check_id(name, disk_log.topic_id, topic_id)
+    return Held(disk_log, logs.producers_of(name), logs.noted_watermark(name))
+
+
+def make_leader(
+    runtime: Runtime,
+    name: TopicPartition,
+    topic_id: UUID,
+    state: LeaderAndIsrPartitionState,
+    held: Held,
+    settings: TopicSettings,
+    target_codec: Codec | None,
+    *,
+    storage_failed: StorageFailed,
+    propose: Propose,
+) -> LedReplica:
+    """Lead from the log end on. The epoch is noted at once, whether anything is written in it or not (KAFKA-7415)."""
+    disk_log = held.log
+    disk_log.epochs.assign(state.leader_epoch, disk_log.end_offset)
+    leader = Leader(
+        node_id=runtime.node_id,
+        leader_epoch=state.leader_epoch,
+        isr=tuple(state.isr),
+        log_start=disk_log.start_offset,
+        log_end=disk_log.end_offset,
+        high_watermark=held.watermark,
+        min_isr=settings.min_insync_replicas,
+        producers=held.producers,
+        replicas=state.replicas,
+        partition_epoch=state.partition_epoch,
+        lag_ms=int(runtime.config.get("replica.lag.time.max.ms")),
+        mono_ms=runtime.clock.mono_ms(),
+    )
+    return LedReplica(
+        runtime, name, topic_id, disk_log, leader, settings, target_codec,
+        storage_failed=storage_failed, propose=propose, before=held.before,
+    )  # fmt: skip
+
+
+def make_follower(
+    runtime: Runtime,
+    name: TopicPartition,
+    topic_id: UUID,
+    state: LeaderAndIsrPartitionState,
+    held: Held,
+    settings: TopicSettings,
+    *,
+    cuts: Cuts,
+    storage_failed: StorageFailed,
+) -> FollowedReplica:
+    """Follow from the log end on, with the epoch of the last record: what differs is cut by the leader's answer."""
+    disk_log = held.log
+    follower = Follower(
+        leader=state.leader,
+        leader_epoch=state.leader_epoch,
+        log_start=disk_log.start_offset,
+        log_end=disk_log.end_offset,
+        high_watermark=held.watermark,
+        epochs=disk_log.epochs,
+    )
+    return FollowedReplica(
+        runtime, name, topic_id, disk_log, held.producers, follower, settings,
+        cuts=cuts, storage_failed=storage_failed, before=held.before,
+    )  # fmt: skip
+
+
+def _check_id(name: TopicPartition, known: UUID | None, told: UUID) -> None:
+    """A topic of the same name and another id is another topic (KIP-516). Raises `InconsistentTopicId`."""
+    if known is not None and known != NO_ID and told != NO_ID and known != told:
+        raise InconsistentTopicId(f"{name}: its topic has id {known} here, not {told}")
