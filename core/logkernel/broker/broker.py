@@ -169,19 +169,25 @@ class Broker:
 
     def _carry_out(self, effects: Effects) -> None:
         """In the order of the fields of `Effects`."""
-        tell, image = self.runtime.kernel.tell, self.metadata.image
         for topic, _ in effects.deleted:
             self._delete(topic)
+        for topic in effects.created:
+            self._open_partitions(topic)
+        for topic, first in effects.grown:
+            self._open_partitions(topic, first)
+        self._tell(effects)
+
+    def _tell(self, effects: Effects) -> None:
+        """Tell services, plugins and replicas what changed; logs came and went before, or do when that is ordered."""
+        tell, image = self.runtime.kernel.tell, self.metadata.image
+        for topic, _ in effects.deleted:
             tell("logkernel_topic_deleted", topic=topic)
         if effects.deleted:
             self.services.topics_deleted([topic for topic, _ in effects.deleted])
         for topic in effects.created:
             count = len(image.topics[topic].partitions)
-            self._open_partitions(topic)
             log.info("topic created: topic=%s partitions=%d", topic, count)
             tell("logkernel_topic_created", topic=topic, partitions=count)
-        for topic, first in effects.grown:
-            self._open_partitions(topic, first)
         if effects.created or effects.grown:
             self.services.topics_changed([*effects.created, *(topic for topic, _ in effects.grown)])
         for change in effects.leaders:

@@ -12,11 +12,17 @@ from logkernel.broker.replicas.manager import ReplicaManager
 from logkernel.broker.runtime import Runtime
 from logkernel.config.groups import group_value
 from logkernel.contracts import Assignor
+from logkernel.controller.image import NO_LEADER
+from logkernel.errors import LeaderNotAvailable
 from logkernel.requests.sharding import shard_of
 
 if TYPE_CHECKING:
+    from logkernel.broker.controller_host import ControllerHost
+    from logkernel.broker.told_metadata import ToldMetadata
     from logkernel.controller.image import Topic
 
+IN_PROCESS = "IN-PROCESS"
+"""The listener of a broker that opens none: clients in its process reach it without an address."""
 Node = tuple[int, str, int, str | None]
 
 
@@ -30,6 +36,20 @@ class Cluster:
         self._bound: dict[str, int] = {}
         self._nodes: dict[str, list[Node]] = {}
         self._features: dict[str, tuple[int, int, int]] = {}
+        self.controller: ControllerHost | None = None
+        """Knows who is the controller, in a cluster; None on a broker that stands alone and is it."""
+        self.told: ToldMetadata | None = None
+        """What the controller told this broker, in a cluster."""
+
+    @property
+    def id(self) -> str:
+        """The cluster's id, as clients are told it."""
+        return self._metadata.image.cluster_id
+
+    @property
+    def controller_id(self) -> int:
+        """The node that is the controller, -1 while nobody is."""
+        return self._runtime.node_id if self.controller is None else self.controller.controller_id
 
     @property
     def topics(self) -> Mapping[str, Topic]:
@@ -68,10 +88,39 @@ class Cluster:
     def next_producer_id(self) -> int:
         return self._metadata.next_producer_id()
 
+    def leader(self, topic: str, partition: int) -> int | None:
+        """The node that leads a partition, as far as this broker was told; None while nobody does."""
+        found = self.topics.get(topic)
+        if found is None or not 0 <= partition < len(found.partitions):
+            return None
+        leader = found.partitions[partition].leader
+        return None if leader < 0 else leader
+
+    def leader_error(self, topic: str, partition: int, leader: int) -> int:
+        """The error code that clients are told of a partition with this leader."""
+        if self.told is not None and leader not in self._metadata.image.nodes:
+            return LeaderNotAvailable.code
+        return self._replicas.leader_error(topic, partition, leader)
+
+    def told_leader(self, leader: int) -> int:
+        """The leader as clients are told it: -1 for one that is away."""
+        return leader if self.told is None or leader in self._metadata.image.nodes else NO_LEADER
+
+    def offline_replicas(self, topic: str, partition: int, replicas: tuple[int, ...]) -> list[int]:
+        """Those that cannot be used, as far as this broker knows."""
+        own = self._replicas.offline_replicas(topic, partition, replicas)
+        if self.told is None:
+            return own
+        told = self.told.offline_replicas(topic, partition, replicas)
+        return [*told, *(node for node in own if node not in told)]
+
     def coordinator(self, topic: str, key: str, listener: str) -> Node | None:
         """On a broker that stands alone it is this one, also while there is no topic yet: that is made when it is first
-        written."""
+        written. In a cluster the controller is asked for the topic, and nobody is the coordinator until then."""
         brokers, found = self.brokers(listener), self.topics.get(topic)
+        if found is None and self.controller is not None:
+            self.controller.ask_for_topic(topic, self._metadata.image)
+            return None
         if found is None:
             return brokers[0] if brokers else None
         leader = found.partitions[shard_of(key, len(found.partitions))].leader
@@ -100,7 +149,7 @@ class Cluster:
         return None if found is None else found.id
 
     def topic_name(self, topic_id: UUID) -> str | None:
-        return self._metadata.image.names.get(topic_id)
+        return self._metadata.image.names.get(topic_id) if self.told is None else self.told.topic_name(topic_id)
 
     def configured_listeners(self) -> list[tuple[str, str, int]]:
         """(name, host, port) of every listener to open; an empty host means every interface."""
@@ -117,7 +166,19 @@ class Cluster:
             if told.name in self._bound:
                 self._nodes[told.name] = [(self._runtime.node_id, told.host, told.port, rack)]
 
+    def registration(self) -> dict[str, Any]:
+        """What is kept of this broker while it is alive, as `image.Node` has it."""
+        rack = self._runtime.config.get("broker.rack")
+        listeners = {name: [row[1], row[2]] for name, (row,) in self._nodes.items()}
+        return {"listeners": listeners or {IN_PROCESS: ["localhost", self._runtime.node_id]}, "rack": rack}
+
     def brokers(self, listener: str) -> list[Node]:
         """Every live broker as clients of `listener` reach it; an unknown listener gives the first one's."""
+        if self.controller is not None:
+            return [
+                (node.id, *(node.listeners.get(listener) or next(iter(node.listeners.values()))), node.rack)
+                for _, node in sorted(self._metadata.image.nodes.items())
+                if node.listeners
+            ]
         found = self._nodes.get(listener) or next(iter(self._nodes.values()), None)
         return found or [(self._runtime.node_id, "localhost", -1, None)]

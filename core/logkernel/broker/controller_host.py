@@ -20,7 +20,7 @@ import logging
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 from uuid import UUID
 
 from logkernel.attrs_lite import mutable
@@ -32,7 +32,7 @@ from logkernel.controller import elections
 from logkernel.controller.compaction import due
 from logkernel.controller.controller import Controller
 from logkernel.controller.effects import ControllerResult, Effects
-from logkernel.controller.image import NO_LEADER, ClusterImage, incarnation_change
+from logkernel.controller.image import NO_LEADER, ClusterImage, Partition, incarnation_change
 from logkernel.controller.orders import Order, Orders
 from logkernel.controller.state import ControllerState, State, ToDo
 from logkernel.errors import (
@@ -43,6 +43,9 @@ from logkernel.errors import (
     StaleControllerEpoch,
     TopicAlreadyExists,
 )
+
+if TYPE_CHECKING:
+    from logkernel.requests.placement import ElectLeadersRequest, ElectLeadersResponse
 
 log = logging.getLogger("logkernel.controller")
 
@@ -279,6 +282,7 @@ class ControllerHost:
         self._state.on_loaded()
         log.info("this broker is the controller: term=%d topics=%d", self._state.term, len(image.topics))
         self._settle(orders.settled)
+        self._try_commit(self._controller.mark_internal(image))
         epochs = self._shared.broker_epochs()
         for node, epoch in self._alive.items():
             if node in image.nodes and epochs.get(node) == epoch:
@@ -320,6 +324,18 @@ class ControllerHost:
             self._send_soon()
             self._turn.call_soon(self.hear)
         return result.response
+
+    def alter_partitions(self, result: ControllerResult) -> None:
+        """As `commit`, of in-sync replicas that leaders proposed."""
+        image = self.image
+        sizes = []
+        for change in result.changes:
+            topic, _, index = change.key.rpartition(":")
+            after = Partition.from_row((change.value or {})["row"])
+            sizes.append((len(image.topics[topic].partitions[int(index)].isr), len(after.isr)))
+        self.commit(result)
+        self.counters.isr_shrinks += sum(after < before for before, after in sizes)
+        self.counters.isr_expansions += sum(after > before for before, after in sizes)
 
     def _count(self, effects: Effects, image: ClusterImage) -> None:
         """Before the result is folded."""
@@ -503,6 +519,15 @@ class ControllerHost:
         """Have the first replica of each partition lead, where it can."""
         if names:
             self._try_commit(elections.prefer(self.image, names, self._candidates(), self._offline))
+
+    def elect_leaders(self, request: ElectLeadersRequest) -> ElectLeadersResponse:
+        """What an administrator asks for. Raises `NotController`, `KafkaError`."""
+        from logkernel.controller import leaders
+
+        response: ElectLeadersResponse = self.commit(
+            leaders.elect_in_cluster(request, self.image, self._candidates(), self._offline)
+        )
+        return response
 
     # ------------------------------------------------------------ orders
 

@@ -93,6 +93,18 @@ def _transactions() -> Handlers:
     return transactions.HANDLERS
 
 
+def _control() -> Handlers:
+    from logkernel.broker.handlers import control
+
+    return control.HANDLERS
+
+
+def _controller() -> Handlers:
+    from logkernel.broker.handlers import controller
+
+    return controller.HANDLERS
+
+
 CORE: Final[Mapping[str, Callable[[], Handlers]]] = {
     "ProduceRequest": _produce,
     "FetchRequest": _fetch,
@@ -133,6 +145,12 @@ CORE: Final[Mapping[str, Callable[[], Handlers]]] = {
     "InitProducerIdRequest": _producer_ids,
     "WriteTxnMarkersRequest": _transactions,
     "DescribeProducersRequest": _transactions,
+    "UpdateMetadataRequest": _control,
+    "LeaderAndIsrRequest": _control,
+    "StopReplicaRequest": _control,
+    "AlterPartitionRequest": _controller,
+    "AllocateProducerIdsRequest": _controller,
+    "ControlledShutdownRequest": _controller,
 }
 """Request class → the table that has the core's handler of it."""
 

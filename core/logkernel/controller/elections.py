@@ -10,6 +10,7 @@
 | broker leaves, it followed in the ISR | as if it were gone |
 | a replica's directory goes offline | as if its broker were gone, for that partition |
 | preferred leader | the first replica leads if it is alive and in sync |
+| an administrator's unclean election, partition without leader | in sync and alive, else any that is alive |
 | anything else | unchanged |
 
 A leader takes an order only in a newer leader epoch, so what the controller itself does to an ISR bumps it.
@@ -170,6 +171,31 @@ def prefer(
                 continue
             if first in row.isr and first in living and first not in offline(topic.name, index):
                 changed.append((index, _evolved(row, first, row.isr)))
+            else:
+                left.append((topic.name, index))
+        _write(out, topic, iter(changed))
+    return out
+
+
+def revive(
+    image: ClusterImage, names: Iterable[Name], alive: Collection[int], offline: Offline = nobody
+) -> ControllerResult:
+    """A leader for each of these partitions that has none alive: in sync if one lives, else any replica that does. The
+    response has the partitions of which no replica lives."""
+    left: list[Name] = []
+    out = ControllerResult([], left, Effects())
+    living = frozenset(alive)
+    for topic, indexes in _by_topic(image, names):
+        changed = []
+        for index in indexes:
+            row = topic.partitions[index]
+            usable = living.difference(offline(topic.name, index))
+            if row.leader in usable:
+                continue
+            isr = tuple(member for member in row.isr if member in usable)
+            winners = [node for node in row.replicas if node in (isr or usable)]
+            if winners:
+                changed.append((index, _evolved(row, winners[0], isr or (winners[0],))))
             else:
                 left.append((topic.name, index))
         _write(out, topic, iter(changed))

@@ -6,8 +6,10 @@ what is asked is checked, and what already holds is no error.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 
+from logkernel.controller import elections
+from logkernel.controller.effects import ControllerResult, Effects
 from logkernel.controller.image import ClusterImage, Partition
 from logkernel.controller.placement import check_assignment
 from logkernel.errors import (
@@ -60,6 +62,53 @@ def elect_leaders(request: ElectLeadersRequest, image: ClusterImage, offline: Of
         if rows:
             response.replica_election_results.append(ReplicaElectionResult(name, rows))
     return response
+
+
+def elect_in_cluster(
+    request: ElectLeadersRequest, image: ClusterImage, alive: Collection[int], offline: elections.Offline
+) -> ControllerResult:
+    """As `elect_leaders`, where there are others that could lead; the response goes out when the changes are kept."""
+    response = ElectLeadersResponse()
+    result = ControllerResult([], response, Effects())
+    if request.election_type not in (PREFERRED, UNCLEAN):
+        response.error_code = InvalidRequest.code
+        return result
+    rows = {name: _judged_election(*name, image, alive, request.election_type) for name in _asked(request, image)}
+    wanted = [name for name, row in rows.items() if not row.error_code]
+    choose, absent = (
+        (elections.prefer, PreferredLeaderNotAvailable)
+        if request.election_type == PREFERRED
+        else (elections.revive, EligibleLeadersNotAvailable)
+    )
+    decided = choose(image, wanted, alive, offline)
+    for topic, index in decided.response:
+        rows[topic, index] = PartitionResult(
+            index, absent.code, f"{topic}-{index}: no such replica is alive and in sync"
+        )
+    by_topic: dict[str, list[PartitionResult]] = {}
+    for (topic, _), row in rows.items():
+        if request.topic_partitions is not None or row.error_code != ElectionNotNeeded.code:
+            by_topic.setdefault(topic, []).append(row)
+    response.replica_election_results = [ReplicaElectionResult(topic, found) for topic, found in by_topic.items()]
+    return ControllerResult(decided.changes, response, decided.effects)
+
+
+def _asked(request: ElectLeadersRequest, image: ClusterImage) -> list[tuple[str, int]]:
+    if request.topic_partitions is None:
+        return [(name, index) for name, topic in image.topics.items() for index in range(len(topic.partitions))]
+    return [(row.topic, index) for row in request.topic_partitions for index in row.partitions]
+
+
+def _judged_election(name: str, index: int, image: ClusterImage, alive: Collection[int], kind: int) -> PartitionResult:
+    try:
+        row = _partition(name, index, image)
+        if kind == PREFERRED and row.leader == row.replicas[0]:
+            raise ElectionNotNeeded(f"{name}-{index} is led by its first replica")
+        if kind == UNCLEAN and row.leader in alive:
+            raise ElectionNotNeeded(f"{name}-{index} has a leader")
+    except KafkaError as error:
+        return PartitionResult(index, error.code, str(error))
+    return PartitionResult(index)
 
 
 def _election(name: str, index: int, image: ClusterImage, offline: Offline, kind: int) -> PartitionResult:

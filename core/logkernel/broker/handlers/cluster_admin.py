@@ -5,9 +5,10 @@ from __future__ import annotations
 import logging
 
 from logkernel.broker.handlers.context import HandlerContext, Handlers, on
+from logkernel.broker.handlers.refusals import refusal
 from logkernel.contracts import Answer, RequestContext
 from logkernel.controller import features, leaders
-from logkernel.errors import BrokerIdNotRegistered, InvalidRequest, UnsupportedVersion
+from logkernel.errors import BrokerIdNotRegistered, InvalidRequest, NotController, UnsupportedVersion
 from logkernel.requests.placement import (
     AlterPartitionReassignmentsRequest,
     ElectLeadersRequest,
@@ -25,7 +26,16 @@ log = logging.getLogger("logkernel.admin")
 
 
 def elect_leaders(ctx: HandlerContext, request: ElectLeadersRequest, context: RequestContext, answer: Answer) -> None:
-    answer(leaders.elect_leaders(request, ctx.metadata.image, ctx.replicas.is_offline))
+    host = ctx.cluster.controller
+    if host is None:
+        answer(leaders.elect_leaders(request, ctx.metadata.image, ctx.replicas.is_offline))
+        return
+    try:
+        response = host.elect_leaders(request)
+    except NotController as error:
+        answer(refusal(request, error))
+    else:
+        host.when_told(lambda: answer(response), request.timeout_ms)
 
 
 def alter_partition_reassignments(
@@ -45,7 +55,11 @@ def update_features(
     ctx: HandlerContext, request: UpdateFeaturesRequest, context: RequestContext, answer: Answer
 ) -> None:
     result = features.update(request, ctx.cluster.features())
-    response = ctx.commit(result)
+    try:
+        response = ctx.commit(result)
+    except NotController as error:
+        answer(refusal(request, error))
+        return
     for change in result.changes:
         log.info("feature finalized: name=%s level=%s", change.key, (change.value or {}).get("level"))
     answer(response)

@@ -17,6 +17,7 @@ from logkernel.broker.runtime import Runtime
 from logkernel.broker.service_host.registry import ServiceRegistry
 from logkernel.contracts import Answer, RequestContext
 from logkernel.controller.effects import ControllerResult
+from logkernel.controller.image import ClusterImage
 
 if TYPE_CHECKING:
     from logkernel.broker.verifications import Verifications
@@ -58,6 +59,12 @@ class HandlerContext:
         self.fetch_max_bytes = int(get("fetch.max.bytes"))
         slots = int(get("max.incremental.fetch.session.cache.slots"))
         self.sessions = FetchSessions(slots, int.from_bytes(runtime.random.bytes(4), "big"))
+
+    @property
+    def deciding_image(self) -> ClusterImage:
+        """What the controller decides by: of a broker that stands alone its own image, else the controller's. Raises
+        `NotController` where another broker is that."""
+        return self.metadata.image if self.cluster.controller is None else self.cluster.controller.image
 
     @cached_property
     def verifications(self) -> Verifications:

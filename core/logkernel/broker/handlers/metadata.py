@@ -50,8 +50,8 @@ def metadata(ctx: HandlerContext, request: MetadataRequest, context: RequestCont
             MetadataResponseBroker(node_id=node, host=host, port=port, rack=rack)
             for node, host, port, rack in ctx.cluster.brokers(context.listener)
         ],
-        cluster_id=ctx.logs.cluster_id,
-        controller_id=ctx.runtime.node_id,
+        cluster_id=ctx.cluster.id,
+        controller_id=ctx.cluster.controller_id,
         cluster_authorized_operations=(
             CLUSTER_OPERATIONS if request.include_cluster_authorized_operations else UNKNOWN_OPERATIONS
         ),
@@ -77,8 +77,11 @@ def _topic(ctx: HandlerContext, name: str, topic_id: UUID, *, create: bool) -> M
     try:
         topic = ctx.cluster.topics.get(name)
         if topic is None and create and ctx.runtime.config.get("auto.create.topics.enable"):
-            ctx.commit(ctx.metadata.controller.auto_create(name, ctx.metadata.image))
-            topic = ctx.cluster.topics.get(name)
+            if ctx.cluster.controller is not None:
+                ctx.cluster.controller.ask_for_topic(name, ctx.metadata.image)  # the client comes again
+            else:
+                ctx.commit(ctx.metadata.controller.auto_create(name, ctx.metadata.image))
+                topic = ctx.cluster.topics.get(name)
         if topic is None:
             check_name(name)
             raise UnknownTopicOrPartition(name)
@@ -88,13 +91,13 @@ def _topic(ctx: HandlerContext, name: str, topic_id: UUID, *, create: bool) -> M
     for index, partition in enumerate(topic.partitions):
         row.partitions.append(
             MetadataResponsePartition(
-                error_code=ctx.replicas.leader_error(name, index, partition.leader),
+                error_code=ctx.cluster.leader_error(name, index, partition.leader),
                 partition_index=index,
-                leader_id=partition.leader,
+                leader_id=ctx.cluster.told_leader(partition.leader),
                 leader_epoch=partition.leader_epoch,
                 replica_nodes=list(partition.replicas),
                 isr_nodes=list(partition.isr),
-                offline_replicas=ctx.replicas.offline_replicas(name, index, partition.replicas),
+                offline_replicas=ctx.cluster.offline_replicas(name, index, partition.replicas),
             )
         )
     return row
@@ -112,8 +115,8 @@ def describe_cluster(
     answer(
         DescribeClusterResponse(
             endpoint_type=request.endpoint_type,
-            cluster_id=ctx.logs.cluster_id,
-            controller_id=ctx.runtime.node_id,
+            cluster_id=ctx.cluster.id,
+            controller_id=ctx.cluster.controller_id,
             brokers=[
                 DescribeClusterBroker(broker_id=node, host=host, port=port, rack=rack)
                 for node, host, port, rack in ctx.cluster.brokers(context.listener)
@@ -153,15 +156,15 @@ def describe_topic_partitions(
             partition = topic.partitions[index]
             row.partitions.append(
                 DescribeTopicPartitionsResponsePartition(
-                    error_code=ctx.replicas.leader_error(name, index, partition.leader),
+                    error_code=ctx.cluster.leader_error(name, index, partition.leader),
                     partition_index=index,
-                    leader_id=partition.leader,
+                    leader_id=ctx.cluster.told_leader(partition.leader),
                     leader_epoch=partition.leader_epoch,
                     replica_nodes=list(partition.replicas),
                     isr_nodes=list(partition.isr),
                     eligible_leader_replicas=[],
                     last_known_elr=[],
-                    offline_replicas=ctx.replicas.offline_replicas(name, index, partition.replicas),
+                    offline_replicas=ctx.cluster.offline_replicas(name, index, partition.replicas),
                 )
             )
         response.topics.append(row)

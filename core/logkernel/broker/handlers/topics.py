@@ -1,24 +1,52 @@
-"""CreateTopics, DeleteTopics, CreatePartitions."""
+"""CreateTopics, DeleteTopics, CreatePartitions.
+
+In a cluster the controller alone decides; others answer NOT_CONTROLLER for each topic. The controller answers when this
+broker itself was told, as Kafka's does: what a client asks it next about those topics, it knows.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 from logkernel.broker.handlers.context import HandlerContext, Handlers, on
+from logkernel.broker.handlers.refusals import refusal
 from logkernel.contracts import Answer, RequestContext
+from logkernel.controller.effects import ControllerResult
+from logkernel.controller.image import ClusterImage
+from logkernel.errors import NotController
 from logkernel.requests.topics import CreatePartitionsRequest, CreateTopicsRequest, DeleteTopicsRequest
+
+Request = CreatePartitionsRequest | CreateTopicsRequest | DeleteTopicsRequest
 
 
 def create_topics(ctx: HandlerContext, request: CreateTopicsRequest, context: RequestContext, answer: Answer) -> None:
-    answer(ctx.commit(ctx.metadata.controller.create_topics(request, ctx.metadata.image)))
+    _decide(ctx, request, answer, lambda image: ctx.metadata.controller.create_topics(request, image))
 
 
 def delete_topics(ctx: HandlerContext, request: DeleteTopicsRequest, context: RequestContext, answer: Answer) -> None:
-    answer(ctx.commit(ctx.metadata.controller.delete_topics(request, ctx.metadata.image)))
+    _decide(ctx, request, answer, lambda image: ctx.metadata.controller.delete_topics(request, image))
 
 
 def create_partitions(
     ctx: HandlerContext, request: CreatePartitionsRequest, context: RequestContext, answer: Answer
 ) -> None:
-    answer(ctx.commit(ctx.metadata.controller.create_partitions(request, ctx.metadata.image)))
+    _decide(ctx, request, answer, lambda image: ctx.metadata.controller.create_partitions(request, image))
+
+
+def _decide(
+    ctx: HandlerContext, request: Request, answer: Answer, decide: Callable[[ClusterImage], ControllerResult]
+) -> None:
+    host = ctx.cluster.controller
+    try:
+        response: Any = ctx.commit(decide(ctx.deciding_image))
+    except NotController as error:
+        answer(refusal(request, error))
+        return
+    if host is None:
+        answer(response)
+    else:
+        host.when_told(lambda: answer(response), request.timeout_ms)
 
 
 HANDLERS: Handlers = dict(

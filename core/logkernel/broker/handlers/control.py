@@ -1,0 +1,110 @@
+"""UpdateMetadata, LeaderAndIsr, StopReplica: a broker takes the orders of its controller.
+
+Obeyed over a listener by which brokers command, and nowhere else. In this order:
+
+| an order | answer of the whole |
+|---|---|
+| came over another listener, or to a broker that stands alone | CLUSTER_AUTHORIZATION_FAILED |
+| was meant for an earlier life of this broker: its broker epoch is older | STALE_BROKER_EPOCH |
+| comes from a controller that was deposed: a later controller epoch is known | STALE_CONTROLLER_EPOCH |
+| else | 0, and LeaderAndIsr and StopReplica answer for each partition, see `ReplicaManager.take` and `stop` |
+"""
+
+from __future__ import annotations
+
+from logkernel.broker.handlers.context import HandlerContext, Handlers, on
+from logkernel.broker.told_metadata import BEING_DELETED, ToldMetadata
+from logkernel.contracts import Answer, RequestContext
+from logkernel.errors import ClusterAuthorizationFailed, KafkaError
+from logkernel.requests.replication import (
+    LeaderAndIsrPartitionError,
+    LeaderAndIsrRequest,
+    LeaderAndIsrResponse,
+    LeaderAndIsrTopicError,
+    StopReplicaPartitionError,
+    StopReplicaRequest,
+    StopReplicaResponse,
+    UpdateMetadataRequest,
+    UpdateMetadataResponse,
+    UpdateMetadataTopicState,
+)
+from logkernel.vocabulary import TopicPartition
+
+Order = UpdateMetadataRequest | LeaderAndIsrRequest | StopReplicaRequest
+
+
+def update_metadata(
+    ctx: HandlerContext, request: UpdateMetadataRequest, context: RequestContext, answer: Answer
+) -> None:
+    try:
+        told = _admitted(ctx, request, context)
+    except KafkaError as error:
+        answer(UpdateMetadataResponse(error.code))
+        return
+    told.take(request)
+    ctx.replicas.on_live_brokers(frozenset(broker.id for broker in request.live_brokers))
+    for state in request.topic_states:
+        _give_up(ctx, state)
+    answer(UpdateMetadataResponse())
+
+
+def _give_up(ctx: HandlerContext, state: UpdateMetadataTopicState) -> None:
+    """Serve no replica that was placed elsewhere by a controller that did not live to say so."""
+    for row in state.partition_states:
+        if row.leader != BEING_DELETED and ctx.runtime.node_id not in row.replicas:
+            name = TopicPartition(state.topic_name, row.partition_index)
+            replica = ctx.replicas.find(name)
+            if replica is not None and replica.leader_epoch < row.leader_epoch:
+                ctx.replicas.stop(name, delete=False, leader_epoch=row.leader_epoch)
+
+
+def leader_and_isr(ctx: HandlerContext, request: LeaderAndIsrRequest, context: RequestContext, answer: Answer) -> None:
+    try:
+        told = _admitted(ctx, request, context)
+    except KafkaError as error:
+        answer(LeaderAndIsrResponse(error.code))
+        return
+    response = LeaderAndIsrResponse()
+    for state in request.topic_states:
+        told.learn(state.topic_name, state.topic_id)
+        settings = ctx.metadata.topic_settings(state.topic_name)
+        rows = LeaderAndIsrTopicError(state.topic_id)
+        response.topics.append(rows)
+        for row in state.partition_states:
+            name = TopicPartition(state.topic_name, row.partition_index)
+            code = ctx.replicas.take(name, state.topic_id, row, settings)
+            rows.partition_errors.append(LeaderAndIsrPartitionError(row.partition_index, code))
+    answer(response)
+
+
+def stop_replica(ctx: HandlerContext, request: StopReplicaRequest, context: RequestContext, answer: Answer) -> None:
+    try:
+        _admitted(ctx, request, context)
+    except KafkaError as error:
+        answer(StopReplicaResponse(error.code))
+        return
+    response = StopReplicaResponse()
+    for state in request.topic_states:
+        for row in state.partition_states:
+            name = TopicPartition(state.topic_name, row.partition_index)
+            code = ctx.replicas.stop(name, delete=row.delete_partition, leader_epoch=row.leader_epoch)
+            response.partition_errors.append(StopReplicaPartitionError(*name, code))
+    answer(response)
+
+
+def _admitted(ctx: HandlerContext, request: Order, context: RequestContext) -> ToldMetadata:
+    """What the order may add to. Raises `KafkaError`, as tabulated."""
+    host, told = ctx.cluster.controller, ctx.cluster.told
+    if host is None or told is None or not context.commands:
+        raise ClusterAuthorizationFailed(f"listener {context.listener} takes no orders")
+    host.check_order(request.broker_epoch, request.controller_epoch)
+    return told
+
+
+HANDLERS: Handlers = dict(
+    [
+        on(UpdateMetadataRequest, update_metadata),
+        on(LeaderAndIsrRequest, leader_and_isr),
+        on(StopReplicaRequest, stop_replica),
+    ]
+)

@@ -1,0 +1,134 @@
+"""What the controller tells a broker of a cluster: who is alive, and how partitions stand (UpdateMetadata).
+
+It is folded into the broker's own image, which knows of topics and brokers by this way alone. What every broker hears
+of by itself (settings, ACLs, …) `MetadataManager.on_watched` folds into the same image.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+from typing import Final
+from uuid import UUID
+
+from logkernel.contracts import MetadataChange
+from logkernel.controller.effects import Effects, LeaderChange
+from logkernel.controller.image import (
+    NO_LEADER,
+    ClusterImage,
+    Node,
+    Partition,
+    Topic,
+    node_change,
+    partition_change,
+)
+from logkernel.requests.replication import (
+    UpdateMetadataBroker,
+    UpdateMetadataPartitionState,
+    UpdateMetadataRequest,
+    UpdateMetadataTopicState,
+)
+
+BEING_DELETED: Final = -2
+
+
+class ToldMetadata:
+    """See the module. Owns what an image has no place for: offline replicas, ids of topics before they are told of."""
+
+    def __init__(self, image: ClusterImage, internal: Collection[str], follow: Callable[[Effects], None]) -> None:
+        """`internal` are the topics of services; `follow` does what follows from news."""
+        self._image = image
+        self._internal = internal
+        self._follow = follow
+        self._offline: dict[tuple[str, int], tuple[int, ...]] = {}
+        self._learned: dict[UUID, str] = {}
+
+    # ------------------------------------------------------------ questions
+
+    def topic_name(self, topic_id: UUID) -> str | None:
+        """Also of a topic that an order named, and that was not told of yet."""
+        return self._image.names.get(topic_id) or self._learned.get(topic_id)
+
+    def offline_replicas(self, topic: str, index: int, replicas: Iterable[int]) -> list[int]:
+        """Those of brokers that are away, and those in offline directories."""
+        offline = self._offline.get((topic, index), ())
+        return [node for node in replicas if node not in self._image.nodes or node in offline]
+
+    # ------------------------------------------------------------ news
+
+    def learn(self, topic: str, topic_id: UUID) -> None:
+        """An order names a topic that may not have been told of yet: its followers ask for it by id soon."""
+        if topic_id not in self._image.names:
+            self._learned[topic_id] = topic
+
+    def take(self, request: UpdateMetadataRequest) -> Effects:
+        """Fold it, and do what follows: of partitions that it does not name, nothing changed. Returns what changed."""
+        effects = Effects()
+        self._fold_brokers(request.live_brokers)
+        for state in request.topic_states:
+            self._learned.pop(state.topic_id, None)
+            known = self._image.topics.get(state.topic_name)
+            is_same = known is not None and known.id == state.topic_id
+            if _is_deletion(state):
+                if known is not None and is_same:
+                    self._delete(known, effects)
+            else:
+                if known is not None and not is_same:
+                    self._delete(known, effects)
+                self._fold_topic(state, known if is_same else None, effects)
+        self._follow(effects)
+        return effects
+
+    def _fold_brokers(self, live: Iterable[UpdateMetadataBroker]) -> None:
+        nodes = {each.id: Node(each.id, _listeners(each), each.rack) for each in live}
+        for node_id in self._image.nodes.keys() - nodes.keys():
+            self._image.apply(MetadataChange("broker", str(node_id), None))
+        for node in nodes.values():
+            if self._image.nodes.get(node.id) != node:
+                self._image.apply(node_change(node))
+
+    def _delete(self, topic: Topic, effects: Effects) -> None:
+        self._image.apply(MetadataChange("topic", topic.name, None))
+        for index in range(len(topic.partitions)):
+            self._offline.pop((topic.name, index), None)
+        effects.deleted.append((topic.name, topic.id))
+
+    def _fold_topic(self, state: UpdateMetadataTopicState, known: Topic | None, effects: Effects) -> None:
+        name = state.topic_name
+        before = [] if known is None else known.partitions
+        rows = list(before)
+        for told in state.partition_states:
+            index = told.partition_index
+            while len(rows) <= index:
+                rows.append(Partition((), (), NO_LEADER))
+            old, new = rows[index], _row(told)
+            rows[index] = new
+            self._note_offline((name, index), told.offline_replicas)
+            if index >= len(before) or (new.leader, new.leader_epoch) != (old.leader, old.leader_epoch):
+                effects.leaders.append(LeaderChange(name, index, new.leader, new.leader_epoch, new.isr))
+        if known is not None and len(rows) == len(before):
+            for told in state.partition_states:
+                self._image.apply(partition_change(name, told.partition_index, rows[told.partition_index]))
+            return
+        self._image.apply(Topic(name, state.topic_id, rows, name in self._internal).change())
+        if known is None:
+            effects.created.append(name)
+        else:
+            effects.grown.append((name, len(before)))
+
+    def _note_offline(self, name: tuple[str, int], nodes: Sequence[int]) -> None:
+        if nodes:
+            self._offline[name] = tuple(nodes)
+        else:
+            self._offline.pop(name, None)
+
+
+def _listeners(broker: UpdateMetadataBroker) -> dict[str, tuple[str, int]]:
+    return {each.listener: (each.host, each.port) for each in broker.endpoints}
+
+
+def _is_deletion(state: UpdateMetadataTopicState) -> bool:
+    return any(row.leader == BEING_DELETED for row in state.partition_states)
+
+
+def _row(told: UpdateMetadataPartitionState) -> Partition:
+    return Partition(tuple(told.replicas), tuple(told.isr), told.leader, told.leader_epoch, told.partition_epoch)
