@@ -137,7 +137,7 @@ def kio_read(entity: Any, data: bytes) -> Any:
 
 def classes(key: int, version: int, half: str) -> tuple[Any, Any, Any]:
     api = load(key)
-    ours, kio = (lambda pair: (pair[1], pair[0]))(api._classes(version, half))
+    ours, kio = (lambda pair: (pair[1], pair[0]))(api.classes(version, half))
     return api, ours, kio
 
 
@@ -147,7 +147,7 @@ def test_a_request_written_by_kio_is_read(key: int, version: int) -> None:
     sent = Filler().kio(kio)
     data = kio_bytes(sent)
     if version < UNTOUCHED.get(api.row.name, 0):
-        got = api._reader(version, "request")(cursor(data))
+        got = api.reader(version, "request")(cursor(data))
     else:
         got = api.request_decoder(version)(memoryview(data))
     assert_same(got, sent)
@@ -159,7 +159,7 @@ def test_a_response_is_read_by_kio_with_every_value(key: int, version: int) -> N
     response = Filler().ours(ours)
     if version < UNTOUCHED.get(api.row.name, 0):
         out = bytearray()
-        api._writer(version, "response")(out, response)
+        api.writer(version, "response")(out, response)
     else:
         out = bytearray(b"".join(api.response_encoder(version)(response)))
     got = kio_read(kio, bytes(out))
@@ -173,7 +173,7 @@ def test_a_clients_request_is_read_by_kio(key: int, version: int) -> None:
     request = Filler().ours(ours)
     if version < UNTOUCHED.get(api.row.name, 0):
         out = bytearray()
-        api._writer(version, "request")(out, request)
+        api.writer(version, "request")(out, request)
     else:
         out = bytearray(api.request_encoder(version)(request))
     assert_same(request, kio_read(kio, bytes(out)))
@@ -185,7 +185,7 @@ def test_a_response_written_by_kio_is_read_by_the_client(key: int, version: int)
     sent = Filler().kio(kio)
     data = kio_bytes(sent)
     if version < UNTOUCHED.get(api.row.name, 0):
-        got = api._reader(version, "response")(cursor(data))
+        got = api.reader(version, "response")(cursor(data))
     else:
         got = api.response_decoder(version)(memoryview(data))
     assert_same(got, sent)
@@ -196,7 +196,7 @@ def test_defaults_are_those_of_the_schema(key: int, version: int) -> None:
     """A tagged field that is absent, or a field that a version lacks, means the same to both."""
     api = load(key)
     for half in ("request", "response"):
-        kio, ours = api._classes(version, half)
+        kio, ours = api.classes(version, half)
         check_defaults(kio, ours)
 
 

@@ -157,6 +157,15 @@ class SimulatedDisk:
         if forever and error is not None:
             self._faults[-operation] = error
 
+    def heal(self) -> None:
+        """Power is back, and no operation fails any more."""
+        self._off, self._broken = False, None
+        self._faults.clear()
+
+    def forget_locks(self) -> None:
+        """The process that held them was killed."""
+        self._locks.clear()
+
     def step(self, kind: str, path: str) -> None:
         if not self.durable:
             return

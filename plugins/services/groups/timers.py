@@ -6,6 +6,7 @@ the table; its heap entry moves when it comes up. Only a deadline that draws nea
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from heapq import heapify, heappop, heappush
 
 Key = tuple[str, ...]
@@ -27,6 +28,9 @@ class Timers:
 
     def __contains__(self, key: Key) -> bool:
         return key in self._due
+
+    def __iter__(self) -> Iterator[Key]:
+        return iter(self._due)
 
     def __len__(self) -> int:
         return len(self._due)

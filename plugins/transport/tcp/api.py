@@ -72,34 +72,34 @@ class Api:
             self._context[version] = found
         return found
 
-    def _classes(self, version: int, half: str) -> tuple[Any, Any]:
+    def classes(self, version: int, half: str) -> tuple[Any, Any]:
         from .messages import schema
 
         name = self.row.name + half.capitalize()
         family = load_module(f"logkernel.requests.{self.row.family}")
         return schema(self.row.snake, version, half, name), getattr(family, name)
 
-    def _reader(self, version: int, half: str) -> Read:
+    def reader(self, version: int, half: str) -> Read:
         from .messages import reader
 
-        return reader(*self._classes(version, half))
+        return reader(*self.classes(version, half))
 
-    def _writer(self, version: int, half: str) -> Write:
+    def writer(self, version: int, half: str) -> Write:
         from .messages import writer
 
-        return writer(*self._classes(version, half))
+        return writer(*self.classes(version, half))
 
     # ------------------------------------------------------------ the server's side
 
     def request_decoder(self, version: int) -> DecodeBody:
         """Reads the body of a request. The view may be reused once the request was submitted."""
-        read = self._reader(version, "request")
+        read = self.reader(version, "request")
         upgrade = partial(self.upgrade_request, version)
         return lambda body: upgrade(read(Cursor(body)))
 
     def response_encoder(self, version: int) -> EncodeBody:
         """Writes the body of a response, as parts to be sent in order."""
-        write = self._writer(version, "response")
+        write = self.writer(version, "response")
         downgrade = partial(self.downgrade_response, version)
 
         def encode(response: Any) -> list[Part]:
@@ -124,7 +124,7 @@ class Api:
     # ------------------------------------------------------------ the client's side
 
     def request_encoder(self, version: int) -> EncodeRequest:
-        write = self._writer(version, "request")
+        write = self.writer(version, "request")
         downgrade = partial(self.downgrade_request, version)
 
         def encode(request: Any) -> bytearray:
@@ -140,7 +140,7 @@ class Api:
         return lambda request: (encode(request),)
 
     def response_decoder(self, version: int) -> DecodeBody:
-        read = self._reader(version, "response")
+        read = self.reader(version, "response")
         upgrade = partial(self.upgrade_response, version)
         return lambda body: upgrade(read(Cursor(body)))
 

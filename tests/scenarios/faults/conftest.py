@@ -62,7 +62,7 @@ class Machine:
 
     def kill(self) -> None:
         """SIGKILL: what was written is with the system, which lives on."""
-        self.disk._locks.clear()
+        self.disk.forget_locks()
 
     def crash(self) -> None:
         """The system goes down: what was not synced is lost, in part and in any order."""

@@ -276,7 +276,7 @@ class World:
         syncing = group.state in (State.COMPLETING, State.STABLE) and bool(group.unsynced)
         assert (("sync", group.group_id) in timers) == syncing
         assert group.unsynced <= set(group.members)
-        for key in timers._due:
+        for key in timers:
             if key[0] == "session" and key[1] == group.group_id:
                 assert key[2] in group.members or key[2] in group.pending, f"{key} outlives its member"
 
@@ -442,7 +442,7 @@ def check_consumer_group(world: World, group: Any, kept: Any) -> None:
         assert member.epoch <= now.assignment_epoch
         revokes = member.state.name == "UNREVOKED_PARTITIONS" and not member.is_classic and member.epoch >= 0
         assert (("revoke", group.group_id, member.member_id) in timers) == revokes
-    for key in timers._due:
+    for key in timers:
         if key[0] in ("session", "revoke", "rejoin", "resync") and key[1] == group.group_id:
             assert key[2] in now.members, f"{key} outlives its member"
     assert set(now.regexes) == now.regexes_of(now.members.values())

@@ -121,7 +121,7 @@ class World:
         """Decisions with the length that the log must be committed to."""
         self.at_hand: list[Any] = []
         """Markers that are being written right now."""
-        self._tickets = 0
+        self.tickets = 0
         self.load()
 
     # ------------------------------------------------------------ the host
@@ -251,8 +251,8 @@ class World:
         return WritableTxnMarkerPartitionResult(name.partition, code)
 
     def send(self, request: Any, capabilities: frozenset[str] = V2, *, internal: bool = False) -> int:
-        self._tickets += 1
-        ticket = self._tickets
+        self.tickets += 1
+        ticket = self.tickets
         parts = self.service.split(request, 50)
         context = RequestContext("c", capabilities=capabilities, internal=internal)
         assert len(parts) <= 1

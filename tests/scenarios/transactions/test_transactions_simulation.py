@@ -182,7 +182,7 @@ class History:
 
     def ask(self, client: Client, what: str, about: Any, request: Any, *, internal: bool = False) -> None:
         client.asked = (what, about)
-        client.ticket = self.world._tickets + 1
+        client.ticket = self.world.tickets + 1
         before, failing = self.world.txn(client.name), self.world.fail_next
         self.world.send(request, V2 if client.v2 else V1, internal=internal)
         if not self.world.decided:

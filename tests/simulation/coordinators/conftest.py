@@ -120,9 +120,9 @@ class World:
             self.disk = self.disk.crash()
         else:
             assert isinstance(self.disk, CuttingDisk)
-            self.disk._off, self.disk.last = False, 0
-            self.disk._faults.clear()
-            self.disk._locks.clear()
+            self.disk.last = 0
+            self.disk.heal()
+            self.disk.forget_locks()
         self.boot()
         self.on_boot()
 

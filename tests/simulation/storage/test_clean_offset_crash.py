@@ -69,7 +69,7 @@ def check_nothing_behind_the_cut_counts_as_clean(world: World) -> None:
         put(world, (b"y%d" % log.end_offset, b"y"))
     world.flush()
     world.dirs.abandon()
-    world.boot(world.dirs._disk.crash())  # what counts is what the checkpoints say
+    world.boot(world.disk.crash())  # what counts is what the checkpoints say
     compact(world)
     for number in range(2):
         world.wall_ms += SETTINGS.delete_retention_ms + 1
@@ -94,7 +94,7 @@ def test_a_cut_below_the_clean_offset_takes_that_back(target, new_ledger, store_
                 cuts += 1
                 guarded(world, point, partial(check_nothing_behind_the_cut_counts_as_clean, world))
             continue
-        disk._faults.clear()
+        disk.heal()
         check_nothing_behind_the_cut_counts_as_clean(world)
         assert cuts > 5
         return
@@ -131,7 +131,7 @@ def test_a_cut_by_recovery_below_the_clean_offset_takes_that_back(new_ledger, st
                 cuts += 1
                 guarded(world, point, partial(check_nothing_behind_the_cut_counts_as_clean, world))
             continue
-        disk._faults.clear()
+        disk.heal()
         check_nothing_behind_the_cut_counts_as_clean(world)
         assert cuts > 5
         return

@@ -39,6 +39,7 @@ class World:
         self.trail: list[str] = []
 
     def boot(self, disk: SimulatedDisk) -> None:
+        self.disk = disk
         self.dirs = LogDirectories.open(disk, ["/data"], node_id=1)
         self.ledger = self.new_ledger()
         self.dirs.load(Needs(lambda topic: SETTINGS, lambda name: self.ledger), 1000)
@@ -117,7 +118,7 @@ class World:
         self.dirs.close()
         if self.dirs.online():  # else the close failed, and promised nothing
             self.durable = self.log.end_offset
-        self.boot(self.dirs._disk)
+        self.boot(self.disk)
 
     def check(self) -> None:
         log = self.log

@@ -108,7 +108,7 @@ def test_an_error_while_copying_leaves_the_log_as_it_was(new_ledger, store_type)
     for producer_open in [e for e in world.ledger.entries() if e.current_txn_first_offset >= 0]:
         assert producer_open.producer_id == 3
         world.mark()
-    disk = world.dirs._disk
+    disk = world.disk
     failures = 0
     while True:
         (plan,) = world.plan()
