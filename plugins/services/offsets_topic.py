@@ -35,20 +35,20 @@ TOPIC: Final = ServiceTopic(
 )
 
 SETTINGS: Final = (
-    Setting("offsets.topic.compression.codec", INT, "0", _Codec(), "Codec number of __consumer_offsets; 0 is none."),
+    Setting("offsets.topic.compression.codec", INT, "0", _Codec(), "Codec id of __consumer_offsets; 0 is none."),
     Setting(
         "offsets.topic.num.partitions",
         INT,
         "50",
         POSITIVE,
-        "Partitions of __consumer_offsets; not to be changed later.",
+        "Partitions of __consumer_offsets; do not change it later.",
     ),
     Setting(
         "offsets.topic.replication.factor",
         SHORT,
         "3",
         POSITIVE,
-        "Replicas of __consumer_offsets; fewer where there are fewer brokers.",
+        "Replicas of __consumer_offsets; at most the number of brokers.",
     ),
-    Setting("offsets.topic.segment.bytes", INT, "104857600", POSITIVE, "Segment size of __consumer_offsets."),
+    Setting("offsets.topic.segment.bytes", INT, "104857600", POSITIVE, "segment.bytes of __consumer_offsets."),
 )

@@ -8,7 +8,7 @@ from logkernel.config.values import BOOLEAN, INT, LIST, LONG, STRING, Between, E
 
 
 class _Factor:
-    """A replication factor; -1 (the broker's default) has no meaning for the default itself."""
+    """A replication factor. -1 (the broker's default) is not allowed for the default itself."""
 
     def __call__(self, value: int) -> None:
         if not 1 <= value <= 32767:
@@ -38,16 +38,16 @@ def _row(
 
 ROWS: tuple[Setting, ...] = (
     # identity
-    _row("node.id", INT, "1", NATURAL, "This broker's number in its cluster.", synonyms="broker.id"),
-    _row("broker.id", INT, "-1", Between(-1), "Older name of node.id; if both are given they must agree."),
-    _row("broker.rack", STRING, None, None, "The rack this broker stands in; replicas are spread over racks."),
+    _row("node.id", INT, "1", NATURAL, "The id of this broker, unique in its cluster.", synonyms="broker.id"),
+    _row("broker.id", INT, "-1", Between(-1), "Older name of node.id; if both are given, they must agree."),
+    _row("broker.rack", STRING, None, None, "The rack of this broker; replicas are spread over racks."),
     _row(
         "coordination",
         STRING,
         "local",
         NonEmpty(),
-        "The plugin that keeps the cluster's metadata: `local` (this broker's folder), `memory` (gone at exit)"
-        " or a plugin's. Own setting of logkernel.",
+        "The plugin that stores the cluster's metadata: `local` (in this broker's data directory), `memory` (lost at"
+        " exit) or a plugin's. A setting of logkernel, not of Kafka.",
         own=True,
     ),
     _row(
@@ -55,7 +55,7 @@ ROWS: tuple[Setting, ...] = (
         STRING,
         "default",
         PARTITIONERS,
-        "Default of the topic setting of the same name. Own setting.",
+        "Default of the topic setting of the same name. A setting of logkernel, not of Kafka.",
         own=True,
         chooses="partitioner",
     ),
@@ -64,7 +64,9 @@ ROWS: tuple[Setting, ...] = (
         STRING,
         "clean",
         ELECTIONS,
-        "Default of the topic setting of the same name; one with unclean.leader.election.enable. Own setting.",
+        "Default of the topic setting of the same name; the same setting as unclean.leader.election.enable. A setting"
+        " of"
+        " logkernel, not of Kafka.",
         own=True,
         chooses="election",
     ),
@@ -73,7 +75,9 @@ ROWS: tuple[Setting, ...] = (
         BOOLEAN,
         "true",
         None,
-        "Send records straight from the page cache to the socket; off copies them through the process. Own setting.",
+        "Send records from the page cache to the socket with sendfile; false copies them through the process. A"
+        " setting of"
+        " logkernel, not of Kafka.",
         own=True,
     ),
     _row(
@@ -81,9 +85,9 @@ ROWS: tuple[Setting, ...] = (
         INT,
         "300",
         Between(0, 1_000_000),
-        "Microseconds that the broker looks for the next request before it sleeps, while requests follow each other"
-        " that fast: quicker answers to a client that waits for each, for up to one processor's time. 0 always"
-        " sleeps. Own setting.",
+        "Time in µs that the broker polls for the next request before it sleeps, while requests come that fast."
+        " It lowers the latency of a client that waits for each answer, and uses up to one processor. 0 never polls."
+        " A setting of logkernel, not of Kafka.",
         own=True,
     ),
     # listeners
@@ -92,31 +96,31 @@ ROWS: tuple[Setting, ...] = (
         LIST,
         "PLAINTEXT://127.0.0.1:9092",
         Each(empty=False),
-        "Where the broker listens: NAME://host:port, host:port or :port (every interface), comma-separated;"
-        " port 0 takes a free one. Kafka's default is every interface, ours is this machine alone.",
+        "Addresses to listen on: NAME://host:port, host:port or :port (every interface), separated by commas; port 0"
+        " picks a free port. Kafka's default is every interface, ours is this machine only.",
     ),
     _row(
         "advertised.listeners",
         LIST,
         None,
         Each(),
-        "What clients are told to connect to, by listener name, where it isn't what `listeners` says:"
-        " in containers, behind address translation, or with 0.0.0.0.",
+        "Addresses that clients are told to connect to, by listener name, if they differ from `listeners`: in"
+        " containers, behind address translation, or with 0.0.0.0.",
     ),
     _row(
         "listener.security.protocol.map",
         STRING,
         "PLAINTEXT:PLAINTEXT",
         None,
-        "Security protocol of each listener name; PLAINTEXT is the one that is spoken.",
+        "Security protocol of each listener name; only PLAINTEXT is supported.",
     ),
-    _row("inter.broker.listener.name", STRING, None, None, "The listener by which brokers reach one another."),
+    _row("inter.broker.listener.name", STRING, None, None, "The listener through which brokers reach each other."),
     _row(
         "controller.listener.names",
         LIST,
         "",
         Each(),
-        "Names in `listeners` that belong to a KRaft controller; there is none here, so they are left out.",
+        "Names in `listeners` of a KRaft controller; they are ignored, as there is none.",
     ),
     # connections
     _row(
@@ -124,15 +128,15 @@ ROWS: tuple[Setting, ...] = (
         LONG,
         "600000",
         None,
-        "An idle connection is closed after this long; negative never.",
+        "Time in ms after which an idle connection is closed; negative never closes it.",
     ),
-    _row("max.connections", INT, "2147483647", NATURAL, "Connections that are open at once.", dynamic=True),
+    _row("max.connections", INT, "2147483647", NATURAL, "Maximum number of open connections.", dynamic=True),
     _row(
         "max.connections.per.ip",
         INT,
         "2147483647",
         NATURAL,
-        "Connections that are open at once from one address.",
+        "Maximum number of open connections from one address.",
         dynamic=True,
     ),
     _row(
@@ -140,7 +144,7 @@ ROWS: tuple[Setting, ...] = (
         STRING,
         "",
         None,
-        "Other limits for some addresses: host:limit, comma-separated.",
+        "Limits for some addresses: host:limit, separated by commas.",
         dynamic=True,
     ),
     _row(
@@ -148,63 +152,71 @@ ROWS: tuple[Setting, ...] = (
         INT,
         "500",
         POSITIVE,
-        "Requests of one connection that may wait before reading pauses.",
+        "Number of waiting requests of one connection at which reading pauses.",
     ),
     _row(
         "queued.max.request.bytes",
         LONG,
         "-1",
         None,
-        "Bytes of requests that may wait before reading pauses; -1 no bound.",
+        "Bytes of waiting requests at which reading pauses; -1 sets no limit.",
     ),
-    _row("request.timeout.ms", INT, "30000", None, "How long the broker waits for an answer to its own requests."),
-    _row("socket.listen.backlog.size", INT, "50", POSITIVE, "Connections that may wait to be accepted."),
+    _row(
+        "request.timeout.ms", INT, "30000", None, "Time in ms that the broker waits for a response to its own requests."
+    ),
+    _row("socket.listen.backlog.size", INT, "50", POSITIVE, "Maximum number of connections that wait to be accepted."),
     _row(
         "socket.receive.buffer.bytes",
         INT,
         "102400",
         Between(-1),
-        "SO_RCVBUF of connections; -1 leaves it to the system.",
+        "SO_RCVBUF of connections, in bytes; -1 takes the system's default.",
     ),
     _row(
         "socket.send.buffer.bytes",
         INT,
         "102400",
         Between(-1),
-        "SO_SNDBUF of connections; -1 leaves it to the system.",
+        "SO_SNDBUF of connections, in bytes; -1 takes the system's default.",
     ),
     _row(
         "socket.request.max.bytes",
         INT,
         "104857600",
         POSITIVE,
-        "The largest request that is read; a larger one closes.",
+        "Largest request in bytes; a larger one closes the connection.",
     ),
     _row(
         "socket.connection.setup.timeout.ms",
         LONG,
         "10000",
         None,
-        "How long a connection to another broker may take.",
+        "Time limit in ms to connect to another broker.",
     ),
     _row(
         "socket.connection.setup.timeout.max.ms",
         LONG,
         "30000",
         None,
-        "Bound of that time as it grows with each failure.",
+        "Upper bound of that time in ms; it grows with each failure.",
     ),
     # topics
-    _row("num.partitions", INT, "1", POSITIVE, "Partitions of a topic that is created without a number."),
-    _row("default.replication.factor", INT, "1", _Factor(), "Replicas of a topic that is created without a number."),
-    _row("auto.create.topics.enable", BOOLEAN, "true", None, "Create a topic when a client first asks for it."),
-    _row("delete.topic.enable", BOOLEAN, "true", None, "Let topics be deleted."),
+    _row("num.partitions", INT, "1", POSITIVE, "Partitions of a topic that is created without a number of them."),
+    _row(
+        "default.replication.factor",
+        INT,
+        "1",
+        _Factor(),
+        "Replicas of a topic that is created without a replication factor.",
+    ),
+    _row("auto.create.topics.enable", BOOLEAN, "true", None, "Create a missing topic when a client asks for it."),
+    _row("delete.topic.enable", BOOLEAN, "true", None, "Allow clients to delete topics."),
     _row(
         "max.request.partition.size.limit",
         INT,
         "2000",
         POSITIVE,
-        "Partitions that one answer to DescribeTopicPartitions holds.",
+        "Maximum number of partitions in a response to DescribeTopicPartitions.",
     ),
     _row("min.insync.replicas", INT, "1", POSITIVE, "Default of the topic setting of the same name.", dynamic=True),
     _row(
@@ -216,29 +228,61 @@ ROWS: tuple[Setting, ...] = (
         dynamic=True,
     ),
     # fetching
-    _row("fetch.max.bytes", INT, "57671680", Between(1024), "Most bytes of records in one answer to a fetch."),
-    _row("max.incremental.fetch.session.cache.slots", INT, "1000", NATURAL, "Fetch sessions that are kept (KIP-227)."),
+    _row("fetch.max.bytes", INT, "57671680", Between(1024), "Maximum bytes of records in a response to a fetch."),
+    _row(
+        "max.incremental.fetch.session.cache.slots", INT, "1000", NATURAL, "Maximum number of fetch sessions (KIP-227)."
+    ),
     # replication
     _row(
         "num.replica.fetchers",
         INT,
         "1",
         POSITIVE,
-        "Connections to each leader that followers fetch by.",
+        "Connections over which a follower fetches from each leader.",
         dynamic=True,
     ),
-    _row("replica.fetch.backoff.ms", INT, "1000", NATURAL, "Pause of a follower after a failed fetch."),
-    _row("replica.fetch.max.bytes", INT, "1048576", NATURAL, "Bytes that a follower asks for of one partition."),
-    _row("replica.fetch.min.bytes", INT, "1", None, "Bytes that a leader gathers before it answers a follower."),
-    _row("replica.fetch.response.max.bytes", INT, "10485760", NATURAL, "Bytes that a follower asks for in all."),
-    _row("replica.fetch.wait.max.ms", INT, "500", None, "How long a leader may gather; below replica.lag.time.max.ms."),
-    _row("replica.high.watermark.checkpoint.interval.ms", LONG, "5000", None, "How often high watermarks are written."),
-    _row("replica.lag.time.max.ms", LONG, "30000", None, "A follower this long behind leaves the in-sync replicas."),
-    _row("replica.selector.class", STRING, None, None, "The plugin that picks the replica a consumer reads (KIP-392)."),
-    _row("replica.socket.receive.buffer.bytes", INT, "65536", None, "SO_RCVBUF of a follower's connections."),
-    _row("replica.socket.timeout.ms", INT, "30000", None, "How long a follower waits for an answer."),
-    _row("controlled.shutdown.enable", BOOLEAN, "true", None, "Hand leadership over before stopping."),
-    _row("controlled.shutdown.max.retries", INT, "3", None, "How often a broker asks before it stops without that."),
+    _row("replica.fetch.backoff.ms", INT, "1000", NATURAL, "Pause in ms of a follower after a failed fetch."),
+    _row("replica.fetch.max.bytes", INT, "1048576", NATURAL, "Bytes that a follower fetches of one partition."),
+    _row("replica.fetch.min.bytes", INT, "1", None, "Bytes for which a leader waits before it answers a follower."),
+    _row("replica.fetch.response.max.bytes", INT, "10485760", NATURAL, "Bytes that a follower fetches in one request."),
+    _row(
+        "replica.fetch.wait.max.ms",
+        INT,
+        "500",
+        None,
+        "Time in ms that a leader may wait for them; below replica.lag.time.max.ms.",
+    ),
+    _row(
+        "replica.high.watermark.checkpoint.interval.ms",
+        LONG,
+        "5000",
+        None,
+        "Time in ms between writes of high watermarks.",
+    ),
+    _row(
+        "replica.lag.time.max.ms",
+        LONG,
+        "30000",
+        None,
+        "Time in ms after which a follower that lags behind leaves the ISR.",
+    ),
+    _row(
+        "replica.selector.class",
+        STRING,
+        None,
+        None,
+        "The plugin that selects the replica that a consumer reads (KIP-392).",
+    ),
+    _row("replica.socket.receive.buffer.bytes", INT, "65536", None, "SO_RCVBUF of a follower's connections, in bytes."),
+    _row("replica.socket.timeout.ms", INT, "30000", None, "Time in ms that a follower waits for a response."),
+    _row("controlled.shutdown.enable", BOOLEAN, "true", None, "Move leadership to other brokers before stopping."),
+    _row(
+        "controlled.shutdown.max.retries",
+        INT,
+        "3",
+        None,
+        "Attempts to move leadership before the broker stops without it.",
+    ),
     _row("controlled.shutdown.retry.backoff.ms", LONG, "5000", None, "Pause before it asks again."),
     _row("controller.socket.timeout.ms", INT, "30000", None, "How long the controller waits for a broker's answer."),
     _row("auto.leader.rebalance.enable", BOOLEAN, "true", None, "Have preferred leaders lead again, by and by."),

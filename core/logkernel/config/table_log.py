@@ -19,7 +19,7 @@ from logkernel.config.values import (
 
 
 class _Retention:
-    """-1 or a positive time: 0 would drop what was just written."""
+    """-1 or a positive time: 0 would drop new records at once."""
 
     def __call__(self, value: int) -> None:
         if value == 0 or value < -1:
@@ -54,28 +54,35 @@ ROWS: tuple[Setting, ...] = (
         LIST,
         None,
         Each(empty=False),
-        "Folders for partitions, comma-separated; a new partition goes where there are fewest.",
+        "Data directories, separated by commas. A new partition is placed where there are fewest.",
         synonyms="log.dir",
         fixed=True,
     ),
-    _row("log.dir", LIST, "./data", Each(empty=False), "One folder for partitions; log.dirs rules.", fixed=True),
+    _row("log.dir", LIST, "./data", Each(empty=False), "One data directory; log.dirs takes precedence.", fixed=True),
     _row(
         "num.recovery.threads.per.data.dir",
         INT,
         "2",
         POSITIVE,
-        "Logs of one folder that are recovered side by side at start.",
+        "Logs of one data directory that are recovered in parallel at start.",
     ),
     _row("log.segment.bytes", INT, "1073741824", Between(1 << 20), "Default of segment.bytes."),
     _row("log.roll.ms", LONG, None, POSITIVE, "Default of segment.ms.", synonyms="log.roll.hours"),
-    _row("log.roll.hours", INT, "168", POSITIVE, "Default of segment.ms in hours; log.roll.ms rules.", fixed=True),
+    _row(
+        "log.roll.hours",
+        INT,
+        "168",
+        POSITIVE,
+        "Default of segment.ms, in hours; log.roll.ms takes precedence.",
+        fixed=True,
+    ),
     _row("log.roll.jitter.ms", LONG, None, NATURAL, "Default of segment.jitter.ms.", synonyms="log.roll.jitter.hours"),
     _row(
         "log.roll.jitter.hours",
         INT,
         "0",
         NATURAL,
-        "Default of segment.jitter.ms in hours; log.roll.jitter.ms rules.",
+        "Default of segment.jitter.ms, in hours; log.roll.jitter.ms takes precedence.",
         fixed=True,
     ),
     _row(
@@ -83,7 +90,7 @@ ROWS: tuple[Setting, ...] = (
         LONG,
         None,
         RETENTION,
-        "Default of retention.ms; rules over minutes and hours.",
+        "Default of retention.ms; takes precedence over minutes and hours.",
         synonyms="log.retention.minutes log.retention.hours",
     ),
     _row(
@@ -91,7 +98,7 @@ ROWS: tuple[Setting, ...] = (
         INT,
         None,
         RETENTION,
-        "Default of retention.ms in minutes; rules over hours, gives way to log.retention.ms.",
+        "Default of retention.ms, in minutes; takes precedence over hours, not over log.retention.ms.",
         fixed=True,
     ),
     _row(
@@ -99,7 +106,7 @@ ROWS: tuple[Setting, ...] = (
         INT,
         "168",
         RETENTION,
-        "Default of retention.ms in hours; gives way to log.retention.minutes and log.retention.ms.",
+        "Default of retention.ms, in hours; log.retention.minutes and log.retention.ms take precedence.",
         fixed=True,
     ),
     _row("log.retention.bytes", LONG, "-1", None, "Default of retention.bytes."),
@@ -108,7 +115,7 @@ ROWS: tuple[Setting, ...] = (
         LONG,
         "300000",
         POSITIVE,
-        "How often logs are looked through for segments to drop.",
+        "Time in ms between checks for segments to drop.",
         fixed=True,
     ),
     _row("log.cleanup.policy", LIST, "delete", POLICIES, "Default of cleanup.policy.", chooses="cleanup policy"),
@@ -126,7 +133,7 @@ ROWS: tuple[Setting, ...] = (
         LONG,
         FOREVER,
         None,
-        "How often logs are looked through for data that is due to be flushed; default of log.flush.interval.ms.",
+        "Time in ms between checks for data to flush; default of log.flush.interval.ms.",
         fixed=True,
     ),
     _row(
@@ -134,7 +141,7 @@ ROWS: tuple[Setting, ...] = (
         INT,
         "60000",
         NATURAL,
-        "How often the recovery point is written, which bounds recovery after a crash.",
+        "Time in ms between writes of the recovery point, which bounds recovery after a crash.",
         fixed=True,
     ),
     _row(
@@ -142,30 +149,31 @@ ROWS: tuple[Setting, ...] = (
         LONG,
         "9223372036854775807",
         POSITIVE,
-        "How fast logs are copied, all together, when they move between log.dirs.",
+        "Rate in bytes a second at which logs move between log.dirs, all together.",
     ),
     _row(
         "leader.replication.throttled.rate",
         LONG,
         "9223372036854775807",
         NATURAL,
-        "How fast, in bytes a second, followers are sent replicas that are moved; kafka-reassign-partitions sets it."
-        " One broker has no followers.",
+        "Rate in bytes a second at which throttled replicas are sent to followers; kafka-reassign-partitions.sh sets"
+        " it."
+        " A single broker has no followers.",
     ),
     _row(
         "follower.replication.throttled.rate",
         LONG,
         "9223372036854775807",
         NATURAL,
-        "How fast, in bytes a second, replicas that are moved are fetched; kafka-reassign-partitions sets it."
-        " One broker fetches none.",
+        "Rate in bytes a second at which throttled replicas are fetched; kafka-reassign-partitions.sh sets it."
+        " A single broker fetches none.",
     ),
     _row(
         "log.flush.start.offset.checkpoint.interval.ms",
         INT,
         "60000",
         NATURAL,
-        "How often log start offsets are written.",
+        "Time in ms between writes of log start offsets.",
         fixed=True,
     ),
     _row("log.index.interval.bytes", INT, "4096", NATURAL, "Default of index.interval.bytes."),
@@ -186,30 +194,36 @@ ROWS: tuple[Setting, ...] = (
     _row("compression.lz4.level", INT, "9", Between(1, 17), "Default of the topic setting of the same name."),
     _row("compression.zstd.level", INT, "3", Between(-131072, 22), "Default of the topic setting of the same name."),
     _row("message.max.bytes", INT, "1048588", NATURAL, "Default of max.message.bytes."),
-    _row("log.cleaner.enable", BOOLEAN, "true", None, "Compact logs that ask for it.", fixed=True),
-    _row("log.cleaner.threads", INT, "1", NATURAL, "Logs that are compacted side by side."),
-    _row("log.cleaner.backoff.ms", LONG, "15000", NATURAL, "Pause when no log needs compaction."),
+    _row("log.cleaner.enable", BOOLEAN, "true", None, "Compact the logs with cleanup.policy=compact.", fixed=True),
+    _row("log.cleaner.threads", INT, "1", NATURAL, "Logs that are compacted in parallel."),
+    _row("log.cleaner.backoff.ms", LONG, "15000", NATURAL, "Pause in ms when no log needs compaction."),
     _row(
         "log.cleaner.dedupe.buffer.size",
         LONG,
         "134217728",
         None,
-        "Memory for keys while compacting, all logs together.",
+        "Memory in bytes for keys during compaction, for all threads together.",
     ),
-    _row("log.cleaner.io.buffer.size", INT, "524288", NATURAL, "Memory for reading and writing while compacting."),
+    _row(
+        "log.cleaner.io.buffer.size",
+        INT,
+        "524288",
+        NATURAL,
+        "Memory in bytes for reading and writing during compaction.",
+    ),
     _row(
         "log.cleaner.io.buffer.load.factor",
         DOUBLE,
         "0.9",
         None,
-        "How full the table of keys may get; fuller takes more keys a pass and finds them slower.",
+        "Largest load of the key table, 0 to 1: a higher load takes more keys in one pass, but is slower.",
     ),
     _row(
         "log.cleaner.io.max.bytes.per.second",
         DOUBLE,
         "1.7976931348623157E308",
         None,
-        "Bytes a second that compaction may read and write together.",
+        "Rate in bytes a second that compaction may read and write, together.",
     ),
     _row("log.cleaner.delete.retention.ms", LONG, "86400000", NATURAL, "Default of delete.retention.ms."),
     _row("log.cleaner.min.cleanable.ratio", DOUBLE, "0.5", Between(0, 1), "Default of min.cleanable.dirty.ratio."),

@@ -1,4 +1,4 @@
-"""Broker settings of what a partition knows of its producers: their ids, and the transactions that they write in."""
+"""Broker settings of the producer ids and transactions that a partition knows."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ ROWS: tuple[Setting, ...] = (
         INT,
         "86400000",
         POSITIVE,
-        "How long a partition remembers a producer's sequence after its last write.",
+        "Time in ms that a partition remembers a producer's sequence after its last write.",
         dynamic=True,
     ),
     Setting(
@@ -20,14 +20,14 @@ ROWS: tuple[Setting, ...] = (
         INT,
         "600000",
         POSITIVE,
-        "How often partitions are looked through for producers to forget.",
+        "Time in ms between checks for expired producers.",
     ),
     Setting(
         "transaction.partition.verification.enable",
         BOOLEAN,
         "true",
         None,
-        "Ask the coordinator whether a partition belongs to a transaction before its first write.",
+        "Verify with the coordinator that a partition belongs to a transaction, before the first write to it.",
         dynamic=True,
     ),
     Setting(
@@ -35,13 +35,13 @@ ROWS: tuple[Setting, ...] = (
         INT,
         "20",
         POSITIVE,
-        "How long a write waits before it asks again for a coordinator that is busy with the transaction before.",
+        "Time in ms before a write retries a coordinator that is busy with the previous transaction.",
     ),
     Setting(
         "add.partitions.to.txn.retry.backoff.max.ms",
         INT,
         "100",
         None,
-        "How long a write asks again for such a coordinator, in all.",
+        "Total time in ms of such retries.",
     ),
 )

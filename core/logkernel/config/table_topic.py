@@ -53,8 +53,8 @@ ROWS: tuple[Setting, ...] = (
         "delete",
         POLICIES,
         "log.cleanup.policy",
-        "How old data goes: `delete` drops whole segments by age and size, `compact` keeps the newest record of"
-        " each key; both may be named. A plugin may bring more policies.",
+        "How old records are removed: `delete` drops whole segments by age and size, `compact` keeps the newest record"
+        " of each key. Both may be given. Plugins may add policies.",
         chooses="cleanup policy",
     ),
     _row(
@@ -63,8 +63,8 @@ ROWS: tuple[Setting, ...] = (
         "producer",
         CODECS,
         "compression.type",
-        "The codec in which batches are stored; `producer` stores them as they came. Kafka's batch format has no room"
-        " for another codec; a plugin can stand in for one of these.",
+        "The codec of stored batches; `producer` stores them as they were sent. Kafka's batch format knows no other"
+        " codec, but a plugin can replace one of these.",
     ),
     _row(
         "compression.gzip.level",
@@ -72,7 +72,7 @@ ROWS: tuple[Setting, ...] = (
         "-1",
         Either(-1, Between(1, 9)),
         "compression.gzip.level",
-        "Effort of gzip where the broker compresses; -1 is the codec's own default.",
+        "Level of gzip when the broker compresses; -1 is the codec's default.",
     ),
     _row(
         "compression.lz4.level",
@@ -80,7 +80,7 @@ ROWS: tuple[Setting, ...] = (
         "9",
         Between(1, 17),
         "compression.lz4.level",
-        "Effort of lz4 where the broker compresses.",
+        "Level of lz4 when the broker compresses.",
     ),
     _row(
         "compression.zstd.level",
@@ -88,7 +88,7 @@ ROWS: tuple[Setting, ...] = (
         "3",
         Between(-131072, 22),
         "compression.zstd.level",
-        "Effort of zstd where the broker compresses; below 0 trades size for speed.",
+        "Level of zstd when the broker compresses; negative levels are faster and larger.",
     ),
     _row(
         "delete.retention.ms",
@@ -96,7 +96,7 @@ ROWS: tuple[Setting, ...] = (
         "86400000",
         NATURAL,
         "log.cleaner.delete.retention.ms",
-        "How long a compacted log keeps the mark of a deleted key, so that a slow reader still sees the deletion.",
+        "Time in ms that a compacted log keeps the tombstone of a deleted key, so that slow readers see the deletion.",
     ),
     _row(
         "file.delete.delay.ms",
@@ -104,7 +104,7 @@ ROWS: tuple[Setting, ...] = (
         "60000",
         NATURAL,
         "log.segment.delete.delay.ms",
-        "Time between taking a file out of the log and removing it from the disk.",
+        "Time in ms between the removal of a file from the log and its deletion from the disk.",
     ),
     _row(
         "flush.messages",
@@ -112,7 +112,7 @@ ROWS: tuple[Setting, ...] = (
         FOREVER,
         POSITIVE,
         "log.flush.interval.messages",
-        "fsync after so many records; 1 makes each append durable before it is answered.",
+        "Records after which the log is flushed with fsync; 1 makes each append durable before it is acknowledged.",
     ),
     _row(
         "flush.ms",
@@ -120,7 +120,7 @@ ROWS: tuple[Setting, ...] = (
         FOREVER,
         NATURAL,
         "log.flush.interval.ms log.flush.scheduler.interval.ms",
-        "fsync when unflushed data is this old.",
+        "Age in ms at which unflushed data is flushed with fsync.",
     ),
     _row(
         "follower.replication.throttled.replicas",
@@ -128,7 +128,7 @@ ROWS: tuple[Setting, ...] = (
         "",
         Throttled(),
         "",
-        "Replicas whose fetching is throttled while they are moved.",
+        "Replicas whose fetching is throttled during a reassignment: partition:broker pairs, or *.",
     ),
     _row(
         "index.interval.bytes",
@@ -136,7 +136,7 @@ ROWS: tuple[Setting, ...] = (
         "4096",
         NATURAL,
         "log.index.interval.bytes",
-        "Bytes of log between two entries of the sparse index.",
+        "Bytes of log between two entries of the sparse offset index.",
     ),
     _row(
         "leader.replication.throttled.replicas",
@@ -144,7 +144,7 @@ ROWS: tuple[Setting, ...] = (
         "",
         Throttled(),
         "",
-        "Replicas whose serving to followers is throttled while they are moved.",
+        "Replicas whose sending to followers is throttled during a reassignment: partition:broker pairs, or *.",
     ),
     _row(
         "local.retention.bytes",
@@ -152,7 +152,7 @@ ROWS: tuple[Setting, ...] = (
         "-2",
         Between(-2),
         "",
-        "Kafka's tiered storage; kept and shown, without effect.",
+        "Setting of Kafka's tiered storage; stored and described, without effect.",
         inert=True,
     ),
     _row(
@@ -161,7 +161,7 @@ ROWS: tuple[Setting, ...] = (
         "-2",
         Between(-2),
         "",
-        "Kafka's tiered storage; kept and shown, without effect.",
+        "Setting of Kafka's tiered storage; stored and described, without effect.",
         inert=True,
     ),
     _row(
@@ -170,7 +170,7 @@ ROWS: tuple[Setting, ...] = (
         FOREVER,
         POSITIVE,
         "log.cleaner.max.compaction.lag.ms",
-        "A record is compacted at the latest when it is this old.",
+        "Age in ms at which a record is compacted at the latest.",
     ),
     _row(
         "max.message.bytes",
@@ -178,7 +178,7 @@ ROWS: tuple[Setting, ...] = (
         "1048588",
         NATURAL,
         "message.max.bytes",
-        "The largest record batch that is taken, in bytes as stored (compressed).",
+        "Largest record batch that is accepted, in bytes after compression.",
     ),
     _row(
         "message.timestamp.after.max.ms",
@@ -186,7 +186,7 @@ ROWS: tuple[Setting, ...] = (
         "3600000",
         NATURAL,
         "log.message.timestamp.after.max.ms",
-        "How far a record's timestamp may lie ahead of the broker's clock.",
+        "Time in ms that a record's timestamp may be ahead of the broker's clock.",
     ),
     _row(
         "message.timestamp.before.max.ms",
@@ -194,7 +194,7 @@ ROWS: tuple[Setting, ...] = (
         FOREVER,
         NATURAL,
         "log.message.timestamp.before.max.ms",
-        "How far a record's timestamp may lie behind the broker's clock.",
+        "Time in ms that a record's timestamp may be behind the broker's clock.",
     ),
     _row(
         "message.timestamp.type",
@@ -202,7 +202,7 @@ ROWS: tuple[Setting, ...] = (
         "CreateTime",
         TIMESTAMP_TYPES,
         "log.message.timestamp.type",
-        "Whose clock stamps records: the producer's (CreateTime) or the broker's at append (LogAppendTime).",
+        "Source of timestamps: the producer (CreateTime), or the broker at the append (LogAppendTime).",
     ),
     _row(
         "min.cleanable.dirty.ratio",
@@ -210,7 +210,7 @@ ROWS: tuple[Setting, ...] = (
         "0.5",
         Between(0, 1),
         "log.cleaner.min.cleanable.ratio",
-        "Share of a compacted log that must be uncompacted before it is compacted again.",
+        "Share of a compacted log, 0 to 1, that must be uncompacted before it is compacted again.",
     ),
     _row(
         "min.compaction.lag.ms",
@@ -218,7 +218,7 @@ ROWS: tuple[Setting, ...] = (
         "0",
         NATURAL,
         "log.cleaner.min.compaction.lag.ms",
-        "A record stays uncompacted at least this long.",
+        "Time in ms that a record stays uncompacted at least.",
     ),
     _row(
         "min.insync.replicas",
@@ -226,7 +226,7 @@ ROWS: tuple[Setting, ...] = (
         "1",
         POSITIVE,
         "min.insync.replicas",
-        "Replicas that must be in sync before a write with acks=all is taken.",
+        "Replicas that must be in sync for a write with acks=all to be accepted.",
     ),
     _row(
         "preallocate",
@@ -234,7 +234,7 @@ ROWS: tuple[Setting, ...] = (
         "false",
         None,
         "log.preallocate",
-        "Take a segment's disk space when it is created.",
+        "Allocate a segment's disk space when the segment is created.",
     ),
     _row(
         "remote.log.copy.disable",
@@ -242,7 +242,7 @@ ROWS: tuple[Setting, ...] = (
         "false",
         None,
         "",
-        "Kafka's tiered storage; kept and shown, without effect.",
+        "Setting of Kafka's tiered storage; stored and described, without effect.",
         inert=True,
     ),
     _row(
@@ -251,7 +251,7 @@ ROWS: tuple[Setting, ...] = (
         "false",
         None,
         "",
-        "Kafka's tiered storage; kept and shown, without effect.",
+        "Setting of Kafka's tiered storage; stored and described, without effect.",
         inert=True,
     ),
     _row(
@@ -260,7 +260,7 @@ ROWS: tuple[Setting, ...] = (
         "false",
         None,
         "",
-        "Kafka's tiered storage; there is none here, so that it can't be enabled.",
+        "Kafka's tiered storage; not supported, so it can't be enabled.",
         inert=True,
     ),
     _row(
@@ -269,7 +269,7 @@ ROWS: tuple[Setting, ...] = (
         "-1",
         None,
         "log.retention.bytes",
-        "Size of a partition above which its oldest segments are dropped; negative keeps everything.",
+        "Size of a partition in bytes above which its oldest segments are dropped; negative keeps everything.",
     ),
     _row(
         "retention.ms",
@@ -277,7 +277,7 @@ ROWS: tuple[Setting, ...] = (
         "604800000",
         Between(-1),
         "log.retention.ms log.retention.minutes log.retention.hours",
-        "Age above which segments are dropped, by their newest record; -1 keeps everything.",
+        "Age of a segment's newest record in ms above which the segment is dropped; -1 keeps everything.",
     ),
     _row(
         "segment.bytes",
@@ -285,7 +285,7 @@ ROWS: tuple[Setting, ...] = (
         "1073741824",
         Between(1 << 20),
         "log.segment.bytes",
-        "Size at which a segment is closed and the next begun.",
+        "Size in bytes at which a segment is closed and the next one started.",
     ),
     _row(
         "segment.index.bytes",
@@ -293,7 +293,7 @@ ROWS: tuple[Setting, ...] = (
         "10485760",
         Between(4),
         "log.index.size.max.bytes",
-        "Largest size of a segment's index; a full index closes the segment.",
+        "Largest size of a segment's index in bytes; a full index closes the segment.",
     ),
     _row(
         "segment.jitter.ms",
@@ -301,7 +301,7 @@ ROWS: tuple[Setting, ...] = (
         "0",
         NATURAL,
         "log.roll.jitter.ms log.roll.jitter.hours",
-        "Up to this much is taken off segment.ms at random, so that segments don't all roll at once.",
+        "Upper bound in ms of a random time subtracted from segment.ms, so that segments don't all roll at once.",
     ),
     _row(
         "segment.ms",
@@ -309,7 +309,7 @@ ROWS: tuple[Setting, ...] = (
         "604800000",
         POSITIVE,
         "log.roll.ms log.roll.hours",
-        "Age at which a segment is closed although it isn't full.",
+        "Age in ms at which a segment is closed even if it isn't full.",
     ),
     _row(
         "unclean.leader.election.enable",
@@ -317,8 +317,8 @@ ROWS: tuple[Setting, ...] = (
         "false",
         None,
         "unclean.leader.election.enable",
-        "Let a replica that is not in sync lead when no other lives, at the price of lost records. The same"
-        " setting as `election`: true is `unclean`, false is `clean`.",
+        "Elect a replica that is not in sync if no other is alive, which may lose records. The same setting as"
+        " `election`: true is `unclean`, false is `clean`.",
     ),
     _row(
         "partitioner",
@@ -326,7 +326,7 @@ ROWS: tuple[Setting, ...] = (
         "default",
         PARTITIONERS,
         "partitioner",
-        "The partitioner plugin that embedded and own clients use: `default`, `keyed`, `round_robin` or a plugin's.",
+        "The partitioner that logkernel's clients use: `default`, `keyed`, `round_robin` or a plugin's.",
         own=True,
         chooses="partitioner",
     ),
@@ -336,7 +336,7 @@ ROWS: tuple[Setting, ...] = (
         "clean",
         ELECTIONS,
         "election",
-        "The election plugin: `clean`, `unclean` or a plugin's. The same setting as unclean.leader.election.enable.",
+        "The election strategy: `clean`, `unclean` or a plugin's. The same setting as unclean.leader.election.enable.",
         own=True,
         chooses="election",
     ),

@@ -23,23 +23,27 @@ def _own(name: str, default: str, bounds: Between, doc: str, *, above: str = "")
 
 BROKER_ROWS: Final = (
     # consumer groups
-    Setting("group.min.session.timeout.ms", INT, "6000", None, "Shortest session timeout that a member may ask for."),
-    Setting("group.max.session.timeout.ms", INT, "1800000", None, "Longest session timeout that a member may ask for."),
+    Setting(
+        "group.min.session.timeout.ms", INT, "6000", None, "Shortest session timeout in ms that a member may ask for."
+    ),
+    Setting(
+        "group.max.session.timeout.ms", INT, "1800000", None, "Longest session timeout in ms that a member may ask for."
+    ),
     Setting(
         "group.initial.rebalance.delay.ms",
         INT,
         "3000",
         None,
-        "How long an empty group waits for more members before its first rebalance.",
+        "Time in ms that an empty group waits for more members before its first rebalance.",
     ),
-    Setting("group.max.size", INT, "2147483647", POSITIVE, "Members that a group may have."),
+    Setting("group.max.size", INT, "2147483647", POSITIVE, "Maximum number of members of a group."),
     # consumer groups by the protocol of KIP-848
     Setting(
         "group.consumer.assignors",
         LIST,
         "uniform,range",
         Each(OneOf("uniform", "range"), empty=False),
-        "Assignors that members may ask for; the first is for groups whose members ask for none.",
+        "Assignors that members may choose; the first is used if they choose none.",
         chooses="assignor",
     ),
     Setting(
@@ -47,7 +51,7 @@ BROKER_ROWS: Final = (
         INT,
         "1000",
         NATURAL,
-        "Shortest time between two assignments of a group.",
+        "Shortest time in ms between two assignments of a group.",
     ),
     Setting(
         "group.consumer.min.assignment.interval.ms",
@@ -63,7 +67,13 @@ BROKER_ROWS: Final = (
         NATURAL,
         "Upper bound of group.consumer.assignment.interval.ms.",
     ),
-    Setting("group.consumer.session.timeout.ms", INT, "45000", POSITIVE, "How long a member may be silent."),
+    Setting(
+        "group.consumer.session.timeout.ms",
+        INT,
+        "45000",
+        POSITIVE,
+        "Time in ms without a heartbeat after which a member is removed.",
+    ),
     Setting(
         "group.consumer.min.session.timeout.ms",
         INT,
@@ -83,7 +93,7 @@ BROKER_ROWS: Final = (
         INT,
         "5000",
         POSITIVE,
-        "How often members are told to send heartbeats; below the session timeout.",
+        "Time in ms between a member's heartbeats; below the session timeout.",
     ),
     Setting(
         "group.consumer.min.heartbeat.interval.ms",
@@ -100,39 +110,43 @@ BROKER_ROWS: Final = (
         "Upper bound of group.consumer.heartbeat.interval.ms.",
     ),
     Setting(
-        "group.consumer.max.size", INT, "2147483647", POSITIVE, "Members that a group of the new protocol may have."
+        "group.consumer.max.size", INT, "2147483647", POSITIVE, "Maximum number of members of a group of type consumer."
     ),
     Setting(
         "group.consumer.migration.policy",
         STRING,
         "bidirectional",
         OneOf("bidirectional", "upgrade", "downgrade", "disabled"),
-        "Which way live groups may move between the classic and the new protocol.",
+        "Directions in which live groups may move between the classic and the consumer protocol.",
     ),
     Setting(
         "group.consumer.regex.refresh.interval.ms",
         INT,
         "600000",
         Between(10_000),
-        "How often subscriptions by regular expression are looked at though no topic changed.",
+        "Time in ms between evaluations of regular expressions, if no topic changed.",
     ),
     # committed offsets
-    Setting("offset.metadata.max.bytes", INT, "4096", None, "Longest text that a commit may carry beside its offset."),
-    Setting("offsets.commit.timeout.ms", INT, "5000", POSITIVE, "How long a commit waits for its replicas."),
-    Setting("offsets.load.buffer.size", INT, "5242880", POSITIVE, "Bytes read at once when offsets are loaded."),
+    Setting(
+        "offset.metadata.max.bytes", INT, "4096", None, "Maximum size in bytes of the metadata of a committed offset."
+    ),
+    Setting("offsets.commit.timeout.ms", INT, "5000", POSITIVE, "Time in ms that a commit waits for the replicas."),
+    Setting(
+        "offsets.load.buffer.size", INT, "5242880", POSITIVE, "Bytes that are read at a time when offsets are loaded."
+    ),
     Setting(
         "offsets.retention.minutes",
         INT,
         "10080",
         POSITIVE,
-        "How long offsets are kept once their group is empty or no longer subscribes.",
+        "Time in minutes that offsets are kept once their group is empty or no longer subscribed.",
     ),
     Setting(
         "offsets.retention.check.interval.ms",
         LONG,
         "600000",
         POSITIVE,
-        "How often offsets are looked through for old ones.",
+        "Time in ms between checks for expired offsets.",
     ),
 )
 
@@ -141,11 +155,11 @@ GROUP_ROWS: Final = (
         "session.timeout.ms",
         "45000",
         POSITIVE,
-        "Without a heartbeat for so long, a member is gone.",
+        "Time in ms without a heartbeat after which a member is removed.",
         above="consumer.heartbeat.interval.ms",
     ),
-    _own("heartbeat.interval.ms", "5000", POSITIVE, "How often members send heartbeats."),
-    _own("assignment.interval.ms", "1000", NATURAL, "Shortest time between two assignments of the group."),
+    _own("heartbeat.interval.ms", "5000", POSITIVE, "Time in ms between a member's heartbeats."),
+    _own("assignment.interval.ms", "1000", NATURAL, "Shortest time in ms between two assignments of the group."),
 )
 
 SETTINGS: Final = (*BROKER_ROWS, *GROUP_ROWS, *OFFSETS_TOPIC_SETTINGS)

@@ -12,34 +12,36 @@ from ..offsets_topic import SETTINGS as OFFSETS_TOPIC_SETTINGS
 POSITIVE: Final = Between(1)
 
 BROKER_ROWS: Final = (
-    Setting("transaction.max.timeout.ms", INT, "900000", POSITIVE, "Longest timeout that a transaction may ask for."),
+    Setting(
+        "transaction.max.timeout.ms", INT, "900000", POSITIVE, "Longest timeout in ms that a transaction may ask for."
+    ),
     Setting(
         "transaction.abort.timed.out.transaction.cleanup.interval.ms",
         INT,
         "10000",
         POSITIVE,
-        "How often transactions are looked through for those whose time is up.",
+        "Time in ms between checks for transactions that timed out.",
     ),
     Setting(
         "transaction.remove.expired.transaction.cleanup.interval.ms",
         INT,
         "3600000",
         POSITIVE,
-        "How often transactional ids are looked through for those that expired.",
+        "Time in ms between checks for expired transactional ids.",
     ),
     Setting(
         "transaction.two.phase.commit.enable",
         BOOLEAN,
         "false",
         None,
-        "Let producers hold prepared transactions open for an outside coordinator (KIP-939).",
+        "Let producers keep prepared transactions open for an external coordinator (KIP-939).",
     ),
     Setting(
         "transaction.state.log.load.buffer.size",
         INT,
         "5242880",
         POSITIVE,
-        "Bytes read at once when states are loaded.",
+        "Bytes that are read at a time when states are loaded.",
     ),
     Setting("transaction.state.log.min.isr", INT, "2", POSITIVE, "min.insync.replicas of __transaction_state."),
     Setting("transaction.state.log.num.partitions", INT, "50", POSITIVE, "Partitions of __transaction_state."),
@@ -48,15 +50,15 @@ BROKER_ROWS: Final = (
         SHORT,
         "3",
         POSITIVE,
-        "Replicas of __transaction_state; fewer where there are fewer brokers.",
+        "Replicas of __transaction_state; at most the number of brokers.",
     ),
-    Setting("transaction.state.log.segment.bytes", INT, "104857600", POSITIVE, "Segment size of __transaction_state."),
+    Setting("transaction.state.log.segment.bytes", INT, "104857600", POSITIVE, "segment.bytes of __transaction_state."),
     Setting(
         "transactional.id.expiration.ms",
         INT,
         "604800000",
         POSITIVE,
-        "How long a transactional id is remembered after its last transaction.",
+        "Time in ms that a transactional id is remembered after its last transaction.",
     ),
 )
 

@@ -27,12 +27,12 @@ ADMIN: Final = (
         INT,
         60_000,
         Between(0),
-        "How long an operation may take, with all its attempts; `within` gives it another time.",
+        "Time limit of an operation in ms, with all its attempts; `within` sets another one.",
     ),
 )
 
 
 def load_admin(given: Mapping[str, Any]) -> dict[str, Any]:
-    """All settings of an admin client by Kafka's names, typed. Raises `ConfigError` with the remedy."""
+    """Return all settings of an admin client by Kafka's names, typed. Raises `ConfigError` with the remedy."""
     values, _ = load_table("admin client", ADMIN, given, {}, NOT_HERE)
     return values

@@ -16,8 +16,8 @@ PRODUCER: Final = (
         CLASS,
         None,
         None,
-        "Turns keys into bytes: a function, a class or object with `serialize(topic, value)`, or one of bytes,"
-        " string, integer, long, double, json. Not set: keys are bytes.",
+        "Turns keys into bytes: a function, a class or object with `serialize(topic, value)`, or one of bytes, string,"
+        " integer, long, double, json. Not set: keys are bytes.",
     ),
     row("value.serializer", CLASS, None, None, "As key.serializer, for values."),
     row(
@@ -25,30 +25,30 @@ PRODUCER: Final = (
         STRING,
         "all",
         OneOf("all", "-1", "0", "1"),
-        "Who must have a record before it counts as sent: nobody, the leader, all in-sync replicas.",
+        "Replicas that must acknowledge a record: none (0), the leader (1), all in-sync replicas (all, -1).",
     ),
     row(
         "buffer.memory",
         LONG,
         33_554_432,
         Between(0),
-        "Bytes for records that are not acknowledged yet; a send beyond that waits up to max.block.ms.",
+        "Memory in bytes for records without an acknowledgement; beyond it, send waits up to max.block.ms.",
     ),
     row(
         "max.block.ms",
         LONG,
         60_000,
         Between(0),
-        "How long send, partitions_for and the transaction calls wait for memory, metadata, a coordinator.",
+        "Time limit in ms of send, partitions_for and transaction calls for memory, metadata or a coordinator.",
     ),
     row(
         "compression.type",
         STRING,
         "none",
         None,
-        "Codec of each batch: none, gzip, snappy, lz4 or zstd. A plugin can stand in for one of them.",
+        "Codec of batches: none, gzip, snappy, lz4 or zstd, each of which a plugin can replace.",
     ),
-    row("compression.gzip.level", INT, -1, Either(-1, Between(1, 9)), "Level of gzip; -1 the library's own."),
+    row("compression.gzip.level", INT, -1, Either(-1, Between(1, 9)), "Level of gzip; -1 is the library's default."),
     row("compression.lz4.level", INT, 9, Between(1, 17), "Level of lz4."),
     row("compression.zstd.level", INT, 3, Between(-131_072, 22), "Level of zstd."),
     row(
@@ -56,48 +56,63 @@ PRODUCER: Final = (
         INT,
         16_384,
         Between(0),
-        "A batch is full at so many bytes; 0 gives a batch to every record. Embedded: 131072 where it is not set, or an"
-        " eighth of buffer.memory where that is less.",
+        "Size of a full batch in bytes; 0 sends each record in a batch of its own. Default when embedded: 131072, or an"
+        " eighth of buffer.memory if that is less.",
     ),
-    row("linger.ms", LONG, 5, Between(0), "How long a batch that is not full waits for more records."),
+    row("linger.ms", LONG, 5, Between(0), "Time in ms that a batch waits for more records unless it is full."),
     row(
         "delivery.timeout.ms",
         INT,
         120_000,
         Between(0),
-        "A record that is not acknowledged so long after send has failed; at least linger.ms + request.timeout.ms.",
+        "Time in ms after send at which a record without an acknowledgement fails; at least linger.ms +"
+        " request.timeout.ms.",
     ),
-    row("retries", INT, INT_MAX, Between(0, INT_MAX), "How often a batch is sent again within delivery.timeout.ms."),
+    row("retries", INT, INT_MAX, Between(0, INT_MAX), "Number of retries of a batch, within delivery.timeout.ms."),
     row(
         "max.request.size",
         INT,
         1_048_576,
         Between(0),
-        "Largest record, and largest request unless one batch alone is larger.",
+        "Largest record in bytes, and largest request unless a single batch is larger.",
     ),
     row(
         "max.in.flight.requests.per.connection",
         INT,
         5,
         Between(1),
-        "Requests to one broker without an answer. Without idempotence, more than 1 may reorder records on a retry.",
+        "Requests to one broker that may be unanswered. Without idempotence, more than 1 can reorder records on a"
+        " retry.",
     ),
     row(
         "enable.idempotence",
         BOOLEAN,
         True,
         None,
-        "Each record is written once and in order, whatever is sent again. Needs acks=all, retries, and at most 5"
-        " requests in flight; where it was not asked for and one of these says otherwise, it is off.",
+        "Write each record exactly once and in order, despite retries. Needs acks=all, retries, and at most 5"
+        " requests in"
+        " flight. If it is not set and one of these forbids it, it is off.",
     ),
-    row("transactional.id", STRING, None, NonEmpty(), "Name under which this producer's transactions are kept."),
-    row("transaction.timeout.ms", INT, 60_000, Between(1), "The coordinator aborts a transaction after so long."),
+    row(
+        "transactional.id",
+        STRING,
+        None,
+        NonEmpty(),
+        "Name under which the producer's transactions continue after a restart.",
+    ),
+    row(
+        "transaction.timeout.ms",
+        INT,
+        60_000,
+        Between(1),
+        "Time in ms after which the coordinator aborts a transaction.",
+    ),
     row(
         "transaction.two.phase.commit.enable",
         BOOLEAN,
         False,
         Only(False),
-        "Two-phase commit by an outside coordinator (KIP-939) is not offered.",
+        "Two-phase commit by an external coordinator (KIP-939) is not supported.",
     ),
     row(
         "partitioner.class",
@@ -105,44 +120,46 @@ PRODUCER: Final = (
         None,
         None,
         "Chooses partitions: a plugin's name, a class, an object with `partition(key, value, partitions, available)`,"
-        " or a function of these. Not set: the topic's own setting `partitioner` where it has one, else key hash or"
-        " sticky.",
+        " or a function with these arguments. Not set: the topic's setting `partitioner`, else the key's hash, or"
+        " sticky"
+        " without a key.",
     ),
     row(
         "partitioner.ignore.keys",
         BOOLEAN,
         False,
         None,
-        "Records with a key go where those without one go. Only without a partitioner.",
+        "Partition records with a key like those without. Only without a partitioner.",
     ),
     row(
         "partitioner.adaptive.partitioning.enable",
         BOOLEAN,
         True,
         None,
-        "Records without a key go more often to partitions with short queues (KIP-794). Only without a partitioner.",
+        "Prefer partitions with short queues for records without a key (KIP-794). Only without a partitioner.",
     ),
     row(
         "partitioner.availability.timeout.ms",
         LONG,
         0,
         Between(0),
-        "A partition whose broker takes no request for so long gets no records without a key; 0 never.",
+        "Time in ms after which a partition whose broker takes no request gets no records without a key; 0 disables"
+        " it.",
     ),
     row(
         "interceptor.classes",
         LIST,
         (),
         None,
-        "Who sees records before they are sent and when they are acknowledged: plugin names, classes or objects with"
-        " `on_send(record)`, `on_acknowledgement(metadata, error)` and `close()`.",
+        "Interceptors of records and acknowledgements: plugin names, classes or objects with `on_send(record)`,"
+        " `on_acknowledgement(metadata, error)` and `close()`.",
     ),
     row(
         "metadata.max.idle.ms",
         LONG,
         300_000,
         Between(5000),
-        "Metadata of a topic that got no record for so long is forgotten.",
+        "Time in ms without a record after which a topic's metadata is dropped.",
     ),
 )
 
@@ -151,34 +168,34 @@ ALIASES: Final[Mapping[str, str]] = {
     "metadata.fetch.timeout.ms": "max.block.ms",
     "block.on.buffer.full": "max.block.ms",
 }
-"""Names of old → what they set. `block.on.buffer.full=true` waits for ever, false as max.block.ms says."""
+"""Deprecated name → setting. `block.on.buffer.full=true` waits forever, false as long as max.block.ms."""
 
 
 def load_producer(given: Mapping[str, Any]) -> dict[str, Any]:
-    """All settings of a producer by Kafka's names, typed. Raises `ConfigError` with the remedy."""
+    """Return all settings of a producer by Kafka's names, typed. Raises `ConfigError` with the remedy."""
     values, plain = load_table("producer", PRODUCER, given, ALIASES, NOT_HERE)
     _agree(values, plain)
     return values
 
 
 def _agree(values: dict[str, Any], given: Mapping[str, Any]) -> None:
-    """What settings demand of one another, as Kafka's producer demands it."""
+    """Check settings against each other, as Kafka's producer does."""
     values["acks"] = {"all": -1, "-1": -1, "0": 0, "1": 1}[values["acks"]]
     against = _against_idempotence(values)
     if against:
         if values["transactional.id"] is not None:
-            raise ConfigError(f"transactional.id needs idempotence, which {against} forbids")
+            raise ConfigError(f"transactional.id needs idempotence, which {against} forbids; change one of them")
         if given.get("enable.idempotence") is not None and values["enable.idempotence"]:
-            raise ConfigError(f"enable.idempotence=true does not go with {against}")
+            raise ConfigError(f"enable.idempotence=true cannot be used with {against}; change one of them")
         values["enable.idempotence"] = False
     if values["transactional.id"] is not None and not values["enable.idempotence"]:
-        raise ConfigError("transactional.id needs enable.idempotence=true")
+        raise ConfigError("transactional.id needs enable.idempotence=true; set it, or leave it out")
     least = min(values["linger.ms"] + values["request.timeout.ms"], INT_MAX)
     if values["delivery.timeout.ms"] < least:
         if "delivery.timeout.ms" in given:
             raise ConfigError(
                 f"delivery.timeout.ms={values['delivery.timeout.ms']} must be at least linger.ms +"
-                f" request.timeout.ms = {least}"
+                f" request.timeout.ms = {least}; raise it"
             )
         values["delivery.timeout.ms"] = least
 
@@ -194,10 +211,10 @@ def _against_idempotence(values: Mapping[str, Any]) -> str:
 
 
 EMBEDDED_BATCH_BYTES: Final = 131_072
-"""batch.size of an embedded producer that is not told one: what a batch costs is paid by many records."""
+"""Default batch.size of an embedded producer, where the cost of a batch is shared by more records."""
 
 
 def widen_batches(values: dict[str, Any], given: Mapping[str, Any]) -> None:
-    """Give an embedded producer larger batches, where the user sets no `batch.size`."""
+    """Give an embedded producer larger batches, unless the user sets `batch.size`."""
     if "batch_size" not in given and "batch.size" not in given:
         values["batch.size"] = max(values["batch.size"], min(EMBEDDED_BATCH_BYTES, values["buffer.memory"] // 8))

@@ -1,7 +1,7 @@
 """Settings of clients: Kafka's names, types, defaults and bounds; keywords have `_` for `.`.
 
-What all clients share: their tables are in `producer`, `consumer` and `admin`. A value is
-typed (`linger_ms=5`) or text as a file gives it (`"5"`). Aliases of old are taken with a warning.
+This is what all clients share; the tables are in `producer`, `consumer` and `admin`. A value may be typed
+(`linger_ms=5`) or text (`"5"`). Deprecated names are accepted with a warning.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ LONG_MAX: Final = 2**63 - 1
 
 
 class Only:
-    """The one value that is offered here."""
+    """The one value that is supported."""
 
     __slots__ = ("value",)
 
@@ -47,12 +47,12 @@ class Only:
             raise ValueError(f"must be {self}")
 
     def __str__(self) -> str:
-        return f"{str(self.value).lower()}, the only value that is offered"
+        return f"{str(self.value).lower()}, the only supported value"
 
 
 @frozen
 class ClientSetting:
-    """One setting. `default` is typed; None means not set."""
+    """One setting. `default` is typed; None: not set."""
 
     name: str
     type: int
@@ -60,7 +60,7 @@ class ClientSetting:
     validator: Validator | None
     doc: str
     lowered: bool = False
-    """Case does not matter: the value is kept in lower case."""
+    """The value is case-insensitive, and kept in lower case."""
 
 
 def row(
@@ -71,81 +71,91 @@ def row(
 
 COMMON: Final = (
     row(
-        "bootstrap.servers", LIST, (), Each(), "host:port of some brokers; the others are learned. Embedded: not used."
+        "bootstrap.servers",
+        LIST,
+        (),
+        Each(),
+        "host:port of some brokers, separated by commas; they name the others. Not used when embedded.",
     ),
     row(
         "client.dns.lookup",
         STRING,
         "use_all_dns_ips",
         OneOf("use_all_dns_ips", "resolve_canonical_bootstrap_servers_only"),
-        "Try every address of a name in turn, or resolve the bootstrap names to their hosts' full names first.",
+        "Try every address of a host name in turn, or resolve the bootstrap names to canonical names first.",
     ),
-    row("client.id", STRING, "", None, "Name of this client in the broker's logs, quotas and metrics."),
+    row("client.id", STRING, "", None, "The client's name in the broker's logs, quotas and metrics."),
     row(
         "connections.max.idle.ms",
         LONG,
         540_000,
         Between(-1),
-        "A connection without traffic for so long is closed; -1 never.",
+        "Time in ms after which an idle connection is closed; -1 never closes it.",
     ),
-    row("reconnect.backoff.ms", LONG, 50, Between(0), "First wait before a failed connection is tried again."),
+    row("reconnect.backoff.ms", LONG, 50, Between(0), "Time in ms before a failed connection is first retried."),
     row(
         "reconnect.backoff.max.ms",
         LONG,
         1000,
         Between(0),
-        "Largest such wait: it doubles with each failure in a row, and varies by a fifth.",
+        "Upper bound of that time in ms; it doubles with each failure in a row, and varies by 20 %.",
     ),
-    row("retry.backoff.ms", LONG, 100, Between(0), "First wait before a failed request is sent again."),
+    row("retry.backoff.ms", LONG, 100, Between(0), "Time in ms before a failed request is first retried."),
     row(
         "retry.backoff.max.ms",
         LONG,
         1000,
         Between(0),
-        "Largest such wait: it doubles with each failure in a row, and varies by a fifth.",
+        "Upper bound of that time in ms; it doubles with each failure in a row, and varies by 20 %.",
     ),
     row(
         "request.timeout.ms",
         INT,
         30_000,
         Between(0),
-        "How long an answer is waited for; the connection is then closed and the request tried again.",
+        "Time in ms to wait for a response; then the connection is closed and the request retried.",
     ),
     row(
         "socket.connection.setup.timeout.ms",
         LONG,
         10_000,
         Between(1),
-        "How long a connection may take to be made.",
+        "Time limit in ms to open a connection.",
     ),
     row(
         "socket.connection.setup.timeout.max.ms",
         LONG,
         30_000,
         Between(1),
-        "Largest such time: it doubles with each failure in a row, and varies by a fifth.",
+        "Upper bound of that limit in ms; it doubles with each failure in a row, and varies by 20 %.",
     ),
-    row("send.buffer.bytes", INT, 131_072, Between(-1), "SO_SNDBUF of a connection; -1 the system's default."),
+    row(
+        "send.buffer.bytes",
+        INT,
+        131_072,
+        Between(-1),
+        "SO_SNDBUF of a connection, in bytes; -1 takes the system's default.",
+    ),
     row(
         "receive.buffer.bytes",
         INT,
         32_768,
         Between(-1),
-        "SO_RCVBUF of a connection; -1 the system's default, which may grow, as may a size that a socket has anyway.",
+        "SO_RCVBUF of a connection, in bytes; -1 takes the system's default, which can grow.",
     ),
     row(
         "metadata.max.age.ms",
         LONG,
         300_000,
         Between(0),
-        "Metadata is asked for anew after so long, also without any sign of change.",
+        "Time in ms after which metadata is refreshed, even without a sign of change.",
     ),
     row(
         "metadata.recovery.strategy",
         STRING,
         "rebootstrap",
         OneOf("rebootstrap", "none"),
-        "What to do when no known broker can be reached: begin again with bootstrap.servers, or nothing.",
+        "What to do if no known broker can be reached: rebootstrap from bootstrap.servers, or keep trying (none).",
         lowered=True,
     ),
     row(
@@ -153,41 +163,47 @@ COMMON: Final = (
         LONG,
         300_000,
         Between(0),
-        "With rebootstrap: metadata that could not be fetched for so long is dropped.",
+        "Time in ms without metadata after which the client rebootstraps.",
     ),
     row(
         "metric.reporters",
         LIST,
         (),
         None,
-        "Who is told the metrics at the end of each sample window: plugin names, classes or objects with"
+        "Reporters that get the metrics at the end of each sample window: plugin names, classes or objects with"
         " `report(metrics)` and `close()`.",
     ),
-    row("metrics.num.samples", INT, 2, Between(1), "Windows over which rates and averages are taken."),
-    row("metrics.sample.window.ms", LONG, 30_000, Between(1), "Length of one such window."),
+    row("metrics.num.samples", INT, 2, Between(1), "Number of sample windows for rates and averages."),
+    row("metrics.sample.window.ms", LONG, 30_000, Between(1), "Length of a sample window in ms."),
     row(
         "metrics.recording.level",
         STRING,
         "INFO",
         OneOf("INFO", "DEBUG", "TRACE"),
-        "INFO keeps metrics of the client and its brokers, DEBUG and TRACE also of each topic.",
+        "INFO records metrics of the client and its brokers; DEBUG and TRACE also of each topic.",
     ),
     row(
         "security.protocol",
         STRING,
         "plaintext",
         OneOf("plaintext"),
-        "Only PLAINTEXT is spoken.",
+        "Only PLAINTEXT is supported.",
         lowered=True,
     ),
-    row("enable.metrics.push", BOOLEAN, False, Only(False), "Client telemetry (KIP-714) is not pushed. Kafka: true."),
+    row(
+        "enable.metrics.push",
+        BOOLEAN,
+        False,
+        Only(False),
+        "Client telemetry (KIP-714) is not supported. Kafka's default is true.",
+    ),
 )
 
 NOT_HERE: Final[Mapping[str, str]] = {
     "config.providers": "give the values themselves",
     "security.providers": "it names Java classes",
 }
-"""Kafka settings that are refused, and why."""
+"""Kafka settings that are refused → the reason."""
 
 _NOT_TEXT: Final = frozenset({"metric.reporters", "interceptor.classes", "partition.assignment.strategy"})
 """Lists whose elements may be classes and objects."""
@@ -200,7 +216,7 @@ def load_table(
     aliases: Mapping[str, str],
     refused: Mapping[str, str],
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """(all settings of `rows`, those given without their aliases), both by Kafka's names."""
+    """Return (all settings of `rows`, the given ones without aliases), both by Kafka's names. Raises `ConfigError`."""
     table = {setting.name: setting for setting in rows}
     plain = _without_aliases({name.replace("_", "."): value for name, value in given.items()}, aliases)
     values = {setting.name: setting.default for setting in table.values()}
