@@ -1,4 +1,4 @@
-"""Access rules: created, described, deleted. They are kept, and nobody is refused anything by them yet.
+"""Access rules: created, described, deleted. They are stored, but nothing enforces them yet.
 
 Numbers are the protocol's: a resource is topic 2, group 3, cluster 4, transactional id 5, delegation token 6 or
 user 7; a pattern literal 3 or prefixed 4, and in filters also any 1 or match 2 (all that concerns one name);
@@ -38,13 +38,13 @@ PERMISSIONS = (2, 3)
 CLUSTER_NAME = "kafka-cluster"
 EVERY_NAME = "*"
 MAX_TEXT_CHARACTERS = 1_000
-"""Names, principals and hosts beyond this are refused: they are kept for ever."""
+"""Maximum length of a name, principal or host. They are stored until someone deletes them."""
 
 Filter = DescribeAclsRequest | DeleteAclsFilter
 
 
 def create_acls(request: CreateAclsRequest, image: ClusterImage) -> ControllerResult:
-    """Each rule on its own; one that is there already is no error."""
+    """Create each rule on its own. A rule that exists already is not an error."""
     out = ControllerResult([], CreateAclsResponse(), Effects())
     made: dict[Acl, None] = {}
     for creation in request.creations:
@@ -110,7 +110,7 @@ def describe_acls(request: DescribeAclsRequest, image: ClusterImage) -> Describe
 
 
 def delete_acls(request: DeleteAclsRequest, image: ClusterImage) -> ControllerResult:
-    """Every rule that a filter matches goes; two filters may both name it."""
+    """Delete every rule that a filter matches. Two filters may match the same rule."""
     out = ControllerResult([], DeleteAclsResponse(), Effects())
     gone: dict[Acl, None] = {}
     for one in request.filters:
@@ -140,7 +140,7 @@ def _deleted(acl: Acl) -> DeleteAclsMatchingAcl:
 
 
 def matching(asked: Filter, acls: Iterable[Acl]) -> list[Acl]:
-    """Those of `acls` that a filter asks for. Raises InvalidRequest for a filter with what nobody knows."""
+    """The rules that a filter matches. Raises InvalidRequest for a filter with an unknown type or operation."""
     for what, value, known in (
         ("resource type", asked.resource_type_filter, (ANY, *RESOURCES)),
         ("pattern type", asked.pattern_type_filter, (ANY, MATCH, LITERAL, PREFIXED)),
@@ -170,7 +170,7 @@ def _pattern_fits(pattern: int, name: str | None, acl: Acl) -> bool:
     | any | of that name, whatever its pattern |
     | match | concerns the name: literal and the same or `*`, or a prefix of it |
 
-    No name is every name."""
+    A filter without a name matches every name."""
     if pattern in (LITERAL, PREFIXED) and pattern != acl.pattern_type:
         return False
     if name is None or name == acl.resource_name:

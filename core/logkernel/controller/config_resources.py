@@ -1,5 +1,5 @@
-"""ListConfigResources (KIP-1000, KIP-1142): what has settings. Topics, brokers and their loggers always have;
-groups and client metrics subscriptions are told of once somebody set one of theirs."""
+"""ListConfigResources (KIP-1000, KIP-1142): lists what has settings. Topics, brokers and their loggers are always
+listed; groups and client metrics subscriptions are listed after one of their settings was set."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _NAMES: Final[Mapping[int, Callable[[ClusterImage, Brokers], Iterable[str]]]] = 
 def list_config_resources(
     request: ListConfigResourcesRequest, image: ClusterImage, brokers: Brokers
 ) -> ListConfigResourcesResponse:
-    """No types are all types; one that is not known refuses the request."""
+    """A request without types asks for all. An unknown type is an error of the whole request."""
     kinds = list(dict.fromkeys(request.resource_types)) or list(_NAMES)
     if any(kind not in _NAMES for kind in kinds):
         return ListConfigResourcesResponse(error_code=UnsupportedVersion.code)

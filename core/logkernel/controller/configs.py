@@ -51,13 +51,13 @@ _SETTINGS: Final[Mapping[int, Callable[[BrokerConfig], Mapping[str, Setting]]]] 
     CLIENT_METRICS: lambda config: CLIENT_METRICS_ROWS,
 }
 MAX_VALUE_CHARACTERS = 32_767
-"""A longer value is refused: what a request sends is kept for ever."""
+"""Maximum length of a value. Values are stored until someone deletes them."""
 
 
 def alter_configs(
     request: AlterConfigsRequest, image: ClusterImage, config: BrokerConfig, node_id: int
 ) -> ControllerResult:
-    """The old form: what a resource's request names is all that it then has."""
+    """The old form of the request: it replaces all settings of each resource."""
 
     def merge(resource: Any, old: Mapping[str, str]) -> dict[str, str]:
         new = {}
@@ -74,7 +74,7 @@ def alter_configs(
 def incremental_alter_configs(
     request: IncrementalAlterConfigsRequest, image: ClusterImage, config: BrokerConfig, node_id: int
 ) -> ControllerResult:
-    """Set (0), delete (1), append to a list (2), subtract from a list (3); what is not named stays."""
+    """Set (0), delete (1), append to a list (2), subtract from a list (3). Settings that are not named stay."""
 
     def merge(resource: Any, old: Mapping[str, str]) -> dict[str, str]:
         new = dict(old)
@@ -94,7 +94,7 @@ def incremental_alter_configs(
 
 
 def _refuse_edits(rows: Sequence[IncrementalAlterConfigsAlterableConfig]) -> None:
-    """The lists of a subscription are set as a whole, as in Kafka."""
+    """A list of a subscription can only be set as a whole, as in Kafka."""
     for row in rows:
         if row.config_operation in (APPEND, SUBTRACT):
             raise InvalidConfig(f"{row.name}: the lists of a subscription take no append and subtract; set the whole")
@@ -149,7 +149,7 @@ Merge = Callable[[Any, Mapping[str, str]], dict[str, str]]
 def _alter(
     request: Any, image: ClusterImage, config: BrokerConfig, node_id: int, merge: Merge, response: Any, answer: Any
 ) -> ControllerResult:
-    """Each resource on its own, all or nothing within it."""
+    """Alter each resource on its own; within a resource, all changes are made or none."""
     asked = Counter((resource.resource_type, resource.resource_name) for resource in request.resources)
     out = ControllerResult([], response, Effects())
     for resource in request.resources:
@@ -203,7 +203,7 @@ def _alter_one(
 
 
 def _without_gone(new: Mapping[str, str], old: Mapping[str, str], known: Mapping[str, Setting]) -> dict[str, str]:
-    """Without what is kept of a plugin that is gone."""
+    """The settings without stored ones of plugins that are not installed."""
     return {name: value for name, value in new.items() if name in known or old.get(name) != value}
 
 
@@ -219,7 +219,7 @@ def _check_broker(changed: Mapping[str, str], config: BrokerConfig) -> None:
 def apply_topic_settings(
     image: ClusterImage, config: BrokerConfig, name: str, settings: Mapping[str, str]
 ) -> ControllerResult:
-    """Set each of `settings` over a topic's own; the response is {name: (old or None, new)} of what differs."""
+    """Set each of `settings` on a topic. The response is {name: (old or None, new)} of those that differ."""
     key = _key(TOPIC, name, image, -1)
     old = image.topic_config(name)
     config.validate_topic(settings)
@@ -235,7 +235,7 @@ def apply_topic_settings(
 
 
 def _key(kind: int, name: str, image: ClusterImage, node_id: int) -> str:
-    """Where a resource's settings are kept; raises KafkaError for one that isn't there."""
+    """The key of a resource's settings. Raises KafkaError for a resource that does not exist."""
     if kind == TOPIC:
         if not name:
             raise InvalidRequest("a topic has a name; defaults of all topics are settings of the broker ''")
@@ -266,7 +266,7 @@ def _key(kind: int, name: str, image: ClusterImage, node_id: int) -> str:
 def describe_configs(
     request: DescribeConfigsRequest, image: ClusterImage, config: BrokerConfig, node_id: int
 ) -> DescribeConfigsResponse:
-    """Each setting of each resource, of those that are asked for (no names: all)."""
+    """The requested settings of each resource; all where the request names none."""
     response = DescribeConfigsResponse()
     for resource in request.resources:
         row = DescribeConfigsResult(resource_type=resource.resource_type, resource_name=resource.resource_name)

@@ -1,8 +1,8 @@
 """The controller machine: from requests and events to changes of the cluster's metadata.
 
-Pure: it reads an image and returns `ControllerResult(changes, response, effects)`. Whoever runs it commits the changes
-to the coordination, folds them into the image, carries out the effects and then answers; where nothing was
-committed, nothing happened. What decides on topics and settings is imported when it is first asked.
+Pure: it reads an image and returns `ControllerResult(changes, response, effects)`. The caller commits the
+changes to the coordination, folds them into the image, carries out the effects and then answers. Without a commit
+nothing happened. The modules for topics and settings are imported when they are first needed.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 @mutable
 class Controller:
-    """Its only state is what it judges by: settings (replaced when they change), its broker, a source of ids."""
+    """Its only state is what it decides by: settings (replaced when they change), its broker, a source of ids."""
 
     config: BrokerConfig
     node_id: int
@@ -40,22 +40,22 @@ class Controller:
     """The topics in which services keep their state, by name."""
 
     def _brokers(self, image: ClusterImage) -> Sequence[int]:
-        """Who can hold replicas: registered brokers, or this one alone."""
+        """The brokers that can hold replicas: all registered ones, or only this one where none is registered."""
         return sorted(image.nodes) or [self.node_id]
 
     def register(self, image: ClusterImage, node: Node) -> ControllerResult:
-        """A broker says where it is reached; nothing to keep where that is known."""
+        """Register a broker with its listeners. Changes nothing where they are known already."""
         changes = [] if image.nodes.get(node.id) == node else [node_change(node)]
         return ControllerResult(changes, None, Effects())
 
     def name_cluster(self, image: ClusterImage, cluster_id: str) -> ControllerResult:
-        """The cluster's id, given once; the response is the id that holds."""
+        """Give the cluster its id, once. The response is the id in force."""
         if image.cluster_id:
             return ControllerResult([], image.cluster_id, Effects())
         return ControllerResult([MetadataChange("cluster", "", {"id": cluster_id})], cluster_id, Effects())
 
     def mark_internal(self, image: ClusterImage) -> ControllerResult:
-        """Topics of services that were taken for ordinary ones, while the service was blocked."""
+        """Mark topics of services as internal that were created as ordinary ones while the service was blocked."""
         known = (image.topics.get(name) for name in self.internal)
         found = [topic for topic in known if topic is not None and not topic.internal]
         changes = [Topic(topic.name, topic.id, topic.partitions, True).change() for topic in found]
@@ -76,7 +76,7 @@ class Controller:
         replication_factor: int = -1,
         settings: Mapping[str, str] | None = None,
     ) -> ControllerResult:
-        """One topic from plain values (-1: the default); the response is its `image.Topic`. Raises KafkaError."""
+        """Create a topic from plain values (-1: the default). The response is its `image.Topic`. Raises KafkaError."""
         from logkernel.controller import topics
 
         return topics.create_one(
@@ -92,14 +92,14 @@ class Controller:
         )
 
     def create_internal(self, name: str, image: ClusterImage, partitions: int = -1) -> ControllerResult:
-        """The topic of a service as it is declared; the response is its `image.Topic`. Raises KafkaError."""
+        """Create the topic of a service as declared. The response is its `image.Topic`. Raises KafkaError."""
         from logkernel.controller import topics
 
         declared = self.internal[name]
         return topics.create_internal(declared, partitions, image, self.config, self._brokers(image), self.new_id)
 
     def auto_create(self, topic: str, image: ClusterImage) -> ControllerResult:
-        """A topic that a client asked for first; the response is its `image.Topic`. Raises KafkaError."""
+        """Create a topic because a client asked for it. The response is its `image.Topic`. Raises KafkaError."""
         return self.create_internal(topic, image) if topic in self.internal else self.create_topic(image, topic)
 
     def delete_topics(self, request: DeleteTopicsRequest, image: ClusterImage) -> ControllerResult:
@@ -108,7 +108,7 @@ class Controller:
         return topics.delete_topics(request, image, self.config)
 
     def delete_topic(self, image: ClusterImage, name: str) -> ControllerResult:
-        """One topic by name; the response is the `image.Topic` that goes. Raises KafkaError."""
+        """Delete a topic by name. The response is its `image.Topic`. Raises KafkaError."""
         from logkernel.controller import topics
 
         return topics.delete_one(name, image, self.config)
@@ -147,13 +147,13 @@ class Controller:
         return configs.describe_configs(request, image, self.config, self.node_id)
 
     def dynamic_config(self, image: ClusterImage) -> BrokerConfig:
-        """The settings with what AlterConfigs keeps of this broker and of all."""
+        """The settings in force: those of the files, with the dynamic ones of this broker and of all brokers."""
         return self.config.with_dynamic(image.broker_config(self.node_id), image.broker_config(""))
 
     # producer ids
 
     def allocate_producer_ids(self, image: ClusterImage) -> ControllerResult:
-        """The response is the `range` of a block that is this broker's once the changes are kept."""
+        """Take a block of ids. The response is its `range`, which is this broker's once the changes are committed."""
         changes, block = producers.allocate_producer_ids(image)
         return ControllerResult(changes, block, Effects())
 

@@ -1,7 +1,7 @@
-"""SCRAM users: what their passwords are checked against (RFC 5802), kept and described. Nobody logs in with it yet.
+"""SCRAM users: the keys that check their passwords (RFC 5802) are stored and described. No login uses them yet.
 
-A client sends the salted password. What is kept are the two keys that a server needs, StoredKey and ServerKey:
-who reads them cannot log in with them, as with the salted password itself.
+A client sends the salted password. The controller stores only the two keys that a server needs, StoredKey and
+ServerKey. Nobody can log in with these; with the salted password that would be possible.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ MAX_SALT_BYTES = 1_024
 
 
 def alter(request: AlterUserScramCredentialsRequest, image: ClusterImage) -> ControllerResult:
-    """A user's credentials change together or not at all; one request names a user once."""
+    """All changes of a user are made, or none. A request may name a user once."""
     out = ControllerResult([], AlterUserScramCredentialsResponse(), Effects())
     results: dict[str, AlterUserScramCredentialsResult] = {}
     changes: dict[str, MetadataChange] = {}
@@ -94,7 +94,7 @@ def _text(data: bytes) -> str:
 
 
 def describe(request: DescribeUserScramCredentialsRequest, image: ClusterImage) -> DescribeUserScramCredentialsResponse:
-    """The named users in the order of the request, or all; never a key."""
+    """Describe the named users in the order of the request, or all users. The answer never holds a key."""
     known: dict[str, list[CredentialInfo]] = {}
     for (user, mechanism), credential in sorted(image.scram.items(), key=lambda item: item[0]):
         known.setdefault(user, []).append(CredentialInfo(mechanism, credential.iterations))

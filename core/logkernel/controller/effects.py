@@ -21,17 +21,17 @@ class LeaderChange(NamedTuple):
 
 @mutable
 class Effects:
-    """To be carried out in this order, once the changes are kept and folded."""
+    """Carry them out in this order, after the changes were committed and folded."""
 
     deleted: list[tuple[str, UUID]] = field(factory=list)
-    """Topics whose logs go."""
+    """Topics whose logs to delete."""
     created: list[str] = field(factory=list)
-    """Topics whose logs come."""
+    """Topics whose logs to create."""
     grown: list[tuple[str, int]] = field(factory=list)
     """(topic, first new partition)."""
     leaders: list[LeaderChange] = field(factory=list)
     topics_configured: list[str] = field(factory=list)
-    """Topics whose settings are to be worked out anew."""
+    """Topics whose settings to compute again."""
     brokers_configured: list[str] = field(factory=list)
     """Brokers (node id as text, "" for all) whose dynamic settings changed."""
 

@@ -17,7 +17,7 @@
 | quota | the entity as a JSON list of [type, name or null], sorted | {key: number} |
 
 A row is [replicas, isr, leader, leader epoch, partition epoch]: a topic of 1,000 partitions is 20 KB of JSON.
-A value of None deletes. Kinds that are not known are passed over: a newer release may have written them.
+A value of None deletes. Unknown kinds are ignored: a newer release may have written them.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ class Acl(NamedTuple):
 
 
 class Scram(NamedTuple):
-    """What a user's password is checked against (RFC 5802); the two keys do not give the password away."""
+    """The keys that check a user's password (RFC 5802). The password cannot be computed from them."""
 
     iterations: int
     salt: str
@@ -99,7 +99,7 @@ class Scram(NamedTuple):
 
 
 Entity = tuple[tuple[str, str | None], ...]
-"""Whom a quota is for: (entity type, name, or None for the default), sorted by type."""
+"""The entity of a quota: (type, name or None for the default), sorted by type."""
 
 
 def quota_key(entity: Entity) -> str:
@@ -129,7 +129,7 @@ def broker_key(node_id: int | str) -> str:
 
 @mutable
 class ClusterImage:
-    """Folds changes one by one; `apply` is the only way in which it changes."""
+    """Folds changes one by one. Only `apply` changes it."""
 
     cluster_id: str = ""
     topics: dict[str, Topic] = field(factory=dict)
@@ -139,9 +139,9 @@ class ClusterImage:
     nodes: dict[int, Node] = field(factory=dict)
     next_producer_id: int = 0
     features: dict[str, int] = field(factory=dict)
-    """Finalized levels that were set."""
+    """Feature → finalized level, of those that were set."""
     features_epoch: int = 0
-    """How often one was set."""
+    """How often a level was set."""
     gone: dict[UUID, Topic | None] = field(factory=dict)
     """Deleted topics whose folders may lie on a disk still, by id; their rows say who held them. None: not known."""
     incarnations: dict[int, int] = field(factory=dict)

@@ -12,8 +12,8 @@ from logkernel.errors import InvalidTopicException, PluginError
 
 
 def internal_topics(services: Iterable[ServiceDeclaration], config: BrokerConfig) -> Mapping[str, ServiceTopic]:
-    """Name → topic; services may share one, as the first of them declares it. Raises PluginError for one that can't be
-    created, with the service's name."""
+    """Name → topic. Services may share a topic, which the first of them declares. Raises PluginError, with the
+    service's name, for a topic that cannot be created."""
     found: dict[str, ServiceTopic] = {}
     for service in services:
         topic = service.topic

@@ -1,4 +1,4 @@
-"""What an administrator may ask of leaders and replicas: elections, reassignments.
+"""Requests of administrators about leaders and replicas: elections, reassignments.
 
 On one broker every partition has its one replica, so that there is never anything to move between brokers:
 what is asked is checked, and what already holds is no error.
@@ -39,11 +39,11 @@ from logkernel.requests.placement import (
 
 PREFERRED, UNCLEAN = 0, 1
 Offline = Callable[[str, int], bool]
-"""(topic, partition) → is its replica out of reach?"""
+"""(topic, partition) → whether its replica is offline."""
 
 
 def elect_leaders(request: ElectLeadersRequest, image: ClusterImage, offline: Offline) -> ElectLeadersResponse:
-    """All partitions (null): only those that could not be led are told, as nothing was done with the others."""
+    """A request for all partitions (null) is answered with those that need an election only."""
     response = ElectLeadersResponse()
     if request.election_type not in (PREFERRED, UNCLEAN):
         response.error_code = InvalidRequest.code
@@ -134,7 +134,7 @@ def _partition(name: str, index: int, image: ClusterImage) -> Partition:
 def alter_reassignments(
     request: AlterPartitionReassignmentsRequest, image: ClusterImage, brokers: Sequence[int]
 ) -> AlterPartitionReassignmentsResponse:
-    """Replicas that a partition has already are no error; others can't be had on one broker."""
+    """A reassignment to the present replicas succeeds. With one broker, no other one is possible."""
     response = AlterPartitionReassignmentsResponse(
         allow_replication_factor_change=request.allow_replication_factor_change
     )
@@ -172,5 +172,5 @@ def _check_reassignment(
 def list_reassignments(
     request: ListPartitionReassignmentsRequest, image: ClusterImage
 ) -> ListPartitionReassignmentsResponse:
-    """None is ever under way on one broker."""
+    """Always empty: with one broker no reassignment is under way."""
     return ListPartitionReassignmentsResponse()

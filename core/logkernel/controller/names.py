@@ -5,15 +5,15 @@ from __future__ import annotations
 from logkernel.errors import InvalidTopicException
 
 MAX_LENGTH = 249
-"""A folder is called topic-partition, and most file systems end names at 255."""
+"""Maximum length of a name. Its folders are called topic-partition, and most file systems allow 255 characters."""
 _MARKS = str.maketrans("", "", "._-")
 
 METADATA_TOPIC = "__cluster_metadata"
-"""Where a KRaft cluster keeps its metadata: a topic for no records."""
+"""The topic of a KRaft cluster's metadata. No topic can be created with this name."""
 
 
 def check_name(name: str) -> None:
-    """Raises InvalidTopicException with what would be right."""
+    """Raises InvalidTopicException, which says what a name may hold."""
     if not name:
         raise InvalidTopicException("a topic's name is empty; give it one")
     if name in (".", ".."):
@@ -30,5 +30,5 @@ def check_name(name: str) -> None:
 
 
 def flat(name: str) -> str:
-    """Names with one flat form collide, as metrics write '.' as '_': `a.b` and `a_b`."""
+    """The name as metrics write it, with '_' for '.'. Two topics may not have the same: `a.b` and `a_b`."""
     return name.replace(".", "_")

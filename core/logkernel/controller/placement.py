@@ -28,7 +28,8 @@ def place(partitions: int, factor: int, brokers: Sequence[int], *, start: int = 
 
 
 def check_assignment(replicas: Sequence[int], factor: int | None, brokers: Sequence[int]) -> None:
-    """A partition's replicas as a request gives them; `factor` is that of the others (None: the first)."""
+    """Check the replicas that a request names for a partition. `factor` is that of the partitions before it, None for
+    the first one."""
     if not replicas:
         raise InvalidReplicaAssignment("a partition has no replica; name at least one broker for each")
     if len(set(replicas)) < len(replicas):

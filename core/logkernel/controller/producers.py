@@ -1,4 +1,4 @@
-"""Producer ids: given out in blocks of 1,000, so that the cluster is asked once for a thousand producers.
+"""Producer ids. A broker takes a block of 1,000 at a time, so that it asks the cluster once for 1,000 producers.
 
 A block is kept (durably) before the first id of it is used; what is left of it at a crash is lost, and no id
 is ever given twice.
@@ -14,7 +14,7 @@ BLOCK_SIZE = 1_000
 
 
 def allocate_producer_ids(image: ClusterImage) -> tuple[list[MetadataChange], range]:
-    """The next block with the change that takes it; use it only once the change is committed."""
+    """The next block, and the change that takes it. Use the block after the change was committed."""
     first = image.next_producer_id
     block = range(first, first + BLOCK_SIZE)
     return [MetadataChange("producer_ids", "", {"next": block.stop})], block
@@ -22,12 +22,12 @@ def allocate_producer_ids(image: ClusterImage) -> tuple[list[MetadataChange], ra
 
 @mutable
 class ProducerIds:
-    """The block in hand. Soft state: a new incarnation starts empty and takes a new block."""
+    """The block that this broker gives ids from. Soft state: after a restart it takes a new block."""
 
     block: range = range(0)
 
     def take(self) -> int | None:
-        """An id that nobody has, or None: then commit `allocate_producer_ids`, `refill`, and ask again."""
+        """A new id, or None where the block is used up: commit `allocate_producer_ids`, `refill`, and ask again."""
         if not self.block:
             return None
         taken = self.block[0]

@@ -1,4 +1,4 @@
-"""Client quotas: kept and described; nobody is slowed down by them yet.
+"""Client quotas: stored and described, but nothing enforces them yet.
 
 An entity is a user, a client id, both, or an address; None in place of a name is the default of its type.
 """
@@ -34,13 +34,13 @@ EXACT, DEFAULT, SPECIFIED = range(3)
 _CLIENT_KEYS = {"producer_byte_rate": True, "consumer_byte_rate": True, "request_percentage": False,
                 "controller_mutation_rate": False}  # fmt: skip
 _IP_KEYS = {"connection_creation_rate": True}
-"""Quota → must it be a whole number?"""
+"""Quota → whether it must be a whole number."""
 MAX_NAME_CHARACTERS = 1_000
 _MAX_INT, _MAX_LONG = 2**31 - 1, 2**63 - 1
 
 
 def alter(request: AlterClientQuotasRequest, image: ClusterImage) -> ControllerResult:
-    """Each entity on its own, its quotas together or not at all."""
+    """Alter each entity on its own; all its quotas change, or none."""
     out = ControllerResult([], AlterClientQuotasResponse(), Effects())
     entities = [
         tuple(sorted(((one.entity_type, one.entity_name) for one in row.entity), key=lambda part: part[0]))
@@ -81,7 +81,7 @@ def _altered(row: AlterClientQuotasRequestEntryData, entity: Entity, image: Clus
 
 
 def _check_entity(entity: Entity) -> bool:
-    """Is it an address? Raises InvalidRequest for what is no entity."""
+    """Whether the entity is an address. Raises InvalidRequest for an invalid entity."""
     kinds = [kind for kind, _ in entity]
     if not kinds:
         raise InvalidRequest("a quota needs an entity; name a user, a client-id or an ip")
@@ -121,7 +121,7 @@ def _check_value(op: OpData, keys: dict[str, bool]) -> None:
 
 
 def describe(request: DescribeClientQuotasRequest, image: ClusterImage) -> DescribeClientQuotasResponse:
-    """Entities that every component fits; `strict`: and that have no type besides."""
+    """The entities that every component matches; with `strict`, only those without another type."""
     try:
         _check_filter(request.components)
     except KafkaError as error:

@@ -68,8 +68,8 @@ def create_topics(
     new_id: NewId,
     internal: Collection[str],
 ) -> ControllerResult:
-    """Each topic of the request on its own: one that is refused does not touch the others. `internal` are the names
-    of the topics in which services keep their state."""
+    """Create each topic of the request on its own: an error of one does not affect the others. `internal` names the
+    topics in which services keep their state."""
     asked = Counter(topic.name for topic in request.topics)
     flats = {flat(name): name for name in image.topics}
     out = ControllerResult([], CreateTopicsResponse(), Effects())
@@ -105,7 +105,7 @@ def create_one(
     *,
     internal: bool = False,
 ) -> ControllerResult:
-    """One topic from plain values; the response is its `Topic`. -1 are the broker's defaults. Raises KafkaError.
+    """Create a topic from plain values; -1 is the broker's default. The response is its `Topic`. Raises KafkaError.
 
     An internal topic takes as many replicas as there are brokers, and no higher min.insync.replicas.
     """
@@ -132,7 +132,7 @@ def create_internal(
     brokers: Sequence[int],
     new_id: NewId,
 ) -> ControllerResult:
-    """The topic of a service as it is declared (`partitions` -1: as many as its setting says)."""
+    """Create the topic of a service as declared; `partitions` -1 is the number in its setting."""
     if partitions == -1:
         partitions = config.get(topic.partitions_setting)
     factor = config.get(topic.replication_setting) if topic.replication_setting else -1
@@ -143,8 +143,8 @@ def create_internal(
 
 
 def creation_request(result: ControllerResult) -> CreateTopicsRequest:
-    """What a broker that decided so asks the controller for: it says how many partitions and replicas, and the
-    controller says where."""
+    """The request by which a broker asks the controller to create a topic: the broker decides how many partitions and
+    replicas, the controller on which brokers."""
     topic: Topic = result.response
     own = next((change.value for change in result.changes if change.kind == "config"), None) or {}
     row = CreatableTopic(
@@ -157,7 +157,8 @@ def creation_request(result: ControllerResult) -> CreateTopicsRequest:
 
 
 def _raised(config: BrokerConfig, name: str, value: Any) -> str:
-    """A broker setting's value as a topic's: Kafka lets __consumer_offsets have smaller segments than any topic."""
+    """The value of a broker's setting, raised to what a topic may have: Kafka allows smaller segments for
+    __consumer_offsets than for other topics."""
     bounds = config.definitions.topic[name].validator
     lowest = bounds.low if isinstance(bounds, Between) else None
     return render(value if lowest is None else max(value, lowest))
@@ -270,7 +271,7 @@ def _created(topic: Topic, own: Mapping[str, str], config: BrokerConfig) -> Crea
 
 
 def delete_topics(request: DeleteTopicsRequest, image: ClusterImage, config: BrokerConfig) -> ControllerResult:
-    """By name or by id; a topic that is named twice is refused, whether or not it exists."""
+    """Delete topics by name or by id. A topic that is named twice is refused, whether or not it exists."""
     states = [*(DeleteTopicState(name=name) for name in request.topic_names), *request.topics]
     names = Counter(state.name for state in states if state.name is not None)
     ids = Counter(state.topic_id for state in states if state.name is None)
@@ -294,7 +295,7 @@ def delete_topics(request: DeleteTopicsRequest, image: ClusterImage, config: Bro
 
 
 def delete_one(name: str, image: ClusterImage, config: BrokerConfig) -> ControllerResult:
-    """One topic by name; the response is the topic that goes. Raises KafkaError."""
+    """Delete a topic by name. The response is its `Topic`. Raises KafkaError."""
     topic = _condemned(name, NO_ID, image, config)
     out = ControllerResult([], topic, Effects())
     _remove(out, topic, image)

@@ -77,7 +77,7 @@ TRANSITIONS: Final = Transitions("a follower", {
 
 
 class FetchPosition(NamedTuple):
-    """What a fetch of one partition says: all that a leader needs to judge it."""
+    """One partition of a fetch: everything that a leader needs to judge it."""
 
     offset: int
     """The follower's log end."""
@@ -231,6 +231,6 @@ class Follower:
         return asked.leader_epoch == self.leader_epoch and self._state is not State.OFFLINE
 
     def _is_current(self, asked: FetchPosition) -> bool:
-        """Does an answer to `asked` still fit? Not after another leader, an append or a cut."""
+        """Whether an answer to `asked` still applies: not after a change of leader, an append or a truncation."""
         same_end = (asked.offset, asked.last_epoch) == (self.log_end, self._epochs.latest)
         return same_end and self._is_of_this_leader(asked)

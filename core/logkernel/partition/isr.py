@@ -79,7 +79,7 @@ class FollowerState:
     fetched_ms: int = -1
     """When it last fetched, -1 for never."""
     leader_end_then: int = 0
-    """The leader's log end at that fetch: who fetches from there on had caught up at that time."""
+    """The leader's log end at that fetch. A follower that fetches from there on had caught up at that time."""
     broker_epoch: int = ANY_BROKER_EPOCH
     """The generation of the broker that fetched last (KIP-903)."""
 
@@ -134,8 +134,8 @@ class InSyncReplicas:
         return self.isr if self._proposal is None else self.isr | self._proposal.isr
 
     def holding(self, leader_end: int, mono_ms: int, eligible: Collection[int]) -> Iterator[int]:
-        """Log ends of the followers that the watermark waits for: the maximal ISR, and those about to join it (who
-        were caught up within the lag and are alive), for else the watermark would run away from them (KAFKA-3861)."""
+        """Log ends of the followers that the watermark waits for: the maximal ISR, and those about to join it (caught
+        up within the lag, and alive). Else the watermark would move on before they can join (KAFKA-3861)."""
         maximal = self.maximal
         for node, follower in self.followers.items():
             if node in maximal or (node in eligible and self._is_caught_up(follower, leader_end, mono_ms)):
@@ -150,7 +150,7 @@ class InSyncReplicas:
         )
 
     def next_deadline(self, leader_end: int) -> int | None:
-        """Monotonic ms at which `lagging` may find the next; None while nobody can."""
+        """Monotonic ms at which `lagging` may find the next member; None while it cannot."""
         due = [
             follower.caught_up_ms + self.lag_ms + 1
             for node, follower in self.followers.items()
@@ -166,7 +166,7 @@ class InSyncReplicas:
     def on_fetch(
         self, node: int, offset: int, log_start: int, leader_end: int, mono_ms: int, broker_epoch: int
     ) -> FollowerState:
-        """A follower fetches from `offset`: it holds all below. Raises KeyError for who is no replica."""
+        """A follower fetches from `offset`: it holds all below. Raises KeyError for a node that is no replica."""
         follower = self.followers[node]
         if offset >= leader_end:
             follower.caught_up_ms = max(follower.caught_up_ms, mono_ms)
@@ -204,7 +204,7 @@ class InSyncReplicas:
         return None
 
     def propose_shrink(self, leader_end: int, mono_ms: int) -> IsrProposal | None:
-        """Without those that lag. None if nobody does, or while another proposal is under way."""
+        """Propose the ISR without the members that lag. None if none lags, or while another proposal is under way."""
         self._note_idle(leader_end, mono_ms)
         if self._state is not State.COMMITTED:
             return None
@@ -229,7 +229,7 @@ class InSyncReplicas:
         return self._proposal
 
     def repeat(self) -> IsrProposal | None:
-        """Another attempt at the proposal under way, whose answer did not come; None where none is."""
+        """Another attempt at the proposal under way, which was not answered; None where there is none."""
         if self._proposal is not None and self._state is not State.STUCK:
             self._proposal = evolve(self._proposal, attempt=self._proposal.attempt + 1)
             return self._proposal
@@ -247,7 +247,7 @@ class InSyncReplicas:
         return True
 
     def on_refused(self, proposal: IsrProposal, *, revert: bool) -> bool:
-        """`revert`: nothing was and nothing will be written. Else the leader is behind, and waits for an order."""
+        """`revert`: it was not written and never will be. Else the leader is behind, and waits for an order."""
         if self._state is State.STUCK or proposal != self._proposal:
             return False
         self._state = TRANSITIONS[self._state, Event.REVERTED if revert else Event.STUCK]

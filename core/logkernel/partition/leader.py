@@ -104,11 +104,11 @@ class Leader:
         """Log end that a flush under way will make durable; the watermark waits for it."""
         self._flushed = log_end
         self._epoch_start = log_end
-        """First offset that this leader writes: who joins the ISR holds all before it."""
+        """First offset that this leader writes. A replica that joins the ISR holds everything before it."""
         self._live: frozenset[int] = frozenset()
-        """Brokers that may join: alive, and not on their way out."""
+        """Brokers that may join the ISR: alive, and not shutting down."""
         self._now_ms = mono_ms
-        """The latest monotonic ms that an event told."""
+        """The time of the latest event, monotonic ms."""
         self._lag_ms = lag_ms
         self.sync = self._make_sync(replicas, isr, partition_epoch, mono_ms)
         """None while this node holds the only replica."""
@@ -131,8 +131,8 @@ class Leader:
     # ------------------------------------------------------------ events
 
     def on_verification(self, producer_id: int, epoch: int, sequence: int, epoch_bump: bool, wall_ms: int) -> int:
-        """A transactional batch came. 0: its transaction is open here. Else ask its coordinator, and hand in the
-        batch with this guard if he confirms; a marker that comes in between makes the guard void."""
+        """A transactional batch came. Returns 0 where its transaction is open here. Else ask its coordinator, and pass
+        the returned guard to `on_produce` if the coordinator confirms. A marker that comes in between makes it void."""
         return self.producers.verify(producer_id, epoch, sequence, epoch_bump, wall_ms)
 
     def on_produce(
@@ -221,7 +221,7 @@ class Leader:
                 self._flushed = max(self._flushed, batches[0].base_offset)
             effects.persist = self._outstanding = end
             self.unflushed = 0
-        self._advance(effects)  # who waited before has his answer first
+        self._advance(effects)  # requests that waited are answered first
         outcome = Outcome(0, batches[0].base_offset, wall_ms if self.log_append_time else -1, self.log_start)
         if end > self.high_watermark and (acks == -1 or effects.persist is not None):
             self.parked.append((end, ticket, outcome, deadline_ms))
@@ -246,7 +246,7 @@ class Leader:
         return effects
 
     def on_offline(self, error: KafkaError) -> Effects:
-        """The log is gone: who waits is told, as nothing more will become durable here."""
+        """The log is gone. Answer all waiting requests with the error, as nothing more becomes durable here."""
         effects = Effects()
         while self.parked:
             effects.answer.append((self.parked.popleft()[1], _refused(error)))
@@ -254,7 +254,7 @@ class Leader:
         return effects
 
     def on_expired(self, mono_ms: int) -> Effects:
-        """Answer what waited past its deadline. The records stay: a timeout says nothing of their fate."""
+        """Answer requests whose deadline has passed. Their records stay, and may still be committed."""
         effects = Effects()
         keep: deque[tuple[int, Any, Outcome, int]] = deque()
         for entry in self.parked:
@@ -283,7 +283,7 @@ class Leader:
         return effects
 
     def on_tick(self, mono_ms: int) -> Effects:
-        """Time passed: members that lag are to leave, a proposal without an answer is made once more."""
+        """Time passed. Propose to remove members that lag, or repeat a proposal that was not answered."""
         effects = Effects()
         self._now_ms = max(self._now_ms, mono_ms)
         if self.sync is not None:
@@ -302,14 +302,15 @@ class Leader:
         return effects
 
     def on_isr_refused(self, proposal: IsrProposal, *, revert: bool) -> None:
-        """The controller did not; `revert`: it never will. Else this leader is behind, and an order will tell."""
+        """The controller refused the proposal. With `revert` it never accepts it; else this leader is behind the
+        controller, and waits for an order."""
         if self.sync is not None:
             self.sync.on_refused(proposal, revert=revert)
 
     def on_order(
         self, leader_epoch: int, replicas: Iterable[int], isr: Iterable[int], partition_epoch: int, mono_ms: int
     ) -> Effects:
-        """This node goes on leading in a newer epoch, from its log end on. Older orders do nothing."""
+        """This node leads in a newer epoch too, from its log end on. Older orders change nothing."""
         effects = Effects()
         if leader_epoch <= self.leader_epoch:
             return effects
@@ -361,7 +362,7 @@ class Leader:
         return min(self.log_start, *starts) if starts else self.log_start
 
     def last_stable_offset(self) -> int:
-        """Below it no transaction is undecided."""
+        """The offset below which every transaction has ended."""
         unstable = self.producers.first_unstable_offset
         if unstable is None:
             return self.high_watermark
@@ -377,7 +378,7 @@ class Leader:
         """Move the watermark as far as the in-sync replicas allow, answer what it passed."""
         own_end = self.log_end
         if self._outstanding is not None:
-            own_end = self._flushed  # what waits for the disk is not ours to promise yet
+            own_end = self._flushed  # records that are not on disk yet are not counted
         before = self.high_watermark
         sync = self.sync
         if sync is None:

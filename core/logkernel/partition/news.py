@@ -1,4 +1,4 @@
-"""Who wants to hear of the next change of a partition.
+"""Readers that wait for the next change of a partition.
 
 A reader subscribes, is told once, and subscribes again when it has looked: a reader that is behind costs an append
 nothing, and one that waits costs it one call. Readers are told in the order in which they subscribed.

@@ -105,7 +105,7 @@ class Verification:
     guard: int
     epoch: int
     lowest_sequence: int
-    """Nothing above may come first: a batch that failed its verification comes again, those behind it wait."""
+    """No batch with a higher sequence may come first: one that failed its verification is sent again before it."""
     epoch_bump: bool
     """Transactions v2: every transaction has an epoch of its own, which starts at sequence 0."""
     since_ms: int

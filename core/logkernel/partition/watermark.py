@@ -4,7 +4,7 @@ current  ends of the ISR (leader's first)   result   why
 0        5                                  5        alone, the leader's end is everyone's
 3        9, 7, 8                            7        the slowest in-sync replica rules
 7        9, 4                               7        never back on a leader (a new member catches up first)
-2        9, unknown (-1)                    2        who has not fetched yet holds nothing for sure
+2        9, unknown (-1)                    2        a follower that has not fetched yet may hold nothing
 """
 
 from __future__ import annotations
