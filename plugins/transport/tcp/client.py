@@ -2,8 +2,8 @@
 
     state         event                                                        next
     NEGOTIATING   VERSIONS: the peer listed its versions                       READY
-    NEGOTIATING   VERSIONS_REFUSED: UNSUPPORTED_VERSION for ApiVersions        NEGOTIATING; asked again in one it lists
-    any           UNREADABLE: bytes that are no response to what was asked     BROKEN; `feed` raises
+    NEGOTIATING   VERSIONS_REFUSED: UNSUPPORTED_VERSION for ApiVersions        NEGOTIATING, asked again in one it lists
+    any           UNREADABLE: bytes that are no response to what was asked     BROKEN, `feed` raises
 
 `TRANSITIONS` is this table. In NEGOTIATING no request can be sent: no common version is known. In READY, `send` puts a
 request into the output and `feed` hands out each response with its ticket. BROKEN is final: the driver closes.

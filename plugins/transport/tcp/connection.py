@@ -4,11 +4,11 @@ Bytes go in by `feed`, parts to send come out by `take`. A request whose frame i
 handed to the broker's door at once; its answer may come at once, later, or after that of a later request.
 Each request holds a place in a queue, and answers leave in the order of the queue.
 
-    state     event                                                     next
-    OPEN      REFUSED: the bytes are no frame, or no known request      DRAINING, with one log line
-    OPEN      UNANSWERABLE: the broker raised, or an answer is unencodable  DRAINING, with one log line
-    OPEN      UNACKNOWLEDGED_FAILED: a produce with acks=0 failed       DRAINING, in its turn
-    any       LOST: the driver lost or closed the socket                CLOSED
+    state     event                                                           next
+    OPEN      REFUSED: the bytes are no frame, or no known request            DRAINING, with one log line
+    OPEN      UNANSWERABLE: the broker raised, or an answer is unencodable    DRAINING, with one log line
+    OPEN      UNACKNOWLEDGED_FAILED: a produce with acks=0 failed             DRAINING, in its turn
+    any       LOST: the driver lost or closed the socket                      CLOSED
 
 `TRANSITIONS` is this table. In OPEN, requests are submitted and answers move to the output in their turn. In DRAINING
 nothing more is read or answered; the driver sends what is in the output, then closes. In CLOSED later answers are

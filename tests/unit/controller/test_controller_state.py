@@ -1,8 +1,7 @@
 """Who is the controller, as one broker sees it: each row of the table, and news that is old."""
 
-import re
-
 import pytest
+from drawn import drawn
 
 from logkernel.controller import state as module
 from logkernel.controller.state import TRANSITIONS, ControllerState, Event, State, ToDo
@@ -73,13 +72,11 @@ def test_an_event_moves_the_controller_as_the_table_says(state: State, event: Ev
 
 
 def test_the_table_in_the_docstring_is_the_table_that_runs() -> None:
-    rows = re.findall(r"^    (\w+) +(\w+) +(\w+)(?:  +(\w+))?$", module.__doc__ or "", re.M)
-    drawn = {}
-    for before, event, after, doing in rows:
-        if before != "state":
-            for state in State if before == "any" else [State(before)]:
-                drawn[state, Event(event)] = (State(after), ToDo(doing or "nothing"))
-    assert drawn == TRANSITIONS
+    rows = {}
+    for before, event, after, doing in drawn(module.__doc__, "state", "event", "next", "to do"):
+        for state in State if before == "any" else [State(before)]:
+            rows[state, Event(event)] = (State(after), ToDo(doing or "nothing"))
+    assert rows == TRANSITIONS
 
 
 @pytest.mark.parametrize("make", [loading, active, suspended])

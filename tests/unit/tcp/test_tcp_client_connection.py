@@ -5,7 +5,9 @@ from __future__ import annotations
 import struct
 
 import pytest
+from drawn import drawn
 
+from logkernel.plugins.transport.tcp import client as module
 from logkernel.plugins.transport.tcp import registry
 from logkernel.plugins.transport.tcp.client import (
     BROKEN,
@@ -41,6 +43,14 @@ def happen(machine: ClientConnection, event: int) -> None:
             machine.feed(memoryview(struct.pack(">i", -1)))
     else:
         machine.feed(memoryview(answered(machine, 35 if event == VERSIONS_REFUSED else 0)))
+
+
+def test_the_table_that_is_drawn_is_the_table_that_runs() -> None:
+    rows = {}
+    for state, event, after in drawn(module.__doc__, "state", "event", "next"):
+        for before in STATES if state == "any" else [getattr(module, state)]:
+            rows[before, getattr(module, event.split(":")[0])] = getattr(module, after.split(",")[0])
+    assert rows == TRANSITIONS
 
 
 @pytest.mark.parametrize(("state", "event"), [(s, e) for s in STATES for e in EVENTS if (s, e) in TRANSITIONS])

@@ -7,7 +7,9 @@ from itertools import product
 from typing import Any
 
 import pytest
+from drawn import drawn
 
+from logkernel.plugins.transport.tcp import connection as module
 from logkernel.plugins.transport.tcp.connection import (
     CLOSED,
     DRAINING,
@@ -54,6 +56,14 @@ def happen(machine: ServerConnection, wire: Any, door: Any, event: int) -> None:
         failed = ProduceResponse([TopicProduceResponse("t", [PartitionProduceResponse(0, 6, -1)])])
         door.replies["ProduceRequest"] = lambda request: failed
         machine.feed(memoryview(bytearray(wire.frame("Produce", 3, 2, PRODUCE_ACKS_0))))
+
+
+def test_the_table_that_is_drawn_is_the_table_that_runs() -> None:
+    rows = {}
+    for state, event, after in drawn(module.__doc__, "state", "event", "next"):
+        for before in STATES if state == "any" else [getattr(module, state)]:
+            rows[before, getattr(module, event.split(":")[0])] = getattr(module, after.split(",")[0])
+    assert rows == TRANSITIONS
 
 
 @pytest.mark.parametrize(("state", "event"), list(product(STATES, EVENTS)))
