@@ -1,4 +1,4 @@
-"""What users meet of every client: its settings, its metrics, and whether it is open."""
+"""What every client has: settings, metrics, and a state, open or closed."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from logkernel.errors import LogkernelError
 
 
 class ClientState:
-    """Whether a client may be used. Its parts hold this instead of the client, which goes as soon as it is dropped."""
+    """Whether a client may be used. Its parts refer to this, not to the client, so that a dropped client is freed."""
 
     def __init__(self, driver: Any) -> None:
         self.closed = True
-        """Until the client is made, and again from its close on."""
+        """True until the client is complete, and again after `close`."""
         self._driver = driver
         self._forks = shutdown.forks
 
     def check_open(self) -> None:
-        """Raises `LogkernelError` for a client that is closed, ended early, or belongs to a parent process."""
+        """Raise `LogkernelError` if the client is closed, failed, or belongs to a parent process."""
         driver = self._driver
         if not (driver.closed or driver.broken is not None or self.closed):  # a fork closes the child's drivers
             return
@@ -33,7 +33,7 @@ class ClientState:
 
 
 class BaseClient:
-    """See the module. `driver` steps the client's machine; a runner carries out the calls that wait."""
+    """See the module. `driver` steps the client's machine; a runner carries out calls that wait."""
 
     def __init__(self, driver: Any, settings: Mapping[str, Any]) -> None:
         self.settings = settings
@@ -48,10 +48,10 @@ class BaseClient:
         return self._state.closed
 
     def metrics(self) -> dict[str, Any]:
-        """Metric name, as Kafka's client has it, → number."""
+        """Return metric name, as in Kafka's client → number."""
         found: dict[str, Any] = self._driver.metrics()
         return found
 
     def forked(self) -> None:
-        """In the child of a fork: no lock of the parent's is waited for."""
+        """Called in the child of a fork: wait for no lock of the parent."""
         self._lock = self._driver.lock

@@ -1,4 +1,4 @@
-"""Keys and values to bytes and back. Names are Kafka's: `string` stands for StringSerializer, and so on."""
+"""Turn keys and values into bytes and back. Names are Kafka's: `string` stands for StringSerializer, and so on."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ PLAIN: Final[dict[str, Callable[[Any], bytes]]] = {
 
 
 def serializer(given: Any) -> Serializer | None:
-    """From the setting: a name, a function of the object, or a class or object with `serialize(topic, value)`.
+    """Return the serializer of a setting: a name, a function, or a class or object with `serialize(topic, value)`.
 
     None stays None, so that a tombstone can be sent.
     """
@@ -69,7 +69,10 @@ Deserializer = Callable[[str, bytes | None], Any]
 
 
 def deserializer(given: Any) -> Deserializer | None:
-    """As `serializer`, back: a name, a function of bytes, or a class or object with `deserialize(topic, data)`."""
+    """Return the deserializer of a setting: a name, a function, or a class or object with `deserialize(topic, data)`.
+
+    Raises `ConfigError`.
+    """
     if given is None:
         return None
     if isinstance(given, str):

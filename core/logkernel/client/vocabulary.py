@@ -1,4 +1,4 @@
-"""Values that users meet in the calls of more than one client, and the errors and listeners that go with them."""
+"""Values, errors and listeners of more than one client."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Partition = tuple[str, int]
 
 
 class WakeupError(LogkernelError):
-    """A poll was ended by `wakeup`; nothing was taken by it."""
+    """`wakeup` ended a poll; the poll took no records."""
 
 
 class OffsetAndTime(NamedTuple):
@@ -26,7 +26,7 @@ class OffsetAndTime(NamedTuple):
 
 
 class Committed(NamedTuple):
-    """A committed offset: the next to be read, with the leader epoch of the record before it and a text."""
+    """A committed offset: the next one to read, the leader epoch of the record before it, and a text."""
 
     offset: int
     leader_epoch: int
@@ -35,7 +35,7 @@ class Committed(NamedTuple):
 
 @define
 class GroupMetadata:
-    """Of which group, and as which member, offsets are sent to a transaction."""
+    """The group, and the member in it, that sends offsets to a transaction (KIP-447)."""
 
     group_id: str
     generation_id: int = -1
@@ -48,14 +48,14 @@ Offsets = Mapping[Partition, int | tuple[int, int, str | None]]
 
 
 class RebalanceListener:
-    """Told in a poll of what a group gives and takes. A subclass overrides what it wants to hear."""
+    """Called in a poll when a group assigns or revokes partitions. Override the methods you need."""
 
     def on_partitions_assigned(self, partitions: list[TopicPartition]) -> Any:
-        """These are new; a seek here decides where they begin."""
+        """Called with newly assigned partitions; seek here to choose where they start."""
 
     def on_partitions_revoked(self, partitions: list[TopicPartition]) -> Any:
-        """These go to others next; what was read of them can still be committed."""
+        """Called before partitions go to other members; their offsets can still be committed."""
 
     def on_partitions_lost(self, partitions: list[TopicPartition]) -> Any:
-        """These may be others' already; nothing can be committed."""
+        """Called when partitions may already belong to other members; nothing can be committed."""
         return self.on_partitions_revoked(partitions)

@@ -1,16 +1,15 @@
-"""What is said of Kafka's throughput, and whether measured points bear it out. Pure.
+"""Common claims about Kafka's throughput, and whether measured points support them. Pure.
 
-The curves are those of the well-known lecture on what Kafka's performance depends on:
+The claims, and when a curve supports one:
 
-    experiment      said of it                                                     held where
+    experiment      claim                                                          held if
     producers       throughput is in proportion to their number                    n of them reach 0.75 n times one
     consumers       the same, until there is one for each partition                as above; beyond, nothing is gained
     partitions      it grows with their number, then levels off                    a gain, and then no fall or rise
     message-size    with the size, records a second fall and MB a second rise      both do, step by step
     replication     each replica more costs throughput                             each step falls
 
-"partly" is a curve that goes the way that was said, but not as far. Steps within the noise of a busy machine count for
-nothing either way.
+"partly" is a curve that moves as claimed, but not as far. Steps within the noise of a busy machine do not count.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from typing import Final
 from attrs import frozen
 
 NOISE: Final = 0.1
-"""Two figures so close to one another are not told apart."""
+"""Two figures that differ less than this are taken as equal."""
 PROPORTION: Final = 0.75
 LEVEL: Final = 0.25
 HELD, PARTLY, NOT_HELD, NOT_MEASURED = "held", "partly", "did not hold", "not measured"

@@ -1,4 +1,4 @@
-"""Consume so many records, or until none come any more, and time it as Kafka's tool does."""
+"""Consume a number of records, or until no more come, and measure it as Kafka's tool does."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ def wall_ms() -> int:
 
 @define
 class ConsumeJob:
-    """What is read; without `group` all partitions of the topic, without joining."""
+    """What to read; without `group` all partitions of the topic, without joining a group."""
 
     topic: str
     num_records: int
     group: str | None = None
     timeout_ms: int = 10_000
-    """The run ends where nothing came for so long."""
+    """Time in ms without a record after which the run ends."""
     settings: Mapping[str, Any] = field(factory=dict)
     interval_s: float = 5.0
 
 
 class Joining(RebalanceListener):
-    """How long the consumer had no partitions."""
+    """Measures how long the consumer had no partitions."""
 
     def __init__(self) -> None:
         self._since_s: float | None = clock()
@@ -55,7 +55,7 @@ class Joining(RebalanceListener):
 
 
 def size_of(rows: list[Any]) -> int:
-    """Bytes of keys and values."""
+    """Return the bytes of keys and values."""
     total = 0
     for row in rows:
         if row.value is not None:
@@ -66,7 +66,7 @@ def size_of(rows: list[Any]) -> int:
 
 
 def consume(log: Any, job: ConsumeJob, tell: Callable[[Consumed], Any]) -> tuple[Consumed, bool]:
-    """(what was read, whether it was all); `tell` hears each window. Raises what a poll raises."""
+    """Return (what was read, whether it was all); `tell` gets each window. Raises as `Consumer.poll`."""
     settings = {"auto_offset_reset": "earliest", **by_keyword(job.settings)}
     with log.consumer(group=job.group, **settings) as consumer:
         joining = Joining()

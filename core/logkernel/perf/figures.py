@@ -1,7 +1,7 @@
-"""Counts, latencies and windows of one run, as Kafka's perf tools reckon and print them. Pure: times are arguments.
+"""Counts, latencies and windows of one run, as Kafka's perf tools compute and print them. Pure: times are arguments.
 
-A MB is 1,048,576 bytes, as there. Latencies are kept of every n-th record, so that half a million are kept at most;
-averages and maxima are of all.
+A MB is 1,048,576 bytes, as there. Percentiles are of every n-th record, half a million at most; averages and maxima are
+of all records.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ CONSUMED: Final = (
     "fetch.MB.sec",
     "fetch.nMsg.sec",
 )
-"""The columns of kafka-consumer-perf-test behind its times."""
+"""The columns of kafka-consumer-perf-test.sh after its times."""
 
 
 def percentile(ordered: array[float], part: float) -> float:
-    """The value that `part` of the sorted values lie at or below; 0 of none."""
+    """Return the value that `part` of the sorted values are at or below; 0 without values."""
     return ordered[min(len(ordered) - 1, int(part * len(ordered)))] if ordered else 0.0
 
 
 @define
 class Sent:
-    """What a producer did in a time: a window, or the whole run."""
+    """What a producer did in a window, or in the whole run."""
 
     records: int
     bytes: int
@@ -43,7 +43,7 @@ class Sent:
     latency_sum_ms: float = 0.0
     latency_max_ms: float = 0.0
     percentiles_ms: tuple[float, ...] = ()
-    """At `PERCENTILES`, of a whole run."""
+    """Latencies at `PERCENTILES`, of a whole run."""
     failed: int = 0
 
     @property
@@ -59,7 +59,7 @@ class Sent:
         return self.latency_sum_ms / self.records if self.records else 0.0
 
     def line(self) -> str:
-        """As kafka-producer-perf-test prints it."""
+        """The line of kafka-producer-perf-test.sh."""
         places, digits = (2, 6) if self.percentiles_ms else (1, 1)
         text = f"{self.records} records sent, {self.records_s:.{digits}f} records/sec ({self.mib_s:.2f} MB/sec)"
         text += f", {self.latency_avg_ms:.{places}f} ms avg latency, {self.latency_max_ms:.{places}f} ms max latency"
@@ -68,7 +68,7 @@ class Sent:
         return text + "."
 
     def row(self) -> dict[str, Any]:
-        """For JSON: nothing is rounded to whole milliseconds."""
+        """A row for JSON, not rounded to whole milliseconds."""
         found: dict[str, Any] = {
             "kind": "total" if self.percentiles_ms else "window",
             "records": self.records,
@@ -106,13 +106,13 @@ class Latencies:
         return self.sum_ms / self.count if self.count else 0.0
 
     def percentiles(self) -> tuple[float, ...]:
-        """At `PERCENTILES`."""
+        """Latencies in ms at `PERCENTILES`."""
         ordered = array("d", sorted(self._kept))
         return tuple(percentile(ordered, part) for part, _ in PERCENTILES)
 
 
 class ProducerFigures:
-    """Told of every record that was acknowledged or failed; gives a window each `interval_s`."""
+    """Counts records that were acknowledged or failed; gives a window each `interval_s`."""
 
     def __init__(self, expected: int, interval_s: float, now_s: float) -> None:
         self._interval_s = interval_s
@@ -123,7 +123,7 @@ class ProducerFigures:
         self._window = Sent(0, 0, 0.0)
 
     def sent(self, size: int, latency_ms: float, now_s: float) -> Sent | None:
-        """One record was acknowledged; the window, where it is over."""
+        """Count an acknowledged record; return the window if it is over."""
         self._latencies.add(latency_ms)
         self._bytes += size
         window = self._window
@@ -145,7 +145,7 @@ class ProducerFigures:
 
 @define
 class Consumed:
-    """What a consumer did from `begun_ms` to `ended_ms` (wall clock); `joining_ms` of it went without partitions."""
+    """What a consumer did from `begun_ms` to `ended_ms` (wall clock); for `joining_ms` of it without partitions."""
 
     begun_ms: int
     ended_ms: int
@@ -154,7 +154,7 @@ class Consumed:
     joining_ms: int = 0
     window: bool = False
     seconds: float = field(default=0.0)
-    """By a clock that only goes forward; the wall clock's where it is 0."""
+    """Length by a monotonic clock in ms; 0: use the wall clock."""
 
     @property
     def span_s(self) -> float:
@@ -184,7 +184,7 @@ class Consumed:
         )
 
     def header(self) -> str:
-        """The line of names, as kafka-consumer-perf-test prints it; of windows, as with --show-detailed-stats."""
+        """The line of names of kafka-consumer-perf-test.sh; for windows, that of --show-detailed-stats."""
         return ", ".join((*(("time", "threadId") if self.window else ("start.time", "end.time")), *CONSUMED))
 
     def line(self) -> str:
@@ -198,7 +198,7 @@ class Consumed:
 
 
 def _stamp(wall_ms: int) -> str:
-    """Local time, as Kafka's tool writes it."""
+    """Return local time, in the format of Kafka's tool."""
     return f"{datetime.fromtimestamp(wall_ms // 1000):%Y-%m-%d %H:%M:%S}:{wall_ms % 1000:03d}"
 
 
@@ -210,7 +210,7 @@ class RoundTrips:
     read: Latencies
 
     def lines(self) -> list[str]:
-        """The last two as kafka-e2e-latency prints them, but with parts of milliseconds."""
+        """The output lines; the last two are those of kafka-e2e-latency.sh, with fractions of ms."""
         found = []
         for title, latencies in (("acknowledged", self.acknowledged), ("end to end", self.read)):
             p50, _, p99, p999 = latencies.percentiles()
@@ -235,10 +235,10 @@ class RoundTrips:
 
 
 class Throttle:
-    """Keeps a rate: `wait_s` says how long to sleep before the next record. A negative rate is none."""
+    """Keeps a rate: `wait_s` is the time to sleep before the next record. A negative rate sets no limit."""
 
     LEAST_S: Final = 0.002
-    """Shorter naps are saved up: a sleep is never so short."""
+    """Shorter sleeps are added up to at least this."""
 
     def __init__(self, records_s: float, begun_s: float) -> None:
         self._records_s = records_s

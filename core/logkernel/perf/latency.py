@@ -14,7 +14,7 @@ from logkernel.perf.target import payloads
 
 WAIT_S = 60.0
 WARM = 20
-"""Records that are sent first and not counted: connections and code are warm then."""
+"""Records that are sent first and not counted, to warm up connections and code."""
 
 
 @define
@@ -27,9 +27,9 @@ class LatencyJob:
 
 
 def latency(log: Any, job: LatencyJob, tell: Callable[[int], Any] = lambda done: None) -> RoundTrips:
-    """Send one, wait for its acknowledgement, read it, then the next; `tell` hears how many are done.
+    """Send a record, wait for its acknowledgement, read it, then the next; `tell` gets the number done.
 
-    Raises `RequestTimedOut` where a record does not come, `LogkernelError` where another one comes.
+    Raises `RequestTimedOut` if a record does not arrive, `LogkernelError` if another one does.
     """
     values = payloads(job.record_size)
     trips = RoundTrips(Latencies(job.num_records), Latencies(job.num_records))

@@ -17,13 +17,13 @@ WIDTH, HEIGHT = 76, 18
 
 
 def check_installed() -> None:
-    """Raises `ConfigError` before anything is measured that could not be drawn."""
+    """Raise `ConfigError` if the libraries for drawing are missing."""
     if find_spec("matplotlib") is None or find_spec("plotext") is None:
         raise ConfigError(REMEDY)
 
 
 def draw(curves: Sequence[Curve], folder: Path, title: str) -> list[Path]:
-    """`sweep.svg` and `sweep.png` with a panel for each curve; returns the paths."""
+    """Draw `sweep.svg` and `sweep.png` with a panel for each curve; return the paths."""
     from matplotlib.figure import Figure
 
     columns = 2 if len(curves) > 1 else 1
@@ -73,7 +73,7 @@ def _panel(panel: Any, curve: Curve) -> None:
 
 
 def text(curve: Curve, *, colours: bool) -> str:
-    """The curve for a terminal; points stand at even distances."""
+    """Return the curve as text for a terminal, with points at equal distances."""
     import plotext
 
     if not curve.points:

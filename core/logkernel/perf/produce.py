@@ -1,4 +1,4 @@
-"""Produce as fast as it goes, or at a rate, and time each record until it is acknowledged."""
+"""Produce at full speed or at a rate, and measure the time until each record is acknowledged."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ clock = time.perf_counter
 
 @define
 class ProduceJob:
-    """What is sent. `settings` are Kafka's producer settings, by either spelling of their names."""
+    """What to send. `settings` are Kafka's producer settings, with `.` or `_` in their names."""
 
     topic: str
     num_records: int
     record_size: int
     throughput: float = -1
-    """Records a second; negative: without a limit."""
+    """Limit of records a second; negative sets no limit."""
     settings: Mapping[str, Any] = field(factory=dict)
     interval_s: float = 5.0
-    """How long a window is."""
+    """Length of a window in s."""
 
 
 def by_keyword(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Names with dots as keywords."""
+    """Return settings as keywords, with `_` for `.`."""
     return {name.replace(".", "_"): value for name, value in settings.items()}
 
 
 def produce(log: Any, job: ProduceJob, tell: Callable[[Sent], Any]) -> Sent:
-    """Send all of it; `tell` hears each window. Raises what a send raises; failed records are counted."""
+    """Send all records; `tell` gets each window. Failed records are counted. Raises as `Producer.send`."""
     values = payloads(job.record_size)
     with log.producer(**by_keyword(job.settings)) as producer:
         producer.partitions_for(job.topic)

@@ -1,8 +1,8 @@
 """Throughput against the number of producers, consumers, partitions and replicas, and against the size of messages.
 
-Every producer and consumer is a process of its own, so that none waits for another's interpreter, and all begin at
-once; the throughput of several is what all did between the first beginning and the last end. A point is the median of
-some runs. What fills a topic is never measured with what reads it.
+Each producer and consumer is a process, so that none waits for another's interpreter, and all start at once. The
+throughput of several is counted from the first start to the last end. A point is the median of some runs. Filling a
+topic is not part of a consumer's measurement.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ class Experiment:
     name: str
     axis: str
     claim: str
-    """What is said of it."""
+    """The claim about it."""
     unit: str = "records"
-    """What the curve shows; `both`: records and MB."""
+    """The figure of the curve; `both`: records and MB."""
 
 
 EXPERIMENTS: Final = (
@@ -65,7 +65,7 @@ EXPERIMENTS: Final = (
 
 @define
 class Plan:
-    """What is measured."""
+    """What to measure."""
 
     records: int = 100_000
     size: int = 100
@@ -77,7 +77,7 @@ class Plan:
     replicas: Sequence[int] = (1, 2, 3)
     consumed_partitions: int = 4
     most_bytes: int = 200 * MIB
-    """Large messages are fewer: no run sends more."""
+    """Upper bound of bytes of a run: there are fewer large messages."""
     settings: Mapping[str, Any] = field(factory=dict)
     """Of the producers."""
 
@@ -109,7 +109,7 @@ class Curve:
 
 @contextlib.contextmanager
 def served() -> Iterator[str]:
-    """A broker of ours in a process of its own, on a folder that goes with it; gives its address."""
+    """Run a logkernel broker in a process, on a temporary directory; give its address."""
     with tempfile.TemporaryDirectory(prefix="logkernel-sweep-") as folder:
         command = [sys.executable, "-m", "logkernel", "serve", "--data", f"{folder}/data", "--listen", "127.0.0.1:0"]
         with (Path(folder) / "log").open("wb") as log:
@@ -131,7 +131,7 @@ def served() -> Iterator[str]:
 
 
 def run_together(jobs: Sequence[Mapping[str, Any]]) -> Point:
-    """Every job in a process of its own, all at once; x is their number. Raises `LogkernelError` where one fails."""
+    """Run each job in a process, all at once; x is their number. Raises `LogkernelError` if one fails."""
     started: list[subprocess.Popen[str]] = []
     try:
         for job in jobs:
@@ -182,7 +182,7 @@ def _failure(worker: subprocess.Popen[str]) -> LogkernelError:
 
 
 def _end(worker: subprocess.Popen[str]) -> None:
-    """It ends by itself once it has told; one that did not is ended."""
+    """End a process that has not ended by itself after its report."""
     try:
         worker.wait(0 if worker.stdin is None else 20)
     except subprocess.TimeoutExpired:
@@ -198,7 +198,7 @@ def _end(worker: subprocess.Popen[str]) -> None:
 
 
 class Sweep:
-    """The experiments against one cluster. `tell` hears what is measured next."""
+    """The experiments against one cluster. `tell` gets what is measured next."""
 
     def __init__(self, bootstrap: str, plan: Plan, tell: Callable[[str], Any] = lambda what: None) -> None:
         self._bootstrap = bootstrap
@@ -212,7 +212,7 @@ class Sweep:
         self._log.close()
 
     def run(self, name: str) -> Curve:
-        """One experiment by its name."""
+        """Run the experiment of this name."""
         experiment = next(row for row in EXPERIMENTS if row.name == name)
         points, verdict = getattr(self, f"_{name.replace('-', '_')}")()
         return Curve(experiment, points, verdict)
@@ -239,7 +239,7 @@ class Sweep:
         return found, claims.replication(found)
 
     def _produced(self, x: int, producers: int, *, what: str, size: int | None = None, **topic: Any) -> Point:
-        """The median of some runs, each with a topic of its own."""
+        """Return the median of some runs, each with a new topic."""
         size = self._plan.size if size is None else size
         records = max(1, min(self._plan.records, self._plan.most_bytes // size) // producers)
         runs = []
@@ -271,7 +271,7 @@ class Sweep:
         return found, claims.consumers(found, partitions)
 
     def _consume_jobs(self, topic: str, count: int, partitions: int, each: int) -> list[dict[str, Any]]:
-        """As a group would share the partitions out: those that are left over get none."""
+        """Distribute the partitions as a group would: surplus consumers get none."""
         common = {"kind": "consume", "bootstrap": self._bootstrap, "topic": topic, "settings": {}}
         jobs = []
         for number in range(count):

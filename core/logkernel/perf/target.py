@@ -1,4 +1,4 @@
-"""Where it is measured: a cluster, a data folder in this process, or memory."""
+"""The log to measure: a cluster, a data directory in this process, or memory."""
 
 from __future__ import annotations
 
@@ -16,15 +16,16 @@ VALUES = 1000
 
 
 def open_log(bootstrap: str | None, data: str | None) -> Any:
-    """An embedded or a remote log: they have the same methods. In memory where neither is named."""
+    """Open a log in a cluster, in a data directory, or without either in memory; all have the same methods."""
     if bootstrap is not None:
         return logkernel.connect(bootstrap)
     return logkernel.open(data)
 
 
 def make_topic(log: Any, topic: str, partitions: int | None = None, **more: Any) -> bool:
-    """Make the topic where it is missing, with 1 partition if nothing is said, and wait until the log tells of it;
-    whether it was made. Raises `ConfigError` where it is there with another number of partitions."""
+    """Create the topic if it is missing, with 1 partition by default, and wait until it is in the metadata.
+
+    Return whether it was created. Raises `ConfigError` if it exists with another number of partitions."""
     known: Mapping[str, int] = log.topics()
     if topic in known:
         if partitions is not None and known[topic] != partitions:
@@ -46,6 +47,6 @@ def make_topic(log: Any, topic: str, partitions: int | None = None, **more: Any)
 
 
 def payloads(size: int, seed: int = 0) -> list[bytes]:
-    """A thousand values of capital letters, as Kafka's tool sends them."""
+    """Return a thousand values of capital letters, like those of Kafka's tool."""
     random = Random(seed)
     return [bytes(random.choices(range(65, 91), k=size)) for _ in range(VALUES if size <= 10_000 else 20)]

@@ -1,7 +1,7 @@
 """`python -m logkernel.perf.worker`: one producer or consumer in a process of its own, as a sweep needs several.
 
-A line of JSON on stdin says what to do; "ready" on stdout says that all is connected; a line on stdin starts it; a
-line of JSON tells what came of it, with times of the machine's monotonic clock, so that several can be put together.
+A line of JSON on stdin is the job. The worker connects and prints "ready"; a second line starts it. It prints a line of
+JSON with the result, with times of the machine's monotonic clock, so that results of several workers can be merged.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def produce(log: Any, job: dict[str, Any]) -> dict[str, Any]:
 
 
 def consume(log: Any, job: dict[str, Any]) -> dict[str, Any]:
-    """Read `partitions` of a topic, `records` in all."""
+    """Read `records` records of `partitions` of a topic."""
     with log.consumer(auto_offset_reset="earliest", **job["settings"]) as consumer:
         names = [(job["topic"], index) for index in job["partitions"]]
         consumer.partitions_for(job["topic"])

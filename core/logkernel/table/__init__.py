@@ -1,8 +1,8 @@
 """The table room: a log as Arrow, for Spark's plugin, `log.table()` and `logkernel query`.
 
-`opening` is the door: `open_source(path=…)` reads the segments of a broker's folder, `open_source(bootstrap=…)` fetches
-whole batches from any Kafka cluster. `source` says what a source is; `folder`, `remote` and `embedded` are those behind
-the door, `reader` is `log.table()`, `query` DuckDB over topics.
+`open_source(path=…)` reads the segments of a data directory, `open_source(bootstrap=…)` fetches batches from any Kafka
+cluster. `source` is the contract of a source; `folder`, `remote` and `embedded` implement it. `reader` is
+`log.table()`, `query` is DuckDB over topics.
 """
 
 from logkernel.table.opening import open_source

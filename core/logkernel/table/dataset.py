@@ -1,8 +1,8 @@
-"""A topic as a `pyarrow.dataset.Dataset`: it can be scanned again and again, and reads only what a scan needs.
+"""A topic as a `pyarrow.dataset.Dataset`: it can be scanned any number of times, and reads only what a scan needs.
 
-Whoever scans a dataset (DuckDB, polars) gives the columns that he wants and a filter. From the filter the partitions,
-the offsets and the times are found that may hold a match, by asking Arrow: a filter that cannot be true of rows below
-an offset, say, cannot be satisfied under that guarantee. What is left of it is applied to the rows.
+The scanning engine (DuckDB, polars) passes the columns it wants and a filter. Arrow tells which partitions, offsets and
+times may match the filter: a filter that cannot hold below an offset, for example, cannot be satisfied under that
+guarantee. The rest of the filter is applied to the rows.
 """
 
 from __future__ import annotations
@@ -21,16 +21,17 @@ from logkernel.table.source import READ_UNCOMMITTED, Bounds, Source
 from logkernel.vocabulary import TopicPartition
 
 ORDER: Final = ("partition", "offset", "timestamp", "key", "value", "headers", "timestampType", "topic")
-"""The columns as a person reads them. The first one, which costs nothing, is what rows are counted by."""
+"""The columns in reading order. Rows are counted by the first one, which costs nothing."""
 MICROS: Final = (-(2**62), 2**62)
-"""Between these lie all times that a filter is searched for."""
+"""The range of times that a filter is searched in."""
 Kinds = dict[str, Any]
 
 
 class TopicDataset(ds.Dataset):  # type: ignore[misc]
-    """See the module. Bounds are taken at the first scan and stay, so that a topic that a query names twice is the same
-    one. `text` says that keys and values are strings; what is no UTF-8 in them is replaced. `on_error` is called with
-    what reading the log raises: a query engine reports it as a text of its own."""
+    """See the module. Bounds are fixed at the first scan, so that a query that names a topic twice sees one state.
+
+    With `text`, keys and values are strings, and invalid UTF-8 is replaced. `on_error` is called with errors of reading
+    the log, as a query engine reports them only as its own text."""
 
     def __init__(
         self,
@@ -58,7 +59,7 @@ class TopicDataset(ds.Dataset):  # type: ignore[misc]
         return self._schema
 
     def scanner(self, columns: Sequence[str] | None = None, filter: Any = None, **options: Any) -> Any:
-        """A scan of these columns of the rows that `filter`, an Arrow expression, holds for."""
+        """Return a scan of these columns of the rows that match `filter`, an Arrow expression."""
         names = list(self._schema.names if columns is None else columns)
         said = set() if filter is None else set(re.findall(r"\w+", str(filter)))
         needed = [name for name in self._schema.names if name in names or name in said]
@@ -95,7 +96,7 @@ class TopicDataset(ds.Dataset):  # type: ignore[misc]
                     yield as_text(batch, schema) if self._text else batch
 
     def _may_hold(self, expression: Any, guarantee: Any) -> bool:
-        """Whether a row of which `guarantee` is known may satisfy the filter."""
+        """Whether a row for which `guarantee` holds may match the filter."""
         made = ds.FileSystemDataset.from_paths(
             ["/nowhere"],  # no file is looked at: a fragment is asked for by what is known of its rows
             schema=self._schema,
@@ -108,7 +109,7 @@ class TopicDataset(ds.Dataset):  # type: ignore[misc]
     def _limits(
         self, expression: Any, column: str, kind: Any, low: int, high: int, here: Any = None
     ) -> tuple[int, int]:
-        """The least range within `low <= value < high` of a column outside of which the filter holds for no row."""
+        """Return the smallest range of a column within `low <= value < high` outside of which no row matches."""
         field = ds.field(column)
 
         def known(comparison: Any) -> bool:
@@ -121,7 +122,7 @@ class TopicDataset(ds.Dataset):  # type: ignore[misc]
         return first, behind
 
     def _times(self, expression: Any) -> tuple[int, int] | None:
-        """Milliseconds from and to which the filter may hold; None where it does not bound them."""
+        """Return the range of times in ms in which rows may match; None where the filter sets no bound."""
         first, behind = self._limits(expression, "timestamp", types()["timestamp"], *MICROS)
         if (first, behind) == MICROS:
             return None
@@ -129,11 +130,11 @@ class TopicDataset(ds.Dataset):  # type: ignore[misc]
 
 
 class TopicScan:
-    """What DuckDB, polars and `Dataset` itself ask of a `pyarrow.dataset.Scanner`; it can be used once.
+    """The part of `pyarrow.dataset.Scanner` that DuckDB, polars and `Dataset` use. It can be used once.
 
-    Arrow's own scanner would run the Python generator `batches` ahead on a thread that nothing waits for: when a query
-    ends early (`limit`), that thread is still in Python while the interpreter exits, and aborts the process. Here the
-    thread that asks for a batch makes it.
+    Arrow's own scanner runs the Python generator `batches` ahead, on a thread that nothing joins. If a query ends early
+    (`limit`), that thread is still in Python when the interpreter exits, and aborts the process. Here, the thread that
+    asks for a batch makes it.
     """
 
     def __init__(self, batches: Iterator[Any], columns: Sequence[str], schema: Any, expression: Any) -> None:
@@ -144,11 +145,11 @@ class TopicScan:
         self.projected_schema = pa.schema([schema.field(name) for name in columns])
 
     def to_reader(self) -> Any:
-        """A `pyarrow.RecordBatchReader`."""
+        """Return a `pyarrow.RecordBatchReader`."""
         return pa.RecordBatchReader.from_batches(self.projected_schema, self.to_batches())
 
     def to_batches(self) -> Iterator[Any]:
-        """Record batches; none is empty."""
+        """Yield record batches, none of them empty."""
         for batch in self._batches:
             if self._expression is None:
                 yield batch.select(self._columns)
@@ -157,19 +158,19 @@ class TopicScan:
             yield from (found for found in scanned.to_table().to_batches() if found.num_rows)
 
     def to_table(self) -> Any:
-        """All of it as a `pyarrow.Table`."""
+        """Return all rows as a `pyarrow.Table`."""
         return self.to_reader().read_all()
 
     def take(self, indices: Any) -> Any:
-        """The rows at these places, as a `pyarrow.Table`; reads all of them."""
+        """Return the rows with these numbers as a `pyarrow.Table`; reads all rows."""
         return self.to_table().take(indices)
 
     def count_rows(self) -> int:
-        """How many rows there are; reads them."""
+        """Return the number of rows; reads them."""
         return sum(batch.num_rows for batch in self.to_batches())
 
     def head(self, num_rows: int) -> Any:
-        """The first rows, as a `pyarrow.Table`."""
+        """Return the first rows as a `pyarrow.Table`."""
         found, left = [], num_rows
         batches = self.to_batches()
         while left > 0 and (batch := next(batches, None)) is not None:
@@ -179,7 +180,7 @@ class TopicScan:
 
 
 def _first(low: int, high: int, holds: Callable[[int], bool]) -> int:
-    """The first value in `low <= value < high` that `holds`, which holds for all above it too; `high` for none."""
+    """Return the first value in `low <= value < high` for which `holds`, which is monotone; `high` if there is none."""
     while low < high:
         middle = (low + high) // 2
         if holds(middle):
@@ -190,7 +191,7 @@ def _first(low: int, high: int, holds: Callable[[int], bool]) -> int:
 
 
 def as_text(batch: Any, schema: Any) -> Any:
-    """The batch with keys and values as strings, without a copy where they are UTF-8."""
+    """Return the batch with keys and values as strings, without a copy if they are UTF-8."""
     arrays = [
         _strings(column) if field.type == pa.string() and column.type == pa.binary() else column
         for field, column in zip(schema, batch.columns, strict=True)

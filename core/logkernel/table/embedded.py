@@ -23,11 +23,11 @@ from logkernel.table.source import (
 from logkernel.vocabulary import FileSlice, TopicPartition
 
 EARLIEST, LATEST = -2, -1
-"""Timestamps by which ListOffsets is asked for the ends."""
+"""Timestamps that ask ListOffsets for the first and last offset."""
 
 
 class EmbeddedSource(ScanningSource):
-    """See `Source`. `ask` answers a versionless request at once. It lives and dies with its log, in its process."""
+    """See `Source`. `ask` answers a versionless request at once. It lives as long as its log, in its process."""
 
     def __init__(self, ask: Callable[[Any], Any], codec_for: CodecFor) -> None:
         self._ask = ask
@@ -35,14 +35,14 @@ class EmbeddedSource(ScanningSource):
 
     @property
     def arguments(self) -> Mapping[str, Any]:
-        """Raises `LogkernelError`: nobody else can open this one."""
+        """Raises `LogkernelError`: the source cannot be opened elsewhere."""
         raise LogkernelError("the log is open in this process alone; others read it by its folder or its listener")
 
     def __reduce__(self) -> Any:
         return self.arguments
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Do nothing: nothing is held open."""
 
     def topics(self) -> dict[str, int]:
         rows = self._ask(MetadataRequest(topics=None, allow_auto_topic_creation=False)).topics
@@ -76,7 +76,7 @@ class EmbeddedSource(ScanningSource):
         return offset if offset >= 0 else None
 
     def cuts(self, partition: TopicPartition, start: int, end: int, parts: int) -> list[int]:
-        """By offsets."""
+        """Cut by offsets."""
         return even_cuts(start, end, parts)
 
     # ------------------------------------------------------------ records

@@ -1,4 +1,4 @@
-"""The source of a broker's folder: records are read from the segments, whether the broker lives or not.
+"""The source of a data directory: records are read from the segments, whether its broker runs or not.
 
 bounds             asked of                                    where that cannot be had
 log start, end     the cluster, where `bootstrap` names one    it is an error
@@ -36,7 +36,7 @@ from logkernel.vocabulary import TopicPartition
 
 
 class FolderSource(ScanningSource):
-    """See the module and `Source`. `path` is a log.dir, or several (a list, or text with commas as in `log.dirs`)."""
+    """See the module and `Source`. `path` is a data directory, or several (a list, or text as in `log.dirs`)."""
 
     def __init__(
         self,
@@ -87,7 +87,7 @@ class FolderSource(ScanningSource):
         self._places = found
 
     def _reader(self, partition: TopicPartition) -> tuple[PartitionReader, str]:
-        """The partition's log, and the log.dir in which it is: it may have moved to another."""
+        """Return the partition's log and its data directory, which may have changed."""
         partition = TopicPartition(*partition)
         path = self._places.get(partition)
         if path is None or not os.path.isdir(f"{path}/{partition}"):
@@ -107,7 +107,7 @@ class FolderSource(ScanningSource):
     # ------------------------------------------------------------ bounds
 
     def bounds(self, partition: TopicPartition, isolation: str = READ_UNCOMMITTED, seen: int = 0) -> Bounds:
-        """`seen` is an end that was given before."""
+        """`seen` is an end that was returned before."""
         committed = check_isolation(isolation)
         reader, path = self._reader(partition)
         if self._cluster is not None:
@@ -199,14 +199,14 @@ class _Batches:
             self._walk.close()
 
     def _is_too_old(self, base: int) -> bool:
-        """Whether a sealed segment's time index says that all its records are earlier than what is asked for."""
+        """Whether all records of a closed segment are earlier than the scan, by its time index."""
         if self._first_ms is None or self._walk.is_last:
             return False
         largest_ms = self._reader.largest_ms(base)
         return largest_ms is not None and largest_ms < self._first_ms
 
     def _segment(self, file: File, position: int) -> Iterator[Any]:
-        """All whole batches from `position` on; the last segment may end in one that is being written."""
+        """Read the complete batches from `position` on; the last segment may end in one that is being written."""
         rows, looked_again = self._rows, False
         while True:
             got = file.read_into(position, memoryview(self._buffer))
@@ -234,14 +234,14 @@ class _Batches:
 
 
 def _checkpoint(path: str, name: str) -> dict[TopicPartition, int]:
-    """An offset checkpoint of a log.dir; empty where it is missing, being replaced, or cannot be read."""
+    """Return an offset checkpoint of a data directory; empty if it is missing, being replaced, or unreadable."""
     with contextlib.suppress(OSError, LogkernelError), open(f"{path}/{name}", "rb") as file:
         return parse_offsets(file.read(), name)
     return {}
 
 
 def _told(path: str, partition: TopicPartition) -> dict[str, int] | None:
-    """The bounds of a partition as the broker that runs in `path` knows them; None where none answers us."""
+    """Return the bounds of a partition from the broker that runs on `path`; None if none answers."""
     try:
         answer = ask(path, "partition.bounds", {"topic": partition[0], "partition": partition[1]})
     except OSError:

@@ -1,4 +1,4 @@
-"""The one place where sources are made."""
+"""Opens sources."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ def open_source(
     settings: Mapping[str, Any] = EVERYTHING,
     patient: bool = False,
 ) -> Source:
-    """The source of a broker's folder (`path`: one log.dir, or several), of a cluster (`bootstrap`), or of both: then
-    records are read from the folder, and bounds are asked of the cluster.
+    """Open a source: of a data directory (`path`, one or several), of a cluster (`bootstrap`), or of both: then records
+    are read from the directory, and bounds come from the cluster.
 
-    `settings` are a consumer's, by Kafka's names. A cluster that was reached once and cannot be reached now is waited
-    for, for default.api.timeout.ms; with `patient` from the first time on. Raises `ConfigError`, `FileNotFoundError`
-    for no folder.
+    `settings` are a consumer's, by Kafka's names. If a cluster that was reached before cannot be reached, calls wait
+    up to default.api.timeout.ms; with `patient` also before the first contact. Raises `ConfigError`, and
+    `FileNotFoundError` for a missing directory.
     """
     if path is not None:
         from logkernel.table.folder import FolderSource

@@ -1,5 +1,5 @@
-"""SQL on a log, by DuckDB: topics are tables, and of each only the columns, partitions, offsets and times are read that
-a query needs (`dataset`). Needs the extra `logkernel[query]`.
+"""SQL on a log with DuckDB. Topics are tables; only the columns, partitions, offsets and times that a query needs are
+read (`dataset`). Needs the extra `logkernel[query]`.
 """
 
 from __future__ import annotations
@@ -12,18 +12,18 @@ from logkernel.errors import ConfigError, LogkernelError
 from logkernel.table.source import READ_UNCOMMITTED, Source, check_isolation
 
 STRING, JSON, BINARY = FORMATS = ("string", "json", "binary")
-"""What keys and values are: text; text, and the values JSON; bytes."""
+"""Formats of keys and values: text; text keys and JSON values; bytes."""
 RESULT_ROWS: Final = 10_000
 NAMED: Final = 20
-"""Topics that an error names at most."""
+"""Maximum number of topics that an error names."""
 
 
 class QueryError(LogkernelError):
-    """DuckDB refused a query; the text is its own."""
+    """DuckDB refused a query; the text is DuckDB's."""
 
 
 class _Query:
-    """A DuckDB connection in which the topics that `sql` names are tables; all of them, where it names none."""
+    """A DuckDB connection with the topics that `sql` names as tables, or all topics if it names none."""
 
     def __init__(self, source: Source, sql: str, isolation: str, value_format: str) -> None:
         check_isolation(isolation)
@@ -60,7 +60,7 @@ class _Query:
         )
 
     def reader(self) -> Any:
-        """The result as a `pyarrow.RecordBatchReader`; None for a statement without one."""
+        """Return the result as a `pyarrow.RecordBatchReader`; None for a statement without a result."""
         result = self._refusing(lambda: self._connection.sql(self._sql))
         if result is None:
             return None
@@ -77,11 +77,11 @@ class _Query:
                 yield [column[row] for column in columns]
 
     def close(self) -> None:
-        """Waits for DuckDB's threads: they read the log in Python, and may not outlive the interpreter."""
+        """Wait for DuckDB's threads: they run Python, and may not outlive the interpreter."""
         self._connection.close()
 
     def _refusing(self, work: Callable[[], Any]) -> Any:
-        """What reading the log raised as it was; else DuckDB's and Arrow's refusals as `QueryError`."""
+        """Run `work`. Raises errors of reading the log as they are, DuckDB's and Arrow's refusals as `QueryError`."""
         import duckdb
         import pyarrow
 
@@ -93,7 +93,7 @@ class _Query:
             raise QueryError(self._text(str(error))) from error
 
     def _text(self, refusal: str) -> str:
-        """DuckDB's refusal; of an unknown table with the topics there are, where DuckDB would name its own tables."""
+        """Return DuckDB's text; for an unknown table with the topics, where DuckDB would suggest its own tables."""
         if "Table with name" not in refusal:
             return refusal
         problem = refusal.splitlines()[0].rstrip("!")
@@ -101,7 +101,7 @@ class _Query:
 
 
 def _named(topics: Iterable[str], sql: str) -> list[str]:
-    """Topics whose names occur in the query. Raises `ConfigError` for two that SQL cannot tell apart."""
+    """Return the topics whose names occur in the query. Raises `ConfigError` for two that SQL cannot tell apart."""
     lowered = sql.lower()
     found = [name for name in topics if name.lower() in lowered] or list(topics)
     by_name: dict[str, list[str]] = {}
@@ -120,7 +120,7 @@ def _named(topics: Iterable[str], sql: str) -> list[str]:
 
 
 def quoted(name: str) -> str:
-    """A name as SQL takes it, whatever is in it."""
+    """Return a name quoted for SQL."""
     return '"' + name.replace('"', '""') + '"'
 
 
@@ -128,8 +128,9 @@ def quoted(name: str) -> str:
 def run(
     source: Source, sql: str, *, isolation: str = READ_UNCOMMITTED, value_format: str = STRING
 ) -> Iterator[tuple[list[str], Iterator[list[Any]]]]:
-    """(column names, rows) of a query's result, which is read as it is made. Raises `QueryError` where DuckDB refuses
-    the query, and what reading the log raises."""
+    """Run a query; give (column names, rows), which are read as DuckDB produces them.
+
+    Raises `QueryError` if DuckDB refuses the query, and the errors of reading the log."""
     with closing(_Query(source, sql, isolation, value_format)) as made:
         reader = made.reader()
         yield (list(reader.schema.names), made.rows(reader)) if reader is not None else ([], iter(()))

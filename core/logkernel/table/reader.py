@@ -13,9 +13,9 @@ from logkernel.vocabulary import TopicPartition
 
 EARLIEST, LATEST = "earliest", "latest"
 ScanBound = int | str | datetime
-"""An offset, "earliest", "latest", or a time: the first record at or after it, the end where there is none."""
+"""An offset, "earliest", "latest", or a time: the first record at or after it, or the end."""
 ScanBounds = ScanBound | Mapping[int, ScanBound]
-"""One bound for all partitions, or one each; partitions without one begin at the first record and end at the last."""
+"""One bound for all partitions, or one each; a partition without one is read from its start or to its end."""
 
 
 def table(
@@ -30,7 +30,7 @@ def table(
     batch_rows: int = BATCH_ROWS,
     batch_bytes: int = BATCH_BYTES,
 ) -> Any:
-    """See `EmbeddedLog.table`. Bounds are taken now, records are read when the reader is."""
+    """See `EmbeddedLog.table`. Bounds are fixed now; records are read when the reader is."""
     names = COLUMNS if columns is None else tuple(columns)
     check_isolation(isolation)
     wanted = [TopicPartition(topic, index) for index in _partitions(source, topic, partitions)]
@@ -68,7 +68,7 @@ def _partitions(source: Source, topic: str, wanted: Iterable[int] | None) -> Seq
 def _stretch(
     source: Source, name: TopicPartition, start: ScanBounds, end: ScanBounds, isolation: str
 ) -> tuple[int, int]:
-    """(first offset, offset behind the last). Raises `OffsetOutOfRange` for a start that there is not."""
+    """Return (first offset, end offset). Raises `OffsetOutOfRange` for a start outside of the log."""
     bounds = source.bounds(name, isolation)
     first = _offset(source, name, bounds, _bound(name, start, EARLIEST), "start")
     last = _offset(source, name, bounds, _bound(name, end, LATEST), "end")

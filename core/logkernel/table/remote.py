@@ -1,7 +1,7 @@
-"""The source of a cluster: whole batches are fetched ahead by a client's machine, and decoded here.
+"""The source of a cluster: a client's machine fetches batches ahead, and the reader decodes them here.
 
-Each scan has a connection machine of its own (`BatchFetch` on a thread's driver), taken from a pool and given back; so
-have questions for offsets. The fetcher has one request under way while what the last one brought is decoded.
+Each scan, and each request for offsets, takes a machine of its own (`BatchFetch` on a thread's driver) from a pool. The
+fetcher has one request in flight while the last response is decoded.
 """
 
 from __future__ import annotations
@@ -48,17 +48,17 @@ SETTINGS: Final[Mapping[str, Any]] = {
     "receive.buffer.bytes": 1 << 20,
     "fetch.max.wait.ms": 100,
 }
-"""What a table wants other than a consumer, where the user does not say. Answers of 8 MB would each be received into
-new memory, as buffers of that size are not kept: its first touch costs more than decoding them does."""
+"""Defaults that differ from a consumer's. Responses of 8 MB would each be received into new memory, as buffers of that
+size are not kept: its first touch costs more than decoding."""
 IDLE: Final = 4
-"""Machines that are kept for the next scan."""
+"""Maximum number of idle machines in the pool."""
 LEAST_BYTES: Final = 64 << 10
-"""A fetch asks for no less than that."""
+"""Least bytes of a fetch."""
 USUAL_BYTES: Final = 1 << 10
-"""Of a record, until a topic has shown its own."""
+"""Assumed bytes of a record, until a topic has shown its own."""
 NO_END: Final = 2**63 - 1
 PAUSE_S: Final = 0.1
-"""Between two tries to reach a cluster."""
+"""Pause between two attempts to reach a cluster."""
 
 
 class BatchFetch:
@@ -91,7 +91,7 @@ class BatchFetch:
         return earliest(next_ms, self.core.step(wall_ms, now_ms))
 
     def place(self, name: TopicPartition, offset: int, end: int, now_ms: int) -> Part:
-        """Fetch this partition from `offset` to `end`, and no other."""
+        """Fetch only this partition, from `offset` to `end`."""
         self.release()
         self.core.metadata.want(name.topic, now_ms)
         part = self.fetcher.parts[name] = Part(name)
@@ -106,7 +106,7 @@ class BatchFetch:
         self.fetcher.line.clear()
 
     def take(self, part: Part) -> Chunk | None:
-        """The oldest bytes that were fetched ahead."""
+        """Return the oldest bytes that were fetched ahead."""
         if not part.chunks:
             return None
         chunk = part.chunks.popleft()
@@ -138,8 +138,8 @@ class BatchFetch:
 
 
 class _Fetcher(Fetcher):
-    """Asks for about as much as lies before the end, and for nothing behind it: a broker keeps a request waiting there,
-    and the next scan with it. Notes, too, where a partition had nothing more to give."""
+    """Asks for about as many bytes as remain before the end, and nothing at the end, where a broker would keep the
+    request, and the next scan, waiting. Also notes when a partition has no more data."""
 
     def __init__(self, core: ClientCore, settings: Mapping[str, Any], codec_for: Callable[[int], Codec]) -> None:
         super().__init__(core, settings, codec_for)
@@ -151,7 +151,7 @@ class _Fetcher(Fetcher):
         """Topic → bytes an offset, as the last answer had them."""
 
     def expect(self, part: Part, end: int) -> None:
-        """How much to ask for next; nothing at the end."""
+        """Set how much to ask for next; nothing at the end."""
         self._end = end
         left = end - part.fetch_offset
         part.paused = left <= 0
@@ -208,7 +208,7 @@ class RemoteSource(ScanningSource):
 
     @contextmanager
     def _machine(self, isolation: str) -> Iterator[ThreadDriver]:
-        """A driver with its machine, for one user at a time."""
+        """Lend a driver with its machine to one user at a time."""
         with self._mutex:
             if self._closed:
                 raise LogkernelError("this source is closed; open another")
@@ -248,7 +248,7 @@ class RemoteSource(ScanningSource):
         return dict(found)
 
     def _reached(self, request: Any) -> Any:
-        """The answer of some broker, after others have come back where need be."""
+        """Return a broker's response, after a wait until one can be reached if need be."""
         deadline_s = time.monotonic() + self._timeout_s
         while True:
             try:
@@ -263,14 +263,14 @@ class RemoteSource(ScanningSource):
             time.sleep(PAUSE_S)
 
     def _known(self, partition: TopicPartition) -> TopicPartition:
-        """Raises `UnknownTopicOrPartition`; nobody waits for a partition that there is not."""
+        """Raise `UnknownTopicOrPartition` at once for a missing partition."""
         name = TopicPartition(*partition)
         if name.partition >= self._counts.get(name.topic, 0) and name.partition >= self.topics().get(name.topic, 0):
             raise UnknownTopicOrPartition(f"{name} is not in the cluster at {self._bootstrap}")
         return name
 
     def _ask(self, driver: ThreadDriver, *asked: Mapping[TopicPartition, int]) -> list[dict[TopicPartition, int]]:
-        """Offsets by time, for each of `asked`; all are under way at once."""
+        """Return offsets by time for each of `asked`; all requests run at once."""
         machine: BatchFetch = driver.machine
         deadline_ms = mono_ms() + int(self._timeout_s * 1000)
         with driver.lock:
@@ -316,7 +316,7 @@ class RemoteSource(ScanningSource):
         return offset if offset >= 0 else None
 
     def cuts(self, partition: TopicPartition, start: int, end: int, parts: int) -> list[int]:
-        """By offsets: a cluster tells no positions."""
+        """Cut by offsets, as a cluster does not report positions."""
         return even_cuts(start, end, parts)
 
     # ------------------------------------------------------------ records
@@ -362,7 +362,7 @@ class RemoteSource(ScanningSource):
             yield from shape.batches(left)
 
     def _chunks(self, driver: ThreadDriver, name: TopicPartition, start: int, end: int) -> Iterator[Chunk]:
-        """What is fetched of a partition from `start` on, until `end` is passed or there is nothing more."""
+        """Yield the fetched bytes of a partition from `start` on, until `end` or the end of the log."""
         if start >= end:
             return
         machine: BatchFetch = driver.machine

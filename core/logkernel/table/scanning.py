@@ -1,4 +1,4 @@
-"""What a scan asks for, and how every source takes it."""
+"""The arguments of a scan, and the base of all sources."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ class Scan:
     end: int
     columns: Sequence[str]
     committed: bool
-    """Only what is committed is read."""
+    """Read only committed records."""
     first_ms: int | None
     last_ms: int | None
-    """Behind the last."""
+    """The end, exclusive."""
     batch_rows: int
     batch_bytes: int
 
     def shape(self) -> Shape:
-        """Raises `ConfigError` for a column that there is not."""
+        """Raises `ConfigError` for an unknown column."""
         return Shape(self.columns, self.partition, self.batch_rows)
 
     def reader(self, codec_for: CodecFor, *, where: object = "batches", verify_crc: bool = True) -> ColumnReader:
-        """What decodes the rows; errors name the place `where`."""
+        """Return the decoder of the rows; its errors name the place `where`."""
         return ColumnReader(
             codec_for,
             wanted_bits(self.columns),

@@ -1,7 +1,7 @@
 """The contract of a source.
 
-A source gives topics, bounds and Arrow record batches of partitions. It may be used by several threads; each `scan`
-by one. pyarrow is imported when the first batch is made (`pip install 'logkernel[arrow]'`).
+A source gives topics, bounds and Arrow record batches of partitions. Several threads may share a source, but not a
+`scan`. pyarrow is imported when the first batch is made (`pip install 'logkernel[arrow]'`).
 """
 
 from __future__ import annotations
@@ -28,26 +28,26 @@ NOTHING_SEEN: Final[Mapping[TopicPartition, int]] = {}
 
 @frozen
 class Bounds:
-    """What can be read of a partition: `start <= offset < end`."""
+    """The readable range of a partition: `start <= offset < end`."""
 
     start: int
     """The log start."""
     end: int
-    """The high watermark, or the last stable offset for a reader of what is committed."""
+    """The high watermark, or the last stable offset for a reader of committed records."""
 
 
 class Source(Protocol):
     @property
     def arguments(self) -> Mapping[str, Any]:
-        """`open_source(**source.arguments)` makes another one, in another process too; a source pickles by them."""
+        """`open_source(**source.arguments)` opens the source again, also in another process; pickle uses them."""
         ...
 
     def topics(self) -> dict[str, int]:
-        """Topic → number of partitions, internal topics included."""
+        """Return topic → number of partitions, internal topics included."""
         ...
 
     def bounds(self, partition: TopicPartition, isolation: str = READ_UNCOMMITTED) -> Bounds:
-        """Raises `UnknownTopicOrPartition`."""
+        """Return the bounds of a partition. Raises `UnknownTopicOrPartition`."""
         ...
 
     def bounds_of(
@@ -56,17 +56,18 @@ class Source(Protocol):
         isolation: str = READ_UNCOMMITTED,
         seen: Mapping[TopicPartition, int] = NOTHING_SEEN,
     ) -> dict[TopicPartition, Bounds]:
-        """Of many at once, in as few questions as that takes. `seen` are ends that were given before: a folder whose
-        broker is away may know less by now, and gives them again where the log still reaches so far. Raises
-        `UnknownTopicOrPartition`."""
+        """Return the bounds of many partitions, with as few requests as possible.
+
+        `seen` are ends that were returned before: without its broker a data directory may know less, and returns them
+        again as long as the log reaches that far. Raises `UnknownTopicOrPartition`."""
         ...
 
     def offset_for_timestamp(self, partition: TopicPartition, timestamp_ms: int) -> int | None:
-        """The first record at or after a time; None where there is none."""
+        """Return the offset of the first record at or after a time, or None."""
         ...
 
     def cuts(self, partition: TopicPartition, start: int, end: int, parts: int) -> list[int]:
-        """Up to `parts - 1` ascending offsets strictly between `start` and `end` that cut it into about equal bytes."""
+        """Return at most `parts - 1` ascending offsets between `start` and `end` that cut it into equal bytes."""
         ...
 
     def scan(
@@ -81,27 +82,27 @@ class Source(Protocol):
         batch_rows: int = BATCH_ROWS,
         batch_bytes: int = BATCH_BYTES,
     ) -> Iterator[pyarrow.RecordBatch]:
-        """The records with `start <= offset < end`, by offset, in batches of at most `batch_rows` rows and about
-        `batch_bytes` bytes (at least what one batch of the log holds). `timestamps` are ms: first, and behind the last.
+        """Yield the records with `start <= offset < end`, by offset, in record batches of at most `batch_rows` rows and
+        about `batch_bytes` bytes (at least one batch of the log). `timestamps` are ms: first, and end (exclusive).
 
-        What compaction left out is no loss. Raises `OffsetOutOfRange` where records from `start` on are gone, also
-        while they are read; `CorruptRecord`, which names the place; `ConfigError` for a column that there is not.
+        Raises `OffsetOutOfRange` if records from `start` on were deleted, also during the scan (compacted ones do not
+        count); `CorruptRecord`, which names the place; `ConfigError` for an unknown column.
         """
         ...
 
     def close(self) -> None:
-        """May be called twice; scans that are under way end as they like."""
+        """Close the source. A second call does nothing; running scans may fail."""
         ...
 
 
 def check_isolation(isolation: str) -> bool:
-    """Whether only what is committed is read. Raises `ConfigError`."""
+    """Return whether only committed records are read. Raises `ConfigError`."""
     if isolation not in ISOLATIONS:
-        raise ConfigError(f"isolation={isolation!r} is not one of {', '.join(ISOLATIONS)}")
+        raise ConfigError(f"isolation={isolation!r} is not known; use {' or '.join(ISOLATIONS)}")
     return isolation == "read_committed"
 
 
 def even_cuts(start: int, end: int, parts: int) -> list[int]:
-    """Offsets that cut a range of offsets into equal parts."""
+    """Return offsets that cut a range into equal parts."""
     found = {start + (end - start) * part // parts for part in range(1, parts)}
     return sorted(offset for offset in found if start < offset < end)

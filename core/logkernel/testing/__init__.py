@@ -1,8 +1,8 @@
-"""What plugin authors test with: no broker, no socket, no clock.
+"""Tools for tests of plugins, without broker, socket or clock.
 
 ServiceHarness    runs the machines of a service: requests in, records appended and replayed, timers by virtual time
-SentRequest       a request that a machine put to the broker, for the test to answer
-ClusterStub       the cluster that a service under test sees
+SentRequest       a request that a machine sent to the broker, for the test to answer
+ClusterStub       the cluster that a tested service sees
 simulate          simulated clusters under faults, with an election of yours or the built-in ones
 """
 

@@ -1,4 +1,4 @@
-"""A cluster that a test writes down: `contracts.ClusterView` over plain dicts."""
+"""A cluster described by a test: `contracts.ClusterView` over plain dicts."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from logkernel.errors import PluginError
 
 
 class ClusterStub:
-    """`contracts.ClusterView`. Change its dicts between events; `ServiceHarness` tells the machines of new topics.
+    """`contracts.ClusterView`. Change its dicts between events; `ServiceHarness.create_topics` tells the machines.
 
-    A topic's id is made from its name and stays the same while the stub lives, as long as the topic is not deleted.
+    A topic's id is derived from its name, and stays the same until the topic is deleted.
     """
 
     def __init__(
@@ -90,11 +90,11 @@ class ClusterStub:
         return list(self.live_brokers)
 
     def coordinator(self, topic: str, key: str, listener: str) -> tuple[int, str, int, str | None] | None:
-        """The first live broker."""
+        """Return the first live broker."""
         return self.live_brokers[0] if self.live_brokers else None
 
     def delete(self, topic: str) -> None:
-        """Forget a topic: one made anew under its name gets another id. `ServiceHarness.delete_topics` calls this."""
+        """Delete a topic: a new one of that name gets another id. `ServiceHarness.delete_topics` calls this."""
         self.topics.pop(topic, None)
         self._topic_ids.pop(topic, None)
         for key in [key for key in self.bounds if key[0] == topic]:

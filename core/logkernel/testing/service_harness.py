@@ -6,8 +6,8 @@
                                           │ replies   leave at once
                                           ▼ sends     leave with the answers; the test answers them ──▶ on_response
 
-Records are committed at once, unless `hold_commits` was called. `fail_append` lets the next append fail. Time stands
-still until `advance`. Nothing here is random: ids are `id-1`, `id-2`, …
+Records are committed at once, unless `hold_commits` was called. `fail_append` makes the next append fail. Time stands
+still until `advance`. Nothing is random: ids are `id-1`, `id-2`, …
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ from logkernel.vocabulary import Record
 START_MS: Final = 1_700_000_000_000
 """Wall time at the start; monotonic time starts at 0."""
 TURNS: Final = 1_000
-"""A timer that is due more often at one moment never ends."""
+"""Calls of a timer at one moment, after which it counts as endless."""
 
 
 class Reply:
-    """What became of a request."""
+    """The reply to a request, now or later."""
 
     def __init__(self) -> None:
         self.done = False
@@ -47,7 +47,7 @@ class Reply:
 
     @property
     def response(self) -> Any:
-        """The response. Raises `AssertionError` while the service has not answered."""
+        """The response. Raises `AssertionError` if the service has not answered yet."""
         if not self.done:
             raise AssertionError("the service has not answered yet; advance the time, or commit what is held")
         return self._response
@@ -60,7 +60,7 @@ class Reply:
 
 @mutable
 class SentRequest:
-    """A request that a machine put to the broker (`Decision.sends`). Answer it with `ServiceHarness.respond`."""
+    """A request that a machine sent to the broker (`Decision.sends`). Answer it with `ServiceHarness.respond`."""
 
     shard: int
     token: Any
@@ -81,7 +81,7 @@ class _Stored:
 
 @mutable
 class _Pending:
-    """A part of a request that is not answered yet."""
+    """A part of a request without an answer yet."""
 
     shard: int
     part: Any
@@ -102,12 +102,12 @@ class _Shard:
 class ServiceHarness:
     """One service with all its shards.
 
-    `broker` answers what the machines send: it is called with each request and returns the response, or None to leave
-    it open; open requests lie in `sent`, for `respond`. Without `broker` all of them do.
+    `broker` answers what the machines send: it gets each request and returns the response, or None to leave the request
+    open. Open requests are in `sent`, for `respond`; without `broker`, all requests are.
 
-    Raises `AssertionError` where a machine breaks its contract: an answer to a ticket that is not open, two answers to
-    one ticket, an unanswered request that a response is asked of, a timer that leaves its deadline where it was (a
-    broker would run it more seldom) or that is always due.
+    Methods raise `AssertionError` if a machine breaks its contract: an answer to a ticket that is not open, two answers
+    to one ticket, no answer where one is asked for, a timer that does not move its deadline (a broker would run it less
+    often) or that is always due.
     """
 
     def __init__(
@@ -143,11 +143,11 @@ class ServiceHarness:
     # ------------------------------------------------------------ requests
 
     def ask(self, request: Any, context: RequestContext | None = None) -> Any:
-        """The response to a request that the service answers at once. Raises `AssertionError` where it does not."""
+        """Return the response to a request. Raises `AssertionError` if the service does not answer at once."""
         return self.submit(request, context).response
 
     def submit(self, request: Any, context: RequestContext | None = None) -> Reply:
-        """Hand in a request; its reply may be answered later."""
+        """Submit a request; its reply may be answered later."""
         reply = Reply()
         context = context or RequestContext(client_id="harness", connection_id=1)
         parts = self.service.split(request, len(self._shards))
@@ -171,7 +171,7 @@ class ServiceHarness:
         return reply
 
     def respond(self, sent: SentRequest, response: Any) -> None:
-        """Answer a request of `sent`. A machine that was replaced meanwhile does not hear of it."""
+        """Answer a request of `sent`. A machine that was replaced since does not get the response."""
         if sent.answered:
             raise AssertionError(f"answered already: {sent}")
         sent.answered = True
@@ -182,7 +182,7 @@ class ServiceHarness:
     # ------------------------------------------------------------ time
 
     def advance(self, ms: int) -> None:
-        """Let time pass; each machine's `on_timer` is called when its `next_deadline` is reached."""
+        """Let time pass; call each machine's `on_timer` when its `next_deadline` is reached."""
         end = self.mono_ms + ms
         turns, at = 0, -1
         while (due := self.next_deadline()) is not None and due <= end:
@@ -204,14 +204,14 @@ class ServiceHarness:
         self.mono_ms = end
 
     def next_deadline(self) -> int | None:
-        """The earliest deadline of all machines, in monotonic ms."""
+        """Return the earliest deadline of all machines, in monotonic ms, or None."""
         found = [shard.machine.next_deadline() for shard in self._shards]
         return min((due for due in found if due is not None), default=None)
 
     # ------------------------------------------------------------ the cluster
 
     def create_topics(self, **topics: int) -> None:
-        """Create topics, or give them more partitions, and tell every machine."""
+        """Create topics, or add partitions to them, and tell every machine."""
         self.cluster.topics.update(topics)
         self._tell_all(lambda machine: machine.on_topics_changed, list(topics))
 
@@ -222,7 +222,7 @@ class ServiceHarness:
         self._tell_all(lambda machine: machine.on_topics_deleted, list(topics))
 
     def disconnect(self, connection_id: int = 1, listener: str = "") -> None:
-        """Tell the machines that keep something for a connection that it is gone."""
+        """Tell the machines with `on_disconnected` that a connection was closed."""
         for shard in self._shards:
             if isinstance(shard.machine, ConnectionMachine):
                 self._tell(shard, shard.machine.on_disconnected, listener, connection_id)
@@ -231,15 +231,15 @@ class ServiceHarness:
     # ------------------------------------------------------------ the log
 
     def log(self, shard: int = 0) -> list[Record]:
-        """The records of a shard's log, in order."""
+        """Return the records of a shard's log, in order."""
         return [stored.record for stored in self._shards[shard].stored if stored.record is not None]
 
     def hold_commits(self) -> None:
-        """From now on records are appended and replayed, but not committed: answers and sends wait for `commit`."""
+        """Append and replay records from now on without committing: answers and sends wait for `commit`."""
         self._holding = True
 
     def commit(self) -> None:
-        """Commit what is held, and what comes from now on."""
+        """Commit held records, and later ones at once."""
         self._holding = False
         for shard in self._shards:
             while shard.held:
@@ -249,19 +249,19 @@ class ServiceHarness:
         self._run()
 
     def fail_append(self, code: int = UnknownServerError.code) -> None:
-        """Let the next append fail with a protocol error: the machine is made anew from its log, and every request
-        that waits for it is answered with `Service.refusal`."""
+        """Make the next append fail with a protocol error: the machine is rebuilt from its log, and pending requests
+        are answered with `Service.refusal`."""
         self._failing = code
 
     def end_transaction(self, producer_id: int, producer_epoch: int, *, committed: bool, shard: int = 0) -> None:
-        """Write the marker that ends a producer's transaction (`Decision.producer`) into a shard's log."""
+        """Write the marker that ends a producer's transaction (`Decision.producer`) to a shard's log."""
         stored = _Stored(None, (producer_id, producer_epoch), committed)
         self._shards[shard].stored.append(stored)
         self._shards[shard].next_offset += 1
         _fold(self._shards[shard].machine, [stored])
 
     def restart(self) -> None:
-        """Crash, and begin again from the logs. Requests that wait are never answered, sends never heard of."""
+        """Crash, and restart from the logs. Waiting requests are never answered, and sends never responded to."""
         self._pending.clear()
         self.sent.clear()
         for shard in self._shards:
@@ -269,9 +269,9 @@ class ServiceHarness:
         self._run()
 
     def compact(self) -> None:
-        """Leave of each shard's log what compaction leaves: the newest record of a key, and no tombstone.
+        """Compact each shard's log: keep the newest record of each key, and no tombstones.
 
-        What transactions wrote stays as it is.
+        Records of transactions are kept.
         """
         for shard in self._shards:
             newest = {s.record.key: s.record.offset for s in shard.stored if s.record is not None}
@@ -292,7 +292,7 @@ class ServiceHarness:
         self._work.append(lambda: self._tell(shard, shard.machine.on_request, part, context, ticket))
 
     def _load(self, shard: _Shard) -> None:
-        """A fresh machine, which reads its log."""
+        """Return a new machine that has read its log."""
         shard.held.clear()
         shard.machine = self.service.machine(shard.number, lambda: f"id-{next(self._ids)}")
         _fold(shard.machine, shard.stored)
@@ -304,7 +304,7 @@ class ServiceHarness:
         self._run()
 
     def _run(self) -> None:
-        """Events that came up within others, one after the other."""
+        """Run events that came up within others, one after the other."""
         if self._running:
             return
         self._running = True
@@ -372,7 +372,7 @@ class ServiceHarness:
 
 
 def _fold(machine: ServiceMachine, stored: Sequence[_Stored]) -> None:
-    """Replay what the log holds, or got."""
+    """Replay records of the log."""
     plain: list[Record] = []
 
     def flush() -> None:

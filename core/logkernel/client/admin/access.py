@@ -1,4 +1,4 @@
-"""Who may do what and how fast: ACLs, SCRAM users, client quotas."""
+"""ACLs, SCRAM users and client quotas."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def _word(table: Mapping[str, int], code: int) -> str:
 
 @frozen
 class AclBinding:
-    """One rule: who (`principal`, from `host`) is allowed or denied which operation on what."""
+    """An ACL: `principal`, from `host`, is allowed or denied an operation on a resource."""
 
     resource: str
     name: str
@@ -72,7 +72,7 @@ class AclBinding:
 
 @frozen
 class AclFilter:
-    """What rules are looked for; None and "any" let all pass, the pattern "match" all that concern a name."""
+    """A filter of ACLs. None and "any" match all; the pattern "match" matches all ACLs that apply to a name."""
 
     resource: str = "any"
     name: str | None = None
@@ -99,7 +99,7 @@ def _filtered(given: AclFilter) -> tuple[int, str | None, int, str | None, str |
 
 
 def describe_acls(wanted: AclFilter = ANY_ACL) -> Plan[list[AclBinding]]:
-    """The rules that the filter lets pass. Raises `SecurityDisabled` where the cluster keeps none."""
+    """Return the ACLs that match the filter. Raises `SecurityDisabled` if the cluster has no authorizer."""
     response = yield from ask(DescribeAclsRequest(*_filtered(wanted)))
     return [
         AclBinding(
@@ -117,7 +117,7 @@ def describe_acls(wanted: AclFilter = ANY_ACL) -> Plan[list[AclBinding]]:
 
 
 def create_acls(rules: AclBinding | Iterable[AclBinding]) -> Plan[None]:
-    """Keep rules; one that is there already is no error. Raises `InvalidRequest`, `SecurityDisabled`."""
+    """Create ACLs; existing ones are kept. Raises `InvalidRequest`, `SecurityDisabled`."""
     wanted = [rules] if isinstance(rules, AclBinding) else list(rules)
     rows = [
         AclCreation(
@@ -136,7 +136,7 @@ def create_acls(rules: AclBinding | Iterable[AclBinding]) -> Plan[None]:
 
 
 def delete_acls(filters: AclFilter | Iterable[AclFilter]) -> Plan[list[AclBinding]]:
-    """Delete the rules that one of the filters lets pass; returns them. Raises `SecurityDisabled`."""
+    """Delete the ACLs that match one of the filters, and return them. Raises `SecurityDisabled`."""
     wanted = [filters] if isinstance(filters, AclFilter) else list(filters)
     rows = [DeleteAclsFilter(*_filtered(given)) for given in wanted]
     response = yield from ask(DeleteAclsRequest(rows), CONTROLLER, in_rows("filter_results"))
@@ -165,7 +165,7 @@ def _deleted(acl: Any) -> AclBinding:
 
 @frozen
 class ScramCredential:
-    """What is known of a credential; the password is not."""
+    """A SCRAM credential, without its password."""
 
     mechanism: str
     iterations: int
@@ -173,7 +173,7 @@ class ScramCredential:
 
 @mutable
 class ScramUpsertion:
-    """A password to be set; only its salted form leaves this process (RFC 5802)."""
+    """A password to set; only its salted hash leaves this process (RFC 5802)."""
 
     user: str
     password: str
@@ -189,7 +189,7 @@ class ScramDeletion:
 
 
 def describe_user_scram_credentials(users: Iterable[str] | None = None) -> Plan[dict[str, tuple[ScramCredential, ...]]]:
-    """Credentials by user, of all users or of these. Raises `ResourceNotFound`."""
+    """Return the credentials of each user, of all users or of these. Raises `ResourceNotFound`."""
     names = None if users is None else [UserName(user) for user in users]
     response = yield from ask(DescribeUserScramCredentialsRequest(names))
     return settled({row.user: row_error(row, row.user) or _credentials(row) for row in response.results})
@@ -202,7 +202,7 @@ def _credentials(row: Any) -> tuple[ScramCredential, ...]:
 def alter_user_scram_credentials(
     changes: ScramUpsertion | ScramDeletion | Iterable[ScramUpsertion | ScramDeletion],
 ) -> Plan[None]:
-    """Set and delete passwords, a user once in a call. Raises `UnacceptableCredential`, `ResourceNotFound`,
+    """Set and delete passwords, each user once a call. Raises `UnacceptableCredential`, `ResourceNotFound`,
     `DuplicateResource`."""
     wanted = [changes] if isinstance(changes, (ScramUpsertion, ScramDeletion)) else list(changes)
     request = AlterUserScramCredentialsRequest()
@@ -220,20 +220,20 @@ def alter_user_scram_credentials(
 # ---------------------------------------------------------------- client quotas
 
 Entity = tuple[tuple[str, str | None], ...]
-"""Sorted (type, name) pairs, of user, client-id, ip; None is the default of the type."""
+"""Sorted (type, name) pairs; types are user, client-id, ip. The name None is the default of a type."""
 
 
 def entity(parts: Mapping[str, str | None]) -> Entity:
-    """{"user": "ann"} as the key of a quota."""
+    """Return {"user": "ann"} as the key of a quota."""
     return tuple(sorted(parts.items(), key=lambda part: part[0]))
 
 
 def describe_client_quotas(
     parts: Mapping[str, str | None] | None = None, *, strict: bool = False
 ) -> Plan[dict[Entity, dict[str, float]]]:
-    """Quotas by entity: all, or those whose entity has these parts (a name, None for the default, "*" for any).
+    """Return quotas by entity: all, or those whose entity has these parts (a name, None: the default, "*": any).
 
-    With `strict` an entity may have no other parts.
+    With `strict` an entity must have no other parts.
     """
     rows = []
     for kind, name in (parts or {}).items():
@@ -248,7 +248,7 @@ def describe_client_quotas(
 def alter_client_quotas(
     changes: Mapping[Entity, Mapping[str, float | None]], *, validate_only: bool = False
 ) -> Plan[None]:
-    """Set quotas, or with None take them away: {entity({"user": "ann"}): {"producer_byte_rate": 1000}}.
+    """Set quotas, or with None remove them: {entity({"user": "ann"}): {"producer_byte_rate": 1000}}.
 
     Raises `InvalidRequest`.
     """

@@ -1,4 +1,4 @@
-"""The admin client for asyncio: the twin of `Admin`, used from the loop that made it.
+"""The admin client for asyncio, used on the event loop that created it.
 
 async with aio.connect("host:9092") as log, log.admin() as admin:
     await admin.create_topics([NewTopic("orders", partitions=6)])
@@ -46,7 +46,7 @@ class _Awaited(PlanMethod[P, T]):
 
 
 class AsyncAdmin(AdminBase):
-    """See the module. Operations do and raise what those of `Admin` do."""
+    """An `Admin` for asyncio: the same operations, awaited. Create it with `admin()` of a log of `logkernel.aio`."""
 
     def __init__(self, driver: Any, kernel: Kernel, settings: Mapping[str, Any]) -> None:
         super().__init__(driver, kernel, settings)

@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 
 def make_admin(settings: Mapping[str, Any], bootstrap: list[tuple[str, int]]) -> AdminMachine:
-    """The machine of one admin client."""
+    """Return the machine of one admin client."""
     return AdminMachine(settings, bootstrap, Random(os.urandom(8)))
 
 
@@ -43,7 +43,7 @@ class AdminBase(BaseClient):
         self._api_ms: int = settings["default.api.timeout.ms"]
 
     def within(self, timeout_s: float) -> Self:
-        """The same client, whose operations may take so long."""
+        """Return the same client with this time limit for its operations, in seconds."""
         view = object.__new__(type(self))
         view.__dict__.update(self.__dict__)
         view._api_ms = int(timeout_s * 1000)

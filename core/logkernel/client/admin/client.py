@@ -4,9 +4,9 @@
         admin.create_topics([NewTopic("orders", partitions=6)])
         print(admin.describe_topics("orders"))
 
-An operation returns when it is done. It is tried again after errors that pass, until `default.api.timeout.ms` or the
-time that `within` says. What many things were asked for and some failed of, is raised as the error of the first; its
-`results` say what became of each. Any number of threads may share one admin client.
+An operation returns when it is done. It is retried after errors that may pass, until default.api.timeout.ms or the
+limit of `within`. If an operation on several things fails for some, it raises the error of the first; the error's
+`results` hold the result or error of each. Threads may share an admin client.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class _Blocking(PlanMethod[P, T]):
 
 
 class Admin(AdminBase):
-    """See the module. Made by `admin()` of a log; use as a context manager, or call `close`."""
+    """Administers a cluster. Create it with `admin()` of a log; use it as a context manager, or call `close`."""
 
     def __init__(self, driver: Any, kernel: Kernel, settings: Mapping[str, Any]) -> None:
         super().__init__(driver, kernel, settings)
@@ -64,7 +64,7 @@ class Admin(AdminBase):
         self.close()
 
     def close(self) -> None:
-        """End the connections; may be called twice."""
+        """Close the connections; a second call does nothing."""
         self._runner.run_last(self._close())
 
     create_topics = _Blocking(topics.create_topics)

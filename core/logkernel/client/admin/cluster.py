@@ -35,7 +35,7 @@ class Broker:
 
 @mutable
 class ClusterDescription:
-    """`controller` is the broker that takes what is for the controller, -1 where there is none."""
+    """`controller` is the id of the broker that acts as controller, -1 without one."""
 
     id: str
     controller: int
@@ -44,7 +44,7 @@ class ClusterDescription:
 
 @frozen
 class FeatureRange:
-    """The levels of a feature that the broker supports, and the one that is in force (0: none)."""
+    """The supported levels of a feature, and the finalized one (0: disabled)."""
 
     name: str
     min_level: int
@@ -71,7 +71,7 @@ class QuorumDescription:
 
 
 def describe_cluster(*, include_fenced: bool = False) -> Plan[ClusterDescription]:
-    """The cluster's id, controller and brokers."""
+    """Return the cluster's id, controller and brokers."""
     (outcome,) = yield [Ask(DescribeClusterRequest(include_fenced_brokers=include_fenced))]
     if isinstance(outcome, UnsupportedVersion):
         found = yield from ask(MetadataRequest(topics=[], allow_auto_topic_creation=False))
@@ -85,7 +85,7 @@ def describe_cluster(*, include_fenced: bool = False) -> Plan[ClusterDescription
 
 
 def describe_features() -> Plan[dict[str, FeatureRange]]:
-    """Features by name, as some broker tells them (KIP-584)."""
+    """Return the features by name, as one of the brokers reports them (KIP-584)."""
     response = yield from ask(ApiVersionsRequest("logkernel", "1"))
     levels = {row.name: row.max_version_level for row in response.finalized_features}
     rows = sorted(response.supported_features, key=lambda row: str(row.name))
@@ -95,7 +95,7 @@ def describe_features() -> Plan[dict[str, FeatureRange]]:
 def update_features(
     levels: Mapping[str, int], *, upgrade_type: str = "upgrade", validate_only: bool = False
 ) -> Plan[None]:
-    """Put features to levels; 0 takes one out of force. `upgrade_type` is one of `UPGRADES`.
+    """Set the levels of features; 0 disables one. `upgrade_type` is one of `UPGRADES` (KIP-584).
 
     Raises `InvalidUpdateVersion`, `FeatureUpdateFailed`.
     """
@@ -108,7 +108,7 @@ def update_features(
 
 
 def describe_quorum() -> Plan[QuorumDescription]:
-    """The quorum of controllers. Raises `UnsupportedVersion` where the cluster has none, as one of logkernel."""
+    """Return the metadata quorum. Raises `UnsupportedVersion` if the cluster has none, like logkernel's."""
     request = DescribeQuorumRequest([TopicData(METADATA_TOPIC, [PartitionData(0)])])
     response = yield from ask(request)
     row = response.topics[0].partitions[0]
@@ -135,5 +135,5 @@ def _replica(row: Any) -> QuorumReplica:
 
 
 def unregister_broker(broker: int) -> Plan[None]:
-    """Take a broker that is gone out of the cluster. Raises `BrokerIdNotRegistered`, `InvalidRequest`."""
+    """Remove a stopped broker from the cluster. Raises `BrokerIdNotRegistered`, `InvalidRequest`."""
     yield from ask(UnregisterBrokerRequest(broker), CONTROLLER)

@@ -38,7 +38,7 @@ SET, DELETE, APPEND, SUBTRACT = range(4)
 
 
 class ConfigResource(NamedTuple):
-    """What has settings. `kind` is one of `KINDS`; the broker "" stands for the default of all brokers."""
+    """A resource with settings. `kind` is one of `KINDS`; the broker "" is the default of all brokers."""
 
     kind: str
     name: str
@@ -56,7 +56,7 @@ class ConfigSynonym:
 
 @frozen
 class ConfigEntry:
-    """A setting as it is. `value` is None where it is not set, or sensitive."""
+    """A setting and its current value, None if it is not set or sensitive."""
 
     name: str
     value: str | None
@@ -74,20 +74,20 @@ class ConfigEntry:
 
 @mutable
 class Append:
-    """Add these to a list."""
+    """Add these values to a list."""
 
     values: Sequence[str] = field()
 
 
 @mutable
 class Subtract:
-    """Take these out of a list."""
+    """Remove these values from a list."""
 
     values: Sequence[str] = field()
 
 
 Change = Any
-"""A setting's new value, None for its default, `Append` or `Subtract`."""
+"""The new value of a setting; None for its default, or `Append` or `Subtract`."""
 Changes = Mapping[ConfigResource, Mapping[str, Change]] | Mapping[tuple[str, str], Mapping[str, Change]]
 
 
@@ -123,7 +123,7 @@ def describe_configs(
     synonyms: bool = False,
     documentation: bool = False,
 ) -> Plan[dict[ConfigResource, dict[str, ConfigEntry]]]:
-    """Settings by name of each resource, e.g. ("topic", "orders"); only those of `names` where they are given.
+    """Return the settings by name of each resource, e.g. ("topic", "orders"); only those in `names`, if given.
 
     Raises `UnknownTopicOrPartition`, `InvalidRequest`.
     """
@@ -174,9 +174,9 @@ def _source(code: int) -> str:
 
 
 def alter_configs(changes: Changes, *, validate_only: bool = False) -> Plan[None]:
-    """Alter single settings: {("topic", "orders"): {"retention.ms": 1000, "cleanup.policy": None}}.
+    """Change some settings: {("topic", "orders"): {"retention.ms": 1000, "cleanup.policy": None}}.
 
-    A value sets, None goes back to the default, `Append` and `Subtract` change a list. What is not named stays.
+    None resets to the default; `Append` and `Subtract` change a list. Other settings stay (KIP-339).
     Raises `InvalidConfig`, `UnknownTopicOrPartition`, `PolicyViolation`.
     """
     wanted = {ConfigResource(*key): value for key, value in changes.items()}
@@ -204,7 +204,7 @@ def _alterable(name: str, change: Change) -> IncrementalAlterConfigsAlterableCon
 
 
 def list_config_resources(kinds: str | Iterable[str] = ()) -> Plan[list[ConfigResource]]:
-    """What has settings, of these kinds or of all. Raises `UnsupportedVersion`."""
+    """Return the resources that have settings, of these kinds or of all. Raises `UnsupportedVersion`."""
     names = [kinds] if isinstance(kinds, str) else list(kinds)
     codes = [_kind(ConfigResource(name, "")) for name in names]
     response = yield from ask(ListConfigResourcesRequest(codes))

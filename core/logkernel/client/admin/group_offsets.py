@@ -1,4 +1,4 @@
-"""Committed offsets of consumer groups, and where share groups start."""
+"""Committed offsets of consumer groups, and start offsets of share groups."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ NO_OFFSET: Final = -1
 
 @frozen
 class ShareOffset:
-    """Where a share group starts on a partition, and how many records it has left; -1 where that is not known."""
+    """The start offset of a share group on a partition, and its lag in records, -1 if unknown."""
 
     offset: int
     leader_epoch: int
@@ -61,9 +61,9 @@ class ShareOffset:
 def list_consumer_group_offsets(
     group: str, partitions: Iterable[Partition] | None = None, *, require_stable: bool = False
 ) -> Plan[dict[TopicPartition, Committed]]:
-    """What a group committed, of all partitions or of these; those without an offset are left out.
+    """Return a group's committed offsets, of all partitions or of these, without those that have none.
 
-    With `require_stable` it waits for transactions that have offsets of this group. Raises `GroupIdNotFound`.
+    `require_stable` waits for transactions that commit offsets of this group. Raises `GroupIdNotFound`.
     """
     topics = None
     if partitions is not None:
@@ -99,7 +99,7 @@ _UNSTABLE: Final = 88
 
 
 def alter_consumer_group_offsets(group: str, offsets: ByPartition[int | Committed]) -> Plan[None]:
-    """Commit offsets for a group without members; it comes into being where there is none.
+    """Commit offsets for a group without members; a missing group is created.
 
     Raises `UnknownMemberId` while it has members, `UnknownTopicOrPartition`.
     """
@@ -133,7 +133,7 @@ def _commit_verdict(response: Any) -> int:
 
 
 def delete_consumer_group_offsets(group: str, partitions: Iterable[Partition]) -> Plan[None]:
-    """Forget what a group committed. Raises `GroupSubscribedToTopic`, `GroupIdNotFound`, `UnknownTopicOrPartition`."""
+    """Delete offsets of a group. Raises `GroupSubscribedToTopic`, `GroupIdNotFound`, `UnknownTopicOrPartition`."""
     topics = [
         OffsetDeleteRequestTopic(topic, [OffsetDeleteRequestPartition(index) for index in indexes])
         for topic, indexes in by_topic(partitions).items()
@@ -148,7 +148,7 @@ def delete_consumer_group_offsets(group: str, partitions: Iterable[Partition]) -
 def list_share_group_offsets(
     group: str, partitions: Iterable[Partition] | None = None
 ) -> Plan[dict[TopicPartition, ShareOffset]]:
-    """Where a share group starts on each partition, of all or of these; those without a start are left out.
+    """Return a share group's start offsets, of all partitions or of these, without those that have none.
 
     Raises `GroupIdNotFound`.
     """
@@ -172,7 +172,7 @@ def _first_group_verdict(response: Any) -> int:
 
 
 def alter_share_group_offsets(group: str, offsets: ByPartition[int]) -> Plan[None]:
-    """Say where a share group without members starts. Raises `NonEmptyGroup`, `UnknownTopicOrPartition`."""
+    """Set the start offsets of a share group without members. Raises `NonEmptyGroup`, `UnknownTopicOrPartition`."""
     rows = {TopicPartition(*name): offset for name, offset in offsets.items()}
 
     def attempt(left: list[TopicPartition]) -> Plan[dict[TopicPartition, Any]]:
@@ -193,7 +193,7 @@ def alter_share_group_offsets(group: str, offsets: ByPartition[int]) -> Plan[Non
 
 
 def delete_share_group_offsets(group: str, topics: str | Iterable[str]) -> Plan[None]:
-    """Let a share group without members forget whole topics. Raises `NonEmptyGroup`, `GroupIdNotFound`."""
+    """Delete the state that a share group without members has of topics. Raises `NonEmptyGroup`, `GroupIdNotFound`."""
     rows = [DeleteShareGroupOffsetsRequestTopic(topic) for topic in several(topics)]
     response = yield from ask(DeleteShareGroupOffsetsRequest(group, rows), ("group", group))
     settled({row.topic_name: row_error(row, row.topic_name) or True for row in response.responses})

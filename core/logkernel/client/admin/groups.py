@@ -32,13 +32,13 @@ from logkernel.vocabulary import TopicPartition
 CLASSIC, CONSUMER, SHARE = "classic", "consumer", "share"
 DEAD = "Dead"
 _NOT_THIS_KIND = (GroupIdNotFound.code, UnsupportedVersion.code)
-"""Brokers on which a kind of group is not in force say the second of all its groups."""
+"""Brokers without a type of group answer the second for all its groups."""
 REASON = "the member was removed by an operator"
 
 
 @frozen
 class GroupListing:
-    """`type` is classic, consumer, share or streams; "" where the broker does not say."""
+    """`type` is classic, consumer, share or streams; "" if the broker does not say."""
 
     id: str
     type: str
@@ -48,7 +48,7 @@ class GroupListing:
 
 @mutable
 class GroupMember:
-    """`epoch` is -1 in a classic group; `target` is what a member of a consumer group is on its way to."""
+    """`epoch` is -1 in a classic group; `target` is the assignment that a member of a consumer group moves to."""
 
     id: str
     instance_id: str | None
@@ -57,14 +57,14 @@ class GroupMember:
     rack: str | None = None
     epoch: int = -1
     topics: tuple[str, ...] = ()
-    """Those it subscribes to."""
+    """Topics that it subscribes to."""
     assigned: tuple[TopicPartition, ...] = ()
     target: tuple[TopicPartition, ...] | None = None
 
 
 @mutable
 class GroupDescription:
-    """`assignor` is "" where none is at work; epochs are -1 in a classic group."""
+    """`assignor` is "" while there is none; epochs are -1 in a classic group."""
 
     id: str
     type: str
@@ -75,11 +75,11 @@ class GroupDescription:
     assignment_epoch: int = -1
     protocol_type: str = ""
     coordinator: int = -1
-    """The broker that keeps it."""
+    """The id of the broker that coordinates it."""
 
 
 def list_groups(states: Iterable[str] = (), types: Iterable[str] = ()) -> Plan[dict[str, GroupListing]]:
-    """The groups of all brokers by id; only those in these states, of these types, where some are named."""
+    """Return the groups of all brokers by id; only those in these states and of these types, if given."""
     request = ListGroupsRequest(list(states), list(types))
     found: dict[str, GroupListing] = {}
     for response in (yield from at_brokers(request)).values():
@@ -91,7 +91,7 @@ def list_groups(states: Iterable[str] = (), types: Iterable[str] = ()) -> Plan[d
 
 
 def describe_groups(groups: str | Iterable[str]) -> Plan[dict[str, GroupDescription]]:
-    """Groups of whatever kind, by id. Raises `GroupIdNotFound`, `InvalidGroupId`."""
+    """Return groups of any type by id. Raises `GroupIdNotFound`, `InvalidGroupId`."""
     wanted: list[str] = several(groups)
     found: dict[str, GroupDescription | Exception] = {}
     for make, made in (
@@ -187,7 +187,7 @@ def _classic_member(row: Any, protocol_type: str) -> GroupMember:
 
 
 def delete_groups(groups: str | Iterable[str]) -> Plan[None]:
-    """Delete groups that have no members, with their offsets. Raises `NonEmptyGroup`, `GroupIdNotFound`."""
+    """Delete groups without members, and their offsets. Raises `NonEmptyGroup`, `GroupIdNotFound`."""
     wanted: list[str] = several(groups)
     outcomes = yield [Ask(DeleteGroupsRequest([group]), ("group", group), in_rows("results")) for group in wanted]
     settled({group: _first(outcome, "results", group) for group, outcome in zip(wanted, outcomes, strict=True)})
@@ -206,7 +206,7 @@ def remove_members_from_group(
     member_ids: str | Iterable[str] = (),
     reason: str = REASON,
 ) -> Plan[None]:
-    """Take members out of a classic group, static ones by their instance ids; without any id, all of them.
+    """Remove members from a classic group, static ones by instance id; without any id, all of them (KIP-345).
 
     Raises `UnknownMemberId`, `GroupIdNotFound`.
     """

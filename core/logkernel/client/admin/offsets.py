@@ -32,10 +32,10 @@ TIMEOUT_MS: Final = 30_000
 def list_offsets(
     wanted: ByPartition[int | str], *, isolation_level: str = "read_uncommitted"
 ) -> Plan[dict[TopicPartition, OffsetAndTime | None]]:
-    """Partition → offset: of the first record at or after a time (ms since 1970), or `earliest`, `latest`,
-    `max-timestamp` … (`SPECIAL`). None where there is no such record.
+    """Return partition → the first record at or after a time (ms since 1970), or for `earliest`, `latest`,
+    `max-timestamp` … (`SPECIAL`). None if there is no such record.
 
-    Raises `UnknownTopicOrPartition`, `ConfigError` for a word that is not known, `UnsupportedVersion`.
+    Raises `UnknownTopicOrPartition`, `ConfigError` for an unknown word, `UnsupportedVersion`.
     """
     times = {name: _time(spec) for name, spec in partitions_of(wanted).items()}
     if isolation_level not in ISOLATION:

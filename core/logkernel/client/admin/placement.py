@@ -1,4 +1,4 @@
-"""Where replicas lie: leaders, log directories, reassignments."""
+"""The placement of replicas: leaders, log directories, reassignments."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ ELECTIONS: Final = {"preferred": 0, "unclean": 1}
 
 @frozen
 class ReplicaInfo:
-    """A replica in a log directory; `future` is one on its way there from another directory."""
+    """A replica in a log directory; `future`: it is being moved there from another directory (KIP-113)."""
 
     size_bytes: int
     offset_lag: int
@@ -51,7 +51,7 @@ class ReplicaInfo:
 
 @mutable
 class LogDirDescription:
-    """One log directory; sizes of the volume are -1 where they are not told."""
+    """A log directory; the sizes of its volume in bytes are -1 if unknown."""
 
     path: str
     error: Exception | None
@@ -63,7 +63,7 @@ class LogDirDescription:
 
 @frozen
 class Reassignment:
-    """A reassignment under way."""
+    """A reassignment in progress: broker ids."""
 
     replicas: tuple[int, ...]
     adding: tuple[int, ...]
@@ -73,9 +73,9 @@ class Reassignment:
 def elect_leaders(
     partitions: Iterable[Partition] | None = None, *, election: str = "preferred"
 ) -> Plan[dict[TopicPartition, bool]]:
-    """Elect the `preferred` leaders, or with `unclean` any that lives; None: of all partitions.
+    """Elect the `preferred` leaders, or with `unclean` any live replica, of these partitions or of all.
 
-    Returns whether each was elected; False where the leader was the right one already. Raises
+    Return for each whether a new leader was elected; False if the leader was right already. Raises
     `PreferredLeaderNotAvailable`, `EligibleLeadersNotAvailable`, `UnknownTopicOrPartition`.
     """
     if election not in ELECTIONS:
@@ -96,7 +96,7 @@ def elect_leaders(
 def describe_log_dirs(
     brokers: Iterable[int] | None = None, topics: Iterable[str] | None = None
 ) -> Plan[dict[int, dict[str, LogDirDescription]]]:
-    """Broker → path → what lies there, of all brokers and topics or of these."""
+    """Return broker id → path → log directory, of all brokers and topics or of these."""
     asked = None
     if topics is not None:
         counts = yield from _partition_counts(list(topics))
@@ -133,7 +133,7 @@ def _directory(row: Any) -> LogDirDescription:
 def alter_replica_log_dirs(places: Mapping[tuple[str, int, int], str]) -> Plan[None]:
     """Move replicas to other directories of their broker: (topic, partition, broker) → path.
 
-    Returns once the move has begun; `describe_log_dirs` tells how far it is. Raises `LogDirNotFound`,
+    Returns when the moves have started; `describe_log_dirs` shows their progress. Raises `LogDirNotFound`,
     `ReplicaNotAvailable`, `KafkaStorageError`.
     """
     by_broker: dict[int, dict[str, list[Partition]]] = {}
@@ -164,7 +164,7 @@ def alter_replica_log_dirs(places: Mapping[tuple[str, int, int], str]) -> Plan[N
 def alter_partition_reassignments(
     replicas: ByPartition[Sequence[int] | None], *, allow_replication_factor_change: bool = True
 ) -> Plan[None]:
-    """Give partitions other replicas; None takes a reassignment back that is under way.
+    """Move partitions to other brokers; None cancels a reassignment in progress (KIP-455).
 
     Raises `InvalidReplicaAssignment`, `NoReassignmentInProgress`, `UnknownTopicOrPartition`.
     """
@@ -192,7 +192,7 @@ def _ids(replicas: Sequence[int] | None) -> list[int] | None:
 def list_partition_reassignments(
     partitions: Iterable[Partition] | None = None,
 ) -> Plan[dict[TopicPartition, Reassignment]]:
-    """The reassignments that are under way, of all partitions or of these."""
+    """Return the reassignments in progress, of all partitions or of these."""
     topics = None
     if partitions is not None:
         topics = [ListPartitionReassignmentsTopics(topic, rows) for topic, rows in by_topic(partitions).items()]

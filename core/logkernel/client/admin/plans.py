@@ -1,10 +1,10 @@
-"""What an operation of the admin client is made of. Pure.
+"""The parts of an operation of the admin client. Pure.
 
-A plan is a generator. It yields a round of questions (`Ask`), is sent their outcomes in the same order (the response,
-or the exception that ended the attempt to get one), and returns the operation's result. It may yield a `Pause` to wait
-before it asks again. `machine` runs plans; attempts, deadlines, back-off and coordinators are those of `client.core`.
+A plan is a generator. It yields a round of requests (`Ask`), is sent their outcomes in the same order (a response, or
+the exception that ended the attempt), and returns the operation's result. It may yield a `Pause` before it asks again.
+`machine` runs plans; attempts, deadlines, back-off and coordinators are those of `client.cluster.calls`.
 
-What of many things some failed, is raised as the error of the first; its `results` say what became of each.
+If an operation on several things fails for some, it raises the error of the first; `results` hold those of each.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 PATIENCE: Final = 3
-"""How often a topic that a broker does not know is asked for again: one made a moment ago is not known everywhere."""
+"""Retries for a topic that a broker does not know: a new topic is not known everywhere at once."""
 AGAIN: Final = frozenset(
     kind.code
     for kind in (
@@ -55,12 +55,12 @@ AGAIN: Final = frozenset(
         ThrottlingQuotaExceeded,
     )
 )
-"""Errors of a row for which the whole request is sent again: nothing was done yet."""
+"""Errors of a row after which the whole request is sent again, as nothing was done."""
 
 
 @define(eq=False)
 class Ask:
-    """One question. `target` is as in `client.core`; with `once` the first outcome is the last."""
+    """One request. `target` is as in `client.cluster.calls`; with `once` it is not retried."""
 
     request: Any
     target: Target = ANY
@@ -68,12 +68,12 @@ class Ask:
     withheld: frozenset[str] = NONE
     once: bool = False
     node: int = -1
-    """Who answered; told with the outcome."""
+    """The node that answered; set with the outcome."""
 
 
 @define(eq=False)
 class Pause:
-    """Wait as after so many failures; past the deadline the plan is thrown `RequestTimedOut`."""
+    """Wait as after this many failures. After the deadline, `RequestTimedOut` is thrown into the plan."""
 
     failures: int
 
@@ -85,7 +85,7 @@ ByPartition = Mapping[TopicPartition, V] | Mapping[tuple[str, int], V]
 
 
 def several(given: Any) -> list[Any]:
-    """One name or id, or some of them, as a list without repetitions."""
+    """Return one name or id, or several, as a list without repetitions."""
     return [given] if isinstance(given, (str, UUID)) else list(dict.fromkeys(given))
 
 
@@ -104,7 +104,7 @@ def by_topic(partitions: Iterable[Partition]) -> dict[str, list[int]]:
 
 
 def in_rows(name: str) -> Verdict:
-    """A verdict that looks also into the rows `name` of a response."""
+    """Return a verdict that also checks the rows `name` of a response."""
 
     def verdict(response: Any) -> int:
         if code := no_error(response):
@@ -115,14 +115,14 @@ def in_rows(name: str) -> Verdict:
 
 
 def row_error(row: Any, name: object) -> KafkaError | None:
-    """The error of one row of a response, or None."""
+    """Return the error of a row of a response, or None."""
     if not row.error_code:
         return None
     return error_for(row.error_code, getattr(row, "error_message", None), about=name)
 
 
 def settled(results: Mapping[K, V | Exception]) -> dict[K, V]:
-    """The values; raises the first error, whose `results` are these."""
+    """Return the values, or raise the first error, whose `results` are these."""
     found: dict[K, V] = {}
     failed: Exception | None = None
     for key, value in results.items():
@@ -138,13 +138,13 @@ def settled(results: Mapping[K, V | Exception]) -> dict[K, V]:
 
 
 def rows_by(keys: Iterable[K], rows: Iterable[tuple[K, Any]], made: Callable[[K, Any], V]) -> dict[K, V | Exception]:
-    """What the rows say of each key; a key without a row has failed."""
+    """Return the result of each key from its row; a key without a row has failed."""
     told = dict(rows)
     found: dict[K, V | Exception] = {}
     for key in keys:
         row = told.get(key)
         if row is None:
-            found[key] = UnknownTopicOrPartition(f"the broker said nothing of {key}")
+            found[key] = UnknownTopicOrPartition(f"the broker's response lacks {key}; try again")
         else:
             found[key] = row_error(row, key) or made(key, row)
     return found
@@ -154,7 +154,7 @@ def rows_by(keys: Iterable[K], rows: Iterable[tuple[K, Any]], made: Callable[[K,
 
 
 def ask(request: Any, target: Target = ANY, verdict: Verdict = no_error, withheld: frozenset[str] = NONE) -> Plan[Any]:
-    """The response to one question. Raises what it failed with."""
+    """Return the response to one request, or raise its error."""
     (outcome,) = yield [Ask(request, target, verdict, withheld)]
     if isinstance(outcome, Exception):
         raise outcome
@@ -162,13 +162,13 @@ def ask(request: Any, target: Target = ANY, verdict: Verdict = no_error, withhel
 
 
 def broker_ids() -> Plan[list[int]]:
-    """The brokers there are now, ascending."""
+    """Return the ids of the live brokers, ascending."""
     response = yield from ask(MetadataRequest(topics=[], allow_auto_topic_creation=False))
     return sorted(row.node_id for row in response.brokers)
 
 
 def at_brokers(request: Any, nodes: Iterable[int] | None = None) -> Plan[dict[int, Any]]:
-    """Each broker's own response. Raises the first error."""
+    """Return each broker's own response. Raises the first error."""
     wanted = (yield from broker_ids()) if nodes is None else list(nodes)
     outcomes = yield [Ask(request, node) for node in wanted]
     return settled(dict(zip(wanted, outcomes, strict=True)))
@@ -177,7 +177,7 @@ def at_brokers(request: Any, nodes: Iterable[int] | None = None) -> Plan[dict[in
 def until_known(
     keys: Iterable[K], attempt: Callable[[list[K]], Plan[dict[K, V | Exception]]]
 ) -> Plan[dict[K, V | Exception]]:
-    """What `attempt` finds; what it finds unknown is asked for again, `PATIENCE` times."""
+    """Return the results of `attempt`; unknown topics are retried `PATIENCE` times."""
     wanted = list(keys)
     found: dict[K, V | Exception] = {}
     left = wanted
@@ -191,7 +191,7 @@ def until_known(
 
 
 def leaders_of(topics: Iterable[str]) -> Plan[dict[str, dict[int, int] | Exception]]:
-    """Topic → partition → its leader, -1 where there is none."""
+    """Return topic → partition → leader id, -1 without a leader."""
     names = sorted(set(topics))
     request = MetadataRequest([MetadataRequestTopic(name) for name in names], allow_auto_topic_creation=False)
     response = yield from ask(request)
@@ -211,9 +211,9 @@ def at_leaders(
     make: Callable[[list[TopicPartition]], Any],
     rows: Callable[[Any], Rows],
 ) -> Plan[dict[TopicPartition, Any]]:
-    """The row that each partition's leader answers with, or an exception.
+    """Return the row of each partition from its leader's response, or an exception.
 
-    After a retriable error the leader is looked up anew; a topic that stays unknown is given up after `PATIENCE`.
+    After a retriable error the leader is looked up again; an unknown topic is given up after `PATIENCE` retries.
     """
     found: dict[TopicPartition, Any] = {}
     left = list(wanted)

@@ -48,14 +48,14 @@ from logkernel.requests.topics import (
 from logkernel.vocabulary import NO_ID, TopicPartition
 
 TIMEOUT_MS = 30_000
-"""How long the controller may take for its part."""
+"""Time limit in ms for the controller's part."""
 PAGE = 2000
 """Partitions of one DescribeTopicPartitions answer."""
 
 
 @mutable
 class NewTopic:
-    """A topic to be made; -1 leaves a number to the broker. `assignments` (partition → brokers) say both numbers."""
+    """A topic to create. -1 takes the broker's default; `assignments` (partition → broker ids) replaces both."""
 
     name: str
     partitions: int = -1
@@ -66,7 +66,7 @@ class NewTopic:
 
 @mutable
 class CreatedTopic:
-    """What was made. `config` is None where it may not be seen, or was only validated."""
+    """A created topic. `config` is None if it may not be described, or with `validate_only`."""
 
     name: str
     id: UUID
@@ -85,7 +85,7 @@ class TopicListing:
 
 @frozen
 class PartitionDescription:
-    """`leader` is -1 where there is none; `elr` and `last_known_elr` (KIP-966) are None where they are not known."""
+    """Broker ids. `leader` is -1 without one; `elr`, `last_known_elr` are None if unknown (KIP-966)."""
 
     partition: int
     leader: int
@@ -111,7 +111,7 @@ class TopicDescription:
 
 @mutable
 class NewPartitions:
-    """The number of partitions that a topic is to have in all; `assignments` are brokers of each new one."""
+    """The total number of partitions to have; `assignments` are the broker ids of each new one."""
 
     count: int
     assignments: Sequence[Sequence[int]] | None = None
@@ -123,7 +123,7 @@ class NewPartitions:
 def create_topics(
     topics: NewTopic | str | Iterable[NewTopic | str], *, validate_only: bool = False
 ) -> Plan[dict[str, CreatedTopic]]:
-    """Make topics; a name alone has the broker's defaults. With `validate_only` it is only said whether that could be.
+    """Create topics; a plain name takes the broker's defaults. `validate_only` checks the request only.
 
     Raises `TopicAlreadyExists`, `InvalidTopicException`, `InvalidPartitions`, `InvalidReplicationFactor`,
     `InvalidConfig`, `PolicyViolation`.
@@ -152,7 +152,7 @@ def _created(name: str, row: Any) -> CreatedTopic:
 
 
 def delete_topics(topics: str | UUID | Iterable[str | UUID]) -> Plan[None]:
-    """Delete topics, by name or id, with their records.
+    """Delete topics, by name or id, and their records.
 
     Raises `UnknownTopicOrPartition`, `UnknownTopicId`, `TopicDeletionDisabled`.
     """
@@ -170,7 +170,7 @@ def delete_topics(topics: str | UUID | Iterable[str | UUID]) -> Plan[None]:
 
 
 def create_partitions(counts: Mapping[str, int | NewPartitions], *, validate_only: bool = False) -> Plan[None]:
-    """Give topics more partitions: topic → how many in all.
+    """Add partitions to topics: topic → total number, or `NewPartitions`.
 
     Raises `InvalidPartitions`, `UnknownTopicOrPartition`, `InvalidReplicaAssignment`.
     """
@@ -186,7 +186,7 @@ def create_partitions(counts: Mapping[str, int | NewPartitions], *, validate_onl
 
 
 def delete_records(before: ByPartition[int]) -> Plan[dict[TopicPartition, int]]:
-    """Delete what lies before an offset, -1: all there is. Returns each partition's first offset that is left.
+    """Delete the records before an offset, -1: all. Return the new first offset of each partition.
 
     Raises `OffsetOutOfRange`, `PolicyViolation` (a compacted topic), `UnknownTopicOrPartition`.
     """
@@ -214,7 +214,7 @@ def delete_records(before: ByPartition[int]) -> Plan[dict[TopicPartition, int]]:
 
 
 def list_topics(*, internal: bool = False) -> Plan[dict[str, TopicListing]]:
-    """All topics by name; those that services keep their state in with `internal`."""
+    """Return all topics by name; with `internal` also those that hold the state of services."""
     response = yield from ask(MetadataRequest(topics=None, allow_auto_topic_creation=False))
     rows = sorted(response.topics, key=lambda row: row.name)
     return {
@@ -225,7 +225,7 @@ def list_topics(*, internal: bool = False) -> Plan[dict[str, TopicListing]]:
 
 
 def describe_topics(topics: str | UUID | Iterable[str | UUID]) -> Plan[dict[str, TopicDescription]]:
-    """Topics by name or id, with leaders and replicas. Raises `UnknownTopicOrPartition`, `UnknownTopicId`."""
+    """Return topics by name, with leaders and replicas. Raises `UnknownTopicOrPartition`, `UnknownTopicId`."""
     wanted: list[str | UUID] = several(topics)
     names = [name for name in wanted if isinstance(name, str)]
     ids = [topic_id for topic_id in wanted if isinstance(topic_id, UUID)]

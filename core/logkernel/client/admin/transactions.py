@@ -1,4 +1,4 @@
-"""Producers and transactions: what is open, what hangs; abort and fence."""
+"""Producers and transactions: list, describe, find hanging ones, abort, fence."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ from logkernel.vocabulary import TopicPartition
 
 FENCE_TIMEOUT_MS: Final = 30_000
 LONGEST_MS: Final = 15 * 60_000
-"""transaction.max.timeout.ms, as brokers have it where nobody says otherwise."""
+"""The default of the brokers' transaction.max.timeout.ms."""
 OVER: Final = frozenset({"Empty", "CompleteCommit", "CompleteAbort", "Dead"})
 
 
 @frozen
 class ProducerState:
-    """A producer as one partition knows it; `transaction_start` is the first offset of what it has open, or -1."""
+    """A producer as a partition knows it; `transaction_start` is the first offset of its open transaction, or -1."""
 
     producer_id: int
     epoch: int
@@ -58,7 +58,7 @@ class TransactionListing:
 
 @frozen
 class TransactionDescription:
-    """`started_ms` is -1 where none is open."""
+    """`started_ms` (since 1970) is -1 if no transaction is open."""
 
     id: str
     coordinator: int
@@ -72,7 +72,7 @@ class TransactionDescription:
 
 @frozen
 class HangingTransaction:
-    """What is open on a partition without a coordinator that would end it."""
+    """A transaction that is open on a partition without a coordinator to end it."""
 
     partition: TopicPartition
     transactional_id: str | None
@@ -81,7 +81,7 @@ class HangingTransaction:
 
 @frozen
 class FencedProducer:
-    """The producer id and epoch that were taken, so that older ones are refused."""
+    """The new producer id and epoch; older epochs are refused."""
 
     producer_id: int
     epoch: int
@@ -90,7 +90,7 @@ class FencedProducer:
 def describe_producers(
     partitions: Partition | Iterable[Partition],
 ) -> Plan[dict[TopicPartition, tuple[ProducerState, ...]]]:
-    """The producers that each partition's leader knows. Raises `UnknownTopicOrPartition`."""
+    """Return the producers that each partition's leader knows (KIP-664). Raises `UnknownTopicOrPartition`."""
     wanted = _partitions(partitions)
 
     def make(names: list[TopicPartition]) -> DescribeProducersRequest:
@@ -129,7 +129,7 @@ def list_transactions(
     running_longer_than_ms: int = -1,
     pattern: str | None = None,
 ) -> Plan[dict[str, TransactionListing]]:
-    """The transactional ids of all brokers that pass the filters. `pattern` is RE2 and matches whole ids.
+    """Return the transactional ids of all brokers that match the filters. `pattern` is RE2 and matches whole ids.
 
     Raises `InvalidRegularExpression`, `UnsupportedVersion` for a filter that a broker does not know.
     """
@@ -146,7 +146,7 @@ def list_transactions(
 
 
 def describe_transactions(ids: str | Iterable[str]) -> Plan[dict[str, TransactionDescription]]:
-    """Transactions by transactional id, asked of their coordinators. Raises `TransactionalIdNotFound`."""
+    """Return transactions by transactional id, from their coordinators. Raises `TransactionalIdNotFound`."""
     return settled((yield from _described(several(ids))))
 
 
@@ -178,7 +178,7 @@ def _described(ids: list[str]) -> Plan[dict[str, Any]]:
 def abort_transaction(
     partition: Partition, producer_id: int, producer_epoch: int, coordinator_epoch: int = -1
 ) -> Plan[None]:
-    """Write an abort marker of a transaction that hangs (see `find_hanging_transactions`) to one partition.
+    """Abort a hanging transaction (see `find_hanging_transactions`) on one partition, by an abort marker.
 
     Raises `InvalidProducerEpoch`, `TransactionCoordinatorFenced`, `UnknownTopicOrPartition`.
     """
@@ -199,7 +199,7 @@ def abort_transaction(
 
 
 def fence_producers(ids: str | Iterable[str]) -> Plan[dict[str, FencedProducer]]:
-    """Take the transactional ids' next epochs: who uses an older one is refused, what it had open is aborted."""
+    """Fence the producers of transactional ids: abort their open transactions, and refuse their epochs."""
     wanted: list[str] = several(ids)
     outcomes = yield [
         Ask(InitProducerIdRequest(name, FENCE_TIMEOUT_MS, -1, -1), ("transaction", name)) for name in wanted
@@ -215,8 +215,8 @@ def fence_producers(ids: str | Iterable[str]) -> Plan[dict[str, FencedProducer]]
 def find_hanging_transactions(
     partitions: Partition | Iterable[Partition], now_ms: int, *, longest_ms: int = LONGEST_MS
 ) -> Plan[list[HangingTransaction]]:
-    """Transactions that are open on these partitions for longer than they may be, and that no coordinator knows to be
-    open there: a reader of committed records waits for them for ever. `now_ms` is the time of day."""
+    """Return transactions that are open on these partitions for longer than `longest_ms`, and that no coordinator
+    will end: readers of committed records wait for them forever. `now_ms` is the time in ms since 1970 (KIP-664)."""
     known = yield from describe_producers(partitions)
     open_: list[tuple[TopicPartition, ProducerState]] = [
         (name, producer)

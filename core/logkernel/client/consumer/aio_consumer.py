@@ -1,4 +1,4 @@
-"""The consumer for asyncio: the twin of `consumer`, used from the loop that made it.
+"""The consumer for asyncio, used on the event loop that created it.
 
     async with log.consumer("orders", group="billing") as consumer:
         async for record in consumer:
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class AsyncConsumer(ConsumerBase):
-    """See the module. Methods do and raise what those of `Consumer` do."""
+    """A `Consumer` for asyncio: the same methods, awaited. Create it with `consumer()` of a log of `logkernel.aio`."""
 
     def __init__(self, driver: Any, kernel: Kernel, settings: Mapping[str, Any]) -> None:
         super().__init__(driver, kernel, settings)

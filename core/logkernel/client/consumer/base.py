@@ -1,7 +1,7 @@
 """What the synchronous and the asyncio consumer share: their parts, and the calls that don't wait.
 
-A consumer has a subscription, offset calls, a poller and helpers, which work on its `Reading`; a runner carries out
-what waits. A call that may wait is a list of `steps`.
+A consumer has a subscription, offset calls, a poller and helpers, which work on its `Reading`. A call that may wait is
+a generator of `steps`, which a runner carries out.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from logkernel.kernel import Kernel
 from logkernel.vocabulary import TopicPartition
 
 CLOSE_S = 30.0
-"""How long a close waits for its last commit and for leaving, where the user does not say."""
+"""Default time limit of `close`, for the last commit and for leaving the group."""
 
 
 def make_consumer_machine(
     settings: Mapping[str, Any], bootstrap: list[tuple[str, int]], kernel: Kernel
 ) -> ConsumerMachine:
-    """The machine of one consumer."""
+    """Return the machine of one consumer."""
     return ConsumerMachine(settings, bootstrap, Random(os.urandom(8)), kernel.codec_for)
 
 
@@ -55,51 +55,57 @@ class ConsumerBase(BaseClient):
     def subscribe(
         self, topics: str | Iterable[str] = (), listener: Any = None, *, pattern: str | re.Pattern[str] | None = None
     ) -> None:
-        """Read these topics instead of what was read before: with a group what it assigns, else all partitions.
+        """Read these topics, instead of earlier ones: the partitions that the group assigns, or all without a group.
 
-        `pattern`: all topics whose whole names match, also those that come later. As text it is RE2's and matched by
-        the coordinator where group.protocol is consumer; a compiled one, and any other, is Python's, matched here
-        against the names that metadata tells every metadata.max.age.ms.
-        `listener`: a `RebalanceListener`, or any object with its methods. Nothing: as `unsubscribe`. Raises
-        `InvalidTopicException`, ValueError for topics beside a pattern and for one that is no expression.
+        `pattern` subscribes to all topics whose whole names match, later ones included. With group.protocol=consumer a
+        text is an RE2 pattern that the coordinator matches; otherwise, and if compiled, it is Python's, matched here
+        whenever metadata is refreshed (metadata.max.age.ms). `listener` is a `RebalanceListener`, or any object with
+        its methods. Without arguments it does the same as `unsubscribe`. Raises `InvalidTopicException`, and
+        `ValueError` for topics together with a pattern, or for a pattern that is not a regular expression.
         """
         self._subscription.subscribe(topics, listener, pattern=pattern)
 
     def unsubscribe(self) -> None:
-        """Read nothing; a group is left, as the next poll carries out."""
+        """Read nothing any more. The next poll leaves the group."""
         self._subscription.unsubscribe()
 
     def assign(self, partitions: Iterable[Partition]) -> None:
-        """Read these partitions, whatever a group's members read."""
+        """Read exactly these partitions, without the group's assignment. Raises `InvalidTopicException`."""
         self._subscription.assign(partitions)
 
     def subscription(self) -> set[str]:
-        """The topics, of a pattern those that match; none where the coordinator matches."""
+        """Return the subscribed topics; for a pattern those that match, or none if the coordinator matches it."""
         return self._subscription.subscription()
 
     def assignment(self) -> set[TopicPartition]:
+        """Return the partitions that are read."""
         return self._subscription.assignment()
 
     def seek(self, partition: Partition, offset: int) -> None:
-        """The next poll begins here. Raises `LogkernelError` for what is not assigned, ValueError below 0."""
+        """Continue at `offset` with the next poll.
+
+        Raises `LogkernelError` for a partition that is not assigned, `ValueError` for a negative offset.
+        """
         self._subscription.seek(partition, offset)
 
     def seek_to_beginning(self, *partitions: Partition) -> None:
-        """To the first offsets, of all assigned partitions where none is named."""
+        """Continue at the first offset of these partitions, or of all assigned ones."""
         self._subscription.seek_to_beginning(*partitions)
 
     def seek_to_end(self, *partitions: Partition) -> None:
-        """To the end, as `isolation.level` sees it."""
+        """Continue at the end (see `end_offsets`) of these partitions, or of all assigned ones."""
         self._subscription.seek_to_end(*partitions)
 
     def pause(self, *partitions: Partition) -> None:
-        """Polls return nothing of these until `resume`; they stay assigned."""
+        """Return no records of these partitions until `resume`; they stay assigned."""
         self._subscription.pause(*partitions)
 
     def resume(self, *partitions: Partition) -> None:
+        """Return records of these partitions again."""
         self._subscription.resume(*partitions)
 
     def paused(self) -> set[TopicPartition]:
+        """Return the paused partitions."""
         return self._subscription.paused()
 
     # ------------------------------------------------------------ offsets
@@ -109,19 +115,19 @@ class ConsumerBase(BaseClient):
         offsets: Offsets | None = None,
         callback: Callable[[dict[TopicPartition, Any], Exception | None], Any] | None = None,
     ) -> None:
-        """As `commit`, without waiting, in the order of the calls; `callback(offsets, error)` is told the outcome."""
+        """As `commit`, without waiting. Commits keep their order; `callback(offsets, error)` gets the outcome."""
         self._offsets.commit_async(offsets, callback)
 
     # ------------------------------------------------------------ figures
 
     @property
     def lag(self) -> dict[TopicPartition, int | None]:
-        """Partition → records that are not read yet; None before its first fetch."""
+        """Partition → number of records that are not read yet; None before its first fetch."""
         with self._lock:
             return self._machine.lags()
 
     def group_metadata(self) -> GroupMetadata:
-        """Who this member is, for `send_offsets_to_transaction`. Raises `LogkernelError` without a group."""
+        """Return this member's identity for `send_offsets_to_transaction`. Raises `LogkernelError` without a group."""
         with self._lock:
             self._reading.need_group()
             return self._machine.member()
@@ -146,13 +152,13 @@ class ConsumerBase(BaseClient):
 
 
 def consumer_settings(topics: tuple[str, ...], group: str | None, settings: Mapping[str, Any]) -> dict[str, Any]:
-    """The keywords of `log.consumer(...)` as settings. Raises `ConfigError`."""
+    """Return the keywords of `log.consumer(...)` as settings. Raises `ConfigError`."""
     from logkernel.client.settings.consumer import load_consumer
 
     given = dict(settings)
     if group is not None:
         if "group_id" in given or "group.id" in given:
-            raise ConfigError("group and group_id name the same; give one")
+            raise ConfigError("group and group_id are the same setting; give one of them")
         given["group_id"] = group
     for topic in topics:
         check_topic(topic)

@@ -1,4 +1,4 @@
-"""Commits of a consumer, and its questions about offsets."""
+"""Commits of a consumer, and its requests for offsets."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ class OffsetCalls:
         self._api_s: float = settings["default.api.timeout.ms"] / 1000
         self._auto_s: float = settings["auto.commit.interval.ms"] / 1000
         self.auto: bool = settings["enable.auto.commit"]
-        """Whether what was handed out is committed by itself."""
+        """Whether offsets of returned records are committed automatically."""
         self._auto_next_s = time.monotonic() + self._auto_s
         self._auto_last: dict[TopicPartition, tuple[int, int, str | None]] = {}
 
     # ------------------------------------------------------------ commits
 
     def commit_due(self) -> bool:
-        """The automatic commit, where it is time: whether one is to be sent."""
+        """Start the automatic commit if it is due; return whether one must be sent."""
         if not self.auto or time.monotonic() < self._auto_next_s:
             return False
         self._auto_next_s = time.monotonic() + self._auto_s

@@ -1,4 +1,4 @@
-"""Polls: records are handed out, what the group decided is carried out, and listeners are called.
+"""Polls: return records, carry out the group's decisions, and call listeners.
 
 All of that is done in the user's own polls; heartbeats and fetches need none.
 """
@@ -44,7 +44,7 @@ class Poller:
         self._offsets = offsets
         self._helpers = helpers
         self._woken = False
-        """`wakeup` was called, and no poll has said so yet."""
+        """`wakeup` was called, and no poll has raised `WakeupError` yet."""
         self._limit: int = settings["max.poll.records"]
         self._api_s: float = settings["default.api.timeout.ms"] / 1000
         self._nap_s: float = settings["max.poll.interval.ms"] / 3000
@@ -54,7 +54,7 @@ class Poller:
         self._value = deserializer(settings["value.deserializer"])
 
     def wakeup(self) -> None:
-        """End the poll that waits now, else the next one; from any thread or signal handler."""
+        """End the current or else the next poll; call it from any thread or signal handler."""
         self._woken = True
         self._driver.nudge()
 
@@ -76,7 +76,7 @@ class Poller:
     def _poll_for(
         self, timeout_s: float | None, take: Callable[[], T | None], prepared: Callable[[T], T | None] | None
     ) -> Steps[T | None]:
-        """What `take` gives, as soon as it gives something of which `prepared` leaves something."""
+        """Return the result of `take`, as soon as `prepared` leaves something of it."""
         deadline_s = deadline_of(timeout_s)
         machine = self._machine
         while True:
@@ -116,12 +116,12 @@ class Poller:
             return self._driver.closed or self._woken or self._machine.worth_a_look
 
     def _wake_up(self) -> None:
-        """Only the synchronous consumer is ever woken; a task is cancelled."""
+        """Raise `WakeupError` once; for the synchronous consumer only, as a task is cancelled instead."""
         self._woken = False
         raise WakeupError("wakeup() was called")
 
     def _prepared(self, rows: list[ConsumerRecord]) -> list[ConsumerRecord]:
-        """As deserializers and interceptors make them. A record that cannot be read is come to again."""
+        """Apply deserializers and interceptors. A record that cannot be deserialized is read again."""
         if self._key is not None or self._value is not None:
             rows = self._deserialized(rows)
         for interceptor in self._helpers.interceptors:
@@ -146,7 +146,7 @@ class Poller:
         return found
 
     def _events(self) -> Steps[None]:
-        """Carry out what the group decided, and tell the listener."""
+        """Carry out the group's decisions, and call the listener."""
         group = self._machine.group
         while group is not None:
             with self._driver.lock:
@@ -187,7 +187,7 @@ class Poller:
             self._driver.wake()
 
     def before_close(self, deadline_s: float) -> Steps[None]:
-        """Commit what was handed out, and tell the listener what goes."""
+        """Commit the offsets of returned records, and tell the listener which partitions go."""
         machine, group = self._machine, self._machine.group
         if self._driver.closed or group is None:
             return

@@ -19,7 +19,7 @@ class SubscriptionCalls:
 
     def __init__(self, driver: Any, reading: Reading, settings: Mapping[str, Any]) -> None:
         self.listener: Any = None
-        """Told of what the group assigns and revokes."""
+        """The `RebalanceListener`, or None."""
         self._driver = driver
         self._reading = reading
         self._machine = reading.machine

@@ -1,11 +1,11 @@
-"""The producer for asyncio: the same steps, awaited.
+"""The producer for asyncio.
 
     async with log.producer() as producer:
-        delivery = await producer.send("orders", b"value")     # once it lies in a batch
+        delivery = await producer.send("orders", b"value")     # once it is in a batch
         print(await delivery)                                  # once it is acknowledged
 
-For one event loop, the one that it was made on; over an embedded kernel callbacks come from the thread that steps it.
-When the loop ends nobody can send any more: a producer that was not closed by then says what it still held.
+Use it on the event loop that created it. With an embedded kernel, callbacks run in the thread that steps the kernel.
+Nothing can be sent after the loop ends: a producer that is not closed by then warns of the records that it lost.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from logkernel.vocabulary import RecordMetadata
 
 
 class AsyncDelivery(BaseDelivery):
-    """The outcome of one `send`: await it, as often as you like."""
+    """The outcome of one `send`: `await` it, any number of times."""
 
     __slots__ = ()
 
@@ -36,7 +36,7 @@ class AsyncDelivery(BaseDelivery):
         return self.result().__await__()
 
     async def result(self, timeout_s: float | None = None) -> RecordMetadata:
-        """Where the record lies. Raises the Kafka error that it failed with, `RequestTimedOut` after `timeout_s`."""
+        """As `Delivery.result`."""
         settled = self._settled()
         if settled is None:
             settled = await run(self.batch.owner, self._settle(timeout_s))
@@ -44,7 +44,7 @@ class AsyncDelivery(BaseDelivery):
 
 
 class AsyncProducer(ProducerBase[AsyncDelivery]):
-    """See the module. Made by `producer()` of a log of `logkernel.aio`; methods do and raise what `Producer`'s do."""
+    """A `Producer` for asyncio: the same methods, awaited. Create it with `producer()` of a log of `logkernel.aio`."""
 
     def __init__(self, driver: Any, kernel: Kernel, settings: Mapping[str, Any]) -> None:
         super().__init__(AsyncDelivery, driver, kernel, settings)
@@ -53,7 +53,8 @@ class AsyncProducer(ProducerBase[AsyncDelivery]):
     def __del__(self) -> None:
         if not self.closed and self._accumulator.incomplete:
             held = sum(batch.builder.count for batch in self._accumulator.incomplete)
-            warnings.warn(f"a producer was not closed; {held} records were not sent", ResourceWarning, stacklevel=2)
+            said = f"a producer was not closed; {held} records were not sent; await close()"
+            warnings.warn(said, ResourceWarning, stacklevel=2)
 
     async def __aenter__(self) -> Self:
         return self
@@ -71,7 +72,7 @@ class AsyncProducer(ProducerBase[AsyncDelivery]):
         timestamp_ms: int | None = None,
         on_delivery: Callback | None = None,
     ) -> AsyncDelivery:
-        """As `Producer.send`: returns when the record lies in a batch, which may wait for metadata and memory."""
+        """As `Producer.send`: return once the record is in a batch, after a wait for metadata and memory if need be."""
         found = self._send(topic, value, key, headers, partition, timestamp_ms, on_delivery)
         return found if isinstance(found, AsyncDelivery) else await self._runner.run(found)
 
@@ -89,19 +90,19 @@ class AsyncProducer(ProducerBase[AsyncDelivery]):
         return self._appender.send(topic, value, key, headers, partition, timestamp_ms, on_delivery)
 
     async def send_and_wait(self, topic: str, value: Any = None, **details: Any) -> RecordMetadata:
-        """Send, and wait for the outcome."""
+        """Send a record, and wait for its outcome. Raises as `send` and `result`."""
         return await (await self.send(topic, value, **details))
 
     async def flush(self, timeout_s: float | None = None) -> None:
-        """Send all that lingers, and wait until every record sent before has an outcome."""
+        """As `Producer.flush`."""
         await self._runner.run(self._flush(timeout_s))
 
     async def close(self, timeout_s: float | None = None) -> None:
-        """Send what is pending, for at most `timeout_s`, and end; a transaction under way is aborted."""
+        """As `Producer.close`."""
         await self._runner.run(self._close(timeout_s))
 
     async def partitions_for(self, topic: str) -> list[int]:
-        """The topic's partitions. Raises `RequestTimedOut` where it is not known within max.block.ms."""
+        """As `Producer.partitions_for`."""
         return await self._runner.run(self._appender.partitions(topic))
 
     # ------------------------------------------------------------ transactions
@@ -111,20 +112,20 @@ class AsyncProducer(ProducerBase[AsyncDelivery]):
         await self._runner.run(self._transactions.init())
 
     async def send_offsets_to_transaction(self, offsets: Offsets, group: str | GroupMetadata) -> None:
-        """Commit a group's offsets with this transaction: {(topic, partition): next offset}."""
+        """As `Producer.send_offsets_to_transaction`."""
         await self._runner.run(self._transactions.send_offsets(offsets, group))
 
     async def commit_transaction(self) -> None:
-        """Flush, and make all of the transaction visible."""
+        """As `Producer.commit_transaction`."""
         await self._runner.run(self._transactions.end(commit=True))
 
     async def abort_transaction(self) -> None:
-        """Take the transaction back; also after an error that is not fatal."""
+        """As `Producer.abort_transaction`."""
         await self._runner.run(self._transactions.end(commit=False))
 
     @contextlib.asynccontextmanager
     async def transaction(self) -> AsyncIterator[AsyncProducer]:
-        """Commit at the end, abort where an exception leaves the block."""
+        """An `async with` block as a transaction: commit at its end, abort if an exception leaves it."""
         self.begin_transaction()
         try:
             yield self

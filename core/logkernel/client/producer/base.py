@@ -1,7 +1,7 @@
-"""What the synchronous and the asyncio producer share: their parts, flushes, the end.
+"""What the synchronous and the asyncio producer share: their parts, flush and close.
 
-A producer has an appender (`send`), transaction calls, and helpers; a runner carries out what waits. A call that may
-wait is a list of `steps`.
+A producer has an appender (`send`), transaction calls, and helpers. A call that may wait is a generator of `steps`,
+which a runner carries out.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ D = TypeVar("D", bound=BaseDelivery)
 
 
 def make_sender(settings: Mapping[str, Any], bootstrap: list[tuple[str, int]], kernel: Kernel) -> Sender:
-    """The machine of one producer."""
+    """Return the machine of one producer."""
     codec = choose_codec(settings, kernel)
     return Sender(settings, bootstrap, Random(os.urandom(8)), codec, kernel.codec_for)
 
 
 class ProducerBase(BaseClient, Generic[D]):
-    """See the module. `kind` is the delivery that `send` gives."""
+    """See the module. `kind` is the class of deliveries that `send` returns."""
 
     __slots__ = ("_path",)
-    """A shape for speed: where the compiled `send` looks, found without its name."""
+    """For speed: the compiled `send` reads this slot without looking up its name."""
 
     def __init__(self, kind: type[D], driver: Any, kernel: Kernel, settings: Mapping[str, Any]) -> None:
         super().__init__(driver, settings)
@@ -57,12 +57,15 @@ class ProducerBase(BaseClient, Generic[D]):
         self._path = self._appender.path
 
     def forked(self) -> None:
-        """In the child of a fork: nothing is sent from here, and no lock of the parent's is waited for."""
+        """Called in the child of a fork: send nothing, and wait for no lock of the parent."""
         super().forked()
         self._appender.topics.forget()
 
     def begin_transaction(self) -> None:
-        """What is sent from now on, becomes visible with the commit. Raises `LogkernelError` where one is open."""
+        """Begin a transaction: later records become visible with its commit.
+
+        Raises `LogkernelError` without transactional.id, before `init_transactions`, or if a transaction is open.
+        """
         self._transactions.begin()
 
     def _flush(self, timeout_s: float | None) -> Steps[None]:
@@ -75,7 +78,7 @@ class ProducerBase(BaseClient, Generic[D]):
             while pending:
                 batch = pending.pop()
                 if not (yield Settle(batch, deadline_s)):
-                    raise RequestTimedOut(f"records are still without an outcome after {timeout_s} s")
+                    raise RequestTimedOut(f"records have no outcome after {timeout_s} s; check the brokers")
                 pending.extend(child for _, child in batch.children or ())
         finally:
             with self._lock:

@@ -5,9 +5,9 @@
         ...
         print(delivery.result())        # RecordMetadata(topic='orders', partition=3, offset=17, ...)
 
-`send` returns as soon as the record lies in a batch. What was sent is delivered in the background; what is
-pending when the producer is closed, dropped without a close, or the interpreter ends, is sent first, for at
-most `EXIT_FLUSH_S` at exit. A child of a fork must open a producer of its own.
+`send` returns as soon as the record is in a batch; batches are sent in the background. `close`, the end of the
+interpreter, and dropping the producer send pending records first, at exit for at most `EXIT_FLUSH_S` seconds. A forked
+child must create its own producer.
 """
 
 from __future__ import annotations
@@ -28,21 +28,24 @@ from logkernel.vocabulary import RecordMetadata
 
 
 class Delivery(BaseDelivery):
-    """The outcome of one `send`, now or later."""
+    """The outcome of one `send`, known now or later. Any thread may use it."""
 
     __slots__ = ()
 
     def result(self, timeout_s: float | None = None) -> RecordMetadata:
-        """Where the record lies. Raises the Kafka error that it failed with, `RequestTimedOut` after `timeout_s`."""
+        """Wait for the outcome; return where the record was written.
+
+        Raises the Kafka error that the record failed with, or `RequestTimedOut` after `timeout_s` (None: no limit).
+        """
         return self._told(self._settled() or run(self.batch.owner, self._settle(timeout_s)))
 
     def exception(self, timeout_s: float | None = None) -> Exception | None:
-        """The error that it failed with, or None."""
+        """Wait for the outcome; return the error of the record, or None. Raises `RequestTimedOut`."""
         batch, index = self._settled() or run(self.batch.owner, self._settle(timeout_s))
         return batch.error_of(index)
 
     def add_done_callback(self, callback: Callable[[Delivery], Any]) -> None:
-        """Call `callback(self)` at the outcome, at once where it is known."""
+        """Call `callback(self)` when the outcome is known, at once if it is already."""
         batch, _ = self.batch.place(self.index)
 
         def tell() -> None:
@@ -56,11 +59,15 @@ class Delivery(BaseDelivery):
 
 
 class Producer(ProducerBase[Delivery]):
-    """See the module. Made by `producer()` of a log; every method may be called from any thread."""
+    """Writes records to topics. Create it with `producer()` of a log; threads may share it.
+
+    Settings are Kafka's (docs/producer-settings.md). Use it as a context manager, or call `close`.
+    """
 
     def __init__(self, driver: Any, kernel: Kernel, settings: Mapping[str, Any]) -> None:
         super().__init__(Delivery, driver, kernel, settings)
-        self._runner = BlockingRunner(self, driver, "a producer was not closed; what is pending is still sent")
+        left = "a producer was not closed; its pending records are still sent; call close()"
+        self._runner = BlockingRunner(self, driver, left)
 
     def __enter__(self) -> Self:
         return self
@@ -79,55 +86,65 @@ class Producer(ProducerBase[Delivery]):
         timestamp_ms: int | None = None,
         on_delivery: Callback | None = None,
     ) -> Delivery:
-        """Put a record on its way. `on_delivery(metadata, error)` is called at its outcome, by the sending thread.
+        """Add a record to a batch, and return its `Delivery`.
 
-        Waits up to max.block.ms for the topic's metadata and for memory. Raises `RequestTimedOut` after that,
-        `MessageTooLarge`, `InvalidTopicException`, `InvalidPartitions`, `LogkernelError` for a closed producer or one
-        outside a transaction, and TypeError for what is no bytes where no serializer is set: it was not sent then.
+        `value` and `key` are bytes or None, or what the serializers take; `headers` are (name, bytes) pairs or a
+        mapping. Without a `partition` the partitioner chooses. `timestamp_ms` (since 1970) defaults to now. The sending
+        thread calls `on_delivery(metadata, error)` with the outcome.
+
+        Waits up to max.block.ms for the topic's metadata and for memory. If it raises, the record is not sent:
+        `RequestTimedOut`, `MessageTooLarge`, `InvalidTopicException`, `InvalidPartitions`, `LogkernelError` if the
+        producer is closed or needs a transaction, `TypeError` for a key or value that is not bytes.
         """
         # The first record of a batch, and whatever else is not the common case.
         found = self._appender.send(topic, value, key, headers, partition, timestamp_ms, on_delivery)
         return found if isinstance(found, Delivery) else self._runner.run(found)
 
     def flush(self, timeout_s: float | None = None) -> None:
-        """Send all that lingers, and wait until every record sent before has an outcome.
+        """Send all pending batches, and wait until every earlier record has an outcome.
 
-        Raises `RequestTimedOut` after `timeout_s`; errors of single records are for their deliveries.
+        Raises `RequestTimedOut` after `timeout_s`. Errors of records are raised by their deliveries, not here.
         """
         self._runner.run(self._flush(timeout_s))
 
     def close(self, timeout_s: float | None = None) -> None:
-        """Send what is pending, for at most `timeout_s`, and end; a transaction under way is aborted.
+        """Send pending records for at most `timeout_s`, abort an open transaction, and end.
 
-        What has no outcome by then fails. May be called twice, and from a callback (then it does not wait).
+        Records without an outcome by then fail. A second call does nothing; a call from a callback does not wait.
         """
         self._runner.run_last(self._close(timeout_s))
 
     def partitions_for(self, topic: str) -> list[int]:
-        """The topic's partitions. Raises `RequestTimedOut` where it is not known within max.block.ms."""
+        """Return the topic's partition numbers. Raises `RequestTimedOut` if they are not known within max.block.ms."""
         return self._runner.run(self._appender.partitions(topic))
 
     # ------------------------------------------------------------ transactions
 
     def init_transactions(self) -> None:
-        """Take this transactional.id over: an older producer of that name is fenced, its transaction aborted."""
+        """Register the transactional.id: fence older producers that use it, and abort their open transaction.
+
+        Call it once, before the first transaction. Raises `RequestTimedOut`, `InvalidTransactionTimeout`.
+        """
         self._runner.run(self._transactions.init())
 
     def send_offsets_to_transaction(self, offsets: Offsets, group: str | GroupMetadata) -> None:
-        """Commit a group's offsets with this transaction: {(topic, partition): next offset}."""
+        """Commit a group's offsets as part of the transaction: {(topic, partition): next offset} (KIP-447).
+
+        `group` is the group's id, or `Consumer.group_metadata()`, which lets the broker fence old members.
+        """
         self._runner.run(self._transactions.send_offsets(offsets, group))
 
     def commit_transaction(self) -> None:
-        """Flush, and make all of the transaction visible. Raises the error that only an abort can follow."""
+        """Flush, and commit the transaction. If it raises, abort the transaction; after `ProducerFenced`, close."""
         self._runner.run(self._transactions.end(commit=True))
 
     def abort_transaction(self) -> None:
-        """Take the transaction back; also after an error that is not fatal."""
+        """Abort the transaction: consumers of committed records skip it. Call it after an error, unless it is fatal."""
         self._runner.run(self._transactions.end(commit=False))
 
     @contextlib.contextmanager
     def transaction(self) -> Iterator[Producer]:
-        """Commit at the end, abort where an exception leaves the block."""
+        """A `with` block as a transaction: commit at its end, abort if an exception leaves it."""
         self.begin_transaction()
         try:
             yield self

@@ -1,4 +1,4 @@
-"""The transactions of one producer as calls that wait."""
+"""The transaction calls of one producer."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class TransactionCalls:
         yield from self._operate(lambda: self._machine.end(commit=commit), deadline_s)
 
     def commit_or_abort(self) -> Steps[None]:
-        """The end of a transaction of which nothing failed until now."""
+        """End a transaction: commit it, or abort it if a record failed."""
         try:
             yield from self.end(commit=True)
         except Exception:
@@ -53,7 +53,7 @@ class TransactionCalls:
             raise
 
     def _operate(self, start: Callable[[], Operation], deadline_s: float | None = None) -> Steps[None]:
-        """Begin, and wait for what comes of it: until max.block.ms, where no other time is given."""
+        """Start an operation, and wait for its result, by default up to max.block.ms."""
         with self._driver.lock:
             self._check_transactional()
             operation = start()
