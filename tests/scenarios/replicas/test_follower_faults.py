@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import errno
 
+import pytest
+
 from logkernel.errors import KafkaStorageError, NotLeaderOrFollower
 from logkernel.partition.follower import FetchPosition
 from logkernel.record.batch import parse_header, stamp
@@ -188,3 +190,27 @@ def test_a_cut_while_a_log_moves_begins_the_move_anew(make: Make) -> None:
     assert mine is not None
     assert theirs is not None
     assert mine.log.read(mine.log.start_offset, 1 << 20).read() == theirs.log.read(0, 1 << 20).read()  # type: ignore
+
+
+@pytest.mark.parametrize("error", [errno.EIO, errno.ENOSPC])
+@pytest.mark.parametrize("operation", [1, 2, 3])
+def test_a_cut_that_fails_takes_the_directory_offline(pair: Pair, error: int, operation: int) -> None:
+    """It may be half done, and nobody knows what the log holds."""
+    one, two = pair
+    one.produce(b"both", acks=1)
+    catch_up(two, one)
+    two.followed.log.flush()
+    two.order(2, 1, isr=(2,))
+    two.produce(b"lost", acks=1)
+    one.order(1, 2, isr=(1,))
+    one.produce(b"kept", acks=1)
+    two.order(1, 2, isr=(1,))
+    replica = two.followed
+    two.disk.fail_at(two.disk.operations + operation, error)
+    follow(two, one)
+    two.broker.turn.end()
+    assert not replica.in_service
+    two.crash()
+    two.order(1, 2, isr=(1,))
+    catch_up(two, one)
+    assert two.segments() == one.segments()

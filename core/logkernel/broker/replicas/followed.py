@@ -172,19 +172,30 @@ class FollowedReplica(Replica):
                 "log begins anew: partition=%s offset=%d old=%d..%d",
                 self.name, effects.restart, self.log.start_offset, self.log.end_offset,
             )  # fmt: skip
-            self._cuts.restart(self.name, effects.restart)
+            self._restart(effects.restart)
             follower.on_restarted(effects.restart)
         elif effects.truncate is not None:
             log.info("log cut: partition=%s from=%d to=%d", self.name, self.log.end_offset, effects.truncate)
-            self._cuts.truncate(self.name, effects.truncate)
+            try:
+                self._cuts.truncate(self.name, effects.truncate)
+            except OSError as error:
+                raise self.storage_failed(error) from error
             follower.on_truncated(self.log.end_offset)
         else:
             return
         self.on_cut(self)
         self.news.tell()
 
+    def _restart(self, offset: int) -> None:
+        """As every cut that failed, one may be half done: then nobody knows what the log holds."""
+        try:
+            self._cuts.restart(self.name, offset)
+        except OSError as error:
+            raise self.storage_failed(error) from error
+
     def _append(self, asked: FetchPosition, records: Buffer | FileSlice) -> None:
-        """Store what is new in an answer, one write a segment. Raises `CorruptMessage`, `OSError`."""
+        """Store what is new in an answer, one write a segment. Raises `CorruptMessage`; `OSError` where the log is as
+        before, and `KafkaStorageError` where it may not be."""
         data = records.read() if isinstance(records, FileSlice) else records
         batches = scan_replicated(data, asked.last_epoch, asked.leader_epoch)
         new = self.follower.on_records(asked, batches).append
@@ -192,7 +203,7 @@ class FollowedReplica(Replica):
             return
         disk_log, view = self.log, memoryview(data)
         if new[0].base_offset < disk_log.end_offset:  # the log is empty, and starts inside the leader's batch
-            self._cuts.restart(self.name, new[0].base_offset)
+            self._restart(new[0].base_offset)
         wall_ms = self._runtime.clock.wall_ms()
         for part in _by_segment(new, disk_log, self.settings.segment_bytes):
             first = part[0].position
@@ -200,8 +211,8 @@ class FollowedReplica(Replica):
             for facts in part:
                 facts.position -= first
             disk_log.append(chunk, part, wall_ms)
-            self._note_producers(part, chunk)
             self.follower.on_appended(part)
+            self._note_producers(part, chunk)
         disk_log.advance_log_start(self.follower.log_start)
         if self._owes_flush():
             self.flush()
@@ -216,7 +227,10 @@ class FollowedReplica(Replica):
                 control = bytes(chunk[position : position + facts.size]) if facts.is_control else None
                 aborted = self.producers.replay(facts, control)
                 if aborted is not None:
-                    self.log.note_aborted(aborted)
+                    try:
+                        self.log.note_aborted(aborted)
+                    except OSError as error:
+                        raise self.storage_failed(error) from error
 
     def _follow_bounds(self, asked: FetchPosition, data: PartitionData) -> None:
         """The leader's watermark and log start, as far as this log reaches."""

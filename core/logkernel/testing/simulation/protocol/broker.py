@@ -183,8 +183,7 @@ class Broker:
             return LeaderAndIsrResponse(code) if code else self._order(request)
         if isinstance(request, UpdateMetadataRequest) and not code:
             self.standing.live = frozenset(broker.id for broker in request.live_brokers)
-            if self.replica.leader is not None:
-                self.replica.leader.on_live_brokers(self.standing.live)
+            self.replica.hear_who_lives()
         return UpdateMetadataResponse(code)
 
     def _fence(self, request: Order) -> int:

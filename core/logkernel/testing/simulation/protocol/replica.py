@@ -56,7 +56,7 @@ class Replica:
         leader = self.leader
         if leader is not None:
             leader.min_isr = self.standing.min_isr
-            leader.on_live_brokers(self.standing.live)
+            self.hear_who_lives()
             if timeline.now_ms - self._proposed_ms >= RETRY_MS:
                 self._proposed_ms = timeline.now_ms
                 if leader.sync is not None and leader.sync.proposal is not None:
@@ -126,7 +126,12 @@ class Replica:
             high_watermark=log.high_watermark, min_isr=self.standing.min_isr, producers=log.producers,
             replicas=row.replicas, partition_epoch=row.partition_epoch, lag_ms=self.world.lag_ms, mono_ms=self.now_ms,
         )  # fmt: skip
-        self.leader.on_live_brokers(self.standing.live)
+        self.hear_who_lives()
+
+    def hear_who_lives(self) -> None:
+        """Followers that live may join the in-sync replicas."""
+        if self.leader is not None:
+            self._carry_out(self.leader.on_live_brokers(self.standing.live, self.now_ms))
 
     def _follow(self, row: Partition) -> None:
         log = self.log
