@@ -97,6 +97,7 @@ class _Shard:
         self.stored: list[_Stored] = []
         self.next_offset = 0
         self.held: deque[tuple[ServiceMachine, Decision]] = deque()
+        self.has_uncommitted = False
 
 
 class ServiceHarness:
@@ -242,6 +243,7 @@ class ServiceHarness:
         """Commit held records, and later ones at once."""
         self._holding = False
         for shard in self._shards:
+            shard.has_uncommitted = False
             while shard.held:
                 machine, decision = shard.held.popleft()
                 if machine is shard.machine:
@@ -257,6 +259,7 @@ class ServiceHarness:
         """Write the marker that ends a producer's transaction (`Decision.producer`) to a shard's log."""
         stored = _Stored(None, (producer_id, producer_epoch), committed)
         self._shards[shard].stored.append(stored)
+        self._shards[shard].has_uncommitted = self._holding
         self._shards[shard].next_offset += 1
         _fold(self._shards[shard].machine, [stored])
 
@@ -265,6 +268,7 @@ class ServiceHarness:
         self._pending.clear()
         self.sent.clear()
         for shard in self._shards:
+            shard.has_uncommitted = False
             self._load(shard)
         self._run()
 
@@ -296,6 +300,8 @@ class ServiceHarness:
         shard.held.clear()
         shard.machine = self.service.machine(shard.number, lambda: f"id-{next(self._ids)}")
         _fold(shard.machine, shard.stored)
+        if shard.has_uncommitted:
+            shard.held.append((shard.machine, Decision()))  # what follows rests on it
         self._tell(shard, shard.machine.on_loaded)
 
     def _tell_all(self, event: Callable[[ServiceMachine], Callable[..., Decision]], *facts: Any) -> None:
@@ -339,6 +345,7 @@ class ServiceHarness:
             stored.append(_Stored(kept, decision.producer))
             shard.next_offset += 1
         shard.stored += stored
+        shard.has_uncommitted = self._holding
         _fold(shard.machine, stored)
         return True
 

@@ -29,6 +29,8 @@ def load(shards: Sequence[Shard]) -> None:
     if replica is not None:
         with _no_collector():
             _replay_log(shards, replica)
+        for shard in shards:
+            shard.rests_on(replica, replica.log.end_offset)
     elif host.is_offline(number):
         raise KafkaStorageError(f"shard {number} of service {host.declared.name}: its log is offline")
     for shard in shards:

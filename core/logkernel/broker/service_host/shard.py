@@ -98,6 +98,25 @@ class _Commit:
             self._shard.settled(self._decision)
 
 
+class _Tail:
+    """Waits until the log that a machine was built from is committed to its end."""
+
+    __slots__ = ("_end", "_machine", "_replica", "_shard")
+
+    def __init__(self, shard: Shard, replica: LedReplica, end: int) -> None:
+        self._shard, self._machine = shard, shard.machine
+        self._replica = replica
+        self._end = end
+
+    def on_news(self) -> None:
+        if self._machine is not self._shard.machine or not self._replica.in_service:
+            return
+        if self._replica.leader.high_watermark < self._end:
+            self._replica.news.subscribe(self)
+        else:
+            self._shard.settled(Decision())
+
+
 class Shard:
     """One partition of a service: its machine, its timer."""
 
@@ -112,7 +131,8 @@ class Shard:
         self._columnar: ColumnarMachine | None
         self._begun = 0
         self._done = 0
-        """Appends of this machine that were begun, and those of them that are committed; in the log's order."""
+        """Appends of this machine that were begun, and those of them that are committed; in the log's order. The first
+        of them is what was not committed of the log that it was built from, if there was such."""
         self.deciding = False
         """From an event to the replay of what it decided: no other event may come in between."""
         self._due: int | None = None
@@ -177,6 +197,12 @@ class Shard:
                 self.host.guard.call(
                     NO_RECORDS, machine.replay_marker, producer_id, producer_epoch, marker.committed
                 )
+
+    def rests_on(self, replica: LedReplica, end: int) -> None:
+        """The machine was built from the log up to `end`. Where not all of that is committed, nothing leaves before."""
+        if replica.leader.high_watermark < end:
+            self._begun += 1
+            replica.news.subscribe(_Tail(self, replica, end))
 
     def tell(self, event: Callable[..., Decision], *facts: Any) -> None:
         """Hand an event to the machine, e.g. `machine.on_request` with its request, and carry out what it decides.
