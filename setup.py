@@ -1,5 +1,7 @@
 """The one thing that pyproject.toml cannot say: extensions that may fail to build.
 
+Entry points are read at installation: install again where they changed.
+
 setuptools hands the .pyx to Cython (a build requirement) while it builds an extension; where no
 compiler is there, `optional` turns the failure into a warning, and plain Python does the work.
 """

@@ -161,6 +161,35 @@ class ElectionStrategy(Protocol):
         ...
 
 
+# ---------------------------------------------------------------- placement
+
+
+@frozen
+class PlacementFacts:
+    """What a placement may know when a topic is created or gets more partitions. It places partitions `first`,
+    `first` + 1, … of the topic."""
+
+    partitions: int
+    """How many to place."""
+    factor: int
+    """Replicas of each; `1 <= factor <= len(brokers)`."""
+    brokers: tuple[tuple[int, str | None], ...]
+    """(node id, rack) of the live brokers, ascending by node id; rack None where the broker names none."""
+    draw: Callable[[int], int]
+    """A random number from 0 up to the argument, excluded: the only randomness."""
+    first: int = 0
+    """How many partitions the topic has already."""
+    leader_of_first: int | None = None
+    """The first replica of the topic's partition 0, where it has one."""
+
+
+@runtime_checkable
+class PlacementStrategy(Protocol):
+    def place(self, facts: PlacementFacts) -> Sequence[Sequence[int]]:
+        """The node ids of each partition's replicas, the preferred leader first; `facts.factor` different ones each."""
+        ...
+
+
 # ---------------------------------------------------------------- cleanup
 
 

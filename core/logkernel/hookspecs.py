@@ -31,6 +31,7 @@ from logkernel.contracts import (
     Interceptor,
     MetricsReporter,
     Partitioner,
+    PlacementStrategy,
     RecordDecoder,
     Service,
     ServiceDeclaration,
@@ -50,6 +51,7 @@ KINDS: Mapping[str, str] = {
     "interceptor": "logkernel_interceptor",
     "metrics reporter": "logkernel_metrics_reporter",
     "partitioner": "logkernel_partitioner",
+    "placement": "logkernel_placement",
     "service": "logkernel_services",
     "transport": "logkernel_transport",
 }
@@ -90,6 +92,13 @@ def logkernel_codec(name: str, level: int | None) -> Codec | None:
 @hookspec(firstresult=True)
 def logkernel_election(name: str) -> ElectionStrategy | None:
     """Return the election strategy called `name`."""
+
+
+@hookspec(firstresult=True)
+def logkernel_placement(name: str) -> PlacementStrategy | None:
+    """The placement called `name`: which brokers hold the partitions of a topic, and which of them leads first.
+
+    Asked by the controller of a cluster when a topic is created without an assignment, or gets more partitions."""
 
 
 @hookspec(firstresult=True)

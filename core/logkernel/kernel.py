@@ -30,6 +30,7 @@ from logkernel.contracts import (
     Interceptor,
     MetricsReporter,
     Partitioner,
+    PlacementStrategy,
     RecordDecoder,
     Service,
     ServiceDeclaration,
@@ -40,7 +41,7 @@ from logkernel.contracts import (
 from logkernel.errors import LogkernelError, PluginError, UnsupportedCompressionType
 from logkernel.installed import EntryPoint, entry_points
 from logkernel.plugin_faults import SLOW_MS, Origin, PluginFaults
-from logkernel.plugin_guards import GuardedAssignor, GuardedElection, GuardedPolicy
+from logkernel.plugin_guards import GuardedAssignor, GuardedElection, GuardedPlacement, GuardedPolicy
 
 GROUP = "logkernel"
 CODEC_NAMES: Mapping[int, str] = {1: "gzip", 2: "snappy", 3: "lz4", 4: "zstd"}
@@ -292,6 +293,10 @@ class Kernel:
     def election(self, name: str) -> ElectionStrategy:
         found: ElectionStrategy = self._need("election", name, self._ask("logkernel_election", name=name))
         return GuardedElection(found, name, self.faults, partial(self.origin_of, found))
+
+    def placement(self, name: str) -> PlacementStrategy:
+        found: PlacementStrategy = self._need("placement", name, self._ask("logkernel_placement", name=name))
+        return GuardedPlacement(found, name, self.faults, partial(self.origin_of, found))
 
     def cleanup(self, name: str) -> CleanupPolicy:
         found: CleanupPolicy = self._need("cleanup policy", name, self._ask("logkernel_cleanup", name=name))

@@ -10,6 +10,8 @@ plugin may decide:
                       offset; the rule lacks `learn` or `keep`
     ElectionStrategy  the leader is not a live replica of the assignment; the ISR is not part of the assignment, or
                       lacks the leader; a clean election of a leader that was not in sync
+    PlacementStrategy there are not as many rows as partitions; a row has not `factor` replicas, or one twice, or one of
+                      a broker that is not alive
     Assignor          judged by the groups service, which knows the members
 
 A policy that wants the active segment gone says so by its next offset, which the high watermark must have reached. An
@@ -18,7 +20,7 @@ offset inside a segment drops the segments before it. Nothing of a refused plan 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from time import monotonic
 from typing import Any, TypeVar
 from uuid import UUID
@@ -33,6 +35,8 @@ from logkernel.contracts import (
     GroupFacts,
     KeepRule,
     LogFacts,
+    PlacementFacts,
+    PlacementStrategy,
     Rewrite,
 )
 from logkernel.errors import LogkernelError, PluginError
@@ -108,6 +112,26 @@ class GuardedElection(_Guard):
         )
 
 
+class GuardedPlacement(_Guard):
+    """`contracts.PlacementStrategy`."""
+
+    __slots__ = ("_name", "_strategy")
+
+    def __init__(
+        self, strategy: PlacementStrategy, name: str, faults: PluginFaults, origin: Callable[[], Origin]
+    ) -> None:
+        super().__init__(faults, origin)
+        self._strategy = strategy
+        self._name = name
+
+    def place(self, facts: PlacementFacts) -> Sequence[Sequence[int]]:
+        return self._call(
+            f"placement {self._name}",
+            "the partitions are not created",
+            lambda: judged_placement(self._name, facts, self._strategy.place(facts)),
+        )
+
+
 class GuardedAssignor(_Guard):
     """`contracts.Assignor`."""
 
@@ -147,6 +171,23 @@ def judged_election(name: str, candidates: Candidates, elected: Any) -> Elected 
     else:
         return elected
     raise PluginError(f"election {name} chose leader {elected.leader}, {problem}")
+
+
+def judged_placement(name: str, facts: PlacementFacts, placed: Any) -> Sequence[Sequence[int]]:
+    """What was placed. Raises `PluginError` for what cannot be."""
+    if not isinstance(placed, Iterable):
+        raise PluginError(f"placement {name} returned {placed!r}; return a list of replicas for each partition")
+    rows = [list(row) if isinstance(row, Iterable) else [] for row in placed]
+    if len(rows) != facts.partitions:
+        raise PluginError(f"placement {name} placed {len(rows)} partitions of {facts.partitions}; place each")
+    living = {node for node, _ in facts.brokers}
+    for row in rows:
+        if len(row) != facts.factor or len(set(row)) < len(row) or not living.issuperset(row):
+            raise PluginError(
+                f"placement {name} gave a partition the replicas {row}; give it {facts.factor} different ones of"
+                f" {sorted(living)}"
+            )
+    return rows
 
 
 def judged_plan(policy: str, facts: LogFacts, plan: Any) -> list[DropBefore | Rewrite]:

@@ -38,7 +38,10 @@ class MetadataManager:
         self.image = ClusterImage()
         """What the changes folded to; the same object for the broker's life."""
         internal = internal_topics(runtime.kernel.services(), runtime.config)
-        self.controller = Controller(runtime.config, runtime.node_id, runtime.random.uuid, internal)
+        chance = runtime.random
+        self.controller = Controller(
+            runtime.config, runtime.node_id, chance.uuid, internal, runtime.kernel.placement, chance.below
+        )
         self._coordination: Coordination | None = None
         self._producer_ids = ProducerIds()
         self._snapshot_size = 0

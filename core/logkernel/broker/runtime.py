@@ -42,6 +42,10 @@ class Randomness:
     def uuid(self) -> UUID:
         return UUID(bytes=self.bytes(16), version=4)
 
+    def below(self, end: int) -> int:
+        """From 0 up to `end`, excluded."""
+        return int(self.fraction() * end)
+
     def fraction(self) -> float:
         """From 0 up to 1, 1 excluded."""
         return int.from_bytes(self.bytes(4), "big") / (1 << 32)

@@ -22,6 +22,7 @@ CODECS = OneOf("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer")
 TIMESTAMP_TYPES = OneOf("CreateTime", "LogAppendTime")
 POLICIES = Each(OneOf("compact", "delete"), repeats=True)
 ELECTIONS = OneOf("clean", "unclean")
+PLACEMENTS = OneOf("kafka", "modulo")
 PARTITIONERS = OneOf("default", "keyed", "round_robin")
 NATURAL = Between(0)
 POSITIVE = Between(1)
@@ -339,5 +340,15 @@ ROWS: tuple[Setting, ...] = (
         "The election strategy: `clean`, `unclean` or a plugin's. The same setting as unclean.leader.election.enable.",
         own=True,
         chooses="election",
+    ),
+    _row(
+        "placement",
+        STRING,
+        "kafka",
+        PLACEMENTS,
+        "placement",
+        "The placement plugin that says which brokers hold new partitions: `kafka`, `modulo` or a plugin's.",
+        own=True,
+        chooses="placement",
     ),
 )

@@ -48,5 +48,6 @@ class TopicSettings:
     # logkernel's own
     partitioner: str = "default"
     election: str = "clean"
+    placement: str = "kafka"
     plugin: dict[str, Any] = field(factory=dict)
     """Settings that plugins own, by their full names, typed. What belonged to a plugin that is gone is text."""

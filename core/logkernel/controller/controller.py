@@ -7,18 +7,20 @@ nothing happened. The modules for topics and settings are imported when they are
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING
 from uuid import UUID
 
 from logkernel.attrs_lite import field, mutable
 from logkernel.config.broker import BrokerConfig
-from logkernel.contracts import ElectionStrategy, MetadataChange, ServiceTopic
+from logkernel.contracts import ElectionStrategy, MetadataChange, PlacementStrategy, ServiceTopic
 from logkernel.controller import elections, producers
 from logkernel.controller.effects import ControllerResult, Effects
 from logkernel.controller.image import ClusterImage, Node, Topic, node_change
+from logkernel.errors import PluginError
 
 if TYPE_CHECKING:
+    from logkernel.controller.placement import Draw, Placements, Placing
     from logkernel.requests.configs import (
         AlterConfigsRequest,
         DescribeConfigsRequest,
@@ -26,6 +28,14 @@ if TYPE_CHECKING:
         IncrementalAlterConfigsRequest,
     )
     from logkernel.requests.topics import CreatePartitionsRequest, CreateTopicsRequest, DeleteTopicsRequest
+
+
+def _no_placement(name: str) -> PlacementStrategy:
+    raise PluginError(f"no plugin provides the placement {name!r} here")
+
+
+def _zero(below: int) -> int:
+    return 0
 
 
 @mutable
@@ -39,9 +49,17 @@ class Controller:
     internal: Mapping[str, ServiceTopic] = field(factory=dict)
     """The topics in which services keep their state, by name."""
 
-    def _brokers(self, image: ClusterImage) -> Sequence[int]:
-        """The brokers that can hold replicas: all registered ones, or only this one where none is registered."""
-        return sorted(image.nodes) or [self.node_id]
+    placements: Placements = _no_placement
+    """Placements that plugins provide, for topics of several brokers."""
+    draw: Draw = _zero
+    """The randomness of placements."""
+
+    def _placing(self, image: ClusterImage) -> Placing:
+        """Places on all registered brokers, or only on this one where none is registered."""
+        from logkernel.controller.placement import Placing
+
+        brokers = [(node.id, node.rack) for _, node in sorted(image.nodes.items())]
+        return Placing(brokers or [(self.node_id, None)], self.placements, self.draw)
 
     def register(self, image: ClusterImage, node: Node) -> ControllerResult:
         """Register a broker with its listeners. Changes nothing where they are known already."""
@@ -66,7 +84,7 @@ class Controller:
     def create_topics(self, request: CreateTopicsRequest, image: ClusterImage) -> ControllerResult:
         from logkernel.controller import topics
 
-        return topics.create_topics(request, image, self.config, self._brokers(image), self.new_id, self.internal)
+        return topics.create_topics(request, image, self.config, self._placing(image), self.new_id, self.internal)
 
     def create_topic(
         self,
@@ -86,7 +104,7 @@ class Controller:
             settings or {},
             image,
             self.config,
-            self._brokers(image),
+            self._placing(image),
             self.new_id,
             internal=name in self.internal,
         )
@@ -96,7 +114,7 @@ class Controller:
         from logkernel.controller import topics
 
         declared = self.internal[name]
-        return topics.create_internal(declared, partitions, image, self.config, self._brokers(image), self.new_id)
+        return topics.create_internal(declared, partitions, image, self.config, self._placing(image), self.new_id)
 
     def auto_create(self, topic: str, image: ClusterImage) -> ControllerResult:
         """Create a topic because a client asked for it. The response is its `image.Topic`. Raises KafkaError."""
@@ -116,7 +134,7 @@ class Controller:
     def create_partitions(self, request: CreatePartitionsRequest, image: ClusterImage) -> ControllerResult:
         from logkernel.controller import topics
 
-        return topics.create_partitions(request, image, self._brokers(image))
+        return topics.create_partitions(request, image, self.config, self._placing(image))
 
     # settings
 

@@ -2,29 +2,49 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
-from logkernel.errors import InvalidReplicaAssignment, InvalidReplicationFactor
+from logkernel.attrs_lite import mutable
+from logkernel.contracts import PlacementFacts, PlacementStrategy
+from logkernel.errors import InvalidReplicaAssignment, InvalidReplicationFactor, PluginError, UnknownServerError
+
+Placements = Callable[[str], PlacementStrategy]
+"""Name → the placement that a plugin provides. Raises `PluginError`."""
+Draw = Callable[[int], int]
+"""A random number from 0 up to the argument, excluded."""
 
 
-def place(partitions: int, factor: int, brokers: Sequence[int], *, start: int = 0, first: int = 0) -> list[list[int]]:
-    """Replicas of partitions `first`, `first` + 1, …: partition i starts on broker `start` + i, in turn.
+@mutable
+class Placing:
+    """The brokers there are, and how partitions are placed on them."""
 
-    Each further round over the brokers shifts the followers by one, so that two brokers don't share all of
-    their partitions. Raises InvalidReplicationFactor.
-    """
-    count = len(brokers)
-    if factor > count:
-        raise InvalidReplicationFactor(
-            f"replication factor {factor} needs as many brokers, and {count} are registered; ask for at most {count}"
-        )
-    rows = []
-    for index in range(first, first + partitions):
-        leader = (start + index) % count
-        shift = index // count
-        others = [(leader + 1 + (shift + number) % (count - 1)) % count for number in range(factor - 1)]
-        rows.append([brokers[leader], *(brokers[other] for other in others)])
-    return rows
+    brokers: Sequence[tuple[int, str | None]]
+    """(node id, rack), ascending by node id."""
+    placements: Placements
+    draw: Draw
+
+    @property
+    def nodes(self) -> list[int]:
+        return [node for node, _ in self.brokers]
+
+    def place(
+        self, name: str, partitions: int, factor: int, *, first: int = 0, leader_of_first: int | None = None
+    ) -> Sequence[Sequence[int]]:
+        """Replicas of partitions `first`, `first` + 1, …, by the placement `name`. Raises `InvalidReplicationFactor`,
+        and `UnknownServerError` where the plugin fails."""
+        count = len(self.brokers)
+        if factor > count:
+            raise InvalidReplicationFactor(
+                f"replication factor {factor} needs as many brokers, and {count} are registered;"
+                f" ask for at most {count}"
+            )
+        if count == 1:
+            return [self.nodes] * partitions
+        facts = PlacementFacts(partitions, factor, tuple(self.brokers), self.draw, first, leader_of_first)
+        try:
+            return self.placements(name).place(facts)
+        except PluginError as error:
+            raise UnknownServerError(str(error)) from error
 
 
 def check_assignment(replicas: Sequence[int], factor: int | None, brokers: Sequence[int]) -> None:

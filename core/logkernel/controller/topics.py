@@ -18,7 +18,7 @@ from logkernel.contracts import MetadataChange, ServiceTopic
 from logkernel.controller.effects import ControllerResult, Effects
 from logkernel.controller.image import ClusterImage, Partition, Topic, topic_key
 from logkernel.controller.names import METADATA_TOPIC, check_name, flat
-from logkernel.controller.placement import check_assignment, place
+from logkernel.controller.placement import Placing, check_assignment
 from logkernel.errors import (
     InvalidConfig,
     InvalidPartitions,
@@ -64,7 +64,7 @@ def create_topics(
     request: CreateTopicsRequest,
     image: ClusterImage,
     config: BrokerConfig,
-    brokers: Sequence[int],
+    placing: Placing,
     new_id: NewId,
     internal: Collection[str],
 ) -> ControllerResult:
@@ -79,7 +79,7 @@ def create_topics(
             if asked[name] > 1:
                 raise InvalidRequest(f"the request names topic {name!r} {asked[name]} times; name it once")
             _check_new(name, image, flats)
-            topic, own = _decide(row, config, brokers, left)
+            topic, own = _decide(row, config, placing, left)
             topic.internal = name in internal
         except KafkaError as error:
             out.response.topics.append(_refused(name, error))
@@ -100,7 +100,7 @@ def create_one(
     settings: Mapping[str, str],
     image: ClusterImage,
     config: BrokerConfig,
-    brokers: Sequence[int],
+    placing: Placing,
     new_id: NewId,
     *,
     internal: bool = False,
@@ -113,12 +113,13 @@ def create_one(
     own = dict(settings)
     if internal:
         factor = config.get("default.replication.factor") if replication_factor == -1 else replication_factor
-        replication_factor = max(1, min(factor, len(brokers)))
+        replication_factor = max(1, min(factor, len(placing.brokers)))
         if int(own.get("min.insync.replicas", "1")) > replication_factor:
             own["min.insync.replicas"] = str(replication_factor)
     row = CreatableTopic(name=name, num_partitions=partitions, replication_factor=replication_factor)
     config.validate_topic(own)
-    topic = Topic(name, new_id(), _partitions(row, config, brokers, MAX_NEW_PARTITIONS), internal)
+    partitions_made = _partitions(row, config, placing, MAX_NEW_PARTITIONS, own.get("placement"))
+    topic = Topic(name, new_id(), partitions_made, internal)
     out = ControllerResult([], topic, Effects())
     _add(out, topic, own)
     return out
@@ -129,7 +130,7 @@ def create_internal(
     partitions: int,
     image: ClusterImage,
     config: BrokerConfig,
-    brokers: Sequence[int],
+    placing: Placing,
     new_id: NewId,
 ) -> ControllerResult:
     """Create the topic of a service as declared; `partitions` -1 is the number in its setting."""
@@ -139,7 +140,7 @@ def create_internal(
     settings = dict(topic.config)
     for name, behind in topic.config_settings.items():
         settings[name] = _raised(config, name, config.get(behind))
-    return create_one(topic.name, partitions, factor, settings, image, config, brokers, new_id, internal=True)
+    return create_one(topic.name, partitions, factor, settings, image, config, placing, new_id, internal=True)
 
 
 def creation_request(result: ControllerResult) -> CreateTopicsRequest:
@@ -178,10 +179,13 @@ def _check_new(name: str, image: ClusterImage, flats: Mapping[str, str]) -> None
 
 
 def _decide(
-    row: CreatableTopic, config: BrokerConfig, brokers: Sequence[int], left: int
+    row: CreatableTopic, config: BrokerConfig, placing: Placing, left: int
 ) -> tuple[Topic, dict[str, str]]:
     own: dict[str, str] = {}
-    partitions = _partitions(row, config, brokers, left)
+    named = next((given.value for given in row.configs if given.name == "placement"), None)
+    if named is not None:
+        config.validate_topic({"placement": named})
+    partitions = _partitions(row, config, placing, left, named)
     for given in row.configs:
         if given.value is None:
             raise InvalidConfig(f"{given.name} has no value; give one, or leave it out for the default")
@@ -190,9 +194,12 @@ def _decide(
     return Topic(row.name, NO_ID, partitions), own
 
 
-def _partitions(row: CreatableTopic, config: BrokerConfig, brokers: Sequence[int], left: int) -> list[Partition]:
+def _partitions(
+    row: CreatableTopic, config: BrokerConfig, placing: Placing, left: int, placement: str | None
+) -> list[Partition]:
+    """`placement` is the topic's own, None for the broker's."""
     if row.assignments:
-        return _assigned(row, brokers, left)
+        return _assigned(row, placing.nodes, left)
     count = config.get("num.partitions") if row.num_partitions == -1 else row.num_partitions
     factor = config.get("default.replication.factor") if row.replication_factor == -1 else row.replication_factor
     if not 1 <= factor <= MAX_REPLICAS:
@@ -202,7 +209,7 @@ def _partitions(row: CreatableTopic, config: BrokerConfig, brokers: Sequence[int
     if count < 1:
         raise InvalidPartitions(f"a topic can't have {count} partitions; ask for 1 or more, or -1 for the default")
     _check_left(count, left)
-    return [_fresh(replicas) for replicas in place(count, factor, brokers)]
+    return [_fresh(replicas) for replicas in placing.place(placement or config.get("placement"), count, factor)]
 
 
 def _check_left(count: int, left: int) -> None:
@@ -339,7 +346,7 @@ def _remove(out: ControllerResult, topic: Topic, image: ClusterImage) -> None:
 
 
 def create_partitions(
-    request: CreatePartitionsRequest, image: ClusterImage, brokers: Sequence[int]
+    request: CreatePartitionsRequest, image: ClusterImage, config: BrokerConfig, placing: Placing
 ) -> ControllerResult:
     asked = Counter(row.name for row in request.topics)
     out = ControllerResult([], CreatePartitionsResponse(), Effects())
@@ -350,7 +357,7 @@ def create_partitions(
         try:
             if asked[name] > 1:
                 raise InvalidRequest(f"the request names topic {name!r} {asked[name]} times; name it once")
-            topic, added = _growth(row, image, brokers, left)
+            topic, added = _growth(row, image, config, placing, left)
         except KafkaError as error:
             answer.error_code, answer.error_message = error.code, str(error)
             continue
@@ -363,7 +370,7 @@ def create_partitions(
 
 
 def _growth(
-    row: CreatePartitionsTopic, image: ClusterImage, brokers: Sequence[int], left: int
+    row: CreatePartitionsTopic, image: ClusterImage, config: BrokerConfig, placing: Placing, left: int
 ) -> tuple[Topic, list[Partition]]:
     topic = image.topics.get(row.name)
     if topic is None:
@@ -378,12 +385,14 @@ def _growth(
     _check_left(wanted, left)
     factor = len(topic.partitions[0].replicas)
     if row.assignments is None:
-        start = list(brokers).index(first) if (first := topic.partitions[0].replicas[0]) in brokers else 0
-        return topic, [_fresh(replicas) for replicas in place(wanted, factor, brokers, start=start, first=has)]
+        placement = image.topic_config(row.name).get("placement") or config.get("placement")
+        leader = topic.partitions[0].replicas[0]
+        placed = placing.place(placement, wanted, factor, first=has, leader_of_first=leader)
+        return topic, [_fresh(replicas) for replicas in placed]
     if len(row.assignments) != wanted:
         raise InvalidReplicaAssignment(
             f"{len(row.assignments)} assignments for {wanted} new partitions; give one for each"
         )
     for given in row.assignments:
-        check_assignment(given.broker_ids, factor, brokers)
+        check_assignment(given.broker_ids, factor, placing.nodes)
     return topic, [_fresh(given.broker_ids) for given in row.assignments]

@@ -89,7 +89,7 @@ class Broker:
         self.watched: list[MetadataChange] = []
         self.obeyed: list[Any] = []
         self.offline: set[tuple[str, int]] = set()
-        self.controller = Controller(config, node_id, cluster.new_id)
+        self.controller = Controller(config, node_id, cluster.new_id, {}, kernel.placement)
         self.host = ControllerHost(self.runtime, self.turn, self.controller, self.send, self)
         self.session: Session | None = None
         self.start()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from itertools import count
 from typing import Any
 from uuid import UUID
@@ -15,7 +14,7 @@ from logkernel.controller.controller import Controller
 from logkernel.controller.effects import ControllerResult, Effects
 from logkernel.controller.image import ClusterImage, Node
 from logkernel.controller.internal import internal_topics
-from logkernel.controller.placement import place
+from logkernel.controller.placement import Placing
 from logkernel.controller.producers import ProducerIds
 from logkernel.errors import (
     InvalidConfig,
@@ -42,7 +41,7 @@ class Bench:
         config = BrokerConfig.load(None, given, KERNEL.declarations())
         self.image = ClusterImage()
         topics = internal_topics(KERNEL.services(), config)
-        self.controller = Controller(config, 1, lambda: UUID(int=next(ids)), topics)
+        self.controller = Controller(config, 1, lambda: UUID(int=next(ids)), topics, KERNEL.placement)
         for node in range(1, nodes + 1):
             self.keep(self.controller.register(self.image, Node(node, {"PLAINTEXT": ("h", node)})))
 
@@ -51,35 +50,9 @@ class Bench:
         return result.response
 
 
-@pytest.mark.parametrize(
-    ("partitions", "factor", "brokers", "expected"),
-    [
-        (2, 1, [1], [[1], [1]]),
-        (4, 1, [1, 2, 3], [[1], [2], [3], [1]]),
-        (3, 2, [1, 2, 3], [[1, 2], [2, 3], [3, 1]]),
-        (6, 2, [1, 2, 3], [[1, 2], [2, 3], [3, 1], [1, 3], [2, 1], [3, 2]]),
-        (2, 3, [7, 8, 9], [[7, 8, 9], [8, 9, 7]]),
-    ],
-)
-def test_replicas_are_placed_round_robin(
-    partitions: int, factor: int, brokers: list[int], expected: list[list[int]]
-) -> None:
-    assert place(partitions, factor, brokers) == expected
-
-
-@pytest.mark.parametrize("brokers", range(1, 7))
-def test_placement_is_even_and_never_doubles_a_broker(brokers: int) -> None:
-    nodes = list(range(brokers))
-    for factor in range(1, brokers + 1):
-        rows = place(brokers * 12, factor, nodes)
-        assert all(len(set(row)) == factor for row in rows)
-        assert set(Counter(row[0] for row in rows).values()) == {12}
-        assert set(Counter(node for row in rows for node in row).values()) == {12 * factor}
-
-
 def test_too_many_replicas() -> None:
     with pytest.raises(InvalidReplicationFactor, match=r"replication factor 3 .* 2 are registered; ask for at most 2"):
-        place(1, 3, [1, 2])
+        Placing([(1, None), (2, None)], KERNEL.placement, lambda below: 0).place("kafka", 1, 3)
 
 
 def test_created_and_validated_only() -> None:

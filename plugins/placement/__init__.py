@@ -1,0 +1,1 @@
+"""Placements: which brokers hold the partitions of a topic."""
