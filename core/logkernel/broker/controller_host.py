@@ -45,7 +45,12 @@ from logkernel.errors import (
 )
 
 if TYPE_CHECKING:
-    from logkernel.requests.placement import ElectLeadersRequest, ElectLeadersResponse
+    from logkernel.requests.placement import (
+        AlterPartitionReassignmentsRequest,
+        AlterPartitionReassignmentsResponse,
+        ElectLeadersRequest,
+        ElectLeadersResponse,
+    )
 
 log = logging.getLogger("logkernel.controller")
 
@@ -334,6 +339,7 @@ class ControllerHost:
             after = Partition.from_row((change.value or {})["row"])
             sizes.append((len(image.topics[topic].partitions[int(index)].isr), len(after.isr)))
         self.commit(result)
+        self._finish_moves(change.key.rpartition(":") for change in result.changes)
         self.counters.isr_shrinks += sum(after < before for before, after in sizes)
         self.counters.isr_expansions += sum(after > before for before, after in sizes)
 
@@ -409,6 +415,7 @@ class ControllerHost:
         for node in came:
             self._broker_came(node, living[node], orders)
         if gone or came:
+            self._finish_all_moves()
             self._send_soon()
 
     def _broker_gone(self, node: int, orders: Orders) -> None:
@@ -528,6 +535,33 @@ class ControllerHost:
             leaders.elect_in_cluster(request, self.image, self._candidates(), self._offline)
         )
         return response
+
+    # ------------------------------------------------------------ moves
+
+    def alter_reassignments(self, request: AlterPartitionReassignmentsRequest) -> AlterPartitionReassignmentsResponse:
+        """Begin or cancel moves. Raises `NotController`, `KafkaError`."""
+        from logkernel.controller import reassignment
+
+        response: AlterPartitionReassignmentsResponse = self.commit(
+            reassignment.alter_reassignments(request, self.image, self._candidates())
+        )
+        return response
+
+    def _finish_moves(self, keys: Iterable[tuple[str, str, str]]) -> None:
+        """End the moves of these partitions whose new replicas are in sync by now."""
+        image = self.image
+        names = [(topic, int(index)) for topic, _, index in keys]
+        if any(row.adding or row.removing for row in (image.topics[topic].partitions[index] for topic, index in names)):
+            from logkernel.controller import reassignment
+
+            self._try_commit(reassignment.finish(image, names, self._candidates()))
+
+    def _finish_all_moves(self) -> None:
+        if not self.is_active:
+            return
+        from logkernel.controller import reassignment
+
+        self._try_commit(reassignment.finish(self.image, reassignment.moving(self.image), self._candidates()))
 
     # ------------------------------------------------------------ orders
 

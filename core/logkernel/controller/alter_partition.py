@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from logkernel.attrs_lite import evolve
 from logkernel.controller.image import Partition
 from logkernel.errors import FencedLeaderEpoch, IneligibleReplica, InvalidRequest, InvalidUpdateVersion, NotController
 from logkernel.vocabulary import IsrProposal
@@ -45,4 +46,4 @@ def judge_proposal(sender: int, proposal: IsrProposal, row: Partition, eligible:
         if node not in eligible or (epoch != ANY_BROKER_EPOCH and epoch != eligible[node]):
             raise IneligibleReplica(f"broker {node} is away, shutting down or was started again")
     isr = tuple(node for node in row.replicas if node in proposal.isr)
-    return Partition(row.replicas, isr, row.leader, row.leader_epoch, row.partition_epoch + 1)
+    return evolve(row, isr=isr, partition_epoch=row.partition_epoch + 1)

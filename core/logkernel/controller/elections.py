@@ -24,6 +24,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator
 
+from logkernel.attrs_lite import evolve
 from logkernel.contracts import Candidates, Elected, ElectionStrategy
 from logkernel.controller.effects import ControllerResult, Effects, LeaderChange
 from logkernel.controller.image import NO_LEADER, ClusterImage, Partition, Topic, partition_change
@@ -101,7 +102,7 @@ def _without(rows: Iterable[tuple[int, Partition]], broker: int, electing: _Elec
         elif len(row.isr) > 1:
             isr = tuple(member for member in row.isr if member != broker)
             bump = row.leader != NO_LEADER
-            yield index, Partition(row.replicas, isr, row.leader, row.leader_epoch + bump, row.partition_epoch + 1)
+            yield index, _evolved(row, row.leader, isr, bump=bump)
 
 
 def broker_started(
@@ -120,7 +121,7 @@ def broker_started(
 def _with(topic: Topic, broker: int, electing: _Electing) -> Changed:
     for index, row in enumerate(topic.partitions):
         if row.leader == broker:
-            yield index, Partition(row.replicas, row.isr, broker, row.leader_epoch + 1, row.partition_epoch + 1)
+            yield index, _evolved(row, broker, row.isr)
         elif row.leader not in electing.alive:
             new = electing.winner(index, row)
             if new != row:
@@ -203,7 +204,9 @@ def revive(
 
 
 def _evolved(row: Partition, leader: int, isr: tuple[int, ...], *, bump: bool = True) -> Partition:
-    return Partition(row.replicas, isr, leader, row.leader_epoch + bump, row.partition_epoch + 1)
+    return evolve(
+        row, leader=leader, isr=isr, leader_epoch=row.leader_epoch + bump, partition_epoch=row.partition_epoch + 1
+    )
 
 
 def _by_topic(image: ClusterImage, names: Iterable[Name]) -> Iterator[tuple[Topic, list[int]]]:

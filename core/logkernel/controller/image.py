@@ -16,7 +16,8 @@
 | scram | "MECHANISM:USER" | {"iterations": int, "salt", "stored_key", "server_key": base64} |
 | quota | the entity as a JSON list of [type, name or null], sorted | {key: number} |
 
-A row is [replicas, isr, leader, leader epoch, partition epoch]: a topic of 1,000 partitions is 20 KB of JSON.
+A row is [replicas, isr, leader, leader epoch, partition epoch]: a topic of 1,000 partitions is 20 KB of JSON. While a
+partition moves, two more follow: the replicas that are being added, and those that are being removed.
 A value of None deletes. Unknown kinds are ignored: a newer release may have written them.
 """
 
@@ -44,13 +45,18 @@ class Partition:
     """Grows with each change of the leader."""
     partition_epoch: int = 0
     """Grows with each change of anything here."""
+    adding: tuple[int, ...] = ()
+    """Those of `replicas` that a reassignment adds."""
+    removing: tuple[int, ...] = ()
+    """Those of `replicas` that go when it ends."""
 
     def row(self) -> list[Any]:
-        return [list(self.replicas), list(self.isr), self.leader, self.leader_epoch, self.partition_epoch]
+        row = [list(self.replicas), list(self.isr), self.leader, self.leader_epoch, self.partition_epoch]
+        return [*row, list(self.adding), list(self.removing)] if self.adding or self.removing else row
 
     @classmethod
     def from_row(cls, row: list[Any]) -> Partition:
-        return cls(tuple(row[0]), tuple(row[1]), row[2], row[3], row[4])
+        return cls(tuple(row[0]), tuple(row[1]), row[2], row[3], row[4], *(tuple(nodes) for nodes in row[5:7]))
 
 
 @mutable

@@ -28,8 +28,6 @@ from logkernel.requests.placement import (
     AlterPartitionReassignmentsResponse,
     ElectLeadersRequest,
     ElectLeadersResponse,
-    ListPartitionReassignmentsRequest,
-    ListPartitionReassignmentsResponse,
     PartitionResult,
     ReassignablePartition,
     ReassignablePartitionResponse,
@@ -167,10 +165,3 @@ def _check_reassignment(
             f"{len(row.replicas)} replicas are asked for where there are {len(partition.replicas)},"
             f" and the request does not allow another number"
         )
-
-
-def list_reassignments(
-    request: ListPartitionReassignmentsRequest, image: ClusterImage
-) -> ListPartitionReassignmentsResponse:
-    """Always empty: with one broker no reassignment is under way."""
-    return ListPartitionReassignmentsResponse()

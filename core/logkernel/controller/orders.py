@@ -349,7 +349,7 @@ class Orders:
                 if not is_new:
                     told.keep(name)
                 if not obeyed:
-                    told.order(name, is_new=is_new)
+                    told.order(name, is_new=node not in held)
             elif node in held:
                 told.stop(name, after.leader_epoch)
 
@@ -449,6 +449,8 @@ class Orders:
                     isr=list(row.isr),
                     partition_epoch=row.partition_epoch,
                     replicas=list(row.replicas),
+                    adding_replicas=list(row.adding),
+                    removing_replicas=list(row.removing),
                     is_new=is_new,
                 )
             )

@@ -26,7 +26,14 @@ from logkernel.errors import (
     UnknownTopicOrPartition,
 )
 from logkernel.requests.cluster import DescribeClusterRequest, MetadataRequest, MetadataRequestTopic
-from logkernel.requests.placement import ElectLeadersRequest, TopicPartitions
+from logkernel.requests.placement import (
+    AlterPartitionReassignmentsRequest,
+    ElectLeadersRequest,
+    ListPartitionReassignmentsRequest,
+    ReassignablePartition,
+    ReassignableTopic,
+    TopicPartitions,
+)
 from logkernel.requests.replication import (
     AllocateProducerIdsRequest,
     AlterPartitionPartition,
@@ -288,3 +295,23 @@ def test_an_administrator_has_preferred_leaders_elected(cluster: Cluster) -> Non
         PreferredLeaderNotAvailable.code, ElectionNotNeeded.code, PreferredLeaderNotAvailable.code,
         UnknownTopicOrPartition.code,
     ]  # fmt: skip
+
+
+def test_a_partition_moves_when_its_new_replicas_are_in_sync(cluster: Cluster) -> None:
+    cluster.create("t", "12")
+    request = AlterPartitionReassignmentsRequest(topics=[ReassignableTopic("t", [ReassignablePartition(0, [2, 3])])])
+    assert cluster.ask(2, request).error_code == NotController.code
+    assert cluster.ask(1, request).responses[0].partitions[0].error_code == 0
+    assert [member.roles for member in cluster.members.values()] == [
+        {("t", 0): "led"}, {("t", 0): "followed"}, {("t", 0): "followed"}
+    ]  # fmt: skip
+    (listed,) = cluster.ask(1, ListPartitionReassignmentsRequest()).topics
+    assert (listed.partitions[0].adding_replicas, listed.partitions[0].removing_replicas) == ([3], [1])
+    assert cluster.ask(3, ListPartitionReassignmentsRequest()).error_code == NotController.code
+    assert proposal(cluster, "123", leader_epoch=1, epoch=1).error_code == 0
+    assert row_of(cluster, "t") == (2, "23", 2)
+    assert [member.roles for member in cluster.members.values()] == [
+        {}, {("t", 0): "led"}, {("t", 0): "followed"}
+    ]  # fmt: skip
+    assert cluster.members[1].broker.logs.topic_ids() == {}
+    assert cluster.ask(1, ListPartitionReassignmentsRequest()).topics == []

@@ -7,7 +7,7 @@ import logging
 from logkernel.broker.handlers.context import HandlerContext, Handlers, on
 from logkernel.broker.handlers.refusals import refusal
 from logkernel.contracts import Answer, RequestContext
-from logkernel.controller import features, leaders
+from logkernel.controller import features, leaders, reassignment
 from logkernel.errors import BrokerIdNotRegistered, InvalidRequest, NotController, UnsupportedVersion
 from logkernel.requests.placement import (
     AlterPartitionReassignmentsRequest,
@@ -41,6 +41,13 @@ def elect_leaders(ctx: HandlerContext, request: ElectLeadersRequest, context: Re
 def alter_partition_reassignments(
     ctx: HandlerContext, request: AlterPartitionReassignmentsRequest, context: RequestContext, answer: Answer
 ) -> None:
+    host = ctx.cluster.controller
+    if host is not None:
+        try:
+            answer(host.alter_reassignments(request))
+        except NotController as error:
+            answer(refusal(request, error))
+        return
     brokers = sorted({ctx.runtime.node_id, *ctx.metadata.image.nodes})
     answer(leaders.alter_reassignments(request, ctx.metadata.image, brokers))
 
@@ -48,7 +55,10 @@ def alter_partition_reassignments(
 def list_partition_reassignments(
     ctx: HandlerContext, request: ListPartitionReassignmentsRequest, context: RequestContext, answer: Answer
 ) -> None:
-    answer(leaders.list_reassignments(request, ctx.metadata.image))
+    try:
+        answer(reassignment.list_reassignments(request, ctx.deciding_image))
+    except NotController as error:
+        answer(refusal(request, error))
 
 
 def update_features(
