@@ -286,13 +286,13 @@ class ControllerHost:
         self._alive = _counted_with(image)
         self._state.on_loaded()
         log.info("this broker is the controller: term=%d topics=%d", self._state.term, len(image.topics))
-        self._settle(orders.settled)
         self._try_commit(self._controller.mark_internal(image))
         epochs = self._shared.broker_epochs()
         for node, epoch in self._alive.items():
             if node in image.nodes and epochs.get(node) == epoch:
                 orders.broker_came(node, epoch)
         self._check_brokers()
+        self._settle_leftovers(orders)
         self._balance_later()
 
     def _drop(self) -> None:
@@ -379,6 +379,10 @@ class ControllerHost:
         if changes:
             self._try_commit(ControllerResult(changes, None, Effects()))
 
+    def _settle_leftovers(self, orders: Orders) -> None:
+        settled, orders.settled = orders.settled, []
+        self._settle(settled)
+
     def _compact(self, image: ClusterImage) -> None:
         """Replace what is kept by a snapshot, where that is worth it."""
         if self._compaction_failed or not due(self._shared.kept(), max(image.size, self._snapshot_size)):
@@ -436,6 +440,7 @@ class ControllerHost:
         )
         found.changes.append(incarnation_change(node, broker_epoch))
         self._try_commit(found)
+        self._settle_leftovers(orders)
 
     def _candidates(self) -> Collection[int]:
         """Brokers that may lead."""

@@ -223,15 +223,15 @@ class Orders:
         self._deleting: dict[str, dict[UUID, set[tuple[int, int]]]] = {}
         """Topic → deleted ids of that name → (broker, partition) of each replica that is not confirmed to be gone."""
         self.settled: list[UUID] = []
-        """Deleted topics of an earlier controller that no broker can hold any more."""
+        """Deleted topics of which no broker holds anything any more, besides those that answers tell of."""
         for topic in image.gone.values():
             if topic is not None:
                 self._resume_deletion(topic)
 
     def _resume_deletion(self, topic: Topic) -> None:
-        """Another controller did not hear the end of it. A replica whose place one of a later topic of that name has
-        is left out: StopReplica names no id, so it could hit the later one. The broker says if it still has the
-        earlier one (INCONSISTENT_TOPIC_ID)."""
+        """Another controller did not hear the end of it. Where a later topic of that name has a replica instead,
+        nothing is stopped, here and when a broker comes: StopReplica names no id, so it could hit the later one. The
+        broker says if it still has the earlier one (INCONSISTENT_TOPIC_ID)."""
         rows = enumerate(topic.partitions)
         replicas = {(node, index) for index, row in rows for node in row.replicas}
         waiting = {pair for pair in replicas if not self._holds(pair[0], (topic.name, pair[1]))}
@@ -281,9 +281,12 @@ class Orders:
         """A broker registered, in this broker epoch: it is told everything."""
         self.broker_gone(node)
         told = self.brokers[node] = _Told(broker_epoch)
-        for topic_name, ids in self._deleting.items():
+        for topic_name, ids in list(self._deleting.items()):
             for index in {index for replicas in ids.values() for holder, index in replicas if holder == node}:
-                told.stop((topic_name, index), BEING_DELETED)
+                if self._holds(node, (topic_name, index)):
+                    self._gone(node, (topic_name, index), self.settled)
+                else:
+                    told.stop((topic_name, index), BEING_DELETED)
         told.forget |= {topic_id: topic for topic_id, topic in self.image.gone.items() if topic is not None}
         for topic in self.image.topics.values():
             told.tell(topic.name, range(len(topic.partitions)))
@@ -505,7 +508,10 @@ class Orders:
                 refused.quieted[name] = None
         for name, leader_epoch in load.stopped.items():
             if self._is_confirmed(name, errors.get(name, 0), answered):
-                self._stopped(node, told, name, answered)
+                if name not in told.quiet and name not in told.stops:
+                    told.stopping.discard(name)
+                if errors.get(name) != KafkaStorageError.code:
+                    self._gone(node, name, answered.settled)
             else:
                 refused.stopped[name] = leader_epoch
         for name, is_new in load.ordered.items():
@@ -535,10 +541,9 @@ class Orders:
         answered.refused.append((name, code))
         return False
 
-    def _stopped(self, node: int, told: _Told, name: Name, answered: Answered) -> None:
-        """No replica of that name is there: of the topic that was meant, or of one since, as nothing was ordered."""
-        if name not in told.quiet and name not in told.stops:
-            told.stopping.discard(name)
+    def _gone(self, node: int, name: Name, settled: list[UUID]) -> None:
+        """A broker holds no replica of deleted topics of that name: of the one that was meant, or of one since, as
+        nothing was ordered meanwhile."""
         deleting = self._deleting.get(name[0])
         if deleting is None:
             return
@@ -546,7 +551,7 @@ class Orders:
             waiting.discard((node, name[1]))
             if not waiting:
                 del deleting[topic_id]
-                answered.settled.append(topic_id)
+                settled.append(topic_id)
         if not deleting:
             del self._deleting[name[0]]
 

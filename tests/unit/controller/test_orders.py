@@ -521,3 +521,41 @@ def test_a_new_controller_does_not_delete_a_later_topic_of_the_same_name() -> No
     cluster.run()
     cluster.check()
     assert "StopReplica" not in kinds(cluster.seen(1))
+
+
+def test_a_log_in_an_offline_directory_is_deleted_when_its_broker_is_back() -> None:
+    cluster = Cluster(topic("t", ONE, row("1")))
+    cluster.run()
+    cluster.orders.fold([MetadataChange("topic", "t", None)])
+    for _ in range(2):
+        cluster.deliver(1)
+    request = cluster.orders.next_request(1, cluster.now)
+    assert isinstance(request, StopReplicaRequest)
+    offline = StopReplicaResponse(partition_errors=[StopReplicaPartitionError("t", 0, KafkaStorageError.code)])
+    assert cluster.orders.on_answer(1, request, offline, cluster.now) == Answered()
+    cluster.run()
+    assert cluster.followers[1].logs == {("t", 0): ONE}
+    cluster.start(1)
+    assert [answer.settled for answer in cluster.run() if answer.settled] == [[ONE]]
+    assert cluster.followers[1].logs == {}
+
+
+def test_a_later_topic_of_the_same_name_is_not_deleted_when_its_broker_is_back() -> None:
+    cluster = Cluster(topic("t", ONE, row("1")))
+    cluster.run()
+    cluster.orders.fold([MetadataChange("topic", "t", None)])
+    for _ in range(2):
+        cluster.deliver(1)
+    request = cluster.orders.next_request(1, cluster.now)
+    assert isinstance(request, StopReplicaRequest)
+    offline = StopReplicaResponse(partition_errors=[StopReplicaPartitionError("t", 0, KafkaStorageError.code)])
+    cluster.orders.on_answer(1, request, offline, cluster.now)
+    cluster.followers[1].logs.clear()  # out of reach
+    cluster.orders.fold([topic("t", OTHER, row("1"))])
+    cluster.run()
+    cluster.seen(1)
+    cluster.start(1)
+    assert cluster.orders.settled == [ONE]
+    cluster.run()
+    cluster.check()
+    assert "StopReplica" not in kinds(cluster.seen(1))
