@@ -42,6 +42,8 @@ class Setting:
     """A topic setting of Kafka that is kept and described, and has no effect here."""
     own: bool = False
     """A setting of logkernel's own, of which Apache Kafka knows nothing."""
+    internal: bool = False
+    """Of a broker's setting: Kafka calls it internal, and DescribeConfigs names it only where it was given."""
     chooses: str = ""
     """The kind of plugin that it names ("cleanup policy"): it takes the names that installed plugins provide."""
     between: tuple[str, str] | None = None

@@ -182,13 +182,15 @@ _RENAMED = frozenset(("log.dirs", "node.id"))
 
 
 def describe_broker(config: BrokerConfig, keys: Iterable[str] | None = None) -> list[Described]:
-    """Every setting, and of those that have no effect here what somebody gave."""
+    """Every setting, and of those that are internal or have no effect here what somebody gave."""
     return [_broker(config, setting) for setting in _chosen(_described(config), keys)]
 
 
 def _described(config: BrokerConfig) -> dict[str, Setting]:
     known = config.definitions.broker
-    return known | {name: _foreign(name) for _, layer in config.layers for name in layer if name not in known}
+    given = {name for _, layer in config.layers for name in layer}
+    told = {name: setting for name, setting in known.items() if name in given or not setting.internal}
+    return told | {name: _foreign(name) for name in given - known.keys()}
 
 
 def _foreign(name: str) -> Setting:

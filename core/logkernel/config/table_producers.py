@@ -21,6 +21,7 @@ ROWS: tuple[Setting, ...] = (
         "600000",
         POSITIVE,
         "Time in ms between checks for expired producers.",
+        internal=True,
     ),
     Setting(
         "transaction.partition.verification.enable",

@@ -13,8 +13,10 @@ from ..offsets_topic import SETTINGS as OFFSETS_TOPIC_SETTINGS
 POSITIVE: Final = Between(1)
 
 
-def _row(name: str, default: str, validator: Validator | None, doc: str, *, kind: int = INT) -> Setting:
-    return Setting(name, kind, default, validator, doc)
+def _row(
+    name: str, default: str, validator: Validator | None, doc: str, *, kind: int = INT, internal: bool = False
+) -> Setting:
+    return Setting(name, kind, default, validator, doc, internal=internal)
 
 
 BROKER_ROWS: Final = (
@@ -42,6 +44,7 @@ BROKER_ROWS: Final = (
         "30000",
         POSITIVE,
         "Time in ms after which a failed initialization of a topic's share state is retried.",
+        internal=True,
     ),
     _row("group.share.max.share.sessions", "2000", POSITIVE, "Maximum number of share sessions of a broker."),
     _row("group.share.max.size", "200", Between(1, 1000), "Maximum number of members of a share group."),

@@ -99,6 +99,13 @@ def test_every_kafka_name_is_known() -> None:
     assert services <= unused.names(), "known, without effect, where the service is blocked"
 
 
+def test_what_kafka_calls_internal_is_internal() -> None:
+    """The names that Kafka's own tables define by `defineInternal`, as far as they have a meaning here."""
+    internal = {name for name, setting in ALL.broker.items() if setting.internal}
+    assert internal == {"group.share.initialize.retry.interval.ms", "producer.id.expiration.check.interval.ms"}
+    assert not [setting.name for setting in (*ALL.topic.values(), *ALL.group.values()) if setting.internal]
+
+
 def test_defaults_are_those_that_the_hot_path_reads() -> None:
     plain = TopicSettings()
     fields = {field.name for field in attrs.fields(TopicSettings)} - {"plugin"}

@@ -160,6 +160,19 @@ def test_a_broker() -> None:
     assert (row.name, row.value, row.source) == ("message.max.bytes", "5", 3)
 
 
+@pytest.mark.parametrize(
+    "name", ["producer.id.expiration.check.interval.ms", "group.share.initialize.retry.interval.ms"]
+)
+def test_a_setting_that_kafka_calls_internal_is_told_of_where_it_was_given(name: str) -> None:
+    """As in Kafka's `ConfigHelper`: what was given, and of the rest what is not internal."""
+    config = BrokerConfig.load(None, {}, BUILT_IN)
+    assert name not in {row.name for row in describe_broker(config)}
+    assert describe_broker(config, [name]) == []
+    given = BrokerConfig.load(None, {name: "5000"}, BUILT_IN)
+    assert name in {row.name for row in describe_broker(given)}
+    assert one(describe_broker(given, [name]))[:2] == ("5000", 4)
+
+
 def test_kept_settings_that_are_not_taken_any_more_are_left_out() -> None:
     config = BrokerConfig.load().with_dynamic(
         {"log.segment.bytes": "1", "gone.plugin": "x", "message.max.bytes": "9", "node.id": "5"}, {}
