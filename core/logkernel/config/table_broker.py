@@ -250,7 +250,7 @@ ROWS: tuple[Setting, ...] = (
         "Connections over which a follower fetches from each leader.",
         dynamic=True,
     ),
-    _row("replica.fetch.backoff.ms", INT, "1000", NATURAL, "Pause in ms of a follower after a failed fetch."),
+    _row("replica.fetch.backoff.ms", INT, "1000", NATURAL, "Longest pause in ms of a follower after a failed fetch."),
     _row("replica.fetch.max.bytes", INT, "1048576", NATURAL, "Bytes that a follower fetches of one partition."),
     _row("replica.fetch.min.bytes", INT, "1", None, "Bytes for which a leader waits before it answers a follower."),
     _row("replica.fetch.response.max.bytes", INT, "10485760", NATURAL, "Bytes that a follower fetches in one request."),

@@ -81,13 +81,25 @@ def test_an_answer_of_an_older_leader_is_dropped(pair: Pair) -> None:
     assert (two.followed.log.end_offset, two.followed.high_watermark) == (0, 0)
 
 
-def test_an_error_of_the_leader_is_a_pause(pair: Pair) -> None:
-    _, two = pair
-    position = two.followed.next_fetch(0)
+def test_errors_of_the_leader_are_pauses_that_grow(pair: Pair) -> None:
+    """The first may only mean that the leader has not heard of its role yet."""
+    one, two = pair
+    pauses = []
+    for _ in range(8):
+        position = two.followed.next_fetch(two.clock.now_ms)
+        assert position is not None
+        two.followed.apply(position, PartitionData(0, NotLeaderOrFollower.code), two.clock.now_ms)
+        due_ms = two.followed.next_deadline()
+        assert due_ms is not None
+        pauses.append(due_ms - two.clock.now_ms)
+        assert two.followed.next_fetch(due_ms - 1) is None
+        two.clock.now_ms = due_ms
+    assert pauses == [20, 40, 80, 160, 320, 640, 1000, 1000]
+    follow(two, one)
+    position = two.followed.next_fetch(two.clock.now_ms)
     assert position is not None
-    two.followed.apply(position, PartitionData(0, NotLeaderOrFollower.code), 0)
-    assert two.followed.next_fetch(999) is None
-    assert two.followed.next_fetch(1000) == position
+    two.followed.apply(position, PartitionData(0, NotLeaderOrFollower.code), two.clock.now_ms)
+    assert two.followed.next_deadline() == two.clock.now_ms + 20
 
 
 def test_a_full_disk_is_a_pause_and_nothing_is_lost(pair: Pair) -> None:

@@ -9,7 +9,8 @@ replica can lead at once.
     records                       appended; then watermark and log start follow the leader's
     a diverging epoch             the log is cut
     OFFSET_OUT_OF_RANGE           nothing yet: the leader is asked for its ends, and `out_of_range` cuts, or begins anew
-    another error, bad bytes      a pause of `replica.fetch.backoff.ms`
+    another error                 a pause, each longer than the one before, of `replica.fetch.backoff.ms` at most
+    bad bytes, no answer          a pause of `replica.fetch.backoff.ms`
     the disk has no room          the same
     the disk fails                the directory goes offline
 """
@@ -41,6 +42,7 @@ log = logging.getLogger("logkernel.replica")
 BACKOFF = "replica.fetch.backoff.ms"
 
 
+FIRST_PAUSE_MS = 20
 FLUSH_LOOK_MS = 5
 """How often a fetch that waits for a flush is tried."""
 
@@ -62,7 +64,7 @@ def _nobody(replica: FollowedReplica) -> None:
 class FollowedReplica(Replica):
     """A followed partition: its log and its machine."""
 
-    __slots__ = ("_cuts", "follower", "on_cut")
+    __slots__ = ("_cuts", "_refusals", "follower", "on_cut")
 
     def __init__(
         self,
@@ -82,6 +84,8 @@ class FollowedReplica(Replica):
             runtime, name, topic_id, disk_log, producers, settings, storage_failed=storage_failed, before=before
         )
         self._cuts = cuts
+        self._refusals = 0
+        """How often the leader refused in a row."""
         self.follower = follower
         self.on_cut: Callable[[FollowedReplica], None] = _nobody
         """Told when the log became shorter; a copy of it has to begin anew."""
@@ -124,10 +128,9 @@ class FollowedReplica(Replica):
         if data.error_code == OffsetOutOfRange.code:
             return True
         if data.error_code:
-            error = type(error_for(data.error_code)).__name__
-            log.info("fetch refused: partition=%s leader=%d error=%s", self.name, self.follower.leader, error)
-            self.delay(asked, mono_ms)
+            self._refused(asked, data.error_code, mono_ms)
             return False
+        self._refusals = 0
         try:
             diverging = data.diverging_epoch
             if diverging.end_offset >= 0:
@@ -153,6 +156,16 @@ class FollowedReplica(Replica):
     def delay(self, asked: FetchPosition, mono_ms: int) -> None:
         """The leader refused, or could not be asked: pause."""
         self.follower.on_error(asked, mono_ms, int(self._runtime.config.get(BACKOFF)))
+
+    def _refused(self, asked: FetchPosition, code: int, mono_ms: int) -> None:
+        """The leader may not have heard yet that it leads, or in which epoch: the first pauses are short."""
+        log.info(
+            "fetch refused: partition=%s leader=%d error=%s",
+            self.name, self.follower.leader, type(error_for(code)).__name__,
+        )  # fmt: skip
+        pause_ms = min(FIRST_PAUSE_MS << min(self._refusals, 16), int(self._runtime.config.get(BACKOFF)))
+        self._refusals += 1
+        self.follower.on_error(asked, mono_ms, pause_ms)
 
     def _failed(self, asked: FetchPosition, error: KafkaError | OSError, mono_ms: int) -> None:
         """The answer cannot be carried out. Other errors of the disk than those of the moment end its service."""
