@@ -166,8 +166,12 @@ class InSyncReplicas:
     def on_fetch(
         self, node: int, offset: int, log_start: int, leader_end: int, mono_ms: int, broker_epoch: int
     ) -> FollowerState:
-        """A follower fetches from `offset`: it holds all below. Raises KeyError for a node that is no replica."""
+        """A follower fetches from `offset`: it holds all below. A fetch of an earlier life of its broker, which arrives
+        late, counts for nothing: a power cut may have taken what it held (KAFKA-15221). Raises KeyError for a node
+        that is no replica."""
         follower = self.followers[node]
+        if ANY_BROKER_EPOCH < broker_epoch < follower.broker_epoch:
+            return follower
         if offset >= leader_end:
             follower.caught_up_ms = max(follower.caught_up_ms, mono_ms)
         elif follower.fetched_ms >= 0 and offset >= follower.leader_end_then:

@@ -162,3 +162,13 @@ def test_a_follower_with_nothing_to_ask_for_had_caught_up_at_each_look() -> None
     assert sync.propose_shrink(11, 2000) is None, "the leader wrote just now"
     assert sync.propose_shrink(11, 2050) is None
     assert sync.propose_shrink(11, 2051).isr == {1}, "so long after the last look at which it held all"
+
+
+def test_a_late_fetch_of_an_earlier_life_counts_for_nothing() -> None:
+    """It moved the watermark over records that a power cut had taken from the follower meanwhile."""
+    sync = in_sync()
+    sync.on_fetch(2, 10, 0, 10, 1000, 33)
+    sync.on_fetch(2, 4, 0, 10, 1010, 34)
+    assert sync.on_fetch(2, 10, 0, 10, 1020, 33).log_end == 4
+    assert sync.followers[2].broker_epoch == 34
+    assert sync.on_fetch(2, 5, 0, 10, 1030, -1).log_end == 5, "who names no epoch is believed"

@@ -90,7 +90,8 @@ class Client:
         if code == 0:
             window.remove(pending)
             self.acknowledged += 1
-            self.timeline.later(self.timeline.random.randint(1, self.world.think_ms), self.begin)
+            longest = min(self.world.think_ms, 100) if self.timeline.healing else self.world.think_ms
+            self.timeline.later(self.timeline.random.randint(1, longest), self.begin)
         elif code in (OutOfOrderSequenceNumber.code, InvalidProducerEpoch.code):
             if pending is window[0] and pending.attempt > 3:
                 self._live_anew()

@@ -14,6 +14,7 @@ from logkernel.testing.simulation.protocol.schedule import LEADER, Fault, World
 from logkernel.testing.simulation.protocol.timeline import Timeline
 
 WATCH_MS: Final = 25
+BOUNCE_MS: Final = 10
 PATIENCE_MS: Final = 400
 """A controller that is to die before a write of its own dies after this long without one."""
 
@@ -41,6 +42,7 @@ class Faults:
             "kill": lambda fault: self._stop(fault, power=False),
             "power": lambda fault: self._stop(fault, power=True),
             "bounce": lambda fault: self._stop(fault, power=False),
+            "relapse": self._relapse,
             "pause": self._pause,
             "isolate": lambda fault: self._cut(fault, between(fault.node, (COORDINATION, *self.brokers))),
             "cut": lambda fault: self._cut(fault, {(fault.node, fault.other), (fault.other, fault.node)}),
@@ -132,6 +134,13 @@ class Faults:
         self.network.died(broker.node)
         broker.stop(power=power)
         self.timeline.later(away_ms, lambda: self._start(broker))
+
+    def _relapse(self, fault: Fault) -> None:
+        broker, now_ms = self.brokers[fault.node], self.timeline.now_ms
+        self.network.late_until_ms[fault.node] = now_ms + fault.value
+        self._kill(broker, BOUNCE_MS)
+        again = evolve(fault, at_ms=now_ms + fault.value, kind="power", value=0)
+        self.timeline.later(fault.value, partial(self._strike, again))
 
     def _start(self, broker: Broker) -> None:
         if not broker.process.running:

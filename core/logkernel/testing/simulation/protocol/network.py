@@ -49,6 +49,8 @@ class Network:
         self.timeline = timeline
         self.weather = Weather()
         self.deliver: Callable[[int, str, int, Any], None] = lambda *_: None
+        self.late_until_ms: dict[int, int] = {}
+        """Node → until when its fetches take long ways."""
         self._cuts: Counter[Link] = Counter()
         self._ages: Counter[Link] = Counter()
         """How many connections each link has had."""
@@ -64,6 +66,9 @@ class Network:
             self._ages[link] += 1
             return
         delay = chance.randint(1, 8)
+        if kind == "fetch" and timeline.now_ms < self.late_until_ms.get(source, 0):
+            self._put_late(link, kind, body, chance.randint(100, 1200))
+            return
         if self._strikes("slow", link):
             delay += chance.randint(20, 300)
         if self._strikes("ghost", link) and kind not in IN_ORDER:
@@ -130,6 +135,7 @@ class Network:
 
     def heal(self) -> None:
         self._cuts.clear()
+        self.late_until_ms.clear()
         self.weather.clear()
 
 

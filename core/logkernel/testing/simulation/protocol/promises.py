@@ -2,11 +2,15 @@
 
 | promise | looked at |
 |---|---|
+| a write of the controller makes the partition epoch larger, and no leader epoch smaller | when it is kept |
 | one leader an epoch, and in one life of it | when a broker begins to lead |
 | a leader's watermark never falls | after every event |
 | an offset below a watermark holds the same record everywhere, for ever | when a watermark rises, on any replica |
 | whoever the controller wrote down as in sync is waited for by the leader of that epoch | after every event |
-| whoever is written down as in sync holds what is committed | when a watermark rises, when an ISR is written |
+| whoever is written down as in sync holds what is committed | when a watermark rises, an ISR is written, a log is cut |
+| whoever joins an ISR is alive, as far as the controller has dealt with it | when an ISR is written |
+| a leader counts fetches of its own epoch, and none of an earlier life of the follower | when it counts one |
+| a follower takes answers of the leader epoch that it is in | when it appends or cuts |
 | as many replicas as `min.insync.replicas` asks for have held what is committed | when a leader's watermark rises |
 | an acknowledged write was below the watermark | when the answer leaves |
 | an acknowledged write lies in the log of every later leader, at its offset | when one begins to lead, at the end |
@@ -26,7 +30,7 @@ from typing import Protocol
 
 from logkernel.contracts import MetadataChange
 from logkernel.controller.image import NO_LEADER, ClusterImage, Partition
-from logkernel.partition.follower import Follower
+from logkernel.partition.follower import FetchPosition, Follower
 from logkernel.partition.leader import Leader
 from logkernel.testing.simulation.list_log import ListLog
 from logkernel.testing.simulation.protocol.messages import DEALT, TOPIC, Write
@@ -75,6 +79,10 @@ class Promises:
         """Told of each broker that begins to lead."""
         self.replicas: Mapping[int, Looked] = {}
         """Node → replica; who is running or not, each has its log."""
+        self._dealt: set[int] = set()
+        """Brokers that are alive, as far as the controller has dealt with them."""
+        self._lives: dict[tuple[int, int, int], int] = {}
+        """(leader, leader epoch, follower) → the newest broker epoch of a fetch that was counted."""
         self._torn: dict[int, int] = {}
         """Node → where a power cut tore its log; gone once the controller has dealt with that life of it, and the ISR
         is without it."""
@@ -93,13 +101,18 @@ class Promises:
                 self._image.apply(change)
         row = self.row
         for change in changes:
-            if change.kind == DEALT and change.value is None and int(change.key) not in row.isr:
-                self._torn.pop(int(change.key), None)
+            if change.kind == DEALT:
+                self._on_dealt(int(change.key), came=change.value is not None)
         if row == before:
             return
         self.timeline.note(
             f"written: leader {row.leader} epoch {row.leader_epoch} isr {row.isr} version {row.partition_epoch}"
         )
+        if before is not None and not _follows(row, before):
+            self.timeline.fail(f"{row} is written over {before}")
+        joined = set(row.isr) - set(before.isr) if before is not None and row.leader == before.leader else set()
+        if not joined <= self._dealt:
+            self.timeline.fail(f"{sorted(joined - self._dealt)} join the ISR, and are gone")
         if row.leader == NO_LEADER:
             self.timeline.rare["offline partition"] += 1
         if row.leader_epoch not in self._rows:
@@ -110,9 +123,37 @@ class Promises:
                     self._unclean.add(row.leader_epoch)
         self._check_members(row.isr, self._committed.items())
 
+    def _on_dealt(self, node: int, *, came: bool) -> None:
+        if came:
+            self._dealt.add(node)
+            return
+        self._dealt.discard(node)
+        if node not in self.row.isr:
+            self._torn.pop(node, None)
+
+    def on_counted(self, node: int, leader: Leader, source: int, asked: FetchPosition) -> None:
+        """A leader counted a follower's fetch."""
+        if asked.leader_epoch != leader.leader_epoch:
+            self.timeline.fail(f"{node} leads in {leader.leader_epoch}, and counts a fetch of {asked.leader_epoch}")
+        assert leader.sync is not None
+        key, life = (node, leader.leader_epoch, source), leader.sync.followers[source].broker_epoch
+        if life < self._lives.setdefault(key, life):
+            self.timeline.fail(f"{node} counts a fetch of {source} in life {life}, and knows of {self._lives[key]}")
+        self._lives[key] = life
+
+    def on_taken(self, follower: Follower, node: int, asked: FetchPosition) -> None:
+        """A follower appends or cuts as an answer says."""
+        if asked.leader_epoch != follower.leader_epoch:
+            self.timeline.fail(f"{node} follows in {follower.leader_epoch}, and obeys one of {asked.leader_epoch}")
+
     def on_power_cut(self, node: int, log: ListLog) -> None:
         if log.flushed < log.end:
             self._torn[node] = min(log.flushed, self._torn.get(node, log.flushed))
+
+    def on_cut(self, node: int, log: ListLog) -> None:
+        """A follower's log was cut."""
+        if node in self.row.isr:
+            self._check_members((node,), [(at, mark) for at, mark in self._committed.items() if at >= log.end])
 
     def on_held(self, node: int, facts: BatchFacts) -> None:
         self._holders.setdefault((facts.base_offset, _mark(facts)), set()).add(node)
@@ -130,6 +171,7 @@ class Promises:
             self._forgive(log, 0)
         elif node in self._torn and self._rows[epoch].isr == (node,):
             self.timeline.rare["torn leader"] += 1
+            self._forgiven = max(self._forgiven, epoch)
             self._forgive(log, self._torn.pop(node))
         if epoch == self.row.leader_epoch:
             self._check_log(node, log)
@@ -269,6 +311,10 @@ class Promises:
         if logs[0] != logs[1]:
             differ = next((pair for pair in zip(*logs, strict=False) if pair[0] != pair[1]), "one is shorter")
             self.timeline.fail(f"in-sync logs differ below {end}: {differ}")
+
+
+def _follows(row: Partition, before: Partition) -> bool:
+    return row.partition_epoch > before.partition_epoch and row.leader_epoch >= before.leader_epoch
 
 
 def _mark_at(log: ListLog, offset: int) -> Mark | None:

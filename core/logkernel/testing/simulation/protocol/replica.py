@@ -164,6 +164,7 @@ class Replica:
             return
         effects = follower.on_records(asked, batches)
         if effects.append:
+            self.promises.on_taken(follower, self.node, asked)
             log.append(effects.append)
             for facts in effects.append:
                 log.producers.replay(facts)
@@ -181,7 +182,7 @@ class Replica:
             effects = follower.on_diverging(asked, known.epoch, known.offset)
             if effects.truncate is not None:
                 self.timeline.rare["diverging"] += 1
-            self._cut(follower, effects)
+            self._cut(follower, effects, asked)
 
     def on_fetch_error(self, asked: FetchPosition, ends: tuple[int, int] | None) -> None:
         follower = self._answered(asked)
@@ -189,7 +190,7 @@ class Replica:
             return
         if ends is not None:
             self.timeline.rare["out of range"] += 1
-            self._cut(follower, follower.on_out_of_range(asked, *ends))
+            self._cut(follower, follower.on_out_of_range(asked, *ends), asked)
         follower.on_error(asked, self.now_ms, RETRY_MS)
 
     def _answered(self, asked: FetchPosition) -> Follower | None:
@@ -199,18 +200,23 @@ class Replica:
             self.timeline.rare["answer to an older fetch"] += 1
         return self.follower
 
-    def _cut(self, follower: Follower, effects: Effects) -> None:
+    def _cut(self, follower: Follower, effects: Effects, asked: FetchPosition) -> None:
+        if effects.restart is None and effects.truncate is None:
+            return
+        self.promises.on_taken(follower, self.node, asked)
         if effects.restart is not None:
             self.timeline.rare["restarted empty"] += 1
             self.timeline.note(f"{self.node} restarts at {effects.restart}")
             self.log.restart(effects.restart)
             follower.on_restarted(effects.restart)
-        elif effects.truncate is not None:
+        else:
+            assert effects.truncate is not None
             self.timeline.note(f"{self.node} cuts to {effects.truncate}")
             if effects.truncate <= self.log.start < self.log.end:
                 self.timeline.rare["full truncation"] += 1
             self.log.truncate(effects.truncate)
             follower.on_truncated(self.log.end)
+        self.promises.on_cut(self.node, self.log)
 
     # ------------------------------------------------------------ leading
 
@@ -232,7 +238,9 @@ class Replica:
         elif verdict.diverging is not None:
             self.network.send(self.node, source, "diverging", (asked, verdict.diverging))
         else:
-            self._carry_out(leader.on_fetch(source, asked.offset, asked.log_start, self.now_ms, broker_epoch))
+            effects = leader.on_fetch(source, asked.offset, asked.log_start, self.now_ms, broker_epoch)
+            self.promises.on_counted(self.node, leader, source, asked)
+            self._carry_out(effects)
             most = 50 if self.timeline.healing else self.timeline.random.randint(1, self.world.batches)
             batches = log.read(asked.offset, most)
             body = (asked, [evolve(facts) for facts in batches], leader.high_watermark, log.start)

@@ -20,6 +20,7 @@ long they last. So some histories know one fault only, and that one a hundred ti
 | trim | the leader's log start moves towards its watermark |
 | min-isr | `min.insync.replicas` becomes `value` |
 | coup-kill, coup-power, coup-isolate | that strikes whoever next begins to lead, `value` ms later |
+| relapse | a bounce, a power cut `value` ms later; the fetches between the two arrive long after |
 | drop, slow, ghost, double | for `length_ms`, `value` of 100 messages are lost, late, overtaken by those of the next
   connection, or come twice |
 """
@@ -89,7 +90,7 @@ class World:
             unclean=chance.random() < 0.15,
             clients=chance.randint(1, 3),
             window=chance.choice((1, 1, 3, 5)),
-            think_ms=chance.choice((60, 200, 200, 600)),
+            think_ms=chance.choice((60, 200, 600, 2500)),
             flush=chance.choice((0.0, 0.01, 0.1, 0.5)),
             batches=chance.choice((1, 3, 10, 30)),
             lag_ms=chance.choice((100, 400, 400, 1000)),
@@ -100,7 +101,7 @@ class World:
 MOST: Final = {
     "kill": 8, "power": 6, "bounce": 8, "pause": 8, "isolate": 8, "cut": 10, "one-way": 10, "deaf": 5, "expire": 6,
     "controller": 4, "unsure": 4, "clock": 6, "trim": 20, "min-isr": 4, "coup": 8, "drop": 5, "slow": 5, "ghost": 6,
-    "double": 4,
+    "double": 4, "relapse": 6,
 }  # fmt: skip
 """How often each kind strikes at most in a history."""
 
@@ -133,6 +134,9 @@ def _draw(chance: random.Random, kind: str, world: World, focus: int) -> Fault:
     match kind:
         case "bounce":
             return Fault(at_ms, kind, node, length_ms=chance.randint(10, 100))
+        case "relapse":
+            away_ms = chance.choice((20, 100, 400, 1500))
+            return Fault(at_ms, kind, node, length_ms=away_ms, value=chance.choice((40, 80, 150, 300)))
         case "controller":
             return Fault(at_ms, kind, length_ms=length_ms, value=chance.choice((0, 0, 1, 1, 2, 3)))
         case "unsure":
