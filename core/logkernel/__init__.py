@@ -3,6 +3,7 @@
 Embed it like SQLite, serve it like Kafka, query it like a table.
 
     open(path)          a log in this process, durable; without a path, in memory
+    open_cluster(n)     n brokers in this process, replicated; for tests, teaching and embedding
     connect(servers)    a log behind a running cluster, this one's or Apache Kafka's
     aio                 the same two for asyncio
     admin               what `log.admin()` takes and gives
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from logkernel.client.producer.producer import Producer as Producer
     from logkernel.client.vocabulary import RebalanceListener as RebalanceListener
     from logkernel.client.vocabulary import WakeupError as WakeupError
+    from logkernel.cluster.cluster import Cluster as Cluster
+    from logkernel.cluster.cluster import open_cluster as open_cluster
     from logkernel.embed import EmbeddedLog as EmbeddedLog
     from logkernel.embed import open as open
     from logkernel.hookspecs import hookimpl as hookimpl
@@ -32,6 +35,8 @@ __version__ = "0.1.0"
 
 _LAZY = {
     "open": "logkernel.embed",
+    "open_cluster": "logkernel.cluster.cluster",
+    "Cluster": "logkernel.cluster.cluster",
     "connect": "logkernel.remote",
     "RemoteLog": "logkernel.remote",
     "Consumer": "logkernel.client.consumer.consumer",
@@ -44,6 +49,7 @@ _LAZY = {
     "hookimpl": "logkernel.hookspecs",
 }
 __all__ = [
+    "Cluster",
     "Consumer",
     "EmbeddedLog",
     "Producer",
@@ -55,6 +61,7 @@ __all__ = [
     "connect",
     "hookimpl",
     "open",
+    "open_cluster",
 ]
 
 

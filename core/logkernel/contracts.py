@@ -534,6 +534,8 @@ class ServiceDeclaration:
     topic: ServiceTopic | None = None
     features: Mapping[str, tuple[int, int, int]] = field(factory=dict)
     """Feature → (lowest level, highest, level of a new cluster), e.g. {"group.version": (0, 1, 1)} (KIP-584)."""
+    asks_all: tuple[str, ...] = ()
+    """Those of its requests that every shard is asked, e.g. "ListGroupsRequest": each broker answers for its shards."""
     extends: tuple[str, ...] = ()
     """Requests of another service to whose response this one adds, e.g. its own type of group to ListGroups. Both
     services are asked, and `Extension.extend` of this one merges the responses."""

@@ -49,7 +49,7 @@ POKES: dict[str, int] = {
     "scenarios/transactions/test_transactions_simulation.py": 1,
     "simulation/cluster/mutants.py": 20,
     "simulation/storage/test_moving.py": 6,
-    "unit/broker/test_replay_collector.py": 2,
+    "unit/broker/test_replay_collector.py": 1,
     "unit/cli/test_lines.py": 2,
     "unit/cli/test_pipeline.py": 1,
     "unit/client/test_admin_machine.py": 1,

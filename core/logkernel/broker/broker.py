@@ -8,8 +8,8 @@ service. A broker is single-threaded: its driver, an event loop or the caller of
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from logkernel.broker.cleaner import Cleaner
 from logkernel.broker.cleanup_policies import CleanupPolicies
@@ -29,9 +29,13 @@ from logkernel.broker.scheduler import Scheduler
 from logkernel.broker.service_host.host import Lent
 from logkernel.broker.service_host.registry import ServiceRegistry
 from logkernel.broker.turn import Turn
-from logkernel.contracts import Answer, RequestContext
+from logkernel.contracts import Answer, MetadataChange, RequestContext
 from logkernel.controller.effects import ControllerResult, Effects
+from logkernel.errors import CoordinatorNotAvailable
 from logkernel.vocabulary import TopicPartition
+
+if TYPE_CHECKING:
+    from logkernel.broker.membership import Link, Membership
 
 log = logging.getLogger("logkernel.admin")
 
@@ -39,7 +43,8 @@ log = logging.getLogger("logkernel.admin")
 class Broker:
     """One broker over its data directories. `start` opens it, `close` leaves a clean-shutdown mark."""
 
-    def __init__(self, runtime: Runtime, logs: LogManager) -> None:
+    def __init__(self, runtime: Runtime, logs: LogManager, link: Link | None = None) -> None:
+        """`link` joins it to a cluster; without one it stands alone, and is its own controller."""
         self.runtime = runtime
         self.logs = logs
         self.purgatory = RequestPurgatory(runtime)
@@ -56,12 +61,21 @@ class Broker:
         self.moves = Moves(runtime, self.replicas, logs)
         self.replicas.on_cut, self.replicas.before_delete = self.moves.begin_anew, self._forget
         self.scheduler = Scheduler(runtime, self.replicas, logs, self.retention)
+        self.membership = self._member(link) if link is not None else None
+        member = self.membership
         self.services = ServiceRegistry(
-            Lent(runtime, self.turn, self.replicas, self.cluster, self.submit, self.create_internal)
-        )
+            Lent(
+                runtime, self.turn, self.replicas, self.cluster, self.submit,
+                self.create_internal if member is None else self._ask_for_topic,
+                member is not None, None if member is None else member.send,
+            )
+        )  # fmt: skip
+        if member is not None:
+            self.replicas.role_observers.append(self._shard_role)
         self.context = HandlerContext(
             runtime=runtime, purgatory=self.purgatory, metadata=self.metadata, replicas=self.replicas,
             cluster=self.cluster, logs=logs, moves=self.moves, services=self.services, commit=self.commit,
+            forward=None if member is None else member.send,
         )  # fmt: skip
         self.router = Router(self.context)
         self._dispatch, self._soon, self._woken = self.router.dispatch, self.turn.soon, self.purgatory.woken
@@ -73,6 +87,9 @@ class Broker:
         """Open the directories, recover what was not closed cleanly, lead what is assigned here."""
         logs, metadata = self.logs, self.metadata
         logs.open()
+        if self.membership is not None:
+            self._start_as_member(self.membership)
+            return
         metadata.load(logs.coordination_name, logs.open_metadata_log, logs.cluster_id)
         logs.load(metadata.topic_settings, metadata.image.gone, self.replicas.segment_rolled)
         for name in metadata.adopt(logs.topic_ids()):
@@ -87,6 +104,9 @@ class Broker:
         logs.all_loaded()
         metadata.compact()
         ConfiguredTopics(metadata, self.commit).apply(self.runtime.config.topics)
+        self._start_parts()
+
+    def _start_parts(self) -> None:
         for declared in self.runtime.kernel.services():
             self.router.add(self.services.host(declared))
         self.services.load_later()
@@ -103,10 +123,76 @@ class Broker:
             return
         self._started = False
         self.runtime.kernel.tell("logkernel_broker_stopping", node_id=self.runtime.node_id)
+        if self.membership is not None:
+            self.membership.close()
         self.moves.close()
         self.cleaner.stop()
         self.metadata.close()
         self.logs.close(self.replicas.watermarks())
+
+    def abandon(self) -> None:
+        """End as a kill would: nothing is flushed, noted or told."""
+        self._started = False
+        if self.membership is not None:
+            self.membership.close()
+        self.moves.close()
+        self.cleaner.stop()
+        self.logs.abandon()
+
+    # ------------------------------------------------------------ a member of a cluster
+
+    def _member(self, link: Link) -> Membership:
+        from logkernel.broker.membership import Membership  # a broker that stands alone pays for none of it
+        from logkernel.broker.told_metadata import ToldMetadata
+
+        metadata = self.metadata
+        member = Membership(
+            self.runtime, self.turn, metadata.controller, link, replicas=self.replicas,
+            registration=self.cluster.registration, watched=self._watched,
+            take_producer_ids=metadata.take_producer_ids,
+        )  # fmt: skip
+        self.cluster.controller = member.controller_host
+        self.cluster.told = ToldMetadata(metadata.image, metadata.controller.internal, self._tell)
+        metadata.ask_producer_ids = member.ask_producer_ids
+        return member
+
+    def _start_as_member(self, member: Membership) -> None:
+        """Open what the directories hold. Who leads what, the controller will tell: nothing is led before."""
+        metadata, logs = self.metadata, self.logs
+        metadata.load_shared(member.session(), logs.cluster_id)
+        logs.load(metadata.topic_settings, (), self.replicas.segment_rolled)
+        self._start_parts()
+
+    def _watched(self, changes: Sequence[MetadataChange]) -> None:
+        for topic in self.metadata.on_watched(changes):
+            self._configure(topic)
+
+    def _configure(self, topic: str) -> None:
+        known = self.metadata.image.topics.get(topic)
+        if known is not None:
+            self.replicas.configure(topic, len(known.partitions), self.metadata.topic_settings(topic))
+
+    def _shard_role(self, name: TopicPartition) -> None:
+        """A service's state may lie in that partition."""
+        if name in self.replicas.led:
+            self.services.leads(name)
+        else:
+            self.services.resigns(name)
+
+    def join(self) -> None:
+        """The listeners are open: be announced, and take orders."""
+        assert self.membership is not None, "the broker stands alone"
+        self.membership.join()
+
+    def leave(self, done: Callable[[], None]) -> None:
+        """Have others lead, before a stop; `done` is called once."""
+        assert self.membership is not None, "the broker stands alone"
+        self.membership.leave(done)
+
+    def _ask_for_topic(self, name: str) -> None:
+        assert self.membership is not None, "the broker stands alone"
+        self.membership.controller_host.ask_for_topic(name, self.metadata.image)
+        raise CoordinatorNotAvailable(f"the topic {name} is being created; try again")
 
     # ------------------------------------------------------------ the door (contracts.BrokerDoor)
 
@@ -164,6 +250,8 @@ class Broker:
 
     def commit(self, result: ControllerResult) -> Any:
         """Keep and fold what the controller decided, do what it asks for; returns the response."""
+        if self.membership is not None:
+            return self.membership.commit(result)
         self._carry_out(self.metadata.commit(result))
         return result.response
 

@@ -32,7 +32,7 @@ from logkernel.controller import elections
 from logkernel.controller.compaction import due
 from logkernel.controller.controller import Controller
 from logkernel.controller.effects import ControllerResult, Effects
-from logkernel.controller.image import NO_LEADER, ClusterImage, Partition, incarnation_change
+from logkernel.controller.image import NO_LEADER, WATCHED, ClusterImage, Partition, incarnation_change
 from logkernel.controller.orders import Order, Orders
 from logkernel.controller.state import ControllerState, State, ToDo
 from logkernel.errors import (
@@ -56,8 +56,6 @@ log = logging.getLogger("logkernel.controller")
 
 Send = Callable[[int, Any, Callable[[Any], None]], None]
 """(node id, request, done): `done` is called once, later, with the response, or with None where none came."""
-WATCHED: Final = frozenset({"config", "acl", "scram", "quota", "feature", "features_epoch", "cluster", "gone"})
-"""Kinds of changes that every broker folds as they are committed; of the others the controller tells."""
 HEARD: Final = frozenset({"broker", "config", "acl", "scram", "quota"})
 """Kinds that others than the controller commit."""
 NO_EPOCH: Final = -1

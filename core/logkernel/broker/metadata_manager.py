@@ -11,21 +11,25 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from typing import Final
 from uuid import UUID
 
 from logkernel.broker.runtime import Runtime
 from logkernel.config.topic import TopicSettings
-from logkernel.contracts import Coordination, ElectionStrategy, MetadataChange, StateLog
+from logkernel.contracts import Coordination, ElectionStrategy, MetadataChange, SharedCoordination, StateLog
 from logkernel.controller.compaction import due
 from logkernel.controller.controller import Controller
 from logkernel.controller.effects import ControllerResult, Effects
-from logkernel.controller.image import ClusterImage, Partition, Topic
+from logkernel.controller.image import WATCHED, ClusterImage, Partition, Topic
 from logkernel.controller.internal import internal_topics
 from logkernel.controller.producers import ProducerIds
-from logkernel.errors import KafkaError
+from logkernel.errors import CoordinatorLoadInProgress, KafkaError
 from logkernel.vocabulary import TopicPartition
 
 log = logging.getLogger("logkernel.admin")
+
+ASK_AHEAD: Final = 100
+"""Ids of a block that are left when the next one is asked for."""
 
 
 class MetadataManager:
@@ -44,6 +48,8 @@ class MetadataManager:
         )
         self._coordination: Coordination | None = None
         self._producer_ids = ProducerIds()
+        self.ask_producer_ids: Callable[[], None] | None = None
+        """In a cluster: have the controller give another block; `take_producer_ids` is told it."""
         self._snapshot_size = 0
         """Changes of the last snapshot."""
         self._compaction_failed = False
@@ -58,6 +64,26 @@ class MetadataManager:
         self._keep(self.controller.name_cluster(self.image, cluster_id).changes)
         self._keep(self.controller.mark_internal(self.image).changes)
         self.apply_dynamic_config()
+
+    def load_shared(self, coordination: SharedCoordination, cluster_id: str) -> None:
+        """In a cluster: fold what every broker watches; of topics and brokers the controller will tell."""
+        for change in coordination.changes():
+            if change.kind in WATCHED:
+                self.image.apply(change)
+        named = self.controller.name_cluster(self.image, cluster_id).changes
+        if named:
+            coordination.commit(named)
+            self.image.apply_all(named)
+        self.apply_dynamic_config()
+
+    def on_watched(self, changes: Sequence[MetadataChange]) -> list[str]:
+        """In a cluster: changes of watched kinds were committed. Returns the topics whose settings are others now."""
+        self.image.apply_all(changes)
+        keys = [change.key for change in changes if change.kind == "config"]
+        if any(key.startswith("broker:") for key in keys):
+            self.apply_dynamic_config()
+            return list(self.image.topics)
+        return [key.removeprefix("topic:") for key in keys if key.startswith("topic:")]
 
     def close(self) -> None:
         if self._coordination is not None:
@@ -168,6 +194,10 @@ class MetadataManager:
 
     # ------------------------------------------------------------ producer ids
 
+    def take_producer_ids(self, block: range) -> None:
+        """A block that the controller gave; what is left of the one before is never given."""
+        self._producer_ids.refill(block)
+
     def reserve_producer_ids(self, largest: int) -> None:
         """Logs hold producers up to this id: those of an adopted folder were given by another cluster."""
         if largest >= self.image.next_producer_id:
@@ -176,6 +206,12 @@ class MetadataManager:
     def next_producer_id(self) -> int:
         """An id that was never given before, also after a crash: a block is kept before its first id is used."""
         taken = self._producer_ids.take()
+        if self.ask_producer_ids is not None:
+            if self._producer_ids.left <= ASK_AHEAD:
+                self.ask_producer_ids()
+            if taken is None:
+                raise CoordinatorLoadInProgress("a block of producer ids was asked for; try again")
+            return taken
         while taken is None:
             result = self.controller.allocate_producer_ids(self.image)
             self._keep(result.changes)

@@ -124,7 +124,7 @@ class ProcessNetwork:
                 return
             context = RequestContext(
                 client_id=f"broker-{source}", client_host="localhost", connection_id=source, listener=REPLICATION,
-                software_name="logkernel", capabilities=CAPABILITIES, commands=True,
+                software_name="logkernel", capabilities=CAPABILITIES, internal=True, commands=True,
             )  # fmt: skip
             door.submit(request, context, respond)
 

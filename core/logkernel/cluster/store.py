@@ -4,8 +4,8 @@
     session = store.session()            one a broker
 
 What a session commits is durable when `commit` returns; every session hears of it, its own included, in the same order.
-The facts of brokers are kept here alone: they end with their sessions. The term of a controller outlives the process:
-it is a fact, so that no two controllers ever have the same.
+The facts of brokers are kept here alone: they end with their sessions. The last term and the last broker epoch outlive
+the process, so that no two controllers, and no two lives of brokers, ever have the same.
 
 | a session is | it may commit | its broker's fact | ends by |
 |---|---|---|---|
@@ -25,6 +25,8 @@ from logkernel.errors import DuplicateBrokerRegistration, KafkaStorageError, Sta
 
 TERM: Final = "controller_epoch"
 """The kind of the fact that keeps the last term."""
+EPOCH: Final = "broker_epoch"
+"""The kind of the fact that keeps the last broker epoch."""
 
 Told = Callable[[SessionEvents], None]
 
@@ -44,7 +46,9 @@ class SharedStore:
         self._epoch = 0
         for change in keeper.changes():
             if change.kind == TERM and change.value is not None:
-                self.term = max(self.term, int(change.value["term"]))
+                self.term = int(change.value["term"])
+            elif change.kind == EPOCH and change.value is not None:
+                self._epoch = int(change.value["epoch"])
 
     def session(self) -> Session:
         made = Session(self)
@@ -92,10 +96,16 @@ class SharedStore:
             raise DuplicateBrokerRegistration(
                 f"broker {node_id} is announced by another session; give this one another node.id"
             )
-        self._epoch += 1
+        epoch = self._epoch + 1
+        self.keeper.commit([MetadataChange(EPOCH, "", {"epoch": epoch})])
+        self._epoch = epoch
         self.brokers[node_id] = (session, self._epoch, value)
         self.tell_changes([MetadataChange("broker", str(node_id), value)])
         return self._epoch
+
+    def replace(self, changes: Sequence[MetadataChange]) -> None:
+        own = [MetadataChange(TERM, "", {"term": self.term}), MetadataChange(EPOCH, "", {"epoch": self._epoch})]
+        self.keeper.replace([*own, *(change for change in changes if change.kind not in ("broker", TERM, EPOCH))])
 
     def end(self, session: Session) -> None:
         """Its announcement and its term go; others hear of it."""
@@ -141,8 +151,7 @@ class Session:
         self._check()
         if self._store.controller is not self:
             raise StaleControllerEpoch("another broker is the controller, and replaces what is kept")
-        lasting = [change for change in changes if change.kind not in ("broker", TERM)]
-        self._store.keeper.replace([MetadataChange(TERM, "", {"term": self._store.term}), *lasting])
+        self._store.replace(changes)
 
     def close(self) -> None:
         """The session ends at once, as one does that says goodbye."""

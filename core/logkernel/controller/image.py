@@ -25,13 +25,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 from uuid import UUID
 
 from logkernel.attrs_lite import field, mutable
 from logkernel.contracts import MetadataChange
 
 NO_LEADER = -1
+WATCHED: Final = frozenset({"config", "acl", "scram", "quota", "feature", "features_epoch", "cluster", "gone"})
+"""Kinds of changes that every broker of a cluster folds as they are committed; of the others its controller tells."""
 
 
 @mutable

@@ -34,5 +34,9 @@ class ProducerIds:
         self.block = self.block[1:]
         return taken
 
+    @property
+    def left(self) -> int:
+        return len(self.block)
+
     def refill(self, block: range) -> None:
         self.block = block

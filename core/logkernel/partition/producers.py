@@ -305,7 +305,11 @@ class ProducerStates:
             entry.coordinator_epoch = marker.coordinator_epoch
         entry.last_timestamp_ms = facts.max_timestamp_ms
         entry.current_txn_first_offset = -1
-        self._verifying.pop(facts.producer_id, None)
+        asked = self._verifying.get(facts.producer_id)
+        if asked is not None and not (asked.epoch_bump and asked.epoch >= facts.producer_epoch):
+            # Of transactions v2 a marker has the next transaction's epoch: a coordinator that took over writes the one
+            # of the transaction before again, while the next one is verified already.
+            del self._verifying[facts.producer_id]
         return self._open.pop(facts.producer_id, None)
 
     def on_watermark(self, high_watermark: int) -> None:

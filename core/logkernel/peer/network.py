@@ -100,6 +100,8 @@ class Network:
         self.nodes: dict[int, Node] = {}
         self.connections_made = 0
         self.connections_closed = 0
+        self.broken = 0
+        """Connections that could not be made, or broke while something was asked: their brokers may lead no more."""
         self.requests_sent = 0
         self.responses = 0
         self._numbers: dict[int, Node] = {}
@@ -284,6 +286,7 @@ class Network:
         node.retry_ms = now_ms + self._reconnect.delay_ms(node.failures)
         if not idle:
             node.failures += 1
+            self.broken += 1
         lost, node.in_flight = list(node.in_flight.values()), {}
         for sent in lost:
             sent.token.complete(None, error, now_ms)

@@ -33,6 +33,7 @@ from .. import offsets_topic
 
 DECLARATION: Final = ServiceDeclaration(
     name="groups",
+    asks_all=("ListGroupsRequest",),
     requests=(
         "FindCoordinatorRequest",
         "JoinGroupRequest",

@@ -22,6 +22,7 @@ from .. import offsets_topic
 
 GROUPS: Final = ServiceDeclaration(
     name="share-groups",
+    asks_all=("ListGroupsRequest",),
     requests=(
         "ShareGroupHeartbeatRequest",
         "ShareGroupDescribeRequest",

@@ -28,6 +28,7 @@ from logkernel.hookspecs import hookimpl
 
 DECLARATION: Final = ServiceDeclaration(
     name="transactions",
+    asks_all=("ListTransactionsRequest",),
     requests=(
         "InitProducerIdRequest",
         "AddPartitionsToTxnRequest",

@@ -21,7 +21,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 def load(times: int) -> None:
     for _ in range(times):
-        with replay._no_collector():
+        with replay.no_collector():
             assert not gc.isenabled()
         assert gc.isenabled()
 

@@ -134,3 +134,15 @@ def test_waits_double_up_to_their_bound(failures: int, low: int, high: int) -> N
 
 def test_no_wait_where_none_is_asked_for() -> None:
     assert Backoff(0, 0, Random(1)).delay_ms(5) == 0
+
+
+def test_a_connection_that_breaks_or_cannot_be_made_is_counted_and_an_idle_one_is_not(network: Network) -> None:
+    network.on_lost(up(network), NetworkException("gone"), 10)
+    assert network.broken == 0
+    number = up(network, now_ms=2000)
+    network.send(1, "request", Heard(), 2000)
+    network.on_lost(number, NetworkException("gone"), 2001)
+    assert network.broken == 1
+    network.ready(2, 3000)
+    network.on_lost(network.nodes[2].number, NetworkException("refused"), 3001)
+    assert network.broken == 2

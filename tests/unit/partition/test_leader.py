@@ -216,6 +216,17 @@ def test_a_marker_makes_a_guard_void():
     assert code_of(machine.on_produce([in_transaction()], -1, "late", guard)) == InvalidTxnState.code
 
 
+def test_a_marker_that_is_written_again_leaves_the_guard_of_the_next_transaction():
+    """Of transactions v2 it has the next one's epoch. A coordinator that took over writes it again, while that next
+    transaction is verified already."""
+    machine = leader()
+    transact(machine, [in_transaction()])
+    end(machine, epoch=1, version=2)
+    guard = machine.on_verification(7, 1, 0, True, 5)
+    end(machine, epoch=1, version=2)
+    assert machine.on_produce([in_transaction(epoch=1)], -1, "next", guard).append is not None
+
+
 def test_a_transactional_batch_without_transactional_id_is_refused():
     machine = leader()
     effects = machine.on_produce([in_transaction()], -1, "t")

@@ -14,6 +14,7 @@ from logkernel.broker.moves import Moves
 from logkernel.broker.purgatory import RequestPurgatory
 from logkernel.broker.replicas.manager import ReplicaManager
 from logkernel.broker.runtime import Runtime
+from logkernel.broker.service_host.host import Forward
 from logkernel.broker.service_host.registry import ServiceRegistry
 from logkernel.contracts import Answer, RequestContext
 from logkernel.controller.effects import ControllerResult
@@ -40,6 +41,7 @@ class HandlerContext:
         moves: Moves,
         services: ServiceRegistry,
         commit: Callable[[ControllerResult], Any],
+        forward: Forward | None = None,
     ) -> None:
         self.runtime = runtime
         self.purgatory = purgatory
@@ -51,6 +53,8 @@ class HandlerContext:
         self.services = services
         self.commit = commit
         """Keep what the controller decided and do what it asks for; returns the response. Raises `KafkaError`."""
+        self.forward = forward
+        """Asks another broker of the cluster; None where there is none."""
         self.dispatch: Callable[[Any, RequestContext, Answer], None]
         """Have a request answered within this turn; the router's."""
         self.serves: Callable[[], frozenset[str]]

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import partial
+
+from logkernel.attrs_lite import evolve
 from logkernel.broker.handlers.context import HandlerContext, Handlers, on
 from logkernel.broker.pending_response import PendingResponse
 from logkernel.contracts import Answer, RequestContext
 from logkernel.controller.names import check_name
-from logkernel.errors import KafkaError, UnknownTopicOrPartition
+from logkernel.errors import KafkaError, NotLeaderOrFollower, UnknownTopicOrPartition
 from logkernel.partition.effects import Outcome
 from logkernel.record.control import EndTxnMarker, marker_record
 from logkernel.requests.transactions import (
@@ -18,6 +22,7 @@ from logkernel.requests.transactions import (
     WritableTxnMarker,
     WritableTxnMarkerPartitionResult,
     WritableTxnMarkerResult,
+    WritableTxnMarkerTopic,
     WritableTxnMarkerTopicResult,
     WriteTxnMarkersRequest,
     WriteTxnMarkersResponse,
@@ -58,7 +63,11 @@ class _MarkerTicket:
 def write_txn_markers(
     ctx: HandlerContext, request: WriteTxnMarkersRequest, context: RequestContext, answer: Answer
 ) -> None:
-    """Markers as their coordinator, or an operator who ends a hanging transaction, wants them written."""
+    """Markers as their coordinator, or an operator who ends a hanging transaction, wants them written.
+
+    A coordinator of this broker hands in all of them: those for partitions that are led elsewhere are sent there.
+    """
+    elsewhere = _Elsewhere(ctx) if context.internal and not context.commands else None
     pending = PendingResponse(answer, WriteTxnMarkersResponse())
     wall_ms = ctx.runtime.clock.wall_ms()
     deadline_ms = ctx.runtime.clock.mono_ms() + int(ctx.runtime.config.get("request.timeout.ms", 30_000))
@@ -72,6 +81,8 @@ def write_txn_markers(
             for row in rows:
                 name = TopicPartition(topic.name, row.partition_index)
                 replica = ctx.replicas.led.get(name)
+                if replica is None and elsewhere is not None and elsewhere.take(name, marker, row):
+                    continue
                 if replica is None:
                     row.error_code = ctx.replicas.absence(*name).code
                     continue
@@ -86,6 +97,49 @@ def write_txn_markers(
                     deadline_ms,
                     ticket.appended,
                 )
+    if elsewhere is not None:
+        elsewhere.send(pending)
+    pending.part_done()
+
+
+class _Elsewhere:
+    """Markers for partitions that other brokers lead, a request each broker."""
+
+    __slots__ = ("_by_leader", "_ctx")
+
+    def __init__(self, ctx: HandlerContext) -> None:
+        self._ctx = ctx
+        self._by_leader: dict[int, list[tuple[TopicPartition, WritableTxnMarker, WritableTxnMarkerPartitionResult]]]
+        self._by_leader = {}
+
+    def take(self, name: TopicPartition, marker: WritableTxnMarker, row: WritableTxnMarkerPartitionResult) -> bool:
+        """Whether another broker leads the partition: then `row` is filled in from its answer."""
+        leader = self._ctx.cluster.leader(*name)
+        if self._ctx.forward is None or leader is None or leader == self._ctx.runtime.node_id:
+            return False
+        self._by_leader.setdefault(leader, []).append((name, marker, row))
+        return True
+
+    def send(self, pending: PendingResponse[WriteTxnMarkersResponse]) -> None:
+        forward = self._ctx.forward
+        for leader, rows in self._by_leader.items():
+            assert forward is not None, "only a member of a cluster has others to ask"
+            pending.open_parts += 1
+            markers = [evolve(marker, topics=[WritableTxnMarkerTopic(name.topic, [name.partition])])
+                       for name, marker, _ in rows]  # fmt: skip
+            forward(leader, WriteTxnMarkersRequest(markers), partial(_answered_elsewhere, rows, pending))
+
+
+def _answered_elsewhere(
+    rows: Sequence[tuple[TopicPartition, WritableTxnMarker, WritableTxnMarkerPartitionResult]],
+    pending: PendingResponse[WriteTxnMarkersResponse],
+    response: WriteTxnMarkersResponse | None,
+) -> None:
+    """The answer has a marker each row, in their order. Without one the coordinator tries again."""
+    told = [] if response is None else [part for each in response.markers for topic in each.topics
+                                        for part in topic.partitions]  # fmt: skip
+    for index, (_, _, row) in enumerate(rows):
+        row.error_code = told[index].error_code if index < len(told) else NotLeaderOrFollower.code
     pending.part_done()
 
 

@@ -1,8 +1,9 @@
 """One service with all its shards on this broker.
 
-A shard's machine is loaded by replaying its partition, at the first request that concerns it or soon after start. Where
-the log cannot be read, or the machine fails at what it reads, there is no shard: requests are refused with
-NOT_COORDINATOR, and the next one tries again. What a service's own code may cost is tabulated in `guard.py`.
+A shard's machine is loaded by replaying its partition, at the first request that concerns it or soon after start; in a
+cluster by the broker that leads its partition, in turns (`loading`). Where the log cannot be read, or the machine fails
+at what it reads, there is no shard: requests are refused with NOT_COORDINATOR, and the next one tries again. What a
+service's own code may cost is tabulated in `guard.py`.
 """
 
 from __future__ import annotations
@@ -22,17 +23,28 @@ from logkernel.broker.service_host.guard import ServiceFailed, ServiceGuard
 from logkernel.broker.timers import Timer
 from logkernel.broker.turn import Turn
 from logkernel.contracts import Answer, ConnectionMachine, RequestContext, Service, ServiceDeclaration
-from logkernel.errors import KafkaError, NotCoordinator, UnknownServerError
+from logkernel.errors import (
+    CoordinatorLoadInProgress,
+    CoordinatorNotAvailable,
+    KafkaError,
+    NotCoordinator,
+    UnknownServerError,
+)
 from logkernel.vocabulary import Record, TopicPartition
 
 if TYPE_CHECKING:
     from logkernel.broker.replicas.led import LedReplica
+    from logkernel.broker.service_host.loading import Loading
     from logkernel.broker.service_host.shard import Shard
 
 log = logging.getLogger("logkernel.services")
 
 READ_AGAIN_MS = 60_000
 """A log that could not be read is tried again after so long, if no request does it before."""
+
+
+Forward = Callable[[int, Any, Callable[[Any], None]], None]
+"""(node id, request, done): `done` is called once, later, with the response, or with None where none came."""
 
 
 class Lent(NamedTuple):
@@ -45,7 +57,12 @@ class Lent(NamedTuple):
     submit: Callable[[Any, RequestContext, Answer], None]
     """Put a request to the broker, as a client would."""
     create_topic: Callable[[str], None]
-    """Create the topic of a service, as it is declared. Raises `KafkaError`."""
+    """Create the topic of a service, as it is declared. Raises `KafkaError`; in a cluster always
+    `CoordinatorNotAvailable`, as the controller was asked for it."""
+    shared: bool = False
+    """In a cluster: a shard is here while its partition is led here."""
+    forward: Forward | None = None
+    """In a cluster: what a service or a part of this broker asks of a shard that is led elsewhere goes there."""
 
 
 class ServiceHost:
@@ -64,6 +81,10 @@ class ServiceHost:
         self._sharing = sharing
         self.commit_timeout_ms = 5_000
         self._shards: dict[int, Shard] = {}
+        self._loading: dict[int, Loading] = {}
+        """Shards that are loaded in turns."""
+        self._missed: dict[int, list[str]] = {}
+        """Shard that is loaded in turns → topics that were deleted meanwhile."""
         self._unread: dict[int, Timer] = {}
         """Shards whose log could not be read, and when each is tried again."""
         self._tickets: dict[int, tuple[Any, Callable[[Any], None], int]] = {}
@@ -121,9 +142,12 @@ class ServiceHost:
     def shard(self, number: int) -> Shard:
         """The shard, loaded; with those of other services that keep their state in the same log, to read it once.
 
-        Raises `NotCoordinator` where the log cannot be read, or a machine fails at it.
+        Raises `NotCoordinator` where the log cannot be read, a machine fails at it, or another broker leads it; in a
+        cluster also `CoordinatorLoadInProgress` and `CoordinatorNotAvailable`.
         """
         shard = self._shards.get(number)
+        if shard is None and self.is_led:
+            return self._taken_over(number)
         if shard is None:
             try:
                 shard = self._load(number)
@@ -145,10 +169,86 @@ class ServiceHost:
         load(found)
         return found[0]
 
+    # ------------------------------------------------------------ in a cluster
+
+    @property
+    def is_led(self) -> bool:
+        """Whether a shard is here only while its partition is led here."""
+        return self._lent.shared and self.declared.topic is not None
+
+    def _taken_over(self, number: int) -> Shard:
+        """A shard that is asked for and not loaded, in a cluster."""
+        if number not in self._loading:
+            topic = self.declared.topic
+            assert topic is not None, f"service {self.declared.name} has no topic"
+            if self.replica(number) is None:
+                if self._lent.cluster.partition_count(topic.name) is None:
+                    self._lent.create_topic(topic.name)
+                raise NotCoordinator(f"service {self.declared.name}: another broker leads shard {number}")
+            self.load_in_turns(number)
+        shard = self._shards.get(number)
+        if shard is None:
+            raise CoordinatorLoadInProgress(f"service {self.declared.name}: shard {number} is being loaded")
+        return shard
+
+    def load_in_turns(self, number: int) -> None:
+        """The leadership of a shard's partition came: load it, with those of other services that share the log."""
+        from logkernel.broker.service_host.loading import Loading
+        from logkernel.broker.service_host.shard import Shard
+
+        replica, hosts = self.replica(number), self._sharing(self)
+        if replica is None or number in self._loading or any(number in host._shards for host in hosts):
+            return
+        try:
+            shards = [Shard(host, number) for host in hosts]
+        except ServiceFailed as error:
+            self.unload(number, error)
+            return
+        for one in shards:
+            one.sharing = [other for other in shards if other is not one]
+
+        def done() -> None:
+            for host, one in zip(hosts, shards, strict=True):
+                del host._loading[number]
+                host._shards[number] = one
+            for host, one in zip(hosts, shards, strict=True):
+                one.inform(one.machine.on_loaded)
+                if missed := host._missed.pop(number, None):
+                    one.inform(one.machine.on_topics_deleted, missed)
+
+        def failed(error: Exception) -> None:
+            for host in hosts:
+                host._loading.pop(number, None)
+            self.unload(number, error)
+
+        loading = Loading(self.runtime, shards, replica, done, failed)
+        for host in hosts:
+            host._loading[number] = loading
+        loading.go_on()
+
+    def resign(self, number: int, error_code: int = NotCoordinator.code) -> None:
+        """The leadership of a shard's partition went, or nothing of the shard is known for sure: it is not here any
+        more, and waiting requests are refused."""
+        for host in self._sharing(self):
+            loading = host._loading.pop(number, None)
+            if loading is not None:
+                loading.cancel()
+            host._missed.pop(number, None)
+            shard = host._shards.pop(number, None)
+            if shard is not None:
+                shard.retire()
+            with contextlib.suppress(ServiceFailed):
+                host.refuse_shard(number, error_code)
+
+    # ------------------------------------------------------------ failure
+
     def rebuild(self, shard: Shard, error_code: int) -> None:
         """An append of a shard failed: start again from its log, and refuse all who waited on its machine."""
         from logkernel.broker.service_host.replay import load
 
+        if self.is_led:
+            self.resign(shard.number, error_code)  # who asks next has it loaded again, if it is led here still
+            return
         try:
             shard.renew()
             load([shard])
@@ -188,9 +288,9 @@ class ServiceHost:
         A service that answers no requests begins with an empty log. A log that could not be read is left for later.
         """
         for number in range(self.shard_count):
-            new = number not in self._shards and number not in self._unread
+            new = number not in self._shards and number not in self._unread and number not in self._loading
             if new and (self.replica(number) is not None or not self.declared.requests):
-                with contextlib.suppress(NotCoordinator):
+                with contextlib.suppress(NotCoordinator, CoordinatorLoadInProgress):
                     self.shard(number)
                 return True
         return False
@@ -205,6 +305,8 @@ class ServiceHost:
 
     def handle(self, request: Any, context: RequestContext, answer: Answer) -> None:
         parts = self.guard.call("its request is refused", self.service.split, request, self.shard_count)
+        if self.is_led and type(request).__name__ in self.declared.asks_all:
+            parts = [part for part in parts if self.replica(part[0]) is not None]
         if not parts:
             answer(self.joined(request, (), context))
             return
@@ -233,18 +335,37 @@ class ServiceHost:
         return self.guard.call("its client hears nothing", self.service.refusal, request, code)
 
     def _ask(self, number: int, part: Any, context: RequestContext, take: Callable[[Any], None]) -> None:
+        if context.internal and not context.commands and self.is_led and self._forwarded(number, part, take):
+            return
         ticket = next(self._next)
         self._tickets[ticket] = (part, take, number)
         try:
             shard = self._shards.get(number) or self.shard(number)
             shard.tell(shard.machine.on_request, part, context, ticket)
-        except NotCoordinator as error:
+        except (NotCoordinator, CoordinatorLoadInProgress, CoordinatorNotAvailable) as error:
             self.refuse([ticket], error.code)
         except ServiceFailed:
             self.refuse([ticket], UnknownServerError.code)
         except Exception:
             log.exception("service failed: service=%s request=%s", self.declared.name, type(part).__name__)
             self.refuse([ticket], UnknownServerError.code)
+
+    def _forwarded(self, number: int, part: Any, take: Callable[[Any], None]) -> bool:
+        """Whether another broker leads the shard, and was asked."""
+        topic, forward = self.declared.topic, self._lent.forward
+        assert topic is not None, f"service {self.declared.name} has no topic"
+        leader = self._lent.cluster.leader(topic.name, number)
+        if forward is None or leader is None or leader == self.runtime.node_id:
+            return False
+
+        def done(response: Any) -> None:
+            if response is None:
+                with contextlib.suppress(ServiceFailed):
+                    response = self.refusal(part, NotCoordinator.code)
+            take(response)
+
+        forward(leader, part, done)
+        return True
 
     def deliver(self, answers: list[tuple[int, Any]]) -> None:
         for ticket, response in answers:
@@ -257,6 +378,8 @@ class ServiceHost:
         self.load_all()
         for shard in list(self._shards.values()):
             shard.inform(shard.machine.on_topics_deleted, topics)
+        for number in self._loading:
+            self._missed.setdefault(number, []).extend(topics)
 
     def foreign(self, topics: Iterable[str]) -> list[str]:
         """Those of `topics` that are not the service's own."""

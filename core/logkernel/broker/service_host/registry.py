@@ -64,6 +64,23 @@ class ServiceRegistry:
                     runtime.after(1, self._load)
                     return
 
+    # ------------------------------------------------------------ in a cluster
+
+    def leads(self, name: TopicPartition) -> None:
+        """This broker leads a partition from now on."""
+        for host in self._of(name.topic):
+            host.load_in_turns(name.partition)
+            return  # with those that share it
+
+    def resigns(self, name: TopicPartition) -> None:
+        """This broker leads a partition no longer."""
+        for host in self._of(name.topic):
+            host.resign(name.partition)
+            return
+
+    def _of(self, topic: str) -> Iterator[ServiceHost]:
+        return (host for host in self._hosts if host.declared.topic is not None and host.declared.topic.name == topic)
+
     # ------------------------------------------------------------ telling all
 
     def topics_deleted(self, topics: Sequence[str]) -> None:

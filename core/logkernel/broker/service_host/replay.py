@@ -27,8 +27,9 @@ def load(shards: Sequence[Shard]) -> None:
     host, number = shards[0].host, shards[0].number
     replica = host.replica(number)
     if replica is not None:
-        with _no_collector():
-            _replay_log(shards, replica)
+        with no_collector():
+            for _ in replay_in_steps(shards, replica):
+                pass
         for shard in shards:
             shard.rests_on(replica, replica.log.end_offset)
     elif host.is_offline(number):
@@ -38,13 +39,19 @@ def load(shards: Sequence[Shard]) -> None:
             shard.tell(shard.machine.on_loaded)
 
 
-def _replay_log(shards: Sequence[Shard], replica: LedReplica) -> None:
-    """What belongs to no transaction is folded many records at once: a large batch by its columns, where a machine can
-    do that, and many small ones together, as most commits are."""
+def replay_in_steps(shards: Sequence[Shard], replica: LedReplica) -> Iterator[None]:
+    """Fold a log into machines, a chunk of it a step.
+
+    What belongs to no transaction is folded many records at once: a large batch by its columns, where a machine can do
+    that, and many small ones together, as most commits are."""
     codec_for = shards[0].host.runtime.kernel.codec_for
     reads_columns = any(shard.reads_columns for shard in shards)
     plain: list[Record] = []
+    chunk: bytes | None = None
     for data, facts, start in _stored(replica):
+        if data is not chunk and chunk is not None:
+            yield
+        chunk = data
         special = facts.is_control or facts.is_transactional
         columnar: list[Shard] = []
         whole = not special and facts.magic == 2 and facts.base_offset >= start
@@ -96,7 +103,7 @@ again, shard by shard: Python goes through all that is frozen to count it."""
 
 
 @contextlib.contextmanager
-def _no_collector() -> Iterator[None]:
+def no_collector() -> Iterator[None]:
     """Loading makes much and drops little: Python would look through all of it again and again, in vain."""
     global _keeps_frozen
     enabled = gc.isenabled()

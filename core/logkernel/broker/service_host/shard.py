@@ -29,7 +29,7 @@ from logkernel.contracts import (
     ServiceMachine,
     TransactionalMachine,
 )
-from logkernel.errors import KafkaError
+from logkernel.errors import KafkaError, RequestTimedOut
 from logkernel.partition.effects import Outcome
 from logkernel.record.control import parse_marker
 from logkernel.record.loops import Columns
@@ -40,6 +40,7 @@ log = logging.getLogger("logkernel.services")
 
 BACKOFF_MS, LONGEST_BACKOFF_MS = 100, 60_000
 """A timer whose machine fails is run again after so long, and twice as long after each further failure."""
+NEVER_MS = 2**62
 NO_RECORDS = "the shard is rebuilt from its log"
 
 
@@ -61,8 +62,14 @@ class ShardHost(Protocol):
     def is_offline(self, shard: int) -> bool: ...
     def writable(self, shard: int) -> LedReplica: ...
     def is_there(self, shard: Shard) -> bool: ...
+    @property
+    def is_led(self) -> bool:
+        """Whether a shard is here only while its partition is led here."""
+
     def deliver(self, answers: list[tuple[int, Any]]) -> None:
         """Let answers of the machine go."""
+
+    def refuse(self, tickets: list[int], code: int) -> None: ...
 
     def rebuild(self, shard: Shard, error_code: int) -> None:
         """An append failed, so nothing of its decision holds."""
@@ -77,6 +84,7 @@ class _Commit:
     _shard: Shard
     _machine: ServiceMachine
     _decision: Decision
+    delivered: bool = False
 
     def appended(self, base_offset: int) -> None:
         shard, records, producer = self._shard, self._decision.records, self._decision.producer
@@ -91,7 +99,14 @@ class _Commit:
             shard.host.unload(shard.number, error)
         shard.deciding = False
 
+    def late(self) -> None:
+        """In a cluster: followers are slow. Who waits is told; the records may be committed yet, and the machine knows
+        them."""
+        if not self.delivered:
+            self._shard.host.refuse([ticket for ticket, _ in self._decision.answers], RequestTimedOut.code)
+
     def deliver(self, outcome: Outcome) -> None:
+        self.delivered = True
         if outcome.error_code:
             self._shard.failed(self._decision, outcome)
         elif self._machine is self._shard.machine:  # else whoever waited was refused when it was replaced
@@ -298,9 +313,12 @@ class Shard:
             guard = replica.leader.on_verification(  # its coordinator was asked by the machine itself
                 *decision.producer, -1, False, wall_ms
             )
-        deadline_ms = mono_ms + self.host.commit_timeout_ms
+        timeout_ms = self.host.commit_timeout_ms
+        deadline_ms = mono_ms + timeout_ms if not self.host.is_led else NEVER_MS
         write = Write(checked.data, -1, commit, wall_ms, deadline_ms, on_append=commit.appended)
         replica.store(checked.batches, write, guard)
+        if self.host.is_led and not commit.delivered:
+            self.host.runtime.after(timeout_ms, commit.late)
 
     def failed(self, decision: Decision, outcome: Outcome) -> None:
         """Nothing of a decision holds but its replies: start again from the log."""

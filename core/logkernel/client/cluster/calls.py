@@ -124,6 +124,7 @@ class ClientCore:
         self._coordinators: dict[tuple[str, str], Coordinator] = {}
         self._backoff = Backoff(settings["retry.backoff.ms"], settings["retry.backoff.max.ms"], random)
         self._learned = -1
+        self._broken = 0
         self._fresh = False
 
     def step(self, wall_ms: int, now_ms: int) -> int | None:
@@ -131,6 +132,10 @@ class ClientCore:
         known = len(self.network.actions)
         self._learn(now_ms)
         network_ms = self.network.tick(now_ms)
+        if self._broken != self.network.broken:
+            self._broken = self.network.broken
+            self.metadata.request_update()
+            self._forget_lost_coordinators()
         metadata_ms = self.metadata.due_ms()
         is_due = metadata_ms is not None and metadata_ms <= now_ms
         self.quiet = not (self._calls or is_due) and len(self.network.actions) == known
@@ -250,8 +255,9 @@ class ClientCore:
     def coordinator(self, key: tuple[str, str], deadline_ms: int) -> int | None:
         """The node of a coordinator; None while it is looked for."""
         found = self._coordinators.setdefault(key, Coordinator())
-        if found.node >= 0:
+        if found.node >= 0 and (found.node in self.network.nodes or self._learned != self.metadata.version):
             return found.node
+        found.node = -1
         if not found.asking:
             found.asking = True
             self.call(
@@ -264,6 +270,13 @@ class ClientCore:
                 )
             )
         return None
+
+    def _forget_lost_coordinators(self) -> None:
+        """Those that cannot be reached, or are no brokers of the cluster any more: others may coordinate by now."""
+        nodes = self.network.nodes
+        for key, found in list(self._coordinators.items()):
+            if found.node >= 0 and (found.node not in nodes or nodes[found.node].failures):
+                del self._coordinators[key]
 
     def forget_coordinator(self, target: Target) -> None:
         if isinstance(target, tuple):

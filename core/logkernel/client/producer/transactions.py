@@ -99,6 +99,7 @@ class Transactions:
         self.error: Exception | None = None
         self.producer_id = self.epoch = -1
         self.v2 = False
+        self._level = 0
         self.added: set[tuple[str, int]] = set()
         self._wanted: set[tuple[str, int]] = set()
         self._started = False
@@ -171,9 +172,12 @@ class Transactions:
         self.state = IN_TRANSACTION
 
     def level(self) -> int:
-        """The transaction.version of the brokers that are connected: 2 and above are transactions v2."""
+        """The transaction.version of the brokers that are connected, or were last: 2 and above are transactions v2."""
         nodes = self._core.network.nodes.values()
-        return max((node.features.get("transaction.version", 0) for node in nodes if node.state == UP), default=0)
+        levels = [node.features.get("transaction.version", 0) for node in nodes if node.state == UP]
+        if levels:
+            self._level = max(levels)
+        return self._level
 
     def send_offsets(self, offsets: Offsets, group: GroupMetadata) -> Operation:
         self._check(IN_TRANSACTION)

@@ -1,0 +1,255 @@
+"""A broker's place in a cluster: its session, its registration, the other brokers, and who commands.
+
+    join            after the listeners are open: a session, its broker's fact, a campaign
+    leave           have partitions led elsewhere before a stop (ControlledShutdown)
+    on_watched      settings and the like were committed by any broker
+    on_session_lost begin again with a new session
+
+A broker that stands alone has none.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+from logkernel.broker.controller_host import ControllerHost
+from logkernel.broker.peers import Peers, PeerTransport
+from logkernel.broker.replicas.fetchers import Fetchers
+from logkernel.broker.replicas.led import LedReplica
+from logkernel.broker.replicas.manager import ReplicaManager
+from logkernel.broker.runtime import Runtime
+from logkernel.broker.timers import Timer
+from logkernel.broker.turn import Turn
+from logkernel.contracts import MetadataChange, SharedCoordination
+from logkernel.controller.controller import Controller
+from logkernel.controller.effects import ControllerResult
+from logkernel.errors import (
+    FencedLeaderEpoch,
+    IneligibleReplica,
+    InvalidRequest,
+    InvalidUpdateVersion,
+    KafkaError,
+    NewLeaderElected,
+    OperationNotAttempted,
+    UnknownTopicId,
+    UnknownTopicOrPartition,
+)
+from logkernel.requests.replication import (
+    AllocateProducerIdsRequest,
+    AllocateProducerIdsResponse,
+    AlterPartitionPartition,
+    AlterPartitionPartitionResponse,
+    AlterPartitionRequest,
+    AlterPartitionResponse,
+    AlterPartitionTopic,
+    BrokerState,
+    ControlledShutdownRequest,
+)
+from logkernel.vocabulary import IsrProposal, TopicPartition
+
+log = logging.getLogger("logkernel.cluster")
+
+ANYBODYS = frozenset({"config", "acl", "scram", "quota"})
+"""Kinds of changes that any broker commits, as the one that was asked."""
+REVERTS = frozenset({IneligibleReplica.code, OperationNotAttempted.code})
+"""Refusals of a proposal after which it was not and will not be written."""
+STUCK = frozenset(
+    {
+        FencedLeaderEpoch.code,
+        InvalidRequest.code,
+        InvalidUpdateVersion.code,
+        NewLeaderElected.code,
+        UnknownTopicId.code,
+        UnknownTopicOrPartition.code,
+    }
+)
+"""Refusals after which only an order tells what holds. After any other, the proposal is made again."""
+JOIN_AGAIN_MS = 1_000
+"""When a session could not be had."""
+LEAVE_AGAIN_MS = 100
+"""When partitions are led here still (`controlled.shutdown.retry.backoff.ms` of Kafka is 5 s)."""
+
+
+class Link(NamedTuple):
+    """What joins a broker to its cluster."""
+
+    new_session: Callable[[], SharedCoordination]
+    transport: PeerTransport
+
+
+class Membership:
+    """See the module."""
+
+    def __init__(
+        self,
+        runtime: Runtime,
+        turn: Turn,
+        controller: Controller,
+        link: Link,
+        *,
+        replicas: ReplicaManager,
+        registration: Callable[[], Mapping[str, Any]],
+        watched: Callable[[Sequence[MetadataChange]], None],
+        take_producer_ids: Callable[[range], None],
+    ) -> None:
+        """`registration` gives the broker's fact, as of `image.Node`; `watched` is told changes of watched kinds."""
+        self._replicas = replicas
+        self._runtime = runtime
+        self._turn = turn
+        self._link = link
+        self._registration = registration
+        self._watched = watched
+        self._take_ids = take_producer_ids
+        self._asking_ids = False
+        self._session: SharedCoordination | None = None
+        self._hearing: Timer | None = None
+        self._closed = False
+        self.peers = Peers(runtime, turn, link.transport)
+        self.controller_host = ControllerHost(runtime, turn, controller, self.send, self)
+        self.fetchers = Fetchers(runtime, self.peers, lambda: self.controller_host.broker_epoch)
+        replicas.propose = self._propose
+        replicas.role_observers.append(self._role_changed)
+
+    # ------------------------------------------------------------ life
+
+    def session(self) -> SharedCoordination:
+        """The session of now; the first one is begun when it is first asked for."""
+        if self._session is None:
+            self._session = self._link.new_session()
+        return self._session
+
+    def join(self) -> None:
+        """Be announced, and stand for controller."""
+        session = self.session()
+        self.controller_host.join(session, self._ring)
+        self.controller_host.announce(self._registration())
+        self._turn.end()
+
+    def ask_producer_ids(self) -> None:
+        """Have the controller give a block of producer ids (KIP-730). One request is under way at a time."""
+        if self._asking_ids:
+            return
+        self._asking_ids = True
+        request = AllocateProducerIdsRequest(self._runtime.node_id, self.controller_host.broker_epoch)
+        self._turn.call_soon(lambda: self.controller_host.ask(request, self._given_ids))
+
+    def _given_ids(self, response: AllocateProducerIdsResponse | None) -> None:
+        self._asking_ids = False
+        if response is not None and not response.error_code:
+            first = response.producer_id_start
+            self._take_ids(range(first, first + response.producer_id_len))
+
+    def leave(self, done: Callable[[], None]) -> None:
+        """Ask the controller to have others lead; `done` is called when no partition is led here, or none can be led
+        elsewhere."""
+        request = ControlledShutdownRequest(self._runtime.node_id, self.controller_host.broker_epoch)
+
+        def heard(left: int, response: Any) -> None:
+            if response is not None and not response.error_code and not response.remaining_partitions:
+                done()
+            elif left > 0:
+                self._runtime.after(LEAVE_AGAIN_MS, partial(ask, left - 1))
+            else:
+                done()
+
+        def ask(left: int) -> None:
+            self.controller_host.ask(request, partial(heard, left))
+
+        ask(int(self._runtime.config.get("controlled.shutdown.max.retries", 3)))
+
+    def close(self) -> None:
+        """End the session as one does that says goodbye."""
+        self._closed = True
+        self.fetchers.close()
+        self.peers.close()
+        self.controller_host.close()
+        if self._session is not None:
+            self._session.close()
+
+    def commit(self, result: ControllerResult) -> Any:
+        """Keep what was decided, by this broker if any may, else by it as the controller; returns the response. Raises
+        `NotController`, and `KafkaError` where the coordination cannot be reached."""
+        if any(change.kind not in ANYBODYS for change in result.changes):
+            return self.controller_host.commit(result)
+        if result.changes:
+            self.session().commit(result.changes)
+            self._turn.call_soon(self.controller_host.hear)
+        return result.response
+
+    def send(self, node: int, request: Any, done: Callable[[Any], None]) -> None:
+        """Ask another broker, or this one; `done` is told the response, or None."""
+        timeout_ms = int(self._runtime.config.get("request.timeout.ms", 30_000))
+        self.peers.send(node, request, lambda response, error: done(response), timeout_ms)
+
+    # ------------------------------------------------------------ replicas
+
+    def _role_changed(self, name: TopicPartition) -> None:
+        followed = self._replicas.followed.get(name)
+        if followed is None:
+            self.fetchers.forget(name)
+        else:
+            self.fetchers.follow(followed, followed.follower.leader)
+
+    def _propose(self, replica: LedReplica, proposal: IsrProposal) -> None:
+        """Ask the controller for in-sync replicas (AlterPartition)."""
+        members = [BrokerState(node, epoch) for node, epoch in proposal.members]
+        row = AlterPartitionPartition(
+            partition_index=replica.name.partition,
+            leader_epoch=proposal.leader_epoch,
+            new_isr_with_epochs=members,
+            partition_epoch=proposal.partition_epoch,
+        )
+        request = AlterPartitionRequest(
+            broker_id=self._runtime.node_id,
+            broker_epoch=self.controller_host.broker_epoch,
+            topics=[AlterPartitionTopic(replica.topic_id, [row])],
+        )
+        self._turn.call_soon(lambda: self.controller_host.ask(request, partial(_proposed, replica, proposal)))
+
+    # ------------------------------------------------------------ controller_host.Watcher
+
+    def on_watched(self, changes: Sequence[MetadataChange]) -> None:
+        self._watched(changes)
+
+    def on_session_lost(self) -> None:
+        if self._closed:
+            return
+        log.warning("the session is over, and a new one begins: node_id=%d", self._runtime.node_id)
+        try:
+            self._session = self._link.new_session()
+            self.join()
+        except KafkaError as error:
+            log.error("no new session: node_id=%d error=%s", self._runtime.node_id, error)
+            self._runtime.after(JOIN_AGAIN_MS, self.on_session_lost)
+
+    # ------------------------------------------------------------ hearing
+
+    def _ring(self) -> None:
+        """Something is to be heard, in a turn of this broker's own."""
+        if self._hearing is None and not self._closed:
+            self._hearing = self._runtime.after(0, self._hear)
+
+    def _hear(self) -> None:
+        self._hearing = None
+        if not self._closed:
+            self.controller_host.hear()
+
+
+def _proposed(replica: LedReplica, proposal: IsrProposal, response: AlterPartitionResponse | None) -> None:
+    """The controller answered, or nobody did (None)."""
+    row = None if response is None or response.error_code else _row_of(response)
+    if not replica.in_service:
+        return
+    if row is not None and not row.error_code:
+        replica.isr_accepted(proposal, row.partition_epoch)
+    elif row is not None and row.error_code in REVERTS | STUCK:
+        replica.isr_refused(proposal, revert=row.error_code in REVERTS)
+    else:
+        replica.isr_unanswered(proposal)
+
+
+def _row_of(response: AlterPartitionResponse) -> AlterPartitionPartitionResponse | None:
+    return next((row for topic in response.topics for row in topic.partitions), None)

@@ -1,0 +1,468 @@
+"""Several brokers in this process: `logkernel.open_cluster`.
+
+    with logkernel.open_cluster(brokers=3) as cluster:
+        cluster.create_topic("orders", partitions=3, replication_factor=3)
+        with cluster.producer(acks="all") as producer:
+            producer.send("orders", b"value").result()
+        cluster.kill(cluster.leader("orders", 0))
+
+One event loop in a thread runs all brokers. They share the coordination and the network between them, and nothing else:
+each has its own plugins, files and listeners.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable, Collection, Coroutine, Mapping
+from concurrent.futures import Future
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from logkernel.broker.serve import new_event_loop
+from logkernel.client import shutdown
+from logkernel.client.factory import ClientFactory
+from logkernel.cluster.gate import Gate
+from logkernel.cluster.member import Member
+from logkernel.cluster.network import ProcessNetwork
+from logkernel.cluster.store import SharedStore
+from logkernel.config.listeners import address
+from logkernel.config.values import render
+from logkernel.errors import ConfigError, LogkernelError, RequestTimedOut, UnknownTopicOrPartition
+from logkernel.kernel import Kernel
+
+if TYPE_CHECKING:
+    from logkernel.broker.broker import Broker
+    from logkernel.client.admin.client import Admin
+    from logkernel.client.consumer.consumer import Consumer
+    from logkernel.client.producer.producer import Producer
+    from logkernel.controller.image import ClusterImage, Partition
+
+T = TypeVar("T")
+LISTENER = "PLAINTEXT"
+LOOK_AGAIN_S = 0.005
+
+
+class Cluster:
+    """An open cluster. Use as a context manager, or call `close`."""
+
+    def __init__(
+        self,
+        brokers: int = 3,
+        path: str | Path | None = None,
+        *,
+        listen: bool | Mapping[int, str] = False,
+        config: str | None = None,
+        overrides: Collection[str] = (),
+        session_timeout_ms: int = 2_000,
+    ) -> None:
+        if brokers < 1:
+            raise ConfigError(f"brokers={brokers} makes no cluster; give at least 1")
+        self._closed = False
+        self._forks = shutdown.forks
+        self._kernel: Kernel | None = None
+        self._stack: list[Callable[[], None]] = []
+        self._loop = new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="logkernel-cluster", daemon=True)
+        self._thread.start()
+        try:
+            self._store, disks = _open_store(brokers, path)
+            self._network = ProcessNetwork(self._loop.call_soon)
+            self._members = {
+                node: Member(
+                    node, self._store, self._network, _overrides(path, node, overrides),
+                    config=config, disk=disks.get(node), listen=_listeners(listen, node),
+                    session_timeout_s=session_timeout_ms / 1000,
+                )
+                for node in range(1, brokers + 1)
+            }  # fmt: skip
+            self._factory = ClientFactory(self.kernel)
+            shutdown.made(self)
+            shutdown.listens(self, lambda timeout_s: self.close())
+            self._await(self._start_all())
+        except BaseException:
+            self.close()
+            raise
+
+    async def _start_all(self) -> None:
+        for member in self._members.values():
+            await member.start()
+        deadline_s = time.monotonic() + 30
+        while not self._is_formed():
+            if time.monotonic() > deadline_s:
+                raise LogkernelError("the brokers found no controller in 30 s; their log says why")
+            await asyncio.sleep(0)
+
+    def _is_formed(self) -> bool:
+        """Every broker that runs knows all that run, and the controller."""
+        running = {node for node, member in self._members.items() if member.state == "running"}
+        return all(
+            broker.cluster.controller_id in running and running <= set(broker.metadata.image.nodes)
+            for broker in self._running()
+        )
+
+    def _running(self) -> list[Broker]:
+        return [
+            member.broker for member in self._members.values()
+            if member.broker is not None and member.state == "running"
+        ]  # fmt: skip
+
+    # ------------------------------------------------------------ life
+
+    def __enter__(self) -> Cluster:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+    @property
+    def closed(self) -> bool:
+        return self._closed
+
+    def close(self) -> None:
+        """Stop every broker cleanly; may be called twice."""
+        if self._closed:
+            return
+        for client in self._factory.let_go() if hasattr(self, "_factory") else ():
+            client.close()
+        self._closed = True
+        shutdown.listens_no_more(self)
+        try:
+            if hasattr(self, "_members"):
+                self._await(self._stop_all())
+            if hasattr(self, "_store"):
+                self.run(self._store.close)
+        finally:
+            self._loop.call_soon_threadsafe(self._loop.stop)
+            self._thread.join()
+            self._loop.close()
+
+    async def _stop_all(self) -> None:
+        """All at once: nobody takes over from who leaves last."""
+        self._network.heal()
+        for member in self._members.values():
+            if member.state == "paused":
+                member.resume()
+        for member in self._members.values():
+            await member.close()
+
+    def forked(self) -> None:
+        """This is the child of a fork: loop, files and ports are the parent's."""
+        self._closed = True
+
+    def run(self, work: Callable[[], T]) -> T:
+        """Do `work` on the brokers' thread."""
+        if threading.current_thread() is self._thread:
+            return work()
+        self._check()
+        done: Future[T] = Future()
+
+        def call() -> None:
+            try:
+                done.set_result(work())
+            except BaseException as error:
+                done.set_exception(error)
+
+        self._loop.call_soon_threadsafe(call)
+        return done.result()
+
+    def _await(self, work: Coroutine[Any, Any, T]) -> T:
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
+
+    def _check(self) -> None:
+        if self._forks != shutdown.forks:
+            raise LogkernelError("this cluster belongs to the process that opened it; connect() to it from here")
+        if self._closed and not self._thread.is_alive():
+            raise LogkernelError("this cluster is closed; open it again")
+
+    # ------------------------------------------------------------ brokers
+
+    def _member(self, node: int) -> Member:
+        found = self._members.get(node)
+        if found is None:
+            raise ConfigError(f"there is no broker {node}; there are {', '.join(map(str, self._members))}")
+        return found
+
+    @property
+    def brokers(self) -> dict[int, str]:
+        """Node id → "running", "paused", "stopped" or "killed"."""
+        return {node: member.state for node, member in self._members.items()}
+
+    def kill(self, node: int) -> None:
+        """End a broker as kill -9 would. Its session is over at once, so that others take over without a delay."""
+        self._await(self._member(node).kill())
+
+    def stop(self, node: int) -> None:
+        """Stop a broker cleanly: its partitions are led elsewhere first."""
+        self._await(self._member(node).stop())
+
+    def start(self, node: int) -> None:
+        """Start a broker that was killed or stopped, over the files that it left."""
+        self._await(self._member(node).start())
+
+    def pause(self, node: int) -> None:
+        """Stop a broker in its tracks, as SIGSTOP would; its session ends after `session_timeout_ms`."""
+        member = self._member(node)
+        self.run(member.pause)
+
+    def resume(self, node: int) -> None:
+        """Let a paused broker go on."""
+        member = self._member(node)
+        self.run(member.resume)
+
+    def cut(self, one: Collection[int], other: Collection[int], *, both_ways: bool = True) -> None:
+        """Let nothing through between two sets of brokers. Clients and the coordination are reached as before."""
+        for node in (*one, *other):
+            self._member(node)
+        self.run(lambda: self._network.cut(set(one), set(other), both_ways=both_ways))
+
+    def heal(self) -> None:
+        """End every cut and every pause."""
+        def heal() -> None:
+            self._network.heal()
+            for member in self._members.values():
+                if member.state == "paused":
+                    member.resume()
+
+        self.run(heal)
+
+    # ------------------------------------------------------------ topics
+
+    def create_topic(
+        self,
+        name: str,
+        partitions: int = -1,
+        replication_factor: int = -1,
+        *,
+        assignment: Mapping[int, Collection[int]] | None = None,
+        config: Mapping[str, str] | None = None,
+        timeout_ms: int = 30_000,
+        **settings: Any,
+    ) -> None:
+        """Create a topic, and wait until every broker that runs knows its leaders. Keywords are topic settings."""
+        from logkernel.admin import NewTopic
+
+        wanted = {key.replace("_", "."): render(value) for key, value in settings.items()}
+        wanted.update({key: render(value) for key, value in (config or {}).items()})
+        placed = None if assignment is None else {index: list(nodes) for index, nodes in assignment.items()}
+        with self.admin() as admin:
+            admin.create_topics(NewTopic(name, partitions, replication_factor, wanted, placed))
+        self._wait_for(lambda: self._is_led(name), timeout_ms, f"{name} has no leader everywhere")
+
+    def _is_led(self, topic: str) -> bool:
+        for broker in self._running():
+            found = broker.cluster.topics.get(topic)
+            if found is None or any(row.leader < 0 for row in found.partitions):
+                return False
+            for index, row in enumerate(found.partitions):
+                if row.leader == broker.runtime.node_id and (topic, index) not in broker.replicas.led:
+                    return False
+        return True
+
+    def delete_topic(self, name: str) -> None:
+        """Delete a topic with its records. Raises `UnknownTopicOrPartition`."""
+        with self.admin() as admin:
+            admin.delete_topics([name])
+
+    def _row(self, topic: str, partition: int) -> Partition:
+        controller = self._controller()
+        found = controller.topics.get(topic) if controller is not None else None
+        if found is None or not 0 <= partition < len(found.partitions):
+            raise UnknownTopicOrPartition(f"there is no partition {topic}-{partition}; create it first")
+        return found.partitions[partition]
+
+    def _controller(self) -> ClusterImage | None:
+        """The image of the active controller; None while there is none."""
+        for broker in self._running():
+            membership = broker.membership
+            if membership is not None and membership.controller_host.is_active:
+                return membership.controller_host.image
+        return None
+
+    def controller(self) -> int | None:
+        """The node that is the controller now."""
+        return self.run(lambda: self._store.controller_id)
+
+    def leader(self, topic: str, partition: int = 0) -> int | None:
+        """The node that leads the partition, None while nobody does."""
+        leader = self.run(lambda: self._row(topic, partition).leader)
+        return None if leader < 0 else leader
+
+    def isr(self, topic: str, partition: int = 0) -> list[int]:
+        """The nodes that are in sync, in the order of the assignment."""
+        def found() -> list[int]:
+            row = self._row(topic, partition)
+            return [node for node in row.replicas if node in row.isr]
+
+        return self.run(found)
+
+    def replicas(self, topic: str, partition: int = 0) -> list[int]:
+        """The nodes that hold the partition; the first is the preferred leader."""
+        return self.run(lambda: list(self._row(topic, partition).replicas))
+
+    def wait_for_isr(self, topic: str, partition: int, count: int, timeout_ms: int = 30_000) -> None:
+        """Wait until `count` replicas are in sync. Raises `RequestTimedOut`."""
+        def ready() -> bool:
+            return self._controller() is not None and len(self._row(topic, partition).isr) >= count
+
+        self._wait_for(ready, timeout_ms, f"{topic}-{partition} has not {count} replicas in sync")
+
+    def wait_for_leader(
+        self, topic: str, partition: int = 0, *, other_than: int | None = None, timeout_ms: int = 30_000
+    ) -> int:
+        """Wait until somebody leads, and is ready to; returns who. Raises `RequestTimedOut`."""
+        def ready() -> bool:
+            if self._controller() is None:
+                return False
+            row = self._row(topic, partition)
+            member = self._members.get(row.leader)
+            if row.leader == other_than or member is None or member.state != "running" or member.broker is None:
+                return False
+            replica = member.broker.replicas.led.get((topic, partition))
+            return replica is not None and replica.leader.leader_epoch == row.leader_epoch
+
+        self._wait_for(ready, timeout_ms, f"{topic}-{partition} has no leader")
+        return self.run(lambda: self._row(topic, partition).leader)
+
+    def _wait_for(self, ready: Callable[[], bool], timeout_ms: int, problem: str) -> None:
+        deadline_s = time.monotonic() + timeout_ms / 1000
+        while not self.run(ready):
+            if time.monotonic() >= deadline_s:
+                raise RequestTimedOut(f"{problem} after {timeout_ms} ms; the brokers' log may say why")
+            time.sleep(LOOK_AGAIN_S)
+
+    # ------------------------------------------------------------ clients
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """"host:port,…" of the brokers, for clients of any kind. Raises `LogkernelError` if they don't listen."""
+        def found() -> list[str]:
+            return [
+                address(listener.host, listener.port)
+                for member in self._members.values() if member.server is not None
+                for listener in member.server.listeners
+            ]  # fmt: skip
+
+        addresses = self.run(found)
+        if not addresses:
+            raise LogkernelError("no broker of this cluster listens; open it with listen=True")
+        return ",".join(addresses)
+
+    @property
+    def kernel(self) -> Kernel:
+        """The plugins that clients made here use."""
+        if self._kernel is None:
+            self._kernel = Kernel()
+        return self._kernel
+
+    def producer(self, **settings: Any) -> Producer:
+        """A producer into this cluster, without sockets. Keywords are Kafka's settings with `_` for `.`."""
+        from logkernel.client.producer.producer import Producer
+
+        return self._factory.producer(Producer, self._driver, settings)
+
+    def consumer(self, *topics: str, group: str | None = None, **settings: Any) -> Consumer:
+        """A consumer of this cluster, without sockets. Keywords are Kafka's settings with `_` for `.`."""
+        from logkernel.client.consumer.consumer import Consumer
+
+        return self._factory.consumer(Consumer, self._driver, topics, group, settings)
+
+    def admin(self, **settings: Any) -> Admin:
+        """An admin client of this cluster, without sockets. Keywords are Kafka's settings with `_` for `.`."""
+        from logkernel.client.admin.client import Admin
+
+        return self._factory.admin(Admin, self._driver, settings)
+
+    def _driver(self, machine: Any, values: Mapping[str, Any]) -> Any:
+        self._check()
+        from logkernel.client.drivers.embedded_driver import EmbeddedDriver
+
+        return EmbeddedDriver(machine, values, self.host)
+
+    @property
+    def host(self) -> _Host:
+        """The brokers as a client in this process reaches them."""
+        return _Host(self)
+
+    def gate(self, node: int) -> Gate:
+        """The door of broker `node`, of any that runs for a negative number. Raises `ConnectionError`."""
+        running = [each for each in self._members.values() if each.state == "running" and each.gate is not None]
+        if node >= 0:
+            running = [each for each in running if each.node_id == node]
+        if not running:
+            raise ConnectionRefusedError(f"broker {node} does not run" if node >= 0 else "no broker runs")
+        found = running[0].gate
+        assert found is not None
+        return found
+
+
+class _Host:
+    """See `client.drivers.embedded_driver.Host`."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+
+    def connect(self, node: int, lost: Callable[[], None]) -> Gate:
+        gate = self._cluster.gate(node)
+        gate.on_removed(lost)
+        return gate
+
+    def run(self, work: Callable[[], T]) -> T:
+        return self._cluster.run(work)
+
+    def step(self) -> int | None:
+        """The brokers' loop steps them."""
+        return None
+
+    def at(self, mono_ms: int, work: Callable[[], None]) -> Any:
+        wait_s = max(0.0, mono_ms / 1000 - time.monotonic())
+        return self._cluster._loop.call_later(wait_s, work)
+
+
+def _open_store(brokers: int, path: str | Path | None) -> tuple[SharedStore, dict[int, Any]]:
+    """The coordination, and the disks of the brokers where they are in memory."""
+    kernel = Kernel()
+    if path is None:
+        from logkernel.storage.simdisk import MemoryDisk
+
+        store = SharedStore(kernel.coordination("memory", _no_log))
+        return store, {node: MemoryDisk() for node in range(1, brokers + 1)}
+    from logkernel.cluster.folder import open_log
+
+    return SharedStore(kernel.coordination("local", lambda: open_log(Path(path) / "coordination"))), {}
+
+
+def _no_log() -> Any:
+    raise LogkernelError("a coordination in memory keeps no log")
+
+
+def _overrides(path: str | Path | None, node: int, given: Collection[str]) -> list[str]:
+    folder = "/memory" if path is None else str(Path(path) / f"broker-{node}")
+    return [*given, f"log.dirs={folder}"]
+
+
+def _listeners(listen: bool | Mapping[int, str], node: int) -> list[tuple[str, str, int]]:
+    if not listen:
+        return []
+    where = "127.0.0.1:0" if listen is True else listen.get(node, "127.0.0.1:0")
+    host, _, port = where.rpartition(":")
+    return [(LISTENER, host.strip("[]") or "127.0.0.1", int(port))]
+
+
+def open_cluster(
+    brokers: int = 3,
+    path: str | Path | None = None,
+    *,
+    listen: bool = False,
+    session_timeout_ms: int = 2_000,
+    **settings: Any,
+) -> Cluster:
+    """Open a cluster in this process: durable in the folder `path`, or in memory without one.
+
+    `listen` opens a port of 127.0.0.1 for each broker (`Cluster.bootstrap_servers`). A paused broker's session ends
+    after `session_timeout_ms`. Keywords are broker settings with `_` for `.`, the same for all. Raises
+    `DataDirectoryLocked` where another process has the folder, `ConfigError` for a bad setting.
+    """
+    overrides = [f"{name.replace('_', '.')}={render(value)}" for name, value in settings.items()]
+    return Cluster(brokers, path, listen=listen, overrides=overrides, session_timeout_ms=session_timeout_ms)

@@ -1,0 +1,46 @@
+"""The folder of a durable cluster: `coordination` beside `broker-1`, `broker-2`, …; one process at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+from logkernel.broker.metadata_log import DiskMetadataLog
+from logkernel.contracts import StateLog
+from logkernel.storage.disk import RealDisk
+from logkernel.vocabulary import Record
+
+LOCK = ".lock"
+
+
+class _LockedLog:
+    """A `contracts.StateLog` that gives its folder's lock back at the end."""
+
+    def __init__(self, log: DiskMetadataLog, release: Callable[[], None]) -> None:
+        self._log = log
+        self._release = release
+
+    def append(self, records: Sequence[Record], *, sync: bool) -> int:
+        return self._log.append(records, sync=sync)
+
+    def replace(self, records: Sequence[Record]) -> None:
+        self._log.replace(records)
+
+    def records(self) -> Iterator[Record]:
+        return self._log.records()
+
+    def close(self) -> None:
+        self._log.close()
+        self._release()
+
+
+def open_log(path: Path) -> StateLog:
+    """The coordination's log in folder `path`, which is made. Raises `DataDirectoryLocked`, `CorruptMessage`."""
+    path.mkdir(parents=True, exist_ok=True)
+    disk = RealDisk()
+    release = disk.lock(f"{path}/{LOCK}")
+    try:
+        return _LockedLog(DiskMetadataLog(disk, str(path)), release)
+    except BaseException:
+        release()
+        raise

@@ -1,0 +1,76 @@
+"""A broker's door that can be held shut: a paused broker hears nothing, and gets it all when it goes on."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from logkernel.contracts import Answer, BrokerDoor, RequestContext
+from logkernel.requests.data import ProduceRequest
+
+
+class Gate:
+    """`contracts.BrokerDoor` in front of another one."""
+
+    def __init__(self, door: BrokerDoor) -> None:
+        self._door = door
+        self._held: deque[Callable[[], None]] | None = None
+        """What waits while the gate is shut; None while it is open."""
+        self._gone = False
+        self._watching: set[Callable[[], None]] = set()
+
+    def on_removed(self, lost: Callable[[], None]) -> None:
+        """Have `lost` called when the broker is gone."""
+        self._watching.add(lost)
+
+    def shut(self) -> None:
+        if self._held is None:
+            self._held = deque()
+
+    def open(self) -> None:
+        held, self._held = self._held, None
+        for work in held or ():
+            work()
+
+    def remove(self) -> None:
+        """The broker is gone: nothing gets through any more, and nothing comes back."""
+        self._gone = True
+        self._held = None
+        watching, self._watching = self._watching, set()
+        for lost in watching:
+            lost()
+
+    def submit(self, request: Any, context: RequestContext, answer: Answer) -> None:
+        if self._gone:
+            return
+
+        def back(response: Any) -> None:
+            if not self._gone:
+                answer(response)
+
+        if self._held is None:
+            self._door.submit(request, context, back)
+            return
+        if isinstance(request, ProduceRequest):  # its bytes are a socket's buffer, which is used again
+            for topic in request.topic_data:
+                for row in topic.partition_data:
+                    row.records = None if row.records is None else bytearray(row.records)
+        self._held.append(lambda: self._door.submit(request, context, back))
+
+    def serves(self) -> frozenset[str]:
+        return self._door.serves()
+
+    def features(self) -> Mapping[str, tuple[int, int, int]]:
+        return self._door.features()
+
+    def features_epoch(self) -> int:
+        return self._door.features_epoch()
+
+    def disconnected(self, listener: str, connection_id: int) -> None:
+        if self._gone:
+            return
+        if self._held is None:
+            self._door.disconnected(listener, connection_id)
+        else:
+            self._held.append(lambda: self._door.disconnected(listener, connection_id))

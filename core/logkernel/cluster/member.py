@@ -1,0 +1,170 @@
+"""One broker of a cluster in this process: started, paused, stopped, killed. Everything here runs on the loop's thread.
+
+| state | its session | what it hears | its files |
+|---|---|---|---|
+| running | alive | everything | open |
+| paused | ends after the session timeout | all of it, when it goes on | open |
+| stopped | said goodbye | nothing | closed cleanly |
+| killed | ended | nothing | as a kill -9 leaves them |
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from logkernel.broker.build import build
+from logkernel.broker.membership import Link
+from logkernel.broker.serve import Server
+from logkernel.cluster.gate import Gate
+from logkernel.errors import LogkernelError
+from logkernel.storage.disk import Disk
+
+if TYPE_CHECKING:
+    from logkernel.broker.broker import Broker
+    from logkernel.cluster.network import ProcessNetwork
+    from logkernel.cluster.store import Session, SharedStore
+
+SHUTDOWN_S = 5.0
+"""How long a broker that stops may wait for its partitions to be led elsewhere."""
+
+class Member:
+    """A node id, and the broker that runs under it at times."""
+
+    def __init__(
+        self,
+        node_id: int,
+        store: SharedStore,
+        network: ProcessNetwork,
+        overrides: Sequence[str],
+        *,
+        config: str | None = None,
+        disk: Disk | None = None,
+        listen: Sequence[tuple[str, str, int]] = (),
+        session_timeout_s: float,
+    ) -> None:
+        """`disk` is where the broker's files lie if not on the operating system's; it outlives the broker."""
+        self.node_id = node_id
+        self.state = "stopped"
+        self.broker: Broker | None = None
+        self.server: Server | None = None
+        self._store = store
+        self._network = network
+        self._overrides = [*overrides, f"node.id={node_id}"]
+        self._config = config
+        self._disk = disk
+        self._listen = list(listen)
+        self._session_timeout_s = session_timeout_s
+        self._session: Session | None = None
+        self.gate: Gate | None = None
+        self._expiry: asyncio.TimerHandle | None = None
+
+    # ------------------------------------------------------------ life
+
+    async def start(self) -> None:
+        """Start the broker and have it announced. Raises what a start raises, and `LogkernelError` if it runs."""
+        if self.state in ("running", "paused"):
+            raise LogkernelError(f"broker {self.node_id} is {self.state}; kill or stop it first")
+        link = Link(self._new_session, self._network.link(self.node_id))
+        broker = build(self._config, self._overrides, disk=self._disk, link=link)
+        try:
+            broker.start()
+            gate = Gate(broker)
+            server = Server(broker, gate)
+            listeners = self._listen
+            await server.start(listeners, "tcp" if listeners else "memory")
+        except BaseException:
+            broker.abandon()
+            self._end("stopped")
+            raise
+        self.gate, self.broker, self.server = gate, broker, server
+        self._listen = [  # a broker that comes back is found where it was
+            (listener.name, listener.host, listener.port) for listener in server.listeners
+        ]
+        self._network.join(self.node_id, gate)
+        self.state = "running"
+        broker.join()
+        server.step()
+
+    def _new_session(self) -> Session:
+        self._session = self._store.session()
+        return self._session
+
+    async def stop(self) -> None:
+        """Have its partitions led elsewhere, close it cleanly, say goodbye."""
+        if self.state == "paused":
+            self.resume()
+        if self.state != "running":
+            return
+        assert self.broker is not None
+        assert self.server is not None
+        left = asyncio.get_running_loop().create_future()
+        self.broker.leave(lambda: None if left.done() else left.set_result(None))
+        self.server.step()
+        with contextlib.suppress(TimeoutError):  # nobody can take over: it goes all the same
+            await asyncio.wait_for(left, SHUTDOWN_S)
+        await self.close()
+
+    async def close(self) -> None:
+        """Close it cleanly, whoever leads its partitions then."""
+        if self.state != "running":
+            return
+        assert self.broker is not None
+        assert self.server is not None
+        await self.server.close()
+        self._network.leave(self.node_id)
+        self.broker.close()
+        self._end("stopped")
+
+    async def kill(self) -> None:
+        """End it as kill -9 would: nothing is flushed, nobody is told, its connections break."""
+        if self.state not in ("running", "paused"):
+            return
+        assert self.broker is not None
+        assert self.server is not None
+        assert self.gate is not None
+        self.gate.remove()
+        self._network.leave(self.node_id)
+        await self.server.kill()
+        self.broker.abandon()
+        self._end("killed")
+
+    def _end(self, state: str) -> None:
+        if self._expiry is not None:
+            self._expiry.cancel()
+            self._expiry = None
+        if self._session is not None:
+            self._session.close()
+        self.broker = self.server = self.gate = self._session = None
+        self.state = state
+
+    # ------------------------------------------------------------ pauses
+
+    def pause(self) -> None:
+        """Stop the broker in its tracks, as SIGSTOP would. Its session ends after the session timeout."""
+        if self.state != "running":
+            raise LogkernelError(f"broker {self.node_id} is {self.state}; only one that runs can be paused")
+        assert self.gate is not None
+        assert self.server is not None
+        assert self._session is not None
+        self.state = "paused"
+        self.gate.shut()
+        self.server.pause()
+        self._network.pause(self.node_id)
+        self._expiry = asyncio.get_running_loop().call_later(self._session_timeout_s, self._session.expire)
+
+    def resume(self) -> None:
+        """It goes on with what it believed, and hears what it missed."""
+        if self.state != "paused":
+            raise LogkernelError(f"broker {self.node_id} is {self.state}, not paused")
+        assert self.gate is not None
+        assert self.server is not None
+        if self._expiry is not None:
+            self._expiry.cancel()
+            self._expiry = None
+        self.state = "running"
+        self.gate.open()
+        self._network.resume(self.node_id)
+        self.server.resume()

@@ -1,0 +1,136 @@
+"""Three brokers in this process, through kills, pauses and cuts: nothing acknowledged is lost, doubled or reordered."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import logkernel
+from logkernel.cluster.cluster import Cluster
+from logkernel.errors import ConfigError, LogkernelError
+
+from .recorded import Recorded
+
+
+def with_topic(cluster: Cluster, partitions: int = 1, **settings: object) -> Cluster:
+    cluster.create_topic("orders", partitions, replication_factor=3, **settings)
+    for partition in range(partitions):
+        cluster.wait_for_isr("orders", partition, 3)
+    return cluster
+
+
+def test_a_record_is_on_every_replica() -> None:
+    with logkernel.open_cluster(brokers=3) as cluster:
+        with_topic(cluster)
+        with cluster.producer(acks="all") as producer:
+            assert producer.send("orders", b"value", key=b"key").result(30).offset == 0
+        with cluster.consumer("orders", auto_offset_reset="earliest") as consumer:
+            (record,) = consumer.poll(10)
+            assert (record.key, record.value) == (b"key", b"value")
+
+
+def test_the_leader_is_killed_and_comes_back() -> None:
+    with logkernel.open_cluster(brokers=3) as cluster:
+        with_topic(cluster, min_insync_replicas=2)
+        with Recorded(cluster, "orders") as writer:
+            for _ in range(2):
+                writer.wait_for_more()
+                leader = cluster.leader("orders", 0)
+                assert leader is not None
+                cluster.kill(leader)
+                assert cluster.wait_for_leader("orders", 0, other_than=leader) != leader
+                writer.wait_for_more()
+                cluster.start(leader)
+                cluster.wait_for_isr("orders", 0, 3)
+            writer.wait_for_more()
+        writer.check(cluster)
+        assert not writer.failed
+
+
+def test_the_controller_is_killed() -> None:
+    with logkernel.open_cluster(brokers=3) as cluster:
+        with_topic(cluster, partitions=3)
+        with Recorded(cluster, "orders", partitions=3) as writer:
+            writer.wait_for_more()
+            controller = cluster.controller()
+            assert controller is not None
+            cluster.kill(controller)
+            writer.wait_for_more()
+            assert cluster.controller() != controller
+            cluster.start(controller)
+            cluster.wait_for_isr("orders", 0, 3)
+        writer.check(cluster)
+
+
+def test_a_leader_that_paused_leads_no_more_when_it_goes_on() -> None:
+    with logkernel.open_cluster(brokers=3, session_timeout_ms=300) as cluster:
+        with_topic(cluster)
+        with Recorded(cluster, "orders") as writer:
+            writer.wait_for_more()
+            leader = cluster.leader("orders", 0)
+            assert leader is not None
+            cluster.pause(leader)
+            cluster.wait_for_leader("orders", 0, other_than=leader)
+            writer.wait_for_more()
+            cluster.resume(leader)
+            cluster.wait_for_isr("orders", 0, 3)
+            writer.wait_for_more()
+        writer.check(cluster)
+
+
+def test_a_leader_that_is_cut_off_from_its_followers() -> None:
+    with logkernel.open_cluster(brokers=3, replica_lag_time_max_ms=500) as cluster:
+        with_topic(cluster)
+        with Recorded(cluster, "orders") as writer:
+            writer.wait_for_more()
+            leader = cluster.leader("orders", 0)
+            assert leader is not None
+            cluster.cut({leader}, set(cluster.brokers) - {leader})
+            cluster.heal()
+            cluster.wait_for_isr("orders", 0, 3)
+            writer.wait_for_more()
+        writer.check(cluster)
+
+
+def test_a_durable_cluster_is_there_after_a_restart(tmp_path: Path) -> None:
+    with logkernel.open_cluster(brokers=3, path=tmp_path) as cluster:
+        with_topic(cluster, partitions=2)
+        with Recorded(cluster, "orders", partitions=2) as writer:
+            writer.wait_for_more()
+    with logkernel.open_cluster(brokers=3, path=tmp_path) as cluster:
+        for partition in range(2):
+            cluster.wait_for_isr("orders", partition, 3)
+        writer.check(cluster)
+
+
+def test_two_of_three_die_and_nothing_is_lost() -> None:
+    with logkernel.open_cluster(brokers=3) as cluster:
+        with_topic(cluster)
+        with Recorded(cluster, "orders") as writer:
+            writer.wait_for_more()
+        for _ in range(2):
+            leader = cluster.leader("orders", 0)
+            assert leader is not None
+            cluster.kill(leader)
+            cluster.wait_for_leader("orders", 0, other_than=leader)
+        writer.check(cluster)
+
+
+def test_placement_follows_an_assignment() -> None:
+    with logkernel.open_cluster(brokers=3) as cluster:
+        cluster.create_topic("placed", assignment={0: [2, 3], 1: [3, 1]})
+        assert cluster.replicas("placed", 0) == [2, 3]
+        assert cluster.leader("placed", 1) == 3
+
+
+def test_misuse_is_told() -> None:
+    with pytest.raises(ConfigError, match="at least 1"):
+        logkernel.open_cluster(brokers=0)
+    with logkernel.open_cluster(brokers=1) as cluster:
+        with pytest.raises(ConfigError, match="there is no broker 9; there are 1"):
+            cluster.kill(9)
+        with pytest.raises(LogkernelError, match="kill or stop it first"):
+            cluster.start(1)
+        with pytest.raises(LogkernelError, match="listen=True"):
+            _ = cluster.bootstrap_servers
