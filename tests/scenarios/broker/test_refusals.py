@@ -1,6 +1,8 @@
 """A handler that fails as a whole is answered in its request's own words; the connection stays."""
 
 import errno
+import pkgutil
+from importlib import import_module
 
 import pytest
 
@@ -55,6 +57,12 @@ SAMPLES = {
     "InitProducerIdRequest": InitProducerIdRequest(),
     "DescribeClusterRequest": cluster.DescribeClusterRequest(),
 }
+REQUESTS = {
+    name: kind
+    for module in pkgutil.iter_modules(logkernel.requests.__path__, "logkernel.requests.")
+    for name, kind in vars(import_module(module.name)).items()
+    if name.endswith("Request")
+}
 
 
 def codes(value):
@@ -70,15 +78,16 @@ def codes(value):
 @pytest.mark.parametrize("name", sorted(CORE))
 def test_every_request_of_the_core_can_be_refused_at_every_version(name):
     request = SAMPLES.get(name)
-    row = registry.BY_REQUEST[name]
+    row = registry.BY_REQUEST.get(name)
     if request is None:
-        family = __import__(f"logkernel.requests.{row.family}", fromlist=[name])
-        request = getattr(family, name)()
+        request = REQUESTS[name]()
     response = refusals.refusal(request, KafkaStorageError("the disk is gone"))
     assert type(response).__name__ == name.removesuffix("Request") + "Response"
     assert CODE in codes(response), "nobody would learn of it"
     if isinstance(response, (topics.DeleteTopicsResponse,)):
         assert [(topic.name, topic.error_code) for topic in response.responses] == [("t", CODE), ("u", CODE)]
+    if row is None:
+        return  # one broker asks another one, and not yet over TCP
     for version in range(row.min_version, row.max_version + 1):
         registry.load(row.key).response_encoder(version)(response)
 

@@ -1,6 +1,6 @@
 """The response that says that a request failed as a whole: for each request that the core answers, one function.
 
-`Broker.ask` comes here when a handler raises: the disk failed, or the metadata log could not take a change. Where the
+`Router.dispatch` comes here when a handler raises: the disk failed, or the metadata log could not take a change. Where the
 response has an error of its own, that says it all; elsewhere every item that was asked for carries the error.
 """
 
