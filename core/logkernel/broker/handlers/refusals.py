@@ -1,7 +1,7 @@
 """The response that says that a request failed as a whole: for each request that the core answers, one function.
 
-`Router.dispatch` comes here when a handler raises: the disk failed, or the metadata log could not take a change. Where the
-response has an error of its own, that says it all; elsewhere every item that was asked for carries the error.
+`Router.dispatch` comes here when a handler raises: the disk failed, or the metadata log could not take a change.
+Where the response has an error of its own, that says it all; elsewhere every item that was asked for carries the error.
 """
 
 from __future__ import annotations
