@@ -36,7 +36,7 @@ def test_wrong_use_is_told(bench: Bench) -> None:
     with pytest.raises(LogkernelError, match="closed"):
         consumer.poll(0)
     with bench.consumer() as other:
-        with pytest.raises(ValueError, match="no regular expression"):
+        with pytest.raises(ValueError, match="not a regular expression"):
             other.subscribe(pattern="(")
         with pytest.raises(ValueError, match="not both"):
             other.subscribe("t", pattern="t")

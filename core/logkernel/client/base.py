@@ -28,7 +28,7 @@ class ClientState:
         if self._forks != shutdown.forks:
             raise LogkernelError(f"this {name} belongs to the process that made it; open another after a fork")
         if driver.broken is not None:
-            raise LogkernelError(f"the {name} ended: {driver.broken!r}")
+            raise LogkernelError(f"the {name} failed: {driver.broken!r}; open another")
         raise LogkernelError(f"this {name} is closed; open another")
 
 

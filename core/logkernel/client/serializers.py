@@ -38,7 +38,7 @@ def serializer(given: Any) -> Serializer | None:
     if isinstance(given, str):
         name = given.rpartition(".")[2].removesuffix("Serializer").lower().replace("bytearray", "bytes")
         if name not in PLAIN:
-            raise ConfigError(f"no serializer is called {given!r} (known: {', '.join(PLAIN)})")
+            raise ConfigError(f"there is no serializer {given!r}; use one of {', '.join(PLAIN)}")
         return _of_value(PLAIN[name])
     made = given() if isinstance(given, type) else given
     if hasattr(made, "serialize"):
@@ -78,7 +78,7 @@ def deserializer(given: Any) -> Deserializer | None:
     if isinstance(given, str):
         name = given.rpartition(".")[2].removesuffix("Deserializer").lower().replace("bytearray", "bytes")
         if name not in PLAIN_BACK:
-            raise ConfigError(f"no deserializer is called {given!r} (known: {', '.join(PLAIN_BACK)})")
+            raise ConfigError(f"there is no deserializer {given!r}; use one of {', '.join(PLAIN_BACK)}")
         return _of_bytes(PLAIN_BACK[name])
     made = given() if isinstance(given, type) and hasattr(given, "deserialize") else given
     if hasattr(made, "deserialize"):

@@ -67,7 +67,7 @@ def _change(row: ScramCredentialDeletion | ScramCredentialUpsertion, image: Clus
         raise UnsupportedSaslMechanism(f"mechanism {row.mechanism} is not known; use 1 SCRAM-SHA-256, 2 SCRAM-SHA-512")
     if isinstance(row, ScramCredentialDeletion):
         if (row.name, row.mechanism) not in image.scram:
-            raise ResourceNotFound(f"user {row.name!r} has no such credential to delete")
+            raise ResourceNotFound(f"user {row.name!r} has no such credential; there is nothing to delete")
         return scram_change(row.name, row.mechanism, None)
     return scram_change(row.name, row.mechanism, _credential(row))
 
@@ -106,7 +106,7 @@ def describe(request: DescribeUserScramCredentialsRequest, image: ClusterImage) 
         if asked.count(name) > 1:
             error = DuplicateResource(f"the request names user {name!r} more than once; name it once")
         elif name not in known:
-            error = ResourceNotFound(f"user {name!r} has no credential")
+            error = ResourceNotFound(f"user {name!r} has no credential; check the name")
         if error is not None:
             row.error_code, row.error_message = error.code, str(error)
         else:

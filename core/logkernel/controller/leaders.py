@@ -158,7 +158,7 @@ def _check_reassignment(
     partition: Partition, row: ReassignablePartition, brokers: Sequence[int], *, factor_may_change: bool
 ) -> None:
     if row.replicas is None:
-        raise NoReassignmentInProgress("no reassignment of this partition is under way, so none can be cancelled")
+        raise NoReassignmentInProgress("no reassignment of this partition is in progress; there is nothing to cancel")
     check_assignment(row.replicas, None, brokers)
     if not factor_may_change and len(row.replicas) != len(partition.replicas):
         raise InvalidReplicationFactor(

@@ -152,7 +152,7 @@ def _check_filter(components: Sequence[ComponentData]) -> None:
         if one.match_type not in (EXACT, DEFAULT, SPECIFIED):
             raise InvalidRequest(f"match type {one.match_type} is not known; use 0 exact, 1 default, 2 any")
         if (one.match_type == EXACT) != (one.match is not None):
-            raise InvalidRequest("a name goes with an exact match, and with no other")
+            raise InvalidRequest("a name needs match_type 0 (exact); leave the name out, or change the match_type")
     if IP in seen and len(seen) > 1:
         raise InvalidRequest("an ip has quotas of its own; ask for it without user and client-id")
 

@@ -331,7 +331,7 @@ def _condemned(name: str | None, topic_id: UUID, image: ClusterImage, config: Br
 def _check_ordinary(topic: Topic, what: str) -> None:
     if topic.internal:
         raise InvalidTopicException(
-            f"{topic.name} is an internal topic and can't be {what}: a service keeps its state there"
+            f"{topic.name} is an internal topic and can't be {what}, as it holds a service's state; choose another"
         )
 
 

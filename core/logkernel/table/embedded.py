@@ -54,7 +54,7 @@ class EmbeddedSource(ScanningSource):
         asked = ListOffsetsTopic(partition[0], [ListOffsetsPartition(partition[1], timestamp_ms)])
         row = self._ask(ListOffsetsRequest(topics=[asked], isolation_level=int(committed))).topics[0].partitions[0]
         if row.error_code == UnknownTopicOrPartition.code:
-            raise UnknownTopicOrPartition(f"{TopicPartition(*partition)} is not in this log")
+            raise UnknownTopicOrPartition(f"{TopicPartition(*partition)} is not in this log; check the name")
         if row.error_code:
             raise error_for(row.error_code, about=TopicPartition(*partition))
         return int(row.offset)
@@ -85,7 +85,7 @@ class EmbeddedSource(ScanningSource):
         partition, start = scan.partition, scan.start
         bounds = self.bounds(partition)
         if start < bounds.start:
-            raise OffsetOutOfRange(f"{partition}: {start} is below the log start, {bounds.start}")
+            raise OffsetOutOfRange(f"{partition}: {start} is below the log start, {bounds.start}; start there")
         rows, shape = scan.reader(self._codec_for, where=str(partition)), scan.shape()
         if scan.first_ms is not None and scan.first_ms > 0:
             found = self.offset_for_timestamp(partition, scan.first_ms)
@@ -118,7 +118,7 @@ class EmbeddedSource(ScanningSource):
         if row.error_code == OffsetOutOfRange.code:
             bounds = self.bounds(partition)
             raise OffsetOutOfRange(
-                f"{partition}: {offset} is not in {bounds.start}..{bounds.end}: the records were removed"
+                f"{partition}: {offset} is not in {bounds.start}..{bounds.end}, as records were deleted; start there"
             )
         if row.error_code:
             raise error_for(row.error_code, about=partition)

@@ -94,7 +94,7 @@ class FolderSource(ScanningSource):
             self._look()
             path = self._places.get(partition)
         if path is None:
-            raise UnknownTopicOrPartition(f"{partition} has no folder in {', '.join(self._paths)}")
+            raise UnknownTopicOrPartition(f"{partition} has no log in {', '.join(self._paths)}; check the name")
         return open_reader(f"{path}/{partition}"), path
 
     def topics(self) -> dict[str, int]:
@@ -155,7 +155,7 @@ class FolderSource(ScanningSource):
         reader, path = self._reader(partition)
         log_start = self._start(reader, path, partition)
         if start < log_start:
-            raise OffsetOutOfRange(f"{partition}: {start} is below the log start, {log_start}")
+            raise OffsetOutOfRange(f"{partition}: {start} is below the log start, {log_start}; start there")
         rows = scan.reader(self._kernel.codec_for)
         begin = start if first_ms is None else reader.first_since(start, first_ms)
         walk = reader.walk(begin, end)

@@ -31,4 +31,4 @@ def open_source(
         from logkernel.table.remote import RemoteSource
 
         return RemoteSource(bootstrap, settings, patient)
-    raise ConfigError("a source needs a path or a bootstrap server")
+    raise ConfigError("a source needs a place; pass path or bootstrap")

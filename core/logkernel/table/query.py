@@ -34,7 +34,7 @@ class _Query:
 
             from logkernel.table.dataset import TopicDataset
         except ImportError as error:
-            raise ConfigError(f"queries need DuckDB and pyarrow: pip install 'logkernel[query]' ({error})") from error
+            raise ConfigError(f"queries need DuckDB and pyarrow ({error}); pip install 'logkernel[query]'") from error
         self._topics = topics = source.topics()
         self._failures: list[LogkernelError] = []
         self._sql = sql

@@ -73,7 +73,7 @@ def _stretch(
     first = _offset(source, name, bounds, _bound(name, start, EARLIEST), "start")
     last = _offset(source, name, bounds, _bound(name, end, LATEST), "end")
     if not bounds.start <= first <= bounds.end:
-        raise OffsetOutOfRange(f"{name}: start {first} is not in {bounds.start}..{bounds.end}")
+        raise OffsetOutOfRange(f"{name}: start {first} is not in {bounds.start}..{bounds.end}; start there")
     return first, min(last, bounds.end)
 
 

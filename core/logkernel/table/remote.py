@@ -266,7 +266,7 @@ class RemoteSource(ScanningSource):
         """Raise `UnknownTopicOrPartition` at once for a missing partition."""
         name = TopicPartition(*partition)
         if name.partition >= self._counts.get(name.topic, 0) and name.partition >= self.topics().get(name.topic, 0):
-            raise UnknownTopicOrPartition(f"{name} is not in the cluster at {self._bootstrap}")
+            raise UnknownTopicOrPartition(f"{name} is not in the cluster at {self._bootstrap}; check the name")
         return name
 
     def _ask(self, driver: ThreadDriver, *asked: Mapping[TopicPartition, int]) -> list[dict[TopicPartition, int]]:
@@ -286,7 +286,7 @@ class RemoteSource(ScanningSource):
                 raise error
             if not question.done:
                 names = ", ".join(map(str, question.wanted))
-                raise driver.broken or RequestTimedOut(f"{names}: no answer for offsets")
+                raise driver.broken or RequestTimedOut(f"{names}: no answer of the leaders; check the brokers")
         return [{name: int(row.offset) for name, row in question.found.items()} for question in questions]
 
     def bounds(self, partition: TopicPartition, isolation: str = READ_UNCOMMITTED) -> Bounds:
@@ -389,7 +389,7 @@ class RemoteSource(ScanningSource):
             elif done or driver.closed:
                 return  # compaction left nothing between here and the end
             elif not came:
-                raise RequestTimedOut(f"{name}: nothing came within {self._timeout_s:g} s")
+                raise RequestTimedOut(f"{name}: no records came within {self._timeout_s:g} s; check the brokers")
 
 
 def _end(driver: ThreadDriver) -> None:

@@ -249,10 +249,10 @@ def test_settings_that_do_not_go_together() -> None:
         ({"group_protocol": "consumer", "heartbeat_interval_ms": 9}, "the coordinator decides"),
         ({"group_protocol": "consumer", "partition_assignment_strategy": "range"}, "the coordinator decides"),
         ({"group_remote_assignor": "uniform"}, "needs group.protocol"),
-        ({"enable_auto_commit": True}, "needs group"),
-        ({"group_instance_id": "i"}, "needs group"),
+        ({"enable_auto_commit": True}, "needs a group"),
+        ({"group_instance_id": "i"}, "needs a group"),
         ({"group_id": "g", "heartbeat_interval_ms": 50_000}, "less than"),
-        ({"auto_offset_reset": "by_duration:1h"}, "no duration"),
+        ({"auto_offset_reset": "by_duration:1h"}, "not an ISO 8601 duration"),
     ):
         with pytest.raises(ConfigError, match=text):
             load_consumer(bad)

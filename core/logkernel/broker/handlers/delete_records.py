@@ -107,7 +107,9 @@ def delete_records(ctx: HandlerContext, request: DeleteRecordsRequest, context: 
             row.low_watermark = -1
             try:
                 if ctx.metadata.is_internal(topic.name) and not context.internal:
-                    raise InvalidTopicException(f"{topic.name}: a service keeps its state there and cuts it itself")
+                    raise InvalidTopicException(
+                        f"{topic.name} holds a service's state, which the service trims itself; choose another topic"
+                    )
                 replica = ctx.replicas.get(TopicPartition(topic.name, asked.partition_index))
                 offset = _delete_before(ctx, replica, asked.offset)
                 row.low_watermark = replica.leader.low_watermark()
@@ -123,11 +125,15 @@ def delete_records(ctx: HandlerContext, request: DeleteRecordsRequest, context: 
 def _delete_before(ctx: HandlerContext, replica: LedReplica, offset: int) -> int:
     """Have a log start at `offset` (-1: at its watermark), or where it does already; returns `offset`."""
     if "delete" not in replica.settings.cleanup_policy:
-        raise PolicyViolation(f"{replica.name}: records are deleted only where cleanup.policy has delete")
+        raise PolicyViolation(
+            f"{replica.name}: cleanup.policy has no delete, so records can't be deleted; add delete to it"
+        )
     watermark = replica.leader.high_watermark
     offset = watermark if offset == -1 else offset
     if not 0 <= offset <= watermark:
-        raise OffsetOutOfRange(f"{replica.name}: {offset} is not in 0..{watermark} (the high watermark)")
+        raise OffsetOutOfRange(
+            f"{replica.name}: {offset} is not in 0..{watermark}; give an offset up to the high watermark"
+        )
     if offset > replica.log.start_offset:
         replica.advance_log_start(offset)
         ctx.logs.write_log_starts()

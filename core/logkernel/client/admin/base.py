@@ -64,7 +64,7 @@ class AdminBase(BaseClient):
         if operation.error is not None:
             raise operation.error
         if not operation.done:
-            raise LogkernelError("the admin client was closed before the operation was done")
+            raise LogkernelError("the admin client was closed during the operation; open another")
         result: T = operation.result
         return result
 

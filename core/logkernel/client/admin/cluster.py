@@ -100,7 +100,7 @@ def update_features(
     Raises `InvalidUpdateVersion`, `FeatureUpdateFailed`.
     """
     if upgrade_type not in UPGRADES:
-        raise ConfigError(f"upgrade_type={upgrade_type!r} is not one of {', '.join(UPGRADES)}")
+        raise ConfigError(f"upgrade_type={upgrade_type!r} is not known; use one of {', '.join(UPGRADES)}")
     code = UPGRADES[upgrade_type]
     rows = [FeatureUpdateKey(name, level, code, code != 1) for name, level in levels.items()]
     response = yield from ask(UpdateFeaturesRequest(TIMEOUT_MS, rows, validate_only), CONTROLLER)

@@ -15,7 +15,7 @@ from typing import Any
 
 from attrs import define, field
 
-from logkernel.client.admin.plans import Ask, Pause, Plan
+from logkernel.client.admin.plans import TOO_LATE, Ask, Pause, Plan
 from logkernel.client.cluster.calls import Call, ClientCore, earliest
 from logkernel.errors import RequestTimedOut
 from logkernel.peer.backoff import Backoff
@@ -102,7 +102,7 @@ class AdminMachine:
         operation.resume_ms = None
         plan = operation.plan
         if now_ms >= operation.deadline_ms:
-            self._go_on(operation, partial(plan.throw, RequestTimedOut("no success in time")), now_ms)
+            self._go_on(operation, partial(plan.throw, RequestTimedOut(TOO_LATE)), now_ms)
         else:
             self._go_on(operation, partial(plan.send, None), now_ms)
 

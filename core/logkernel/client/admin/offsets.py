@@ -39,7 +39,7 @@ def list_offsets(
     """
     times = {name: _time(spec) for name, spec in partitions_of(wanted).items()}
     if isolation_level not in ISOLATION:
-        raise ConfigError(f"isolation_level={isolation_level!r} is not one of {', '.join(ISOLATION)}")
+        raise ConfigError(f"isolation_level={isolation_level!r} is not known; use one of {', '.join(ISOLATION)}")
 
     def make(names: list[TopicPartition]) -> ListOffsetsRequest:
         topics = [

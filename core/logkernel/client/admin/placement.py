@@ -79,7 +79,7 @@ def elect_leaders(
     `PreferredLeaderNotAvailable`, `EligibleLeadersNotAvailable`, `UnknownTopicOrPartition`.
     """
     if election not in ELECTIONS:
-        raise ConfigError(f"election={election!r} is not one of {', '.join(ELECTIONS)}")
+        raise ConfigError(f"election={election!r} is not known; use one of {', '.join(ELECTIONS)}")
     topics = None
     if partitions is not None:
         topics = [TopicPartitions(topic, rows) for topic, rows in by_topic(partitions).items()]

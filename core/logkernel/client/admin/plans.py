@@ -42,6 +42,7 @@ T = TypeVar("T")
 K = TypeVar("K")
 V = TypeVar("V")
 
+TOO_LATE: Final = "it did not succeed in time; try again, or raise the timeout"
 PATIENCE: Final = 3
 """Retries for a topic that a broker does not know: a new topic is not known everywhere at once."""
 AGAIN: Final = frozenset(
@@ -239,7 +240,7 @@ def at_leaders(
             try:
                 yield Pause(failures)
             except RequestTimedOut:
-                found.update({name: RequestTimedOut(f"{name}: no success in time ({why[name]!r})") for name in left})
+                found.update({name: RequestTimedOut(f"{name}: {TOO_LATE} ({why[name]!r})") for name in left})
                 break
             failures += 1
             why = {}
@@ -252,7 +253,7 @@ def _leader(name: TopicPartition, topic: dict[int, int] | Exception) -> int | Ex
     leader = topic.get(name.partition)
     if leader is None:
         return UnknownTopicOrPartition(no_partition(name.topic, name.partition, len(topic)))
-    return leader if leader >= 0 else LeaderNotAvailable(f"{name} has no leader")
+    return leader if leader >= 0 else LeaderNotAvailable(f"{name} has no leader; try again")
 
 
 def _take(

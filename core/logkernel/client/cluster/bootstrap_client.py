@@ -39,7 +39,7 @@ class BootstrapClient:
 
     def _connect(self) -> Any:
         transport = self._kernel.transport(self._transport)
-        last: Exception = NetworkException("no broker can be reached")
+        last: Exception = NetworkException("no broker can be reached; check bootstrap.servers")
         for host, port in self._addresses:
             try:
                 return transport.connect(host, port, self._settings)

@@ -217,7 +217,8 @@ class ClientCore:
         for call in waiting:
             if call.deadline_ms <= now_ms:
                 why = f" ({call.error!r})" if call.error is not None else ""
-                call.done(None, RequestTimedOut(f"{type(call.request).__name__} had no success in its time{why}"))
+                said = f"{type(call.request).__name__} did not succeed in time{why}; try again, or raise the timeout"
+                call.done(None, RequestTimedOut(said))
                 continue
             next_ms = earliest(next_ms, call.deadline_ms)
             if call.retry_ms > now_ms:

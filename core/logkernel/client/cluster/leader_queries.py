@@ -70,7 +70,8 @@ class LeaderQuery(ABC):
         if now_ms >= self.deadline_ms:
             for partition in self.wanted.keys() - self.found.keys() - self.errors.keys():
                 why = f" ({self._why!r})" if self._why is not None else ""
-                self.errors[partition] = RequestTimedOut(f"{partition}: its leader gave no answer in time{why}")
+                said = f"{partition}: its leader did not answer in time{why}; try again"
+                self.errors[partition] = RequestTimedOut(said)
             self._open.clear()
             return None
         if now_ms < self._retry_ms:

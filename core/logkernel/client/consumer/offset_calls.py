@@ -73,7 +73,7 @@ class OffsetCalls:
             commit = self._start_commit(self._reading.positions() if given is None else given, limit_s, None)
         yield Wait(lambda: commit.done, deadline_of(limit_s + 1))
         if not commit.done:
-            raise RequestTimedOut(f"the commit has no outcome after {limit_s} s")
+            raise RequestTimedOut(f"the commit did not complete within {limit_s} s; try again")
         if commit.error is not None:
             raise commit.error
 
@@ -97,7 +97,7 @@ class OffsetCalls:
             reading = self._machine.commits.read(names, deadline_ms, lambda reading: None)
         yield Wait(lambda: reading.done, deadline_of(self._api_s + 1))
         if reading.error is not None or reading.found is None:
-            raise reading.error or RequestTimedOut("committed offsets could not be read in time")
+            raise reading.error or RequestTimedOut("no answer within default.api.timeout.ms; try again")
         return reading.found
 
     # ------------------------------------------------------------ questions
@@ -117,7 +117,7 @@ class OffsetCalls:
             name = TopicPartition(*partition)
             found = self._reading.positions().get(name)
         if found is None:
-            raise RequestTimedOut(f"no position of {name} within default.api.timeout.ms")
+            raise RequestTimedOut(f"no position of {name} within default.api.timeout.ms; check the brokers")
         return found[0]
 
     def by_time(self, times: Mapping[Partition, int]) -> Steps[dict[TopicPartition, OffsetAndTime | None]]:
@@ -133,7 +133,7 @@ class OffsetCalls:
             for error in question.errors.values():
                 raise error
             if not question.done:
-                raise RequestTimedOut("the partitions' leaders gave no answer in time")
+                raise RequestTimedOut("the partitions' leaders did not answer within default.api.timeout.ms; try again")
             return {
                 name: None if row.offset < 0 else OffsetAndTime(row.offset, row.timestamp, row.leader_epoch)
                 for name, row in question.found.items()
@@ -156,7 +156,7 @@ class OffsetCalls:
                 raise error_for(info.error_code, about=topic)
             if not info.leaders:
                 metadata.topics.pop(topic, None)
-                raise RequestTimedOut(f"no metadata of topic {topic!r} within default.api.timeout.ms")
+                raise RequestTimedOut(f"no metadata of topic {topic!r} within default.api.timeout.ms; check its name")
             return list(range(len(info.leaders)))
 
 

@@ -26,14 +26,16 @@ class Reading:
         """Raises `LogkernelError` for a closed consumer, and for one without a group."""
         self.state.check_open()
         if self.machine.group is None:
-            raise LogkernelError("this needs the setting group.id")
+            raise LogkernelError("this call needs a group; set group.id")
 
     def part(self, partition: Partition) -> Part:
         """Raises `LogkernelError` for what is not assigned."""
         self.state.check_open()
         part = self.machine.parts.get(TopicPartition(*partition))
         if part is None:
-            raise LogkernelError(f"{TopicPartition(*partition)} is not assigned to this consumer")
+            raise LogkernelError(
+                f"{TopicPartition(*partition)} is not assigned to this consumer; call assign or subscribe first"
+            )
         return part
 
     def positions(self) -> dict[TopicPartition, tuple[int, int, str | None]]:

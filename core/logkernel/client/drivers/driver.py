@@ -210,7 +210,9 @@ class Driver(ABC):
 
     def refuse_to_wait(self) -> None:
         if self.in_callback():
-            raise LogkernelError(f"a callback must not wait for the {self.machine.name} that calls it")
+            raise LogkernelError(
+                f"a callback must not wait for the {self.machine.name} that calls it; call it from another thread"
+            )
 
     def carry_out(self, actions: list[Action]) -> None:
         """`perform` each; called without the lock."""
@@ -252,7 +254,7 @@ class Driver(ABC):
 
 
 def closed_early(machine: Machine) -> LogkernelError:
-    return LogkernelError(f"the {machine.name} was closed before this was acknowledged")
+    return LogkernelError(f"the {machine.name} was closed before this was acknowledged; flush before you close")
 
 
 def tell(found: Callable[[], Any]) -> None:

@@ -267,5 +267,7 @@ def make_assignors(given: tuple[object, ...]) -> list[Assignor]:
         else:
             made.append(one() if isinstance(one, type) else one)
     if len({assignor.name for assignor in made}) != len(made) or not made:
-        raise ConfigError("partition.assignment.strategy must name at least one assignor, and each once")
+        raise ConfigError(
+            "partition.assignment.strategy is empty or repeats a name; name one or more assignors, each once"
+        )
     return made

@@ -208,9 +208,13 @@ class Appender(Generic[D]):
         size = accumulator.upper_bound(key, value, headers)
         total, limit = accumulator.pool.total, accumulator.max_request_bytes
         if size > total:
-            raise MessageTooLarge(f"a record of about {size} bytes, more than buffer.memory={total}")
+            raise MessageTooLarge(
+                f"a record of about {size} bytes exceeds buffer.memory={total}; raise it, or send less"
+            )
         if size > limit + 128:
-            raise MessageTooLarge(f"a record of about {size} bytes, more than max.request.size={limit}")
+            raise MessageTooLarge(
+                f"a record of about {size} bytes exceeds max.request.size={limit}; raise it, or send less"
+            )
         return min(max(size, accumulator.batch_bytes), total)
 
     # ------------------------------------------------------------ the driver
@@ -266,8 +270,9 @@ class Appender(Generic[D]):
     def _no_memory(self, claim: Claim) -> LogkernelError:
         self._sender.metrics.exhausted()
         return RequestTimedOut(
-            f"no room for {claim.size} bytes within max.block.ms={self._settings['max.block.ms']}:"
-            f" buffer.memory={self._accumulator.pool.total} is full of records that were not acknowledged yet"
+            f"no memory for {claim.size} bytes within max.block.ms={self._settings['max.block.ms']}, as"
+            f" buffer.memory={self._accumulator.pool.total} is full of unacknowledged records; raise one of them, or"
+            f" send more slowly"
         )
 
     def partitions(self, topic: str) -> Steps[list[int]]:

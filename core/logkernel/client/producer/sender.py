@@ -170,7 +170,7 @@ class Sender:
         for batch in [*late, *accumulator.expired(now_ms)]:
             if batch.state != DONE:
                 what = f"{batch.count} records for {batch.topic}-{batch.partition}"
-                why = f"delivery.timeout.ms is over after {batch.attempts} tries"
+                why = f"not acknowledged within delivery.timeout.ms, after {batch.attempts} attempts; check the brokers"
                 self._failed(batch, RequestTimedOut(f"{what}: {why}"))
 
     def _settle(self) -> None:
@@ -270,7 +270,7 @@ class Sender:
             elif self._acks == 0:
                 self._done(queue, batch, -1, -1)
             elif row is None:
-                self._again_or_fail(queue, batch, NetworkException("the answer does not speak of this batch"), now_ms)
+                self._again_or_fail(queue, batch, NetworkException("the response lacks this batch"), now_ms)
             else:
                 self._row(queue, batch, row, now_ms)
 

@@ -108,4 +108,6 @@ class Topics:
         info = self._metadata.topics.get(topic)
         why = f" ({error_for(info.error_code)!r})" if info is not None and info.error_code else ""
         limit_ms = self._settings["max.block.ms"]
-        return RequestTimedOut(f"no metadata of topic {topic!r} within max.block.ms={limit_ms}{why}")
+        return RequestTimedOut(
+            f"no metadata of topic {topic!r} within max.block.ms={limit_ms}{why}; check its name and the brokers"
+        )

@@ -59,11 +59,13 @@ class TransactionCalls:
             operation = start()
         limit_s = deadline_of(self._max_block_ms / 1000) if deadline_s is None else deadline_s
         if not (yield Wait(lambda: operation.done, limit_s)):
-            raise RequestTimedOut(f"the coordinator did not answer within max.block.ms={self._max_block_ms}")
+            raise RequestTimedOut(
+                f"the transaction coordinator did not answer within max.block.ms={self._max_block_ms}; try again"
+            )
         if operation.error is not None:
             raise operation.error
 
     def _check_transactional(self) -> None:
         self._state.check_open()
         if not self._transactional:
-            raise LogkernelError("transactions need the setting transactional.id")
+            raise LogkernelError("transactions need a transactional.id; set it")

@@ -157,7 +157,7 @@ class Transactions:
 
     def init(self) -> Operation:
         if self.id is None:
-            raise LogkernelError("transactions need the setting transactional.id")
+            raise LogkernelError("transactions need a transactional.id; set it")
         if self.state == INITIALIZING:
             return self._operation
         self._check(UNINITIALIZED)
@@ -216,7 +216,7 @@ class Transactions:
             raise self.error
         if self.state != wanted:
             raise LogkernelError(
-                f"the producer must be {STATE_NAMES[wanted]!r} for this, and is {STATE_NAMES[self.state]!r}"
+                f"this call needs a producer that is {STATE_NAMES[wanted]!r}, but it is {STATE_NAMES[self.state]!r}"
             )
 
     # ------------------------------------------------------------ what the sender asks
