@@ -1,1 +1,1 @@
-"""Assignors of consumer groups whose coordinator assigns (KIP-848), one a module."""
+"""Assignors that the coordinator of a consumer group runs (KIP-848), one a module."""

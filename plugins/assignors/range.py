@@ -1,8 +1,7 @@
-"""Each topic is cut into ranges, one a subscriber, in the order of their names.
+"""Divides each topic into ranges, one for each subscriber, in the order of their names.
 
-Topics of the same size that all subscribe to are cut at the same places, so that one member has the same
-partitions of each, and can join them. Static members are ordered by their instance ids, before the others: a restart
-changes nothing.
+Topics of the same size with the same subscribers are divided at the same partitions, so that a member gets the same
+partitions of each and can join them. Static members come first, by instance id, so that a restart changes nothing.
 """
 
 from __future__ import annotations

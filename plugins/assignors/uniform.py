@@ -1,7 +1,7 @@
-"""Every member has as many partitions as the others, give or take one, and keeps what it has as far as that allows.
+"""Gives each member the same number of partitions, plus or minus one, and moves as few as possible.
 
-Where members subscribe to different topics, that cannot always be: then a partition moves as long as its owner has at
-least two more than another who subscribes to its topic.
+If members subscribe to different topics, this is not always possible: then a partition moves as long as its owner has
+at least two more than another subscriber of its topic.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class UniformAssignor:
 
 
 def _as_before(group: GroupFacts) -> tuple[Parts, list[Part]]:
-    """What each may keep, and what nobody has."""
+    """Return what each member may keep, and what has no owner."""
     taken: set[Part] = set()
     kept: Parts = {}
     for name, member in group.members.items():
@@ -45,7 +45,7 @@ def _as_before(group: GroupFacts) -> tuple[Parts, list[Part]]:
 
 
 def _level(kept: Parts, free: list[Part]) -> None:
-    """All subscribe to the same: whoever has most gets the odd ones, so that he need not give one up."""
+    """With equal subscriptions: members with most partitions keep the surplus ones, so that they give up none."""
     share, more = divmod(sum(map(len, kept.values())) + len(free), len(kept))
     ordered = sorted(kept, key=lambda name: (-len(kept[name]), name))
     quotas = {name: share + (number < more) for number, name in enumerate(ordered)}
@@ -58,7 +58,7 @@ def _level(kept: Parts, free: list[Part]) -> None:
 
 
 def _spread(group: GroupFacts, kept: Parts, free: list[Part]) -> None:
-    """Each free partition to the subscriber who has least, then moves as long as one makes it more even."""
+    """Give each free partition to the subscriber with fewest, then move partitions while that evens the load."""
     readers = {
         topic_id: [name for name, member in group.members.items() if topic_id in member.topics]
         for topic_id in group.partitions

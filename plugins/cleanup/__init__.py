@@ -1,1 +1,1 @@
-"""Built-in plugins, registered by entry points as any stranger's are."""
+"""Built-in plugins, registered by entry points like all others."""

@@ -1,19 +1,18 @@
-"""Cleanup `compact`: of each key the record that wins stays; tombstones go `delete.retention.ms` after they were met.
+"""Cleanup `compact`: keeps one record of each key; drops tombstones `delete.retention.ms` after a rewrite saw them.
 
-| `compaction.strategy` | of the records of one key wins | learns from |
+| `compaction.strategy` | record of a key that is kept | learns from |
 |---|---|---|
-| `offset` | the last | the dirty part: what came since the last rewrite |
-| `timestamp` | the one with the latest timestamp, of these the last | all of the log |
-| `header` | the one with the highest version, of these the last (KIP-280) | all of the log |
+| `offset` | the last | the dirty part: the records since the last rewrite |
+| `timestamp` | the one with the latest timestamp, the last of these | the whole log |
+| `header` | the one with the highest version, the last of these (KIP-280) | the whole log |
 
 The version is the value of the last header named `compaction.strategy.header`: 8 bytes, a signed big-endian number;
-a record without it is below every version. The last two learn from all of the log, as an old record may win: the table
-must have room for every key.
+a record without it is below every version. The last two learn from the whole log, as an old record may be the one to
+keep: the key table must have room for every key.
 
-A log is due when the dirty part has more than `min.cleanable.dirty.ratio` of the bytes that can be cleaned, or when
-its first record waits for longer than `max.compaction.lag.ms`. The end is the first segment that is active, or holds
-what is not decided (last stable offset), or a record younger than `min.compaction.lag.ms`. Segments below the log's
-start are dropped.
+A log is due when the dirty part has more than `min.cleanable.dirty.ratio` of the cleanable bytes, or when its first
+record is older than `max.compaction.lag.ms`. The rewrite ends before the first segment that is active, reaches the last
+stable offset, or has a record younger than `min.compaction.lag.ms`. Segments below the log's start are dropped.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ NO_VERSION = -(2**63)
 
 
 class Winners:
-    """`contracts.KeepRule`: a table of keys, filled once, then asked. The table is made at the first batch."""
+    """`contracts.KeepRule` with a table of keys, created at the first batch."""
 
     def __init__(self, log: LogFacts, start: int, end: int, *, versioned: bool = False) -> None:
         entry = VERSIONED_ENTRY_BYTES if versioned else ENTRY_BYTES
@@ -49,7 +48,7 @@ class Winners:
         self._table: loops.OffsetMap | None = None
 
     def versions(self, batch: BatchView) -> bytes | None:
-        """An int64 each record, native; None where only offsets count."""
+        """Return an int64 for each record, in native order; None if only offsets count."""
         return None
 
     def _keys(self) -> loops.OffsetMap:
@@ -136,14 +135,14 @@ class Compact:
 
 
 def first_dirty(log: LogFacts, segments: Sequence[SegmentFacts]) -> int:
-    """Where the last rewrite came to, or the log's start, if that offset is no longer one of the log."""
+    """Return the end of the last rewrite, or the log's start if that offset is no longer in the log."""
     start = max(log.log_start_offset, segments[0].base_offset)
     clean = log.clean_offset
     return start if clean is None or not start <= clean <= segments[-1].next_offset else clean
 
 
 def cleanable(log: LogFacts, segments: Sequence[SegmentFacts], dirty_from: int) -> list[SegmentFacts]:
-    """The segments that a rewrite may touch, oldest first."""
+    """Return the segments that a rewrite may touch, oldest first."""
     lag_ms = log.settings.min_compaction_lag_ms
     stable = min(log.last_stable_offset, log.high_watermark)
     found: list[SegmentFacts] = []

@@ -1,14 +1,14 @@
-"""Cleanup `delete`: whole segments go, oldest first, by age, by size, and below the log's start.
+"""Cleanup `delete`: drops whole segments, oldest first, by age, by size, and below the log's start.
 
-| rule | a segment goes while |
+| rule | a segment is dropped while |
 |---|---|
 | age | `retention.ms` >= 0 and its newest record is older than that |
-| size | `retention.bytes` >= 0 and the log without it still holds that many bytes |
-| start | every record of it lies below the log's start (DeleteRecords moved it) |
+| size | `retention.bytes` >= 0 and the log without it has at least that many bytes |
+| start | all of its records are below the log's start (DeleteRecords moved it) |
 
-A rule stops at the first segment that stays. No record at or above the high watermark goes. The active segment
-stays if it is empty, and is never taken by the start rule; where age or size takes it, the plan drops all below
-its next offset: the shell rolls first, then drops, so that a log always has an active segment.
+A rule stops at the first segment that stays. No record at or above the high watermark is dropped. The active segment
+stays if it is empty, and by the start rule. If age or size drop it, the plan drops everything below its next offset:
+the broker rolls first, then drops, so that a log always has an active segment.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def _too_old(wall_ms: int, retention_ms: int) -> Goes:
 
 
 def _too_much(left: list[SegmentFacts], retention_bytes: int) -> Goes:
-    """Counts down as segments go; `left` is what the rule before it has left when this one begins."""
+    """Return the size rule, which counts down from `left`, the bytes that the rule before it has kept."""
     spare: int | None = None
 
     def goes(segment: SegmentFacts) -> bool:

@@ -11,7 +11,7 @@ from logkernel.hookspecs import hookimpl
 GZIP_FORMAT = 31
 """zlib's window bits for the largest window within a gzip header and trailer."""
 MAX_MEMBERS = 64
-"""Clients write one; each costs a copy of what follows it, so thousands of empty ones would cost much."""
+"""Maximum number of gzip members. Clients write one; each costs a copy of the rest, so many are expensive."""
 
 
 class GzipCodec:
@@ -29,7 +29,7 @@ class GzipCodec:
         return stream.compress(data) + stream.flush()
 
     def decompress(self, data: Buffer, limit_bytes: int) -> bytes:
-        """Members one after another are one output, as gzip has it."""
+        """As the contract says; consecutive gzip members give one output."""
         parts: list[bytes] = []
         left = limit_bytes
         rest: Buffer = data
@@ -58,7 +58,7 @@ class GzipCodec:
 
 @hookimpl
 def logkernel_codec(name: str, level: int | None) -> Codec | None:
-    """gzip with a level from 1 to 9; None or -1 is zlib's default."""
+    """Return gzip with a level from 1 to 9; None or -1 is zlib's default."""
     if name != "gzip":
         return None
     if level is None:

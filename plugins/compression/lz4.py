@@ -14,7 +14,7 @@ from logkernel.errors import ConfigError, CorruptMessage, MessageTooLarge
 from logkernel.hookspecs import hookimpl
 
 DEFAULT_LEVEL = 9
-"""Kafka's default; it means the fast compressor, every other level the thorough one."""
+"""Kafka's default level: the fast compressor; other levels take the thorough one."""
 LEAST_THOROUGH = 3
 MAGIC = b"\x04\x22\x4d\x18"
 INDEPENDENT_BLOCKS, CONTENT_SIZE, DICTIONARY = 0x20, 0x08, 0x01
@@ -71,7 +71,7 @@ class Lz4Codec:
 
 
 def _with_right_checksum(data: Buffer) -> bytes:
-    """The frame with its header checksum computed anew."""
+    """Return the frame with a correct header checksum."""
     fixed = bytearray(data)
     if len(fixed) < 7 or fixed[:4] != MAGIC:
         raise CorruptMessage("lz4: no frame")
@@ -87,7 +87,7 @@ _P1 = 2654435761
 
 
 def _xxh32_short(data: bytes) -> int:
-    """XXH32 with seed 0 of fewer than 16 bytes, which is all that a frame's head can have."""
+    """Return XXH32 with seed 0 of fewer than 16 bytes, the most that a frame's head has."""
     mask = 0xFFFFFFFF
     mixed = _P5 + len(data) & mask
     whole = len(data) & ~3
@@ -104,7 +104,7 @@ def _xxh32_short(data: bytes) -> int:
 
 @hookimpl
 def logkernel_codec(name: str, level: int | None) -> Codec | None:
-    """lz4 with a level from 1 to 17; None or -1 is Kafka's default."""
+    """Return lz4 with a level from 1 to 17; None or -1 is Kafka's default."""
     if name != "lz4":
         return None
     if level is None or level == -1:

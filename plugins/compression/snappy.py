@@ -18,9 +18,9 @@ from logkernel.hookspecs import hookimpl
 MAGIC = b"\x82SNAPPY\x00"
 HEADER = MAGIC + b"\x00\x00\x00\x01\x00\x00\x00\x01"
 BLOCK_BYTES = 32 * 1024
-"""Plain bytes a block, as the Java client cuts them."""
+"""Plain bytes of a block, as in the Java client."""
 MAX_RATIO = 64
-"""A snappy element of 3 bytes gives 64 at most: a larger declared length is a lie."""
+"""3 bytes of snappy give 64 bytes at most: a larger declared length is damage."""
 
 _I32 = Struct(">i")
 
@@ -93,7 +93,7 @@ def _declared_length(block: memoryview) -> int:
 
 @hookimpl
 def logkernel_codec(name: str, level: int | None) -> Codec | None:
-    """snappy, which has no levels."""
+    """Return snappy, which has no levels."""
     return SnappyCodec() if name == "snappy" else None
 
 

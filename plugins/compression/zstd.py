@@ -1,6 +1,6 @@
-"""zstd: codec id 4, frames of RFC 8878, by the package zstandard, whose reader gives out bounded pieces.
+"""zstd: codec id 4, frames of RFC 8878, by the package zstandard, whose reader returns bounded pieces.
 
-That reader takes a cut-off frame for a short one, so the blocks are walked first:
+That reader accepts a truncated frame, so the blocks are checked first:
 
     magic 28 B5 2F FD | descriptor | [window 1] | [dictionary 0-4] | [content size 0-8]
     | { block header, 3 bytes little-endian: bit 0 last, bits 1-2 type, from bit 3 size | block } ... | [checksum 4]
@@ -17,7 +17,7 @@ from logkernel.hookspecs import hookimpl
 DEFAULT_LEVEL = 3
 LEVELS = range(-131072, 23)
 MAX_WINDOW_BYTES = 1 << 27
-"""zstd's own bound and the Java client's; what level 22 writes needs it."""
+"""The bound of zstd and the Java client; output of level 22 needs it."""
 MAX_BLOCK_BYTES = 128 * 1024
 MAGIC = b"\x28\xb5\x2f\xfd"
 RAW, RLE, COMPRESSED = range(3)
@@ -60,7 +60,7 @@ class ZstdCodec:
 
 
 def _walk_frame(data: memoryview, at: int) -> tuple[int, int, int]:
-    """(end, least, most): where the frame at `at` ends, and bounds of its plain size. Whole, or `CorruptMessage`."""
+    """Return (end, least, most): the end of the frame at `at`, bounds of its plain size. Raises `CorruptMessage`."""
     if data[at : at + 4] != MAGIC or len(data) - at < 6:
         raise CorruptMessage("zstd: no frame")
     descriptor = data[at + 4]
@@ -84,7 +84,7 @@ def _walk_frame(data: memoryview, at: int) -> tuple[int, int, int]:
 
 @hookimpl
 def logkernel_codec(name: str, level: int | None) -> Codec | None:
-    """zstd with a level from -131072 to 22; None is zstd's default, 3."""
+    """Return zstd with a level from -131072 to 22; None is zstd's default, 3."""
     if name != "zstd":
         return None
     if level is None:

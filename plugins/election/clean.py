@@ -1,4 +1,4 @@
-"""Election `clean`: only a replica in sync may lead, so that nothing acknowledged with acks=all is lost.
+"""Election `clean`: elects only replicas in sync, so that no record acknowledged with acks=all is lost.
 
 | assignment | ISR | alive | elected, new ISR |
 |---|---|---|---|

@@ -1,6 +1,6 @@
-"""Election `unclean`: a replica in sync if one lives, else any that lives: available before consistent.
+"""Election `unclean`: elects a live replica in sync, or else any live one: availability before consistency.
 
-The chosen one alone is then in sync; records that it had not fetched are lost, and the others truncate to it.
+The elected replica alone is then in sync. Records that it had not fetched are lost, and the others truncate to it.
 
 | assignment | ISR | alive | elected, new ISR |
 |---|---|---|---|

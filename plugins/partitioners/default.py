@@ -1,7 +1,7 @@
-"""default: records with a key go by its hash, those without stick to one partition until a batch is full.
+"""default: partitions records with a key by its hash; others stick to one partition until a batch is full.
 
-Sticking fills batches sooner than spreading record by record (KIP-480); over many batches the load is
-even all the same. The hash is the Java client's, so keys meet in the same partition whoever writes.
+Sticking to a partition fills batches sooner than spreading records (KIP-480), and over many batches the load is even.
+The hash is the Java client's (murmur2), so a key has the same partition with every client.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class DefaultPartitioner:
 
 @hookimpl
 def logkernel_partitioner(name: str, settings: Mapping[str, Any], seed: int) -> Partitioner | None:
-    """The partitioner of topics that name none."""
+    """Return the partitioner of topics that do not choose one."""
     return DefaultPartitioner(seed) if name == "default" else None
 
 

@@ -1,8 +1,7 @@
-"""keyed: order first. Records with a key go by its hash, all those without go to one random partition.
+"""keyed: keeps order. Partitions records with a key by its hash, and all others to one random partition.
 
-The hash is the Java client's. A null key is a key like any other here: its records keep their order
-among themselves, where `default` would spread them batch by batch. The partition is drawn once by
-each producer, and again only when it has no leader.
+The hash is the Java client's (murmur2). A null key is treated like any other: its records keep their order, where
+`default` spreads them batch by batch. Each producer draws their partition once, and again only if it has no leader.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ class KeyedPartitioner:
         return self._keyless
 
     def on_batch_full(self, partition: int) -> None:
-        """Full batches move nothing."""
+        """Do nothing: a full batch changes no partition."""
 
 
 @hookimpl

@@ -1,6 +1,6 @@
-"""round_robin: every record to the next partition, whatever its key.
+"""round_robin: sends each record to the next partition, whatever its key.
 
-The first is random, so that many short-lived producers do not all begin at partition 0.
+The first partition is random, so that short-lived producers do not all start at partition 0.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class RoundRobinPartitioner:
         return turn % partitions
 
     def on_batch_full(self, partition: int) -> None:
-        """Full batches move nothing."""
+        """Do nothing: a full batch changes no partition."""
 
 
 @hookimpl

@@ -1,23 +1,23 @@
-"""Consumer groups of both protocols with durable offsets, as a service.
+"""Consumer groups of both protocols, and their committed offsets, as a service.
 
 The parts, from the bytes up:
 
     records       the bytes of __consumer_offsets
     state         one classic group: its states, their transitions, its members
     timers        deadlines as data
-    shard         all groups of one partition of __consumer_offsets, and the event under way
-    rebalance     from "a member came or went" to "the next generation is known"
+    shard         all groups of one partition of __consumer_offsets, and the current event
+    rebalance     from a change of members to the next generation
     joining       JoinGroup
     members       SyncGroup, Heartbeat, LeaveGroup
-    offsets       OffsetCommit, OffsetFetch, OffsetDelete and what ages offsets away
-    transactions  TxnOffsetCommit, and offsets that wait for their transaction's end
-    offset_key_cache  finds the offsets that a record belongs to, by its key
-    loading       many records at once; columns of a batch compiled (_folding) or in plain Python (pure_folding)
+    offsets       OffsetCommit, OffsetFetch, OffsetDelete, expiry of offsets
+    transactions  TxnOffsetCommit, and offsets of open transactions
+    offset_key_cache  finds the offset that a record belongs to, by its key
+    loading       applies many records at once; columns of a batch compiled (_folding) or in Python (pure_folding)
     listing       DescribeGroups, ListGroups, DeleteGroups
-    consumer      groups by the protocol of KIP-848, and members of one protocol in groups of the other
+    consumer      groups of the protocol of KIP-848, and members of one protocol in groups of the other
     machine       `contracts.ServiceMachine`: dispatch, replay, timers
     service       `contracts.Service`: shards, splitting and joining of requests, FindCoordinator
-    declared      the settings that brokers and groups have for all this
+    declared      the settings of brokers and groups
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""The service: which shard a request belongs to, and how the answers of its parts are put together.
+"""The service: finds the shards of a request, and merges the responses of its parts.
 
-FindCoordinator has no shard: it is answered from what is known of the cluster.
+FindCoordinator has no shard: it is answered from `ClusterView`.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ from .records import fits
 from .settings import GroupSettings
 
 TOPIC_OF: Final = {0: GROUP_TOPIC, 1: TRANSACTION_TOPIC}
-"""Key type of FindCoordinator → the topic that keeps such keys."""
+"""Key type of FindCoordinator → the topic that holds such keys."""
 
 log = logging.getLogger("logkernel.groups")
 
@@ -84,12 +84,12 @@ OF_ONE_GROUP: Final = frozenset(
         ConsumerGroupHeartbeatRequest,
     )
 )
-"""Requests that name one group: each is its own only part, and that one's response is the answer."""
+"""Requests about one group: each is its own only part, whose response is the answer."""
 TOO_LARGE: Final = frozenset((MessageTooLarge.code, RecordListTooLarge.code))
 
 
 def _available(cluster: ClusterView, names: Iterable[str]) -> dict[str, Assignor]:
-    """The assignors that can be had, in order. One that fails takes no group down that does not ask for it."""
+    """Return the available assignors in order. One that fails affects only groups that choose it."""
     found: dict[str, Assignor] = {}
     for name in names:
         try:
@@ -111,7 +111,7 @@ class GroupsService:
     # ------------------------------------------------------------ split and join
 
     def split(self, request: Any, shards: int) -> Sequence[tuple[int, Any]]:
-        """A part a group; ListGroups asks every shard. Groups whose id cannot be kept are left to `join`."""
+        """Return a part for each group; ListGroups asks every shard. `join` answers for invalid group ids."""
         if type(request) in OF_ONE_GROUP:
             return ((shard_of(request.group_id, shards), request),) if fits(request.group_id) else ()
         match request:
@@ -169,7 +169,7 @@ class GroupsService:
     # ------------------------------------------------------------ refusal
 
     def refusal(self, request: Any, code: int) -> Any:
-        """The answer for a request whose records could not be kept, or whose shard cannot be asked."""
+        """Return the response to a request whose append failed, or whose shard is not available."""
         told = COORDINATOR_FAULTS.get(code, code)
         match request:
             case OffsetCommitRequest():
@@ -201,7 +201,7 @@ def _refuse_commit(request: OffsetCommitRequest, code: int) -> OffsetCommitRespo
 
 
 def _refuse_many(request: Any, code: int) -> Any:
-    """For requests that concern several groups or keys."""
+    """Return the refusal of a request about several groups or keys."""
     match request:
         case OffsetFetchRequest():
             return OffsetFetchResponse(

@@ -1,8 +1,8 @@
-"""Share groups (KIP-932) as three services that know one another by requests alone.
+"""Share groups (KIP-932) as three services, which communicate by requests only.
 
 share-groups       members, target assignment, offsets administration; records in __consumer_offsets
-share-state        what is durable of each share-partition; records in __share_group_state
-share-partitions   who holds which record and until when; soft state, read from share-state, data by Fetch
+share-state        the durable state of each share-partition; records in __share_group_state
+share-partitions   the locks on records; soft state, read from share-state; data by Fetch
 
 ShareGroupHeartbeat ──▶ share-groups ──Initialize, Delete, Summary──▶ share-state
                             │ ForgetShare                                 ▲ Read, Write

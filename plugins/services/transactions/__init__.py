@@ -2,19 +2,19 @@
 
 The parts, from the bytes up:
 
-    state        one transactional id: its states, their transitions, who may speak for it
+    state        one transactional id: its states, their transitions, the producers it accepts
     records      the bytes of __transaction_state
-    shard        all ids of one partition of __transaction_state, and the event under way
+    shard        all ids of one partition of __transaction_state, and the current event
     producers    InitProducerId
     partitions   AddPartitionsToTxn, AddOffsetsToTxn
     ending       EndTxn, timeouts, and the markers from Prepare to Complete
     listing      DescribeTransactions, ListTransactions
     machine      `contracts.ServiceMachine`: dispatch, replay, timers
     service      `contracts.Service`: shards, splitting and joining of requests, ids for plain idempotent producers
-    declared     the broker's settings for all this
+    declared     the settings of brokers
 
-The partitions themselves (producer state, markers, last stable offset) are the core's; offsets that are committed with
-a transaction are kept by the consumer groups. FindCoordinator is answered by them, too.
+The core keeps the partitions' part: producer state, markers, last stable offset. The service `groups` keeps offsets
+that a transaction commits, and answers FindCoordinator.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""The service: which shard a request belongs to, and how the answers of its parts are put together.
+"""The service: finds the shards of a request, and merges the responses of its parts.
 
-InitProducerId without a transactional id has no shard: it gets a producer id that was never given before.
+InitProducerId without a transactional id has no shard: the response is a new producer id.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class TransactionsService:
     # ------------------------------------------------------------ split and join
 
     def split(self, request: Any, shards: int) -> Sequence[tuple[int, Any]]:
-        """A part a transactional id; ListTransactions asks every shard. What has no usable id is left to `join`."""
+        """Return a part for each transactional id; ListTransactions asks all shards. `join` answers for invalid ids."""
         match request:
             case ListTransactionsRequest():
                 return [(shard, request) for shard in range(shards)]
@@ -88,7 +88,7 @@ class TransactionsService:
     # ------------------------------------------------------------ refusal
 
     def refusal(self, request: Any, code: int) -> Any:
-        """The answer for a request whose records could not be kept, or whose shard cannot be asked."""
+        """Return the response to a request whose append failed, or whose shard is not available."""
         told = COORDINATOR_FAULTS.get(code, code)
         match request:
             case InitProducerIdRequest():
@@ -109,12 +109,12 @@ class TransactionsService:
 
 
 def _is_half_known(request: InitProducerIdRequest) -> bool:
-    """A producer names both its id and its epoch, or neither."""
+    """Whether a request has a producer id or an epoch, but not both."""
     return (request.producer_id == NO_PRODUCER) != (request.producer_epoch == NO_EPOCH)
 
 
 def _join_lists(responses: Sequence[ListTransactionsResponse]) -> ListTransactionsResponse:
-    """Every shard has judged the same filters; the first fault is told."""
+    """Merge the lists. All shards check the same filters: the first error is the answer."""
     fault = next((response for response in responses if response.error_code), None)
     if fault is not None:
         return fault

@@ -1,7 +1,7 @@
-"""Coordination `local`: one durable broker keeps the cluster's metadata in a log in its own folder.
+"""Coordination `local`: one durable broker stores the cluster's metadata in a log in its data directory.
 
-A change is a record: key `kind NUL key`, value JSON in UTF-8, or null where the fact is deleted. The changes of
-one commit are one batch, so that a crash keeps all of them or none.
+A change is a record: key `kind NUL key`, value JSON in UTF-8, or null for a deleted fact. The changes of one commit are
+one batch, so that a crash keeps all of them or none.
 """
 
 from __future__ import annotations

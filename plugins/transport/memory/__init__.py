@@ -1,4 +1,4 @@
-"""Transport `memory` (requests handed over inside one process) and coordination `memory` (gone at exit)."""
+"""Transport `memory` (passes requests within one process) and coordination `memory` (lost at exit)."""
 
 from __future__ import annotations
 
