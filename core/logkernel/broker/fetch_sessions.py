@@ -93,9 +93,13 @@ class CachedPartition:
             or (data.high_watermark, data.last_stable_offset, data.log_start_offset) != self._told
         )
 
+    def forget_told(self) -> None:
+        """Tell it anew."""
+        self._told = None
+
     def told(self, data: PartitionData) -> None:
-        if data.error_code:
-            self._told = None  # tell it again when the error is over
+        if data.error_code or data.diverging_epoch.end_offset >= 0:
+            self._told = None  # tell it again when the error is over, and the follower cut its log
         else:
             self._told = (data.high_watermark, data.last_stable_offset, data.log_start_offset)
 
@@ -168,6 +172,8 @@ class FetchSession:
             if known is None:
                 known = self.partitions[key] = CachedPartition(key, asked, self, next(self._next_rank))
             else:
+                if asked.current_leader_epoch != known.request.current_leader_epoch:
+                    known.forget_told()  # what was told in another epoch may have been dropped
                 known.request = asked
             self.pending.add(known)
         for topic in request.forgotten_topics_data:

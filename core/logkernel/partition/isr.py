@@ -183,6 +183,13 @@ class InSyncReplicas:
         follower.broker_epoch = broker_epoch
         return follower
 
+    def on_gone(self, nodes: Collection[int]) -> None:
+        """Brokers are alive no more. One that comes back may have lost what it fetched: until it fetches again it holds
+        nothing for sure. What becomes of members, an order tells."""
+        for node in nodes:
+            if node in self.followers and node not in self.isr:
+                self.followers[node] = FollowerState()
+
     def propose_expansion(
         self, node: int, high_watermark: int, epoch_start: int, eligible: Collection[int]
     ) -> IsrProposal | None:
@@ -274,8 +281,10 @@ class InSyncReplicas:
     def _take(self, replicas: Iterable[int], isr: Iterable[int], partition_epoch: int, mono_ms: int) -> None:
         self.isr = frozenset(isr) | {self.node_id}
         self.partition_epoch = partition_epoch
-        self.followers = {
-            node: self.followers.get(node) or FollowerState() for node in replicas if node != self.node_id
-        }
+        known, self.followers = self.followers, {}
+        for node in replicas:
+            if node != self.node_id:
+                kept = known.get(node) if node in self.isr else None  # others may have lost what they fetched
+                self.followers[node] = kept or FollowerState()
         for node in self.isr & self.followers.keys():
             self.followers[node].caught_up_ms = mono_ms

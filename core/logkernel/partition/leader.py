@@ -329,9 +329,10 @@ class Leader:
     def on_live_brokers(self, live: frozenset[int], mono_ms: int = 0) -> Effects:
         """Brokers that are alive and not shutting down, as the controller says."""
         effects = Effects()
-        self._live = live
+        gone, self._live = self._live - live, live
         self._now_ms = max(self._now_ms, mono_ms)
         if self.sync is not None:
+            self.sync.on_gone(gone)
             self._advance(effects)
             self._expand(effects)
         return effects

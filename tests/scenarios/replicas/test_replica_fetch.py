@@ -171,6 +171,39 @@ def test_a_second_divergence_is_told_as_the_first(pair: Pair) -> None:
         assert (row.diverging_epoch.epoch, row.diverging_epoch.end_offset) == (0, 1)
 
 
+def test_after_a_cut_the_watermark_is_told_again(pair: Pair) -> None:
+    """What comes with a divergence is no bound of the log that was cut."""
+    one, _ = pair
+    one.produce(b"a", acks=1)
+    one.order(1, 2)
+    session = Session(one)
+    rows = [FetchPartition(0, 2, 1 << 20, 0, 2, 1)]
+    request = FetchRequest(
+        replica_id=2, max_wait_ms=500, min_bytes=1, max_bytes=1 << 20, session_epoch=0,
+        topics=[FetchTopic(NAME.topic, rows)],
+    )  # fmt: skip
+    session.told = ask(one, request)
+    assert session.answer()[0].diverging_epoch.end_offset == 1
+    rows[0] = FetchPartition(0, 1, 1 << 20, 0, 2, 0)
+    request = FetchRequest(
+        replica_id=2, max_wait_ms=500, min_bytes=1, max_bytes=1 << 20, topics=[FetchTopic(NAME.topic, rows)],
+        session_id=session.session_id, session_epoch=session.epoch,
+    )  # fmt: skip
+    session.told = ask(one, request)
+    assert 0 in session.answer()
+
+
+def test_in_a_new_epoch_the_watermark_is_told_again(pair: Pair) -> None:
+    """The answer in the epoch before may have come too late, and been dropped."""
+    one, _ = pair
+    session = Session(one)
+    session.fetch({0: 0})
+    session.answer()
+    one.order(1, 2)
+    session.fetch({0: 0}, epoch=2)
+    assert 0 in session.answer()
+
+
 def test_what_a_limit_hid_is_told_next(make: Make) -> None:
     one = make(1)
     lead(one, 2)

@@ -486,3 +486,24 @@ def test_who_left_for_its_lag_is_not_proposed_by_the_clock() -> None:
     assert leader.on_isr_accepted(shrunk, 7).propose is None
     assert (leader.isr, leader.high_watermark) == ((1,), 0), "node 2 holds all below the watermark, and is dead"
     assert leader.on_tick(1151).propose is None
+
+
+def test_what_a_broker_fetched_before_it_was_gone_counts_no_more() -> None:
+    """It may have lost that (KIP-903); only a fetch of its new life tells."""
+    leader = replicated()
+    leader.on_live_brokers(frozenset((1, 2)))
+    assert leader.on_fetch(3, 0, 0, 1001).propose is None
+    leader.on_live_brokers(frozenset((1, 2, 3)))
+    leader.on_isr_refused(leader.sync.proposal, revert=True)
+    leader.on_live_brokers(frozenset((1, 2)))
+    assert leader.on_live_brokers(frozenset((1, 2, 3))).propose is None
+    assert leader.on_fetch(3, 0, 0, 1002).propose.isr == {1, 2, 3}
+
+
+def test_who_is_not_in_sync_in_a_new_epoch_must_fetch_in_it() -> None:
+    leader = replicated()
+    written(leader, "a", acks=1)
+    leader.on_fetch(2, 1, 0, 1001)
+    leader.on_order(5, (1, 2, 3), (1,), 8, 1002)
+    assert leader.on_tick(1003).propose is None
+    assert leader.on_fetch(2, 1, 0, 1004).propose.isr == {1, 2}
