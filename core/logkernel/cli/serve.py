@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from logkernel.broker.broker import Broker
 
 DEFAULT_LISTEN = "127.0.0.1:9092"
+DEFAULT_FOLDER = "./data"
 FOLDERS, LISTENERS = ("log.dirs", "log.dir"), ("listeners",)
 """The settings that `--data` and `--listen` give, by all their names."""
 HELP_WIDTH = 100
@@ -47,6 +48,12 @@ def _parser() -> argparse.ArgumentParser:
         default=[],
         dest="settings",
         help="set any setting by its Kafka name; repeatable",
+    )
+    parser.add_argument(
+        "--brokers",
+        metavar="N",
+        type=int,
+        help="run a cluster of N brokers in this process, each with a directory in DIR and a port from PORT on",
     )
     parser.add_argument(
         "--log-level",
@@ -149,6 +156,8 @@ def _run_broker(arguments: argparse.Namespace) -> int:
     from logkernel.broker.build import build
 
     _raise_file_limit()
+    if arguments.brokers is not None:
+        return _run_cluster(arguments)
     broker = build(arguments.config, _overrides(arguments))
     listeners = broker.cluster.configured_listeners()
     importing = threading.Thread(target=_import_event_loop)
@@ -161,6 +170,56 @@ def _run_broker(arguments: argparse.Namespace) -> int:
         importing.join()
         broker.close()
     return 0
+
+
+def _run_cluster(arguments: argparse.Namespace) -> int:
+    """Run the brokers of a cluster until a signal comes."""
+    from logkernel.broker.serve import SWITCH_INTERVAL_S
+    from logkernel.cluster.cluster import Cluster
+    from logkernel.cluster.folder import check_brokers
+
+    folder = arguments.data or DEFAULT_FOLDER
+    check_brokers(folder, arguments.brokers)
+    cluster = Cluster(
+        arguments.brokers, folder, listen=_addresses(arguments), config=arguments.config,
+        overrides=_cluster_settings(arguments),
+    )  # fmt: skip
+    sys.setswitchinterval(SWITCH_INTERVAL_S)
+    stop = threading.Event()
+    for number in _stop_signals():
+        signal.signal(number, lambda number, frame: stop.set())
+    print(f"logkernel listening on {cluster.bootstrap_servers} data={os.path.abspath(folder)}", flush=True)
+    try:
+        stop.wait()
+        logging.getLogger("logkernel.serve").info("stopping")
+    finally:
+        cluster.close()
+    return 0
+
+
+def _cluster_settings(arguments: argparse.Namespace) -> list[str]:
+    """`--set` of all brokers. Raises `ConfigError` for what each must have of its own."""
+    for word in arguments.settings:
+        name = word.partition("=")[0].strip()
+        if name in (*FOLDERS, *LISTENERS, "node.id", "broker.id"):
+            from logkernel.errors import ConfigError
+
+            raise ConfigError(
+                f"--set {word}: with --brokers each broker has its own {name}; use --data DIR and --listen HOST:PORT"
+            )
+    return list(arguments.settings)
+
+
+def _addresses(arguments: argparse.Namespace) -> dict[int, str]:
+    """Node id → where it listens: ports follow one another, and 0 takes a free one for each."""
+    where = arguments.listen or DEFAULT_LISTEN
+    host, _, port = where.rpartition(":")
+    if not port.isdigit() or "," in where:
+        from logkernel.errors import ConfigError
+
+        raise ConfigError(f"--listen {where}: with --brokers give one HOST:PORT; the brokers take ports from there on")
+    first = int(port)
+    return {node: f"{host}:{first + node - 1 if first else 0}" for node in range(1, arguments.brokers + 1)}
 
 
 def _import_event_loop() -> None:

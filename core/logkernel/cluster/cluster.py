@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from logkernel.broker.serve import new_event_loop
 from logkernel.client import shutdown
 from logkernel.client.factory import ClientFactory
+from logkernel.cluster.folder import PREFIX, open_log
 from logkernel.cluster.gate import Gate
 from logkernel.cluster.member import Member
 from logkernel.cluster.network import ProcessNetwork
@@ -428,8 +429,6 @@ def _open_store(brokers: int, path: str | Path | None) -> tuple[SharedStore, dic
 
         store = SharedStore(kernel.coordination("memory", _no_log))
         return store, {node: MemoryDisk() for node in range(1, brokers + 1)}
-    from logkernel.cluster.folder import open_log
-
     return SharedStore(kernel.coordination("local", lambda: open_log(Path(path) / "coordination"))), {}
 
 
@@ -438,7 +437,7 @@ def _no_log() -> Any:
 
 
 def _overrides(path: str | Path | None, node: int, given: Collection[str]) -> list[str]:
-    folder = "/memory" if path is None else str(Path(path) / f"broker-{node}")
+    folder = "/memory" if path is None else str(Path(path) / f"{PREFIX}{node}")
     return [*given, f"log.dirs={folder}"]
 
 

@@ -7,10 +7,25 @@ from pathlib import Path
 
 from logkernel.broker.metadata_log import DiskMetadataLog
 from logkernel.contracts import StateLog
+from logkernel.errors import ConfigError
+from logkernel.storage.checkpoints import META_PROPERTIES
 from logkernel.storage.disk import RealDisk
 from logkernel.vocabulary import Record
 
 LOCK = ".lock"
+PREFIX = "broker-"
+"""Of a broker's folder, before its node id."""
+
+
+def check_brokers(path: str, brokers: int) -> None:
+    """Raise `ConfigError` where the folder belongs to a single broker, or to a cluster of more brokers."""
+    folder = Path(path)
+    if (folder / META_PROPERTIES).exists():
+        raise ConfigError(f"{path} is the folder of a single broker; give a cluster another one by --data DIR")
+    found = [each.name.removeprefix(PREFIX) for each in folder.glob(f"{PREFIX}*")] if folder.is_dir() else []
+    most = max((int(number) for number in found if number.isdigit()), default=0)
+    if most > brokers:
+        raise ConfigError(f"{path} holds {most} brokers, and --brokers {brokers} leaves some out; say --brokers {most}")
 
 
 class _LockedLog:

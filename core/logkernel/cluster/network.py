@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Collection, Iterable
+from itertools import count
 from typing import Any
 
 from logkernel.broker.peers import Failed, PeerLost
@@ -39,6 +40,9 @@ class ProcessNetwork:
         self._cuts: set[tuple[int, int]] = set()
         self._held: deque[tuple[int, int, Callable[[], None], Callable[[], None]]] = deque()
         """(source, target, delivery, failure) of what waits for a cut or a pause to end."""
+        self._unanswered: dict[int, dict[int, Callable[[], None]]] = {}
+        """Broker → the failures of requests that it got and has not answered, by number."""
+        self._next_number = count()
 
     # ------------------------------------------------------------ who is there
 
@@ -51,6 +55,8 @@ class ProcessNetwork:
         self._doors.pop(node_id, None)
         self._lives[node_id] = self._lives.get(node_id, 0) + 1
         self._paused.discard(node_id)
+        for failure in self._unanswered.pop(node_id, {}).values():
+            self._soon(failure)
         held, self._held = self._held, deque()
         for entry in held:
             if entry[1] == node_id:
@@ -108,6 +114,7 @@ class ProcessNetwork:
             delivery()
 
     def send(self, source: int, target: int, request: Any, answer: Answer, failed: Failed) -> None:
+        number = next(self._next_number)
         lives = (self._lives.get(source, 0), self._lives.get(target, 0))
 
         def same() -> bool:
@@ -122,6 +129,7 @@ class ProcessNetwork:
             if door is None or not same():
                 self._soon(fail)
                 return
+            self._unanswered.setdefault(target, {})[number] = fail
             context = RequestContext(
                 client_id=f"broker-{source}", client_host="localhost", connection_id=source, listener=REPLICATION,
                 software_name="logkernel", capabilities=CAPABILITIES, internal=True, commands=True,
@@ -129,6 +137,8 @@ class ProcessNetwork:
             door.submit(request, context, respond)
 
         def respond(response: Any) -> None:
+            if self._unanswered.get(target, {}).pop(number, None) is None:
+                return  # it failed, as the broker went
             self._carry(target, source, lambda: answer(response) if same() else fail(), fail)
 
         if target not in self._doors:

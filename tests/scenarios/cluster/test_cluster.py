@@ -5,12 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from recorded_writes import Recorded
 
 import logkernel
 from logkernel.cluster.cluster import Cluster
 from logkernel.errors import ConfigError, LogkernelError
-
-from .recorded import Recorded
 
 
 def with_topic(cluster: Cluster, partitions: int = 1, **settings: object) -> Cluster:

@@ -1,0 +1,82 @@
+"""`logkernel serve --brokers 3`: each broker has a port and a folder of its own, and all is there after a restart."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import logkernel
+import logkernel.admin
+
+
+@contextlib.contextmanager
+def served(folder: Path, *arguments: str) -> Iterator[str]:
+    """A cluster of three; gives its addresses, and expects a clean end."""
+    command = [sys.executable, "-m", "logkernel", "serve", "--brokers", "3", "--data", str(folder)]
+    process = subprocess.Popen(
+        [*command, "--listen", "127.0.0.1:0", "--log-level", "WARNING", *arguments], stdout=subprocess.PIPE, text=True
+    )
+    try:
+        assert process.stdout is not None
+        line = process.stdout.readline()
+        assert line.startswith("logkernel listening on "), line
+        yield line.split()[3]
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(30) == 0
+    finally:
+        process.kill()
+        process.wait()
+        process.stdout.close()
+
+
+def test_three_brokers_hold_what_is_written_over_a_restart(tmp_path: Path) -> None:
+    with served(tmp_path) as servers:
+        assert len(servers.split(",")) == 3
+        with logkernel.connect(servers) as remote:
+            with remote.admin() as admin:
+                admin.create_topics(logkernel.admin.NewTopic("orders", 2, 3))
+                description = admin.describe_topics(["orders"])["orders"]
+                assert description.replication_factor == 3
+                assert len(admin.describe_cluster().brokers) == 3
+            with remote.producer(acks="all") as producer:
+                for number in range(10):
+                    producer.send("orders", b"%d" % number, partition=number % 2).result(30)
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["broker-1", "broker-2", "broker-3", "coordination"]
+    with served(tmp_path) as servers, logkernel.connect(servers) as remote:
+        found: list[int] = []
+        with remote.consumer("orders", auto_offset_reset="earliest") as consumer:
+            for _ in range(300):
+                found += [int(record.value or b"") for record in consumer.poll(0.1)]
+                if len(found) == 10:
+                    break
+        assert sorted(found) == list(range(10))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["--set", "node.id=4"], "each broker has its own node.id"),
+        (["--listen", "a:1,b:2"], "give one HOST:PORT"),
+    ],
+)
+def test_what_each_broker_must_have_of_its_own_is_refused(tmp_path: Path, arguments: list[str], told: str) -> None:
+    command = [sys.executable, "-m", "logkernel", "serve", "--brokers", "2", "--data", str(tmp_path), *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 2
+    assert told in done.stderr
+
+
+def test_the_folder_of_one_broker_and_one_of_more_are_refused(tmp_path: Path) -> None:
+    with logkernel.open(tmp_path / "one"):
+        pass
+    (tmp_path / "many" / "broker-3").mkdir(parents=True)
+    for folder, told in (("one", "the folder of a single broker"), ("many", "say --brokers 3")):
+        command = [sys.executable, "-m", "logkernel", "serve", "--brokers", "2", "--data", str(tmp_path / folder)]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+        assert (done.returncode, told in done.stderr) == (2, True), done.stderr
