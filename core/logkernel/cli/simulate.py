@@ -1,4 +1,4 @@
-"""`logkernel simulate`: a cluster under a seed, with everything that may go wrong."""
+"""`logkernel simulate`: simulate clusters under faults, from seeds."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ if TYPE_CHECKING:
 
 
 @click.command
-@click.option("--seeds", type=IntRange(1), default=100, show_default=True, help="How many histories to run.")
+@click.option("--seeds", type=IntRange(1), default=100, show_default=True, help="Number of histories to run.")
 @click.option("--from", "first", type=IntRange(0), default=0, show_default=True, help="The first seed.")
-@click.option("--seconds", type=IntRange(1), help="Run seeds until this time is over, however many they are.")
-@click.option("--replay", type=IntRange(0), metavar="SEED", help="Run this seed alone, and print every event of it.")
+@click.option("--seconds", type=IntRange(1), help="Run seeds for this time, instead of a number of them.")
+@click.option("--replay", type=IntRange(0), metavar="SEED", help="Run only this seed, and print its events.")
 @click.option("--election", metavar="NAME", help="Test this election strategy.  [default: each seed draws a built-in]")
 @json_option
 def simulate(
     seeds: int, first: int, seconds: int | None, replay: int | None, election: str | None, as_json: bool
 ) -> int:
-    """Simulate clusters: brokers die, hang and are cut off; clients write; every promise is checked.
+    """Simulate clusters under faults: brokers crash, hang and lose their network while clients write; check promises.
 
     Each seed gives one history, the same each time. A seed that breaks a promise ends the run with exit code 1: the
-    command prints the seed, the faults that are enough for it, and how to replay it. Exit code 1 also means that many
-    seeds did not reach a rare state that they have to reach.
+    command prints the seed, the faults that suffice to break it, and how to replay it. Exit code 1 also means that the
+    seeds missed a rare state that they should reach.
     """
     from logkernel.testing.simulation.simulate import SimulationFailed, endless, simulate
 

@@ -1,4 +1,4 @@
-"""What a check finds: where, what, and what to do about it."""
+"""Findings of a check: place, problem and remedy."""
 
 from __future__ import annotations
 
@@ -8,24 +8,26 @@ from typing import Any, Final
 from attrs import asdict, define, field, frozen
 
 ERROR: Final = "error"
-"""Something that was durable is damaged, or contradicts something else."""
+"""Durable data is damaged, or contradicts other data."""
 WARNING: Final = "warning"
-"""What a crash or a removal may leave behind; opening the directory puts it right."""
+"""What a crash or an unfinished removal leaves behind; opening the directory repairs it."""
 
 BY_OPENING: Final = "opening the directory (or `logkernel repair`) rebuilds it"
 BY_REPAIR: Final = "`logkernel repair` rebuilds it from the records"
 CUT: Final = (
-    "copy the folder away first if these records matter; `logkernel repair` cuts the log there, a replica or a copy has"
-    " the rest"
+    "`logkernel repair` truncates the log there; if the records behind it matter, copy the directory first,"
+    " or take them from a replica"
 )
 
 
 @frozen
 class Finding:
+    """One finding. `severity` is ERROR or WARNING, `what` the problem."""
+
     severity: str
     path: str
     position: int | None
-    """Byte position in the file, where there is one."""
+    """Byte position in the file, or None."""
     what: str
     remedy: str
 
@@ -35,7 +37,7 @@ class Finding:
 
 @define
 class Report:
-    """Collects findings and counts; `advance` is told of bytes as they are done."""
+    """Collects findings and counts; `advance` gets the number of bytes as they are checked."""
 
     advance: Callable[[int, str], None] = lambda done, name: None
     findings: list[Finding] = field(factory=list)

@@ -99,29 +99,29 @@ def log_folders(disk: Disk, path: str) -> list[str]:
 
 def _check_owner(disk: Disk, path: str, names: Sequence[str], report: Report) -> None:
     where = f"{path}/{checkpoints.META_PROPERTIES}"
-    remedy = "write it anew: node.id, version=1, cluster.id; a broker makes one where it is missing"
+    remedy = "write it with node.id, version=1 and cluster.id; a broker creates a missing one"
     if checkpoints.META_PROPERTIES not in names:
-        report.warning(where, "is missing: nothing says whose directory this is", remedy)
+        report.warning(where, "is missing; the directory's broker is unknown", remedy)
         return
     try:
         checkpoints.parse_meta(disk.read(where), where)
     except LogkernelError as error:
         report.error(where, str(error).removeprefix(where).lstrip(": "), remedy)
     except OSError as error:
-        report.error(where, f"cannot be read: {error.strerror or error}", "look at the disk; " + remedy)
+        report.error(where, f"cannot be read: {error.strerror or error}", "check the disk; " + remedy)
 
 
 def _check_name(disk: Disk, where: str, name: str, report: Report) -> None:
     if name.endswith(DELETE_DIR):
-        report.warning(where, "a topic's removal was not finished", "opening the directory finishes it")
+        report.warning(where, "the removal of a topic was not finished", "opening the directory finishes it")
     elif name.endswith((FUTURE_DIR, STRAY_DIR)):
-        report.warning(where, "a log that was moved or set aside, and is not served", PASS_OVER)
+        report.warning(where, "a log that was moved or set aside; it is not served", PASS_OVER)
     elif disk.is_dir(where):
-        report.warning(where, "no log's folder has such a name", PASS_OVER)
+        report.warning(where, "not the name of a log's directory", PASS_OVER)
     elif name.endswith(".tmp"):
-        report.warning(where, "a write of a checkpoint was not finished", "remove it; the old one is in force")
+        report.warning(where, "a write of a checkpoint was not finished", "remove it; the old checkpoint is used")
     elif name not in KNOWN_FILES:
-        report.warning(where, "no file of a data directory has such a name", PASS_OVER)
+        report.warning(where, "not the name of a file in a data directory", PASS_OVER)
 
 
 def _check_checkpoint(
@@ -134,15 +134,15 @@ def _check_checkpoint(
         report.error(where, str(error).removeprefix(where).lstrip(",: "), "remove it; every offset in it counts as 0")
         return
     except OSError as error:
-        report.error(where, f"cannot be read: {error.strerror or error}", "look at the disk")
+        report.error(where, f"cannot be read: {error.strerror or error}", "check the disk")
         return
     for partition, offset in found.items():
         if partition.topic in NO_TOPICS:
             continue
         if partition not in checks:
-            report.warning(where, f"names {partition}, which has no folder here", "the next checkpoint leaves it out")
+            report.warning(where, f"names {partition}, which has no log here", "nothing; the next checkpoint omits it")
             continue
         end = checks[partition].end_offset
         if offset > end:
             say = report.error if clean or name == checkpoints.RECOVERY_POINTS else report.warning
-            say(where, f"{partition} at {offset}, past the log end {end}: records that were there are gone", BY_OPENING)
+            say(where, f"{partition} at {offset}, past the log end {end}; records were lost", BY_OPENING)

@@ -42,11 +42,11 @@ class Step:
     """The file of leader epochs contradicts the records and is removed."""
 
     def text(self) -> str:
-        head = f"{self.name}: check it again from offset {self.recover_from}, make its indexes and epochs anew"
+        head = f"{self.name}: check it from offset {self.recover_from}, rebuild its indexes and epochs"
         if self.cut is None:
             return head + "; no record is lost"
         path, position = self.cut
-        return f"{head}; CUT the log at byte {position} of {path}: what lies behind is lost here"
+        return f"{head}; TRUNCATE the log at byte {position} of {path}: the records behind it are lost here"
 
 
 def plan(checks: dict[TopicPartition, LogCheck]) -> list[Step]:

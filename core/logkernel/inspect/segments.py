@@ -42,8 +42,8 @@ from logkernel.vocabulary import BatchFacts, EpochStart
 
 SMALL_FILES = (checkpoints.LEADER_EPOCHS, checkpoints.PARTITION_METADATA)
 END = 2**63
-MISSING = "take the segment from a replica or a copy; the rest is served, and `logkernel repair` leaves the hole"
-PASS_OVER = "remove it once you know where it comes from; brokers pass over it"
+MISSING = "copy the segment from a replica or a backup; the rest is served, and `logkernel repair` keeps the gap"
+PASS_OVER = "remove it once you know where it comes from; brokers ignore it"
 
 
 @define
@@ -128,7 +128,7 @@ class LogCheck:
         logs = {offset_of(name, LOG) for name in self._names}
         loose = sorted(name for name in self._names if name.endswith((DELETED, CLEANED, SWAP, ".tmp")))
         if loose:
-            others = f" (nor were {len(loose) - 1} others here)" if len(loose) > 1 else ""
+            others = f" (and {len(loose) - 1} others)" if len(loose) > 1 else ""
             what = f"a removal or rewrite was not finished{others}"
             self.report.warning(self._path(loose[0]), what, "opening the directory finishes it")
         for name in sorted(self._names.difference(loose)):
@@ -140,7 +140,7 @@ class LogCheck:
                     self.report.warning(path, "an index without its log", "opening the directory removes it")
                     self._holes.orphans.add(int(name.partition(".")[0]))
             else:
-                self.report.warning(path, "no file of a log has such a name", PASS_OVER)
+                self.report.warning(path, "not the name of a log's file", PASS_OVER)
         if loose:
             self._holes.orphans.clear()
 
@@ -149,7 +149,7 @@ class LogCheck:
             path = self._path(name)
             if name not in self._names:
                 if name == checkpoints.PARTITION_METADATA and f"/{STATE_TOPIC}-" not in self.folder:
-                    self.report.warning(path, "is missing", "the topic's id is taken from the cluster's metadata")
+                    self.report.warning(path, "is missing", "nothing; the topic's id is in the cluster's metadata")
                 continue
             try:
                 data = self.disk.read(path)
@@ -163,16 +163,16 @@ class LogCheck:
                     self.report.error(path, what, BY_REPAIR)
                     self.repair_from, self.epochs_lie = 0, True
                 elif self.unsynced_from < END:
-                    self.report.warning(path, what, "a crash left it so; opening the directory removes it")
+                    self.report.warning(path, what, "opening the directory removes it; a crash left it")
                 else:
-                    self.report.error(path, what, "remove it, or write the topic's id into it by hand")
+                    self.report.error(path, what, "remove it, or write the topic's id into it")
             except OSError as error:
                 self._unreadable(path, error)
 
     def _unreadable(self, path: str, error: OSError) -> None:
         self._damaged = True
         self.report.error(
-            path, f"cannot be read: {error.strerror or error}", "look at the disk; take the file from a replica or copy"
+            path, f"cannot be read: {error.strerror or error}", "check the disk; copy the file from a replica"
         )
 
     # ------------------------------------------------------------ records
@@ -182,7 +182,7 @@ class LogCheck:
         self.report.segments += 1
         found = _Batches()
         if base < self.end_offset:
-            self._damage(path, 0, base, f"starts at {base}, though the segment before ends at {self.end_offset}")
+            self._damage(path, 0, base, f"starts at {base}, but the previous segment ends at {self.end_offset}")
         if base > self.end_offset:
             self._compacted = True
             self._check_hole(path, base)
@@ -216,7 +216,7 @@ class LogCheck:
             except CorruptMessage as error:
                 found, why = None, str(error)
             else:
-                why = f"{file.size - position} bytes are no whole batch"
+                why = f"{file.size - position} bytes are not a complete batch"
             if found is None:
                 self._damage(path, position, expected, why)
                 self.report.bytes += file.size - position
@@ -248,7 +248,7 @@ class LogCheck:
             check_stored(data, 0)
             self.report.records += self._check_records(facts, data)
         except UnsupportedCompressionType as error:
-            self.report.warning(path, f"records not looked into: {error}", "install the codec's plugin", position)
+            self.report.warning(path, f"records not checked: {error}", "install the codec's plugin", position)
         except (KafkaError, LogkernelError) as error:
             self._damage(path, position, expected, str(error).replace("batch at 0, ", ""))
 
@@ -257,7 +257,7 @@ class LogCheck:
         self._damaged = True
         self.cut_at = self.cut_at or (path, position)
         if offset >= self.unsynced_from:
-            self.report.warning(path, what, "it may never have been synced; recovery cuts the log there", position)
+            self.report.warning(path, what, "recovery truncates the log there; it was perhaps never synced", position)
         else:
             self.report.error(path, what, CUT, position)
 
@@ -357,7 +357,7 @@ class LogCheck:
     def _check_length(self, path: str, entry: int) -> None:
         size = self.disk.size(path)
         if size % entry:
-            self._lies(path, size - size % entry, f"{size} bytes are no multiple of {entry}")
+            self._lies(path, size - size % entry, f"{size} bytes are not a multiple of {entry}")
 
     def _lies(self, path: str, position: int | None, what: str) -> None:
         """A file that was derived from the records says something else than they do."""
@@ -398,7 +398,7 @@ class LogCheck:
             entries = snapshot.decode(self.disk.read(path))
         except CorruptMessage as error:
             # not synced when it is written: another one, or the log, gives the same state
-            self.report.warning(path, str(error), "remove it; a broker that needs it does so by itself")
+            self.report.warning(path, str(error), "remove it; a broker does so itself if need be")
             return
         known = {entry.producer_id: entry for entry in self._ledger.entries()}
         for entry in entries:

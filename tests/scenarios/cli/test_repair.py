@@ -72,7 +72,7 @@ def test_a_rotten_record_is_named_and_cut_only_when_told(folder, capsys):
     assert summary["errors"] == 1
     code, out = run(capsys, "repair", "--dry-run", folder)
     assert code == 0
-    assert f"CUT the log at byte 0 of {path}" in out
+    assert f"TRUNCATE the log at byte 0 of {path}" in out
     assert tree(folder) == before
     code, out = run(capsys, "repair", "--yes", folder)
     assert code == 0
