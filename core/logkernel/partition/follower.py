@@ -170,7 +170,9 @@ class Follower:
         else:
             cut = min(end_offset, own.offset, self.log_end)
         if cut < self.log_start or self.log_start == self.log_end:
-            effects.restart = cut  # nothing that it holds is the leader's, and an empty log cannot be cut further
+            # It holds nothing of the leader's, and an empty log cannot be cut further. Not at the cut: the leader may
+            # hold committed records below. Where its log starts, the next answer tells.
+            effects.restart = 0
         else:
             effects.truncate = cut
         return effects

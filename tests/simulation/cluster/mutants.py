@@ -291,7 +291,9 @@ def the_dead_may_join(patch):
         return before(sender, proposal, row, {**known, **eligible})
 
     patch.setattr(controller, "judge_proposal", judge)
-    patch.setattr(leader.Leader, "on_live_brokers", lambda self, live: setattr(self, "_live", range(100)))
+    live = leader.Leader.on_live_brokers
+    everybody = frozenset(range(100))
+    patch.setattr(leader.Leader, "on_live_brokers", lambda self, _, mono_ms: live(self, everybody, mono_ms))
 
 
 @mutant

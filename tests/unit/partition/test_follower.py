@@ -158,11 +158,12 @@ def test_it_cuts_to_the_smaller_end_of_the_epoch_that_both_know(epoch: int, end:
 
 
 @pytest.mark.parametrize("log_end", [6, 10], ids=["empty", "with records"])
-def test_a_log_that_starts_behind_what_both_know_starts_anew_there(log_end: int) -> None:
-    """It cut to its own log start, and asked the same again for ever: the leader had lost its log in a power cut."""
+def test_a_log_that_starts_behind_what_both_know_is_fetched_anew(log_end: int) -> None:
+    """It cut to its own log start, and asked the same again for ever: the leader had lost its log in a power cut. Nor
+    may it start where the leader's epoch ends: it joined the ISR without what the leader held below (seed 10141)."""
     one = follower(6, log_end, (1, 4))
     effects = one.on_diverging(one.next_fetch(0), 1, 2)
-    assert (effects.truncate, effects.restart) == (None, 2)
+    assert (effects.truncate, effects.restart) == (None, 0)
 
 
 def test_out_of_range_cuts_to_the_leaders_end_or_starts_anew_at_its_start() -> None:

@@ -1,8 +1,8 @@
 """A broker's part in being the controller: the machines `controller.state` and `controller.orders`, carried out.
 
-The coordination is compared with what the controller has dealt with: the fact "dealt" of a node is the broker epoch of
-its last start that an election was held for. So a broker that came back while nobody was the controller is elected
-about, too, though it is there as before. One write at a time; between any two of them a controller may die.
+The coordination is compared with what the controller has dealt with: the fact "incarnation" of a node is the broker
+epoch of its last start that an election was held for. So a broker that came back while nobody was the controller is
+elected about, too, though it is there as before. One write at a time; between any two of them a controller may die.
 
 All that are gone are dealt with before any that came, and count as dead in each election: of two that are gone, the
 second must not be elected for the first.
@@ -17,13 +17,20 @@ from logkernel.cluster.store import Session
 from logkernel.contracts import ElectionStrategy, MetadataChange
 from logkernel.controller import elections
 from logkernel.controller.alter_partition import judge_proposal
-from logkernel.controller.image import ClusterImage, Node, Partition, node_change, partition_change
+from logkernel.controller.image import (
+    ClusterImage,
+    Node,
+    Partition,
+    incarnation_change,
+    node_change,
+    partition_change,
+)
 from logkernel.controller.orders import Order, Orders
 from logkernel.controller.state import ControllerState, ToDo
 from logkernel.errors import IneligibleReplica, KafkaError, KafkaStorageError, NotController, StaleControllerEpoch
 from logkernel.requests.replication import UpdateMetadataRequest
 from logkernel.testing.simulation.protocol.coordination import Coordination
-from logkernel.testing.simulation.protocol.messages import DEALT, TOPIC
+from logkernel.testing.simulation.protocol.messages import INCARNATION, TOPIC
 from logkernel.testing.simulation.protocol.network import Network
 from logkernel.testing.simulation.protocol.timeline import Timeline
 from logkernel.vocabulary import IsrProposal
@@ -100,9 +107,8 @@ class Controller:
             return
         self.timeline.note(f"{self.node} is the controller in term {self.state.term}")
         self.timeline.rare["controller loaded"] += 1
-        dealt = [change for change in changes if change.kind == DEALT and change.value is not None]
-        self.dealt = {int(change.key): change.value["epoch"] for change in dealt if change.value is not None}
         self.orders = orders = Orders(self.node, self.state.term, ClusterImage.of(changes))
+        self.dealt = dict(orders.image.incarnations)
         for node, epoch in self.dealt.items():
             if self._known.get(node) == epoch:
                 orders.broker_came(node, epoch)
@@ -144,7 +150,7 @@ class Controller:
     def _broker_gone(self, orders: Orders, node: int, alive: list[int]) -> bool:
         result = elections.broker_gone(orders.image, node, self._strategies, alive)
         changes = [change for change in result.changes if change.kind != "broker"]
-        if not self._commit([*changes, MetadataChange(DEALT, str(node), None)]):
+        if not self._commit([*changes, MetadataChange(INCARNATION, str(node), None)]):
             return False
         del self.dealt[node]
         orders.broker_gone(node)
@@ -153,7 +159,7 @@ class Controller:
 
     def _broker_came(self, orders: Orders, node: int, epoch: int) -> bool:
         result = elections.broker_started(orders.image, node, self._strategies, [*self.dealt])
-        if not self._commit([*result.changes, MetadataChange(DEALT, str(node), {"epoch": epoch})]):
+        if not self._commit([*result.changes, incarnation_change(node, epoch)]):
             return False
         self.dealt[node] = epoch
         orders.fold([node_change(Node(node, {})), *result.changes])

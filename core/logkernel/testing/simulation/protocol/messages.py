@@ -21,8 +21,8 @@ from typing import Final
 from logkernel.attrs_lite import field, mutable
 
 TOPIC: Final = "t"
-DEALT: Final = "dealt"
-"""The kind of a controller's fact: node → the broker epoch of its last start that elections counted with."""
+INCARNATION: Final = "incarnation"
+"""The kind of a fact: node → the broker epoch of its last start that elections counted with."""
 NOT_LEADER: Final = -1
 """The code of an outcome that names no error of a machine: ask elsewhere."""
 

@@ -33,7 +33,7 @@ from logkernel.controller.image import NO_LEADER, ClusterImage, Partition
 from logkernel.partition.follower import FetchPosition, Follower
 from logkernel.partition.leader import Leader
 from logkernel.testing.simulation.list_log import ListLog
-from logkernel.testing.simulation.protocol.messages import DEALT, TOPIC, Write
+from logkernel.testing.simulation.protocol.messages import INCARNATION, TOPIC, Write
 from logkernel.testing.simulation.protocol.timeline import Timeline
 from logkernel.vocabulary import BatchFacts
 
@@ -101,7 +101,7 @@ class Promises:
                 self._image.apply(change)
         row = self.row
         for change in changes:
-            if change.kind == DEALT:
+            if change.kind == INCARNATION:
                 self._on_dealt(int(change.key), came=change.value is not None)
         if row == before:
             return

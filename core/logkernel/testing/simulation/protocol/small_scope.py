@@ -30,9 +30,17 @@ from logkernel.contracts import ElectionStrategy, MetadataChange
 from logkernel.controller import elections
 from logkernel.controller.alter_partition import judge_proposal
 from logkernel.controller.effects import ControllerResult
-from logkernel.controller.image import ClusterImage, Node, Partition, Topic, node_change, partition_change
+from logkernel.controller.image import (
+    ClusterImage,
+    Node,
+    Partition,
+    Topic,
+    incarnation_change,
+    node_change,
+    partition_change,
+)
 from logkernel.errors import IneligibleReplica, KafkaError, NotController
-from logkernel.testing.simulation.protocol.messages import DEALT, TOPIC, Standing, Write
+from logkernel.testing.simulation.protocol.messages import INCARNATION, TOPIC, Standing, Write
 from logkernel.testing.simulation.protocol.network import Network
 from logkernel.testing.simulation.protocol.promises import Promises
 from logkernel.testing.simulation.protocol.replica import Replica
@@ -236,23 +244,24 @@ class SmallWorld:
     def _gone(self, node: int) -> None:
         alive = [other for other, life in self.dealt.items() if other in self.running and life == self.lives[other]]
         del self.dealt[node]
-        self._carry_out(elections.broker_gone(self.image, node, self._strategies, alive), DEALT, node, None)
+        gone = elections.broker_gone(self.image, node, self._strategies, alive)
+        self._carry_out(gone, MetadataChange(INCARNATION, str(node), None))
 
     def _came(self, node: int) -> None:
         self.dealt[node] = self.lives[node]
         result = elections.broker_started(self.image, node, self._strategies, self.dealt)
-        self._carry_out(result, DEALT, node, {"epoch": self.lives[node]})
+        self._carry_out(result, incarnation_change(node, self.lives[node]))
 
-    def _carry_out(self, result: ControllerResult, kind: str, node: int, value: dict[str, int] | None) -> None:
+    def _carry_out(self, result: ControllerResult, incarnation: MetadataChange) -> None:
         changes = [change for change in result.changes if change.kind != "broker"]
-        self._write_down([*changes, MetadataChange(kind, str(node), value)])
+        self._write_down([*changes, incarnation])
         for replica in self.replicas.values():
             replica.standing.live = frozenset(self.dealt)
             if replica.leader is not None:
                 replica.leader.on_live_brokers(replica.standing.live)
 
     def _write_down(self, changes: list[MetadataChange]) -> None:
-        self.image.apply_all(change for change in changes if change.kind != DEALT)
+        self.image.apply_all(changes)
         self.promises.on_commit(changes)
 
     def _judge(self, source: int, broker_epoch: int, proposal: Any) -> None:
