@@ -47,7 +47,7 @@ POKES: dict[str, int] = {
     "scenarios/embedded/test_service_host.py": 2,
     "scenarios/transactions/conftest.py": 1,
     "scenarios/transactions/test_transactions_simulation.py": 1,
-    "simulation/cluster/mutants.py": 20,
+    "simulation/cluster/mutants.py": 19,
     "simulation/storage/test_moving.py": 6,
     "unit/broker/test_replay_collector.py": 1,
     "unit/cli/test_lines.py": 2,
