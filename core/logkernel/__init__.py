@@ -5,7 +5,7 @@ Embed it like SQLite, serve it like Kafka, query it like a table.
     open(path)          a log in this process, durable; without a path, in memory
     open_cluster(n)     n brokers in this process, replicated; for tests, teaching and embedding
     connect(servers)    a log behind a running cluster, this one's or Apache Kafka's
-    aio                 the same two for asyncio
+    aio                 the same three for asyncio
     admin               what `log.admin()` takes and gives
     hookspecs           every hook a plugin may implement
     contracts           the objects that plugins hand out

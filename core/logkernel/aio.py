@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from logkernel.client.admin.aio_client import AsyncAdmin
     from logkernel.client.consumer.aio_consumer import AsyncConsumer
     from logkernel.client.producer.aio_producer import AsyncProducer
+    from logkernel.cluster.aio_cluster import AsyncCluster
     from logkernel.remote import RemoteLog
 
 T = TypeVar("T")
@@ -222,3 +223,10 @@ def connect(servers: str = "127.0.0.1:9092", **settings: Any) -> AsyncRemoteLog:
     from logkernel.remote import RemoteLog
 
     return AsyncRemoteLog(RemoteLog(servers, settings), servers, settings)
+
+
+async def open_cluster(brokers: int = 3, path: str | Path | None = None, **given: Any) -> AsyncCluster:
+    """As `logkernel.open_cluster`, awaited."""
+    from logkernel.cluster import aio_cluster
+
+    return await aio_cluster.open_cluster(brokers, path, **given)
