@@ -1,6 +1,6 @@
 """The asyncio twin of `Cluster`: `async with await logkernel.aio.open_cluster(brokers=3) as cluster:`.
 
-Calls that wait run in a worker thread, one at a time; the brokers run in the cluster's own thread, as of the other twin.
+Calls that wait run in a worker thread, one at a time; the brokers run in the cluster's own thread.
 """
 
 from __future__ import annotations
