@@ -69,6 +69,8 @@ STUCK = frozenset(
 """Refusals after which only an order tells what holds. After any other, the proposal is made again."""
 JOIN_AGAIN_MS = 1_000
 """When a session could not be had."""
+ASK_AGAIN_MS = 50
+"""When no controller gave producer ids."""
 LEAVE_AGAIN_MS = 100
 """When partitions are led here still (`controlled.shutdown.retry.backoff.ms` of Kafka is 5 s)."""
 
@@ -127,10 +129,11 @@ class Membership:
         self.controller_host.join(session, self._ring)
         self.controller_host.announce(self._registration())
         self._turn.end()
+        self._runtime.after(0, self.ask_producer_ids)  # who comes first finds a block in hand
 
     def ask_producer_ids(self) -> None:
         """Have the controller give a block of producer ids (KIP-730). One request is under way at a time."""
-        if self._asking_ids:
+        if self._asking_ids or self._closed:
             return
         self._asking_ids = True
         request = AllocateProducerIdsRequest(self._runtime.node_id, self.controller_host.broker_epoch)
@@ -141,6 +144,8 @@ class Membership:
         if response is not None and not response.error_code:
             first = response.producer_id_start
             self._take_ids(range(first, first + response.producer_id_len))
+        elif not self._closed:
+            self._runtime.after(ASK_AGAIN_MS, self.ask_producer_ids)
 
     def leave(self, done: Callable[[], None]) -> None:
         """Ask the controller to have others lead; `done` is called when no partition is led here, or none can be led
