@@ -22,6 +22,7 @@ from logkernel.config.sources import (
     STATIC_BROKER_CONFIG,
     RawSetting,
     TopicSpec,
+    check_bounds,
     refusal,
 )
 from logkernel.config.topic import TopicSettings
@@ -250,7 +251,7 @@ class BrokerConfig:
             raise InvalidConfig(
                 f"{name}={value}: a running broker can't change it; set it in the broker's file and restart the broker"
             )
-        typed(setting, value)
+        check_bounds(setting, typed(setting, value), self.get)
 
     def with_dynamic(self, broker: Mapping[str, str], default: Mapping[str, str] | None = None) -> BrokerConfig:
         """These settings with other dynamic layers: all that AlterConfigs keeps of this broker, and of all brokers.

@@ -47,7 +47,7 @@ class Setting:
     chooses: str = ""
     """The kind of plugin that it names ("cleanup policy"): it takes the names that installed plugins provide."""
     between: tuple[str, str] | None = None
-    """Of a group's setting: the broker settings that are its lower and its upper bound."""
+    """Of a group's setting, or a dynamic one of a broker: the broker settings that are its lower and upper bound."""
     above: str = ""
     """Of a group's setting: another one of the group that this one must be greater than."""
     plugin: str = ""

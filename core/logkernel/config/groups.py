@@ -7,12 +7,11 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from logkernel.config.nearest import nearest
-from logkernel.config.sources import refusal
+from logkernel.config.sources import check_bounds, refusal
 from logkernel.errors import InvalidConfig
 
 if TYPE_CHECKING:
     from logkernel.config.broker import BrokerConfig
-    from logkernel.config.definitions import Setting
 
 log = logging.getLogger("logkernel.config")
 
@@ -54,7 +53,7 @@ def validate_group(config: BrokerConfig, own: Mapping[str, str]) -> None:
             value = setting.typed(text)
         except ValueError as error:
             raise InvalidConfig(refusal(setting, text, str(error))) from None
-        _check_bounds(config, setting, value)
+        check_bounds(setting, value, config.get)
     for setting in known.values():
         upper, lower = setting.name, setting.above
         if (
@@ -63,14 +62,3 @@ def validate_group(config: BrokerConfig, own: Mapping[str, str]) -> None:
             and not (group_value(config, own, upper) > group_value(config, own, lower))
         ):
             raise InvalidConfig(f"{upper} must be greater than {lower}; raise the one or lower the other")
-
-
-def _check_bounds(config: BrokerConfig, setting: Setting, value: Any) -> None:
-    if setting.between is None:
-        return
-    low, high = setting.between
-    between = f"give a value between {config.get(low)} and {config.get(high)}, or change the broker's bounds"
-    if value < config.get(low):
-        raise InvalidConfig(f"{setting.name} must be greater than or equal to {low}; {between}")
-    if value > config.get(high):
-        raise InvalidConfig(f"{setting.name} must be less than or equal to {high}; {between}")

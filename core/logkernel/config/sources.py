@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from logkernel.attrs_lite import field, frozen, mutable
 from logkernel.config.definitions import Setting
 from logkernel.config.nearest import nearest
 from logkernel.config.values import BOOLEAN, DOUBLE, INT, LONG, SHORT, Type, Validator, type_name
-from logkernel.errors import ConfigError
+from logkernel.errors import ConfigError, InvalidConfig
 
 # Where a value comes from, by DescribeConfigs' codes.
 DYNAMIC_TOPIC_CONFIG = 1
@@ -99,6 +99,19 @@ def refusal(setting: Setting, text: str, problem: str) -> str:
     """A refused value as Apache Kafka tells of it, which clients' test suites match, and what to do."""
     value = "[hidden]" if setting.sensitive else text
     return f"Invalid value {value} for configuration {setting.name}: {problem}; {remedy(setting)}"
+
+
+def check_bounds(setting: Setting, value: Any, current: Callable[[str], Any]) -> None:
+    """Raises InvalidConfig where the value lies outside the broker settings that bound it. `current` gives their values
+    by name."""
+    if setting.between is None:
+        return
+    low, high = setting.between
+    between = f"give a value between {current(low)} and {current(high)}, or change the broker's bounds"
+    if value < current(low):
+        raise InvalidConfig(f"{setting.name} must be greater than or equal to {low}; {between}")
+    if value > current(high):
+        raise InvalidConfig(f"{setting.name} must be less than or equal to {high}; {between}")
 
 
 def from_overrides(overrides: Mapping[str, Any] | Sequence[str]) -> list[RawSetting]:

@@ -52,6 +52,8 @@ BROKER_ROWS: Final = (
         "1000",
         NATURAL,
         "Shortest time in ms between two assignments of a group.",
+        dynamic=True,
+        between=("group.consumer.min.assignment.interval.ms", "group.consumer.max.assignment.interval.ms"),
     ),
     Setting(
         "group.consumer.min.assignment.interval.ms",
@@ -125,6 +127,7 @@ BROKER_ROWS: Final = (
         "600000",
         Between(10_000),
         "Time in ms between evaluations of regular expressions, if no topic changed.",
+        internal=True,
     ),
     # committed offsets
     Setting(

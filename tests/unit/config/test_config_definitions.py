@@ -102,7 +102,11 @@ def test_every_kafka_name_is_known() -> None:
 def test_what_kafka_calls_internal_is_internal() -> None:
     """The names that Kafka's own tables define by `defineInternal`, as far as they have a meaning here."""
     internal = {name for name, setting in ALL.broker.items() if setting.internal}
-    assert internal == {"group.share.initialize.retry.interval.ms", "producer.id.expiration.check.interval.ms"}
+    assert internal == {
+        "group.consumer.regex.refresh.interval.ms",
+        "group.share.initialize.retry.interval.ms",
+        "producer.id.expiration.check.interval.ms",
+    }
     assert not [setting.name for setting in (*ALL.topic.values(), *ALL.group.values()) if setting.internal]
 
 

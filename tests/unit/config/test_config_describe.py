@@ -15,6 +15,7 @@ from logkernel.config.describe import (
     describe_group,
     describe_topic,
 )
+from logkernel.config.groups import group_value
 from logkernel.errors import InvalidConfig
 from logkernel.kernel import Kernel
 
@@ -161,16 +162,21 @@ def test_a_broker() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["producer.id.expiration.check.interval.ms", "group.share.initialize.retry.interval.ms"]
+    "name",
+    [
+        "group.consumer.regex.refresh.interval.ms",
+        "group.share.initialize.retry.interval.ms",
+        "producer.id.expiration.check.interval.ms",
+    ],
 )
 def test_a_setting_that_kafka_calls_internal_is_told_of_where_it_was_given(name: str) -> None:
     """As in Kafka's `ConfigHelper`: what was given, and of the rest what is not internal."""
     config = BrokerConfig.load(None, {}, BUILT_IN)
     assert name not in {row.name for row in describe_broker(config)}
     assert describe_broker(config, [name]) == []
-    given = BrokerConfig.load(None, {name: "5000"}, BUILT_IN)
+    given = BrokerConfig.load(None, {name: "50000"}, BUILT_IN)
     assert name in {row.name for row in describe_broker(given)}
-    assert one(describe_broker(given, [name]))[:2] == ("5000", 4)
+    assert one(describe_broker(given, [name]))[:2] == ("50000", 4)
 
 
 def test_kept_settings_that_are_not_taken_any_more_are_left_out() -> None:
@@ -200,6 +206,20 @@ def test_what_a_running_broker_refuses(name: str, value: str, said: str) -> None
     with pytest.raises(InvalidConfig) as caught:
         BrokerConfig.load().validate_broker_config(name, value)
     assert said in str(caught.value)
+
+
+def test_the_interval_between_assignments_changes_at_run_time_within_its_bounds() -> None:
+    name = "group.consumer.assignment.interval.ms"
+    config = BrokerConfig.load(None, {"group.consumer.max.assignment.interval.ms": "3000"}, BUILT_IN)
+    config.validate_broker_config(name, "2500")
+    changed = config.with_dynamic({name: "2500"})
+    assert group_value(changed, {}, "consumer.assignment.interval.ms") == 2500
+    assert one(describe_group(changed, {}, ["consumer.assignment.interval.ms"]))[:2] == ("2500", 2)
+    with pytest.raises(
+        InvalidConfig, match=r"must be less than or equal to group\.consumer\.max\.assignment\.interval\.ms"
+    ):
+        config.validate_broker_config(name, "4000")
+    assert config.with_dynamic({name: "4000"}).get(name) == 1000, "kept by a broker whose bounds were wider"
 
 
 def test_a_running_broker_takes_what_a_running_kafka_takes_and_says_that_it_has_no_effect() -> None:
