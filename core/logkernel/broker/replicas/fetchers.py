@@ -109,6 +109,8 @@ class _Fetcher:
         self._owner = owner
         self._leader = leader
         self._replicas: dict[TopicPartition, Followed] = {}
+        self._paused: dict[TopicPartition, Followed] = {}
+        """Those that had nothing to ask for when they were asked last."""
         self._timer: Timer | None = None
         self._waits_ms = int(get("replica.socket.timeout.ms"))
         self._backoff_ms = int(get("replica.fetch.backoff.ms"))
@@ -129,10 +131,16 @@ class _Fetcher:
 
     def forget(self, name: TopicPartition) -> None:
         self._replicas.pop(name, None)
+        self._paused.pop(name, None)
         self._machine.forget(name)
 
     def _position(self, replica: Followed) -> FetchPosition | None:
-        return replica.next_fetch(self._owner.runtime.clock.mono_ms())
+        position = replica.next_fetch(self._owner.runtime.clock.mono_ms())
+        if position is None:
+            self._paused[replica.name] = replica
+        else:
+            self._paused.pop(replica.name, None)
+        return position
 
     # ------------------------------------------------------------ asking
 
@@ -151,8 +159,8 @@ class _Fetcher:
     def _due(self) -> None:
         self._timer = None
         mono_ms = self._owner.runtime.clock.mono_ms()
-        for name, replica in self._replicas.items():
-            if self._machine.followed[name].asked is None and (replica.next_deadline() or mono_ms) <= mono_ms:
+        for name, replica in self._paused.items():
+            if (replica.next_deadline() or mono_ms) <= mono_ms:
                 self._machine.moved(name)
         self._ask()
 
@@ -171,7 +179,7 @@ class _Fetcher:
 
     def _wait(self, mono_ms: int) -> None:
         """Come again when the first pause ends."""
-        ends = [due for each in self._replicas.values() if (due := each.next_deadline()) is not None and due > mono_ms]
+        ends = [due for each in self._paused.values() if (due := each.next_deadline()) is not None and due > mono_ms]
         back_off = self._machine.next_deadline()
         if back_off is not None:
             ends.append(back_off)

@@ -1,0 +1,57 @@
+"""What a fetcher costs: it looks at partitions that moved or pause, not at all that it follows."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from logkernel.broker.peers import Peers
+from logkernel.broker.replicas.fetchers import Fetchers
+from logkernel.broker.replicas.followed import FollowedReplica
+from logkernel.contracts import Answer
+from logkernel.requests.data import FetchableTopicResponse, FetchResponse, PartitionData
+from logkernel.requests.replication import LeaderAndIsrPartitionState
+from logkernel.vocabulary import TopicPartition
+
+from .conftest import NAME, Make
+
+
+class Wire:
+    """Keeps what was sent, until the test answers."""
+
+    def __init__(self) -> None:
+        self.sent: list[tuple[Any, Answer]] = []
+
+    def send(self, target: int, request: Any, answer: Answer, failed: Any) -> None:
+        self.sent.append((request, answer))
+
+
+def test_a_fetch_looks_at_no_partition_that_is_idle(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    node, wire = make(2), Wire()
+    broker = node.broker
+    fetchers = Fetchers(broker.runtime, Peers(broker.runtime, broker.turn, wire), lambda: -1)
+    settings = broker.metadata.topic_settings(NAME.topic)
+    for index in range(100):
+        name = TopicPartition(NAME.topic, index)
+        state = LeaderAndIsrPartitionState(index, 1, 1, 0, [1, 2], 0, [1, 2], is_new=True)
+        node.replicas.take(name, UUID(int=7), state, settings)
+        fetchers.follow(node.replicas.followed[name], 1)
+    node.pass_ms(1)
+    looked: list[TopicPartition] = []
+    for method in ("next_fetch", "next_deadline"):
+        whole = getattr(FollowedReplica, method)
+
+        def counted(self: FollowedReplica, *args: Any, whole: Any = whole) -> Any:
+            looked.append(self.name)
+            return whole(self, *args)
+
+        monkeypatch.setattr(FollowedReplica, method, counted)
+    for number in range(3):
+        request, answer = wire.sent.pop()
+        assert len(request.topics[0].partitions if request.topics else []) == (0 if number else 100)
+        row = PartitionData(7, high_watermark=0, log_start_offset=0)
+        rows = [FetchableTopicResponse(topic_id=UUID(int=7), partitions=[row])]
+        answer(FetchResponse(session_id=5, responses=rows))
+    assert set(looked) == {(NAME.topic, 7)}
