@@ -495,7 +495,7 @@ class RequestContext:
     """Sent by the broker itself or one of its services, not by a client."""
     commands: bool = False
     """Came over a listener by which brokers command one another: a replica's fetch, a controller's order and
-    a leader's proposal are obeyed here alone."""
+    a leader's proposal are accepted only here."""
 
 
 Answer = Callable[[Any], None]

@@ -1,7 +1,7 @@
 """Kafka's error codes as exceptions. Names and codes are those of the protocol guide.
 
 Each class's docstring says what the error means to a caller, as *problem; remedy*. `error_for` uses it as the text
-where a broker answers with a code alone.
+where a broker answers with a code only.
 """
 
 from __future__ import annotations

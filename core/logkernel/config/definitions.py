@@ -1,7 +1,7 @@
-"""What each setting is: name, type, default, bounds, documentation.
+"""The definition of each setting: name, type, default, bounds, documentation.
 
-Three kinds of names are known: the core's settings (`tables`, built at first use), those that plugins own
-(`Definitions.with_plugins`), and Kafka settings that neither gives a meaning (`unused`, accepted with a warning).
+There are three groups of settings: the core's (`tables`, built at first use), those that plugins own
+(`Definitions.with_plugins`), and Kafka settings without an effect here (`unused`, accepted with a warning).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ SCOPES = (BROKER, TOPIC, GROUP)
 
 @frozen
 class Setting:
-    """One setting, of the core or of a plugin. `default` is text as a file would give it; None means not set."""
+    """One setting, of the core or of a plugin. `default` is text, as in a file; None: not set."""
 
     name: str
     type: Type
@@ -30,38 +30,38 @@ class Setting:
     validator: Validator | None
     doc: str
     scope: str = BROKER
-    """`BROKER`, `TOPIC` or `GROUP` (what one consumer or share group may have of its own)."""
+    """`BROKER`, `TOPIC`, or `GROUP` (of one consumer or share group)."""
     synonyms: tuple[str, ...] = ()
-    """Broker settings that rule where this one is not given, the first before the second. Of a topic's setting of a
-    plugin without any, the broker setting of the same name is one, made with it."""
+    """Broker settings that apply if this one is not given, in order of precedence. A plugin's topic setting without any
+    gets a broker setting of the same name."""
     dynamic: bool = False
-    """A running broker takes a new value by AlterConfigs. Every setting of a topic or group is dynamic."""
+    """AlterConfigs can change it on a running broker. All settings of topics and groups are dynamic."""
     sensitive: bool = False
-    """Never shown: DescribeConfigs gives no value."""
+    """Secret: DescribeConfigs never returns its value."""
     inert: bool = False
-    """A topic setting of Kafka that is kept and described, and has no effect here."""
+    """A topic setting of Kafka that is stored and described, without effect."""
     own: bool = False
-    """A setting of logkernel's own, of which Apache Kafka knows nothing."""
+    """A setting of logkernel that Apache Kafka does not know."""
     internal: bool = False
     """Of a broker's setting: Kafka calls it internal, and DescribeConfigs names it only where it was given."""
     chooses: str = ""
-    """The kind of plugin that it names ("cleanup policy"): it takes the names that installed plugins provide."""
+    """The kind of plugin that its value names ("cleanup policy"): the names that plugins provide are valid."""
     between: tuple[str, str] | None = None
     """Of a group's setting, or a dynamic one of a broker: the broker settings that are its lower and upper bound."""
     above: str = ""
-    """Of a group's setting: another one of the group that this one must be greater than."""
+    """Another setting of the group that this one must be greater than."""
     plugin: str = ""
-    """The plugin (entry point) that owns it; empty for the core's. The loader fills this in."""
+    """The plugin (entry point) that owns it; empty for the core's. The loader sets it."""
 
     def typed(self, text: str) -> Any:
-        """The typed value within its bounds; raises ValueError that says what would be right."""
+        """Return the typed value of `text`. Raises ValueError, with what is valid, for a bad type or value."""
         value = self.parsed(text)
         if self.validator is not None:
             self.validator(value)
         return value
 
     def parsed(self, text: str) -> Any:
-        """The typed value, its bounds unchecked; raises ValueError if the text is not of the type."""
+        """Return the typed value of `text`, its bounds unchecked. Raises ValueError for a bad type."""
         value = parse(self.type, text)
         if isinstance(self.validator, Each) and self.validator.repeats:
             return tuple(dict.fromkeys(value))
@@ -70,7 +70,7 @@ class Setting:
 
 @frozen
 class PluginDeclaration:
-    """What one plugin provides and owns, as its hooks `logkernel_names` and `logkernel_settings` say."""
+    """What a plugin provides and owns: the results of its hooks `logkernel_names` and `logkernel_settings`."""
 
     plugin: str
     """Its entry point."""
@@ -85,7 +85,7 @@ class PluginDeclaration:
 
 @mutable
 class Definitions:
-    """All settings by name, of brokers, topics and groups."""
+    """All settings of brokers, topics and groups, by name."""
 
     broker: dict[str, Setting]
     topic: dict[str, Setting]
@@ -96,7 +96,7 @@ class Definitions:
     provided: dict[str, frozenset[tuple[str, str]]] = field(factory=dict)
     """Plugin → the (kind, name) pairs that it provides."""
     warnings: list[str] = field(factory=list)
-    """What the operator should hear of plugins' settings."""
+    """Warnings about plugins' settings, for the log."""
 
     def __attrs_post_init__(self) -> None:
         for setting in self.topic.values():
@@ -104,11 +104,11 @@ class Definitions:
                 self.defaults[name] = (*self.defaults.get(name, ()), setting.name)
 
     def with_plugins(self, declarations: Sequence[PluginDeclaration]) -> Definitions:
-        """These and what plugins own. Of two plugins with one setting, the first declaration counts: a stranger's.
+        """Return these settings and those of plugins. If two plugins declare one setting, the outside plugin's counts.
 
-        A name that the core knows stays as the core knows it, with a warning. Where there are declarations, a setting
-        that chooses a plugin takes the names that they provide alone: a built-in may be blocked. Raises PluginError,
-        with the plugin's name, for a setting that can't be.
+        A setting of the core cannot be replaced; a warning says so. With declarations, a setting that chooses a plugin
+        accepts only the names that they provide, as a built-in may be blocked. Raises PluginError, with the plugin's
+        name, for a setting that is not valid.
         """
         tables = {BROKER: dict(self.broker), TOPIC: dict(self.topic), GROUP: dict(self.group)}
         warnings: list[str] = []

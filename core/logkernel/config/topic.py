@@ -50,4 +50,4 @@ class TopicSettings:
     election: str = "clean"
     placement: str = "kafka"
     plugin: dict[str, Any] = field(factory=dict)
-    """Settings that plugins own, by their full names, typed. What belonged to a plugin that is gone is text."""
+    """Settings that plugins own, by their full names, typed; those of a missing plugin are text."""

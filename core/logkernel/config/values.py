@@ -37,14 +37,14 @@ _MAX_DIGITS: Final = 19
 """Digits of the largest LONG: longer text is refused before it is converted."""
 
 Validator = Callable[[Any], None]
-"""Raises ValueError, with what would be right, for a value out of bounds; `str()` of it says the bounds."""
+"""Raises ValueError, with what is valid, for a value out of bounds; its `str()` names the bounds."""
 
 
 class OwnType:
-    """A type of a plugin's own, e.g. `OwnType("region", Region.parse)`. To clients such a setting is a string.
+    """A plugin's own type, e.g. `OwnType("region", Region.parse)`. Clients see such a setting as a string.
 
-    `name` stands in the docs and in errors. `parse` takes the text, without blanks around it, and returns the value or
-    raises ValueError that says what would be right.
+    `name` is used in docs and errors. `parse` gets the text, stripped, and returns the value, or raises ValueError with
+    what is valid.
     """
 
     __slots__ = ("name", "parse")

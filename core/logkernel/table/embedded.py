@@ -36,7 +36,7 @@ class EmbeddedSource(ScanningSource):
     @property
     def arguments(self) -> Mapping[str, Any]:
         """Raises `LogkernelError`: the source cannot be opened elsewhere."""
-        raise LogkernelError("the log is open in this process alone; others read it by its folder or its listener")
+        raise LogkernelError("this log can be read in this process only; elsewhere, open its directory or a listener")
 
     def __reduce__(self) -> Any:
         return self.arguments
