@@ -68,7 +68,7 @@ class Member:
         if self.state in ("running", "paused"):
             raise LogkernelError(f"broker {self.node_id} is {self.state}; kill or stop it first")
         link = Link(self._new_session, self._network.link(self.node_id))
-        broker = build(self._config, self._overrides, disk=self._disk, link=link)
+        broker = build(self._config, self._overrides, in_memory=self._disk is not None, disk=self._disk, link=link)
         try:
             broker.start()
             gate = Gate(broker)

@@ -123,6 +123,12 @@ def test_placement_follows_an_assignment() -> None:
         assert cluster.leader("placed", 1) == 3
 
 
+def test_brokers_in_memory_warn_of_nothing(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level("WARNING", logger="logkernel"), logkernel.open_cluster(brokers=3) as cluster:
+        with_topic(cluster)
+    assert caplog.messages == []
+
+
 def test_misuse_is_told() -> None:
     with pytest.raises(ConfigError, match="at least 1"):
         logkernel.open_cluster(brokers=0)
