@@ -9,9 +9,13 @@ import json
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import IO, Any, TypeVar
+from typing import IO, TYPE_CHECKING, Any, TypeVar
 
 import click
+
+if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
+    from rich.table import Table
 
 F = TypeVar("F", bound=Callable[..., Any])
 Progress = Callable[[int, str], None]
@@ -29,19 +33,36 @@ def put_json(row: Any, stream: IO[str] | None = None) -> None:
 
 def put_table(columns: Sequence[str], rows: Sequence[Sequence[Any]], title: str | None = None) -> None:
     """Print a table as wide as the terminal; without a terminal, as wide as its cells."""
+    put(table(columns, rows, title))
+
+
+def put(what: RenderableType) -> None:
+    """Print tables and the like."""
+    out = console()
+    out.print(what, soft_wrap=not out.is_terminal)
+
+
+def console() -> Console:
+    """Stdout as rich sees it: without a terminal, wide enough for anything."""
     from rich.console import Console
+
+    made = Console(markup=False, highlight=False)
+    if not made.is_terminal:
+        made.width = 10_000
+    return made
+
+
+def table(columns: Sequence[str], rows: Sequence[Sequence[Any]], title: str | None = None) -> Table:
+    """A table without lines; columns of numbers stand right."""
     from rich.table import Table
 
-    table = Table(title=title, box=None, pad_edge=False, header_style="bold", title_justify="left")
+    made = Table(title=title, box=None, pad_edge=False, header_style="bold", title_justify="left")
     for column in columns:
         numbers = rows and all(isinstance(row[columns.index(column)], int) for row in rows)
-        table.add_column(column, justify="right" if numbers else "left", overflow="fold")
+        made.add_column(column, justify="right" if numbers else "left", overflow="fold")
     for row in rows:
-        table.add_row(*("" if cell is None else str(cell) for cell in row))
-    console = Console(markup=False, highlight=False)
-    if not console.is_terminal:
-        console.width = 10_000
-    console.print(table, soft_wrap=not console.is_terminal)
+        made.add_row(*("" if cell is None else str(cell) for cell in row))
+    return made
 
 
 @contextmanager

@@ -1,0 +1,156 @@
+"""`logkernel cluster status` against three brokers that die and come back."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import pty
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+import logkernel
+from logkernel.cli import main
+from logkernel.cli.cluster_status import FollowerStatus, followers, look, shown, state_of
+from logkernel.client.admin.topics import PartitionDescription
+from logkernel.cluster.cluster import Cluster
+from logkernel.vocabulary import TopicPartition
+
+Status = Callable[[dict[str, str], int], dict[str, Any]]
+
+
+@pytest.fixture
+def cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[Cluster]:
+    """Broker 2 leads `orders`, of which two replicas must be in sync; `alone` is on broker 3 only."""
+    with logkernel.open_cluster(brokers=3, listen=True) as made:
+        made.create_topic("orders", assignment={0: [2, 1, 3]}, min_insync_replicas=2)
+        made.create_topic("alone", assignment={0: [3]})
+        made.wait_for_isr("orders", 0, 3)
+        monkeypatch.setenv("LOGKERNEL_BOOTSTRAP", made.bootstrap_servers)
+        yield made
+
+
+@pytest.fixture
+def status(cluster: Cluster, capsys: pytest.CaptureFixture[str]) -> Status:
+    """The status as JSON, as soon as it says these states of partitions; it has to come with this exit code."""
+
+    def ask(states: dict[str, str], code: int) -> dict[str, Any]:
+        told: dict[str, str] = {}
+        for _ in range(100):
+            capsys.readouterr()
+            found = main(["cluster", "status", "--json"])
+            (line,) = capsys.readouterr().out.splitlines()
+            document: dict[str, Any] = json.loads(line)
+            told = {f"{row['topic']}-{row['partition']}": row["state"] for row in document["lacking"]}
+            if told == states:
+                assert found == code
+                return document
+        raise AssertionError(f"{told}, not {states}")
+
+    return ask
+
+
+def test_a_cluster_that_is_whole(cluster: Cluster, status: Status) -> None:
+    found = status({}, 0)
+    assert (found["partitions"], found["offline"], found["underMinIsr"], found["underReplicated"]) == (2, 0, 0, 0)
+    assert found["controller"] == cluster.controller()
+    assert [row["id"] for row in found["brokers"] if row["controller"]] == [cluster.controller()]
+    assert [(row["id"], row["leads"], row["replicas"]) for row in found["brokers"]] == [(1, 0, 1), (2, 1, 1), (3, 1, 2)]
+    assert ",".join(row["address"] for row in found["brokers"]) == cluster.bootstrap_servers
+
+
+def test_brokers_die_one_after_the_other(cluster: Cluster, status: Status) -> None:
+    cluster.stop(1)
+    found = status({"orders-0": "under-replicated"}, 0)
+    (row,) = found["lacking"]
+    assert (row["leader"], row["replicas"], row["isr"], row["minIsr"]) == (2, [2, 1, 3], [2, 3], 2)
+    gone, follower = row["followers"]
+    assert gone == {"id": 1, "lag": None, "bytesBehind": None}
+    assert follower == {"id": 3, "lag": 0, "bytesBehind": 0}
+    assert [row["address"] is None for row in found["brokers"]] == [True, False, False]
+    cluster.kill(3)
+    alone, orders = status({"alone-0": "offline", "orders-0": "under-min-isr"}, 1)["lacking"]
+    assert (alone["leader"], alone["isr"]) == (-1, [3])
+    with cluster.admin() as admin:
+        assert orders["leaderEpoch"] == admin.describe_topics("orders")["orders"].partitions[0].leader_epoch
+    for node in (1, 3):
+        cluster.start(node)
+    status({}, 0)
+
+
+def test_a_follower_is_behind_by_records_and_bytes() -> None:
+    name = TopicPartition("orders", 0)
+    part = PartitionDescription(0, 2, 5, (2, 1, 3, 4), (2, 4))
+    found = followers(name, part, {(2, name): (0, 500), (1, name): (7, 100), (4, name): (0, 510)})
+    assert list(found) == [FollowerStatus(1, 7, 400), FollowerStatus(3, None, None), FollowerStatus(4, 0, 0)]
+    leaderless = PartitionDescription(0, -1, 5, (1,), (1,))
+    assert list(followers(name, leaderless, {(1, name): (0, 100)})) == [FollowerStatus(1, 0, None)]
+
+
+def test_the_text(cluster: Cluster, status: Status, capsys: pytest.CaptureFixture[str]) -> None:
+    cluster.kill(3)
+    status({"alone-0": "offline", "orders-0": "under-replicated"}, 1)
+    assert main(["cluster", "status"]) == 1
+    lines = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert lines[0] == ["BROKER", "ADDRESS", "LEADS", "REPLICAS"]
+    assert lines[3][:2] == ["3", "down"]
+    assert " ".join(lines[4]) == "2 partitions: 1 offline, 0 under-min-isr, 1 under-replicated"
+    assert lines[6] == ["alone-0", "offline", "-", "1", "3", "3", "3:-", "3:-"]
+    assert lines[7][:2] + lines[7][4:] == ["orders-0", "under-replicated", "2,1,3", "2,1", "1:0,3:-", "1:0,3:-"]
+
+
+def test_watching_redraws_until_ctrl_c(cluster: Cluster) -> None:
+    """On a terminal of its own. The second status is drawn over the first."""
+    command = [sys.executable, "-m", "logkernel", "cluster", "status", "--watch", "0.1"]
+    ours, theirs = pty.openpty()
+    env = {**os.environ, "TERM": "xterm", "COLUMNS": "100"}
+    with subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs, env=env) as watching:
+        os.close(theirs)
+        try:
+            seen = b""
+            while b"0 under-replicated" not in seen:
+                seen += os.read(ours, 65536)
+            cluster.kill(1)
+            while b"1 under-replicated" not in seen:
+                seen += os.read(ours, 65536)
+            watching.send_signal(signal.SIGINT)
+            assert watching.wait(30) == 0
+        finally:
+            watching.kill()
+    os.close(ours)
+    assert b"\x1b[1A" in seen
+    assert b"Traceback" not in seen
+
+
+def test_without_a_terminal_a_watch_prints_one_status_after_the_other(cluster: Cluster) -> None:
+    command = [sys.executable, "-m", "logkernel", "cluster", "status", "--watch", "0.1", "--json"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as watching:
+        try:
+            assert watching.stdout is not None
+            first, second = (json.loads(watching.stdout.readline()) for _ in range(2))
+            watching.send_signal(signal.SIGINT)
+            assert watching.wait(30) == 0
+        finally:
+            watching.kill()
+    assert first == second
+
+
+def test_a_narrow_terminal_shows_it_all(cluster: Cluster) -> None:
+    with cluster.admin() as admin:
+        text = io.StringIO()
+        Console(file=text, width=60).print(shown(look(admin)))
+    assert "2 partitions" in text.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("leader", "isr", "state"),
+    [(-1, (1,), "offline"), (1, (1,), "under-min-isr"), (1, (1, 2), "under-replicated"), (1, (1, 2, 3), None)],
+)
+def test_the_worst_is_said(leader: int, isr: tuple[int, ...], state: str | None) -> None:
+    assert state_of(PartitionDescription(0, leader, 5, (1, 2, 3), isr), 2) == state
