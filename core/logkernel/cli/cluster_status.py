@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -29,6 +30,8 @@ OFFLINE, UNDER_MIN_ISR, UNDER_REPLICATED = "offline", "under-min-isr", "under-re
 ILL = (OFFLINE, UNDER_MIN_ISR)
 """States of a partition that clients suffer from."""
 NONE = "-"
+HASTY_MS = 2_000
+"""How long a broker may take to answer; one that hangs takes longer."""
 
 
 @frozen
@@ -98,8 +101,9 @@ def state_of(part: PartitionDescription, min_isr: int) -> str | None:
 # ---------------------------------------------------------------- asking
 
 
-def look(admin: Admin) -> ClusterStatus:
-    """Ask the cluster. Topics that are deleted meanwhile are left out."""
+def look(admin: Admin, hasty: Admin) -> ClusterStatus:
+    """Ask the cluster; single brokers, of which one may hang, by `hasty`. Topics that are deleted meanwhile are left
+    out."""
     cluster = admin.describe_cluster()
     names = list(admin.list_topics(internal=True))
     topics = _found(results_of(lambda: admin.describe_topics(names), names)) if names else {}
@@ -114,7 +118,7 @@ def look(admin: Admin) -> ClusterStatus:
         if (state := state_of(part, min_isrs.get(name.topic, 1))) is not None
     ]
     alive = {broker.id: address(broker.host, broker.port) for broker in cluster.brokers}
-    replicas = _replicas(admin, alive, lacking)
+    replicas = _replicas(hasty, alive, lacking)
     holders = {node for _, part in parts for node in part.replicas}
     return ClusterStatus(
         cluster.id,
@@ -249,18 +253,31 @@ def status(every_s: float | None, connection: ConnectionOptions, as_json: bool) 
     An asterisk marks the controller. LAG and BYTES-BEHIND are of each follower, where it answers. Exit code 1 if a
     partition is offline or under min.insync.replicas.
     """
-    with connection.admin() as admin:
+    with _admins(connection) as (admin, hasty):
         if every_s is None:
-            found = look(admin)
+            found = look(admin, hasty)
             if as_json:
                 put_json(document(found))
             else:
                 put(shown(found))
             return found.exit_code
-        return _watch(admin, every_s, as_json)
+        return _watch(admin, hasty, every_s, as_json)
 
 
-def _watch(admin: Admin, every_s: float, as_json: bool) -> int:
+@contextlib.contextmanager
+def _admins(connection: ConnectionOptions) -> Iterator[tuple[Admin, Admin]]:
+    """A patient client, which asks another broker where one hangs, and one that soon gives up."""
+    patient_ms = int(connection.timeout_s * 1000)
+    hasty_ms = min(HASTY_MS, patient_ms)
+    with (
+        connection.log() as log,
+        log.admin(default_api_timeout_ms=patient_ms, request_timeout_ms=hasty_ms) as admin,
+        log.admin(default_api_timeout_ms=hasty_ms, request_timeout_ms=hasty_ms) as hasty,
+    ):
+        yield admin, hasty
+
+
+def _watch(admin: Admin, hasty: Admin, every_s: float, as_json: bool) -> int:
     """Show the status again and again; what fails meanwhile is shown, and tried again. Returns the last exit code."""
     from rich.live import Live
     from rich.text import Text
@@ -272,7 +289,7 @@ def _watch(admin: Admin, every_s: float, as_json: bool) -> int:
             live.start()
         while True:
             try:
-                found = look(admin)
+                found = look(admin, hasty)
             except KafkaError as error:
                 code, text = 1, f"logkernel: {type(error).__name__}: {error}"
                 if live is not None:

@@ -82,6 +82,8 @@ class Node:
     failures: int = 0
     retry_ms: int = 0
     """Not before this time may it be tried again."""
+    lost_ms: int = 0
+    """When it was last given up."""
     setup_deadline_ms: int = 0
     active_ms: int = 0
     in_flight: dict[int, _Sent] = field(factory=dict)
@@ -171,17 +173,21 @@ class Network:
         self.actions.append(Transmit(node.number, ticket, request, withheld))
 
     def least_loaded(self, now_ms: int) -> int | None:
-        """The node with the fewest requests in flight, one that is up before one that is not; None: none is usable."""
-        best: tuple[int, int, int] | None = None
+        """The node with the fewest requests in flight, one that is up before one that is not; None: none is usable.
+
+        Of those that are down, the one that was given up the longest ago: one that accepts connections and never
+        answers would hide the others for ever."""
+        best: tuple[int, int, int, int] | None = None
         for node in self.nodes.values():
             if node.id >= APART or (node.state == DOWN and now_ms < node.retry_ms):
                 continue
             if node.state == UP and now_ms < node.throttled_ms:
                 continue
-            rank = ({UP: 0, CONNECTING: 1, DOWN: 2}[node.state], len(node.in_flight), node.id)
+            lost_ms = node.lost_ms if node.state == DOWN else 0
+            rank = ({UP: 0, CONNECTING: 1, DOWN: 2}[node.state], len(node.in_flight), lost_ms, node.id)
             if best is None or rank < best:
                 best = rank
-        return None if best is None else best[2]
+        return None if best is None else best[3]
 
     def close_all(self, now_ms: int) -> None:
         for node in self.nodes.values():
@@ -283,6 +289,7 @@ class Network:
             self.connections_closed += 1
         idle = node.state == UP and not node.in_flight
         node.state, node.number, node.throttled_ms = DOWN, -1, 0
+        node.lost_ms = now_ms
         node.retry_ms = now_ms + self._reconnect.delay_ms(node.failures)
         if not idle:
             node.failures += 1

@@ -93,6 +93,20 @@ def test_a_follower_is_behind_by_records_and_bytes() -> None:
     assert list(followers(name, leaderless, {(1, name): (0, 100)})) == [FollowerStatus(1, 0, None)]
 
 
+def test_a_broker_that_hangs_is_asked_no_longer(capsys: pytest.CaptureFixture[str]) -> None:
+    """It is announced, and its replicas count, but nothing comes from it."""
+    with logkernel.open_cluster(brokers=3, listen=True, session_timeout_ms=600_000) as cluster:
+        cluster.create_topic("orders", assignment={0: [2, 1, 3]})
+        cluster.wait_for_isr("orders", 0, 3)
+        cluster.stop(3)
+        cluster.pause(next(node for node in (1, 2) if node != cluster.controller()))
+        capsys.readouterr()
+        assert main(["cluster", "status", "-b", cluster.bootstrap_servers, "--json"]) == 0
+        document = json.loads(capsys.readouterr().out)
+    assert [row["address"] is None for row in document["brokers"]] == [False, False, True]
+    assert {one["bytesBehind"] for one in document["lacking"][0]["followers"]} == {None}
+
+
 def test_the_text(cluster: Cluster, status: Status, capsys: pytest.CaptureFixture[str]) -> None:
     cluster.kill(3)
     status({"alone-0": "offline", "orders-0": "under-replicated"}, 1)
@@ -144,7 +158,7 @@ def test_without_a_terminal_a_watch_prints_one_status_after_the_other(cluster: C
 def test_a_narrow_terminal_shows_it_all(cluster: Cluster) -> None:
     with cluster.admin() as admin:
         text = io.StringIO()
-        Console(file=text, width=60).print(shown(look(admin)))
+        Console(file=text, width=60).print(shown(look(admin, admin)))
     assert "2 partitions" in text.getvalue()
 
 

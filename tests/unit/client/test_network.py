@@ -91,6 +91,17 @@ def test_a_broker_that_throttles_is_left_alone(network: Network) -> None:
     assert network.ready(1, 520)
 
 
+def test_a_node_that_never_answers_hides_no_other(network: Network) -> None:
+    """It accepts connections, so that it looks as good as one that was never asked."""
+    for asked, other in ((1, 2), (2, 1)):
+        now_ms = asked * 100_000
+        assert network.least_loaded(now_ms) == asked
+        number = up(network, asked, now_ms)
+        network.send(asked, "metadata", Heard(), now_ms)
+        network.on_lost(number, NetworkException("no answer"), now_ms + 30_000)
+        assert network.least_loaded(now_ms + 90_000) == other
+
+
 def test_the_least_loaded(network: Network) -> None:
     assert network.least_loaded(0) == 1
     up(network, 2)
