@@ -113,7 +113,9 @@ class Member:
             return
         assert self.broker is not None
         assert self.server is not None
+        assert self.gate is not None
         await self.server.close()
+        self.gate.remove()  # clients in this process must not write to a broker that is closed
         self._network.leave(self.node_id)
         self.broker.close()
         self._end("stopped")

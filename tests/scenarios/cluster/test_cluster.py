@@ -139,3 +139,14 @@ def test_misuse_is_told() -> None:
             cluster.start(1)
         with pytest.raises(LogkernelError, match="listen=True"):
             _ = cluster.bootstrap_servers
+
+
+def test_a_broker_that_was_stopped_takes_no_record_any_more() -> None:
+    with logkernel.open_cluster(brokers=3) as cluster:
+        cluster.create_topic("orders", assignment={0: [3]})
+        waits = {"delivery_timeout_ms": 400, "request_timeout_ms": 200, "linger_ms": 0}
+        with cluster.producer(acks="all", **waits) as producer:
+            producer.send("orders", b"before").result(30)
+            cluster.stop(3)
+            with pytest.raises(LogkernelError):
+                producer.send("orders", b"lost").result(30)
