@@ -229,7 +229,7 @@ def test_it_pickles_as_its_arguments(rig: Rig) -> None:
     try:
         arguments = rig.source.arguments
     except LogkernelError:
-        with pytest.raises(LogkernelError, match="in this process alone"):
+        with pytest.raises(LogkernelError, match="in this process only"):
             pickle.dumps(rig.source)
         return
     for other in (pickle.loads(pickle.dumps(rig.source)), open_source(**arguments)):
