@@ -292,7 +292,7 @@ class World:
         context = RequestContext(
             client_id="sim", software_name="logkernel", capabilities=CAPABILITIES - action.withheld
         )
-        self.log.host.door.submit(request, context, lambda response: self.answered(driver, action, response))
+        self.log.broker.submit(request, context, lambda response: self.answered(driver, action, response))
 
     def answered(self, driver: SimDriver, action: Transmit, response: Any) -> None:
         number, network = action.number, driver.machine.core.network
