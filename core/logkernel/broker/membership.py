@@ -150,6 +150,9 @@ class Membership:
     def leave(self, done: Callable[[], None]) -> None:
         """Ask the controller to have others lead; `done` is called when no partition is led here, or none can be led
         elsewhere."""
+        if not self._runtime.config.get("controlled.shutdown.enable"):
+            done()
+            return
         request = ControlledShutdownRequest(self._runtime.node_id, self.controller_host.broker_epoch)
 
         def heard(left: int, response: Any) -> None:

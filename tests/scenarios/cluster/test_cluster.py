@@ -150,3 +150,19 @@ def test_a_broker_that_was_stopped_takes_no_record_any_more() -> None:
             cluster.stop(3)
             with pytest.raises(LogkernelError):
                 producer.send("orders", b"lost").result(30)
+
+
+@pytest.mark.parametrize("enabled", [True, False])
+def test_a_broker_says_that_it_leaves_where_the_setting_says_so(
+    enabled: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level("INFO", "logkernel.controller"), logkernel.open_cluster(
+        brokers=3, controlled_shutdown_enable=enabled
+    ) as cluster:
+        with_topic(cluster)
+        leader = cluster.leader("orders", 0)
+        assert leader is not None
+        cluster.stop(leader)
+        assert cluster.wait_for_leader("orders", 0, other_than=leader) != leader
+    told = [record for record in caplog.records if record.getMessage() == f"broker leaves: node_id={leader}"]
+    assert bool(told) is enabled
