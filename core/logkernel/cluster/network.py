@@ -13,7 +13,7 @@ Nothing arrives inside the call that sends it: no broker runs in the midst of an
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection
 from itertools import count
 from typing import Any
 
@@ -145,11 +145,6 @@ class ProcessNetwork:
             self._soon(fail)
         else:
             self._carry(source, target, deliver, fail)
-
-    def broken(self, node_ids: Iterable[int]) -> bool:
-        """Whether a cut or a pause holds any of these brokers."""
-        nodes = set(node_ids)
-        return bool(nodes & self._paused) or any(nodes & set(cut) for cut in self._cuts)
 
 
 class Link:

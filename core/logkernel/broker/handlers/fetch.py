@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from logkernel.broker.fetch_sessions import CachedPartition, FetchContext, Row
 from logkernel.broker.handlers.context import HandlerContext, Handlers, on
+from logkernel.broker.handlers.fetch_response import response_of
 from logkernel.broker.handlers.replica_fetch import fetch_as_replica, replica_of
 from logkernel.contracts import Answer, RequestContext
 from logkernel.errors import (
@@ -18,7 +19,6 @@ from logkernel.errors import (
 )
 from logkernel.requests.data import (
     AbortedTransaction,
-    FetchableTopicResponse,
     FetchRequest,
     FetchResponse,
     PartitionData,
@@ -189,14 +189,7 @@ class _Fetch:
 
     def _respond(self, rows: list[Row]) -> None:
         """Answer, last of all: an answer may lead to the client's next request before it returns."""
-        response = FetchResponse(session_id=self._fetch.session_id)
-        last: tuple[str, object] | None = None
-        for partition, data in self._fetch.answered(rows):
-            topic = partition.key[:2]
-            if topic != last:
-                response.responses.append(FetchableTopicResponse(topic=topic[0], topic_id=topic[1]))
-                last = topic
-            response.responses[-1].partitions.append(data)
+        response = response_of(self._fetch, rows)
         if self._number:
             self._ctx.purgatory.drop(self._number)
         self._answer(response)

@@ -19,11 +19,12 @@ from typing import TYPE_CHECKING
 
 from logkernel.broker.fetch_sessions import CachedPartition, FetchContext, Row
 from logkernel.broker.handlers.context import HandlerContext
+from logkernel.broker.handlers.fetch_response import response_of
 from logkernel.contracts import Answer, RequestContext
 from logkernel.errors import ClusterAuthorizationFailed, KafkaError, KafkaStorageError, UnknownTopicId
 from logkernel.partition.follower import FetchPosition
 from logkernel.partition.replica_fetch import Verdict, judge_fetch
-from logkernel.requests.data import EpochEndOffset, FetchableTopicResponse, FetchRequest, FetchResponse, PartitionData
+from logkernel.requests.data import EpochEndOffset, FetchRequest, FetchResponse, PartitionData
 from logkernel.vocabulary import NO_ID, FileSlice, TopicPartition
 
 if TYPE_CHECKING:
@@ -157,14 +158,7 @@ class _ReplicaFetch:
 
     def _respond(self, rows: list[Row]) -> None:
         """Answer, last of all: an answer may lead to the follower's next fetch before it returns."""
-        response = FetchResponse(session_id=self._fetch.session_id)
-        last: tuple[str, object] | None = None
-        for partition, data in self._fetch.answered(rows):
-            topic = partition.key[:2]
-            if topic != last:
-                response.responses.append(FetchableTopicResponse(topic=topic[0], topic_id=topic[1]))
-                last = topic
-            response.responses[-1].partitions.append(data)
+        response = response_of(self._fetch, rows)
         self._settle(rows)
         if self._number:
             self._ctx.purgatory.drop(self._number)

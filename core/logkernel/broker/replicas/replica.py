@@ -9,6 +9,7 @@ tells `storage_failed` of an error after which its directory cannot be trusted.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 from uuid import UUID
@@ -28,7 +29,7 @@ StorageFailed = Callable[["Replica", OSError], KafkaStorageError]
 """Takes the replica's directory offline; returns what is answered to those who wait for the write that failed."""
 
 
-class Replica:
+class Replica(ABC):
     """A partition's log on this broker, and what both roles do with it."""
 
     __slots__ = (
@@ -76,30 +77,30 @@ class Replica:
     # ------------------------------------------------------------ what a role says of itself
 
     @property
+    @abstractmethod
     def leader_epoch(self) -> int:
         """The newest that this broker was told."""
-        raise NotImplementedError
 
     @property
+    @abstractmethod
     def high_watermark(self) -> int:
         """All below it is committed, as far as this broker knows."""
-        raise NotImplementedError
 
+    @abstractmethod
     def last_stable_offset(self) -> int:
         """Below it no transaction is undecided."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _on_log_start(self, offset: int) -> None:
         """The log start moved."""
-        raise NotImplementedError
 
+    @abstractmethod
     def on_flushed(self, end: int) -> None:
         """All below `end` is durable."""
-        raise NotImplementedError
 
+    @abstractmethod
     def went_offline(self, error: KafkaError) -> None:
         """The directory is offline: tell who waits."""
-        raise NotImplementedError
 
     def tell(self) -> None:
         """Tell readers to look again."""

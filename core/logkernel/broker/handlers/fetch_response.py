@@ -1,0 +1,19 @@
+"""How the rows that a fetch read become its answer, a consumer's and a follower's alike."""
+
+from __future__ import annotations
+
+from logkernel.broker.fetch_sessions import FetchContext, Row
+from logkernel.requests.data import FetchableTopicResponse, FetchResponse
+
+
+def response_of(fetch: FetchContext, rows: list[Row]) -> FetchResponse:
+    """Note in the session that `rows` are told, and put those that it lets out together by topic."""
+    response = FetchResponse(session_id=fetch.session_id)
+    last: tuple[str, object] | None = None
+    for partition, data in fetch.answered(rows):
+        topic = partition.key[:2]
+        if topic != last:
+            response.responses.append(FetchableTopicResponse(topic=topic[0], topic_id=topic[1]))
+            last = topic
+        response.responses[-1].partitions.append(data)
+    return response
