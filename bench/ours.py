@@ -1,4 +1,4 @@
-"""logkernel as installed in this interpreter, started by its command line."""
+"""logkernel as installed in this interpreter or another, started by its command line."""
 
 from __future__ import annotations
 
@@ -19,11 +19,17 @@ def compiled() -> str:
 class LogkernelServer(Server):
     name = "logkernel"
 
+    def __init__(
+        self, folder: Path, settings: dict[str, str] | None = None, *, python: Path = Path(sys.executable)
+    ) -> None:
+        super().__init__(folder, settings)
+        self._python = python
+
     @property
     def data(self) -> Path:
         return self.folder / "data"
 
     def command(self) -> list[str]:
         options = [part for name, value in self.settings.items() for part in ("--set", f"{name}={value}")]
-        serve = [sys.executable, "-m", "logkernel", "serve", "--data", str(self.data), "--listen", self.bootstrap]
+        serve = [str(self._python), "-m", "logkernel", "serve", "--data", str(self.data), "--listen", self.bootstrap]
         return [*serve, *options]

@@ -3,11 +3,13 @@
 python bench/run.py                        everything, three runs, medians
 python bench/run.py --only produce,latency --runs 5
 python bench/run.py --no-kafka --mb 100    ours alone, quickly
+python bench/run.py --before old/bin/python  another installation of logkernel beside this one and Kafka
 """
 
 from __future__ import annotations
 
 import argparse
+import functools
 import math
 import os
 import platform
@@ -26,7 +28,7 @@ from server import Server
 from table import Table
 
 NO_SENDFILE = {"logkernel.sendfile": "false"}
-OURS, PREAD, KAFKA = "logkernel", "no sendfile", "kafka"
+OURS, BEFORE, PREAD, KAFKA = "logkernel", "before", "no sendfile", "kafka"
 
 
 def arguments() -> argparse.Namespace:
@@ -36,6 +38,9 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--mb", type=int, default=500, help="megabytes of record values a throughput run (default 500)")
     parser.add_argument("--restart-gb", type=float, default=2.0, help="data of the restart measure (default 2)")
     parser.add_argument("--no-kafka", action="store_true", help="leave Kafka out: no Java, no Maven, no ratios")
+    parser.add_argument(
+        "--before", type=Path, metavar="PYTHON", help="the interpreter of another installation, which is measured, too"
+    )
     parser.add_argument("--folder", type=Path, help="where the data goes (default: a temporary folder)")
     return parser.parse_args()
 
@@ -60,11 +65,11 @@ def describe() -> str:
     return "\n".join(lines)
 
 
-def makers(with_kafka: bool) -> dict[str, Callable[[Path, dict[str, str]], Server]]:
-    found: dict[str, Callable[[Path, dict[str, str]], Server]] = {
-        OURS: LogkernelServer,
-        PREAD: lambda folder, settings: LogkernelServer(folder, {**settings, **NO_SENDFILE}),
-    }
+def makers(before: Path | None, *, with_kafka: bool) -> dict[str, Callable[[Path, dict[str, str]], Server]]:
+    found: dict[str, Callable[[Path, dict[str, str]], Server]] = {OURS: LogkernelServer}
+    if before is not None:
+        found[BEFORE] = functools.partial(LogkernelServer, python=before)
+    found[PREAD] = lambda folder, settings: LogkernelServer(folder, {**settings, **NO_SENDFILE})
     if with_kafka:
         found[KAFKA] = KafkaServer
     return found
@@ -110,11 +115,12 @@ def main() -> int:
 def measure_all(folder: Path, chosen: list[str], options: argparse.Namespace) -> None:
     """Run the chosen measures round by round, each round over every broker, and print the table."""
     rigs: dict[str, Rig] = {}
-    table = Table([OURS, PREAD, KAFKA] if not options.no_kafka else [OURS, PREAD])
+    found = makers(options.before, with_kafka=not options.no_kafka)
+    table = Table(list(found))
     loaded = LOADED & set(chosen)
     steady = loaded | WARMED & set(chosen)
     try:
-        for name, make in makers(not options.no_kafka).items():
+        for name, make in found.items():
             shared = make(folder / name.replace(" ", "-"), {})
             rigs[name] = Rig(make, folder, shared, options.mb, options.restart_gb)
             if steady:
@@ -130,9 +136,9 @@ def measure_all(folder: Path, chosen: list[str], options: argparse.Namespace) ->
                 for name, rig in list(rigs.items())[:: 1 if run % 2 == 0 else -1]:  # none is always the first
                     if name == PREAD and measure != "consume":
                         continue
-                    found = MEASURES[measure](rig)
-                    table.add(name, found)
-                    print(f"# {measure} {run + 1}/{options.runs} {name}: {found}", file=sys.stderr, flush=True)
+                    samples = MEASURES[measure](rig)
+                    table.add(name, samples)
+                    print(f"# {measure} {run + 1}/{options.runs} {name}: {samples}", file=sys.stderr, flush=True)
     finally:
         for rig in rigs.values():
             rig.shared.stop()

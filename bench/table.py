@@ -67,6 +67,9 @@ class Table:
         ours = medians.get(self.columns[0])
         peer = medians.get("kafka")
         ratio = ours / peer if ours is not None and peer else None
+        before = medians.get("before")
+        if "before" in self.columns:
+            cells.append(f"{ours / before:.3f}" if ours is not None and before else "-")
         cells.append("-" if ratio is None else f"{ratio:.3f}")
         cells.append(self._verdict(row, ours, ratio, ratio_aim, figure_aim))
         return cells
@@ -91,7 +94,7 @@ class Table:
         return f"{', '.join(aims)}: {'yes' if all(reached) else 'NO'}"
 
     def text(self) -> str:
-        head = ["measure", "unit", *self.columns, "ratio", "aim"]
+        head = ["measure", "unit", *self.columns, *["/ before"] * ("before" in self.columns), "ratio", "aim"]
         rows = [head, *(self._cells(row) for row in self.samples)]
         widths = [max(len(row[index]) for row in rows) for index in range(len(head))]
         lines = []
