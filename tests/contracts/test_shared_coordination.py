@@ -2,204 +2,292 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import asyncio
+import contextlib
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Protocol, TypeVar
 
 import pytest
 
+from logkernel.cluster.processes.coordination import CoordinationServer
+from logkernel.cluster.processes.session import SocketSession
 from logkernel.cluster.store import Session, SharedStore
 from logkernel.contracts import MetadataChange, SharedCoordination
 from logkernel.errors import DuplicateBrokerRegistration, KafkaStorageError, StaleControllerEpoch
 
 from .test_coordination import ListLog, open_memory
 
+T = TypeVar("T")
 Heard = list[tuple[object, ...]]
+ORDERS = MetadataChange("config", "topic:orders", {"retention.ms": "1"})
+FACT: Mapping[str, object] = {"listeners": {"PLAINTEXT": ["h", 1]}, "rack": None}
+SOON_S = 20.0
 
 
-class Events:
-    """Notes what a session tells."""
+class World(Protocol):
+    """A coordination, as its brokers and a fault reach it."""
 
-    def __init__(self) -> None:
-        self.heard: Heard = []
-        self.rings = 0
+    def session(self) -> SharedCoordination: ...
 
-    def on_changes(self, changes: Sequence[MetadataChange]) -> None:
-        self.heard.append(("changes", *((each.kind, each.key, each.value) for each in changes)))
+    def settle(self, session: SharedCoordination) -> None:
+        """Return when the session can `hear` all that happened."""
+        ...
 
-    def on_controller(self, node_id: int | None, term: int) -> None:
-        self.heard.append(("controller", node_id, term))
-
-    def on_session(self, state: str) -> None:
-        self.heard.append(("session", state))
-
-    def ring(self) -> None:
-        self.rings += 1
-
-    def of(self, session: Session) -> Heard:
-        """What it tells now."""
-        self.heard.clear()
-        session.hear()
-        return list(self.heard)
+    def expire(self, session: SharedCoordination) -> None:
+        """End the session, as that of a broker that was silent for too long; it knows when this returns."""
+        ...
 
 
-def shared_local() -> SharedStore:
+# ---------------------------------------------------------------- the implementations
+
+
+def shared_local(log: ListLog) -> SharedStore:
     from logkernel.plugins.transport import local
 
-    found = local.logkernel_coordination("local", ListLog)
+    found = local.logkernel_coordination("local", lambda: log)
     assert found is not None
     return SharedStore(found)
 
 
-def shared_memory() -> SharedStore:
-    return SharedStore(open_memory())
+class InProcess:
+    def __init__(self, store: SharedStore) -> None:
+        self._store = store
+
+    def session(self) -> Session:
+        return self._store.session()
+
+    def settle(self, session: SharedCoordination) -> None:
+        """What happens is told at once."""
+
+    def expire(self, session: SharedCoordination) -> None:
+        assert isinstance(session, Session)
+        session.expire()
 
 
-Make = Callable[[], SharedStore]
-EVERY = pytest.mark.parametrize("make", [shared_local, shared_memory], ids=["local", "memory"])
-ORDERS = MetadataChange("config", "topic:orders", {"retention.ms": "1"})
-FACT: Mapping[str, object] = {"listeners": {"PLAINTEXT": ["h", 1]}, "rack": None}
+class OverSocket:
+    """The store runs on a thread of its own, as it does in another process."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = str(folder)
+        self._store = shared_local(ListLog())
+        self._server = CoordinationServer(self._store, self._folder)
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever)
+        self._ends: dict[int, tuple[SocketSession, Session]] = {}
+
+    def __enter__(self) -> OverSocket:
+        self._thread.start()
+        asyncio.run_coroutine_threadsafe(self._server.start(), self._loop).result(SOON_S)
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        asyncio.run_coroutine_threadsafe(self._server.close(), self._loop).result(SOON_S)
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join(SOON_S)
+        self._loop.close()
+        for session, _ in self._ends.values():
+            session.close()
+
+    def session(self) -> SocketSession:
+        made = SocketSession(self._folder, 60_000)
+        self._ends[id(made)] = made, self._store.sessions[-1]
+        return made
+
+    def settle(self, session: SharedCoordination) -> None:
+        """Events come before the answer to a later call."""
+        with contextlib.suppress(KafkaStorageError):
+            session.broker_epochs()
+
+    def expire(self, session: SharedCoordination) -> None:
+        async def expire() -> None:
+            self._ends[id(session)][1].expire()
+
+        asyncio.run_coroutine_threadsafe(expire(), self._loop).result(SOON_S)
+        with pytest.raises(KafkaStorageError):  # the first call waits for the end of the connection
+            session.broker_epochs()
 
 
-def listening(store: SharedStore) -> tuple[Session, Events]:
-    session, events = store.session(), Events()
-    session.subscribe(events, events.ring)
-    session.hear()
-    return session, events
+@pytest.fixture(params=["local", "memory", "socket"])
+def world(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[World]:
+    if request.param == "local":
+        yield InProcess(shared_local(ListLog()))
+    elif request.param == "memory":
+        yield InProcess(SharedStore(open_memory()))
+    else:
+        with OverSocket(tmp_path) as served:
+            yield served
 
 
-@EVERY
-def test_all_hear_of_a_commit_in_the_same_order_and_once(make: Make) -> None:
-    store = make()
-    (one, at_one), (two, at_two) = listening(store), listening(store)
-    assert isinstance(one, SharedCoordination)
-    one.commit([ORDERS])
-    two.commit([MetadataChange("config", "topic:orders", None)])
+class Broker:
+    """A session, and what it tells."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.session = world.session()
+        self.rung = threading.Event()
+        self._heard: Heard = []
+        self.session.subscribe(self, self.rung.set)
+        self.heard()
+
+    def on_changes(self, changes: Sequence[MetadataChange]) -> None:
+        self._heard.append(("changes", *((each.kind, each.key, each.value) for each in changes)))
+
+    def on_controller(self, node_id: int | None, term: int) -> None:
+        self._heard.append(("controller", node_id, term))
+
+    def on_session(self, state: str) -> None:
+        self._heard.append(("session", state))
+
+    def heard(self) -> Heard:
+        """What it tells now."""
+        self.world.settle(self.session)
+        self._heard.clear()
+        self.session.hear()
+        return list(self._heard)
+
+    def campaign(self, node_id: int) -> int:
+        term = self.session.campaign(node_id)
+        assert term is not None
+        return term
+
+
+# ---------------------------------------------------------------- the contract
+
+
+def test_all_hear_of_a_commit_in_the_same_order_and_once(world: World) -> None:
+    one, two = Broker(world), Broker(world)
+    assert isinstance(one.session, SharedCoordination)
+    two.rung.clear()
+    one.session.commit([ORDERS])
+    assert two.rung.wait(SOON_S)
+    two.session.commit([MetadataChange("config", "topic:orders", None)])
     expected = [
         ("changes", ("config", "topic:orders", {"retention.ms": "1"})),
         ("changes", ("config", "topic:orders", None)),
     ]
-    assert at_one.of(one) == expected
-    assert at_two.of(two) == expected
-    assert at_one.of(one) == []
-    assert at_two.rings >= 2
+    assert one.heard() == expected
+    assert two.heard() == expected
+    assert one.heard() == []
 
 
-@EVERY
-def test_a_new_session_finds_what_was_kept(make: Make) -> None:
-    store = make()
-    one, _ = listening(store)
-    one.commit([ORDERS])
-    epoch = one.announce(1, FACT)
-    two = store.session()
+def test_a_new_session_finds_what_was_kept(world: World) -> None:
+    one = Broker(world)
+    one.session.commit([ORDERS])
+    epoch = one.session.announce(1, FACT)
+    two = world.session()
     assert [each for each in two.changes() if each.kind not in ("controller_epoch", "broker_epoch")] == [
         ORDERS, MetadataChange("broker", "1", FACT),
     ]  # fmt: skip
     assert two.broker_epochs() == {1: epoch}
+    assert two.kept() >= 1
 
 
-@EVERY
-def test_a_broker_is_there_as_long_as_its_session(make: Make) -> None:
-    store = make()
-    (one, _), (two, at_two) = listening(store), listening(store)
-    first = one.announce(1, FACT)
-    assert at_two.of(two) == [("changes", ("broker", "1", FACT))]
+def test_the_first_name_of_a_cluster_stays(world: World) -> None:
+    one, two = Broker(world), Broker(world)
+    one.session.commit([MetadataChange("cluster", "", {"id": "first"})])
+    two.session.commit([MetadataChange("cluster", "", {"id": "second"})])
+    named = [each.value for each in two.session.changes() if each.kind == "cluster"]
+    assert named == [{"id": "first"}]
+
+
+def test_a_broker_is_there_as_long_as_its_session(world: World) -> None:
+    one, two = Broker(world), Broker(world)
+    first = one.session.announce(1, FACT)
+    assert two.heard() == [("changes", ("broker", "1", FACT))]
     with pytest.raises(DuplicateBrokerRegistration, match=r"broker 1.*another node\.id"):
-        two.announce(1, FACT)
-    one.close()
-    assert at_two.of(two) == [("changes", ("broker", "1", None))]
-    assert two.broker_epochs() == {}
-    assert listening(store)[0].announce(1, FACT) > first
+        two.session.announce(1, FACT)
+    one.session.close()
+    assert two.heard() == [("changes", ("broker", "1", None))]
+    assert two.session.broker_epochs() == {}
+    assert Broker(world).session.announce(1, FACT) > first
 
 
-@EVERY
-def test_one_is_controller_and_terms_grow(make: Make) -> None:
-    store = make()
-    (one, _), (two, at_two) = listening(store), listening(store)
+def test_one_is_controller_and_terms_grow(world: World) -> None:
+    one, two = Broker(world), Broker(world)
     term = one.campaign(1)
-    assert term is not None
-    assert two.campaign(2) is None
-    assert at_two.of(two) == [("controller", 1, term)]
-    one.close()
-    assert at_two.of(two) == [("controller", None, term)]
+    assert two.session.campaign(2) is None
+    assert two.heard() == [("controller", 1, term)]
+    one.session.close()
+    assert two.heard() == [("controller", None, term)]
+    assert two.campaign(2) > term
+
+
+def test_who_was_deposed_commits_nothing(world: World) -> None:
+    one, two = Broker(world), Broker(world)
+    term = one.campaign(1)
+    one.session.commit_as_controller([ORDERS], term)
+    one.session.resign()
     later = two.campaign(2)
-    assert later is not None
-    assert later > term
+    two.heard()
+    with pytest.raises(StaleControllerEpoch):
+        one.session.commit_as_controller([ORDERS], term)
+    with pytest.raises(StaleControllerEpoch):
+        two.session.commit_as_controller([ORDERS], term)
+    with pytest.raises(StaleControllerEpoch):
+        one.session.replace([])
+    assert two.heard() == []
+    two.session.commit_as_controller([ORDERS], later)
+    assert len(two.heard()) == 1
 
 
-@EVERY
-def test_who_was_deposed_commits_nothing(make: Make) -> None:
-    store = make()
-    (one, _), (two, at_two) = listening(store), listening(store)
+def test_a_controller_replaces_what_is_kept_and_brokers_stay(world: World) -> None:
+    one = Broker(world)
+    one.session.announce(1, FACT)
+    one.campaign(1)
+    for _ in range(10):
+        one.session.commit([ORDERS])
+    one.session.replace([ORDERS])
+    assert one.session.kept() < 10
+    found = [each for each in one.session.changes() if each.kind in ("config", "broker")]
+    assert found == [ORDERS, MetadataChange("broker", "1", FACT)]
+
+
+def test_a_session_that_expired_is_told_and_refused(world: World) -> None:
+    one, two = Broker(world), Broker(world)
+    one.session.announce(1, FACT)
     term = one.campaign(1)
-    assert term is not None
-    one.commit_as_controller([ORDERS], term)
-    one.resign()
-    later = two.campaign(2)
-    assert later is not None
-    at_two.of(two)
-    with pytest.raises(StaleControllerEpoch):
-        one.commit_as_controller([ORDERS], term)
-    with pytest.raises(StaleControllerEpoch):
-        two.commit_as_controller([ORDERS], term)
-    with pytest.raises(StaleControllerEpoch):
-        one.replace([])
-    assert at_two.of(two) == []
-    two.commit_as_controller([ORDERS], later)
-    assert len(at_two.of(two)) == 1
-
-
-@EVERY
-def test_a_session_that_expired_is_told_and_refused(make: Make) -> None:
-    store = make()
-    (one, at_one), (two, at_two) = listening(store), listening(store)
-    one.announce(1, FACT)
-    term = one.campaign(1)
-    assert term is not None
-    at_one.of(one), at_two.of(two)
-    one.expire()
+    one.heard(), two.heard()
+    world.expire(one.session)
     with pytest.raises(KafkaStorageError, match="begin a new one"):
-        one.commit([ORDERS])
+        one.session.commit([ORDERS])
     with pytest.raises(KafkaStorageError):
-        one.commit_as_controller([ORDERS], term)
-    assert at_one.of(one) == [("session", "lost")]
-    assert at_two.of(two) == [("changes", ("broker", "1", None)), ("controller", None, term)]
+        one.session.commit_as_controller([ORDERS], term)
+    assert one.heard() == [("session", "lost")]
+    assert two.heard() == [("changes", ("broker", "1", None)), ("controller", None, term)]
+    one.session.resign()
+    one.session.close()
+    assert two.heard() == []
 
 
-@EVERY
-def test_a_session_that_is_unsure_commits_nothing_until_it_is_back(make: Make) -> None:
-    store = make()
-    (one, at_one), (two, _) = listening(store), listening(store)
-    one.make_unsure()
+# ---------------------------------------------------------------- of the store alone
+
+
+def test_a_session_that_is_unsure_commits_nothing_until_it_is_back() -> None:
+    world = InProcess(shared_local(ListLog()))
+    one, two = Broker(world), Broker(world)
+    assert isinstance(one.session, Session)
+    one.session.make_unsure()
     with pytest.raises(KafkaStorageError, match="try again"):
-        one.commit([ORDERS])
-    two.commit([ORDERS])
-    one.make_sure()
-    assert [row[0] for row in at_one.of(one)] == ["session", "changes", "session"]
-    one.commit([ORDERS])
+        one.session.commit([ORDERS])
+    two.session.commit([ORDERS])
+    one.session.make_sure()
+    assert [row[0] for row in one.heard()] == ["session", "changes", "session"]
+    one.session.commit([ORDERS])
 
 
 def test_a_term_outlives_the_process() -> None:
     log = ListLog()
-
-    def opened() -> SharedStore:
-        from logkernel.plugins.transport import local
-
-        found = local.logkernel_coordination("local", lambda: log)
-        assert found is not None
-        return SharedStore(found)
-
-    first = opened()
-    one, _ = listening(first)
-    term, epoch = one.campaign(1), one.announce(1, FACT)
-    assert term is not None
-    one.replace([ORDERS, MetadataChange("broker", "1", FACT)])
+    first = shared_local(log)
+    one = Broker(InProcess(first))
+    term, epoch = one.campaign(1), one.session.announce(1, FACT)
+    one.session.replace([ORDERS, MetadataChange("broker", "1", FACT)])
     first.close()
     log.closed = False
-    second = opened()
-    two, _ = listening(second)
-    kept = list(two.changes())
+    two = Broker(InProcess(shared_local(log)))
+    kept = list(two.session.changes())
     assert ORDERS in kept
     assert not [each for each in kept if each.kind == "broker"]
-    later = two.campaign(2)
-    assert later is not None
-    assert later > term
-    assert two.announce(1, FACT) > epoch
+    assert two.campaign(2) > term
+    assert two.session.announce(1, FACT) > epoch

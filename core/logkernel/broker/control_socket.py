@@ -38,28 +38,30 @@ Handle = Callable[[str, dict[str, Any], Reply], None]
 
 
 @contextmanager
-def address(folder: str) -> Iterator[str]:
+def address(folder: str, name: str = NAME) -> Iterator[str]:
     """A path of the socket in `folder` that fits a socket's address, however long the folder's own path is.
 
     Raises `OSError`.
     """
-    path = f"{folder}/{NAME}"
+    path = f"{folder}/{name}"
     if len(os.fsencode(path)) <= MAX_PATH_BYTES:
         yield path
         return
     fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        yield f"/proc/self/fd/{fd}/{NAME}"
+        yield f"/proc/self/fd/{fd}/{name}"
     finally:
         os.close(fd)
 
 
-def _bind(folder: str) -> socket.socket:
-    """A bound socket that only the owner may connect to. The folder's lock is held: a socket there is a dead one."""
-    with address(folder) as path:
+def bind(folder: str, name: str = NAME) -> socket.socket:
+    """A bound socket that only the owner may connect to. The folder's lock is held: a socket there is a dead one.
+
+    Raises `OSError`."""
+    with address(folder, name) as path:
         with contextlib.suppress(FileNotFoundError):
             if not stat.S_ISSOCK(os.lstat(path).st_mode):
-                raise FileExistsError(f"{folder}/{NAME} is no socket")
+                raise FileExistsError(f"{folder}/{name} is no socket")
             os.unlink(path)
         made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
@@ -69,6 +71,12 @@ def _bind(folder: str) -> socket.socket:
             made.close()
             raise
     return made
+
+
+def unbind(folder: str, name: str = NAME) -> None:
+    """Remove the socket, where it is there."""
+    with contextlib.suppress(OSError), address(folder, name) as path:
+        os.unlink(path)
 
 
 class ControlServer:
@@ -84,7 +92,7 @@ class ControlServer:
         loop = asyncio.get_running_loop()
         for folder in self._folders:
             try:
-                made = _bind(folder)
+                made = bind(folder)
                 server = await loop.create_unix_server(lambda: _Connection(self._handle, self._open), sock=made)
             except OSError as error:
                 log.warning("no control socket: folder=%s error=%s", folder, error)
@@ -94,8 +102,7 @@ class ControlServer:
     async def close(self) -> None:
         for folder, server in self._servers:
             server.close()
-            with contextlib.suppress(OSError), address(folder) as path:
-                os.unlink(path)
+            unbind(folder)
         self._servers.clear()
         for transport in list(self._open):
             transport.close()

@@ -73,7 +73,9 @@ class MetadataManager:
         named = self.controller.name_cluster(self.image, cluster_id).changes
         if named:
             coordination.commit(named)
-            self.image.apply_all(named)
+            for change in coordination.changes():  # another broker may have been first: its name stays
+                if change.kind == "cluster":
+                    self.image.apply(change)
         self.apply_dynamic_config()
 
     def on_watched(self, changes: Sequence[MetadataChange]) -> list[str]:

@@ -27,6 +27,8 @@ TERM: Final = "controller_epoch"
 """The kind of the fact that keeps the last term."""
 EPOCH: Final = "broker_epoch"
 """The kind of the fact that keeps the last broker epoch."""
+NAME: Final = "cluster"
+"""The kind of the fact that names the cluster."""
 
 Told = Callable[[SessionEvents], None]
 
@@ -44,11 +46,14 @@ class SharedStore:
         """Node id → its session, broker epoch, fact."""
         self.term = 0
         self._epoch = 0
+        self._named = False
         for change in keeper.changes():
             if change.kind == TERM and change.value is not None:
                 self.term = int(change.value["term"])
             elif change.kind == EPOCH and change.value is not None:
                 self._epoch = int(change.value["epoch"])
+            elif change.kind == NAME:
+                self._named = True
 
     def session(self) -> Session:
         made = Session(self)
@@ -63,8 +68,12 @@ class SharedStore:
     # ------------------------------------------------------------ for sessions
 
     def commit(self, changes: Sequence[MetadataChange]) -> None:
+        """The first name of the cluster stays: brokers that start at the same time bring one each."""
+        if self._named:
+            changes = [change for change in changes if change.kind != NAME]
         if changes:
             self.keeper.commit(changes)
+            self._named = self._named or any(change.kind == NAME for change in changes)
             self.tell_changes(changes)
 
     def tell_changes(self, changes: Sequence[MetadataChange]) -> None:
