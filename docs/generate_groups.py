@@ -1,6 +1,6 @@
 """Draws the diagrams of docs/groups.md from the machines' own tables; a test keeps them fresh.
 
-    python docs/generate_groups.py
+python docs/generate_groups.py
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Draws the states of a transaction in docs/transactions.md from the table of the code; a test keeps the page fresh.
 
-    python docs/generate_transactions.py
+python docs/generate_transactions.py
 """
 
 from __future__ import annotations

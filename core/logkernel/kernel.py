@@ -235,9 +235,7 @@ class Kernel:
         known = self.names(kind)
         near = nearest(name, known)
         hint = f"did you mean {near!r}?" if near else "check the name, or install the plugin"
-        raise PluginError(
-            f"no plugin provides the {kind} {name!r} (known: {', '.join(known) or 'none'}); {hint}"
-        )
+        raise PluginError(f"no plugin provides the {kind} {name!r} (known: {', '.join(known) or 'none'}); {hint}")
 
     def partitioner(self, name: str, settings: Mapping[str, Any], seed: int) -> Partitioner:
         found: Partitioner = self._need(

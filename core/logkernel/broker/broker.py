@@ -50,9 +50,7 @@ class Broker:
         self.purgatory = RequestPurgatory(runtime)
         self.turn = Turn(self.purgatory)
         self.metadata = MetadataManager(runtime, lambda: logs.settle_deletions(self.metadata.image.topics))
-        self.replicas = ReplicaManager(
-            runtime, self.turn, partition_count=self.metadata.partition_count, logs=logs
-        )
+        self.replicas = ReplicaManager(runtime, self.turn, partition_count=self.metadata.partition_count, logs=logs)
         logs.on_partition_failed = self.replicas.went_offline
         self.cluster = Cluster(runtime, self.metadata, self.replicas)
         policies = CleanupPolicies(runtime)

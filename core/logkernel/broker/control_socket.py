@@ -174,8 +174,10 @@ def ask(folder: str, command: str, arguments: dict[str, Any]) -> dict[str, Any]:
             with address(folder) as path:
                 channel.connect(path)
         except (FileNotFoundError, ConnectionRefusedError, NotADirectoryError):
-            raise NoBroker(f"no broker runs on {folder} (nothing answers at {folder}/{NAME}); start one with"
-                f" `logkernel serve --data {folder}`, or name another directory with --data") from None
+            raise NoBroker(
+                f"no broker runs on {folder} (nothing answers at {folder}/{NAME}); start one with"
+                f" `logkernel serve --data {folder}`, or name another directory with --data"
+            ) from None
         row = {"v": VERSION, "id": 1, "command": command, "arguments": arguments}
         channel.sendall(json.dumps(row).encode() + b"\n")
         with channel.makefile("rb") as lines:

@@ -99,6 +99,7 @@ class Server:
 
     def _flush_on_thread(self, work: Callable[[], None], done: Callable[[BaseException | None], None]) -> None:
         """Sync without stalling the loop; what is appended meanwhile shares the next flush."""
+
         def finish(future: asyncio.Future[None]) -> None:
             self._flushes.discard(future)
             if self._killed:

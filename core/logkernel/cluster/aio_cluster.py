@@ -55,7 +55,7 @@ class AsyncCluster:
 
     @property
     def bootstrap_servers(self) -> str:
-        """"host:port,…" of the brokers. Raises `LogkernelError` if they don't listen."""
+        """ "host:port,…" of the brokers. Raises `LogkernelError` if they don't listen."""
         return self._cluster.bootstrap_servers
 
     async def kill(self, node: int) -> None:

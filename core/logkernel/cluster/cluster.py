@@ -220,6 +220,7 @@ class Cluster:
 
     def heal(self) -> None:
         """End every cut and every pause."""
+
         def heal() -> None:
             self._network.heal()
             for member in self._members.values():
@@ -292,6 +293,7 @@ class Cluster:
 
     def isr(self, topic: str, partition: int = 0) -> list[int]:
         """The nodes that are in sync, in the order of the assignment."""
+
         def found() -> list[int]:
             row = self._row(topic, partition)
             return [node for node in row.replicas if node in row.isr]
@@ -304,6 +306,7 @@ class Cluster:
 
     def wait_for_isr(self, topic: str, partition: int, count: int, timeout_ms: int = 30_000) -> None:
         """Wait until `count` replicas are in sync. Raises `RequestTimedOut`."""
+
         def ready() -> bool:
             return self._controller() is not None and len(self._row(topic, partition).isr) >= count
 
@@ -313,6 +316,7 @@ class Cluster:
         self, topic: str, partition: int = 0, *, other_than: int | None = None, timeout_ms: int = 30_000
     ) -> int:
         """Wait until somebody leads, and is ready to; returns who. Raises `RequestTimedOut`."""
+
         def ready() -> bool:
             if self._controller() is None:
                 return False
@@ -337,7 +341,8 @@ class Cluster:
 
     @property
     def bootstrap_servers(self) -> str:
-        """"host:port,…" of the brokers, for clients of any kind. Raises `LogkernelError` if they don't listen."""
+        """ "host:port,…" of the brokers, for clients of any kind. Raises `LogkernelError` if they don't listen."""
+
         def found() -> list[str]:
             return [
                 address(listener.host, listener.port)

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 SHUTDOWN_S = 5.0
 """How long a broker that stops may wait for its partitions to be led elsewhere."""
 
+
 class Member:
     """A node id, and the broker that runs under it at times."""
 

@@ -178,9 +178,7 @@ def _check_new(name: str, image: ClusterImage, flats: Mapping[str, str]) -> None
         )
 
 
-def _decide(
-    row: CreatableTopic, config: BrokerConfig, placing: Placing, left: int
-) -> tuple[Topic, dict[str, str]]:
+def _decide(row: CreatableTopic, config: BrokerConfig, placing: Placing, left: int) -> tuple[Topic, dict[str, str]]:
     own: dict[str, str] = {}
     named = next((given.value for given in row.configs if given.name == "placement"), None)
     if named is not None:

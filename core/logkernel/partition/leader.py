@@ -265,9 +265,7 @@ class Leader:
         self.parked = keep
         return effects
 
-    def on_fetch(
-        self, node: int, offset: int, log_start: int, mono_ms: int, broker_epoch: int = -1
-    ) -> Effects:
+    def on_fetch(self, node: int, offset: int, log_start: int, mono_ms: int, broker_epoch: int = -1) -> Effects:
         """A follower fetches from `offset`, which `replica_fetch.judge_fetch` let it read: it holds all below.
 
         Raises KeyError for a node that is no replica.

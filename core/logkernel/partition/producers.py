@@ -246,9 +246,7 @@ class ProducerStates:
             is_open = entry.current_txn_first_offset >= 0
         refusal = MARKER_VERDICTS[order, is_open, version >= STRICT_VERSION]
         if refusal is not None:
-            raise refusal(
-                f"producer {facts.producer_id} has epoch {known}; a marker of epoch {epoch} comes too late"
-            )
+            raise refusal(f"producer {facts.producer_id} has epoch {known}; a marker of epoch {epoch} comes too late")
         if entry is not None and marker.coordinator_epoch < entry.coordinator_epoch:
             raise TransactionCoordinatorFenced(
                 f"producer {facts.producer_id} had a marker of coordinator epoch {entry.coordinator_epoch};"

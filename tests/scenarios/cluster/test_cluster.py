@@ -156,9 +156,10 @@ def test_a_broker_that_was_stopped_takes_no_record_any_more() -> None:
 def test_a_broker_says_that_it_leaves_where_the_setting_says_so(
     enabled: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
-    with caplog.at_level("INFO", "logkernel.controller"), logkernel.open_cluster(
-        brokers=3, controlled_shutdown_enable=enabled
-    ) as cluster:
+    with (
+        caplog.at_level("INFO", "logkernel.controller"),
+        logkernel.open_cluster(brokers=3, controlled_shutdown_enable=enabled) as cluster,
+    ):
         with_topic(cluster)
         leader = cluster.leader("orders", 0)
         assert leader is not None

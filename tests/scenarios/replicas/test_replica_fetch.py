@@ -41,8 +41,7 @@ class Session:
     def fetch(self, positions: dict[int, int], *, wait_ms: int = 500, min_bytes: int = 1, epoch: int = 0) -> None:
         """Partition → offset, of those that moved."""
         rows = [
-            FetchPartition(index, offset, 1 << 20, 0, epoch, 0 if offset else -1)
-            for index, offset in positions.items()
+            FetchPartition(index, offset, 1 << 20, 0, epoch, 0 if offset else -1) for index, offset in positions.items()
         ]
         request = FetchRequest(
             replica_id=self.node_id, max_wait_ms=wait_ms, min_bytes=min_bytes, max_bytes=10 << 20,

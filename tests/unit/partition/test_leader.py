@@ -467,9 +467,12 @@ def test_the_low_watermark_is_that_of_the_living() -> None:
     assert leader.low_watermark() == 0
     leader.on_live_brokers(frozenset((1, 2)))
     assert leader.low_watermark() == 1
-    assert Leader(
-        node_id=1, leader_epoch=0, isr=(1,), log_start=4, log_end=9, high_watermark=9, producers=ProducerStates()
-    ).low_watermark() == 4
+    assert (
+        Leader(
+            node_id=1, leader_epoch=0, isr=(1,), log_start=4, log_end=9, high_watermark=9, producers=ProducerStates()
+        ).low_watermark()
+        == 4
+    )
 
 
 def test_verifications_are_void_when_the_leadership_ends() -> None:

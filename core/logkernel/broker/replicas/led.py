@@ -245,9 +245,7 @@ class LedReplica(Replica):
 
     # ------------------------------------------------------------ followers
 
-    def follower_fetched(
-        self, node: int, offset: int, log_start: int, mono_ms: int, broker_epoch: int = -1
-    ) -> None:
+    def follower_fetched(self, node: int, offset: int, log_start: int, mono_ms: int, broker_epoch: int = -1) -> None:
         """A follower's fetch from `offset` was judged, and may be answered. Raises KeyError for who is no replica."""
         before = self.leader.low_watermark()
         self._carry_out(self.leader.on_fetch(node, offset, log_start, mono_ms, broker_epoch))

@@ -209,9 +209,7 @@ class Shard:
         for record in records:
             marker = parse_marker(record)
             if marker is not None:
-                self.host.guard.call(
-                    NO_RECORDS, machine.replay_marker, producer_id, producer_epoch, marker.committed
-                )
+                self.host.guard.call(NO_RECORDS, machine.replay_marker, producer_id, producer_epoch, marker.committed)
 
     def rests_on(self, replica: LedReplica, end: int) -> None:
         """The machine was built from the log up to `end`. Where not all of that is committed, nothing leaves before."""

@@ -1,14 +1,14 @@
 """The delay queue's machine: what is not due yet, and how far the watched topic was read. Pure.
 
-    key in __acme_delay_queue     value (JSON)
-    "at:<partition>"              the offset to read next
-    "wait:<partition>:<offset>"   {"due", "to", "key", "value", "headers"}; a tombstone once it was delivered
+key in __acme_delay_queue     value (JSON)
+"at:<partition>"              the offset to read next
+"wait:<partition>:<offset>"   {"due", "to", "key", "value", "headers"}; a tombstone once it was delivered
 
-    event                decision
-    loaded               a Fetch on every partition of ours, a Produce of all that is due
-    records came         they are kept, with the offset to read next; then the next Fetch
-    something is due     a Produce
-    it was produced      a tombstone
+event                decision
+loaded               a Fetch on every partition of ours, a Produce of all that is due
+records came         they are kept, with the offset to read next; then the next Fetch
+something is due     a Produce
+it was produced      a tombstone
 """
 
 from __future__ import annotations
@@ -121,9 +121,7 @@ class Shard:
         heappush(self._heap, (wall_ms + RETRY_MS, partition, offset))
         return Decision()
 
-    def on_request(
-        self, request: Any, context: RequestContext, ticket: int, wall_ms: int, mono_ms: int
-    ) -> Decision:
+    def on_request(self, request: Any, context: RequestContext, ticket: int, wall_ms: int, mono_ms: int) -> Decision:
         raise TypeError("a delay queue answers no requests")
 
     def next_deadline(self) -> int | None:

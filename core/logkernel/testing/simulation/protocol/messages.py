@@ -1,17 +1,17 @@
 """What crosses the network, beside what the machines and the controller's orders make themselves.
 
-    from          kind            body                                    to
-    follower      fetch           (asked, broker epoch)                   leader
-    leader        records         (asked, batches, watermark, log start)  follower
-    leader        diverging       (asked, epoch and its end)              follower
-    leader        error           (asked, (log start, log end) | None)    follower
-    leader        proposal        (broker epoch, proposal)                controller
-    controller    accepted        (proposal, partition epoch)             leader
-    controller    refused         (proposal, for good?)                   leader
-    controller    metadata|order  a request of `controller.orders`        every broker
-    broker        told            (request, response)                     controller
-    client        produce         write                                   leader
-    leader        outcome         (write, error code, offset)             client
+from          kind            body                                    to
+follower      fetch           (asked, broker epoch)                   leader
+leader        records         (asked, batches, watermark, log start)  follower
+leader        diverging       (asked, epoch and its end)              follower
+leader        error           (asked, (log start, log end) | None)    follower
+leader        proposal        (broker epoch, proposal)                controller
+controller    accepted        (proposal, partition epoch)             leader
+controller    refused         (proposal, for good?)                   leader
+controller    metadata|order  a request of `controller.orders`        every broker
+broker        told            (request, response)                     controller
+client        produce         write                                   leader
+leader        outcome         (write, error code, offset)             client
 """
 
 from __future__ import annotations

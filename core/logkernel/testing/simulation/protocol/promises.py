@@ -324,5 +324,3 @@ def _mark_at(log: ListLog, offset: int) -> Mark | None:
 
 def _mark(facts: BatchFacts) -> Mark:
     return facts.leader_epoch, facts.position
-
-

@@ -305,5 +305,3 @@ class Replica:
             self.timeline.rare["too few in sync"] += 1
         body = (write, outcome.error_code, outcome.base_offset)
         self.network.send(self.node, write.client, "outcome", body)
-
-
