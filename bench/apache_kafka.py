@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import fcntl
 import os
+import socket
 import subprocess
 import sys
 import tempfile
@@ -229,3 +230,74 @@ class KafkaServer(Server):
         jvm = ("-Xmx1G", *class_archive.QUICK, *self._archive()) if self.brief else self.jvm
         paths = ["-cp", f"{jars_of(self.version)}/*", "kafka.Kafka", str(self._properties_path)]
         return ["java", *jvm, *logging_options("INFO"), *paths]
+
+
+class ZooKeeperServer(Server):
+    """One ZooKeeper of the version that Kafka 3.9 brings."""
+
+    name = "ZooKeeper"
+
+    def command(self) -> list[str]:
+        path = self.folder / "zookeeper.properties"
+        path.write_text(
+            f"dataDir={self.folder / 'data'}\nclientPort={self.port}\nclientPortAddress=127.0.0.1\n"
+            "maxClientCnxns=0\nadmin.enableServer=false\n"
+        )
+        paths = ["-cp", f"{jars_of(OLDER)}/*", "org.apache.zookeeper.server.quorum.QuorumPeerMain", str(path)]
+        return ["java", "-Xmx512M", *class_archive.QUICK, *logging_options("INFO"), *paths]
+
+    def ask(self, link: socket.socket) -> None:
+        """It listens when it is ready."""
+
+
+class KafkaMember(Server):
+    """A broker of Kafka 3.9 in a cluster with ZooKeeper. Settings are Kafka's defaults, for three brokers."""
+
+    name = f"Apache Kafka {OLDER}"
+
+    def __init__(self, folder: Path, node_id: int, zookeeper: str, settings: dict[str, str] | None = None) -> None:
+        super().__init__(folder, settings)
+        self.node_id, self.zookeeper = node_id, zookeeper
+
+    def command(self) -> list[str]:
+        properties = {
+            "broker.id": str(self.node_id),
+            "zookeeper.connect": self.zookeeper,
+            "listeners": f"PLAINTEXT://{self.bootstrap}",
+            "log.dirs": str(self.folder / "data"),
+            "transaction.state.log.min.isr": "2",
+            **self.settings,
+        }
+        path = self.folder / "server.properties"
+        path.write_text("".join(f"{name}={value}\n" for name, value in properties.items()))
+        return ["java", *SERVER_JVM, *logging_options("INFO"), "-cp", f"{jars_of(OLDER)}/*", "kafka.Kafka", str(path)]
+
+
+class KafkaCluster:
+    """ZooKeeper and brokers of Kafka 3.9, with ids from 1."""
+
+    def __init__(self, folder: Path, brokers: int = 3, settings: dict[str, str] | None = None) -> None:
+        self.zookeeper = ZooKeeperServer(folder / "zookeeper")
+        self.brokers = [
+            KafkaMember(folder / f"broker-{node_id}", node_id, self.zookeeper.bootstrap, settings)
+            for node_id in range(1, brokers + 1)
+        ]
+
+    @property
+    def bootstrap(self) -> str:
+        return ",".join(broker.bootstrap for broker in self.brokers)
+
+    @property
+    def pids(self) -> list[int]:
+        """Of the brokers; ZooKeeper's work is not theirs."""
+        return [broker.pid for broker in self.brokers]
+
+    def start(self) -> None:
+        fetch(jars_of(OLDER), artifacts_of(OLDER))
+        for server in (self.zookeeper, *self.brokers):
+            server.prepare()
+            server.start()
+
+    def stop(self) -> None:
+        for server in (*self.brokers, self.zookeeper):
+            server.stop()

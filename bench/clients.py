@@ -20,11 +20,20 @@ FAST_RECONNECT = {
 """For measures of a restart, so that they show the broker and not the client's patience."""
 
 
-def create_topic(bootstrap: str, topic: str, partitions: int, timeout_s: float = WAIT_S) -> float:
+def create_topic(
+    bootstrap: str,
+    topic: str,
+    partitions: int,
+    timeout_s: float = WAIT_S,
+    *,
+    replicas: int = 1,
+    settings: dict[str, str] | None = None,
+) -> float:
     """Seconds until the topic exists and all its partitions have leaders."""
     admin = AdminClient({"bootstrap.servers": bootstrap})
     begun = time.perf_counter()
-    admin.create_topics([NewTopic(topic, partitions, 1)], request_timeout=timeout_s)[topic].result(timeout_s)
+    new = NewTopic(topic, partitions, replicas, config=settings or {})
+    admin.create_topics([new], request_timeout=timeout_s)[topic].result(timeout_s)
     wait_for_leaders(admin, topic, partitions, begun + timeout_s)
     return time.perf_counter() - begun
 

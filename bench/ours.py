@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from server import Server
+from server import Server, free_ports
 
 
 def compiled() -> str:
@@ -33,3 +33,37 @@ class LogkernelServer(Server):
         options = [part for name, value in self.settings.items() for part in ("--set", f"{name}={value}")]
         serve = [str(self._python), "-m", "logkernel", "serve", "--data", str(self.data), "--listen", self.bootstrap]
         return [*serve, *options]
+
+
+class LogkernelCluster:
+    """Three brokers of one process: `logkernel serve --brokers 3`."""
+
+    def __init__(self, folder: Path, brokers: int = 3) -> None:
+        self._server = _ServedCluster(folder, brokers)
+
+    @property
+    def bootstrap(self) -> str:
+        return self._server.bootstrap
+
+    @property
+    def pids(self) -> list[int]:
+        return [self._server.pid]
+
+    def start(self) -> None:
+        self._server.prepare()
+        self._server.start()
+
+    def stop(self) -> None:
+        self._server.stop()
+
+
+class _ServedCluster(LogkernelServer):
+    name = "logkernel"
+
+    def __init__(self, folder: Path, brokers: int) -> None:
+        super().__init__(folder)
+        self.port = free_ports(brokers)
+        self._brokers = brokers
+
+    def command(self) -> list[str]:
+        return [*super().command(), "--brokers", str(self._brokers)]

@@ -24,6 +24,16 @@ def free_port() -> int:
         return port
 
 
+def free_ports(count: int) -> int:
+    """The first of `count` ports in a row that were free a moment ago."""
+    while True:
+        first = free_port()
+        with contextlib.ExitStack() as held, contextlib.suppress(OSError, OverflowError):
+            for port in range(first, first + count):
+                held.enter_context(socket.socket()).bind(("127.0.0.1", port))
+            return first
+
+
 def ask_api_versions(link: socket.socket) -> bytes:
     """One ApiVersions v0 round trip; raises OSError where the peer hangs up."""
     link.sendall(struct.pack(">i", len(API_VERSIONS_V0)) + API_VERSIONS_V0)
@@ -88,10 +98,14 @@ class Server(ABC):
                 tail = self.log_path.read_text(errors="replace")[-3000:]
                 raise RuntimeError(f"{self.name} ended with {self.process.returncode}:\n{tail}")
             with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", self.port), 1) as link:
-                ask_api_versions(link)
+                self.ask(link)
                 return
             time.sleep(0.002)
         raise RuntimeError(f"{self.name} gave no answer within {READY_TIMEOUT_S} s")
+
+    def ask(self, link: socket.socket) -> None:
+        """Ask what one that is ready answers. Raises OSError where it does not."""
+        ask_api_versions(link)
 
     def stop(self) -> None:
         """SIGTERM, and SIGKILL where that does not help."""
