@@ -79,6 +79,8 @@ class ServiceHost:
         self.guard = ServiceGuard(lent.runtime, declared.name)
         self._lent = lent
         self._sharing = sharing
+        self.is_led = lent.shared and declared.topic is not None
+        """Whether a shard is here only while its partition is led here."""
         self.commit_timeout_ms = 5_000
         self._shards: dict[int, Shard] = {}
         self._loading: dict[int, Loading] = {}
@@ -170,11 +172,6 @@ class ServiceHost:
         return found[0]
 
     # ------------------------------------------------------------ in a cluster
-
-    @property
-    def is_led(self) -> bool:
-        """Whether a shard is here only while its partition is led here."""
-        return self._lent.shared and self.declared.topic is not None
 
     def _taken_over(self, number: int) -> Shard:
         """A shard that is asked for and not loaded, in a cluster."""
@@ -304,7 +301,11 @@ class ServiceHost:
             pass
 
     def handle(self, request: Any, context: RequestContext, answer: Answer) -> None:
-        parts = self.guard.call("its request is refused", self.service.split, request, self.shard_count)
+        service = self.service
+        try:
+            parts = service.split(request, self.shard_count)
+        except Exception as error:
+            raise self.guard.failed("its request is refused", service.split, error) from error
         if self.is_led and type(request).__name__ in self.declared.asks_all:
             parts = [part for part in parts if self.replica(part[0]) is not None]
         if not parts:
@@ -325,9 +326,11 @@ class ServiceHost:
 
     def joined(self, request: Any, responses: Sequence[Any], context: RequestContext) -> Any:
         """The whole answer of a request's parts. Where the service fails at it, its refusal of the request."""
+        service = self.service
         try:
-            return self.guard.call("its request is refused", self.service.join, request, responses, context)
-        except ServiceFailed:
+            return service.join(request, responses, context)
+        except Exception as error:
+            self.guard.failed("its request is refused", service.join, error)
             return self.refusal(request, UnknownServerError.code)
 
     def refusal(self, request: Any, code: int) -> Any:

@@ -10,6 +10,7 @@ import contextlib
 import logging
 from collections import deque
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, Protocol
 
 from logkernel.attrs_lite import mutable
@@ -31,6 +32,7 @@ from logkernel.contracts import (
 )
 from logkernel.errors import KafkaError, RequestTimedOut
 from logkernel.partition.effects import Outcome
+from logkernel.plugin_faults import SLOW_MS
 from logkernel.record.control import parse_marker
 from logkernel.record.loops import Columns
 from logkernel.record.validate import own_batch
@@ -52,6 +54,8 @@ class ShardHost(Protocol):
     guard: ServiceGuard
     declared: ServiceDeclaration
     commit_timeout_ms: int
+    is_led: bool
+    """Whether a shard is here only while its partition is led here."""
 
     @property
     def submit(self) -> Callable[[Any, RequestContext, Answer], None]: ...
@@ -62,10 +66,6 @@ class ShardHost(Protocol):
     def is_offline(self, shard: int) -> bool: ...
     def writable(self, shard: int) -> LedReplica: ...
     def is_there(self, shard: Shard) -> bool: ...
-    @property
-    def is_led(self) -> bool:
-        """Whether a shard is here only while its partition is led here."""
-
     def deliver(self, answers: list[tuple[int, Any]]) -> None:
         """Let answers of the machine go."""
 
@@ -178,7 +178,10 @@ class Shard:
 
     def replay(self, records: Sequence[Record], producer: tuple[int, int] | None) -> None:
         """Fold records that lie in the log, all of one producer's transaction or of none. Raises `ServiceFailed`."""
-        self.host.guard.call(NO_RECORDS, self._replay, records, producer)
+        try:
+            self._replay(records, producer)
+        except Exception as error:
+            raise self.host.guard.failed(NO_RECORDS, self._replay, error) from error
 
     def _replay(self, records: Sequence[Record], producer: tuple[int, int] | None) -> None:
         machine = self.machine
@@ -227,25 +230,33 @@ class Shard:
         Raises `ServiceFailed` where the machine fails.
         """
         if self.deciding:
-            self.host.turn.call_soon(lambda: self.inform(event, *facts))
+            self.host.turn.call_soon(partial(self.inform, event, *facts))
             return
-        clock = self.host.runtime.clock
+        host = self.host
+        clock = host.runtime.clock
         wall_ms, mono_ms = clock.wall_ms(), clock.mono_ms()
         self.deciding = True
         try:
-            decision = self.host.guard.call("it does not hear of it", event, *facts, wall_ms, mono_ms)
-            self.host.guard.took(event, clock.mono_ms() - mono_ms)
+            try:
+                decision = event(*facts, wall_ms, mono_ms)
+            except Exception as error:
+                raise host.guard.failed("it does not hear of it", event, error) from error
+            elapsed_ms = clock.mono_ms() - mono_ms
+            if elapsed_ms > SLOW_MS:
+                host.guard.took(event, elapsed_ms)
             if decision.records:
                 self._begun += 1
                 self._append(decision, wall_ms, mono_ms)
         finally:
             self.deciding = False
-        if not decision.records and self._done < self._begun:
+        if decision.records:
+            pass  # answered when they are committed
+        elif self._done < self._begun:
             self._held.append((self._begun, decision))
-        elif not decision.records:
+        else:
             self.committed(decision)
         if decision.replies:
-            self.host.deliver(decision.replies)
+            host.deliver(decision.replies)
         self._arm()
 
     def inform(self, event: Callable[..., Decision], *facts: Any) -> None:
@@ -311,11 +322,11 @@ class Shard:
             guard = replica.leader.on_verification(  # its coordinator was asked by the machine itself
                 *decision.producer, -1, False, wall_ms
             )
-        timeout_ms = self.host.commit_timeout_ms
-        deadline_ms = mono_ms + timeout_ms if not self.host.is_led else NEVER_MS
+        is_led, timeout_ms = self.host.is_led, self.host.commit_timeout_ms
+        deadline_ms = NEVER_MS if is_led else mono_ms + timeout_ms
         write = Write(checked.data, -1, commit, wall_ms, deadline_ms, on_append=commit.appended)
         replica.store(checked.batches, write, guard)
-        if self.host.is_led and not commit.delivered:
+        if is_led and not commit.delivered:
             self.host.runtime.after(timeout_ms, commit.late)
 
     def failed(self, decision: Decision, outcome: Outcome) -> None:
@@ -348,12 +359,13 @@ class Shard:
         """Set the timer for the machine's next deadline, or for the end of its back-off. One that is set for earlier
         stays: deadlines move on with every heartbeat."""
         try:
-            due = self._due = self.host.guard.call("its timer is set later", self.machine.next_deadline)
-        except ServiceFailed:
+            due = self._due = self.machine.next_deadline()
+        except Exception as error:
+            self.host.guard.failed("its timer is set later", self.machine.next_deadline, error)
             self._due = None
             due = self._back_off()
-        if due is not None:
-            due = max(due, self._not_before_ms)
+        if due is not None and due < self._not_before_ms:
+            due = self._not_before_ms
         timer = self._timer
         if timer is not None and (due is None or timer.action is None or due < timer.when_ms):
             timer.cancel()
