@@ -23,6 +23,7 @@ PROVIDES = {
     "logkernel_connector": "Connector",
     "logkernel_codec": "Codec",
     "logkernel_election": "ElectionStrategy",
+    "logkernel_isr": "IsrPolicy",
     "logkernel_placement": "PlacementStrategy",
     "logkernel_cleanup": "CleanupPolicy",
     "logkernel_assignor": "Assignor",

@@ -161,6 +161,41 @@ class ElectionStrategy(Protocol):
         ...
 
 
+# ---------------------------------------------------------------- in-sync replicas
+
+
+@frozen
+class FollowerFacts:
+    """What an ISR policy may know of one follower, at one moment. Times are ages in ms."""
+
+    node: int
+    is_member: bool
+    """Whether it is in the ISR. Members are asked about by the clock, twice in replica.lag.time.max.ms; others when
+    they fetch."""
+    lag_records: int | None
+    """How many offsets its log ends behind the leader's; None before its first fetch in this leader epoch."""
+    caught_up_ms: int
+    """Time since it last held all that the leader held then; for a member at most the age of the leader epoch."""
+    fetched_ms: int
+    """Time since it last fetched, or last held all records of an idle leader; for a member at most the age of the
+    leader epoch."""
+    lag_time_max_ms: int
+    """`replica.lag.time.max.ms` of the leader's broker."""
+
+
+@runtime_checkable
+class IsrPolicy(Protocol):
+    """Says which followers of a partition count as in sync. One object for each partition that a broker leads.
+
+    It decides who is in the ISR, and not what the ISR is for: the high watermark always waits for all of the ISR, and
+    stands still while the ISR is smaller than `min.insync.replicas`. A replica joins only if it also holds all that is
+    committed and its broker is alive."""
+
+    def is_in_sync(self, follower: FollowerFacts) -> bool:
+        """True: a member stays, another one joins. False: a member leaves. Must depend on the facts alone."""
+        ...
+
+
 # ---------------------------------------------------------------- placement
 
 

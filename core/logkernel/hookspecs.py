@@ -29,6 +29,7 @@ from logkernel.contracts import (
     Coordination,
     ElectionStrategy,
     Interceptor,
+    IsrPolicy,
     MetricsReporter,
     Partitioner,
     PlacementStrategy,
@@ -49,6 +50,7 @@ KINDS: Mapping[str, str] = {
     "decoder": "logkernel_decoder",
     "election": "logkernel_election",
     "interceptor": "logkernel_interceptor",
+    "isr": "logkernel_isr",
     "metrics reporter": "logkernel_metrics_reporter",
     "partitioner": "logkernel_partitioner",
     "placement": "logkernel_placement",
@@ -92,6 +94,13 @@ def logkernel_codec(name: str, level: int | None) -> Codec | None:
 @hookspec(firstresult=True)
 def logkernel_election(name: str) -> ElectionStrategy | None:
     """Return the election strategy called `name`."""
+
+
+@hookspec(firstresult=True)
+def logkernel_isr(name: str, settings: Mapping[str, Any]) -> IsrPolicy | None:
+    """Return the ISR policy called `name`: a new object for each partition that a broker of a cluster leads.
+
+    `settings` are the topic's plugin-owned settings, typed; when they change, a new object is asked for."""
 
 
 @hookspec(firstresult=True)
@@ -151,8 +160,9 @@ def logkernel_names() -> Iterable[tuple[str, str]]:
     """Return (kind, name) of everything this plugin provides, e.g. ("cleanup policy", "compact").
 
     Settings that choose a plugin, such as cleanup.policy, accept only these names. The kinds are assignor, cleanup
-    policy, codec, connector, coordination, decoder, election, interceptor, metrics reporter, partitioner, service and
-    transport. An unknown kind, or a codec other than Kafka's four, is logged as a warning at start."""
+    policy, codec, connector, coordination, decoder, election, interceptor, isr, metrics reporter, partitioner,
+    placement, service and transport. An unknown kind, or a codec other than Kafka's four, is logged as a warning at
+    start."""
     return ()
 
 

@@ -28,6 +28,7 @@ from logkernel.contracts import (
     Coordination,
     ElectionStrategy,
     Interceptor,
+    IsrPolicy,
     MetricsReporter,
     Partitioner,
     PlacementStrategy,
@@ -41,7 +42,7 @@ from logkernel.contracts import (
 from logkernel.errors import LogkernelError, PluginError, UnsupportedCompressionType
 from logkernel.installed import EntryPoint, entry_points
 from logkernel.plugin_faults import SLOW_MS, Origin, PluginFaults
-from logkernel.plugin_guards import GuardedAssignor, GuardedElection, GuardedPlacement, GuardedPolicy
+from logkernel.plugin_guards import GuardedAssignor, GuardedElection, GuardedIsr, GuardedPlacement, GuardedPolicy
 
 GROUP = "logkernel"
 CODEC_NAMES: Mapping[int, str] = {1: "gzip", 2: "snappy", 3: "lz4", 4: "zstd"}
@@ -291,6 +292,10 @@ class Kernel:
     def election(self, name: str) -> ElectionStrategy:
         found: ElectionStrategy = self._need("election", name, self._ask("logkernel_election", name=name))
         return GuardedElection(found, name, self.faults, partial(self.origin_of, found))
+
+    def isr(self, name: str, settings: Mapping[str, Any]) -> IsrPolicy:
+        found: IsrPolicy = self._need("isr", name, self._ask("logkernel_isr", name=name, settings=settings))
+        return GuardedIsr(found, name, self.faults, partial(self.origin_of, found))
 
     def placement(self, name: str) -> PlacementStrategy:
         found: PlacementStrategy = self._need("placement", name, self._ask("logkernel_placement", name=name))

@@ -10,6 +10,7 @@ plugin may decide:
                       offset; the rule lacks `learn` or `keep`
     ElectionStrategy  the leader is not a live replica of the assignment; the ISR is not part of the assignment, or
                       lacks the leader; a clean election of a leader that was not in sync
+    IsrPolicy         the answer is neither True nor False
     PlacementStrategy there are not as many rows as partitions; a row has not `factor` replicas, or one twice, or one of
                       a broker that is not alive
     Assignor          judged by the groups service, which knows the members
@@ -32,7 +33,9 @@ from logkernel.contracts import (
     DropBefore,
     Elected,
     ElectionStrategy,
+    FollowerFacts,
     GroupFacts,
+    IsrPolicy,
     KeepRule,
     LogFacts,
     PlacementFacts,
@@ -112,6 +115,24 @@ class GuardedElection(_Guard):
         )
 
 
+class GuardedIsr(_Guard):
+    """`contracts.IsrPolicy`."""
+
+    __slots__ = ("_name", "_policy")
+
+    def __init__(self, policy: IsrPolicy, name: str, faults: PluginFaults, origin: Callable[[], Origin]) -> None:
+        super().__init__(faults, origin)
+        self._policy = policy
+        self._name = name
+
+    def is_in_sync(self, follower: FollowerFacts) -> bool:
+        return self._call(
+            f"ISR policy {self._name}",
+            "replica.lag.time.max.ms decides",
+            lambda: judged_in_sync(self._name, self._policy.is_in_sync(follower)),
+        )
+
+
 class GuardedPlacement(_Guard):
     """`contracts.PlacementStrategy`."""
 
@@ -171,6 +192,13 @@ def judged_election(name: str, candidates: Candidates, elected: Any) -> Elected 
     else:
         return elected
     raise PluginError(f"election {name} chose leader {elected.leader}, {problem}")
+
+
+def judged_in_sync(name: str, answer: Any) -> bool:
+    """The answer of an ISR policy. Raises `PluginError` for what is no answer."""
+    if not isinstance(answer, bool):
+        raise PluginError(f"ISR policy {name} returned {answer!r}; return True or False")
+    return answer
 
 
 def judged_placement(name: str, facts: PlacementFacts, placed: Any) -> Sequence[Sequence[int]]:

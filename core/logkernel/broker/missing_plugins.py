@@ -13,6 +13,7 @@ log = logging.getLogger("logkernel.kernel")
 
 CONSEQUENCES: Final[Mapping[str, str]] = {
     "cleanup policy": "it cleans nothing meanwhile",
+    "isr": "replica.lag.time.max.ms decides who is in sync meanwhile",
     "election": "they get no new leader meanwhile",
     "partitioner": "records without a partition are refused meanwhile",
 }
@@ -25,7 +26,7 @@ def tell_missing(kernel: Kernel, settings: Mapping[str, TopicSettings]) -> None:
     """Log one warning for each plugin that `settings`, by topic, name and nobody provides."""
     topics: dict[tuple[str, str], list[str]] = {}
     for topic, each in settings.items():
-        wanted = [("election", each.election), ("partitioner", each.partitioner)]
+        wanted = [("election", each.election), ("isr", each.isr), ("partitioner", each.partitioner)]
         for row in [*wanted, *(("cleanup policy", name) for name in each.cleanup_policy)]:
             topics.setdefault(row, []).append(topic)
     provided = set(kernel.all_names()) if topics else set()

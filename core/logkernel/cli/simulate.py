@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from logkernel.cli.connection import pairs
 from logkernel.cli.output import json_option, put_json
 from logkernel.cli.parameters import IntRange
 
 if TYPE_CHECKING:
-    from logkernel.testing.simulation.simulate import SimulationFailed, SimulationReport
+    from logkernel.testing.simulation.simulate import Simulation, SimulationFailed, SimulationReport
 
 
 @click.command
@@ -19,9 +20,18 @@ if TYPE_CHECKING:
 @click.option("--seconds", type=IntRange(1), help="Run seeds for this time, instead of a number of them.")
 @click.option("--replay", type=IntRange(0), metavar="SEED", help="Run only this seed, and print its events.")
 @click.option("--election", metavar="NAME", help="Test this election strategy.  [default: each seed draws a built-in]")
+@click.option("--isr", default="time", show_default=True, metavar="NAME", help="Test this ISR policy.")
+@click.option("--set", "given", multiple=True, metavar="NAME=VALUE", help="Give the topic a setting of a plugin.")
 @json_option
 def simulate(
-    seeds: int, first: int, seconds: int | None, replay: int | None, election: str | None, as_json: bool
+    seeds: int,
+    first: int,
+    seconds: int | None,
+    replay: int | None,
+    election: str | None,
+    isr: str,
+    given: tuple[str, ...],
+    as_json: bool,
 ) -> int:
     """Simulate clusters under faults: brokers crash, hang and lose their network while clients write; check promises.
 
@@ -29,13 +39,14 @@ def simulate(
     command prints the seed, the faults that suffice to break it, and how to replay it. Exit code 1 also means that the
     seeds missed a rare state that they should reach.
     """
-    from logkernel.testing.simulation.simulate import SimulationFailed, endless, simulate
+    from logkernel.testing.simulation.simulate import Simulation, SimulationFailed, endless, simulate
 
+    settings = pairs(given)
     if replay is not None:
-        return _replay(replay, election, as_json)
+        return _replay(Simulation(election, isr, settings), replay, as_json)
     chosen: Any = seeds if seconds is None else endless(first)
     try:
-        report = simulate(chosen, first=first, election=election, seconds=seconds)
+        report = simulate(chosen, first=first, election=election, isr=isr, settings=settings, seconds=seconds)
     except SimulationFailed as failed:
         _put_failure(failed, as_json)
         return 1
@@ -43,11 +54,11 @@ def simulate(
     return int(bool(report.unseen))
 
 
-def _replay(seed: int, election: str | None, as_json: bool) -> int:
-    from logkernel.testing.simulation.simulate import Simulation, SimulationFailed
+def _replay(simulation: Simulation, seed: int, as_json: bool) -> int:
+    from logkernel.testing.simulation.simulate import SimulationFailed
 
     try:
-        history = Simulation(election).run(seed)
+        history = simulation.run(seed)
     except SimulationFailed as failed:
         if not as_json:
             for line in failed.trace:

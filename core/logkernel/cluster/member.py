@@ -11,6 +11,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
     from logkernel.broker.broker import Broker
     from logkernel.cluster.network import ProcessNetwork
     from logkernel.cluster.store import Session, SharedStore
+
+SHUTDOWN_S = 5.0
+"""How long a broker that stops may wait for its partitions to be led elsewhere."""
 
 
 class Member:
@@ -82,7 +86,8 @@ class Member:
         ]
         self._network.join(self.node_id, gate)
         self.state = "running"
-        server.join()
+        broker.join()
+        server.step()
 
     def _new_session(self) -> Session:
         self._session = self._store.session()
@@ -94,8 +99,13 @@ class Member:
             self.resume()
         if self.state != "running":
             return
+        assert self.broker is not None
         assert self.server is not None
-        await self.server.leave()
+        left = asyncio.get_running_loop().create_future()
+        self.broker.leave(lambda: None if left.done() else left.set_result(None))
+        self.server.step()
+        with contextlib.suppress(TimeoutError):  # nobody can take over: it goes all the same
+            await asyncio.wait_for(left, SHUTDOWN_S)
         await self.close()
 
     async def close(self) -> None:

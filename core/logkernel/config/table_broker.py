@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from logkernel.config.definitions import Setting
-from logkernel.config.table_topic import ELECTIONS, NATURAL, PARTITIONERS, PLACEMENTS, POSITIVE
+from logkernel.config.table_topic import ELECTIONS, ISR_POLICIES, NATURAL, PARTITIONERS, PLACEMENTS, POSITIVE
 from logkernel.config.values import BOOLEAN, INT, LIST, LONG, STRING, Between, Each, NonEmpty, Validator
 
 
@@ -69,6 +69,15 @@ ROWS: tuple[Setting, ...] = (
         " logkernel, not of Kafka.",
         own=True,
         chooses="election",
+    ),
+    _row(
+        "isr",
+        STRING,
+        "time",
+        ISR_POLICIES,
+        "Default of the topic setting of the same name. A setting of logkernel, not of Kafka.",
+        own=True,
+        chooses="isr",
     ),
     _row(
         "placement",

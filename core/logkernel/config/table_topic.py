@@ -23,6 +23,7 @@ TIMESTAMP_TYPES = OneOf("CreateTime", "LogAppendTime")
 POLICIES = Each(OneOf("compact", "delete"), repeats=True)
 ELECTIONS = OneOf("clean", "unclean")
 PLACEMENTS = OneOf("kafka", "modulo")
+ISR_POLICIES = OneOf("time", "messages")
 PARTITIONERS = OneOf("default", "keyed", "round_robin")
 NATURAL = Between(0)
 POSITIVE = Between(1)
@@ -340,6 +341,17 @@ ROWS: tuple[Setting, ...] = (
         "The election strategy: `clean`, `unclean` or a plugin's. The same setting as unclean.leader.election.enable.",
         own=True,
         chooses="election",
+    ),
+    _row(
+        "isr",
+        STRING,
+        "time",
+        ISR_POLICIES,
+        "isr",
+        "The policy that says which followers count as in sync: `time` (replica.lag.time.max.ms), `messages`"
+        " (replica.lag.max.messages, too) or a plugin's.",
+        own=True,
+        chooses="isr",
     ),
     _row(
         "placement",

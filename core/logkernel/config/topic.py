@@ -48,6 +48,7 @@ class TopicSettings:
     # logkernel's own
     partitioner: str = "default"
     election: str = "clean"
+    isr: str = "time"
     placement: str = "kafka"
     plugin: dict[str, Any] = field(factory=dict)
     """Settings that plugins own, by their full names, typed; those of a missing plugin are text."""

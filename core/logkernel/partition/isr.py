@@ -20,6 +20,9 @@ acceptance counts whichever attempt it answers.
 While a proposal is under way, nobody knows which of the two sets holds. So the watermark waits for both: for those who
 are to join at once, for those who are to leave until that is confirmed (`maximal`). A STUCK set keeps its maximum.
 
+Who belongs in the ISR, the topic's policy says (`contracts.IsrPolicy`). Where there is none, or where it errs, a member
+leaves that was not caught up for `replica.lag.time.max.ms`, which is Kafka's rule.
+
 Invariants: the leader is in `isr`; `isr <= maximal <= replicas`; `partition_epoch` never falls.
 """
 
@@ -30,6 +33,8 @@ from enum import Enum
 from typing import Final
 
 from logkernel.attrs_lite import evolve, mutable
+from logkernel.contracts import FollowerFacts, IsrPolicy
+from logkernel.errors import PluginError
 from logkernel.transitions import Transitions
 from logkernel.vocabulary import IsrProposal
 
@@ -82,6 +87,8 @@ class FollowerState:
     """The leader's log end at that fetch. A follower that fetches from there on had caught up at that time."""
     broker_epoch: int = ANY_BROKER_EPOCH
     """The generation of the broker that fetched last (KIP-903)."""
+    refused: bool = False
+    """The policy said last that it is not in sync: the watermark does not wait for it to join."""
 
 
 class InSyncReplicas:
@@ -89,7 +96,7 @@ class InSyncReplicas:
 
     __slots__ = (
         "_proposal", "_state", "_ticked_end", "_ticked_ms", "followers", "isr", "lag_ms", "leader_epoch", "node_id",
-        "partition_epoch",
+        "partition_epoch", "policy",
     )  # fmt: skip
 
     def __init__(
@@ -102,8 +109,10 @@ class InSyncReplicas:
         partition_epoch: int,
         lag_ms: int,
         mono_ms: int,
+        policy: IsrPolicy | None = None,
     ) -> None:
         """`lag_ms` is `replica.lag.time.max.ms`. From `mono_ms` on, members have that long to fetch."""
+        self.policy = policy
         self.node_id = node_id
         self.leader_epoch = leader_epoch
         self.lag_ms = lag_ms
@@ -135,31 +144,44 @@ class InSyncReplicas:
 
     def holding(self, leader_end: int, mono_ms: int, eligible: Collection[int]) -> Iterator[int]:
         """Log ends of the followers that the watermark waits for: the maximal ISR, and those about to join it (caught
-        up within the lag, and alive). Else the watermark would move on before they can join (KAFKA-3861)."""
+        up within the lag, alive, and not refused by the policy). Else the watermark would move on before they can join
+        (KAFKA-3861)."""
         maximal = self.maximal
         for node, follower in self.followers.items():
-            if node in maximal or (node in eligible and self._is_caught_up(follower, leader_end, mono_ms)):
+            if node in maximal or (
+                node in eligible and not follower.refused and self._is_caught_up(follower, leader_end, mono_ms)
+            ):
                 yield follower.log_end
 
     def lagging(self, leader_end: int, mono_ms: int) -> frozenset[int]:
-        """Members of the ISR that have not held the leader's end for longer than the lag allows."""
+        """Members of the ISR that do not belong there any more."""
         return frozenset(
-            node
-            for node, follower in self.followers.items()
-            if node in self.isr and not self._is_caught_up(follower, leader_end, mono_ms)
+            node for node in self.followers if node in self.isr and not self._belongs(node, leader_end, mono_ms)
         )
-
-    def next_deadline(self, leader_end: int) -> int | None:
-        """Monotonic ms at which `lagging` may find the next member; None while it cannot."""
-        due = [
-            follower.caught_up_ms + self.lag_ms + 1
-            for node, follower in self.followers.items()
-            if node in self.isr and follower.log_end != leader_end
-        ]
-        return min(due, default=None) if self._state is State.COMMITTED else None
 
     def _is_caught_up(self, follower: FollowerState, leader_end: int, mono_ms: int) -> bool:
         return follower.log_end == leader_end or mono_ms - follower.caught_up_ms <= self.lag_ms
+
+    def _belongs(self, node: int, leader_end: int, mono_ms: int) -> bool:
+        """Whether the policy counts a follower as in sync."""
+        follower, is_member = self.followers[node], node in self.isr
+        policy, end = self.policy, follower.log_end
+        if policy is not None:
+            facts = FollowerFacts(
+                node=node,
+                is_member=is_member,
+                lag_records=None if end == UNKNOWN_END else max(0, leader_end - end),
+                caught_up_ms=max(0, mono_ms - follower.caught_up_ms),
+                fetched_ms=max(0, mono_ms - max(follower.fetched_ms, follower.caught_up_ms)),
+                lag_time_max_ms=self.lag_ms,
+            )
+            try:
+                belongs = policy.is_in_sync(facts)
+            except PluginError:  # its guard noted it
+                belongs = not is_member or self._is_caught_up(follower, leader_end, mono_ms)
+            follower.refused = not belongs
+            return belongs
+        return not is_member or self._is_caught_up(follower, leader_end, mono_ms)
 
     # ------------------------------------------------------------ events
 
@@ -183,6 +205,12 @@ class InSyncReplicas:
         follower.broker_epoch = broker_epoch
         return follower
 
+    def take_policy(self, policy: IsrPolicy | None) -> None:
+        """Another policy judges from now on; what the last one refused, it may let join."""
+        self.policy = policy
+        for follower in self.followers.values():
+            follower.refused = False
+
     def on_gone(self, nodes: Collection[int]) -> None:
         """Brokers are alive no more. One that comes back may have lost what it fetched: until it fetches again it holds
         nothing for sure. What becomes of members, an order tells."""
@@ -191,14 +219,21 @@ class InSyncReplicas:
                 self.followers[node] = FollowerState()
 
     def propose_expansion(
-        self, node: int, high_watermark: int, epoch_start: int, eligible: Collection[int]
+        self,
+        node: int,
+        high_watermark: int,
+        epoch_start: int,
+        eligible: Collection[int],
+        leader_end: int,
+        mono_ms: int,
     ) -> IsrProposal | None:
         """`node` joins if it holds all that is committed and all of the epochs before this one (KIP-392's bug,
-        KAFKA-7128), and is alive and not on its way out (KIP-841). None if not, or while another is under way."""
+        KAFKA-7128), is alive and not on its way out (KIP-841), and belongs in the ISR. None if not, or while another is
+        under way."""
         if self._state is not State.COMMITTED or node in self.isr or node not in eligible:
             return None
         end = self.followers[node].log_end
-        if end < high_watermark or end < epoch_start:
+        if not self._belongs(node, leader_end, mono_ms) or end < high_watermark or end < epoch_start:
             return None
         return self._propose(Event.EXPAND, self.isr | {node})
 
@@ -209,7 +244,7 @@ class InSyncReplicas:
         as alive; if it does not lag by now."""
         for node, follower in self.followers.items():
             if self._is_caught_up(follower, leader_end, mono_ms):
-                proposal = self.propose_expansion(node, high_watermark, epoch_start, eligible)
+                proposal = self.propose_expansion(node, high_watermark, epoch_start, eligible, leader_end, mono_ms)
                 if proposal is not None:
                     return proposal
         return None

@@ -33,6 +33,7 @@ from collections import deque
 from collections.abc import Iterable
 from typing import Any, Final
 
+from logkernel.contracts import IsrPolicy
 from logkernel.errors import KafkaError, NotEnoughReplicas, NotLeaderOrFollower, RequestTimedOut
 from logkernel.partition.effects import Effects, Outcome
 from logkernel.partition.isr import InSyncReplicas
@@ -50,6 +51,7 @@ class Leader:
     __slots__ = (
         "_epoch_start",
         "_flushed",
+        "_isr_policy",
         "_lag_ms",
         "_live",
         "_now_ms",
@@ -86,8 +88,10 @@ class Leader:
         partition_epoch: int = 0,
         lag_ms: int = 30_000,
         mono_ms: int = 0,
+        isr_policy: IsrPolicy | None = None,
     ) -> None:
-        """`replicas` is the assignment, this node included; `lag_ms` is `replica.lag.time.max.ms`."""
+        """`replicas` is the assignment, this node included; `lag_ms` is `replica.lag.time.max.ms`. Without a policy,
+        that time decides who is in sync."""
         self.node_id = node_id
         self.leader_epoch = leader_epoch
         self.isr = isr
@@ -110,6 +114,7 @@ class Leader:
         self._now_ms = mono_ms
         """The time of the latest event, monotonic ms."""
         self._lag_ms = lag_ms
+        self._isr_policy = isr_policy
         self.sync = self._make_sync(replicas, isr, partition_epoch, mono_ms)
         """None while this node holds the only replica."""
         self.parked: deque[tuple[int, Any, Outcome, int]] = deque()
@@ -125,7 +130,7 @@ class Leader:
             return None
         return InSyncReplicas(
             node_id=self.node_id, replicas=nodes, isr=isr, leader_epoch=self.leader_epoch,
-            partition_epoch=partition_epoch, lag_ms=self._lag_ms, mono_ms=mono_ms,
+            partition_epoch=partition_epoch, lag_ms=self._lag_ms, mono_ms=mono_ms, policy=self._isr_policy,
         )  # fmt: skip
 
     # ------------------------------------------------------------ events
@@ -276,7 +281,9 @@ class Leader:
             raise KeyError(node)
         self._now_ms = max(self._now_ms, mono_ms)
         sync.on_fetch(node, offset, log_start, self.log_end, mono_ms, broker_epoch)
-        effects.propose = sync.propose_expansion(node, self.high_watermark, self._epoch_start, self._live)
+        effects.propose = sync.propose_expansion(
+            node, self.high_watermark, self._epoch_start, self._live, self.log_end, self._now_ms
+        )
         self._advance(effects)
         return effects
 
@@ -339,6 +346,12 @@ class Leader:
         """Another node leads, or none: who waits must ask there. Guards of transactions die with the leadership."""
         self.producers.void_guards()
         return self.on_offline(error or NotLeaderOrFollower("another broker leads now; ask Metadata which"))
+
+    def take_isr_policy(self, policy: IsrPolicy | None) -> None:
+        """Who is in sync is judged by `policy` from now on, by the next `on_tick` first."""
+        self._isr_policy = policy
+        if self.sync is not None:
+            self.sync.take_policy(policy)
 
     def on_log_start(self, offset: int) -> None:
         """Retention or DeleteRecords moved the log start."""

@@ -251,7 +251,7 @@ def a_shrink_counts_before_it_is_confirmed(patch):
 
 @mutant
 def who_is_behind_the_watermark_joins(patch):
-    def propose(self, node, high_watermark, epoch_start, eligible):
+    def propose(self, node, high_watermark, epoch_start, eligible, leader_end, mono_ms):
         if self.state is not isr.State.COMMITTED or node in self.isr or node not in eligible:
             return None
         return self._propose(isr.Event.EXPAND, self.isr | {node})
@@ -263,7 +263,11 @@ def who_is_behind_the_watermark_joins(patch):
 def who_is_behind_the_epochs_start_joins(patch):
     """KAFKA-7128."""
     before = InSync.propose_expansion
-    patch.setattr(InSync, "propose_expansion", lambda self, node, high, start, live: before(self, node, high, 0, live))
+
+    def propose(self, node, high_watermark, epoch_start, *args):
+        return before(self, node, high_watermark, 0, *args)
+
+    patch.setattr(InSync, "propose_expansion", propose)
 
 
 @mutant

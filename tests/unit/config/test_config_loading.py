@@ -483,12 +483,12 @@ def test_a_blocked_plugin_cannot_be_chosen(write: Write) -> None:
     config = BrokerConfig.load(None, (), declared(names=names))
     told = [warning for warning in config.warnings if "no plugin provides it" in warning]
     assert sorted(warning.partition(" ")[0] for warning in told) == [
-        "election=clean", "log.cleanup.policy=delete", "placement=kafka"
+        "election=clean", "isr=time", "log.cleanup.policy=delete", "placement=kafka"
     ]  # fmt: skip
     with pytest.raises(InvalidConfig, match="for configuration partitioner"):
         config.validate_topic({"partitioner": "keyed"})
     assert config.topic_settings({"partitioner": "keyed"}).partitioner == "keyed", "a topic that was made before"
-    names += [("election", "clean"), ("cleanup policy", "delete"), ("placement", "kafka")]
+    names += [("election", "clean"), ("cleanup policy", "delete"), ("isr", "time"), ("placement", "kafka")]
     assert not BrokerConfig.load(None, (), declared(names=names)).warnings
 
 

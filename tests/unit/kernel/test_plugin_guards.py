@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from logkernel.contracts import Candidates, DropBefore, Elected, GroupFacts, LogFacts, Rewrite
+from logkernel.contracts import Candidates, DropBefore, Elected, FollowerFacts, GroupFacts, LogFacts, Rewrite
 from logkernel.errors import PluginError
 from logkernel.hookspecs import hookimpl
 from logkernel.kernel import Kernel
@@ -99,11 +99,15 @@ class Rotten:
     def assign(self, group):
         return "all of it to me"
 
+    def is_in_sync(self, follower):
+        return "perhaps"
+
     @hookimpl
     def logkernel_cleanup(self, name):
         return self if name == "rotten" else None
 
     logkernel_election = hookimpl(lambda self, name: self if name == "rotten" else None, specname="logkernel_election")
+    logkernel_isr = hookimpl(lambda self, name, settings: self if name == "rotten" else None, specname="logkernel_isr")
     logkernel_assignor = hookimpl(lambda self, name: self if name == "rotten" else None, specname="logkernel_assignor")
 
 
@@ -115,7 +119,9 @@ def test_what_the_kernel_hands_out_is_guarded_and_its_faults_are_kept():
         kernel.election("rotten").elect(CANDIDATES)
     with pytest.raises(PluginError, match="return a mapping"):
         kernel.assignor("rotten").assign(GroupFacts({}, {}))
+    with pytest.raises(PluginError, match="'perhaps'; return True or False"):
+        kernel.isr("rotten", {}).is_in_sync(FollowerFacts(2, True, 0, 0, 0, 1000))
     assert [fault.place for fault in kernel.faults] == [
-        "cleanup policy rotten", "election rotten", "assignor rotten"
+        "cleanup policy rotten", "election rotten", "assignor rotten", "ISR policy rotten"
     ]  # fmt: skip
     assert {fault.origin.distribution for fault in kernel.faults} == {"registered in this process"}

@@ -3,6 +3,8 @@
 import pytest
 from drawn import drawn
 
+from logkernel.contracts import FollowerFacts, IsrPolicy
+from logkernel.errors import PluginError
 from logkernel.partition import isr as module
 from logkernel.partition.isr import TRANSITIONS, Event, InSyncReplicas, State
 
@@ -19,7 +21,7 @@ def in_sync(isr=(1, 2, 3)) -> InSyncReplicas:
 def expanding() -> InSyncReplicas:
     sync = in_sync((1, 2))
     sync.on_fetch(3, 10, 0, 10, 1000, 33)
-    assert sync.propose_expansion(3, 10, 10, ALIVE) is not None
+    assert sync.propose_expansion(3, 10, 10, ALIVE, 10, 1000) is not None
     return sync
 
 
@@ -86,7 +88,7 @@ def test_who_joins_counts_at_once_and_who_leaves_until_that_is_confirmed() -> No
 def test_one_proposal_is_under_way_at_a_time() -> None:
     sync = shrinking()
     assert sync.propose_shrink(10, 5000) is None
-    assert sync.propose_expansion(3, 0, 0, ALIVE) is None
+    assert sync.propose_expansion(3, 0, 0, ALIVE, 10, 5000) is None
 
 
 def test_a_proposal_names_the_generation_of_each_follower() -> None:
@@ -106,7 +108,7 @@ def test_a_proposal_names_the_generation_of_each_follower() -> None:
 def test_who_may_join(end: int, watermark: int, epoch_start: int, alive: frozenset[int], joins: bool) -> None:
     sync = in_sync((1, 2))
     sync.on_fetch(3, end, 0, 20, 1000, -1)
-    assert (sync.propose_expansion(3, watermark, epoch_start, alive) is not None) is joins
+    assert (sync.propose_expansion(3, watermark, epoch_start, alive, 20, 1000) is not None) is joins
 
 
 def test_a_refusal_counts_for_the_last_attempt_alone_and_an_acceptance_for_any() -> None:
@@ -131,7 +133,6 @@ def test_a_stuck_set_waits_for_an_order_alone() -> None:
 
 def test_a_member_has_the_lag_to_show_itself_and_lags_after_it() -> None:
     sync = in_sync()
-    assert sync.next_deadline(10) == 1101
     assert sync.lagging(10, 1100) == frozenset()
     assert sync.lagging(10, 1101) == {2, 3}
 
@@ -172,3 +173,90 @@ def test_a_late_fetch_of_an_earlier_life_counts_for_nothing() -> None:
     assert sync.on_fetch(2, 10, 0, 10, 1020, 33).log_end == 4
     assert sync.followers[2].broker_epoch == 34
     assert sync.on_fetch(2, 5, 0, 10, 1030, -1).log_end == 5, "who names no epoch is believed"
+
+
+# ---------------------------------------------------------------- a policy
+
+
+class Within:
+    """Counts in sync whoever lags by at most so many records."""
+
+    def __init__(self, records: int) -> None:
+        self.records = records
+        self.asked: list[FollowerFacts] = []
+
+    def is_in_sync(self, follower: FollowerFacts) -> bool:
+        self.asked.append(follower)
+        return follower.lag_records is not None and follower.lag_records <= self.records
+
+
+class Broken:
+    def is_in_sync(self, follower: FollowerFacts) -> bool:
+        raise PluginError("as a guard raises it")
+
+
+def judged_by(policy: IsrPolicy, isr=(1, 2, 3)) -> InSyncReplicas:
+    sync = in_sync(isr)
+    sync.take_policy(policy)
+    return sync
+
+
+def test_a_member_leaves_when_the_topics_policy_says_so_however_short_its_lag() -> None:
+    sync = judged_by(Within(3))
+    sync.on_fetch(2, 17, 0, 20, 1000, -1)
+    sync.on_fetch(3, 16, 0, 20, 1000, -1)
+    proposal = sync.propose_shrink(20, 1001)
+    assert proposal is not None
+    assert proposal.isr == {1, 2}
+
+
+def test_a_policy_is_told_ages_and_a_lag() -> None:
+    policy = Within(0)
+    sync = judged_by(policy)
+    sync.on_fetch(2, 20, 0, 20, 1010, -1)
+    sync.on_fetch(2, 15, 0, 25, 1040, -1)
+    sync.lagging(25, 1050)
+    assert policy.asked == [
+        FollowerFacts(2, True, 10, caught_up_ms=40, fetched_ms=10, lag_time_max_ms=LAG_MS),
+        FollowerFacts(3, True, None, caught_up_ms=50, fetched_ms=50, lag_time_max_ms=LAG_MS),
+    ]
+
+
+def test_the_watermark_waits_for_a_member_that_is_to_leave_and_not_for_one_that_was_refused() -> None:
+    sync = judged_by(Within(3))
+    sync.on_fetch(2, 20, 0, 20, 1000, -1)
+    sync.on_fetch(3, 10, 0, 20, 1000, -1)
+    proposal = sync.propose_shrink(20, 1001)
+    assert sorted(sync.holding(20, 1001, ALIVE)) == [10, 20], "the controller has not confirmed that it leaves"
+    assert sync.on_accepted(proposal, 8)
+    assert sorted(sync.holding(20, 1001, ALIVE)) == [20], "it was caught up just now, and is refused all the same"
+
+
+def test_a_replica_joins_when_the_policy_lets_it_and_it_holds_what_is_committed() -> None:
+    sync = judged_by(Within(3), isr=(1, 2))
+    for end, watermark, joins in (15, 10, False), (17, 18, False), (17, 17, True):
+        sync.on_fetch(3, end, 0, 20, 1000, -1)
+        assert (sync.propose_expansion(3, watermark, 10, ALIVE, 20, 1000) is not None) is joins
+
+
+def test_a_replica_that_was_refused_counts_again_when_its_policy_or_its_lag_changed() -> None:
+    sync = judged_by(Within(0), isr=(1, 2))
+    sync.on_fetch(3, 19, 0, 20, 1000, -1)
+    assert sync.propose_expansion(3, 20, 0, ALIVE, 20, 1000) is None
+    assert sync.followers[3].refused
+    sync.take_policy(Within(1))
+    assert not sync.followers[3].refused
+    sync.take_policy(Within(0))
+    assert sync.propose_expansion(3, 20, 0, ALIVE, 20, 1000) is None
+    sync.on_fetch(3, 20, 0, 20, 1000, -1)
+    assert sync.propose_expansion(3, 21, 0, ALIVE, 20, 1000) is None, "it is behind the watermark still"
+    assert not sync.followers[3].refused
+
+
+def test_where_a_policy_errs_time_decides() -> None:
+    sync = judged_by(Broken())
+    assert sync.lagging(10, 1100) == frozenset()
+    assert sync.lagging(10, 1101) == {2, 3}
+    sync = judged_by(Broken(), isr=(1, 2))
+    sync.on_fetch(3, 10, 0, 20, 1000, -1)
+    assert sync.propose_expansion(3, 10, 10, ALIVE, 20, 1000) is not None

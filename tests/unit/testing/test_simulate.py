@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
+from random import Random
+from typing import Any
 
 import pytest
 
 from logkernel.cli import main
-from logkernel.contracts import Candidates, Elected
+from logkernel.contracts import Candidates, Elected, FollowerFacts
 from logkernel.errors import PluginError
 from logkernel.hookspecs import hookimpl
 from logkernel.partition.producers import ProducerStates
@@ -29,7 +32,31 @@ class LastInSync:
         return Elected(isr[-1], isr) if isr else None
 
 
+class Nothing:
+    """Counts nobody in sync."""
+
+    def is_in_sync(self, follower: FollowerFacts) -> bool:
+        return False
+
+
+class Moody:
+    """Depends on chance, and errs at times."""
+
+    def __init__(self) -> None:
+        self.random = Random(0)
+
+    def is_in_sync(self, follower: FollowerFacts) -> bool:
+        draw = self.random.random()
+        if draw < 0.1:
+            raise RuntimeError("a bug of its author")
+        return draw < 0.9
+
+
 class Plugin:
+    @hookimpl
+    def logkernel_isr(self, name: str, settings: Mapping[str, Any]) -> Nothing | Moody | None:
+        return {"nothing": Nothing, "moody": Moody}[name]() if name in ("nothing", "moody") else None
+
     @hookimpl
     def logkernel_election(self, name: str) -> Nobody | LastInSync | None:
         return {"nobody": Nobody(), "last": LastInSync()}.get(name)
@@ -46,6 +73,21 @@ def test_an_election_of_a_plugin_is_simulated() -> None:
     assert simulate(10, first=20, election="last", plugins=[Plugin()]).histories == 10
     with pytest.raises(PluginError):
         simulate(1, election="unheard of")
+
+
+def test_isr_policies_keep_every_promise_the_built_in_ones_and_a_moody_one() -> None:
+    """Whatever a policy says, and be it by chance: nothing that was acknowledged is lost."""
+    few = {"replica.lag.max.messages": "2"}
+    assert simulate(15, isr="messages", settings=few).rare["shrunk"] > simulate(15).rare["shrunk"]
+    assert simulate(15, isr="moody", plugins=[Plugin()]).rare["shrunk"] > 0
+    with pytest.raises(PluginError):
+        simulate(1, isr="unheard of")
+
+
+def test_an_isr_policy_that_counts_nobody_keeps_no_cluster_whole() -> None:
+    with pytest.raises(SimulationFailed, match="healed, but not whole") as failed:
+        simulate(1, isr="nothing", plugins=[Plugin()], settings={"replica.lag.max.messages": "7"})
+    assert failed.value.command.endswith("--isr nothing --set replica.lag.max.messages=7")
 
 
 def test_a_failure_names_its_seed_few_faults_and_the_command_that_replays_it() -> None:

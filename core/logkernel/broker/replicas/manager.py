@@ -15,13 +15,14 @@ from uuid import UUID
 from logkernel.broker.runtime import Runtime
 from logkernel.broker.turn import Turn
 from logkernel.config.topic import TopicSettings
-from logkernel.contracts import Codec
+from logkernel.contracts import Codec, IsrPolicy
 from logkernel.errors import (
     FencedLeaderEpoch,
     KafkaError,
     KafkaStorageError,
     LeaderNotAvailable,
     NotLeaderOrFollower,
+    PluginError,
     UnknownTopicOrPartition,
     no_partition,
 )
@@ -261,6 +262,7 @@ class ReplicaManager:
                 made = roles.make_leader(
                     runtime, name, topic_id, state, held, settings, self._target_codec(settings),
                     storage_failed=self.storage_failed, propose=self._proposed,
+                    isr_policy=self._isr_policy(name.topic, settings),
                 )  # fmt: skip
                 self._retire(name)
                 self.led[name] = made
@@ -317,10 +319,20 @@ class ReplicaManager:
         for partition in range(partitions):
             led, followed = self.led.get((topic, partition)), self.followed.get((topic, partition))
             if led is not None:
+                if (settings.isr, settings.plugin) != (led.settings.isr, led.settings.plugin):
+                    led.leader.take_isr_policy(self._isr_policy(topic, settings))
                 led.configure(settings, self._target_codec(settings))
                 led.tick(self._runtime.clock.mono_ms(), int(self._runtime.config.get("request.timeout.ms")))
             elif followed is not None:
                 followed.configure(settings)
+
+    def _isr_policy(self, topic: str, settings: TopicSettings) -> IsrPolicy | None:
+        """Who counts as in sync; None where the topic's policy cannot be had, and time decides."""
+        try:
+            return self._runtime.kernel.isr(settings.isr, settings.plugin)
+        except PluginError as error:
+            log.error("replica.lag.time.max.ms decides who is in sync: topic=%s isr=%s %s", topic, settings.isr, error)
+            return None
 
     def _target_codec(self, settings: TopicSettings) -> Codec | None:
         """The codec that `compression.type` asks for, None where batches stay as they came."""

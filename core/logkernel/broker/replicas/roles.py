@@ -23,7 +23,7 @@ from logkernel.broker.replicas.led import LedReplica, Propose
 from logkernel.broker.replicas.replica import Replica, StorageFailed
 from logkernel.broker.runtime import Runtime
 from logkernel.config.topic import TopicSettings
-from logkernel.contracts import Codec
+from logkernel.contracts import Codec, IsrPolicy
 from logkernel.errors import InconsistentTopicId, StaleControllerEpoch, UnknownTopicOrPartition
 from logkernel.partition.follower import Follower
 from logkernel.partition.leader import Leader
@@ -104,6 +104,7 @@ def make_leader(
     *,
     storage_failed: StorageFailed,
     propose: Propose,
+    isr_policy: IsrPolicy | None,
 ) -> LedReplica:
     """Lead from the log end on. The epoch is noted at once, whether anything is written in it or not (KAFKA-7415)."""
     disk_log = held.log
@@ -121,6 +122,7 @@ def make_leader(
         partition_epoch=state.partition_epoch,
         lag_ms=int(runtime.config.get("replica.lag.time.max.ms")),
         mono_ms=runtime.clock.mono_ms(),
+        isr_policy=isr_policy,
     )
     return LedReplica(
         runtime, name, topic_id, disk_log, leader, settings, target_codec,

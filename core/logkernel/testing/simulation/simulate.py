@@ -2,6 +2,7 @@
 
     report = simulate(1000)                                    the built-in elections, drawn by each seed
     report = simulate(1000, election="mine", plugins=[mine])   an election of yours
+    report = simulate(1000, isr="mine", plugins=[mine])        an ISR policy of yours
 
 Raises SimulationFailed for the first seed that breaks a promise.
 """
@@ -10,10 +11,12 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import count
 
 from logkernel.attrs_lite import field, mutable
+from logkernel.config.broker import BrokerConfig
 from logkernel.contracts import ElectionStrategy
 from logkernel.kernel import Kernel
 from logkernel.testing.simulation.protocol import Protocol, Violation
@@ -43,9 +46,10 @@ class SimulationFailed(AssertionError):
     it."""
 
     def __init__(
-        self, seed: int, what: str, faults: Sequence[Fault], drawn: int, trace: Sequence[str], name: str | None
+        self, seed: int, what: str, faults: Sequence[Fault], drawn: int, trace: Sequence[str], options: str = ""
     ) -> None:
-        command = f"logkernel simulate --replay {seed}" + (f" --election {name}" if name else "")
+        """`options` are those of the command line with which the seed was run."""
+        command = f"logkernel simulate --replay {seed}{options}"
         lines = [f"seed {seed}: {what}", f"{len(faults)} of {drawn} faults are enough:"]
         lines += [f"  {fault}" for fault in faults] or ["  (none)"]
         lines.append(f"Replay it: {command}")
@@ -59,15 +63,28 @@ class SimulationFailed(AssertionError):
 
 
 class Simulation:
-    """Histories of one election, or of the built-in ones."""
+    """Histories of one election, or of the built-in ones, and of one ISR policy."""
 
-    def __init__(self, election: str | None = None, plugins: Iterable[object] = ()) -> None:
-        """Raises PluginError where no plugin gives that election."""
+    def __init__(
+        self,
+        election: str | None = None,
+        isr: str = "time",
+        settings: Mapping[str, str] | None = None,
+        plugins: Iterable[object] = (),
+    ) -> None:
+        """Raises PluginError where no plugin gives that election or ISR policy, InvalidConfig for a bad setting."""
         self.election = election
         self._kernel = Kernel(plugins=plugins)
         self._strategies: dict[str, ElectionStrategy] = {}
         if election is not None:
             self._strategy(election)
+        config = BrokerConfig.load(None, (), self._kernel.declarations())
+        config.validate_topic(settings or {})
+        self._make_isr = partial(self._kernel.isr, isr, config.topic_settings(settings).plugin)
+        self._make_isr()
+        named = [("--election", election), ("--isr", None if isr == "time" else isr)]
+        named += [("--set", f"{name}={value}") for name, value in (settings or {}).items()]
+        self._options = "".join(f" {option} {value}" for option, value in named if value is not None)
 
     def _strategy(self, name: str) -> ElectionStrategy:
         if name not in self._strategies:
@@ -78,7 +95,7 @@ class Simulation:
         """One that was not run yet."""
         world = World.draw(seed)
         name = self.election or ("unclean" if world.unclean else "clean")
-        return Protocol(seed, self._strategy(name), world=world, schedule=schedule)
+        return Protocol(seed, self._strategy(name), self._make_isr, world=world, schedule=schedule)
 
     def run(self, seed: int) -> Protocol:
         """Raises SimulationFailed."""
@@ -96,7 +113,7 @@ class Simulation:
             history.run()
         except Exception as error:
             what = _what(error)
-        return SimulationFailed(seed, what, faults, len(drawn), history.trace, self.election)
+        return SimulationFailed(seed, what, faults, len(drawn), history.trace, self._options)
 
     def _fails(self, seed: int, schedule: Iterable[Fault]) -> str | None:
         try:
@@ -111,6 +128,8 @@ def simulate(
     *,
     first: int = 0,
     election: str | None = None,
+    isr: str = "time",
+    settings: Mapping[str, str] | None = None,
     plugins: Iterable[object] = (),
     seconds: float | None = None,
     on_history: Callable[[SimulationReport], object] | None = None,
@@ -118,12 +137,14 @@ def simulate(
     """Run a simulated cluster for each seed, and check after every event that nothing promised is broken.
 
     `seeds` is how many, from `first` on, or which. `election` names the strategy that decides, a plugin's of
-    `plugins` or an installed one's; without it each seed draws `clean` or `unclean`. `seconds` (of wall time) ends the
-    run early. `on_history` is called after each history with the report as it stands.
+    `plugins` or an installed one's; without it each seed draws `clean` or `unclean`. `isr` names the ISR policy, and
+    `settings` are the topic's. `seconds` (of wall time) ends the run early. `on_history` is called after each history
+    with the report as it stands.
 
-    Raises SimulationFailed for the first seed that breaks a promise, PluginError where no plugin gives that election.
+    Raises SimulationFailed for the first seed that breaks a promise, PluginError where no plugin gives that election or
+    policy, InvalidConfig for a bad setting.
     """
-    simulation = Simulation(election, plugins)
+    simulation = Simulation(election, isr, settings, plugins)
     report = SimulationReport()
     begun, until = time.process_time(), None if seconds is None else time.monotonic() + seconds
     for seed in range(first, first + seeds) if isinstance(seeds, int) else seeds:

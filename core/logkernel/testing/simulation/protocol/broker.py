@@ -25,7 +25,7 @@ from logkernel.testing.simulation.protocol.coordination import Coordination
 from logkernel.testing.simulation.protocol.messages import Standing
 from logkernel.testing.simulation.protocol.network import Network
 from logkernel.testing.simulation.protocol.promises import Promises
-from logkernel.testing.simulation.protocol.replica import Replica
+from logkernel.testing.simulation.protocol.replica import MakeIsr, Replica
 from logkernel.testing.simulation.protocol.schedule import World
 from logkernel.testing.simulation.protocol.timeline import Timeline
 
@@ -49,14 +49,14 @@ class Broker:
 
     def __init__(
         self, node: int, timeline: Timeline, network: Network, coordination: Coordination, promises: Promises,
-        strategy: ElectionStrategy, world: World,
+        strategy: ElectionStrategy, world: World, make_isr: MakeIsr,
     ) -> None:  # fmt: skip
         self.node = node
         self.timeline = timeline
         self.network = network
         self.coordination = coordination
         self.standing = Standing(node, min_isr=world.min_isr)
-        self.replica = Replica(timeline, network, promises, self.standing, world)
+        self.replica = Replica(timeline, network, promises, self.standing, world, make_isr)
         self.controller = Controller(node, timeline, network, coordination, strategy, unclean=world.unclean)
         self.process = Process()
         self.session: Session | None = None

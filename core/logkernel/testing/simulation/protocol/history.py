@@ -17,6 +17,7 @@ from logkernel.testing.simulation.protocol.faults import Faults
 from logkernel.testing.simulation.protocol.messages import TOPIC
 from logkernel.testing.simulation.protocol.network import Network
 from logkernel.testing.simulation.protocol.promises import Promises
+from logkernel.testing.simulation.protocol.replica import MakeIsr, by_time
 from logkernel.testing.simulation.protocol.schedule import FAULT_MS, Fault, World, draw_schedule
 from logkernel.testing.simulation.protocol.timeline import Timeline
 
@@ -41,12 +42,14 @@ class Election:
 
 
 class Protocol:
-    """One history. `schedule` and `world` are drawn from the seed where they are not given."""
+    """One history. `schedule` and `world` are drawn from the seed where they are not given; `make_isr` gives an ISR
+    policy for each term of a leader."""
 
     def __init__(
         self,
         seed: int,
         strategy: ElectionStrategy,
+        make_isr: MakeIsr = by_time,
         *,
         world: World | None = None,
         schedule: Iterable[Fault] | None = None,
@@ -63,7 +66,7 @@ class Protocol:
         self.coordination.store.keeper.commit([topic.change()])
         election = Election(strategy, promises)
         self.brokers = {
-            node: Broker(node, timeline, network, self.coordination, promises, election, world)
+            node: Broker(node, timeline, network, self.coordination, promises, election, world, make_isr)
             for node in range(1, world.brokers + 1)
         }
         promises.replicas = self.replicas = {node: broker.replica for node, broker in self.brokers.items()}

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
 from logkernel.attrs_lite import evolve
+from logkernel.contracts import IsrPolicy
 from logkernel.controller.image import Partition
 from logkernel.errors import FencedLeaderEpoch, NotEnoughReplicas, OffsetOutOfRange
 from logkernel.partition.effects import Effects, Outcome
@@ -22,17 +24,30 @@ from logkernel.vocabulary import BatchFacts, IsrProposal, OffsetAndEpoch
 
 RETRY_MS: Final = 150
 PRODUCE_MS: Final = 1500
+MakeIsr = Callable[[], IsrPolicy | None]
+"""Gives the ISR policy of a leader that begins."""
+
+
+def by_time() -> None:
+    """No policy: `lag_ms` decides."""
 
 
 class Replica:
     def __init__(
-        self, timeline: Timeline, network: Network, promises: Promises, standing: Standing, world: World
+        self,
+        timeline: Timeline,
+        network: Network,
+        promises: Promises,
+        standing: Standing,
+        world: World,
+        make_isr: MakeIsr = by_time,
     ) -> None:
         self.timeline = timeline
         self.network = network
         self.promises = promises
         self.standing = standing
         self.world = world
+        self._make_isr = make_isr
         self.log = ListLog()
         self.leader: Leader | None = None
         self.follower: Follower | None = None
@@ -125,6 +140,7 @@ class Replica:
             node_id=self.node, leader_epoch=row.leader_epoch, isr=row.isr, log_start=log.start, log_end=log.end,
             high_watermark=log.high_watermark, min_isr=self.standing.min_isr, producers=log.producers,
             replicas=row.replicas, partition_epoch=row.partition_epoch, lag_ms=self.world.lag_ms, mono_ms=self.now_ms,
+            isr_policy=self._make_isr(),
         )  # fmt: skip
         self.hear_who_lives()
 

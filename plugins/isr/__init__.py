@@ -1,0 +1,1 @@
+"""ISR policies: which followers of a partition count as in sync."""
