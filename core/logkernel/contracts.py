@@ -785,7 +785,12 @@ class BrokerDoor(Protocol):
         ...
 
     def serves(self) -> frozenset[str]:
-        """Return the names of the request classes that the broker answers."""
+        """Return the names of the request classes that the broker answers, over any listener."""
+        ...
+
+    def commands(self, listener: str) -> frozenset[str]:
+        """Return the names of those that it answers over `listener` besides, as brokers command one another there; none
+        for other listeners. What comes over such a listener has `RequestContext.commands`."""
         ...
 
     def features(self) -> Mapping[str, tuple[int, int, int]]:
@@ -828,4 +833,31 @@ class Transport(Protocol):
         `features` are the peer's finalized feature levels; `withheld` names capabilities that a request must not use.
         Raises `NetworkException` if no connection can be made.
         """
+        ...
+
+    async def connect_async(self, host: str, port: int, settings: Mapping[str, Any]) -> Any:
+        """As `connect`, for the running event loop: `send` returns an `asyncio.Future`, which is never done before the
+        call returns. Responses come in the order of requests. `on_closed`, where the caller sets it, is called with the
+        reason when the channel closes, after every open request has failed with `NetworkException`."""
+        ...
+
+
+Failed = Callable[[Exception], None]
+
+
+class PeerTransport(Protocol):
+    """How requests of a broker get to the brokers of its cluster, itself included.
+
+    Orders of a controller to one broker arrive in the order in which they were sent, or fail; the same holds of
+    fetches, and of what is asked of a controller. What is of different kinds may overtake each other.
+    """
+
+    def send(self, target: int, request: Any, answer: Answer, failed: Failed, timeout_ms: int) -> None:
+        """Send to broker `target`. Then exactly one of `answer` and `failed` is called, later, not from within this
+        call; or none, after `close`. `failed` gets a `NetworkException` where the broker cannot be reached, or is lost
+        before it answers. A connection on which nothing is answered for `timeout_ms` is given up."""
+        ...
+
+    def close(self) -> None:
+        """Send nothing and call nobody any more."""
         ...

@@ -31,7 +31,7 @@ ALL = [
 ]
 UNTOUCHED = {  # the forms of old versions, which the transport turns into the newest
     "FindCoordinator": 4, "LeaveGroup": 3, "OffsetFetch": 8, "DeleteTopics": 6,
-    "AddPartitionsToTxn": 4, "ListTransactions": 2, "ListConfigResources": 1,
+    "AddPartitionsToTxn": 4, "ListTransactions": 2, "ListConfigResources": 1, "AlterPartition": 3,
 }  # fmt: skip
 
 

@@ -29,6 +29,9 @@ class Door:
     def serves(self) -> frozenset[str]:
         return frozenset()
 
+    def commands(self, listener: str) -> frozenset[str]:
+        return frozenset()
+
     def features(self) -> Mapping[str, tuple[int, int, int]]:
         return {}
 

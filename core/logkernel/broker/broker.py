@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
 
 from logkernel.broker.cleaner import Cleaner
 from logkernel.broker.cleanup_policies import CleanupPolicies
@@ -23,7 +24,7 @@ from logkernel.broker.moves import Moves
 from logkernel.broker.purgatory import RequestPurgatory
 from logkernel.broker.replicas.manager import ReplicaManager
 from logkernel.broker.retention import Retention
-from logkernel.broker.router import Router
+from logkernel.broker.router import COMMANDS, Router
 from logkernel.broker.runtime import Runtime
 from logkernel.broker.scheduler import Scheduler
 from logkernel.broker.service_host.host import Lent
@@ -37,6 +38,7 @@ from logkernel.vocabulary import TopicPartition
 if TYPE_CHECKING:
     from logkernel.broker.membership import Link, Membership
 
+NO_COMMANDS: Final[frozenset[str]] = frozenset()
 log = logging.getLogger("logkernel.admin")
 
 
@@ -59,6 +61,8 @@ class Broker:
         self.moves = Moves(runtime, self.replicas, logs)
         self.replicas.on_cut, self.replicas.before_delete = self.moves.begin_anew, self._forget
         self.scheduler = Scheduler(runtime, self.replicas, logs, self.retention)
+        self._commanding: frozenset[str] = frozenset()
+        """Listeners by which brokers command this one: none where it stands alone, or is reached within its process."""
         self.membership = self._member(link) if link is not None else None
         member = self.membership
         self.services = ServiceRegistry(
@@ -143,9 +147,20 @@ class Broker:
         from logkernel.broker.membership import Membership  # a broker that stands alone pays for none of it
         from logkernel.broker.told_metadata import ToldMetadata
 
-        metadata = self.metadata
+        metadata, transport = self.metadata, link.transport
+        if transport is None:
+            from logkernel.broker.peer_channels import PeerChannels
+
+            listeners = self.runtime.config.inter_broker_listeners
+            self._commanding = frozenset(listeners)
+            if not self.runtime.config.get("inter.broker.listener.name"):
+                log.warning(
+                    "brokers command over the listener %s: if clients use it as well, any of them can command; set"
+                    " inter.broker.listener.name to a listener of the brokers' own", listeners[0],
+                )  # fmt: skip
+            transport = PeerChannels(self.runtime, "tcp", partial(self.cluster.peer_address, listeners), self)
         member = Membership(
-            self.runtime, self.turn, metadata.controller, link, replicas=self.replicas,
+            self.runtime, self.turn, metadata.controller, link, transport, replicas=self.replicas,
             registration=self.cluster.registration, watched=self._watched,
             take_producer_ids=metadata.take_producer_ids,
         )  # fmt: skip
@@ -202,6 +217,9 @@ class Broker:
 
     def serves(self) -> frozenset[str]:
         return self.router.serves()
+
+    def commands(self, listener: str) -> frozenset[str]:
+        return COMMANDS if listener in self._commanding else NO_COMMANDS
 
     def features(self) -> Mapping[str, tuple[int, int, int]]:
         return self.cluster.features()

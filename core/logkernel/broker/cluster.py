@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
@@ -171,6 +171,20 @@ class Cluster:
         rack = self._runtime.config.get("broker.rack")
         listeners = {name: [row[1], row[2]] for name, (row,) in self._nodes.items()}
         return {"listeners": listeners or {IN_PROCESS: ["localhost", self._runtime.node_id]}, "rack": rack}
+
+    def peer_address(self, listeners: Sequence[str], node_id: int, by_controller: bool) -> tuple[str, int] | None:
+        """Where other brokers reach broker `node_id` over the inter-broker `listeners`, for what a controller is party
+        to or for anything else; None while it is not known. The controller knows it first."""
+        host = self.controller
+        found = host.image.nodes.get(node_id) if host is not None and host.is_active else None
+        found = found or self._metadata.image.nodes.get(node_id)
+        if found is None:
+            return None
+        for name in reversed(listeners) if by_controller else listeners[:1]:
+            place = found.listeners.get(name)
+            if place is not None:
+                return place[0], place[1]
+        return None
 
     def brokers(self, listener: str) -> list[Node]:
         """Every live broker as clients of `listener` reach it; an unknown listener gives the first one's."""

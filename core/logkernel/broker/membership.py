@@ -16,14 +16,14 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from logkernel.broker.controller_host import ControllerHost
-from logkernel.broker.peers import Peers, PeerTransport
+from logkernel.broker.peers import Peers
 from logkernel.broker.replicas.fetchers import Fetchers
 from logkernel.broker.replicas.led import LedReplica
 from logkernel.broker.replicas.manager import ReplicaManager
 from logkernel.broker.runtime import Runtime
 from logkernel.broker.timers import Timer
 from logkernel.broker.turn import Turn
-from logkernel.contracts import MetadataChange, SharedCoordination
+from logkernel.contracts import MetadataChange, PeerTransport, SharedCoordination
 from logkernel.controller.controller import Controller
 from logkernel.controller.effects import ControllerResult
 from logkernel.errors import (
@@ -79,7 +79,8 @@ class Link(NamedTuple):
     """What joins a broker to its cluster."""
 
     new_session: Callable[[], SharedCoordination]
-    transport: PeerTransport
+    transport: PeerTransport | None = None
+    """None: brokers reach one another over their listeners (`peer_channels`)."""
 
 
 class Membership:
@@ -91,6 +92,7 @@ class Membership:
         turn: Turn,
         controller: Controller,
         link: Link,
+        transport: PeerTransport,
         *,
         replicas: ReplicaManager,
         registration: Callable[[], Mapping[str, Any]],
@@ -109,7 +111,7 @@ class Membership:
         self._session: SharedCoordination | None = None
         self._hearing: Timer | None = None
         self._closed = False
-        self.peers = Peers(runtime, turn, link.transport)
+        self.peers = Peers(runtime, turn, transport)
         self.controller_host = ControllerHost(runtime, turn, controller, self.send, self)
         self.fetchers = Fetchers(runtime, self.peers, lambda: self.controller_host.broker_epoch)
         replicas.propose = self._propose

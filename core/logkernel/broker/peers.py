@@ -6,28 +6,21 @@ What comes back is an event of its own, in a turn of its own (`turn.Turn`).
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any
 
 from logkernel.broker.runtime import Runtime
 from logkernel.broker.turn import Turn
-from logkernel.contracts import Answer
+from logkernel.contracts import PeerTransport
 from logkernel.errors import NetworkException, RequestTimedOut
 
-Failed = Callable[[Exception], None]
 Done = Callable[[Any, Exception | None], None]
 """Takes the response, or None and why there is none."""
+CAPABILITIES = frozenset({"topic_ids", "zstd", "transactions_v2", "transaction_abortable"})
+"""What a request may carry that comes from a broker of this process."""
 
 
 class PeerLost(NetworkException):
     """The other broker is not there, or the connection to it is gone."""
-
-
-class PeerTransport(Protocol):
-    """How requests get to other brokers. Requests to one broker arrive in order, or fail."""
-
-    def send(self, target: int, request: Any, answer: Answer, failed: Failed) -> None:
-        """Send; then exactly one of `answer` and `failed` is called, later, or none if nobody ever hears of it."""
-        ...
 
 
 class Peers:
@@ -46,6 +39,7 @@ class Peers:
     def close(self) -> None:
         """Nobody is told of anything any more."""
         self._closed = True
+        self._transport.close()
 
     def end(self, call: _Call, response: Any, error: Exception | None) -> None:
         done, call.done = call.done, None
@@ -76,7 +70,9 @@ class _Call:
             self._peers.end(self, None, RequestTimedOut(f"broker {target} gave {name} no answer in {timeout_ms} ms"))
 
         self.timer = self._peers.after(timeout_ms, late)
-        transport.send(target, request, lambda response: self._peers.end(self, response, None), self._failed)
+        transport.send(
+            target, request, lambda response: self._peers.end(self, response, None), self._failed, timeout_ms
+        )
 
     def _failed(self, error: Exception) -> None:
         self._peers.end(self, None, error)

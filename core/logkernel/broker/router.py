@@ -154,6 +154,14 @@ CORE: Final[Mapping[str, Callable[[], Handlers]]] = {
 }
 """Request class → the table that has the core's handler of it."""
 
+COMMANDS: Final = frozenset(
+    {
+        "UpdateMetadataRequest", "LeaderAndIsrRequest", "StopReplicaRequest",
+        "AlterPartitionRequest", "AllocateProducerIdsRequest", "ControlledShutdownRequest",
+    }
+)  # fmt: skip
+"""Those of them by which brokers command one another: answered over listeners for brokers alone."""
+
 FALLBACKS: Final = frozenset({"InitProducerIdRequest"})
 """Those of them that a service may take over: without a transaction coordinator, plain idempotent producers still get
 their ids from the core."""
@@ -186,7 +194,7 @@ class Router:
             self._extensions.setdefault(request, []).append(host)
 
     def serves(self) -> frozenset[str]:
-        return frozenset(CORE) | frozenset(self._services)
+        return frozenset(CORE) - COMMANDS | frozenset(self._services)
 
     def dispatch(self, request: Any, context: RequestContext, answer: Answer) -> None:
         """Run the request's handler, which answers exactly once, now or later.

@@ -57,10 +57,16 @@ class Cluster:
         config: str | None = None,
         overrides: Collection[str] = (),
         session_timeout_ms: int = 2_000,
+        over_sockets: bool = False,
     ) -> None:
+        """`over_sockets`: brokers reach one another over their listeners, as those of several machines do, not by the
+        network of the process, so that they can be killed and stopped, but neither paused nor cut off."""
         if brokers < 1:
             raise ConfigError(f"brokers={brokers} makes no cluster; give at least 1")
+        if over_sockets and not listen:
+            raise ConfigError("brokers that reach one another over sockets listen; open the cluster with listen=True")
         self._closed = False
+        self._over_sockets = over_sockets
         self._forks = shutdown.forks
         self._kernel: Kernel | None = None
         self._stack: list[Callable[[], None]] = []
@@ -74,7 +80,7 @@ class Cluster:
                 node: Member(
                     node, self._store, self._network, _overrides(path, node, overrides),
                     config=config, disk=disks.get(node), listen=_listeners(listen, node),
-                    session_timeout_s=session_timeout_ms / 1000,
+                    session_timeout_s=session_timeout_ms / 1000, over_sockets=over_sockets,
                 )
                 for node in range(1, brokers + 1)
             }  # fmt: skip
@@ -214,6 +220,8 @@ class Cluster:
 
     def cut(self, one: Collection[int], other: Collection[int], *, both_ways: bool = True) -> None:
         """Let nothing through between two sets of brokers. Clients and the coordination are reached as before."""
+        if self._over_sockets:
+            raise LogkernelError("brokers that reach one another over sockets cannot be cut off here")
         for node in (*one, *other):
             self._member(node)
         self.run(lambda: self._network.cut(set(one), set(other), both_ways=both_ways))

@@ -61,6 +61,9 @@ class Gate:
     def serves(self) -> frozenset[str]:
         return self._door.serves()
 
+    def commands(self, listener: str) -> frozenset[str]:
+        return self._door.commands(listener)
+
     def features(self) -> Mapping[str, tuple[int, int, int]]:
         return self._door.features()
 

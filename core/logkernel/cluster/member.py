@@ -45,6 +45,7 @@ class Member:
         disk: Disk | None = None,
         listen: Sequence[tuple[str, str, int]] = (),
         session_timeout_s: float,
+        over_sockets: bool = False,
     ) -> None:
         """`disk` is where the broker's files lie if not on the operating system's; it outlives the broker."""
         self.node_id = node_id
@@ -59,6 +60,7 @@ class Member:
         self._listen = list(listen)
         self._session_timeout_s = session_timeout_s
         self._session: Session | None = None
+        self._over_sockets = over_sockets
         self.gate: Gate | None = None
         self._expiry: asyncio.TimerHandle | None = None
 
@@ -68,7 +70,7 @@ class Member:
         """Start the broker and have it announced. Raises what a start raises, and `LogkernelError` if it runs."""
         if self.state in ("running", "paused"):
             raise LogkernelError(f"broker {self.node_id} is {self.state}; kill or stop it first")
-        link = Link(self._new_session, self._network.link(self.node_id))
+        link = Link(self._new_session, None if self._over_sockets else self._network.link(self.node_id))
         broker = build(self._config, self._overrides, in_memory=self._disk is not None, disk=self._disk, link=link)
         try:
             broker.start()
@@ -128,8 +130,13 @@ class Member:
         assert self.broker is not None
         assert self.server is not None
         assert self.gate is not None
+        assert self._session is not None
         self.gate.remove()
+        self.gate = None  # who comes meanwhile finds nobody
+        self._session.close()
         self._network.leave(self.node_id)
+        if self.broker.membership is not None:
+            self.broker.membership.peers.close()
         await self.server.kill()
         self.broker.abandon()
         self._end("killed")
@@ -149,6 +156,8 @@ class Member:
         """Stop the broker in its tracks, as SIGSTOP would. Its session ends after the session timeout."""
         if self.state != "running":
             raise LogkernelError(f"broker {self.node_id} is {self.state}; only one that runs can be paused")
+        if self._over_sockets:
+            raise LogkernelError("answers come over sockets, which nothing holds back; pause brokers of a network")
         assert self.gate is not None
         assert self.server is not None
         assert self._session is not None

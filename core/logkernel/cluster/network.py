@@ -17,12 +17,11 @@ from collections.abc import Callable, Collection
 from itertools import count
 from typing import Any
 
-from logkernel.broker.peers import Failed, PeerLost
-from logkernel.contracts import Answer, BrokerDoor, RequestContext
+from logkernel.broker.peers import CAPABILITIES, PeerLost
+from logkernel.contracts import Answer, BrokerDoor, Failed, RequestContext
 
 REPLICATION = "REPLICATION"
 """The name of the listener by which brokers of a process reach one another."""
-CAPABILITIES = frozenset({"topic_ids", "zstd", "transactions_v2", "transaction_abortable"})
 
 Soon = Callable[[Callable[[], None]], object]
 """Runs something later, on the brokers' thread, in the order in which it was given."""
@@ -148,11 +147,16 @@ class ProcessNetwork:
 
 
 class Link:
-    """`broker.peers.PeerTransport` of one broker."""
+    """`contracts.PeerTransport` of one broker. Nothing is lost in a process, so that no timeout ends a link."""
 
     def __init__(self, network: ProcessNetwork, node_id: int) -> None:
         self._network = network
         self._node_id = node_id
+        self._closed = False
 
-    def send(self, target: int, request: Any, answer: Answer, failed: Failed) -> None:
-        self._network.send(self._node_id, target, request, answer, failed)
+    def send(self, target: int, request: Any, answer: Answer, failed: Failed, timeout_ms: int) -> None:
+        if not self._closed:
+            self._network.send(self._node_id, target, request, answer, failed)
+
+    def close(self) -> None:
+        self._closed = True

@@ -14,7 +14,7 @@ from typing import Any
 
 from logkernel.config import election, loading, unused
 from logkernel.config.definitions import Definitions, PluginDeclaration, Setting, convert
-from logkernel.config.listeners import Listener, advertise, parse_listeners, spoken
+from logkernel.config.listeners import INTER_BROKER, Listener, advertise, inter_broker, parse_listeners, spoken
 from logkernel.config.nearest import nearest
 from logkernel.config.sources import (
     DYNAMIC_BROKER_CONFIG,
@@ -24,6 +24,7 @@ from logkernel.config.sources import (
     TopicSpec,
     check_bounds,
     refusal,
+    refuse,
 )
 from logkernel.config.topic import TopicSettings
 from logkernel.errors import InvalidConfig
@@ -145,6 +146,18 @@ class BrokerConfig:
         """What clients are told, once ports are bound (listener name → port). `hostname` stands in for 0.0.0.0."""
         told = self._spoken("advertised.listeners") if self.get("advertised.listeners") else ()
         return advertise(self.listeners, told, bound, hostname)
+
+    @property
+    def inter_broker_listeners(self) -> tuple[str, ...]:
+        """Names of the listeners by which brokers of a cluster reach one another: the one of replication, then, where
+        it is another, the one of the controller's orders. Raises ConfigError."""
+        given = {name: row.text for name, row in self._effective.items() if name in INTER_BROKER}
+        try:
+            return inter_broker([listener.name for listener in self.listeners], given)
+        except ValueError as error:
+            name, problem, remedy = error.args
+            row = self._effective.get(name) or RawSetting(name, "PLAINTEXT", "default")
+            raise refuse(row, problem, remedy) from None
 
     def _spoken(self, name: str) -> tuple[Listener, ...]:
         protocols, controllers = self.get("listener.security.protocol.map"), self.get("controller.listener.names")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 DEFAULT_NAME = "PLAINTEXT"
@@ -11,6 +11,7 @@ _FORM = re.compile(
     r"(?:(?P<name>[A-Za-z][A-Za-z0-9_.-]*)://)?(?P<host>\[[0-9A-Fa-f:.%\w]+\]|[^\s:/\[\],]*):(?P<port>\d{1,5})"
 )
 ANY_HOST = ("", "0.0.0.0", "::")
+INTER_BROKER = ("inter.broker.listener.name", "security.inter.broker.protocol", "control.plane.listener.name")
 
 
 def address(host: str, port: int) -> str:
@@ -83,6 +84,34 @@ def spoken(listeners: tuple[Listener, ...], protocols: str, controller: tuple[st
     if not kept:
         raise ValueError("no listener is left for clients; add one such as PLAINTEXT://:9092")
     return kept
+
+
+def inter_broker(names: Sequence[str], given: Mapping[str, str]) -> tuple[str, ...]:
+    """Of the listeners called `names`, those by which brokers reach one another: the one of replication, then, where it
+    is another, the one of the controller's orders. `given` are INTER_BROKER settings as they were written.
+
+    Raises ValueError(setting, problem, remedy), as Kafka 3.9 refuses to start.
+    """
+    known = ", ".join(names)
+    name, protocol, control = (given.get(each) for each in INTER_BROKER)
+    if name and protocol:
+        raise ValueError(INTER_BROKER[0], f"{INTER_BROKER[1]} is given as well", "give one of the two")
+    if protocol and protocol.upper() != DEFAULT_NAME:
+        raise ValueError(INTER_BROKER[1], f"{protocol} is not served", f"use {DEFAULT_NAME}")
+    replication = (name or DEFAULT_NAME).upper()
+    if replication not in names:
+        raise ValueError(
+            INTER_BROKER[0], f"no listener is called {replication}", f"use a name from listeners ({known})"
+        )
+    if not control:
+        return (replication,)
+    if control.upper() not in names:
+        raise ValueError(
+            INTER_BROKER[2], f"no listener is called {control.upper()}", f"use a name from listeners ({known})"
+        )
+    if control.upper() == replication:
+        raise ValueError(INTER_BROKER[2], f"{replication} is the inter-broker listener", "name another listener")
+    return (replication, control.upper())
 
 
 def advertise(

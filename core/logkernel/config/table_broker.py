@@ -132,7 +132,30 @@ ROWS: tuple[Setting, ...] = (
         None,
         "Security protocol of each listener name; only PLAINTEXT is supported.",
     ),
-    _row("inter.broker.listener.name", STRING, None, None, "The listener through which brokers reach each other."),
+    _row(
+        "inter.broker.listener.name",
+        STRING,
+        None,
+        None,
+        "In a cluster, the listener through which brokers reach and command each other: only orders that come over it"
+        " are obeyed. The default is the listener called PLAINTEXT. If clients use it too, any of them can command.",
+    ),
+    _row(
+        "security.inter.broker.protocol",
+        STRING,
+        "PLAINTEXT",
+        None,
+        "Names the inter-broker listener by its protocol, where inter.broker.listener.name is not given; only PLAINTEXT"
+        " is supported.",
+    ),
+    _row(
+        "control.plane.listener.name",
+        STRING,
+        None,
+        None,
+        "In a cluster, a listener of its own for the controller's orders and for what brokers ask of the controller. By"
+        " default these use the inter-broker listener. A setting of Kafka 3.9.",
+    ),
     _row(
         "controller.listener.names",
         LIST,

@@ -61,6 +61,8 @@ class LeaderAndIsrRequest:
     type: int = 0
     topic_states: list[LeaderAndIsrTopicState] = field(factory=list)
     live_leaders: list[LiveLeader] = field(factory=list)
+    is_kraft_controller: bool = False
+    """Of a controller that migrates the cluster to KRaft (KIP-866)."""
 
 
 @mutable
@@ -130,6 +132,9 @@ class UpdateMetadataRequest:
     broker_epoch: int = -1
     topic_states: list[UpdateMetadataTopicState] = field(factory=list)
     live_brokers: list[UpdateMetadataBroker] = field(factory=list)
+    is_kraft_controller: bool = False
+    type: int = 0
+    """2: names every topic, 1: those that changed, 0: not said."""
 
 
 @mutable
@@ -164,6 +169,7 @@ class StopReplicaRequest:
     controller_epoch: int = 0
     broker_epoch: int = -1
     topic_states: list[StopReplicaTopicState] = field(factory=list)
+    is_kraft_controller: bool = False
 
 
 @mutable
@@ -197,6 +203,8 @@ class AlterPartitionPartition:
     new_isr_with_epochs: list[BrokerState] = field(factory=list)
     leader_recovery_state: int = 0
     partition_epoch: int = 0
+    new_isr: list[int] = field(factory=list)
+    """On the wire of version 2 alone, in place of `new_isr_with_epochs`."""
 
 
 @mutable

@@ -6,9 +6,12 @@ ports, the names are the process's, not one kernel's: brokers in one process fin
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import asyncio
+from collections import deque
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as WaitedTooLong
+from functools import partial
 from itertools import count
 from typing import Any
 
@@ -29,10 +32,29 @@ class MemoryListener:
         self.host = host
         self.port = port
         self.door: BrokerDoor | None = door
+        self.channels: set[AsyncMemoryChannel] = set()
+        """Those whose owners are told when it closes."""
+
+    @property
+    def address(self) -> str:
+        return f"{self.host}:{self.port}"
+
+    def context(self, settings: Mapping[str, Any]) -> RequestContext:
+        """That of a new connection."""
+        return RequestContext(
+            client_id=settings.get("client.id"),
+            client_host=self.host,
+            connection_id=next(_numbers),
+            listener=self.name,
+            software_name="logkernel",
+            commands=self.door is not None and bool(self.door.commands(self.name)),
+        )
 
     async def close(self) -> None:
         """The name is free again; channels that were open are cut."""
         self.door = None
+        for channel in list(self.channels):
+            channel.lost(f"{self.address} was closed")
         if _listening.get((self.host, self.port)) is self:
             del _listening[self.host, self.port]
 
@@ -42,13 +64,7 @@ class MemoryChannel:
 
     def __init__(self, listener: MemoryListener, settings: Mapping[str, Any]) -> None:
         self._listener = listener
-        self._context = RequestContext(
-            client_id=settings.get("client.id"),
-            client_host=listener.host,
-            connection_id=next(_numbers),
-            listener=listener.name,
-            software_name="logkernel",
-        )
+        self._context = listener.context(settings)
         self._timeout_ms = int(settings.get("request.timeout.ms", _DEFAULT_TIMEOUT_MS))
         self._closed = False
 
@@ -65,8 +81,7 @@ class MemoryChannel:
         """
         door = self._listener.door
         if self._closed or door is None:
-            address = f"{self._listener.host}:{self._listener.port}"
-            raise NetworkException(f"{address}: this channel is closed; connect again")
+            raise NetworkException(f"{self._listener.address}: this channel is closed; connect again")
         waiting: Future[Any] = Future()
         door.submit(request, self._context, waiting.set_result)
         return waiting
@@ -87,6 +102,74 @@ class MemoryChannel:
         self._closed = True
 
 
+class AsyncMemoryChannel:
+    """A connection of an event loop. As over a socket, nothing arrives within the call that sends it, and answers come
+    in the order of requests."""
+
+    def __init__(self, listener: MemoryListener, settings: Mapping[str, Any]) -> None:
+        self._listener = listener
+        self._context = listener.context(settings)
+        self._loop = asyncio.get_running_loop()
+        self._unanswered: deque[tuple[asyncio.Future[Any], list[Any]]] = deque()
+        """(future, its response, if that is there), in the order of requests."""
+        self._closed = False
+        self.on_closed: Callable[[Exception], None] | None = None
+        listener.channels.add(self)
+
+    @property
+    def features(self) -> dict[str, int]:
+        """Finalized feature → level."""
+        door = self._listener.door
+        return {} if door is None else {name: row[2] for name, row in door.features().items()}
+
+    def send(self, request: Any, withheld: frozenset[str] = frozenset()) -> asyncio.Future[Any]:
+        """The future has the response. Raises `NetworkException` once either side closed."""
+        if self._closed:
+            raise NetworkException(f"{self._listener.address}: this channel is closed; connect again")
+        reply: asyncio.Future[Any] = self._loop.create_future()
+        response: list[Any] = []
+        self._unanswered.append((reply, response))
+        self._loop.call_soon(self._hand_in, request, response)
+        return reply
+
+    def _hand_in(self, request: Any, response: list[Any]) -> None:
+        door = self._listener.door
+        if door is not None and not self._closed:
+            door.submit(request, self._context, partial(self._answer_later, response))
+
+    def _answer_later(self, response: list[Any], given: Any) -> None:
+        self._loop.call_soon_threadsafe(self._answer, response, given)
+
+    def _answer(self, response: list[Any], given: Any) -> None:
+        response.append(given)
+        while self._unanswered and self._unanswered[0][1]:
+            reply, (first,) = self._unanswered.popleft()
+            if not reply.done():
+                reply.set_result(first)
+
+    def close(self) -> None:
+        """Open requests fail with `NetworkException`."""
+        door = self._listener.door
+        if door is not None and not self._closed:
+            door.disconnected(self._listener.name, self._context.connection_id)
+        self.lost("the channel was closed")
+
+    def lost(self, why: str) -> None:
+        """The other side is gone, or this one."""
+        if self._closed:
+            return
+        self._closed = True
+        self._listener.channels.discard(self)
+        error = NetworkException(f"connection to {self._listener.address}: {why}")
+        for reply, _ in self._unanswered:
+            if not reply.done():
+                reply.set_exception(error)
+                reply.exception()  # marked as seen: nobody need await a request that was dropped
+        self._unanswered.clear()
+        if self.on_closed is not None:
+            self.on_closed(error)
+
+
 class MemoryTransport:
     """`contracts.Transport` without sockets."""
 
@@ -105,3 +188,10 @@ class MemoryTransport:
         if listener is None:
             raise ConnectionRefusedError(f"{host}:{port}: nobody in this process listens there; start a broker first")
         return MemoryChannel(listener, settings)
+
+    async def connect_async(self, host: str, port: int, settings: Mapping[str, Any]) -> AsyncMemoryChannel:
+        """As `connect`, for the running event loop. Raises `NetworkException` where nobody listens."""
+        listener = _listening.get((host, port))
+        if listener is None:
+            raise NetworkException(f"{host}:{port}: nobody in this process listens there; start a broker first")
+        return AsyncMemoryChannel(listener, settings)

@@ -303,6 +303,9 @@ class AsyncTcpChannel(asyncio.BufferedProtocol):
             raise RequestTimedOut(f"{address} did not answer within {setup_s:g} s") from error
         except OSError as error:
             raise NetworkException(f"cannot connect to {address}: {error}") from error
+        except asyncio.CancelledError:
+            channel.close()
+            raise
         return channel
 
     async def call(self, request: Any, timeout_s: float | None = None) -> Any:

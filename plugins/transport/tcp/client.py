@@ -93,7 +93,12 @@ class ClientConnection:
         No version is used that has a capability of `withheld`. Raises `UnsupportedVersion` where no common
         version can carry the request.
         """
-        api = registry.load(registry.BY_REQUEST[type(request).__name__].key)
+        row = registry.BY_REQUEST.get(type(request).__name__)
+        if row is None:
+            raise UnsupportedVersion(
+                f"{type(request).__name__} has no form in Kafka's protocol; send it within a process"
+            )
+        api = registry.load(row.key)
         ticket = self._write(api, self.version_for(api, request, withheld), request)
         if api.key == PRODUCE and request.acks == 0:
             self._waiting.pop()

@@ -261,13 +261,16 @@ class ServerConnection:
         return None
 
     def _served(self) -> frozenset[str]:
-        return self.door.serves() | {"ApiVersionsRequest"}
+        """Over this listener."""
+        return self.door.serves() | self.door.commands(self._listener) | {"ApiVersionsRequest"}
 
     def _context(self, route: Route) -> RequestContext:
         name, version = self._software
+        commands = bool(self.door.commands(self._listener))
         context = self._contexts[route] = RequestContext(
-            self._client_id, self._client_host, self._id, self._listener, name, version, route.capabilities
-        )
+            self._client_id, self._client_host, self._id, self._listener, name, version, route.capabilities,
+            commands=commands,
+        )  # fmt: skip
         return context
 
     # ------------------------------------------------------------ ApiVersions, answered here
@@ -275,7 +278,7 @@ class ServerConnection:
     def _api_versions(self, version: int, request: Any) -> Any:
         from .apis.api_versions import answer
 
-        rows, door = registry.advertised(self.door.serves()), self.door
+        rows, door = registry.advertised(self._served()), self.door
         response = answer(version, request, rows, door.features(), door.features_epoch())
         if version >= 3 and not response.error_code:
             self._software = (request.client_software_name, request.client_software_version)
@@ -292,7 +295,7 @@ class ServerConnection:
         assert route is not None
         pending = PendingResponse(route, correlation_id, False)
         self.unanswered.append(pending)
-        self._answer(pending, listing(registry.advertised(self.door.serves()), UnsupportedVersion.code))
+        self._answer(pending, listing(registry.advertised(self._served()), UnsupportedVersion.code))
 
     # ------------------------------------------------------------ out
 

@@ -1,8 +1,8 @@
 """The generic codec: bytes to versionless objects and back, compiled from `kio`'s schemas.
 
-`kio` holds every Kafka message at every version as a dataclass whose fields carry their wire type, tag
-and nullability. From such a class and our versionless class of the same fields this module builds, at
-first use, one closure that reads straight into our object and one that writes it. The values stay plain
+`kio` holds Kafka's messages at every version as dataclasses whose fields carry their wire type, tag and nullability;
+`schemas/` holds those that it lacks. From such a class and our versionless class of the same fields this module builds,
+at first use, one closure that reads straight into our object and one that writes it. The values stay plain
 (milliseconds and error codes are ints, an absent topic id is `NO_ID`), so kio's own entities are never made.
 
 - A field that a version lacks keeps the default of our class on reading and is left out on writing.
@@ -38,6 +38,9 @@ FIXED: Final = {
     "error_code": "h", "timedelta_i32": "i", "timedelta_i64": "q",
 }  # fmt: skip
 """kio's wire types of fixed width, as struct letters."""
+
+OWN_SCHEMAS: Final = frozenset({"leader_and_isr", "stop_replica", "update_metadata", "controlled_shutdown"})
+"""APIs whose classes are in `schemas/`."""
 
 
 @frozen
@@ -121,9 +124,10 @@ def _load_base_types() -> None:
 
 
 def schema(api: str, version: int, half: str, name: str) -> Any:
-    """kio's class, e.g. `schema("fetch", 12, "request", "FetchRequest")`."""
+    """kio's class, e.g. `schema("fetch", 12, "request", "FetchRequest")`, or ours of an API that kio lacks."""
     _load_base_types()
-    return getattr(load_module(f"kio.schema.{api}.v{version}.{half}"), name)
+    own = api in OWN_SCHEMAS
+    return getattr(load_module(f"{__package__}.schemas.{api}" if own else f"kio.schema.{api}.v{version}.{half}"), name)
 
 
 # ---------------------------------------------------------------- reading

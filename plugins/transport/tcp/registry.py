@@ -1,6 +1,7 @@
 """The table of contents: every API that is spoken here, with the versions that are advertised.
 
-The versions are those of Apache Kafka 4.3. Files in `apis/` are loaded when their API is first asked for.
+The versions are those of Apache Kafka 4.3, and those of 3.9 where brokers command one another with ZooKeeper (4 to 7,
+56, 67). Files in `apis/` are loaded when their API is first asked for.
 """
 
 from __future__ import annotations
@@ -16,6 +17,10 @@ ROWS: Final = (
     Row(1, "Fetch", 4, 18, 12, "data", "fetch"),
     Row(2, "ListOffsets", 1, 11, 6, "offsets", "list_offsets"),
     Row(3, "Metadata", 0, 13, 9, "cluster", "metadata"),
+    Row(4, "LeaderAndIsr", 7, 7, 4, "replication", "leader_and_isr"),
+    Row(5, "StopReplica", 4, 4, 2, "replication", "stop_replica"),
+    Row(6, "UpdateMetadata", 8, 8, 6, "replication", "update_metadata"),
+    Row(7, "ControlledShutdown", 3, 3, 3, "replication", "controlled_shutdown"),
     Row(8, "OffsetCommit", 2, 10, 8, "groups", "offset_commit"),
     Row(9, "OffsetFetch", 1, 10, 6, "groups", "offset_fetch"),
     Row(10, "FindCoordinator", 0, 6, 3, "groups", "find_coordinator"),
@@ -61,12 +66,14 @@ ROWS: Final = (
     Row(50, "DescribeUserScramCredentials", 0, 0, 0, "access", "describe_user_scram_credentials"),
     Row(51, "AlterUserScramCredentials", 0, 0, 0, "access", "alter_user_scram_credentials"),
     Row(55, "DescribeQuorum", 0, 2, 0, "quorum", "describe_quorum"),
+    Row(56, "AlterPartition", 2, 3, 0, "replication", "alter_partition"),
     Row(57, "UpdateFeatures", 0, 2, 0, "quorum", "update_features"),
     Row(60, "DescribeCluster", 0, 2, 0, "cluster", "describe_cluster"),
     Row(61, "DescribeProducers", 0, 0, 0, "transactions", "describe_producers"),
     Row(64, "UnregisterBroker", 0, 0, 0, "quorum", "unregister_broker"),
     Row(65, "DescribeTransactions", 0, 0, 0, "transactions", "describe_transactions"),
     Row(66, "ListTransactions", 0, 2, 0, "transactions", "list_transactions"),
+    Row(67, "AllocateProducerIds", 0, 0, 0, "replication", "allocate_producer_ids"),
     Row(68, "ConsumerGroupHeartbeat", 0, 1, 0, "consumer_groups", "consumer_group_heartbeat"),
     Row(69, "ConsumerGroupDescribe", 0, 1, 0, "consumer_groups", "consumer_group_describe"),
     Row(74, "ListConfigResources", 0, 1, 0, "configs", "list_config_resources"),
@@ -104,6 +111,6 @@ def load(key: int) -> Api:
 
 
 def advertised(served: Iterable[str]) -> list[Row]:
-    """The rows whose requests a broker with `BrokerDoor.serves()` == `served` answers; ApiVersions always."""
+    """The rows whose requests are in `served` (see `BrokerDoor.serves` and `commands`); ApiVersions always."""
     names = {*served, "ApiVersionsRequest"}
     return [row for row in ROWS if row.request_name in names]

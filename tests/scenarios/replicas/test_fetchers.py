@@ -24,8 +24,11 @@ class Wire:
     def __init__(self) -> None:
         self.sent: list[tuple[Any, Answer]] = []
 
-    def send(self, target: int, request: Any, answer: Answer, failed: Any) -> None:
+    def send(self, target: int, request: Any, answer: Answer, failed: Any, timeout_ms: int) -> None:
         self.sent.append((request, answer))
+
+    def close(self) -> None:
+        """It has nothing open."""
 
 
 def test_a_fetch_looks_at_no_partition_that_is_idle(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 from hand_clock import HandClock
 
-from logkernel.broker.peers import Peers, PeerTransport
+from logkernel.broker.peers import Peers
 from logkernel.broker.replicas.fetchers import Fetchers
 from logkernel.broker.replicas.led import LedReplica
-from logkernel.contracts import Answer
+from logkernel.contracts import Answer, PeerTransport
 from logkernel.vocabulary import IsrProposal, TopicPartition
 
 from .conftest import NAME, PEER, Node
@@ -128,6 +128,9 @@ class World:
 class Broker(Node, PeerTransport):
     """A node with fetchers; its messages go through the world."""
 
+    def close(self) -> None:
+        """The world ends what a node has open."""
+
     def __init__(self, world: World, node_id: int) -> None:
         self.world = world
         self.life = 0
@@ -156,7 +159,9 @@ class Broker(Node, PeerTransport):
         )
         assert code == 0
 
-    def send(self, target: int, request: Any, answer: Answer, failed: Callable[[Exception], None]) -> None:
+    def send(
+        self, target: int, request: Any, answer: Answer, failed: Callable[[Exception], None], timeout_ms: int
+    ) -> None:
         world, life = self.world, self.life
 
         def lost() -> bool:

@@ -30,6 +30,9 @@ class Door:
     def serves(self) -> frozenset[str]:
         return frozenset()
 
+    def commands(self, listener: str) -> frozenset[str]:
+        return frozenset()
+
     def features(self) -> Mapping[str, tuple[int, int, int]]:
         return {}
 
@@ -51,7 +54,7 @@ class World:
 
     def send(self, source: int, target: int, request: Any) -> None:
         self.network.link(source).send(
-            target, request, self.told.append, lambda error: self.told.append(type(error).__name__)
+            target, request, self.told.append, lambda error: self.told.append(type(error).__name__), 1000
         )
 
     def run(self) -> None:

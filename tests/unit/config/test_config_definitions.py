@@ -29,6 +29,7 @@ DYNAMIC_ONLY = {
 }
 """Kafka takes these by AlterConfigs alone, and lists them only once they are set."""
 OLDER = {
+    "control.plane.listener.name": ["STRING", None],
     "controlled.shutdown.max.retries": ["INT", "3"],
     "controlled.shutdown.retry.backoff.ms": ["LONG", "5000"],
     "controller.socket.timeout.ms": ["INT", "30000"],

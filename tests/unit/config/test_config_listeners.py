@@ -112,3 +112,47 @@ def test_what_is_refused(settings: dict[str, str], said: str) -> None:
 def test_an_address_is_told_as_it_is_read(host: str) -> None:
     (found,) = parse_listeners(address(host, 9092))
     assert (found.host, found.port) == (host, 9092)
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        ({}, ("PLAINTEXT",)),
+        ({"security.inter.broker.protocol": "PLAINTEXT"}, ("PLAINTEXT",)),
+        ({"listeners": "IN://a:1,OUT://b:2", "inter.broker.listener.name": "in"}, ("IN",)),
+        (
+            {"listeners": "IN://a:1,PLAINTEXT://b:2", "control.plane.listener.name": "IN"},
+            ("PLAINTEXT", "IN"),
+        ),
+        (
+            {
+                "listeners": "IN://a:1,OUT://b:2,CONTROL://c:3",
+                "inter.broker.listener.name": "IN",
+                "control.plane.listener.name": "control",
+            },
+            ("IN", "CONTROL"),
+        ),
+    ],
+)
+def test_listeners_by_which_brokers_reach_one_another(settings: dict[str, str], expected: tuple[str, ...]) -> None:
+    assert BrokerConfig.load(None, settings).inter_broker_listeners == expected
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"listeners": "IN://a:1"}, "no listener is called PLAINTEXT; use a name from listeners .IN."),
+        ({"inter.broker.listener.name": "IN"}, "no listener is called IN; use a name from listeners .PLAINTEXT."),
+        (
+            {"inter.broker.listener.name": "PLAINTEXT", "security.inter.broker.protocol": "PLAINTEXT"},
+            "security.inter.broker.protocol is given as well; give one of the two",
+        ),
+        ({"security.inter.broker.protocol": "SASL_SSL"}, "SASL_SSL is not served; use PLAINTEXT"),
+        ({"control.plane.listener.name": "C"}, "no listener is called C"),
+        ({"control.plane.listener.name": "plaintext"}, "PLAINTEXT is the inter-broker listener; name another listener"),
+    ],
+)
+def test_listeners_of_brokers_that_are_refused(settings: dict[str, str], said: str) -> None:
+    config = BrokerConfig.load(None, settings)
+    with pytest.raises(ConfigError, match=said):
+        _ = config.inter_broker_listeners

@@ -39,6 +39,9 @@ class FakeDoor:
     def serves(self) -> frozenset[str]:
         return self.names
 
+    def commands(self, listener: str) -> frozenset[str]:
+        return frozenset()
+
     def features(self) -> Mapping[str, tuple[int, int, int]]:
         return self.levels
 

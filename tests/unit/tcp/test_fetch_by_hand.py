@@ -10,7 +10,7 @@ import pytest
 
 from logkernel.plugins.transport.tcp import registry
 from logkernel.plugins.transport.tcp.api import Api
-from logkernel.plugins.transport.tcp.apis.fetch import _decode_usual, _encode_consumer
+from logkernel.plugins.transport.tcp.apis.fetch import _decode_usual, _encode_usual
 from logkernel.plugins.transport.tcp.wire import DECODE_ERRORS
 from logkernel.requests.data import (
     AbortedTransaction,
@@ -41,36 +41,37 @@ def schema() -> Api:
     return Api(registry.BY_KEY[1])
 
 
-def consumers_requests() -> Iterator[FetchRequest]:
+def usual_requests() -> Iterator[FetchRequest]:
     part = FetchPartition(2**30, 2**62, 2**20, -1, 5, 4)
     topics = [FetchTopic("", [FetchPartition(), part], ID), FetchTopic("", [], OTHER)]
     many = [FetchTopic("", [FetchPartition(number, number) for number in range(300)], ID)]
     yield FetchRequest()
     yield FetchRequest(-1, 500, 1, 2**31 - 1, 1, topics, 77, 2**31 - 1, [ForgottenTopic("", [1, 2**31 - 1], ID)], "é")
+    yield FetchRequest(replica_id=3, replica_state=ReplicaState(3, 2**62), topics=topics)
+    yield FetchRequest(replica_id=3, topics=topics)
+    yield FetchRequest(replica_state=ReplicaState(3, 9))
+    yield FetchRequest(replica_state=ReplicaState(-1, 9))
     yield FetchRequest(topics=many, forgotten_topics_data=[ForgottenTopic("", [], OTHER)] * 130, rack_id="r" * 200)
 
 
 def others_requests() -> Iterator[FetchRequest]:
-    yield FetchRequest(replica_id=3, replica_state=ReplicaState(3, 9))
-    yield FetchRequest(replica_state=ReplicaState(3, 9))
-    yield FetchRequest(replica_state=ReplicaState(-1, 9))
     yield FetchRequest(cluster_id="c")
     yield FetchRequest(topics=[FetchTopic("", [FetchPartition(high_watermark=5)], ID)])
     yield FetchRequest(topics=[FetchTopic("", [FetchPartition(replica_directory_id=OTHER)], ID)])
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_a_consumers_requests_are_the_same_bytes(version: int) -> None:
-    for request in consumers_requests():
-        written = _encode_consumer(version, request)
-        assert written == schema().request_encoder(version)(request)
+def test_requests_of_consumers_and_followers_are_the_same_bytes(version: int) -> None:
+    for request in usual_requests():
+        written = _encode_usual(version, request)
+        assert written == schema().request_encoder(version)(hand().downgrade_request(version, request))
         assert b"".join(hand().encode_request_parts(version)(request)) == written
 
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_other_requests_take_the_long_way(version: int) -> None:
     for request in others_requests():
-        assert _encode_consumer(version, request) is None
+        assert _encode_usual(version, request) is None
         form = hand().downgrade_request(version, request)
         assert hand().encode_request(version)(request) == schema().request_encoder(version)(form)
 

@@ -1,6 +1,6 @@
 """ApiVersions (key 18), versions 0-4: what this listener answers, and the broker's feature levels.
 
-- Answered by the transport itself from `BrokerDoor.serves()` and `features()`.
+- Answered by the transport itself from `BrokerDoor.serves()`, `commands()` and `features()`.
 - The response header is v0 at every version, so that a client can read the answer to a version it guessed.
 - A version above 4 is answered in v0 form with UNSUPPORTED_VERSION and the list (KIP-511).
 - v3 and later: the client's name and version must look like names, else INVALID_REQUEST.

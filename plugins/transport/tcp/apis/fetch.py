@@ -66,13 +66,13 @@ _ABORTED: Final = Struct(">qq")
 _EPOCH_OFFSET: Final = Struct(">iq")
 _OFFSET_EPOCH: Final = Struct(">qi")
 _EMPTY: Final = b""
-_CONSUMER_HEAD: Final = Struct(">iiibii")
-_CONSUMER_ROW: Final = Struct(">iiqiqiB")
+_USUAL_HEAD: Final = Struct(">iiibii")
+_ASKED_ROW: Final = Struct(">iiqiqiB")
 """A partition of a request, and that nothing is tagged."""
 _RESPONSE_HEAD: Final = Struct(">ihi")
 _USUAL_ROW: Final = Struct(">ihqqqBi")
 """A partition of a response before its records, where a byte says of aborted transactions that there are none."""
-_NO_REPLICA: Final = I32.pack(-1)
+_REPLICA_STATE: Final = Struct(">iqx")
 _NO_WATERMARK: Final = FetchPartition().high_watermark
 
 
@@ -98,7 +98,7 @@ class Fetch(Api):
         if version < 13:
             return super().request_encoder(version)
         other = cache(super().request_encoder)  # made when it is needed: making it costs more than many requests
-        return lambda request: _encode_consumer(version, request) or other(version)(request)
+        return lambda request: _encode_usual(version, request) or other(version)(request)
 
     def response_decoder(self, version: int) -> DecodeBody:
         if version < 13:
@@ -201,13 +201,14 @@ def _decode_forgotten(cursor: Cursor, version: int, flexible: bool) -> Forgotten
     return ForgottenTopic(name, partitions, topic_id)
 
 
-def _encode_consumer(version: int, request: FetchRequest) -> bytearray | None:
-    """From version 13 on, what a consumer asks for; None for a replica's request."""
+def _encode_usual(version: int, request: FetchRequest) -> bytearray | None:
+    """From version 13 on, what a consumer or a follower asks for; None where something else is tagged."""
     state = request.replica_state
-    if not request.replica_id == state.replica_id == state.replica_epoch == -1 or request.cluster_id is not None:
+    replica_id = state.replica_id if state.replica_id >= 0 else request.replica_id
+    if request.cluster_id is not None:
         return None
-    out = bytearray(_NO_REPLICA if version < 15 else _EMPTY)
-    out += _CONSUMER_HEAD.pack(
+    out = bytearray(I32.pack(replica_id) if version < 15 else _EMPTY)
+    out += _USUAL_HEAD.pack(
         request.max_wait_ms, request.min_bytes, request.max_bytes, request.isolation_level,
         request.session_id, request.session_epoch,
     )  # fmt: skip
@@ -218,7 +219,7 @@ def _encode_consumer(version: int, request: FetchRequest) -> bytearray | None:
         for part in topic.partitions:
             if part.high_watermark != _NO_WATERMARK or part.replica_directory_id.int:
                 return None
-            out += _CONSUMER_ROW.pack(
+            out += _ASKED_ROW.pack(
                 part.partition, part.current_leader_epoch, part.fetch_offset, part.last_fetched_epoch,
                 part.log_start_offset, part.partition_max_bytes, 0,
             )  # fmt: skip
@@ -231,7 +232,10 @@ def _encode_consumer(version: int, request: FetchRequest) -> bytearray | None:
             out += I32.pack(index)
         out.append(0)
     put_string(out, request.rack_id, True)
-    out.append(0)
+    if version < 15 or (replica_id == -1 and state.replica_epoch == -1):
+        out.append(0)
+    else:
+        put_tagged(out, [(1, _REPLICA_STATE.pack(replica_id, state.replica_epoch))])
     return out
 
 

@@ -1,0 +1,312 @@
+"""A `PeerTransport` over the channels of a transport: how brokers reach one another over their listeners.
+
+Each broker is reached over up to four connections, made when they are first needed, so that nothing waits behind what
+is of another kind. Over one connection requests go out in order, and are answered in order.
+
+| connection | what goes over it |
+|---|---|
+| ORDERS | the controller's: UpdateMetadata, LeaderAndIsr, StopReplica |
+| CONTROLLER | what is asked of the controller: AlterPartition, AllocateProducerIds, ControlledShutdown |
+| FETCHES | a follower's Fetch, which the leader holds until there are records |
+| OTHERS | everything else, e.g. WriteTxnMarkers, which waits for followers |
+
+`peer.network.Network` decides when to connect, how long to back off and what took too long; this module carries that
+out on the running loop. A request to a broker that is being connected to waits; during a back-off it fails at once, as
+whoever sends it has a back-off of its own. A broker reaches itself without a connection.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable
+from random import Random
+from typing import Any, Final
+
+from logkernel.broker.peers import CAPABILITIES, PeerLost
+from logkernel.broker.runtime import Runtime
+from logkernel.broker.timers import Timer
+from logkernel.contracts import Answer, BrokerDoor, Failed, RequestContext
+from logkernel.errors import NetworkException
+from logkernel.peer.network import CONNECTING, UP, Action, Close, Connect, Network, Transmit
+
+log = logging.getLogger("logkernel.peers")
+
+ORDERS, CONTROLLER, FETCHES, OTHERS = range(4)
+LANES: Final = {
+    "UpdateMetadataRequest": ORDERS,
+    "LeaderAndIsrRequest": ORDERS,
+    "StopReplicaRequest": ORDERS,
+    "AlterPartitionRequest": CONTROLLER,
+    "AllocateProducerIdsRequest": CONTROLLER,
+    "ControlledShutdownRequest": CONTROLLER,
+    "FetchRequest": FETCHES,
+}
+"""Request class → its connection; OTHERS for those that are not listed."""
+APART: Final = 1 << 32
+"""`lane * APART + node id` is a connection's key in the `Network`."""
+
+RECONNECT_MS: Final = 50
+RECONNECT_MAX_MS: Final = 500
+"""A broker that came back is connected to so much later at most."""
+SETUP_MS: Final = 10_000
+
+Place = tuple[str, int]
+Address = Callable[[int, bool], Place | None]
+"""(node id, whether a controller is party to it) → (host, port), or None for a broker that is not known."""
+
+
+class PeerChannels:
+    """`contracts.PeerTransport`; see the module. Used on the broker's loop alone, which runs when it is first used."""
+
+    def __init__(self, runtime: Runtime, transport: str, address: Address, door: BrokerDoor) -> None:
+        """`transport` is the plugin's name, `address` is asked anew for each request, `door` is the broker's own."""
+        get = runtime.config.get
+        self._runtime = runtime
+        self._transport = transport
+        self._address = address
+        self._door = door
+        self._own = RequestContext(
+            client_id=f"broker-{runtime.node_id}", client_host="localhost", listener="", software_name="logkernel",
+            capabilities=CAPABILITIES, internal=True, commands=True,
+        )  # fmt: skip
+        self._settings = {
+            "client.id": f"broker-{runtime.node_id}",
+            "receive.buffer.bytes": int(get("replica.socket.receive.buffer.bytes")),
+        }
+        self._network = Network(
+            {
+                "reconnect.backoff.ms": RECONNECT_MS,
+                "reconnect.backoff.max.ms": RECONNECT_MAX_MS,
+                "socket.connection.setup.timeout.ms": SETUP_MS,
+                "socket.connection.setup.timeout.max.ms": SETUP_MS,
+                "request.timeout.ms": int(get("request.timeout.ms")),
+                "connections.max.idle.ms": int(get("connections.max.idle.ms")),
+            },
+            Random(int.from_bytes(runtime.random.bytes(8), "big")),
+        )
+        self._places: dict[int, Place] = {}
+        self._waiting: dict[int, deque[_Call]] = {}
+        """Key → what is sent as soon as its connection stands."""
+        self._channels: dict[int, Any] = {}
+        self._connects: dict[int, asyncio.Task[None]] = {}
+        self._problems: dict[int, str] = {}
+        """Key → why it could not be connected to last."""
+        self._settled: deque[tuple[_Call, Any, Exception | None]] = deque()
+        self._timer: Timer | None = None
+        self._closed = False
+
+    # ------------------------------------------------------------ contracts.PeerTransport
+
+    def send(self, target: int, request: Any, answer: Answer, failed: Failed, timeout_ms: int) -> None:
+        if self._closed:
+            return
+        call = _Call(self, target, request, answer, failed, timeout_ms)
+        if target == self._runtime.node_id:
+            self._soon(lambda: self._take(call))
+            return
+        lane = LANES.get(type(request).__name__, OTHERS)
+        key = lane * APART + target
+        place = self._address(target, lane in (ORDERS, CONTROLLER))
+        now_ms = self._runtime.clock.mono_ms()
+        self._learn(key, place, now_ms)
+        if place is None:
+            call.complete(None, NetworkException("no address of it is known"), now_ms)
+        else:
+            self._send(key, call, now_ms)
+        self._act()
+        if self._settled:
+            self._soon(self._settle)
+
+    def close(self) -> None:
+        if self._closed:
+            return
+        self._closed = True
+        if self._timer is not None:
+            self._timer.cancel()
+        for task in self._connects.values():
+            task.cancel()
+        for channel in self._channels.values():
+            channel.on_closed = None
+            channel.close()
+        self._channels.clear()
+        self._settled.clear()
+
+    # ------------------------------------------------------------ sending
+
+    def _take(self, call: _Call) -> None:
+        """The broker's own request, handed in as any other."""
+        if not self._closed:
+            self._door.submit(call.request, self._own, lambda response: self._soon(lambda: self._give(call, response)))
+
+    def _give(self, call: _Call, response: Any) -> None:
+        if not self._closed:
+            call.answer(response)
+
+    def _learn(self, key: int, place: Place | None, now_ms: int) -> None:
+        """Note where a broker is now. Where it was is given up."""
+        if self._places.get(key) != place:
+            if place is None:
+                del self._places[key]
+            else:
+                self._places[key] = place
+            self._network.learn(self._places, now_ms)
+            self._release(now_ms)
+
+    def _send(self, key: int, call: _Call, now_ms: int) -> None:
+        self._network.ready(key, now_ms)
+        state = self._network.nodes[key].state
+        if state == UP:
+            self._network.send(key, call.request, call, now_ms, call.timeout_ms)
+            self._arm(now_ms + call.timeout_ms)
+        elif state == CONNECTING:
+            self._waiting.setdefault(key, deque()).append(call)
+            self._arm(now_ms + SETUP_MS)
+        else:
+            call.complete(None, NetworkException(self._problems.get(key, "the connection broke")), now_ms)
+
+    def _release(self, now_ms: int) -> None:
+        """What waited for a connection is sent, or fails with it."""
+        for key in list(self._waiting):
+            node = self._network.nodes.get(key)
+            if node is None or node.state != CONNECTING:
+                for call in self._waiting.pop(key):
+                    if node is None:
+                        call.complete(None, NetworkException("it is gone"), now_ms)
+                    else:
+                        self._send(key, call, now_ms)
+
+    # ------------------------------------------------------------ events
+
+    def _happened(self, event: Callable[[int], object]) -> None:
+        if self._closed:
+            return
+        now_ms = self._runtime.clock.mono_ms()
+        event(now_ms)
+        self._release(now_ms)
+        self._act()
+        self._settle()
+
+    def _settle(self) -> None:
+        while self._settled and not self._closed:
+            call, response, error = self._settled.popleft()
+            try:
+                if error is None:
+                    call.answer(response)
+                else:
+                    call.failed(error)
+            except Exception:
+                log.exception("a response was not handled: node_id=%d request=%s", call.target, call.name)
+
+    def settle_later(self, call: _Call, response: Any, error: Exception | None) -> None:
+        self._settled.append((call, response, error))
+
+    def _arm(self, mono_ms: int) -> None:
+        """Look at the connections at `mono_ms`, or before that."""
+        timer = self._timer
+        if timer is not None and timer.action is not None:
+            if timer.when_ms <= mono_ms:
+                return
+            timer.cancel()
+        self._timer = self._runtime.timers.at(mono_ms, self._tick)
+
+    def _tick(self) -> None:
+        self._timer = None
+        due: list[int | None] = []
+        self._happened(lambda now_ms: due.append(self._network.tick(now_ms)))
+        for mono_ms in due:
+            if mono_ms is not None:
+                self._arm(mono_ms)
+
+    def _soon(self, work: Callable[[], None]) -> None:
+        asyncio.get_running_loop().call_soon(work)
+
+    # ------------------------------------------------------------ actions of the network
+
+    def _act(self) -> None:
+        actions, self._network.actions = self._network.actions, []
+        for action in actions:
+            self._perform(action)
+
+    def _perform(self, action: Action) -> None:
+        if isinstance(action, Transmit):
+            self._transmit(action)
+        elif isinstance(action, Connect):
+            self._connects[action.number] = asyncio.get_running_loop().create_task(self._connect(action))
+        elif isinstance(action, Close):
+            task = self._connects.pop(action.number, None)
+            if task is not None:
+                task.cancel()
+            channel = self._channels.pop(action.number, None)
+            if channel is not None:
+                channel.on_closed = None
+                channel.close()
+
+    def _transmit(self, action: Transmit) -> None:
+        channel, number, ticket = self._channels[action.number], action.number, action.ticket
+        try:
+            reply = channel.send(action.request, action.withheld)
+        except Exception as problem:
+            error = problem  # the connection is gone, or the request has no form that the peer knows
+            if isinstance(error, NetworkException):
+                self._soon(lambda: self._lost(number, error))
+            else:
+                self._soon(lambda: self._happened(lambda now: self._network.on_refused(number, ticket, error, now)))
+            return
+
+        def answered(reply: asyncio.Future[Any]) -> None:
+            if not reply.cancelled() and reply.exception() is None:
+                response = reply.result()
+                self._happened(lambda now_ms: self._network.on_response(number, ticket, response, now_ms))
+
+        reply.add_done_callback(answered)
+
+    def _lost(self, number: int, error: Exception) -> None:
+        self._channels.pop(number, None)
+        self._happened(lambda now_ms: self._network.on_lost(number, error, now_ms))
+
+    async def _connect(self, action: Connect) -> None:
+        number = action.number
+        try:
+            transport = self._runtime.kernel.transport(self._transport)
+            settings = {**self._settings, "socket.connection.setup.timeout.ms": action.timeout_ms}
+            channel = await transport.connect_async(action.host, action.port, settings)
+        except Exception as problem:
+            self._connects.pop(number, None)
+            error = problem if isinstance(problem, NetworkException) else NetworkException(str(problem))
+            self._problems[action.node] = str(error)
+            self._happened(lambda now_ms: self._network.on_lost(number, error, now_ms))
+            return
+        self._connects.pop(number, None)
+        if self._closed:
+            channel.close()
+            return
+        self._channels[number] = channel
+        channel.on_closed = lambda error: self._soon(lambda: self._lost(number, error))
+        self._happened(lambda now_ms: self._network.on_connected(number, channel.features, now_ms))
+
+
+class _Call:
+    """`peer.network.Token`: a request on its way, and who waits for its response."""
+
+    __slots__ = ("_owner", "answer", "failed", "request", "target", "timeout_ms")
+
+    def __init__(
+        self, owner: PeerChannels, target: int, request: Any, answer: Answer, failed: Failed, timeout_ms: int
+    ) -> None:
+        self._owner = owner
+        self.target = target
+        self.request = request
+        self.answer = answer
+        self.failed = failed
+        self.timeout_ms = timeout_ms
+
+    @property
+    def name(self) -> str:
+        return type(self.request).__name__
+
+    def complete(self, response: Any, error: Exception | None, now_ms: int) -> None:
+        if isinstance(error, NetworkException):
+            error = PeerLost(f"broker {self.target} gave {self.name} no answer: {error}")
+        self._owner.settle_later(self, response, error)

@@ -1,0 +1,9 @@
+"""LeaderAndIsr (key 4), version 7: a controller tells a broker what it leads and follows."""
+
+from __future__ import annotations
+
+from ..api import Api
+
+
+class LeaderAndIsr(Api):
+    """Read and written by the generic codec."""
