@@ -39,6 +39,7 @@ COMMANDS: Final[Table] = {
         "Recover a data directory that no broker uses; show the plan and ask first.",
     ),
     "simulate": ("logkernel.cli.simulate:simulate", "Simulate clusters under faults, from seeds; replay a seed."),
+    "history": ("logkernel.cli.app:history", "Judge what clients recorded of a cluster."),
     "completion": ("logkernel.cli.completion:completion", "Print the completion script for a shell."),
 }
 TOPIC_COMMANDS: Final[Table] = {
@@ -98,6 +99,10 @@ CLUSTER_COMMANDS: Final[Table] = {
     "acls": ("logkernel.cli.access:acls", "List, add or remove ACLs."),
     "quotas": ("logkernel.cli.access:quotas", "List, set or unset client quotas."),
     "users": ("logkernel.cli.access:users", "List, set or delete SCRAM users."),
+}
+
+HISTORY_COMMANDS: Final[Table] = {
+    "check": ("logkernel.cli.history:check", "Check a history for lost, doubled and reordered records."),
 }
 
 
@@ -185,6 +190,11 @@ def pipeline() -> None:
 @click.group(cls=LazyGroup, table=PERF_COMMANDS)
 def perf() -> None:
     """Measure a logkernel or Apache Kafka cluster, or a log in this process."""
+
+
+@click.group(cls=LazyGroup, table=HISTORY_COMMANDS)
+def history() -> None:
+    """Judge what clients recorded of a cluster."""
 
 
 @click.command(context_settings={"ignore_unknown_options": True}, add_help_option=False)

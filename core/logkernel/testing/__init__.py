@@ -3,6 +3,7 @@
 ServiceHarness    runs the machines of a service: requests in, records appended and replayed, timers by virtual time
 SentRequest       a request that a machine sent to the broker, for the test to answer
 ClusterStub       the cluster that a tested service sees
+history           the judge of what clients recorded: `logkernel.testing.history`
 simulate          simulated clusters under faults, with an election of yours or the built-in ones
 """
 
