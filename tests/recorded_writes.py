@@ -4,15 +4,25 @@ from __future__ import annotations
 
 import threading
 from collections import defaultdict
+from typing import Any, Protocol
 
-from logkernel.cluster.cluster import Cluster
+from logkernel.client.consumer.consumer import Consumer
+from logkernel.client.producer.producer import Producer
 from logkernel.errors import LogkernelError
+
+
+class Clients(Protocol):
+    """A `Cluster` of this process, or the `Remote` of `logkernel.connect`."""
+
+    def producer(self, **settings: Any) -> Producer: ...
+
+    def consumer(self, *topics: str, **settings: Any) -> Consumer: ...
 
 
 class Recorded:
     """Writes numbers to one topic, `acks=all`, idempotent, until it is told to stop."""
 
-    def __init__(self, cluster: Cluster, topic: str, partitions: int = 1) -> None:
+    def __init__(self, cluster: Clients, topic: str, partitions: int = 1) -> None:
         self.topic = topic
         self.acknowledged: dict[int, list[int]] = defaultdict(list)
         """Partition → numbers, in the order in which they were sent."""
@@ -58,7 +68,7 @@ class Recorded:
     def count(self) -> int:
         return sum(map(len, self.acknowledged.values()))
 
-    def check(self, cluster: Cluster) -> None:
+    def check(self, cluster: Clients) -> None:
         """Everything that was acknowledged is there once, in order; what was not may be there."""
         found: dict[int, list[int]] = defaultdict(list)
         with cluster.consumer(self.topic, auto_offset_reset="earliest") as consumer:

@@ -1,8 +1,9 @@
-"""Runs a broker on an event loop: listeners, timers, signals."""
+"""Runs a broker on an event loop: listeners, timers, signals; its coming into a cluster, and its leaving."""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import errno
 import logging
 from collections.abc import Callable, Sequence
@@ -23,6 +24,10 @@ FLUSH_THREADS = 2
 SWITCH_INTERVAL_S = 0.0005
 """A request takes the interpreter's lock anew after each system call, and waits this long for it where another thread
 computes in Python (a cleaner without the compiled codec); the interpreter's own 5 ms came up to tens of them."""
+
+LEAVE_S = 5.0
+"""How long a broker that stops may wait for its partitions to be led elsewhere."""
+LOOK_AGAIN_S = 0.01
 
 log = logging.getLogger("logkernel.serve")
 
@@ -139,9 +144,18 @@ class Server:
         if deadline is not None:
             self._arm(deadline)
 
-    def step(self) -> None:
-        """Have the broker do what is due, and wake it for what comes next."""
+    def join(self) -> None:
+        """Have a broker of a cluster announced."""
+        self.broker.join()
         self._step()
+
+    async def leave(self) -> None:
+        """Have others lead the partitions of a broker of a cluster, where they can."""
+        left = self._loop.create_future()
+        self.broker.leave(lambda: None if left.done() else left.set_result(None))
+        self._step()
+        with contextlib.suppress(TimeoutError):  # nobody can take over: it goes all the same
+            await asyncio.wait_for(left, LEAVE_S)
 
     def pause(self) -> None:
         """Run nothing of the broker until `resume`."""
@@ -183,9 +197,14 @@ class Server:
 
 
 async def run(
-    broker: Broker, listeners: list[tuple[str, str, int]], ready: Callable[[Server], None], signals: Sequence[int]
+    broker: Broker,
+    listeners: list[tuple[str, str, int]],
+    ready: Callable[[Server], None],
+    signals: Sequence[int],
+    known: int = 1,
 ) -> None:
-    """Serve until one of `signals` arrives. Raises `CannotListen`."""
+    """Serve until one of `signals` arrives. A broker of a cluster is ready when it was told of a controller and of
+    `known` brokers, itself included. Raises `CannotListen`."""
     import sys
 
     sys.setswitchinterval(SWITCH_INTERVAL_S)
@@ -195,7 +214,19 @@ async def run(
         loop.add_signal_handler(number, stop.set)
     server = Server(broker)
     await server.start(listeners)
-    ready(server)
+    if broker.membership is not None:
+        server.join()
+        while not (stop.is_set() or _is_told(broker, known)):
+            await asyncio.sleep(LOOK_AGAIN_S)
+    if not stop.is_set():
+        ready(server)
     await stop.wait()
     log.info("stopping")
+    if broker.membership is not None:
+        await server.leave()
     await server.close()
+
+
+def _is_told(broker: Broker, known: int) -> bool:
+    nodes = broker.metadata.image.nodes
+    return broker.cluster.controller_id in nodes and broker.runtime.node_id in nodes and len(nodes) >= known

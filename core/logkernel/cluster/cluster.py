@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from logkernel.broker.serve import new_event_loop
 from logkernel.client import shutdown
 from logkernel.client.factory import ClientFactory
-from logkernel.cluster.folder import PREFIX, open_log
+from logkernel.cluster.folder import broker_folder, open_store
 from logkernel.cluster.gate import Gate
 from logkernel.cluster.member import Member
 from logkernel.cluster.network import ProcessNetwork
@@ -436,13 +436,12 @@ class _Host:
 
 def _open_store(brokers: int, path: str | Path | None) -> tuple[SharedStore, dict[int, Any]]:
     """The coordination, and the disks of the brokers where they are in memory."""
-    kernel = Kernel()
-    if path is None:
-        from logkernel.storage.simdisk import MemoryDisk
+    if path is not None:
+        return open_store(path), {}
+    from logkernel.storage.simdisk import MemoryDisk
 
-        store = SharedStore(kernel.coordination("memory", _no_log))
-        return store, {node: MemoryDisk() for node in range(1, brokers + 1)}
-    return SharedStore(kernel.coordination("local", lambda: open_log(Path(path) / "coordination"))), {}
+    store = SharedStore(Kernel().coordination("memory", _no_log))
+    return store, {node: MemoryDisk() for node in range(1, brokers + 1)}
 
 
 def _no_log() -> Any:
@@ -450,8 +449,7 @@ def _no_log() -> Any:
 
 
 def _overrides(path: str | Path | None, node: int, given: Collection[str]) -> list[str]:
-    folder = "/memory" if path is None else str(Path(path) / f"{PREFIX}{node}")
-    return [*given, f"log.dirs={folder}"]
+    return [*given, f"log.dirs={'/memory' if path is None else broker_folder(path, node)}"]
 
 
 def _listeners(listen: bool | Mapping[int, str], node: int) -> list[tuple[str, str, int]]:

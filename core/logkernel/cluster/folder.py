@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from logkernel.broker.metadata_log import DiskMetadataLog
+from logkernel.cluster.store import SharedStore
 from logkernel.contracts import StateLog
-from logkernel.errors import ConfigError
+from logkernel.errors import ConfigError, DataDirectoryLocked
+from logkernel.kernel import Kernel
 from logkernel.storage.checkpoints import META_PROPERTIES
 from logkernel.storage.disk import RealDisk
 from logkernel.vocabulary import Record
@@ -15,6 +18,38 @@ from logkernel.vocabulary import Record
 LOCK = ".lock"
 PREFIX = "broker-"
 """Of a broker's folder, before its node id."""
+COORDINATION = "coordination"
+LOOK_AGAIN_S = 0.02
+
+
+def broker_folder(path: str | Path, node: int) -> str:
+    return str(Path(path) / f"{PREFIX}{node}")
+
+
+def coordination_folder(path: str | Path) -> str:
+    return str(Path(path) / COORDINATION)
+
+
+def open_store(path: str | Path) -> SharedStore:
+    """The coordination of the cluster in folder `path`. Raises `DataDirectoryLocked`, `CorruptMessage`."""
+    return SharedStore(Kernel().coordination("local", lambda: open_log(Path(coordination_folder(path)))))
+
+
+def wait_for_folders(path: str | Path, brokers: int, timeout_s: float) -> None:
+    """Wait until no process holds a broker's folder: brokers whose parent was killed end a moment after it.
+
+    Raises `DataDirectoryLocked`.
+    """
+    deadline_s = time.monotonic() + timeout_s
+    for node in range(1, brokers + 1):
+        while True:
+            try:
+                RealDisk().share(f"{broker_folder(path, node)}/{LOCK}")()
+                break
+            except DataDirectoryLocked:
+                if time.monotonic() > deadline_s:
+                    raise
+                time.sleep(LOOK_AGAIN_S)
 
 
 def check_brokers(path: str, brokers: int) -> None:

@@ -11,7 +11,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -26,9 +25,6 @@ if TYPE_CHECKING:
     from logkernel.broker.broker import Broker
     from logkernel.cluster.network import ProcessNetwork
     from logkernel.cluster.store import Session, SharedStore
-
-SHUTDOWN_S = 5.0
-"""How long a broker that stops may wait for its partitions to be led elsewhere."""
 
 
 class Member:
@@ -88,8 +84,7 @@ class Member:
         ]
         self._network.join(self.node_id, gate)
         self.state = "running"
-        broker.join()
-        server.step()
+        server.join()
 
     def _new_session(self) -> Session:
         self._session = self._store.session()
@@ -101,13 +96,8 @@ class Member:
             self.resume()
         if self.state != "running":
             return
-        assert self.broker is not None
         assert self.server is not None
-        left = asyncio.get_running_loop().create_future()
-        self.broker.leave(lambda: None if left.done() else left.set_result(None))
-        self.server.step()
-        with contextlib.suppress(TimeoutError):  # nobody can take over: it goes all the same
-            await asyncio.wait_for(left, SHUTDOWN_S)
+        await self.server.leave()
         await self.close()
 
     async def close(self) -> None:

@@ -111,6 +111,14 @@ def test_who_does_not_stop_in_time_is_killed() -> None:
     assert machine.exit_code == 1
 
 
+@pytest.mark.parametrize(("code", "told"), [(0, 0), (-15, 0), (1, 1), (-11, 1)])
+def test_a_broker_that_fails_while_it_stops_is_told_by_the_exit_code(code: int, told: int) -> None:
+    machine = formed(1)
+    machine.stop(10)
+    machine.on_exit(1, code, 20)
+    assert machine.exit_code == told
+
+
 def test_who_dies_while_others_stop_is_not_started_again() -> None:
     machine = formed()
     machine.stop(0)

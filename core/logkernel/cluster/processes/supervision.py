@@ -43,6 +43,8 @@ STOP_MS: Final = 30_000
 """How long a process may take to stop before it is killed."""
 FAILED: Final = 1
 REFUSED: Final = 2
+CLEAN: Final = frozenset({0, -15})
+"""Codes of a process that was told to stop: one that had not begun to listen to SIGTERM ends by it."""
 
 
 class State(Enum):
@@ -168,7 +170,7 @@ class Supervision:
         child.ready_ms = child.due_ms = None
         self._move(node, Event.EXITED)
         if was_told:
-            if code and not self._code:
+            if code not in CLEAN and not self._code:
                 self._code = FAILED
             return self._next_turn(now_ms)
         if self.is_stopping:
