@@ -17,6 +17,8 @@ from types import FrameType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    import asyncio
+
     from logkernel.broker.broker import Broker
 
 DEFAULT_LISTEN = "127.0.0.1:9092"
@@ -24,6 +26,9 @@ DEFAULT_FOLDER = "./data"
 FOLDERS, LISTENERS = ("log.dirs", "log.dir"), ("listeners",)
 """The settings that `--data` and `--listen` give, by all their names."""
 HELP_WIDTH = 100
+MAX_PORT = 65535
+FOLDERS_S = 10.0
+"""How long a start waits for brokers whose parent was killed."""
 COLLECT_AFTER = 10_000
 """New objects between garbage collections; the interpreter's default of 700 took 5 % of a busy broker's time."""
 SUMMARY = "Run a broker for Kafka clients."
@@ -53,8 +58,15 @@ def _parser() -> argparse.ArgumentParser:
         "--brokers",
         metavar="N",
         type=int,
-        help="run a cluster of N brokers in this process, each with a directory in DIR and a port from PORT on",
+        help="run a cluster of N brokers, each with a directory in DIR and a port from PORT on",
     )
+    parser.add_argument(
+        "--processes",
+        action="store_true",
+        help="run each of the N brokers in a process of its own, so that they use several cores",
+    )
+    for hidden in ("--child", "--known"):  # by which --processes starts a broker
+        parser.add_argument(hidden, type=int, help=argparse.SUPPRESS)
     parser.add_argument(
         "--log-level",
         default="INFO",
@@ -67,9 +79,15 @@ def _parser() -> argparse.ArgumentParser:
 class _LogFormatter(logging.Formatter):
     """One `key=value` line an event on stderr; values with blanks are quoted."""
 
+    def __init__(self, broker: int | None) -> None:
+        """`broker` is the node id where several processes write to one stderr."""
+        super().__init__()
+        self._broker = "" if broker is None else f" broker={broker}"
+
     def format(self, record: logging.LogRecord) -> str:
         stamp = self.formatTime(record, "%Y-%m-%dT%H:%M:%S")
-        line = f"time={stamp}.{int(record.msecs):03d} level={record.levelname.lower()} logger={record.name}"
+        line = f"time={stamp}.{int(record.msecs):03d} level={record.levelname.lower()}{self._broker}"
+        line += f" logger={record.name}"
         line += f' event="{record.getMessage()}"'
         if record.exc_info:
             line += "\n" + self.formatException(record.exc_info)
@@ -95,8 +113,9 @@ def serve(argv: Sequence[str]) -> int:
     for number in _stop_signals():  # until the event loop takes them
         signal.signal(number, _end_unready)
     arguments = _parser().parse_args(argv)
+    arguments.argv = argv
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(_LogFormatter())
+    handler.setFormatter(_LogFormatter(arguments.child))
     logging.basicConfig(level=arguments.log_level, handlers=[handler], force=True)
     try:
         return _serve(arguments)
@@ -156,6 +175,10 @@ def _run_broker(arguments: argparse.Namespace) -> int:
     from logkernel.broker.build import build
 
     _raise_file_limit()
+    if arguments.child is not None:
+        return _run_child(arguments)
+    if arguments.processes:
+        return _run_processes(arguments)
     if arguments.brokers is not None:
         return _run_cluster(arguments)
     broker = build(arguments.config, _overrides(arguments))
@@ -165,7 +188,9 @@ def _run_broker(arguments: argparse.Namespace) -> int:
     try:
         broker.start()
         importing.join()
-        _serve_on_loop(broker, listeners)
+        from logkernel.broker.serve import new_event_loop
+
+        _serve_on_loop(broker, listeners, new_event_loop())
     finally:
         importing.join()
         broker.close()
@@ -197,6 +222,55 @@ def _run_cluster(arguments: argparse.Namespace) -> int:
     return 0
 
 
+def _run_processes(arguments: argparse.Namespace) -> int:
+    """Run the brokers of a cluster in processes of their own until a signal comes."""
+    import asyncio
+
+    from logkernel.cluster.folder import check_brokers, open_store, wait_for_folders
+    from logkernel.cluster.processes.parent import Parent, program
+    from logkernel.errors import ConfigError
+
+    if arguments.brokers is None or arguments.brokers < 1:
+        raise ConfigError("--processes runs the brokers of a cluster; say how many by --brokers N")
+    folder = arguments.data or DEFAULT_FOLDER
+    check_brokers(folder, arguments.brokers)
+    _cluster_settings(arguments)
+    addresses = _addresses(arguments)
+    store = open_store(folder)
+
+    def command(node: int, address: str, known: int) -> list[str]:
+        return [*program(), "serve", *arguments.argv, "--listen", address, "--child", str(node), "--known", str(known)]
+
+    async def run() -> int:
+        parent = Parent(folder, store, addresses, command)
+
+        def ready() -> None:
+            listening = ",".join(address for _, address in sorted(parent.addresses.items()))
+            print(f"logkernel listening on {listening} data={os.path.abspath(folder)}", flush=True)
+
+        return await parent.run(ready, _stop_signals())
+
+    try:
+        wait_for_folders(folder, arguments.brokers, FOLDERS_S)
+        return asyncio.run(run())
+    finally:
+        store.close()
+
+
+def _run_child(arguments: argparse.Namespace) -> int:
+    """Run broker `--child` of a cluster whose parent is `_run_processes`."""
+    from logkernel.broker.serve import new_event_loop
+    from logkernel.cluster.processes.child import build_child, live_with_parent
+
+    live_with_parent()
+    folder, loop = arguments.data or DEFAULT_FOLDER, new_event_loop()
+    settings = _cluster_settings(arguments)
+    broker = build_child(folder, arguments.child, arguments.listen, arguments.config, settings, loop)
+    broker.start()
+    _serve_on_loop(broker, broker.cluster.configured_listeners(), loop, arguments.known)
+    return 0
+
+
 def _cluster_settings(arguments: argparse.Namespace) -> list[str]:
     """`--set` of all brokers. Raises `ConfigError` for what each must have of its own."""
     for word in arguments.settings:
@@ -211,15 +285,26 @@ def _cluster_settings(arguments: argparse.Namespace) -> list[str]:
 
 
 def _addresses(arguments: argparse.Namespace) -> dict[int, str]:
-    """Node id → where it listens: ports follow one another, and 0 takes a free one for each."""
-    where = arguments.listen or DEFAULT_LISTEN
-    host, _, port = where.rpartition(":")
-    if not port.isdigit() or "," in where:
-        from logkernel.errors import ConfigError
+    """Node id → where it listens: ports follow one another, and 0 takes a free one for each. Raises `ConfigError`."""
+    from logkernel.config.listeners import address, parse_listeners
+    from logkernel.errors import ConfigError
 
+    where = arguments.listen or DEFAULT_LISTEN
+    try:
+        found = parse_listeners(where)
+    except ValueError as error:
+        raise ConfigError(f"--listen {where}: {error}") from None
+    if len(found) != 1:
         raise ConfigError(f"--listen {where}: with --brokers give one HOST:PORT; the brokers take ports from there on")
-    first = int(port)
-    return {node: f"{host}:{first + node - 1 if first else 0}" for node in range(1, arguments.brokers + 1)}
+    _, host, first = found[0]
+    last = first + arguments.brokers - 1
+    if first and last > MAX_PORT:
+        raise ConfigError(
+            f"--listen {where}: {arguments.brokers} brokers would take ports up to {last}; give a port"
+            f" below {MAX_PORT - arguments.brokers + 2}"
+        )
+    host = host or "127.0.0.1"
+    return {node: address(host, first + node - 1 if first else 0) for node in range(1, arguments.brokers + 1)}
 
 
 def _import_event_loop() -> None:
@@ -229,8 +314,11 @@ def _import_event_loop() -> None:
             import_module(name)
 
 
-def _serve_on_loop(broker: Broker, listeners: list[tuple[str, str, int]]) -> None:
-    from logkernel.broker.serve import Server, new_event_loop, run
+def _serve_on_loop(
+    broker: Broker, listeners: list[tuple[str, str, int]], loop: asyncio.AbstractEventLoop, known: int = 1
+) -> None:
+    """`known` is of `run`. The loop is closed in the end."""
+    from logkernel.broker.serve import Server, run
     from logkernel.config.listeners import address
 
     def ready(server: Server) -> None:
@@ -241,9 +329,8 @@ def _serve_on_loop(broker: Broker, listeners: list[tuple[str, str, int]]) -> Non
         folders = ",".join(os.path.abspath(path) for path in broker.logs.paths)
         print(f"logkernel listening on {addresses} data={folders}", flush=True)
 
-    loop = new_event_loop()
     try:
-        loop.run_until_complete(run(broker, listeners, ready, _stop_signals()))
+        loop.run_until_complete(run(broker, listeners, ready, _stop_signals(), known))
     finally:
         broker.close()
         loop.close()

@@ -316,6 +316,13 @@ ROWS: tuple[Setting, ...] = (
     ),
     _row("replica.socket.receive.buffer.bytes", INT, "65536", None, "SO_RCVBUF of a follower's connections, in bytes."),
     _row("replica.socket.timeout.ms", INT, "30000", None, "Time in ms that a follower waits for a response."),
+    _row(
+        "broker.session.timeout.ms",
+        INT,
+        "9000",
+        Between(300, 3_600_000),
+        "Time in ms after which a broker that gives no sign of life counts as dead; with --processes only.",
+    ),
     _row("controlled.shutdown.enable", BOOLEAN, "true", None, "Move leadership to other brokers before stopping."),
     _row(
         "controlled.shutdown.max.retries",

@@ -18,7 +18,7 @@ OPEN_PREFIXES = ("listener.name.", "config.providers.", "rsm.config.", "rlmm.con
 _NAMES = """
 advertised.host.name advertised.port alter.config.policy.class.name alter.log.dirs.replication.quota.window.num
 alter.log.dirs.replication.quota.window.size.seconds authorizer.class.name background.threads
-broker.heartbeat.interval.ms broker.id.generation.enable broker.session.timeout.ms client.quota.callback.class
+broker.heartbeat.interval.ms broker.id.generation.enable client.quota.callback.class
 config.providers connection.failed.authentication.delay.ms connections.max.reauth.ms
 controller.performance.always.log.threshold.ms controller.performance.sample.period.ms
 controller.quorum.append.linger.ms controller.quorum.auto.join.enable controller.quorum.bootstrap.servers

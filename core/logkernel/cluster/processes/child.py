@@ -1,0 +1,70 @@
+"""A broker that lives no longer than the process that started it.
+
+The parent holds the other end of the standard input, and never writes: the input ends with the parent. Linux kills the
+broker then even if it is stopped (PR_SET_PDEATHSIG). It ends as by `kill -9`, so that its folder and its port are free
+at once for who is started next, and its next start recovers.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import sys
+import threading
+from collections.abc import Sequence
+from typing import Final
+
+from logkernel.broker.broker import Broker
+from logkernel.broker.build import build
+from logkernel.broker.membership import Link
+from logkernel.cluster.folder import broker_folder, coordination_folder
+from logkernel.cluster.processes.session import SocketSession
+
+PR_SET_PDEATHSIG: Final = 1
+CLIENTS: Final = "PLAINTEXT"
+BROKERS: Final = "BROKERS"
+"""Names of the listeners for clients and for other brokers."""
+
+
+def live_with_parent() -> None:
+    """Die with the process at the other end of the standard input. Signals of a terminal are the parent's to take."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    if sys.platform == "linux":
+        import ctypes
+
+        with contextlib.suppress(OSError, AttributeError):  # a C library without it
+            ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    threading.Thread(target=_watch, name="logkernel-parent", daemon=True).start()
+
+
+def _watch() -> None:
+    while os.read(0, 1):
+        pass
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def build_child(
+    path: str, node: int, listen: str, config: str | None, overrides: Sequence[str], loop: asyncio.AbstractEventLoop
+) -> Broker:
+    """Broker `node` of the cluster in folder `path`, for clients at `listen` ("host:port"); `loop` will run it.
+
+    Other brokers reach it over a listener of their own, which no client is told of: only there it takes orders. Raises
+    `ConfigError`, `PluginError`.
+    """
+
+    def new_session() -> SocketSession:
+        timeout_ms = int(broker.runtime.config.get("broker.session.timeout.ms"))
+        return SocketSession(coordination_folder(path), timeout_ms, soon=loop.call_soon_threadsafe)
+
+    own = [
+        f"log.dirs={broker_folder(path, node)}",
+        f"node.id={node}",
+        f"listeners={CLIENTS}://{listen},{BROKERS}://127.0.0.1:0",
+        f"inter.broker.listener.name={BROKERS}",
+        "advertised.listeners=",
+    ]
+    broker = build(config, [*overrides, *own], link=Link(new_session))
+    return broker
