@@ -1,4 +1,4 @@
-"""What brokers of Apache Kafka 3.9.2 said to one another, recorded by `record_frames.py`: read, and written as it was."""
+"""What brokers of Apache Kafka 3.9.2 said to one another, by `record_frames.py`: read, and written as it was."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from attrs import frozen
 from logkernel.plugins.transport.tcp import registry
 from logkernel.plugins.transport.tcp.frames import MIN_REQUEST, REQUEST_HEAD, read_client_id, skip_tags
 from logkernel.requests.data import FetchRequest
+from logkernel.requests.replication import AlterPartitionRequest
 
 FILES = ("orders", "asked")
 SPOKEN = {
@@ -75,11 +76,19 @@ def test_every_response_is_read_and_written_as_it_was(file: str) -> None:
         assert b"".join(each.api.response_encoder(each.version)(response)) == each.response_body, each.name
 
 
-def test_a_follower_of_kafkas_names_itself_without_an_epoch() -> None:
-    """So a fetch of its earlier life is told by nothing but the leader's own list of live brokers."""
+def test_a_follower_tells_its_broker_epoch_and_a_leader_proposes_without() -> None:
+    """With ZooKeeper, too: so a fetch of a follower's earlier life can be told (KIP-903)."""
     fetches = [each for each in spoken("asked") if each.name == "Fetch"]
+    epochs = set()
     for each in fetches:
         request: FetchRequest = each.api.request_decoder(each.version)(each.request_body)
         assert request.replica_id in (1, 2)
-        assert request.replica_state.replica_epoch == -1
-    assert fetches
+        epochs.add(request.replica_state.replica_epoch)
+    assert len(epochs) > 1
+    assert min(epochs) > 0
+    proposals = [each for each in spoken("asked") if each.name == "AlterPartition"]
+    for each in proposals:
+        asked: AlterPartitionRequest = each.api.request_decoder(each.version)(each.request_body)
+        assert asked.broker_epoch in epochs
+        members = [member for topic in asked.topics for row in topic.partitions for member in row.new_isr_with_epochs]
+        assert {member.broker_epoch for member in members} == {-1}
