@@ -98,6 +98,8 @@ class ServedProcesses:
         return [self.pid(node) for node in range(1, self.brokers + 1)]
 
     def signal(self, node: int, number: int) -> None:
+        """Once it runs."""
+        wait_for(lambda: self.pid(node) > 0, f"broker {node} does not come back", self.log)
         os.kill(self.pid(node), number)
 
     def resume(self, pid: int) -> None:

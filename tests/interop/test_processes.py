@@ -1,7 +1,12 @@
-"""A broker process that the system stops loses its session, and joins again when it goes on."""
+"""Brokers in processes of their own under faults: what was acknowledged is there, once and in order.
+
+`LOGKERNEL_KILLS` says how many faults there are.
+"""
 
 from __future__ import annotations
 
+import os
+import random
 import signal
 from pathlib import Path
 
@@ -25,4 +30,24 @@ def test_a_broker_that_stands_still_loses_its_session_and_comes_back(tmp_path: P
                 writer.wait_for_more()
             writer.check(remote)
         assert cluster.pid(leader) == stopped, "it was not started again"
+        assert cluster.stop() == 0
+
+
+def test_brokers_that_die_in_any_order_lose_nothing(tmp_path: Path) -> None:
+    chance = random.Random(49)
+    with ServedProcesses(tmp_path / "data") as cluster:
+        cluster.create("orders", 3, min_insync_replicas="2")
+        with cluster.connect() as remote:
+            with Recorded(remote, "orders", partitions=3) as writer:
+                for _ in range(int(os.environ.get("LOGKERNEL_KILLS", "10"))):
+                    writer.wait_for_more(30)
+                    first = chance.randrange(1, 4)
+                    cluster.signal(first, chance.choice([signal.SIGKILL, signal.SIGTERM]))
+                    if chance.random() < 0.3:
+                        cluster.signal(first % 3 + 1, signal.SIGKILL)
+                    if chance.random() < 0.6:
+                        cluster.wait_for_isr("orders", 3)
+                cluster.wait_for_isr("orders", 3)
+                writer.wait_for_more(30)
+            writer.check(remote)
         assert cluster.stop() == 0

@@ -214,6 +214,7 @@ class TcpChannel:
         while not done():
             self._check_open()
             self._write()
+            self._check_open()
             left_s = deadline_s - time.monotonic()
             events = selectors.EVENT_READ | (selectors.EVENT_WRITE if self.machine.output else 0)
             self._selector.modify(self._socket, events)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import select
 import socket
 import struct
 import threading
@@ -118,6 +119,22 @@ def test_a_closed_broker_fails_every_open_request(door: Any, served: Any) -> Non
     with pytest.raises(NetworkException):
         channel.send(HeartbeatRequest())
     assert channel.fileno() == -1
+
+
+def test_a_connection_that_is_reset_before_the_request_leaves_fails_it(door: Any, served: Any) -> None:
+    channel = TcpChannel(served.host, served.port, {})
+    reply = channel.send(HeartbeatRequest(), hold=True)
+
+    def reset() -> None:
+        for connection in list(served.connections):
+            sock = connection.transport.get_extra_info("socket")
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            connection.transport.abort()
+
+    served.loop.call_soon_threadsafe(reset)
+    assert select.select([channel.fileno()], [], [], 10)[0]
+    with pytest.raises(NetworkException):
+        reply.result(5)
 
 
 def test_nobody_listens() -> None:
