@@ -24,7 +24,6 @@ from logkernel.kernel import Kernel
 from logkernel.record.batch import batches
 from logkernel.record.decode import decode_batch
 from logkernel.requests.cluster import DescribeClusterRequest, DescribeClusterResponse
-from logkernel.requests.configs import AlterableConfig, AlterConfigsRequest, AlterConfigsResource
 from logkernel.requests.data import FetchPartition, FetchRequest, FetchTopic
 from logkernel.requests.transactions import WritableTxnMarker, WritableTxnMarkerTopic, WriteTxnMarkersRequest
 from logkernel.testing import ClusterStub, ServiceHarness
@@ -254,14 +253,12 @@ class InBroker:
         self._replies.append(self._ask(request, context))
 
     def submit_failing(self, request: Probe, context: RequestContext) -> None:
-        self._set("min.insync.replicas", "2")
+        leaders = [replica.leader for replica in self._broker.replicas.of_topic(TOPIC)]
+        for leader in leaders:
+            leader.isr = ()
         self.submit(request, context)
-        self._set("min.insync.replicas", "1")
-
-    def _set(self, name: str, value: str) -> None:
-        configs = [AlterableConfig("flush.messages", "1"), AlterableConfig(name, value)]
-        (answer,) = self._ask(AlterConfigsRequest([AlterConfigsResource(2, TOPIC, configs)]))
-        assert [row.error_code for row in answer.responses] == [0]
+        for leader in leaders:
+            leader.isr = (leader.node_id,)
 
     def advance(self, ms: int) -> None:
         end = self._clock.now_ms + ms

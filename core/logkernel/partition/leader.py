@@ -25,6 +25,10 @@ when the watermark does, as a transaction stays in doubt until its marker is com
 The watermark waits for every replica that may be in sync for the controller by now, and for those about to join
 (`isr.py`); it stands still while fewer than `min_isr` of the replicas are in sync (KAFKA-15583). A partition with one
 replica has no `sync`, and pays for none of it.
+
+What waits while it stands still is answered as by a Kafka 3.9: with success if enough replicas come back, else with
+REQUEST_TIMED_OUT. NOT_ENOUGH_REPLICAS_AFTER_APPEND never comes from here: Kafka gives it where the watermark passed a
+write and, before another thread looked, the ISR shrank. Here that is one step.
 """
 
 from __future__ import annotations
@@ -156,7 +160,7 @@ class Leader:
         effects = Effects()
         try:
             if acks == -1 and len(self.isr) < self.min_isr:
-                raise self._too_few()
+                self._check_min_isr()
             for facts in batches:
                 if facts.producer_id >= 0:
                     known = self.producers.check_append(facts, guard)
@@ -179,8 +183,7 @@ class Leader:
         """Judge a control batch that ends a transaction; `version` is the coordinator's transaction version."""
         effects = Effects()
         try:
-            if len(self.isr) < self.min_isr:
-                raise self._too_few()
+            self._check_min_isr()
             self.producers.judge_marker(facts, marker, version)
         except KafkaError as error:
             effects.answer.append((ticket, _refused(error)))
@@ -190,8 +193,13 @@ class Leader:
         effects.aborted = self.producers.would_abort(facts, marker)
         return effects
 
-    def _too_few(self) -> NotEnoughReplicas:
-        return NotEnoughReplicas(f"{len(self.isr)} in-sync replicas, min.insync.replicas is {self.min_isr}")
+    def _effective_min_isr(self) -> int:
+        """`min.insync.replicas`, but no more than there are replicas, as Kafka has it since 3.7."""
+        return min(self.min_isr, 1 if self.sync is None else len(self.sync.followers) + 1)
+
+    def _check_min_isr(self) -> None:
+        if len(self.isr) < self._effective_min_isr():
+            raise NotEnoughReplicas(f"{len(self.isr)} in-sync replicas, min.insync.replicas is {self.min_isr}")
 
     def _assign(self, batches: list[BatchFacts]) -> None:
         offset = self.log_end
@@ -395,7 +403,7 @@ class Leader:
         sync = self.sync
         if sync is None:
             self.high_watermark = max(before, own_end)
-        elif len(sync.isr) >= min(self.min_isr, len(sync.followers) + 1):
+        elif len(sync.isr) >= self._effective_min_isr():
             ends = sync.holding(self.log_end, self._now_ms, self._live)
             self.high_watermark = high_watermark(before, (own_end, *ends))
         if self.high_watermark > before:

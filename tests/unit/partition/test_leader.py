@@ -1,5 +1,7 @@
 """The leader machine: offsets, watermark, parked answers, flushing."""
 
+import pytest
+
 from logkernel.errors import (
     InvalidProducerEpoch,
     InvalidTxnState,
@@ -90,10 +92,19 @@ def test_parked_answers_time_out():
 
 
 def test_too_few_replicas_refuse_acks_all_only():
-    machine = leader(min_isr=2)
+    machine = leader(min_isr=2, replicas=(1, 2))
     ((_, outcome),) = machine.on_produce([batch()], -1, "t").answer
     assert outcome.error_code == NotEnoughReplicas.code
     assert machine.on_produce([batch()], 1, "t").append is not None
+
+
+@pytest.mark.parametrize(
+    ("replicas", "isr", "accepted"), [((1,), (1,), True), ((1, 2), (1, 2), True), ((1, 2), (1,), False)]
+)
+def test_no_more_replicas_have_to_be_in_sync_than_there_are(replicas, isr, accepted):
+    """Kafka 4.3.1 takes acks=all on a topic of one replica with min.insync.replicas=2."""
+    machine = leader(isr=isr, replicas=replicas, min_isr=3)
+    assert (machine.on_produce([batch()], -1, "t").append is not None) is accepted
 
 
 def test_flush_messages_hold_answers_and_watermark_until_the_disk_has_it():
@@ -371,6 +382,30 @@ def test_the_watermark_stands_still_below_the_minimum_of_in_sync_replicas() -> N
     assert (leader.isr, leader.high_watermark) == ((1,), 0)
     (refused,) = leader.on_produce([BatchFacts(0, 9, 0, 0, -1, 2, 0, 0, 0, -1, -1, -1, 1)], -1, "b").answer
     assert refused[1].error_code == NotEnoughReplicas.code
+
+
+def test_a_write_that_waits_when_the_isr_falls_below_the_minimum_times_out_and_stays_in_the_log() -> None:
+    """As with Kafka 3.9 (`Partition.checkEnoughReplicasReachOffset`): the watermark does not reach it before."""
+    leader = replicated(min_isr=2)
+    written(leader, "a")
+    proposal = leader.on_tick(1101).propose
+    assert leader.on_isr_accepted(proposal, 7).answer == [], "nobody knows yet whether enough replicas come back"
+    deadline = leader.next_deadline()
+    assert deadline is not None
+    ((ticket, outcome),) = leader.on_expired(deadline).answer
+    assert (ticket, outcome.error_code) == ("a", RequestTimedOut.code)
+    assert (leader.log_end, leader.high_watermark) == (1, 0)
+
+
+def test_a_write_that_waits_below_the_minimum_succeeds_when_enough_replicas_come_back() -> None:
+    leader = replicated(min_isr=2)
+    written(leader, "a")
+    leader.on_isr_accepted(leader.on_tick(1101).propose, 7)
+    leader.on_live_brokers(frozenset((1, 2, 3)), 1102)
+    effects = leader.on_fetch(2, 1, 0, 1103)
+    assert (effects.propose.isr, effects.answer, leader.high_watermark) == ({1, 2}, [], 0)
+    ((ticket, outcome),) = leader.on_isr_accepted(effects.propose, 8).answer
+    assert (ticket, outcome.error_code, leader.high_watermark) == ("a", 0, 1)
 
 
 def test_who_waits_when_another_leads_is_told_to_ask_there() -> None:
