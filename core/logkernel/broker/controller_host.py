@@ -434,7 +434,7 @@ class ControllerHost:
         self._alive[node] = broker_epoch
         orders.broker_came(node, broker_epoch)
         found = self._controller.broker_started(
-            orders.image, node, self._strategy, self._candidates(), offline=self._offline
+            orders.image, node, self._strategy, self._candidates(), offline=self._offline, leaving=self._leaving
         )
         found.changes.append(incarnation_change(node, broker_epoch))
         self._try_commit(found)
@@ -480,7 +480,13 @@ class ControllerHost:
             strategy, unclean = self._strategy(topic)
             self._try_commit(
                 self._controller.elect(
-                    orders.image, topic, strategy, self._candidates(), unclean_allowed=unclean, offline=self._offline
+                    orders.image,
+                    topic,
+                    strategy,
+                    self._candidates(),
+                    unclean_allowed=unclean,
+                    offline=self._offline,
+                    leaving=self._leaving,
                 )
             )
 

@@ -71,8 +71,6 @@ JOIN_AGAIN_MS = 1_000
 """When a session could not be had."""
 ASK_AGAIN_MS = 50
 """When no controller gave producer ids."""
-LEAVE_AGAIN_MS = 100
-"""When partitions are led here still (`controlled.shutdown.retry.backoff.ms` of Kafka is 5 s)."""
 
 
 class Link(NamedTuple):
@@ -150,25 +148,36 @@ class Membership:
             self._runtime.after(ASK_AGAIN_MS, self.ask_producer_ids)
 
     def leave(self, done: Callable[[], None]) -> None:
-        """Ask the controller to have others lead; `done` is called when no partition is led here, or none can be led
-        elsewhere."""
-        if not self._runtime.config.get("controlled.shutdown.enable"):
-            done()
-            return
-        request = ControlledShutdownRequest(self._runtime.node_id, self.controller_host.broker_epoch)
+        """Ask the controller to have others lead, `controlled.shutdown.max.retries` times at most, with pauses of
+        `controlled.shutdown.retry.backoff.ms`; `done` is called when no partition is led here that others could lead,
+        or after the last attempt."""
+        get = self._runtime.config.get
+        pause_ms = int(get("controlled.shutdown.retry.backoff.ms"))
 
         def heard(left: int, response: Any) -> None:
             if response is not None and not response.error_code and not response.remaining_partitions:
                 done()
-            elif left > 0:
-                self._runtime.after(LEAVE_AGAIN_MS, partial(ask, left - 1))
+                return
+            log.info(
+                "partitions are led here still: node_id=%d error=%s partitions=%s attempts_left=%d",
+                self._runtime.node_id, "no answer" if response is None else response.error_code,
+                [] if response is None else response.remaining_partitions[:10], left,
+            )  # fmt: skip
+            if left:
+                self._runtime.after(pause_ms, partial(ask, left))
             else:
+                log.warning("the broker stops, and leads partitions still: node_id=%d", self._runtime.node_id)
                 done()
 
         def ask(left: int) -> None:
-            self.controller_host.ask(request, partial(heard, left))
+            request = ControlledShutdownRequest(self._runtime.node_id, self.controller_host.broker_epoch)
+            self.controller_host.ask(request, partial(heard, left - 1))
 
-        ask(int(self._runtime.config.get("controlled.shutdown.max.retries", 3)))
+        attempts = int(get("controlled.shutdown.max.retries")) if get("controlled.shutdown.enable") else 0
+        if attempts > 0:
+            ask(attempts)
+        else:
+            done()
 
     def close(self) -> None:
         """End the session as one does that says goodbye."""

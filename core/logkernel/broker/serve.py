@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import errno
 import logging
 from collections.abc import Callable, Sequence
@@ -25,8 +24,6 @@ SWITCH_INTERVAL_S = 0.0005
 """A request takes the interpreter's lock anew after each system call, and waits this long for it where another thread
 computes in Python (a cleaner without the compiled codec); the interpreter's own 5 ms came up to tens of them."""
 
-LEAVE_S = 5.0
-"""How long a broker that stops may wait for its partitions to be led elsewhere."""
 LOOK_AGAIN_S = 0.01
 
 log = logging.getLogger("logkernel.serve")
@@ -150,12 +147,12 @@ class Server:
         self._step()
 
     async def leave(self) -> None:
-        """Have others lead the partitions of a broker of a cluster, where they can."""
+        """Have others lead the partitions of a broker of a cluster, where they can; waits as long as
+        `controlled.shutdown.max.retries` and `controlled.shutdown.retry.backoff.ms` say."""
         left = self._loop.create_future()
         self.broker.leave(lambda: None if left.done() else left.set_result(None))
         self._step()
-        with contextlib.suppress(TimeoutError):  # nobody can take over: it goes all the same
-            await asyncio.wait_for(left, LEAVE_S)
+        await left
 
     def pause(self) -> None:
         """Run nothing of the broker until `resume`."""

@@ -329,9 +329,15 @@ ROWS: tuple[Setting, ...] = (
         INT,
         "3",
         None,
-        "Attempts to move leadership before the broker stops without it.",
+        "Attempts to move leadership before the broker stops without it; 0 makes none.",
     ),
-    _row("controlled.shutdown.retry.backoff.ms", LONG, "5000", None, "Pause before it asks again."),
+    _row(
+        "controlled.shutdown.retry.backoff.ms",
+        LONG,
+        "5000",
+        None,
+        "Pause in ms between these attempts, where partitions remain that no replica in sync can take over.",
+    ),
     _row("controller.socket.timeout.ms", INT, "30000", None, "How long the controller waits for a broker's answer."),
     _row("auto.leader.rebalance.enable", BOOLEAN, "true", None, "Have preferred leaders lead again, by and by."),
     _row(

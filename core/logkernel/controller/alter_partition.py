@@ -11,7 +11,9 @@ In the order in which Kafka's controller checks them:
     has members that are no replicas, or lacks         INVALID_REQUEST
       its leader
     has members that are dead, shutting down or        INELIGIBLE_REPLICA (KIP-841, KIP-903)
-      of an older broker epoch
+      of an older broker epoch, the leader aside: it
+      is a member, and one that shuts down waits for
+      others to join
     all else                                           accepted: written with the next partition epoch
 """
 
@@ -43,7 +45,7 @@ def judge_proposal(sender: int, proposal: IsrProposal, row: Partition, eligible:
     if sender not in proposal.isr or not proposal.isr <= frozenset(row.replicas):
         raise InvalidRequest(f"{sorted(proposal.isr)} is no ISR of replicas {list(row.replicas)} with leader {sender}")
     for node, epoch in proposal.members:
-        if node not in eligible or (epoch != ANY_BROKER_EPOCH and epoch != eligible[node]):
+        if node != sender and (node not in eligible or epoch not in (ANY_BROKER_EPOCH, eligible[node])):
             raise IneligibleReplica(f"broker {node} is away, shutting down or was started again")
     isr = tuple(node for node in row.replicas if node in proposal.isr)
     return evolve(row, isr=isr, partition_epoch=row.partition_epoch + 1)

@@ -186,8 +186,11 @@ class Controller:
         *,
         unclean_allowed: bool = False,
         offline: elections.Offline = elections.nobody,
+        leaving: Collection[int] = (),
     ) -> ControllerResult:
-        return elections.elect(image, topic, strategy, alive, unclean_allowed=unclean_allowed, offline=offline)
+        return elections.elect(
+            image, topic, strategy, alive, unclean_allowed=unclean_allowed, offline=offline, leaving=leaving
+        )
 
     def broker_started(
         self,
@@ -197,8 +200,9 @@ class Controller:
         alive: Collection[int],
         *,
         offline: elections.Offline = elections.nobody,
+        leaving: Collection[int] = (),
     ) -> ControllerResult:
-        return elections.broker_started(image, broker, strategies, alive, offline)
+        return elections.broker_started(image, broker, strategies, alive, offline, leaving)
 
     def broker_gone(
         self,

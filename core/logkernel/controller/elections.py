@@ -16,7 +16,8 @@
 A leader takes an order only in a newer leader epoch, so what the controller itself does to an ISR bumps it.
 The last member of an ISR is never taken out: it alone knows what was acknowledged.
 
-`alive` are brokers; `offline` says which of them cannot use their replica of a partition. A strategy that raises
+`alive` are brokers that may be elected; `offline` says which of them cannot use their replica of a partition. Brokers
+that are `leaving` are elected for nothing, and lead on what they lead until another one can. A strategy that raises
 `PluginError` has elected nobody.
 """
 
@@ -52,13 +53,14 @@ def elect(
     *,
     unclean_allowed: bool = False,
     offline: Offline = nobody,
+    leaving: Collection[int] = (),
 ) -> ControllerResult:
     """A leader for each partition of the topic whose own is not alive. The response is None."""
     out = ControllerResult([], None, Effects())
     electing = _Electing(topic, strategy, unclean_allowed, frozenset(alive), offline)
     found = image.topics[topic]
     rows = enumerate(found.partitions)
-    changed = ((i, electing.winner(i, row)) for i, row in rows if row.leader not in electing.living(i))
+    changed = ((i, electing.winner(i, row)) for i, row in rows if row.leader not in (*electing.living(i), *leaving))
     _write(out, found, ((index, new) for index, new in changed if new != found.partitions[index]))
     return out
 
@@ -106,23 +108,29 @@ def _without(rows: Iterable[tuple[int, Partition]], broker: int, electing: _Elec
 
 
 def broker_started(
-    image: ClusterImage, broker: int, strategies: Strategies, alive: Collection[int], offline: Offline = nobody
+    image: ClusterImage,
+    broker: int,
+    strategies: Strategies,
+    alive: Collection[int],
+    offline: Offline = nobody,
+    leaving: Collection[int] = (),
 ) -> ControllerResult:
     """A new incarnation of `broker` is there; `alive` are all, with it. The response is None."""
     out = ControllerResult([], None, Effects())
     living = frozenset(alive) | {broker}
+    leading = living.union(leaving)
     for topic in image.topics.values():
-        if any(row.leader not in living or row.leader == broker for row in topic.partitions):
+        if any(row.leader not in leading or row.leader == broker for row in topic.partitions):
             electing = _Electing(topic.name, *strategies(topic.name), living, offline)
-            _write(out, topic, _with(topic, broker, electing))
+            _write(out, topic, _with(topic, broker, electing, leading))
     return out
 
 
-def _with(topic: Topic, broker: int, electing: _Electing) -> Changed:
+def _with(topic: Topic, broker: int, electing: _Electing, leading: Collection[int]) -> Changed:
     for index, row in enumerate(topic.partitions):
         if row.leader == broker:
             yield index, _evolved(row, broker, row.isr)
-        elif row.leader not in electing.alive:
+        elif row.leader not in leading:
             new = electing.winner(index, row)
             if new != row:
                 yield index, new

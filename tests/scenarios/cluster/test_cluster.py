@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -167,3 +169,36 @@ def test_a_broker_says_that_it_leaves_where_the_setting_says_so(
         assert cluster.wait_for_leader("orders", 0, other_than=leader) != leader
     told = [record for record in caplog.records if record.getMessage() == f"broker leaves: node_id={leader}"]
     assert bool(told) is enabled
+
+
+LEAVES = "broker leaves: node_id="
+
+
+@pytest.mark.parametrize(("retries", "pauses"), [(0, 0), (1, 0), (3, 2)])
+def test_a_broker_that_nobody_can_replace_asks_as_often_as_its_settings_say(
+    retries: int, pauses: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    settings = {"controlled_shutdown_max_retries": retries, "controlled_shutdown_retry_backoff_ms": 60}
+    with caplog.at_level("INFO", "logkernel.controller"), logkernel.open_cluster(brokers=2, **settings) as cluster:
+        cluster.create_topic("orders", assignment={0: [1, 2]})
+        cluster.kill(2)
+        begun_s = time.monotonic()
+        cluster.stop(1)
+        assert time.monotonic() - begun_s >= pauses * 0.06
+    assert sum(LEAVES in record.getMessage() for record in caplog.records) == retries
+
+
+def test_a_broker_that_stops_waits_for_one_that_can_lead_in_its_place() -> None:
+    settings = {"controlled_shutdown_max_retries": 1000, "controlled_shutdown_retry_backoff_ms": 20}
+    with logkernel.open_cluster(brokers=3, **settings) as cluster:
+        cluster.create_topic("orders", assignment={0: [1, 2]})
+        cluster.kill(2)
+        with cluster.producer(acks="all") as producer:
+            producer.send("orders", b"of broker 1 alone").result(30)
+        stopping = threading.Thread(target=cluster.stop, args=(1,))
+        stopping.start()
+        cluster.start(2)
+        stopping.join(30)
+        assert (cluster.brokers[1], cluster.wait_for_leader("orders", 0)) == ("stopped", 2)
+        with cluster.consumer("orders", auto_offset_reset="earliest") as consumer:
+            assert [record.value for record in consumer.poll(10)] == [b"of broker 1 alone"]

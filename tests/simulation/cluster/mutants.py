@@ -480,8 +480,8 @@ def an_isr_changes_without_a_new_leader_epoch(patch):
 def a_leader_that_comes_back_keeps_its_epoch(patch):
     before = elections._with
 
-    def with_(topic, broker, electing):
-        for index, row in before(topic, broker, electing):
+    def with_(topic, broker, electing, leading):
+        for index, row in before(topic, broker, electing, leading):
             if row.leader != topic.partitions[index].leader:
                 yield index, row
 

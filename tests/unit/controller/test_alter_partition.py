@@ -45,6 +45,13 @@ def test_the_dead_do_not_join() -> None:
         judge_proposal(1, proposal(1, 2, 3), ROW, {1: 11, 2: 12})
 
 
+def test_a_leader_that_is_shutting_down_lets_others_join() -> None:
+    """Else nobody could take over from the last member of an ISR, however long it waited."""
+    assert judge_proposal(1, proposal(1, 2, 3), ROW, {2: 12, 3: 13}).isr == (1, 2, 3)
+    with pytest.raises(IneligibleReplica):
+        judge_proposal(1, proposal(1, 2, 3), ROW, {1: 11, 2: 12})
+
+
 def test_what_holds_already_is_accepted_again_whatever_its_version() -> None:
     assert judge_proposal(1, proposal(1, 2, partition_epoch=3), ROW, {}) is ROW
 

@@ -80,6 +80,15 @@ def test_a_new_incarnation_leads_in_a_new_epoch() -> None:
     assert [(change.partition, change.leader_epoch) for change in result.effects.leaders] == [(0, 5), (2, 3)]
 
 
+def test_a_broker_that_is_leaving_leads_on_while_others_come_and_settings_change() -> None:
+    """It was taken for dead: a partition that only it could lead had no leader as soon as any broker started."""
+    cluster = image(row("1", 1, 4, 7), row("13", -1, 2, 2))
+    started = CONTROLLER.broker_started(cluster, 2, lambda topic: (Clean(), False), {3}, leaving={1})
+    elected = CONTROLLER.elect(cluster, "t", Clean(), {2, 3}, leaving={1})
+    for result in (started, elected):
+        assert [(change.partition, change.leader) for change in result.effects.leaders] == [(1, 3)]
+
+
 def test_few_changes_are_kept_one_by_one_and_many_as_one() -> None:
     few = image(row("12", 1, 0, 0), *(row("23", 2, 0, 0) for _ in range(9)))
     result = CONTROLLER.elect(few, "t", Clean(), {2, 3})
