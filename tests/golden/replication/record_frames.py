@@ -12,47 +12,27 @@ it, API, version, the request with its header in hex, the response in hex. Lines
 from __future__ import annotations
 
 import asyncio
-import json
 import struct
 import sys
 import tempfile
-import threading
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "bench"))
+TESTS = Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(TESTS), str(TESTS.parent / "bench")]
 
-import apache_kafka
-import server as bench_server
-from confluent_kafka import Producer
-from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
-from kazoo.client import KazooClient
+import apache_kafka  # noqa: E402
+from confluent_kafka import Producer  # noqa: E402
+from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic  # noqa: E402
+from kafka_with_zookeeper import WAIT_S, Loop, frame, framed, member, register, success, until, zookeeper  # noqa: E402
+from server import free_port  # noqa: E402
 
 NAMES = {
     1: "Fetch", 2: "ListOffsets", 4: "LeaderAndIsr", 5: "StopReplica", 6: "UpdateMetadata", 7: "ControlledShutdown",
     23: "OffsetForLeaderEpoch", 24: "AddPartitionsToTxn", 27: "WriteTxnMarkers", 56: "AlterPartition",
     67: "AllocateProducerIds",
 }  # fmt: skip
-SUCCESS = {
-    1: bytes(11) + b"\x01\x00",
-    4: b"\x00\x00\x00\x01\x00",
-    5: b"\x00\x00\x00\x01\x00",
-    6: b"\x00\x00\x00\x00",
-    23: bytes(5) + b"\x01\x00",
-}
-"""API → header and body of an empty response, behind the correlation id."""
-SETTINGS = {
-    "offsets.topic.replication.factor": "1",
-    "transaction.state.log.replication.factor": "2",
-    "transaction.state.log.min.isr": "1",
-    "transaction.state.log.num.partitions": "1",
-    "controlled.shutdown.retry.backoff.ms": "200",
-    "replica.fetch.backoff.ms": "200",
-}
-WAIT_S = 60.0
 
 
 class Record:
@@ -76,49 +56,6 @@ class Record:
         self.seen[key] = self.seen.get(key, 0) + 1
         if key in NAMES and self._counts[kind] <= self._most:
             self.lines.append(f"{target} {NAMES[key]} {version} {request.hex()} {response.hex()}")
-
-
-async def frame(reader: asyncio.StreamReader) -> bytes:
-    size = struct.unpack(">i", await reader.readexactly(4))[0]
-    return await reader.readexactly(size)
-
-
-def framed(body: bytes) -> bytes:
-    return struct.pack(">i", len(body)) + body
-
-
-class Loop:
-    """An event loop in a thread, for sockets that answer while the script waits."""
-
-    def __init__(self) -> None:
-        self.loop = asyncio.new_event_loop()
-        threading.Thread(target=self.loop.run_forever, daemon=True).start()
-
-    def listen(self, serve: Callable[[asyncio.StreamReader, asyncio.StreamWriter], Any], port: int) -> None:
-        work = asyncio.start_server(serve, "127.0.0.1", port)
-        asyncio.run_coroutine_threadsafe(work, self.loop).result()
-
-
-def success(record: Record, node: int) -> Callable[[asyncio.StreamReader, asyncio.StreamWriter], Any]:
-    """A broker that does nothing and says that it did."""
-
-    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        try:
-            while True:
-                request = await frame(reader)
-                key = struct.unpack_from(">h", request)[0]
-                if key not in SUCCESS:
-                    break
-                response = request[4:8] + SUCCESS[key]
-                if key == 1:
-                    await asyncio.sleep(0.2)
-                record.note(node, request, response)
-                writer.write(framed(response))
-        except asyncio.IncompleteReadError:
-            pass
-        writer.close()
-
-    return serve
 
 
 def proxy(record: Record, node: int, port: int) -> Callable[[asyncio.StreamReader, asyncio.StreamWriter], Any]:
@@ -162,60 +99,20 @@ def is_brokers(request: bytes) -> bool:
     return request[10 : 10 + max(size, 0)] != b"client" and struct.unpack_from(">h", request)[0] in NAMES
 
 
-def until(ready: Callable[[], bool], what: str) -> None:
-    deadline = time.monotonic() + WAIT_S
-    while not ready():
-        if time.monotonic() > deadline:
-            raise SystemExit(f"{what} did not happen in {WAIT_S:.0f} s")
-        time.sleep(0.05)
-
-
 def done(futures: dict[Any, Any]) -> None:
     for future in futures.values():
         future.result(WAIT_S)
 
 
-@contextmanager
-def zookeeper(folder: Path) -> Iterator[tuple[Any, KazooClient]]:
-    apache_kafka.fetch(apache_kafka.jars_of(apache_kafka.OLDER), apache_kafka.artifacts_of(apache_kafka.OLDER))
-    keeper = apache_kafka.ZooKeeperServer(folder / "zookeeper")
-    keeper.prepare()
-    keeper.start()
-    client = KazooClient(keeper.bootstrap)
-    client.start()
-    try:
-        yield keeper, client
-    finally:
-        client.stop()
-        keeper.stop()
-
-
-def member(folder: Path, node: int, keeper: Any, **settings: str) -> Any:
-    named = {name.replace("_", "."): value for name, value in settings.items()}
-    made = apache_kafka.KafkaMember(folder / f"broker-{node}", node, keeper.bootstrap, {**SETTINGS, **named})
-    made.prepare()
-    return made
-
-
-def register(client: KazooClient, node: int, port: int) -> int:
-    """Announce a broker; returns its broker epoch."""
-    value = {
-        "version": 5, "host": "127.0.0.1", "port": port, "endpoints": [f"PLAINTEXT://127.0.0.1:{port}"], "jmx_port": -1,
-        "timestamp": "0", "listener_security_protocol_map": {"PLAINTEXT": "PLAINTEXT"}, "features": {},
-    }  # fmt: skip
-    _, stat = client.create(f"/brokers/ids/{node}", json.dumps(value).encode(), ephemeral=True, include_data=True)
-    return int(stat.czxid)
-
-
 def orders(folder: Path) -> Record:
     """A Kafka broker is the controller; broker 2 is ours."""
-    record, loop, port = Record(100), Loop(), bench_server.free_port()
+    record, loop, port = Record(100), Loop(), free_port()
     with zookeeper(folder) as (keeper, client):
         kafka = member(folder, 1, keeper)
         kafka.start()
         admin = AdminClient({"bootstrap.servers": kafka.bootstrap, "client.id": "client"})
         try:
-            loop.listen(success(record, 2), port)
+            loop.listen(success(record.note, 2), port)
             record.say(f"broker 2 registers, broker epoch {register(client, 2, port)}")
             until(lambda: record.seen.get(6, 0) > 0, "an UpdateMetadata")
             record.say("topic led is created: [2,1], [2,1]; broker 2 leads, and broker 1 follows it")
@@ -242,7 +139,7 @@ def asked(folder: Path) -> Record:
     """Two Kafka brokers behind proxies."""
     record, loop = Record(3), Loop()
     with zookeeper(folder) as (keeper, client):
-        doors = {node: bench_server.free_port() for node in (1, 2)}
+        doors = {node: free_port() for node in (1, 2)}
         kafkas = {
             node: member(folder, node, keeper, advertised_listeners=f"PLAINTEXT://127.0.0.1:{doors[node]}")
             for node in (1, 2)

@@ -1,0 +1,174 @@
+"""A broker of Apache Kafka 3.9.2 answers what a broker of ours asks of it, over our connections to peers."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Iterator
+from types import ModuleType
+from typing import Any
+from uuid import UUID
+
+import pytest
+from attrs import frozen
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient, NewTopic
+from kafka_with_zookeeper import Loop, member, register, success, until, zookeeper
+
+from logkernel import errors as e
+from logkernel.broker.peer_channels import PeerChannels
+from logkernel.broker.runtime import Runtime
+from logkernel.broker.serve import new_event_loop
+from logkernel.config.broker import BrokerConfig
+from logkernel.kernel import Kernel
+from logkernel.plugins.transport.tcp import registry
+from logkernel.record.batch import batches
+from logkernel.requests import data as d
+from logkernel.requests import offsets as o
+from logkernel.requests import replication as r
+from logkernel.requests import transactions as t
+
+pytestmark = pytest.mark.interop
+STALE_TERM = 0
+"""A controller epoch before that of the true controller: orders with it are refused, after they were read."""
+
+
+class Kept:
+    """What a controller ordered of broker 2."""
+
+    def __init__(self) -> None:
+        self.topics: dict[str, UUID] = {}
+
+    def note(self, node: int, request: bytes, response: bytes) -> None:
+        if request[1] == 4:  # LeaderAndIsr
+            order = registry.load(4).request_decoder(7)(memoryview(request)[12:])
+            self.topics.update({state.topic_name: state.topic_id for state in order.topic_states})
+
+
+@frozen
+class Cluster:
+    port: int
+    broker_epoch: int
+    topic_id: UUID
+    """Of topic t, which Kafka's broker leads and broker 2 follows."""
+
+
+@pytest.fixture(scope="module")
+def cluster(apache_kafka: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """Kafka's broker 1, the controller, and broker 2, which is nobody but a socket."""
+    folder, kept, loop = tmp_path_factory.mktemp("kafka"), Kept(), Loop()
+    with zookeeper(folder) as (keeper, client):
+        kafka = member(folder, 1, keeper, transaction_state_log_replication_factor="1")
+        kafka.start()
+        try:
+            port = loop.listen(success(kept.note, 2), 0)
+            epoch = register(client, 2, port)
+            admin = AdminClient({"bootstrap.servers": kafka.bootstrap})
+            until(lambda: len(admin.list_topics(timeout=20).brokers) == 2, "broker 2")
+            for future in admin.create_topics([NewTopic("t", 1, replica_assignment=[[1, 2]])]).values():
+                future.result(30)
+            producer = Producer({"bootstrap.servers": kafka.bootstrap, "acks": "1", "linger.ms": 0})
+            for value in (b"a", b"b", b"c"):
+                producer.produce("t", value, partition=0)
+                assert producer.flush(30) == 0
+            until(lambda: "t" in kept.topics, "an order")
+            yield Cluster(kafka.port, epoch, kept.topics["t"])
+        finally:
+            kafka.stop()
+
+
+@pytest.fixture
+def ask(cluster: Cluster) -> Callable[[Any], Any]:
+    """Sends to Kafka's broker as broker 2; the response."""
+    runtime = Runtime(BrokerConfig.load(None, {"node.id": 2}), Kernel(allow=()))
+
+    async def asked(request: Any) -> Any:
+        answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        peers = PeerChannels(runtime, "tcp", lambda node, _: ("127.0.0.1", cluster.port), None)  # type: ignore[arg-type]
+        peers.send(1, request, answer.set_result, answer.set_exception, 20_000)
+        try:
+            return await asyncio.wait_for(answer, 20)
+        finally:
+            peers.close()
+            with contextlib.suppress(RuntimeError):
+                await asyncio.sleep(0)
+
+    def ask(request: Any) -> Any:
+        with asyncio.Runner(loop_factory=new_event_loop) as runner:
+            return runner.run(asked(request))
+
+    return ask
+
+
+Ask = Callable[[Any], Any]
+
+
+def test_a_follower_fetches_whole_batches(ask: Ask, cluster: Cluster) -> None:
+    part = d.FetchPartition(0, 0, 1 << 20, log_start_offset=0, current_leader_epoch=0, last_fetched_epoch=-1)
+    topics = [d.FetchTopic("", [part], cluster.topic_id)]
+    state = d.ReplicaState(2, cluster.broker_epoch)
+    got = ask(d.FetchRequest(2, 500, 1, 1 << 20, topics=topics, session_id=0, session_epoch=0, replica_state=state))
+    assert got.error_code == 0
+    assert got.session_id > 0
+    (row,) = got.responses[0].partitions
+    assert (row.error_code, row.log_start_offset) == (0, 0)
+    assert [batch.base_offset for batch in batches(row.records)] == [0, 1, 2]
+    assert row.high_watermark < 3, "broker 2 is in sync, and has nothing"
+
+
+def test_a_follower_whose_log_diverges_is_told(ask: Ask, cluster: Cluster) -> None:
+    part = d.FetchPartition(0, 100, 1 << 20, log_start_offset=0, current_leader_epoch=0, last_fetched_epoch=0)
+    topics = [d.FetchTopic("", [part], cluster.topic_id)]
+    state = d.ReplicaState(2, cluster.broker_epoch)
+    got = ask(d.FetchRequest(2, 0, 0, 1 << 20, topics=topics, session_id=0, session_epoch=-1, replica_state=state))
+    (row,) = got.responses[0].partitions
+    assert (row.error_code, row.diverging_epoch) == (0, d.EpochEndOffset(0, 3))
+
+
+def test_a_follower_asks_for_offsets_and_epochs(ask: Ask) -> None:
+    listed = ask(o.ListOffsetsRequest(2, [o.ListOffsetsTopic("t", [o.ListOffsetsPartition(0, -1, 0)])]))
+    assert listed.topics[0].partitions[0].offset == 3, "the log end, not the watermark"
+    asked = o.OffsetForLeaderTopic("t", [o.OffsetForLeaderPartition(0, 0, 0)])
+    ended = ask(o.OffsetForLeaderEpochRequest([asked], 2))
+    assert ended.topics[0].partitions[0].end_offset == 3
+
+
+def test_the_controller_gives_producer_ids(ask: Ask, cluster: Cluster) -> None:
+    got = ask(r.AllocateProducerIdsRequest(2, cluster.broker_epoch))
+    assert (got.error_code, got.producer_id_len) == (0, 1000)
+    assert ask(r.AllocateProducerIdsRequest(2, 1)).error_code == e.StaleBrokerEpoch.code
+
+
+def test_the_controller_judges_proposals(ask: Ask, cluster: Cluster) -> None:
+    members = [r.BrokerState(1), r.BrokerState(2)]
+
+    def codes(row: r.AlterPartitionPartition) -> list[int]:
+        topics = [r.AlterPartitionTopic(cluster.topic_id, [row])]
+        got = ask(r.AlterPartitionRequest(2, cluster.broker_epoch, topics))
+        assert got.error_code == 0
+        return [each.error_code for each in got.topics[0].partitions]
+
+    assert codes(r.AlterPartitionPartition(0, 0, members)) == [0], "what holds already"
+    assert codes(r.AlterPartitionPartition(0, 0, [members[1]], partition_epoch=9)) == [e.NotController.code]
+    assert codes(r.AlterPartitionPartition(7, 0, members)) == [e.UnknownTopicOrPartition.code]
+
+
+@pytest.mark.parametrize("order", [r.LeaderAndIsrRequest, r.StopReplicaRequest, r.UpdateMetadataRequest])
+def test_orders_are_read(ask: Ask, order: Any) -> None:
+    assert ask(order(2, STALE_TERM, 1 << 40)).error_code == e.StaleControllerEpoch.code
+
+
+def test_markers_and_verifications_are_answered(ask: Ask) -> None:
+    marker = t.WritableTxnMarker(999, 0, True, [t.WritableTxnMarkerTopic("t", [7])], coordinator_epoch=0)
+    written = ask(t.WriteTxnMarkersRequest([marker]))
+    (topic,) = written.markers[0].topics
+    assert topic.partitions[0].error_code == e.UnknownTopicOrPartition.code
+    asked = t.AddPartitionsToTxnTransaction("x", 5, 0, True, [t.AddPartitionsToTxnTopic("t", [0])])
+    (result,) = ask(t.AddPartitionsToTxnRequest([asked])).results_by_transaction
+    assert result.transactional_id == "x"
+    assert result.topic_results[0].results_by_partition[0].partition_error_code != 0
+
+
+def test_a_broker_that_stops_says_so(ask: Ask, cluster: Cluster) -> None:
+    got = ask(r.ControlledShutdownRequest(2, cluster.broker_epoch))
+    assert (got.error_code, got.remaining_partitions) == (0, [])
