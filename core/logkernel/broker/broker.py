@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 from logkernel.broker.cleaner import Cleaner
 from logkernel.broker.cleanup_policies import CleanupPolicies
 from logkernel.broker.cluster import Cluster
-from logkernel.broker.configured_topics import ConfiguredTopics
+from logkernel.broker.configured_topics import ClusterTopics, ConfiguredTopics
 from logkernel.broker.handlers.context import HandlerContext
 from logkernel.broker.log_manager import LogManager
 from logkernel.broker.metadata_manager import MetadataManager
@@ -105,7 +105,7 @@ class Broker:
             self._open_partitions(topic)
         logs.all_loaded()
         metadata.compact()
-        ConfiguredTopics(metadata, self.commit).apply(self.runtime.config.topics)
+        ConfiguredTopics(metadata.controller, lambda: metadata.image, self.commit).apply(self.runtime.config.topics)
         self._start_parts()
 
     def _start_parts(self) -> None:
@@ -162,9 +162,11 @@ class Broker:
         member = Membership(
             self.runtime, self.turn, metadata.controller, link, transport, replicas=self.replicas,
             registration=self.cluster.registration, watched=self._watched,
-            take_producer_ids=metadata.take_producer_ids,
+            take_producer_ids=metadata.take_producer_ids, decides=self._decides,
         )  # fmt: skip
-        self.cluster.controller = member.controller_host
+        self.cluster.controller = host = member.controller_host
+        configured = ConfiguredTopics(metadata.controller, lambda: host.image, host.commit)
+        self._file_topics = ClusterTopics(configured, self.runtime.config.topics)
         self.cluster.told = ToldMetadata(metadata.image, metadata.controller.internal, self._tell)
         metadata.ask_producer_ids = member.ask_producer_ids
         return member
@@ -175,6 +177,13 @@ class Broker:
         metadata.load_shared(member.session(), logs.cluster_id)
         logs.load(metadata.topic_settings, (), self.replicas.segment_rolled)
         self._start_parts()
+
+    def _decides(self, brokers: int, elected: bool) -> None:
+        """This broker is the controller: since now, or brokers came."""
+        if elected:
+            self._file_topics.on_elected(brokers)
+        else:
+            self._file_topics.on_brokers()
 
     def _watched(self, changes: Sequence[MetadataChange]) -> None:
         for topic in self.metadata.on_watched(changes):

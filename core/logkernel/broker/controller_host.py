@@ -70,6 +70,10 @@ class Watcher(Protocol):
         """Changes of `WATCHED` kinds were committed."""
         ...
 
+    def on_decides(self, brokers: int, *, elected: bool) -> None:
+        """This broker is the controller: since now (`elected`), or brokers came; so many are alive."""
+        ...
+
     def on_session_lost(self) -> None:
         """The session is over: begin a new one, and `join` with it."""
         ...
@@ -292,6 +296,7 @@ class ControllerHost:
         self._check_brokers()
         self._settle_leftovers(orders)
         self._balance_later()
+        self._tell_deciding(elected=True)
 
     def _drop(self) -> None:
         """Forget what a controller knows; whoever waits for it is told."""
@@ -419,6 +424,17 @@ class ControllerHost:
         if gone or came:
             self._finish_all_moves()
             self._send_soon()
+        if came:
+            self._tell_deciding(elected=False)
+
+    def _tell_deciding(self, *, elected: bool) -> None:
+        """At the end of the turn, if this broker is the controller then."""
+
+        def tell() -> None:
+            if self.is_active:
+                self._watcher.on_decides(len(self._alive), elected=elected)
+
+        self._turn.call_soon(tell)
 
     def _broker_gone(self, node: int, orders: Orders) -> None:
         log.info("broker gone: node_id=%d", node)

@@ -79,6 +79,8 @@ class Link(NamedTuple):
     new_session: Callable[[], SharedCoordination]
     transport: PeerTransport | None = None
     """None: brokers reach one another over their listeners (`peer_channels`)."""
+    size: int | None = None
+    """How many brokers the cluster is to have, None where nobody says."""
 
 
 class Membership:
@@ -96,8 +98,10 @@ class Membership:
         registration: Callable[[], Mapping[str, Any]],
         watched: Callable[[Sequence[MetadataChange]], None],
         take_producer_ids: Callable[[range], None],
+        decides: Callable[[int, bool], None],
     ) -> None:
-        """`registration` gives the broker's fact, as of `image.Node`; `watched` is told changes of watched kinds."""
+        """`registration` gives the broker's fact, as of `image.Node`; `watched` is told changes of watched kinds,
+        `decides` how many brokers are alive when this one is elected controller (True), or is it and others came."""
         self._replicas = replicas
         self._runtime = runtime
         self._turn = turn
@@ -105,6 +109,7 @@ class Membership:
         self._registration = registration
         self._watched = watched
         self._take_ids = take_producer_ids
+        self._decides = decides
         self._asking_ids = False
         self._session: SharedCoordination | None = None
         self._hearing: Timer | None = None
@@ -232,6 +237,9 @@ class Membership:
 
     def on_watched(self, changes: Sequence[MetadataChange]) -> None:
         self._watched(changes)
+
+    def on_decides(self, brokers: int, *, elected: bool) -> None:
+        self._decides(brokers, elected)
 
     def on_session_lost(self) -> None:
         if self._closed:

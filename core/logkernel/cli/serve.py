@@ -65,6 +65,11 @@ def _parser() -> argparse.ArgumentParser:
         action="store_true",
         help="run each of the N brokers in a process of its own, so that they use several cores",
     )
+    parser.add_argument(
+        "--racks",
+        metavar="RACK,...",
+        help="the racks of the N brokers (broker.rack), in turn: a,b puts brokers 1 and 3 into a, 2 and 4 into b",
+    )
     for hidden in ("--child", "--known"):  # by which --processes starts a broker
         parser.add_argument(hidden, type=int, help=argparse.SUPPRESS)
     parser.add_argument(
@@ -181,6 +186,12 @@ def _run_broker(arguments: argparse.Namespace) -> int:
         return _run_processes(arguments)
     if arguments.brokers is not None:
         return _run_cluster(arguments)
+    if arguments.racks is not None:
+        from logkernel.errors import ConfigError
+
+        raise ConfigError(
+            "--racks is for brokers of a cluster; say how many by --brokers N, or --set broker.rack=NAME for one"
+        )
     broker = build(arguments.config, _overrides(arguments))
     listeners = broker.cluster.configured_listeners()
     importing = threading.Thread(target=_import_event_loop)
@@ -207,7 +218,7 @@ def _run_cluster(arguments: argparse.Namespace) -> int:
     check_brokers(folder, arguments.brokers)
     cluster = Cluster(
         arguments.brokers, folder, listen=_addresses(arguments), config=arguments.config,
-        overrides=_cluster_settings(arguments),
+        overrides=_cluster_settings(arguments), racks=_racks(arguments),
     )  # fmt: skip
     sys.setswitchinterval(SWITCH_INTERVAL_S)
     stop = threading.Event()
@@ -235,6 +246,7 @@ def _run_processes(arguments: argparse.Namespace) -> int:
     folder = arguments.data or DEFAULT_FOLDER
     check_brokers(folder, arguments.brokers)
     _cluster_settings(arguments)
+    _racks(arguments)
     addresses = _addresses(arguments)
     store = open_store(folder)
 
@@ -265,7 +277,9 @@ def _run_child(arguments: argparse.Namespace) -> int:
     live_with_parent()
     folder, loop = arguments.data or DEFAULT_FOLDER, new_event_loop()
     settings = _cluster_settings(arguments)
-    broker = build_child(folder, arguments.child, arguments.listen, arguments.config, settings, loop)
+    rack = _racks(arguments).get(arguments.child)
+    settings += [f"broker.rack={rack}"] if rack else []
+    broker = build_child(folder, arguments.child, arguments.brokers, arguments.listen, arguments.config, settings, loop)
     broker.start()
     _serve_on_loop(broker, broker.cluster.configured_listeners(), loop, arguments.known)
     return 0
@@ -282,6 +296,18 @@ def _cluster_settings(arguments: argparse.Namespace) -> list[str]:
                 f"--set {word}: with --brokers each broker has its own {name}; use --data DIR and --listen HOST:PORT"
             )
     return list(arguments.settings)
+
+
+def _racks(arguments: argparse.Namespace) -> dict[int, str]:
+    """Node id → rack. Raises `ConfigError`."""
+    if arguments.racks is None:
+        return {}
+    named = [rack.strip() for rack in arguments.racks.split(",")]
+    if not all(named):
+        from logkernel.errors import ConfigError
+
+        raise ConfigError(f"--racks {arguments.racks}: a rack has no name; separate names by single commas")
+    return {node: named[(node - 1) % len(named)] for node in range(1, arguments.brokers + 1)}
 
 
 def _addresses(arguments: argparse.Namespace) -> dict[int, str]:

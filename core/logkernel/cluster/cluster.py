@@ -56,13 +56,18 @@ class Cluster:
         listen: bool | Mapping[int, str] = False,
         config: str | None = None,
         overrides: Collection[str] = (),
+        racks: Mapping[int, str] | None = None,
         session_timeout_ms: int = 2_000,
         over_sockets: bool = False,
     ) -> None:
-        """`over_sockets`: brokers reach one another over their listeners, as those of several machines do, not by the
-        network of the process, so that they can be killed and stopped, but neither paused nor cut off."""
+        """`racks` is node id → its `broker.rack`. `over_sockets`: brokers reach one another over their listeners, as
+        those of several machines do, not by the network of the process, so that they can be killed and stopped, but
+        neither paused nor cut off."""
         if brokers < 1:
             raise ConfigError(f"brokers={brokers} makes no cluster; give at least 1")
+        for node in racks or ():
+            if not 1 <= node <= brokers:
+                raise ConfigError(f"racks: there is no broker {node}; they are numbered from 1 to {brokers}")
         if over_sockets and not listen:
             raise ConfigError("brokers that reach one another over sockets listen; open the cluster with listen=True")
         self._closed = False
@@ -78,8 +83,8 @@ class Cluster:
             self._network = ProcessNetwork(self._loop.call_soon)
             self._members = {
                 node: Member(
-                    node, self._store, self._network, _overrides(path, node, overrides),
-                    config=config, disk=disks.get(node), listen=_listeners(listen, node),
+                    node, self._store, self._network, _overrides(path, node, overrides, racks or {}),
+                    size=brokers, config=config, disk=disks.get(node), listen=_listeners(listen, node),
                     session_timeout_s=session_timeout_ms / 1000, over_sockets=over_sockets,
                 )
                 for node in range(1, brokers + 1)
@@ -448,8 +453,9 @@ def _no_log() -> Any:
     raise LogkernelError("a coordination in memory keeps no log")
 
 
-def _overrides(path: str | Path | None, node: int, given: Collection[str]) -> list[str]:
-    return [*given, f"log.dirs={'/memory' if path is None else broker_folder(path, node)}"]
+def _overrides(path: str | Path | None, node: int, given: Collection[str], racks: Mapping[int, str]) -> list[str]:
+    rack = [f"broker.rack={racks[node]}"] if node in racks else []
+    return [*given, *rack, f"log.dirs={'/memory' if path is None else broker_folder(path, node)}"]
 
 
 def _listeners(listen: bool | Mapping[int, str], node: int) -> list[tuple[str, str, int]]:
@@ -465,14 +471,20 @@ def open_cluster(
     path: str | Path | None = None,
     *,
     listen: bool = False,
+    config: str | None = None,
+    racks: Mapping[int, str] | None = None,
     session_timeout_ms: int = 2_000,
     **settings: Any,
 ) -> Cluster:
     """Open a cluster in this process: durable in the folder `path`, or in memory without one.
 
-    `listen` opens a port of 127.0.0.1 for each broker (`Cluster.bootstrap_servers`). A paused broker's session ends
-    after `session_timeout_ms`. Keywords are broker settings with `_` for `.`, the same for all. Raises
+    `listen` opens a port of 127.0.0.1 for each broker (`Cluster.bootstrap_servers`). `racks` says in which rack each
+    broker is: `{1: "a", 2: "b"}`. A paused broker's session ends after `session_timeout_ms`. `config` is a file with
+    settings and topics; other keywords are broker settings with `_` for `.`, the same for all. Raises
     `DataDirectoryLocked` where another process has the folder, `ConfigError` for a bad setting.
     """
     overrides = [f"{name.replace('_', '.')}={render(value)}" for name, value in settings.items()]
-    return Cluster(brokers, path, listen=listen, overrides=overrides, session_timeout_ms=session_timeout_ms)
+    return Cluster(
+        brokers, path, listen=listen, config=config, overrides=overrides, racks=racks,
+        session_timeout_ms=session_timeout_ms,
+    )  # fmt: skip

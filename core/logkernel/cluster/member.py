@@ -37,13 +37,15 @@ class Member:
         network: ProcessNetwork,
         overrides: Sequence[str],
         *,
+        size: int,
         config: str | None = None,
         disk: Disk | None = None,
         listen: Sequence[tuple[str, str, int]] = (),
         session_timeout_s: float,
         over_sockets: bool = False,
     ) -> None:
-        """`disk` is where the broker's files lie if not on the operating system's; it outlives the broker."""
+        """`size` is how many brokers the cluster is to have. `disk` is where the broker's files lie if not on the
+        operating system's; it outlives the broker."""
         self.node_id = node_id
         self.state = "stopped"
         self.broker: Broker | None = None
@@ -51,6 +53,7 @@ class Member:
         self._store = store
         self._network = network
         self._overrides = [*overrides, f"node.id={node_id}"]
+        self._size = size
         self._config = config
         self._disk = disk
         self._listen = list(listen)
@@ -66,7 +69,8 @@ class Member:
         """Start the broker and have it announced. Raises what a start raises, and `LogkernelError` if it runs."""
         if self.state in ("running", "paused"):
             raise LogkernelError(f"broker {self.node_id} is {self.state}; kill or stop it first")
-        link = Link(self._new_session, None if self._over_sockets else self._network.link(self.node_id))
+        transport = None if self._over_sockets else self._network.link(self.node_id)
+        link = Link(self._new_session, transport, self._size)
         broker = build(self._config, self._overrides, in_memory=self._disk is not None, disk=self._disk, link=link)
         try:
             broker.start()

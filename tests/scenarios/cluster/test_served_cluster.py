@@ -6,6 +6,7 @@ import contextlib
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -58,11 +59,37 @@ def test_three_brokers_hold_what_is_written_over_a_restart(tmp_path: Path) -> No
         assert sorted(found) == list(range(10))
 
 
+@pytest.mark.parametrize("more", [(), ("--processes",)], ids=["one process", "processes"])
+def test_served_brokers_are_in_racks_and_make_the_topics_of_their_file(tmp_path: Path, more: tuple[str, ...]) -> None:
+    file = tmp_path / "cluster.yaml"
+    file.write_text("topics:\n  orders: {partitions: 4, replication.factor: 2}\n")
+    with (
+        served(tmp_path / "data", "--racks", "a,b", "--config", str(file), *more) as servers,
+        logkernel.connect(servers) as remote,
+        remote.admin() as admin,
+    ):
+        racks = {broker.id: broker.rack for broker in admin.describe_cluster().brokers}
+        assert racks == {1: "a", 2: "b", 3: "a"}
+        deadline_s = time.monotonic() + 30
+        while "orders" not in admin.list_topics():
+            assert time.monotonic() < deadline_s
+            time.sleep(0.02)
+        partitions = admin.describe_topics(["orders"])["orders"].partitions
+        assert [{racks[node] for node in row.replicas} for row in partitions] == [{"a", "b"}] * 4
+
+
+def test_racks_are_for_brokers_of_a_cluster(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "logkernel", "serve", "--racks", "a", "--data", str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, "--brokers N" in done.stderr) == (2, True), done.stderr
+
+
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
         (["--set", "node.id=4"], "each broker has its own node.id"),
         (["--listen", "a:1,b:2"], "give one HOST:PORT"),
+        (["--racks", "a,,b"], "a rack has no name"),
     ],
 )
 def test_what_each_broker_must_have_of_its_own_is_refused(tmp_path: Path, arguments: list[str], told: str) -> None:

@@ -87,6 +87,7 @@ class Broker:
         self.runtime = Runtime(config, kernel, clock=cluster.clock)
         self.turn = Turn(RequestPurgatory(self.runtime))
         self.watched: list[MetadataChange] = []
+        self.decided: list[tuple[int, bool]] = []
         self.obeyed: list[Any] = []
         self.offline: set[tuple[str, int]] = set()
         self.controller = Controller(config, node_id, cluster.new_id, {}, kernel.placement)
@@ -101,6 +102,9 @@ class Broker:
 
     def on_watched(self, changes: Sequence[MetadataChange]) -> None:
         self.watched += changes
+
+    def on_decides(self, brokers: int, *, elected: bool) -> None:
+        self.decided.append((brokers, elected))
 
     def on_session_lost(self) -> None:
         self.start()
@@ -238,6 +242,7 @@ def test_one_of_them_is_the_controller_and_all_know_it() -> None:
     other = next(broker.host for broker in cluster.brokers.values() if broker is not cluster.controller)
     with pytest.raises(NotController, match="ask broker 1"):
         _ = other.image
+    assert cluster.controller.decided == [(0, True), (3, False)]
     for broker in cluster.brokers.values():
         last = broker.obeyed[-1]
         assert sorted(each.id for each in last.live_brokers) == [1, 2, 3]

@@ -47,9 +47,16 @@ def _watch() -> None:
 
 
 def build_child(
-    path: str, node: int, listen: str, config: str | None, overrides: Sequence[str], loop: asyncio.AbstractEventLoop
+    path: str,
+    node: int,
+    size: int,
+    listen: str,
+    config: str | None,
+    overrides: Sequence[str],
+    loop: asyncio.AbstractEventLoop,
 ) -> Broker:
-    """Broker `node` of the cluster in folder `path`, for clients at `listen` ("host:port"); `loop` will run it.
+    """Broker `node` of the cluster of `size` brokers in folder `path`, for clients at `listen` ("host:port"); `loop`
+    will run it.
 
     Other brokers reach it over a listener of their own, which no client is told of: only there it takes orders. Raises
     `ConfigError`, `PluginError`.
@@ -66,5 +73,5 @@ def build_child(
         f"inter.broker.listener.name={BROKERS}",
         "advertised.listeners=",
     ]
-    broker = build(config, [*overrides, *own], link=Link(new_session))
+    broker = build(config, [*overrides, *own], link=Link(new_session, size=size))
     return broker
