@@ -148,6 +148,7 @@ class Broker:
         from logkernel.broker.told_metadata import ToldMetadata
 
         metadata, transport = self.metadata, link.transport
+        metadata.controller.size = link.size
         if transport is None:
             from logkernel.broker.peer_channels import PeerChannels
 

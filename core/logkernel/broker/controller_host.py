@@ -36,6 +36,7 @@ from logkernel.controller.image import NO_LEADER, WATCHED, ClusterImage, Partiti
 from logkernel.controller.orders import Order, Orders
 from logkernel.controller.state import ControllerState, State, ToDo
 from logkernel.errors import (
+    InvalidReplicationFactor,
     KafkaError,
     NotController,
     PluginError,
@@ -121,6 +122,8 @@ class ControllerHost:
         self._balancing: Timer | None = None
         self._waiting: list[tuple[Callable[[], None], Timer]] = []
         self._asked_topics: set[str] = set()
+        self._too_few: dict[str, int] = {}
+        """Topic of a service that waits for brokers → how many there were when that was logged."""
         self._compaction_failed = False
         self._snapshot_size = 0
         self._heard_term = 0
@@ -671,12 +674,21 @@ class ControllerHost:
 
     def ask_for_topic(self, name: str, image: ClusterImage) -> None:
         """Have a topic created that is asked for, as this broker would: `image` is the broker's. One request a topic is
-        under way; nobody waits for it. Raises `KafkaError` for a topic that cannot be created."""
+        under way; nobody waits for it. A topic of a service waits until there are brokers for all of its replicas.
+        Raises `KafkaError` for a topic that cannot be created."""
         from logkernel.controller.topics import creation_request
 
         if name in self._asked_topics:
             return
-        request = creation_request(self._controller.auto_create(name, image))
+        try:
+            request = creation_request(self._controller.auto_create(name, image))
+        except InvalidReplicationFactor as error:
+            if name not in self._controller.internal:
+                raise
+            if self._too_few.get(name) != len(image.nodes):
+                self._too_few[name] = len(image.nodes)
+                log.error("topic not created yet: topic=%s error=INVALID_REPLICATION_FACTOR %s", name, error)
+            return
 
         def done(response: Any) -> None:
             self._asked_topics.discard(name)

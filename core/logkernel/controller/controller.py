@@ -53,6 +53,8 @@ class Controller:
     """Placements that plugins provide, for topics of several brokers."""
     draw: Draw = _zero
     """The randomness of placements."""
+    size: int | None = 1
+    """How many brokers the cluster is to have, None where nobody says. Topics of services get no more replicas."""
 
     def _placing(self, image: ClusterImage) -> Placing:
         """Places on all registered brokers, or only on this one where none is registered."""
@@ -107,6 +109,7 @@ class Controller:
             self._placing(image),
             self.new_id,
             internal=name in self.internal,
+            size=self.size,
         )
 
     def create_internal(self, name: str, image: ClusterImage, partitions: int = -1) -> ControllerResult:
@@ -114,7 +117,9 @@ class Controller:
         from logkernel.controller import topics
 
         declared = self.internal[name]
-        return topics.create_internal(declared, partitions, image, self.config, self._placing(image), self.new_id)
+        return topics.create_internal(
+            declared, partitions, image, self.config, self._placing(image), self.new_id, self.size
+        )
 
     def auto_create(self, topic: str, image: ClusterImage) -> ControllerResult:
         """Create a topic because a client asked for it. The response is its `image.Topic`. Raises KafkaError."""

@@ -1,7 +1,8 @@
 """Topics: create, delete, add partitions. Each decision is a function of request, image and settings.
 
 Deliberate differences from Kafka: internal topics are neither deleted nor grown by a client (that would
-lose offsets, or move groups to other shards), and their replication factor is lowered to the brokers there are.
+lose offsets, or move groups to other shards), and their replication factor is lowered to the brokers that the cluster
+is to have, where somebody says how many these are.
 """
 
 from __future__ import annotations
@@ -104,16 +105,18 @@ def create_one(
     new_id: NewId,
     *,
     internal: bool = False,
+    size: int | None = None,
 ) -> ControllerResult:
     """Create a topic from plain values; -1 is the broker's default. The response is its `Topic`. Raises KafkaError.
 
-    An internal topic takes as many replicas as there are brokers, and no higher min.insync.replicas.
+    An internal topic takes no more replicas than the cluster is to have brokers, `size`, and no higher
+    min.insync.replicas.
     """
     _check_new(name, image, {flat(other): other for other in image.topics})
     own = dict(settings)
     if internal:
         factor = config.get("default.replication.factor") if replication_factor == -1 else replication_factor
-        replication_factor = max(1, min(factor, len(placing.brokers)))
+        replication_factor = factor if size is None else max(1, min(factor, size))
         if int(own.get("min.insync.replicas", "1")) > replication_factor:
             own["min.insync.replicas"] = str(replication_factor)
     row = CreatableTopic(name=name, num_partitions=partitions, replication_factor=replication_factor)
@@ -132,15 +135,19 @@ def create_internal(
     config: BrokerConfig,
     placing: Placing,
     new_id: NewId,
+    size: int | None = None,
 ) -> ControllerResult:
-    """Create the topic of a service as declared; `partitions` -1 is the number in its setting."""
+    """Create the topic of a service as declared; `partitions` -1 is the number in its setting, and `size` is of
+    `create_one`. Raises `InvalidReplicationFactor` while fewer brokers are alive than it is to have replicas."""
     if partitions == -1:
         partitions = config.get(topic.partitions_setting)
     factor = config.get(topic.replication_setting) if topic.replication_setting else -1
     settings = dict(topic.config)
     for name, behind in topic.config_settings.items():
         settings[name] = _raised(config, name, config.get(behind))
-    return create_one(topic.name, partitions, factor, settings, image, config, placing, new_id, internal=True)
+    return create_one(
+        topic.name, partitions, factor, settings, image, config, placing, new_id, internal=True, size=size
+    )
 
 
 def creation_request(result: ControllerResult) -> CreateTopicsRequest:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import pytest
+
 import logkernel
 from logkernel.cluster.cluster import Cluster
 from logkernel.requests.sharding import GROUP_TOPIC, TRANSACTION_TOPIC, shard_of
 
 SHARDS = {"offsets_topic_num_partitions": 5, "transaction_state_log_num_partitions": 5}
+STATE = "__consumer_offsets"
 TRANSACTIONS = 6
 PER_TRANSACTION = 10
 
@@ -88,3 +91,38 @@ def test_a_group_goes_on_where_it_was_when_its_coordinator_is_killed() -> None:
         with cluster.admin() as admin:
             assert [row.offset for row in admin.list_consumer_group_offsets("g").values()] == [20]
             assert list(admin.list_groups()) == ["g"]
+
+
+def committed_by(cluster: Cluster, group: str) -> int | None:
+    with cluster.admin() as admin:
+        found = admin.list_consumer_group_offsets(group).get(("orders", 0))
+    return None if found is None else found.offset
+
+
+def test_a_group_waits_until_its_topic_can_have_all_of_its_replicas(caplog: pytest.LogCaptureFixture) -> None:
+    with logkernel.open_cluster(brokers=3, offsets_topic_num_partitions=2) as cluster:
+        cluster.create_topic("orders", assignment={0: [1, 2]})
+        with cluster.producer() as producer:
+            producer.send("orders", b"value", partition=0).result(30)
+        cluster.stop(3)
+        with cluster.consumer("orders", group="readers", auto_offset_reset="earliest") as consumer:
+            assert consumer.poll(0.5) == []
+            with cluster.admin() as admin:
+                assert STATE not in admin.list_topics(internal=True)
+            assert sum("INVALID_REPLICATION_FACTOR" in message for message in caplog.messages) in (1, 2)
+            cluster.start(3)
+            assert [record.value for record in consumer.poll(30)] == [b"value"]
+            consumer.commit()
+        assert [len(cluster.replicas(STATE, partition)) for partition in range(2)] == [3, 3]
+        assert committed_by(cluster, "readers") == 1
+
+
+@pytest.mark.parametrize("brokers", [1, 2])
+def test_a_small_cluster_has_groups_with_as_many_replicas_as_it_has_brokers(brokers: int) -> None:
+    with logkernel.open_cluster(brokers=brokers, offsets_topic_num_partitions=1) as cluster:
+        cluster.create_topic("orders", 1)
+        with cluster.producer() as producer:
+            producer.send("orders", b"value", partition=0).result(30)
+        with cluster.consumer("orders", group="readers", auto_offset_reset="earliest") as consumer:
+            assert [record.value for record in consumer.poll(30)] == [b"value"]
+        assert len(cluster.replicas(STATE, 0)) == brokers

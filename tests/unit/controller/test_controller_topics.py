@@ -100,6 +100,7 @@ def test_many_partitions_in_one_request_are_bounded_in_sum() -> None:
 )
 def test_internal_topics_are_made_with_their_own_settings_and_kept(name: str, policy: str) -> None:
     bench = Bench(nodes=2)
+    bench.controller.size = 2
     topic = bench.keep(bench.controller.auto_create(name, bench.image))
     assert topic.internal
     assert len(topic.partitions) == 50
@@ -111,6 +112,24 @@ def test_internal_topics_are_made_with_their_own_settings_and_kept(name: str, po
     request = t.CreatePartitionsRequest([t.CreatePartitionsTopic(name, 60)])
     (row,) = bench.controller.create_partitions(request, bench.image).response.results
     assert row.error_code == InvalidTopicException.code
+
+
+@pytest.mark.parametrize(
+    ("size", "alive", "replicas"),
+    [(1, 1, 1), (2, 2, 2), (2, 1, None), (3, 3, 3), (3, 2, None), (5, 5, 3), (5, 3, 3), (None, 3, 3), (None, 2, None)],
+)
+def test_an_internal_topic_has_all_of_its_replicas_or_is_not_made_yet(
+    size: int | None, alive: int, replicas: int | None
+) -> None:
+    """It was made with as many as there were brokers alive, and kept so few for ever."""
+    bench = Bench(nodes=alive)
+    bench.controller.size = size
+    if replicas is None:
+        with pytest.raises(InvalidReplicationFactor):
+            bench.controller.auto_create("__consumer_offsets", bench.image)
+    else:
+        topic = bench.keep(bench.controller.auto_create("__consumer_offsets", bench.image))
+        assert {len(row.replicas) for row in topic.partitions} == {replicas}
 
 
 def test_an_internal_topic_on_one_broker_can_be_written() -> None:
