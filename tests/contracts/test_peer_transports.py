@@ -400,3 +400,27 @@ def test_a_broker_over_another_listener_does_not_command(loop_factory: Callable[
         assert not context.commands
 
     runner(WORLDS["tcp"], loop_factory)(story)
+
+
+def test_every_request_ends_once_while_connections_break(loop_factory: Callable[[], asyncio.AbstractEventLoop]) -> None:
+    async def story(world: Any) -> None:
+        sent, ends = Sent(world.peers(1)), {}
+        for number in range(400):
+            ends[number] = 0
+
+            def ended(_: Any, number: int = number) -> None:
+                ends[number] += 1
+
+            sent.peers.send(2, order(number), ended, ended, 15_000)
+            if number % 20 == 7:
+                await asyncio.sleep(0.002)
+                for connection in list(world.listeners[2].connections):
+                    connection.transport.abort()
+            await asyncio.sleep(0)
+        await sent.until(lambda: all(ends.values()))
+        assert set(ends.values()) == {1}
+        arrived = numbers(world.doors[2])
+        assert arrived == sorted(set(arrived))
+        assert arrived
+
+    runner(WORLDS["tcp"], loop_factory)(story)

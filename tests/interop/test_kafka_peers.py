@@ -51,6 +51,8 @@ class Cluster:
     broker_epoch: int
     topic_id: UUID
     """Of topic t, which Kafka's broker leads and broker 2 follows."""
+    led_id: UUID
+    """Of a topic that broker 2 leads and Kafka's follows."""
 
 
 @pytest.fixture(scope="module")
@@ -65,14 +67,15 @@ def cluster(apache_kafka: ModuleType, tmp_path_factory: pytest.TempPathFactory) 
             epoch = register(client, 2, port)
             admin = AdminClient({"bootstrap.servers": kafka.bootstrap})
             until(lambda: len(admin.list_topics(timeout=20).brokers) == 2, "broker 2")
-            for future in admin.create_topics([NewTopic("t", 1, replica_assignment=[[1, 2]])]).values():
+            new = [NewTopic("t", 1, replica_assignment=[[1, 2]]), NewTopic("led", 1, replica_assignment=[[2, 1]])]
+            for future in admin.create_topics(new).values():
                 future.result(30)
             producer = Producer({"bootstrap.servers": kafka.bootstrap, "acks": "1", "linger.ms": 0})
             for value in (b"a", b"b", b"c"):
                 producer.produce("t", value, partition=0)
                 assert producer.flush(30) == 0
-            until(lambda: "t" in kept.topics, "an order")
-            yield Cluster(kafka.port, epoch, kept.topics["t"])
+            until(lambda: {"t", "led"} <= kept.topics.keys(), "an order")
+            yield Cluster(kafka.port, epoch, kept.topics["t"], kept.topics["led"])
         finally:
             kafka.stop()
 
@@ -140,17 +143,26 @@ def test_the_controller_gives_producer_ids(ask: Ask, cluster: Cluster) -> None:
 
 
 def test_the_controller_judges_proposals(ask: Ask, cluster: Cluster) -> None:
-    members = [r.BrokerState(1), r.BrokerState(2)]
+    members = [r.BrokerState(2), r.BrokerState(1)]
 
-    def codes(row: r.AlterPartitionPartition) -> list[int]:
-        topics = [r.AlterPartitionTopic(cluster.topic_id, [row])]
+    def judged(row: r.AlterPartitionPartition) -> r.AlterPartitionPartitionResponse:
+        topics = [r.AlterPartitionTopic(cluster.led_id, [row])]
         got = ask(r.AlterPartitionRequest(2, cluster.broker_epoch, topics))
         assert got.error_code == 0
-        return [each.error_code for each in got.topics[0].partitions]
+        (answer,) = got.topics[0].partitions
+        assert isinstance(answer, r.AlterPartitionPartitionResponse)
+        return answer
 
-    assert codes(r.AlterPartitionPartition(0, 0, members)) == [0], "what holds already"
-    assert codes(r.AlterPartitionPartition(0, 0, [members[1]], partition_epoch=9)) == [e.NotController.code]
-    assert codes(r.AlterPartitionPartition(7, 0, members)) == [e.UnknownTopicOrPartition.code]
+    known = judged(r.AlterPartitionPartition(0, 0, members))
+    assert (known.error_code, known.leader_id, known.isr) == (0, 2, [2, 1])
+    later = r.AlterPartitionPartition(0, 0, members[:1], partition_epoch=known.partition_epoch + 9)
+    assert judged(later).error_code == e.NotController.code, "the controller is behind, the leader is not fenced"
+    assert judged(r.AlterPartitionPartition(7, 0, members)).error_code == e.UnknownTopicOrPartition.code
+    shrunk = judged(r.AlterPartitionPartition(0, 0, members[:1], partition_epoch=known.partition_epoch))
+    assert (shrunk.error_code, shrunk.isr, shrunk.partition_epoch) == (0, [2], known.partition_epoch + 1)
+    wrong = [r.BrokerState(2, 12345), r.BrokerState(1, 1)]
+    grown = judged(r.AlterPartitionPartition(0, 0, wrong, partition_epoch=shrunk.partition_epoch))
+    assert (grown.error_code, grown.isr) == (0, [2, 1]), "with ZooKeeper, the epochs of members are not looked at"
 
 
 @pytest.mark.parametrize("order", [r.LeaderAndIsrRequest, r.StopReplicaRequest, r.UpdateMetadataRequest])
