@@ -10,9 +10,9 @@ is of another kind. Over one connection requests go out in order, and are answer
 | FETCHES | a follower's Fetch, which the leader holds until there are records |
 | OTHERS | everything else, e.g. WriteTxnMarkers, which waits for followers |
 
-`peer.network.Network` decides when to connect, how long to back off and what took too long; this module carries that
-out on the running loop. A request to a broker that is being connected to waits; during a back-off it fails at once, as
-whoever sends it has a back-off of its own. A broker reaches itself without a connection.
+`peer.network.Network` decides when to connect, how long to back off and what took too long; `peer.loop_channels`
+carries that out on the running loop. A request to a broker that is being connected to waits; during a back-off it
+fails at once, as whoever sends it has a back-off of its own. A broker reaches itself without a connection.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ from logkernel.broker.runtime import Runtime
 from logkernel.broker.timers import Timer
 from logkernel.contracts import Answer, BrokerDoor, Failed, RequestContext
 from logkernel.errors import NetworkException
-from logkernel.peer.network import CONNECTING, UP, Action, Close, Connect, Network, Transmit
+from logkernel.peer.loop_channels import Event, LoopChannels
+from logkernel.peer.network import CONNECTING, UP, Network
 
 log = logging.getLogger("logkernel.peers")
 
@@ -64,14 +65,13 @@ class PeerChannels:
         """`transport` is the plugin's name, `address` is asked anew for each request, `door` is the broker's own."""
         get = runtime.config.get
         self._runtime = runtime
-        self._transport = transport
         self._address = address
         self._door = door
         self._own = RequestContext(
             client_id=f"broker-{runtime.node_id}", client_host="localhost", listener="", software_name="logkernel",
             capabilities=CAPABILITIES, internal=True, commands=True,
         )  # fmt: skip
-        self._settings = {
+        settings = {
             "client.id": f"broker-{runtime.node_id}",
             "receive.buffer.bytes": int(get("replica.socket.receive.buffer.bytes")),
         }
@@ -89,10 +89,7 @@ class PeerChannels:
         self._places: dict[int, Place] = {}
         self._waiting: dict[int, deque[_Call]] = {}
         """Key → what is sent as soon as its connection stands."""
-        self._channels: dict[int, Any] = {}
-        self._connects: dict[int, asyncio.Task[None]] = {}
-        self._problems: dict[int, str] = {}
-        """Key → why it could not be connected to last."""
+        self._channels = LoopChannels(self._network, runtime.kernel.transport(transport), settings, self._happened)
         self._settled: deque[tuple[_Call, Any, Exception | None]] = deque()
         self._timer: Timer | None = None
         self._closed = False
@@ -125,12 +122,7 @@ class PeerChannels:
         self._closed = True
         if self._timer is not None:
             self._timer.cancel()
-        for task in self._connects.values():
-            task.cancel()
-        for channel in self._channels.values():
-            channel.on_closed = None
-            channel.close()
-        self._channels.clear()
+        self._channels.close()
         self._settled.clear()
 
     # ------------------------------------------------------------ sending
@@ -156,15 +148,15 @@ class PeerChannels:
 
     def _send(self, key: int, call: _Call, now_ms: int) -> None:
         self._network.ready(key, now_ms)
-        state = self._network.nodes[key].state
-        if state == UP:
+        node = self._network.nodes[key]
+        if node.state == UP:
             self._network.send(key, call.request, call, now_ms, call.timeout_ms)
             self._arm(now_ms + call.timeout_ms)
-        elif state == CONNECTING:
+        elif node.state == CONNECTING:
             self._waiting.setdefault(key, deque()).append(call)
             self._arm(now_ms + SETUP_MS)
         else:
-            call.complete(None, NetworkException(self._problems.get(key, "the connection broke")), now_ms)
+            call.complete(None, node.lost or NetworkException("it is not reached"), now_ms)
 
     def _release(self, now_ms: int) -> None:
         """What waited for a connection is sent, or fails with it."""
@@ -179,7 +171,7 @@ class PeerChannels:
 
     # ------------------------------------------------------------ events
 
-    def _happened(self, event: Callable[[int], object]) -> None:
+    def _happened(self, event: Event) -> None:
         if self._closed:
             return
         now_ms = self._runtime.clock.mono_ms()
@@ -213,11 +205,11 @@ class PeerChannels:
 
     def _tick(self) -> None:
         self._timer = None
-        due: list[int | None] = []
-        self._happened(lambda now_ms: due.append(self._network.tick(now_ms)))
-        for mono_ms in due:
-            if mono_ms is not None:
-                self._arm(mono_ms)
+        if not self._closed:
+            next_ms = self._network.tick(self._runtime.clock.mono_ms())
+            if next_ms is not None:
+                self._arm(next_ms)
+            self._happened(lambda now_ms: None)
 
     def _soon(self, work: Callable[[], None]) -> None:
         asyncio.get_running_loop().call_soon(work)
@@ -227,64 +219,7 @@ class PeerChannels:
     def _act(self) -> None:
         actions, self._network.actions = self._network.actions, []
         for action in actions:
-            self._perform(action)
-
-    def _perform(self, action: Action) -> None:
-        if isinstance(action, Transmit):
-            self._transmit(action)
-        elif isinstance(action, Connect):
-            self._connects[action.number] = asyncio.get_running_loop().create_task(self._connect(action))
-        elif isinstance(action, Close):
-            task = self._connects.pop(action.number, None)
-            if task is not None:
-                task.cancel()
-            channel = self._channels.pop(action.number, None)
-            if channel is not None:
-                channel.on_closed = None
-                channel.close()
-
-    def _transmit(self, action: Transmit) -> None:
-        channel, number, ticket = self._channels[action.number], action.number, action.ticket
-        try:
-            reply = channel.send(action.request, action.withheld)
-        except Exception as problem:
-            error = problem  # the connection is gone, or the request has no form that the peer knows
-            if isinstance(error, NetworkException):
-                self._soon(lambda: self._lost(number, error))
-            else:
-                self._soon(lambda: self._happened(lambda now: self._network.on_refused(number, ticket, error, now)))
-            return
-
-        def answered(reply: asyncio.Future[Any]) -> None:
-            if not reply.cancelled() and reply.exception() is None:
-                response = reply.result()
-                self._happened(lambda now_ms: self._network.on_response(number, ticket, response, now_ms))
-
-        reply.add_done_callback(answered)
-
-    def _lost(self, number: int, error: Exception) -> None:
-        self._channels.pop(number, None)
-        self._happened(lambda now_ms: self._network.on_lost(number, error, now_ms))
-
-    async def _connect(self, action: Connect) -> None:
-        number = action.number
-        try:
-            transport = self._runtime.kernel.transport(self._transport)
-            settings = {**self._settings, "socket.connection.setup.timeout.ms": action.timeout_ms}
-            channel = await transport.connect_async(action.host, action.port, settings)
-        except Exception as problem:
-            self._connects.pop(number, None)
-            error = problem if isinstance(problem, NetworkException) else NetworkException(str(problem))
-            self._problems[action.node] = str(error)
-            self._happened(lambda now_ms: self._network.on_lost(number, error, now_ms))
-            return
-        self._connects.pop(number, None)
-        if self._closed:
-            channel.close()
-            return
-        self._channels[number] = channel
-        channel.on_closed = lambda error: self._soon(lambda: self._lost(number, error))
-        self._happened(lambda now_ms: self._network.on_connected(number, channel.features, now_ms))
+            self._channels.perform(action)
 
 
 class _Call:

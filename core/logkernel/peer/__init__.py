@@ -1,5 +1,6 @@
-"""Connections to brokers, without I/O: for clients, and for brokers that talk to one another.
+"""Connections to brokers: for clients, and for brokers that talk to one another.
 
-backoff  exponential waits with jitter
-network  machine: connections, requests in flight, timeouts
+backoff         exponential waits with jitter
+network         machine, without I/O: connections, requests in flight, timeouts
+loop_channels   carries out what that machine wants, on an event loop
 """

@@ -83,7 +83,9 @@ class Node:
     retry_ms: int = 0
     """Not before this time may it be tried again."""
     lost_ms: int = 0
-    """When it was last given up."""
+    """When it was last given up ..."""
+    lost: Exception | None = None
+    """... and why."""
     setup_deadline_ms: int = 0
     active_ms: int = 0
     in_flight: dict[int, _Sent] = field(factory=dict)
@@ -289,7 +291,7 @@ class Network:
             self.connections_closed += 1
         idle = node.state == UP and not node.in_flight
         node.state, node.number, node.throttled_ms = DOWN, -1, 0
-        node.lost_ms = now_ms
+        node.lost_ms, node.lost = now_ms, error
         node.retry_ms = now_ms + self._reconnect.delay_ms(node.failures)
         if not idle:
             node.failures += 1

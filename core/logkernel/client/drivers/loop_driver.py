@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from functools import partial
 from typing import Any
 
 from logkernel.client.cluster.calls import earliest
 from logkernel.client.drivers.driver import NEVER_MS, Driver, Machine, Pending, Wake, mono_ms
 from logkernel.client.drivers.embedded_driver import EmbeddedDriver, Host
 from logkernel.client.drivers.thread_driver import CHANNEL_SETTINGS
-from logkernel.errors import NetworkException
 from logkernel.kernel import Kernel
-from logkernel.peer.network import Action, Close, Connect, Transmit
+from logkernel.peer.loop_channels import LoopChannels
+from logkernel.peer.network import Action
 
 
 def _settle(future: asyncio.Future[None]) -> None:
@@ -26,11 +25,9 @@ class LoopDriver(Driver):
 
     def __init__(self, machine: Machine, settings: Mapping[str, Any], kernel: Kernel, transport: str) -> None:
         super().__init__(machine, settings)
-        self._transport: Any = kernel.transport(transport)
-        self._channel_settings = {name: settings[name] for name in CHANNEL_SETTINGS}
+        told = {name: settings[name] for name in CHANNEL_SETTINGS}
+        self._channels = LoopChannels(machine.core.network, kernel.transport(transport), told, self._happened)
         self._loop = asyncio.get_running_loop()
-        self._channels: dict[int, Any] = {}
-        self._connects: dict[int, asyncio.Task[None]] = {}
         self._soon: asyncio.Handle | None = None
         self._timer: asyncio.TimerHandle | None = None
 
@@ -59,62 +56,7 @@ class LoopDriver(Driver):
         self.wake()
 
     def perform(self, action: Action) -> None:
-        if isinstance(action, Transmit):
-            self._transmit(action)
-        elif isinstance(action, Connect):
-            self._connects[action.number] = self._loop.create_task(self._connect(action))
-        elif isinstance(action, Close):
-            task = self._connects.pop(action.number, None)
-            if task is not None:
-                task.cancel()
-            channel = self._channels.pop(action.number, None)
-            if channel is not None:
-                channel.close()
-
-    def _transmit(self, action: Transmit) -> None:
-        channel = self._channels.get(action.number)
-        if channel is None:
-            return
-        network, number, ticket = self.machine.core.network, action.number, action.ticket
-        try:
-            reply = channel.send(action.request, action.withheld)
-        except NetworkException as error:
-            self._lost(number, error)
-        except Exception as error:
-            refused = error
-            self._happened(lambda now_ms: network.on_refused(number, ticket, refused, now_ms))
-        else:
-            reply.add_done_callback(partial(self._answered, number, ticket))
-
-    def _answered(self, number: int, ticket: int, reply: asyncio.Future[Any]) -> None:
-        error = reply.exception() if not reply.cancelled() else None
-        if isinstance(error, Exception):
-            self._lost(number, error)
-        elif not reply.cancelled():
-            response, network = reply.result(), self.machine.core.network
-            self._happened(lambda now_ms: network.on_response(number, ticket, response, now_ms))
-
-    def _lost(self, number: int, error: Exception) -> None:
-        self._channels.pop(number, None)
-        self._happened(lambda now_ms: self.machine.core.network.on_lost(number, error, now_ms))
-
-    async def _connect(self, action: Connect) -> None:
-        number, network = action.number, self.machine.core.network
-        settings = {**self._channel_settings, "socket.connection.setup.timeout.ms": action.timeout_ms}
-        try:
-            channel = await self._transport.connect_async(action.host, action.port, settings)
-        except Exception as error:
-            failure = error if isinstance(error, NetworkException) else NetworkException(str(error))
-            self._happened(lambda now_ms: network.on_lost(number, failure, now_ms))
-            return
-        finally:
-            self._connects.pop(number, None)
-        if self.closed:
-            channel.close()
-            return
-        self._channels[number] = channel
-        channel.on_closed = partial(self._lost, number)
-        self._happened(lambda now_ms: network.on_connected(number, channel.features, now_ms))
+        self._channels.perform(action)
 
     # ------------------------------------------------------------ the end
 
@@ -125,11 +67,7 @@ class LoopDriver(Driver):
         for handle in (self._soon, self._timer):
             if handle is not None:
                 handle.cancel()
-        for task in list(self._connects.values()):
-            task.cancel()
-        for channel in list(self._channels.values()):
-            channel.close()
-        self._channels.clear()
+        self._channels.close()
         await asyncio.sleep(0)
 
 
