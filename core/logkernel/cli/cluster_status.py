@@ -2,36 +2,38 @@
 
 from __future__ import annotations
 
-import contextlib
-import sys
-import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import click
 from attrs import frozen
 
 from logkernel.cli.connection import ConnectionOptions, connected
-from logkernel.cli.output import console, put, put_json, table
-from logkernel.cli.parameters import FloatRange
-from logkernel.cli.topics import results_of
+from logkernel.cli.output import put, put_json, table
+from logkernel.cli.partition_health import (
+    NONE,
+    OFFLINE,
+    UNDER_MIN_ISR,
+    UNDER_REPLICATED,
+    FollowerStatus,
+    followers,
+    lags,
+    log_ends,
+    min_isrs,
+    state_of,
+)
+from logkernel.cli.topic_results import found_of, results_of
+from logkernel.cli.watching import watch, watch_option
 from logkernel.config.listeners import address
-from logkernel.errors import KafkaError
 from logkernel.vocabulary import TopicPartition
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from logkernel.client.admin.client import Admin
-    from logkernel.client.admin.topics import PartitionDescription
 
-MIN_ISR = "min.insync.replicas"
-OFFLINE, UNDER_MIN_ISR, UNDER_REPLICATED = "offline", "under-min-isr", "under-replicated"
 ILL = (OFFLINE, UNDER_MIN_ISR)
 """States of a partition that clients suffer from."""
-NONE = "-"
-HASTY_MS = 2_000
-"""How long a broker may take to answer; one that hangs takes longer."""
 
 
 @frozen
@@ -43,19 +45,6 @@ class BrokerStatus:
     is_controller: bool
     leads: int
     replicas: int
-
-
-@frozen
-class FollowerStatus:
-    """How far a follower is behind; None where that is not known.
-
-    `lag`: the records up to the watermark that it lacks, as its broker reports them. `bytes_behind`: how much larger
-    the leader's log is.
-    """
-
-    id: int
-    lag: int | None
-    bytes_behind: int | None
 
 
 @frozen
@@ -89,15 +78,6 @@ class ClusterStatus:
         return int(self.count(*ILL) > 0)
 
 
-def state_of(part: PartitionDescription, min_isr: int) -> str | None:
-    """The worst that can be said of a partition, None if all of it is in sync."""
-    if part.leader < 0:
-        return OFFLINE
-    if len(part.isr) < min_isr:
-        return UNDER_MIN_ISR
-    return UNDER_REPLICATED if len(part.isr) < len(part.replicas) else None
-
-
 # ---------------------------------------------------------------- asking
 
 
@@ -106,19 +86,14 @@ def look(admin: Admin, hasty: Admin) -> ClusterStatus:
     out."""
     cluster = admin.describe_cluster()
     names = list(admin.list_topics(internal=True))
-    topics = _found(results_of(lambda: admin.describe_topics(names), names)) if names else {}
-    resources = [("topic", name) for name in topics]
-    asked = results_of(lambda: admin.describe_configs(resources, names=[MIN_ISR]), resources) if resources else {}
-    configs = _found(asked)
-    min_isrs = {key.name: int(rows[MIN_ISR].value or 1) for key, rows in configs.items() if MIN_ISR in rows}
+    topics = found_of(results_of(lambda: admin.describe_topics(names), names)) if names else {}
+    least = min_isrs(admin, topics)
     parts = [(TopicPartition(name, part.partition), part) for name, row in topics.items() for part in row.partitions]
     lacking = [
-        (name, state, part)
-        for name, part in parts
-        if (state := state_of(part, min_isrs.get(name.topic, 1))) is not None
+        (name, state, part) for name, part in parts if (state := state_of(part, least.get(name.topic, 1))) is not None
     ]
     alive = {broker.id: address(broker.host, broker.port) for broker in cluster.brokers}
-    replicas = _replicas(hasty, alive, lacking)
+    ends = log_ends(hasty, [(name, part) for name, _, part in lacking], alive)
     holders = {node for _, part in parts for node in part.replicas}
     return ClusterStatus(
         cluster.id,
@@ -133,46 +108,12 @@ def look(admin: Admin, hasty: Admin) -> ClusterStatus:
         ),
         tuple(
             PartitionStatus(
-                name, state, part.leader, part.leader_epoch, part.replicas, part.isr, min_isrs.get(name.topic, 1),
-                tuple(followers(name, part, replicas)),
+                name, state, part.leader, part.leader_epoch, part.replicas, part.isr, least.get(name.topic, 1),
+                followers(name, part, ends),
             )
             for name, state, part in sorted(lacking, key=lambda row: row[0])
         ),
     )  # fmt: skip
-
-
-def _found(results: dict[Any, Any]) -> dict[Any, Any]:
-    return {key: row for key, row in results.items() if not isinstance(row, Exception)}
-
-
-def _replicas(
-    admin: Admin, alive: Iterable[int], lacking: Sequence[tuple[TopicPartition, str, PartitionDescription]]
-) -> dict[tuple[int, TopicPartition], tuple[int, int]]:
-    """(broker, partition) → lag and bytes, of partitions that lack something, from the brokers that answer."""
-    found: dict[tuple[int, TopicPartition], tuple[int, int]] = {}
-    topics = sorted({name.topic for name, _, _ in lacking})
-    for node in sorted(set(alive) & {node for _, _, part in lacking for node in part.replicas}):
-        try:
-            folders = admin.describe_log_dirs([node], topics)[node]
-        except KafkaError:  # it hangs or has just gone: then its lag is not known
-            continue
-        for folder in folders.values():
-            for name, replica in folder.replicas.items():
-                if not replica.future:
-                    found[node, name] = (replica.offset_lag, replica.size_bytes)
-    return found
-
-
-def followers(
-    name: TopicPartition, part: PartitionDescription, replicas: Mapping[tuple[int, TopicPartition], tuple[int, int]]
-) -> Iterator[FollowerStatus]:
-    """How far each follower is behind; `replicas` has the lag and the bytes of those that are known."""
-    _, led = replicas.get((part.leader, name), (0, None))
-    for node in part.replicas:
-        if node == part.leader:
-            continue
-        lag, held = replicas.get((node, name), (None, None))
-        yield FollowerStatus(node, lag, None if led is None or held is None else max(0, led - held))
 
 
 # ---------------------------------------------------------------- showing
@@ -195,7 +136,7 @@ def document(status: ClusterStatus) -> dict[str, Any]:
             {"topic": row.name.topic, "partition": row.name.partition, "state": row.state, "leader": row.leader,
              "leaderEpoch": row.leader_epoch, "replicas": row.replicas, "isr": row.isr, "minIsr": row.min_isr,
              "followers": [
-                 {"id": one.id, "lag": one.lag, "bytesBehind": one.bytes_behind} for one in row.followers
+                 {"id": one.id, "lag": one.lag} for one in row.followers
              ]}
             for row in status.lacking
         ],
@@ -221,12 +162,11 @@ def shown(status: ClusterStatus) -> RenderableType:
             (
                 str(row.name), row.state, row.leader if row.leader >= 0 else NONE, row.leader_epoch,
                 _joined(row.replicas), _joined(row.isr),
-                _joined(f"{one.id}:{_known(one.lag)}" for one in row.followers),
-                _joined(f"{one.id}:{_known(one.bytes_behind)}" for one in row.followers),
+                lags(row.followers),
             )
             for row in status.lacking
         ]  # fmt: skip
-        columns = ("PARTITION", "STATE", "LEADER", "EPOCH", "REPLICAS", "ISR", "LAG", "BYTES-BEHIND")
+        columns = ("PARTITION", "STATE", "LEADER", "EPOCH", "REPLICAS", "ISR", "LAG")
         parts.append(table(columns, rows))
     return Group(*parts)
 
@@ -235,79 +175,28 @@ def _joined(values: Iterable[object]) -> str:
     return ",".join(map(str, values)) or NONE
 
 
-def _known(value: int | None) -> str:
-    return NONE if value is None else str(value)
-
-
 # ---------------------------------------------------------------- the command
 
 
 @click.command
-@click.option(
-    "--watch", "every_s", metavar="SECONDS", type=FloatRange(0.1), help="Look again this often, until Ctrl-C."
-)
+@watch_option
 @connected
 def status(every_s: float | None, connection: ConnectionOptions, as_json: bool) -> int:
     """Show the brokers, and the partitions that are offline, under min.insync.replicas or under-replicated.
 
-    An asterisk marks the controller. LAG and BYTES-BEHIND are of each follower, where it answers. Exit code 1 if a
+    An asterisk marks the controller. LAG is that of each follower, in records, where it
+    answers. Exit code 1 if a
     partition is offline or under min.insync.replicas.
     """
-    with _admins(connection) as (admin, hasty):
-        if every_s is None:
-            found = look(admin, hasty)
-            if as_json:
-                put_json(document(found))
-            else:
-                put(shown(found))
-            return found.exit_code
-        return _watch(admin, hasty, every_s, as_json)
-
-
-@contextlib.contextmanager
-def _admins(connection: ConnectionOptions) -> Iterator[tuple[Admin, Admin]]:
-    """A patient client, which asks another broker where one hangs, and one that soon gives up."""
-    patient_ms = int(connection.timeout_s * 1000)
-    hasty_ms = min(HASTY_MS, patient_ms)
-    with (
-        connection.log() as log,
-        log.admin(default_api_timeout_ms=patient_ms, request_timeout_ms=hasty_ms) as admin,
-        log.admin(default_api_timeout_ms=hasty_ms, request_timeout_ms=hasty_ms) as hasty,
-    ):
-        yield admin, hasty
-
-
-def _watch(admin: Admin, hasty: Admin, every_s: float, as_json: bool) -> int:
-    """Show the status again and again; what fails meanwhile is shown, and tried again. Returns the last exit code."""
-    from rich.live import Live
-    from rich.text import Text
-
-    out, code = console(), 0
-    live = Live(console=out, auto_refresh=False) if out.is_terminal and not as_json else None
-    try:
-        if live is not None:
-            live.start()
-        while True:
-            try:
-                found = look(admin, hasty)
-            except KafkaError as error:
-                code, text = 1, f"logkernel: {type(error).__name__}: {error}"
-                if live is not None:
-                    live.update(Text(text), refresh=True)
-                else:
-                    print(text, file=sys.stderr)
-            else:
-                code = found.exit_code
-                if live is not None:
-                    live.update(shown(found), refresh=True)
-                elif as_json:
-                    put_json(document(found))
-                else:
-                    put(shown(found))
-            sys.stdout.flush()
-            time.sleep(every_s)
-    except KeyboardInterrupt:
-        return code
-    finally:
-        if live is not None:
-            live.stop()
+    with connection.admins() as (admin, hasty):
+        if every_s is not None:
+            return watch(
+                every_s, lambda: look(admin, hasty), shown, lambda found: [document(found)],
+                lambda found: found.exit_code, as_json=as_json,
+            )  # fmt: skip
+        found = look(admin, hasty)
+    if as_json:
+        put_json(document(found))
+    else:
+        put(shown(found))
+    return found.exit_code

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., Any])
 DEFAULT = "127.0.0.1:9092"
 VARIABLE = "LOGKERNEL_BOOTSTRAP"
+HASTY_MS = 2_000
+"""How long a broker may take to answer a client that soon gives up; one that hangs takes longer."""
 REACH_S = 5.0
 ONE_PLACE = "--bootstrap and --data exclude each other; give one of them"
 
@@ -58,6 +60,19 @@ class ConnectionOptions:
     def admin(self) -> Iterator[Admin]:
         with self.log() as log, log.admin(default_api_timeout_ms=int(self.timeout_s * 1000)) as admin:
             yield admin
+
+    @contextlib.contextmanager
+    def admins(self) -> Iterator[tuple[Admin, Admin]]:
+        """A patient client, which asks another broker where one hangs, and one that soon gives up, for single
+        brokers."""
+        patient_ms = int(self.timeout_s * 1000)
+        hasty_ms = min(HASTY_MS, patient_ms)
+        with (
+            self.log() as log,
+            log.admin(default_api_timeout_ms=patient_ms, request_timeout_ms=hasty_ms) as admin,
+            log.admin(default_api_timeout_ms=hasty_ms, request_timeout_ms=hasty_ms) as hasty,
+        ):
+            yield admin, hasty
 
 
 def _owner(path: str) -> dict[str, int]:

@@ -9,7 +9,8 @@ import click
 from logkernel.cli.connection import ConnectionOptions, connected, partitions, time_ms
 from logkernel.cli.output import put_json, put_table
 from logkernel.cli.parameters import AnyCase, IntRange
-from logkernel.cli.topics import complain, named_partitions, results_of
+from logkernel.cli.topic_results import results_of
+from logkernel.cli.topics import complain, named_partitions
 from logkernel.errors import ConfigError, UnknownTopicOrPartition, UnsupportedVersion
 from logkernel.vocabulary import TopicPartition
 

@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 import base64
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 import click
+from attrs import frozen
 
 from logkernel.cli.connection import ConnectionOptions, connected, makes_data, pairs, partitions
 from logkernel.cli.output import put_json, put_table
-from logkernel.errors import KafkaError, TopicAlreadyExists, UnknownTopicOrPartition
+from logkernel.cli.partition_health import Ends, FollowerStatus, followers, lags, log_ends, min_isrs, state_of
+from logkernel.cli.topic_results import results_of
+from logkernel.cli.watching import watch, watch_option
+from logkernel.errors import TopicAlreadyExists, UnknownTopicOrPartition
+from logkernel.vocabulary import TopicPartition
 
 if TYPE_CHECKING:
+    from rich.console import RenderableType
+
     from logkernel.client.admin.client import Admin
     from logkernel.client.admin.configs import ConfigEntry
     from logkernel.client.admin.topics import PartitionDescription, TopicDescription
@@ -101,26 +109,82 @@ def list_(internal: bool, only_names: bool, connection: ConnectionOptions, as_js
 @click.command
 @click.argument("names", nargs=-1)
 @click.option("--internal", is_flag=True, help="Include internal topics, if no NAMES are given.")
+@watch_option
 @connected
-def describe(names: tuple[str, ...], internal: bool, connection: ConnectionOptions, as_json: bool) -> int:
-    """Describe topics NAMES, or all, in the format of kafka-topics.sh."""
-    with connection.admin() as admin:
-        wanted = list(names) or list(admin.list_topics(internal=internal))
-        if not wanted:
-            return 0
-        results = results_of(lambda: admin.describe_topics(wanted), wanted)
-        good = [name for name in wanted if not isinstance(results.get(name), Exception)]
-        configs = _configs(admin, good)
-    for name in good:
-        topic = results[name]
-        if as_json:
-            put_json(_document(topic, configs[name]))
-        else:
-            _print(topic, configs[name])
-    for name in wanted:
-        if name not in good:
-            complain(name, results[name])
-    return int(len(good) < len(wanted))
+def describe(
+    names: tuple[str, ...], internal: bool, every_s: float | None, connection: ConnectionOptions, as_json: bool
+) -> int:
+    """Describe topics NAMES, or all, in the format of kafka-topics.sh.
+
+    Of partitions with followers it also shows the Lag of each, in records (`-` where a broker does not answer), and
+    their State: ok, under-replicated, under-min-isr or offline.
+    """
+    with connection.admins() as (admin, hasty):
+        if every_s is not None:
+            return watch(
+                every_s, lambda: _look(admin, hasty, names, internal), _shown, _documents,
+                lambda found: int(bool(found.failed)), as_json=as_json,
+            )  # fmt: skip
+        found = _look(admin, hasty, names, internal)
+    if as_json:
+        for row in _documents(found):
+            put_json(row)
+    else:
+        for line in _lines(found):
+            click.echo(line)
+    for name, error in found.failed.items():
+        complain(name, error)
+    return int(bool(found.failed))
+
+
+@frozen
+class _Described:
+    topics: list[TopicDescription]
+    configs: dict[str, list[ConfigEntry]]
+    min_isrs: dict[str, int]
+    ends: Ends
+    failed: dict[str, Exception]
+
+    def health(self, topic: str, part: PartitionDescription) -> tuple[str | None, tuple[FollowerStatus, ...]]:
+        """What a partition lacks, and the lag of each follower."""
+        name = TopicPartition(topic, part.partition)
+        return state_of(part, self.min_isrs.get(topic, 1)), followers(name, part, self.ends)
+
+
+def _look(admin: Admin, hasty: Admin, names: Sequence[str], internal: bool) -> _Described:
+    """`hasty` asks single brokers, of which one may hang."""
+    wanted = list(names) or list(admin.list_topics(internal=internal))
+    results = results_of(lambda: admin.describe_topics(wanted), wanted) if wanted else {}
+    found = {name: results[name] for name in wanted if not isinstance(results[name], Exception)}
+    parts = [
+        (TopicPartition(topic.name, part.partition), part)
+        for topic in found.values()
+        for part in topic.partitions
+        if len(part.replicas) > 1
+    ]
+    alive = [broker.id for broker in admin.describe_cluster().brokers] if parts else []
+    return _Described(
+        list(found.values()),
+        _configs(admin, list(found)),
+        min_isrs(admin, sorted({name.topic for name, _ in parts})),
+        log_ends(hasty, parts, alive),
+        {name: results[name] for name in wanted if name not in found},
+    )
+
+
+def _lines(found: _Described) -> Iterator[str]:
+    for topic in found.topics:
+        yield from _text(topic, found)
+
+
+def _documents(found: _Described) -> list[dict[str, Any]]:
+    return [_document(topic, found) for topic in found.topics]
+
+
+def _shown(found: _Described) -> RenderableType:
+    from rich.text import Text
+
+    return Text("\n".join([*_lines(found), *(f"{name}: {error}" for name, error in found.failed.items())]))
 
 
 def _configs(admin: Admin, names: list[str]) -> dict[str, list[ConfigEntry]]:
@@ -136,8 +200,8 @@ def short(topic_id: UUID) -> str:
     return base64.urlsafe_b64encode(topic_id.bytes).decode().rstrip("=")
 
 
-def _print(topic: TopicDescription, config: list[ConfigEntry]) -> None:
-    settings = ",".join(f"{entry.name}={entry.value}" for entry in config)
+def _text(topic: TopicDescription, found: _Described) -> Iterator[str]:
+    settings = ",".join(f"{entry.name}={entry.value}" for entry in found.configs[topic.name])
     head = {
         "Topic": topic.name,
         "TopicId": short(topic.id),
@@ -147,9 +211,13 @@ def _print(topic: TopicDescription, config: list[ConfigEntry]) -> None:
     }
     if not topic.id.int:
         del head["TopicId"]
-    click.echo("\t".join(f"{name}: {value}" for name, value in head.items()))
+    yield "\t".join(f"{name}: {value}" for name, value in head.items())
     for part in topic.partitions:
-        click.echo("\t" + "\t".join(f"{name}: {value}" for name, value in _columns(topic.name, part).items()))
+        columns = _columns(topic.name, part)
+        if len(part.replicas) > 1:
+            state, behind = found.health(topic.name, part)
+            columns.update({"Lag": lags(behind), "State": state or "ok"})
+        yield "\t" + "\t".join(f"{name}: {value}" for name, value in columns.items())
 
 
 def _columns(topic: str, part: PartitionDescription) -> dict[str, Any]:
@@ -164,18 +232,23 @@ def _columns(topic: str, part: PartitionDescription) -> dict[str, Any]:
     }
 
 
+def _health_document(found: _Described, topic: str, part: PartitionDescription) -> dict[str, Any]:
+    state, behind = found.health(topic, part)
+    return {"state": state or "ok", "followers": [{"id": one.id, "lag": one.lag} for one in behind]}
+
+
 def _ids(ids: tuple[int, ...]) -> str:
     return ",".join(map(str, ids))
 
 
-def _document(topic: TopicDescription, config: list[ConfigEntry]) -> dict[str, Any]:
+def _document(topic: TopicDescription, found: _Described) -> dict[str, Any]:
     return {
         "topic": topic.name,
         "topicId": short(topic.id),
         "internal": topic.internal,
         "partitionCount": len(topic.partitions),
         "replicationFactor": topic.replication_factor,
-        "configs": {entry.name: entry.value for entry in config},
+        "configs": {entry.name: entry.value for entry in found.configs[topic.name]},
         "partitions": [
             {
                 "partition": part.partition,
@@ -186,6 +259,7 @@ def _document(topic: TopicDescription, config: list[ConfigEntry]) -> dict[str, A
                 "elr": part.elr,
                 "lastKnownElr": part.last_known_elr,
                 "offline": part.offline,
+                **_health_document(found, topic.name, part),
             }
             for part in topic.partitions
         ],
@@ -275,17 +349,6 @@ def named_partitions(admin: Admin, given: tuple[str, ...]) -> list[tuple[str, in
             indexes = [row.partition for row in rows]
         found += [(topic, index) for index in indexes]
     return list(dict.fromkeys(found))
-
-
-def results_of(work: Any, names: Any) -> dict[Any, Any]:
-    """The result of each name: what `work` returned for it, True if it returned nothing, or an exception."""
-    try:
-        found = work()
-    except KafkaError as error:
-        if error.results is None:
-            raise
-        return dict(error.results)
-    return dict.fromkeys(names, True) if found is None else dict(found)
 
 
 def complain(name: object, error: Exception) -> None:

@@ -127,6 +127,18 @@ def test_offsets_by_time_and_by_name(bench: Bench) -> None:
 # ---------------------------------------------------------------- configs
 
 
+def test_replicas_tell_where_their_logs_end(bench: Bench) -> None:
+    admin = bench.admin
+    admin.create_topics(NewTopic("a", 1))
+    for _ in range(3):
+        bench.log.append("a", b"v", partition=0)
+    (broker,) = admin.describe_cluster().brokers
+    found = admin.list_replica_offsets(broker.id, [("a", 0), ("b", 0)])
+    assert found["a", 0] == 3
+    assert isinstance(found["b", 0], UnknownTopicOrPartition)
+    assert admin.list_replica_offsets(broker.id, []) == {}
+
+
 def test_settings_are_described_and_altered_one_by_one(bench: Bench) -> None:
     admin = bench.admin
     admin.create_topics("a")

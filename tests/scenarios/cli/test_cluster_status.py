@@ -9,6 +9,7 @@ import pty
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -17,7 +18,8 @@ from rich.console import Console
 
 import logkernel
 from logkernel.cli import main
-from logkernel.cli.cluster_status import FollowerStatus, followers, look, shown, state_of
+from logkernel.cli.cluster_status import look, shown
+from logkernel.cli.partition_health import FollowerStatus, followers, state_of
 from logkernel.client.admin.topics import PartitionDescription
 from logkernel.cluster.cluster import Cluster
 from logkernel.vocabulary import TopicPartition
@@ -71,8 +73,8 @@ def test_brokers_die_one_after_the_other(cluster: Cluster, status: Status) -> No
     (row,) = found["lacking"]
     assert (row["leader"], row["replicas"], row["isr"], row["minIsr"]) == (2, [2, 1, 3], [2, 3], 2)
     gone, follower = row["followers"]
-    assert gone == {"id": 1, "lag": None, "bytesBehind": None}
-    assert follower == {"id": 3, "lag": 0, "bytesBehind": 0}
+    assert gone == {"id": 1, "lag": None}
+    assert follower == {"id": 3, "lag": 0}
     assert [row["address"] is None for row in found["brokers"]] == [True, False, False]
     cluster.kill(3)
     alone, orders = status({"alone-0": "offline", "orders-0": "under-min-isr"}, 1)["lacking"]
@@ -84,13 +86,60 @@ def test_brokers_die_one_after_the_other(cluster: Cluster, status: Status) -> No
     status({}, 0)
 
 
-def test_a_follower_is_behind_by_records_and_bytes() -> None:
+def test_a_follower_is_behind_by_records() -> None:
     name = TopicPartition("orders", 0)
     part = PartitionDescription(0, 2, 5, (2, 1, 3, 4), (2, 4))
-    found = followers(name, part, {(2, name): (0, 500), (1, name): (7, 100), (4, name): (0, 510)})
-    assert list(found) == [FollowerStatus(1, 7, 400), FollowerStatus(3, None, None), FollowerStatus(4, 0, 0)]
+    found = followers(name, part, {(2, name): 50, (1, name): 43, (4, name): 51})
+    assert found == (FollowerStatus(1, 7), FollowerStatus(3, None), FollowerStatus(4, 0))
     leaderless = PartitionDescription(0, -1, 5, (1,), (1,))
-    assert list(followers(name, leaderless, {(1, name): (0, 100)})) == [FollowerStatus(1, 0, None)]
+    assert followers(name, leaderless, {(1, name): 100}) == (FollowerStatus(1, None),)
+
+
+@pytest.mark.parametrize(
+    ("leader", "isr", "min_isr", "state"),
+    [
+        (-1, (1,), 1, "offline"),
+        (1, (1,), 2, "under-min-isr"),
+        (1, (1, 2), 2, "under-replicated"),
+        (1, (1, 2), 4, "under-min-isr"),
+        (1, (1, 2, 3), 4, None),
+    ],
+)
+def test_the_worst_is_said_of_a_partition(leader: int, isr: tuple[int, ...], min_isr: int, state: str | None) -> None:
+    """A partition with fewer replicas than min.insync.replicas needs all of them, and no more."""
+    assert state_of(PartitionDescription(0, leader, 5, (1, 2, 3), isr), min_isr) == state
+
+
+def write(cluster: Cluster, count: int, acks: str) -> None:
+    with cluster.producer(acks=acks, enable_idempotence=False) as producer:
+        for number in range(count):
+            producer.send("orders", b"%d" % number, partition=0)
+
+
+def test_a_lag_is_told_in_records_though_nothing_of_it_is_committed(capsys: pytest.CaptureFixture[str]) -> None:
+    with logkernel.open_cluster(brokers=4, listen=True) as cluster:
+        leader, follower, cut = (node for node in cluster.brokers if node != cluster.controller())
+        cluster.create_topic("orders", assignment={0: [leader, follower, cut]}, min_insync_replicas=3)
+        write(cluster, 3, "all")
+        cluster.cut({leader}, {cut})
+        write(cluster, 5, "1")
+        cluster.kill(follower)
+        at = ["-b", cluster.bootstrap_servers]
+        capsys.readouterr()
+        deadline_s, line = time.monotonic() + 30, ""
+        while "State: under-min-isr" not in line:
+            assert time.monotonic() < deadline_s, line
+            assert main(["topic", "describe", "orders", *at]) == 0
+            line = capsys.readouterr().out.splitlines()[1]
+        assert f"\tLag: {follower}:-,{cut}:5\tState: under-min-isr" in line
+        assert main(["topic", "describe", "orders", *at, "--json"]) == 0
+        (row,) = json.loads(capsys.readouterr().out)["partitions"]
+        assert (row["state"], row["followers"]) == (
+            "under-min-isr", [{"id": follower, "lag": None}, {"id": cut, "lag": 5}]
+        )  # fmt: skip
+        assert main(["cluster", "status", *at, "--json"]) == 1
+        (row,) = json.loads(capsys.readouterr().out)["lacking"]
+        assert row["followers"] == [{"id": follower, "lag": None}, {"id": cut, "lag": 5}]
 
 
 def test_a_broker_that_hangs_is_asked_no_longer(capsys: pytest.CaptureFixture[str]) -> None:
@@ -104,7 +153,7 @@ def test_a_broker_that_hangs_is_asked_no_longer(capsys: pytest.CaptureFixture[st
         assert main(["cluster", "status", "-b", cluster.bootstrap_servers, "--json"]) == 0
         document = json.loads(capsys.readouterr().out)
     assert [row["address"] is None for row in document["brokers"]] == [False, False, True]
-    assert {one["bytesBehind"] for one in document["lacking"][0]["followers"]} == {None}
+    assert {one["lag"] for one in document["lacking"][0]["followers"]} == {None}
 
 
 def test_the_text(cluster: Cluster, status: Status, capsys: pytest.CaptureFixture[str]) -> None:
@@ -115,23 +164,31 @@ def test_the_text(cluster: Cluster, status: Status, capsys: pytest.CaptureFixtur
     assert lines[0] == ["BROKER", "ADDRESS", "LEADS", "REPLICAS"]
     assert lines[3][:2] == ["3", "down"]
     assert " ".join(lines[4]) == "2 partitions: 1 offline, 0 under-min-isr, 1 under-replicated"
-    assert lines[6] == ["alone-0", "offline", "-", "1", "3", "3", "3:-", "3:-"]
-    assert lines[7][:2] + lines[7][4:] == ["orders-0", "under-replicated", "2,1,3", "2,1", "1:0,3:-", "1:0,3:-"]
+    assert lines[6] == ["alone-0", "offline", "-", "1", "3", "3", "3:-"]
+    assert lines[7][:2] + lines[7][4:] == ["orders-0", "under-replicated", "2,1,3", "2,1", "1:0,3:-"]
 
 
-def test_watching_redraws_until_ctrl_c(cluster: Cluster) -> None:
+@pytest.mark.parametrize(
+    ("words", "before", "after"),
+    [
+        (("cluster", "status"), b"0 under-replicated", b"1 under-replicated"),
+        (("topic", "describe", "orders"), b"Lag: 1:0,3:0", b"State: under-replicated"),
+    ],
+    ids=["cluster status", "topic describe"],
+)
+def test_watching_redraws_until_ctrl_c(cluster: Cluster, words: tuple[str, ...], before: bytes, after: bytes) -> None:
     """On a terminal of its own. The second status is drawn over the first."""
-    command = [sys.executable, "-m", "logkernel", "cluster", "status", "--watch", "0.1"]
+    command = [sys.executable, "-m", "logkernel", *words, "--watch", "0.1"]
     ours, theirs = pty.openpty()
-    env = {**os.environ, "TERM": "xterm", "COLUMNS": "100"}
+    env = {**os.environ, "TERM": "xterm", "COLUMNS": "250"}
     with subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs, env=env) as watching:
         os.close(theirs)
         try:
             seen = b""
-            while b"0 under-replicated" not in seen:
+            while before not in seen:
                 seen += os.read(ours, 65536)
             cluster.kill(1)
-            while b"1 under-replicated" not in seen:
+            while after not in seen:
                 seen += os.read(ours, 65536)
             watching.send_signal(signal.SIGINT)
             assert watching.wait(30) == 0

@@ -23,7 +23,7 @@ def test_topics_are_created_listed_and_described(shell: Shell) -> None:
     assert (found["partitionCount"], found["configs"]) == (3, {"flush.ms": "7"})
     assert found["partitions"][2] == {
         "partition": 2, "leader": 1, "leaderEpoch": 0, "replicas": [1], "isr": [1], "elr": [], "lastKnownElr": [],
-        "offline": [],
+        "offline": [], "state": "ok", "followers": [],
     }  # fmt: skip
     assert shell("topic delete a b") == "Deleted topic a.\nDeleted topic b.\n"
     assert shell("topic describe") == ""

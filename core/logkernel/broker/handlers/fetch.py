@@ -27,6 +27,7 @@ from logkernel.vocabulary import NO_ID, READ_COMMITTED, FileSlice, TopicPartitio
 
 if TYPE_CHECKING:
     from logkernel.broker.replicas.led import LedReplica
+    from logkernel.broker.replicas.replica import Replica
 
 
 class _Fetch:
@@ -201,11 +202,11 @@ def refuse_zstd(replica: LedReplica) -> None:
         raise UnsupportedCompressionType("this client's fetch version does not know zstd")
 
 
-def check_epoch(replica: LedReplica, epoch: int) -> None:
+def check_epoch(replica: Replica, epoch: int) -> None:
     """Refuse a client whose idea of the leader's epoch is older or newer than ours (KIP-320)."""
-    if epoch >= 0 and epoch != replica.leader.leader_epoch:
-        error = FencedLeaderEpoch if epoch < replica.leader.leader_epoch else UnknownLeaderEpoch
-        raise error(f"{replica.name}: leader epoch is {replica.leader.leader_epoch}, not {epoch}")
+    if epoch >= 0 and epoch != replica.leader_epoch:
+        error = FencedLeaderEpoch if epoch < replica.leader_epoch else UnknownLeaderEpoch
+        raise error(f"{replica.name}: leader epoch is {replica.leader_epoch}, not {epoch}")
 
 
 def fetch(ctx: HandlerContext, request: FetchRequest, context: RequestContext, answer: Answer) -> None:

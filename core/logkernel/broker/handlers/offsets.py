@@ -1,4 +1,11 @@
-"""ListOffsets and OffsetForLeaderEpoch: questions about where a log's offsets lie."""
+"""ListOffsets and OffsetForLeaderEpoch: questions about where a log's offsets lie.
+
+| who asks ListOffsets | is answered by | sees |
+|---|---|---|
+| a client, replica id -1 | the leader | up to the watermark, or the last stable offset |
+| a follower, over a listener by which brokers command | the leader | all |
+| somebody who debugs, replica id -2 | the leader or a follower, of its own log | all; as with Kafka |
+"""
 
 from __future__ import annotations
 
@@ -23,13 +30,16 @@ from logkernel.vocabulary import TopicPartition
 
 if TYPE_CHECKING:
     from logkernel.broker.replicas.led import LedReplica
+    from logkernel.broker.replicas.replica import Replica
 
+DEBUGGING_REPLICA = -2
 LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING_UPLOAD = -1, -2, -3, -4, -5, -6
 """Special timestamps of ListOffsets (KIP-734, KIP-405, KIP-1005, KIP-1023)."""
 
 
 def list_offsets(ctx: HandlerContext, request: ListOffsetsRequest, context: RequestContext, answer: Answer) -> None:
     response = ListOffsetsResponse()
+    debugs = request.replica_id == DEBUGGING_REPLICA
     by_replica = context.commands and request.replica_id >= 0
     for topic in request.topics:
         rows = []
@@ -37,9 +47,14 @@ def list_offsets(ctx: HandlerContext, request: ListOffsetsRequest, context: Requ
             row = ListOffsetsPartitionResponse(partition_index=asked.partition_index)
             row.timestamp = row.offset = row.leader_epoch = -1
             try:
-                replica = ctx.replicas.get(TopicPartition(topic.name, asked.partition_index))
+                name = TopicPartition(topic.name, asked.partition_index)
+                replica: Replica = ctx.replicas.held(name) if debugs else ctx.replicas.get(name)
                 check_epoch(replica, asked.current_leader_epoch)
-                _find(ctx, replica, asked, request.isolation_level, row, by_replica=by_replica)
+                if debugs or by_replica:
+                    end = replica.log.end_offset
+                else:
+                    end = ctx.replicas.get(name).leader.readable_end(request.isolation_level)
+                _find(ctx, replica, asked, end, row)
             except KafkaError as error:
                 row.error_code = error.code
             rows.append(row)
@@ -48,23 +63,16 @@ def list_offsets(ctx: HandlerContext, request: ListOffsetsRequest, context: Requ
 
 
 def _find(
-    ctx: HandlerContext,
-    replica: LedReplica,
-    asked: ListOffsetsPartition,
-    isolation: int,
-    row: ListOffsetsPartitionResponse,
-    *,
-    by_replica: bool,
+    ctx: HandlerContext, replica: Replica, asked: ListOffsetsPartition, end: int, row: ListOffsetsPartitionResponse
 ) -> None:
-    """`by_replica`: a follower asks, which may see all."""
-    disk_log, leader = replica.log, replica.leader
+    """`end`: the first offset that is not told of."""
+    disk_log, epoch = replica.log, replica.leader_epoch
     timestamp = asked.timestamp
     if timestamp == LATEST:
-        row.offset = disk_log.end_offset if by_replica else leader.readable_end(isolation)
-        row.leader_epoch = leader.leader_epoch
+        row.offset, row.leader_epoch = end, epoch
     elif timestamp in (EARLIEST, EARLIEST_LOCAL):
         row.offset = disk_log.start_offset
-        row.leader_epoch = disk_log.epochs.epoch_at(row.offset, leader.leader_epoch)
+        row.leader_epoch = disk_log.epochs.epoch_at(row.offset, epoch)
     elif timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
         pass  # nothing is tiered: the answer is "none"
     else:
@@ -72,9 +80,9 @@ def _find(
             found = disk_log.offset_of_max_timestamp(ctx.runtime.kernel.codec_for)
         else:
             found = disk_log.offset_for_timestamp(timestamp, ctx.runtime.kernel.codec_for)
-        if found is not None and found.offset < leader.readable_end(isolation):
+        if found is not None and found.offset < end:
             row.timestamp, row.offset = found.timestamp_ms, found.offset
-            row.leader_epoch = disk_log.epochs.epoch_at(row.offset, leader.leader_epoch)
+            row.leader_epoch = disk_log.epochs.epoch_at(row.offset, epoch)
 
 
 def offset_for_leader_epoch(

@@ -69,6 +69,7 @@ class AsyncAdmin(AdminBase):
     describe_topics = _Awaited(topics.describe_topics)
 
     list_offsets = _Awaited(offsets.list_offsets)
+    list_replica_offsets = _Awaited(offsets.list_replica_offsets)
 
     describe_configs = _Awaited(configs.describe_configs)
     alter_configs = _Awaited(configs.alter_configs)

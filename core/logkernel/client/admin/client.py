@@ -75,6 +75,7 @@ class Admin(AdminBase):
     describe_topics = _Blocking(topics.describe_topics)
 
     list_offsets = _Blocking(offsets.list_offsets)
+    list_replica_offsets = _Blocking(offsets.list_replica_offsets)
 
     describe_configs = _Blocking(configs.describe_configs)
     alter_configs = _Blocking(configs.alter_configs)

@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from logkernel.client.admin.plans import ByPartition, Plan, at_leaders, by_topic, partitions_of, settled
+from logkernel.client.admin.plans import (
+    ByPartition,
+    Partition,
+    Plan,
+    at_brokers,
+    at_leaders,
+    by_topic,
+    partitions_of,
+    row_error,
+    settled,
+)
 from logkernel.client.vocabulary import OffsetAndTime
 from logkernel.errors import ConfigError
 from logkernel.requests.offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
@@ -25,6 +35,8 @@ SPECIAL: Final[Mapping[str, int]] = {
     "latest-tiered": LATEST_TIERED,
     "earliest-pending-upload": EARLIEST_PENDING_UPLOAD,
 }
+DEBUGGING_REPLICA: Final = -2
+"""The replica id of a request that a follower answers, too."""
 ISOLATION: Final = {"read_uncommitted": 0, "read_committed": 1}
 TIMEOUT_MS: Final = 30_000
 
@@ -59,6 +71,27 @@ def list_offsets(
     return {
         name: None if row.offset < 0 else OffsetAndTime(row.offset, row.timestamp, row.leader_epoch)
         for name, row in found.items()
+    }
+
+
+def list_replica_offsets(broker: int, partitions: Iterable[Partition]) -> Plan[dict[TopicPartition, int | Exception]]:
+    """Return the log ends of a broker's own replicas, whether it leads or follows, beyond what is committed, too.
+
+    The difference between a leader's and a follower's is the follower's lag, in records. In place of an offset there is
+    the error of a partition that the broker does not hold or cannot use.
+    """
+    topics = [
+        ListOffsetsTopic(topic, [ListOffsetsPartition(index, LATEST) for index in rows])
+        for topic, rows in by_topic(partitions).items()
+    ]
+    if not topics:
+        return {}
+    request = ListOffsetsRequest(DEBUGGING_REPLICA, topics, 0, TIMEOUT_MS)
+    response = (yield from at_brokers(request, [broker]))[broker]
+    return {
+        TopicPartition(topic.name, row.partition_index): row_error(row, topic.name) or row.offset
+        for topic in response.topics
+        for row in topic.partitions
     }
 
 
