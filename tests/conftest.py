@@ -17,6 +17,7 @@ from types import ModuleType
 from typing import IO, NoReturn
 
 import pytest
+import zookeepers
 from attrs import define, field
 from hypothesis import HealthCheck, settings
 
@@ -265,6 +266,16 @@ def apache_kafka(tmp_path_factory: pytest.TempPathFactory) -> ModuleType:
     finally:
         broker.end()
     return module
+
+
+@pytest.fixture(scope="module")
+def zookeeper_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[zookeepers.ZooKeeper]:
+    """A ZooKeeper for the tests of a module, each in a chroot of its own; skips where none can be started."""
+    why = zookeepers.absent()
+    if why is not None:
+        missing(why)
+    with zookeepers.zookeeper(tmp_path_factory.mktemp("zookeeper")) as started:
+        yield started
 
 
 @pytest.fixture

@@ -435,7 +435,11 @@ class SessionEvents(Protocol):
     """What a session of a `SharedCoordination` reports to its broker, always from within `SharedCoordination.hear`."""
 
     def on_changes(self, changes: Sequence[MetadataChange]) -> None:
-        """Changes were committed, by any session including this one. Each is reported once, in the order of commits."""
+        """Changes were committed, by any session including this one. Each fact is reported after its last change, with
+        the value that it has then: values in between may be left out, and one may come twice, but none after a newer.
+
+        Settings, users, quotas, access rules and features are reported to every session, announcements to the
+        controller at least. What a controller committed may be reported to nobody, as it knows."""
         ...
 
     def on_controller(self, node_id: int | None, term: int) -> None:
@@ -456,12 +460,30 @@ class SharedCoordination(Coordination, Protocol):
 
     The fact of a broker ("broker", node id) lives as long as its session. The broker that `campaign` elects may commit
     as controller. Each such commit names its term, so that a deposed controller is refused.
+
+    Every call raises `KafkaStorageError` where the session is over or unsure, or where no answer came. A commit without
+    an answer may have been stored, or a part of it by a controller. The session is unsure from then on: the next `hear`
+    reports that, nothing can be committed before it is "back", and `changes` tells then what was stored.
     """
+
+    stale_ms: int
+    """How long the announcement of a broker that was killed may stay. Who finds its own tries for so long."""
+
+    def changes(self, kinds: Collection[str] | None = None) -> Iterator[MetadataChange]:
+        """Return the facts that are stored now, of some kinds or of all, and the brokers that are announced. What was
+        committed later is reported by `hear`, if not here."""
+        ...
+
+    def renew(self) -> SharedCoordination:
+        """Begin a new session in place of this one, which is lost. Raises `KafkaError` if that is not possible at once;
+        try again later, on this session."""
+        ...
 
     def announce(self, node_id: int, value: Mapping[str, Any]) -> int:
         """Store the broker's fact until the session ends; return its broker epoch, larger than any before (KIP-380).
 
-        Raises `KafkaError` if another live session has that node id."""
+        Raises `DuplicateBrokerRegistration` while another session has that node id: that of another broker, or of an
+        earlier life of this one that was killed and whose session has not ended yet."""
         ...
 
     def campaign(self, node_id: int) -> int | None:
@@ -474,7 +496,9 @@ class SharedCoordination(Coordination, Protocol):
         ...
 
     def commit_as_controller(self, changes: Sequence[MetadataChange], term: int) -> None:
-        """As `commit`, if `term` is the current one. Raises `StaleControllerEpoch` otherwise, and stores nothing."""
+        """As `commit`, if `term` is the current one. Raises `StaleControllerEpoch` otherwise, and stores nothing more.
+
+        A long commit may be stored in parts, in order; facts of kind "incarnation" are stored after all others."""
         ...
 
     def broker_epochs(self) -> Mapping[int, int]:
@@ -484,7 +508,7 @@ class SharedCoordination(Coordination, Protocol):
     def subscribe(self, events: SessionEvents, ring: Callable[[], object]) -> None:
         """Report events to `events` from now on. Earlier commits are in `changes`.
 
-        `ring` is called, from any thread, when there is something to `hear`."""
+        `ring` is called, from any thread, when there may be something to `hear`."""
         ...
 
     def hear(self) -> None:

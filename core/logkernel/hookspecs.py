@@ -55,6 +55,7 @@ KINDS: Mapping[str, str] = {
     "partitioner": "logkernel_partitioner",
     "placement": "logkernel_placement",
     "service": "logkernel_services",
+    "shared coordination": "logkernel_coordination",
     "transport": "logkernel_transport",
 }
 """Kind of a provided object, as `logkernel_names` gives it → the hook that provides it."""
@@ -126,8 +127,10 @@ def logkernel_transport(name: str) -> Transport | None:
 
 
 @hookspec(firstresult=True)
-def logkernel_coordination(name: str, open_log: Callable[[], StateLog]) -> Coordination | None:
-    """Return the coordination called `name`. `open_log` opens a durable log in the broker's data directory."""
+def logkernel_coordination(name: str, open_log: Callable[[], StateLog], settings: Settings) -> Coordination | None:
+    """Return the coordination called `name`. `open_log` opens a durable log in the broker's data directory; `settings`
+    are the broker's. A `SharedCoordination` is named as "shared coordination" by `logkernel_names`: a broker that
+    serves with it is a member of a cluster, and this is asked for its first session."""
 
 
 @hookspec(firstresult=True)
@@ -161,8 +164,8 @@ def logkernel_names() -> Iterable[tuple[str, str]]:
 
     Settings that choose a plugin, such as cleanup.policy, accept only these names. The kinds are assignor, cleanup
     policy, codec, connector, coordination, decoder, election, interceptor, isr, metrics reporter, partitioner,
-    placement, service and transport. An unknown kind, or a codec other than Kafka's four, is logged as a warning at
-    start."""
+    placement, service, shared coordination and transport. An unknown kind, or a codec other than Kafka's four, is
+    logged as a warning at start."""
     return ()
 
 

@@ -313,10 +313,11 @@ class Kernel:
         found: Transport = self._need("transport", name, self._ask("logkernel_transport", name=name))
         return found
 
-    def coordination(self, name: str, open_log: Callable[[], StateLog]) -> Coordination:
-        found: Coordination = self._need(
-            "coordination", name, self._ask("logkernel_coordination", name=name, open_log=open_log)
-        )
+    def coordination(
+        self, name: str, open_log: Callable[[], StateLog], settings: Settings | None = None
+    ) -> Coordination:
+        asked = self._ask("logkernel_coordination", name=name, open_log=open_log, settings=settings or {})
+        found: Coordination = self._need("coordination", name, asked)
         return found
 
     def services(self) -> list[ServiceDeclaration]:

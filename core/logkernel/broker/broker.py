@@ -88,10 +88,10 @@ class Broker:
     def start(self) -> None:
         """Open the directories, recover what was not closed cleanly, lead what is assigned here."""
         logs, metadata = self.logs, self.metadata
-        logs.open()
         if self.membership is not None:
             self._start_as_member(self.membership)
             return
+        logs.open()
         metadata.load(logs.coordination_name, logs.open_metadata_log, logs.cluster_id)
         logs.load(metadata.topic_settings, metadata.image.gone, self.replicas.segment_rolled)
         for name in metadata.adopt(logs.topic_ids()):
@@ -175,7 +175,8 @@ class Broker:
     def _start_as_member(self, member: Membership) -> None:
         """Open what the directories hold. Who leads what, the controller will tell: nothing is led before."""
         metadata, logs = self.metadata, self.logs
-        metadata.load_shared(member.session(), logs.cluster_id)
+        logs.open(metadata.join(member.session()))
+        metadata.load_shared(member.session())
         logs.load(metadata.topic_settings, (), self.replicas.segment_rolled)
         self._start_parts()
 

@@ -14,6 +14,8 @@ from logkernel.broker.timers import Clock
 from logkernel.broker.workers import Workers
 from logkernel.config.broker import BrokerConfig
 from logkernel.config.loading import plugin_lists
+from logkernel.contracts import SharedCoordination, StateLog
+from logkernel.errors import ConfigError, PluginError
 from logkernel.kernel import Kernel
 from logkernel.storage.disk import Disk
 
@@ -34,9 +36,10 @@ def build(
     workers: Workers | None = None,
     disk: Disk | None = None,
     link: Link | None = None,
+    serves: bool = False,
 ) -> Broker:
-    """A broker from a file and `name=value` overrides; `link` joins it to a cluster. Raises `ConfigError`,
-    `PluginError`.
+    """A broker from a file and `name=value` overrides; `link` joins it to a cluster, as do the settings of a broker
+    that `serves`. Raises `ConfigError`, `PluginError`.
 
     `clock`, `randomness`, `workers` and `disk` stand in for the system's, for a simulation that owns the broker.
     """
@@ -46,5 +49,40 @@ def build(
     config = BrokerConfig.load(path, overrides, kernel.declarations())
     for warning in config.warnings:
         log.warning("%s", warning)
+    if link is None and not in_memory:
+        link = _named_link(config, kernel, serves=serves)
     runtime = Runtime(config, kernel, clock=clock, randomness=randomness, workers=workers)
     return Broker(runtime, LogManager(runtime, in_memory=in_memory, disk=disk), link)
+
+
+def _named_link(config: BrokerConfig, kernel: Kernel, *, serves: bool) -> Link | None:
+    """To the coordination that the settings name, if it is one that brokers share."""
+    name = config.get("coordination")
+    shared = kernel.names("shared coordination")
+    if config.origin("coordination") == "default" and serves:
+        named = (other for other in shared if config.get(f"{other}.connect", ""))
+        name = next(named, name)
+    if name not in shared:
+        return None
+    if not serves:
+        raise ConfigError(f"coordination={name}: only a broker that serves can be in a cluster; run logkernel serve")
+    from logkernel.broker.membership import Link
+
+    session: SharedCoordination | None = None
+
+    def new_session() -> SharedCoordination:
+        nonlocal session
+        session = _first_session(name, config, kernel) if session is None else session.renew()
+        return session
+
+    return Link(new_session)
+
+
+def _first_session(name: str, config: BrokerConfig, kernel: Kernel) -> SharedCoordination:
+    def open_log() -> StateLog:
+        raise PluginError(f"coordination={name} is shared, and asks for a log of one broker; name another plugin")
+
+    found = kernel.coordination(name, open_log, config)
+    if not isinstance(found, SharedCoordination):
+        raise PluginError(f"coordination={name} is named as shared, and is none that brokers share; see its plugin")
+    return found

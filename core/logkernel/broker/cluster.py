@@ -133,9 +133,14 @@ class Cluster:
         self._features.update(features)
 
     def features(self) -> Mapping[str, tuple[int, int, int]]:
-        """Name → (lowest level, highest, finalized): the level that was set, else that of a new cluster."""
+        """Name → (lowest level, highest, finalized): the level that was set; else what the coordination says of all
+        features, by the name ""; else that of a new cluster."""
         levels = self._metadata.image.features
-        return {name: (low, high, levels.get(name, default)) for name, (low, high, default) in self._features.items()}
+        rest = levels.get("")
+        return {
+            name: (low, high, levels.get(name, default if rest is None else rest))
+            for name, (low, high, default) in self._features.items()
+        }
 
     def feature_level(self, name: str) -> int:
         found = self.features().get(name)

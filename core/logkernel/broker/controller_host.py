@@ -297,6 +297,7 @@ class ControllerHost:
             if node in image.nodes and epochs.get(node) == epoch:
                 orders.broker_came(node, epoch)
         self._check_brokers()
+        self._elect_all_leaderless()  # a controller may have died between a topic and its first leaders
         self._settle_leftovers(orders)
         self._balance_later()
         self._tell_deciding(elected=True)
@@ -321,7 +322,8 @@ class ControllerHost:
 
     def commit(self, result: ControllerResult) -> Any:
         """Keep what the controller decided, and order what follows; returns the response. Raises `NotController`, and
-        `KafkaError` where the coordination cannot be reached: nothing was kept then."""
+        `KafkaError` where the coordination cannot be reached. It may have been kept all the same: the session is unsure
+        then, and all of it is loaded anew before anything else is decided."""
         orders = self._deciding()
         if result.changes:
             try:
@@ -329,6 +331,9 @@ class ControllerHost:
             except StaleControllerEpoch as error:
                 self._resign()
                 raise NotController(f"broker {self._runtime.node_id} was the controller until now") from error
+            except KafkaError:
+                self._turn.call_soon(self.hear)
+                raise
             self._count(result.effects, orders.image)
             orders.fold(result.changes)
             self._compact(orders.image)

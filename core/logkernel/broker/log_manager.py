@@ -93,11 +93,12 @@ class LogManager:
 
     # ------------------------------------------------------------ open
 
-    def open(self) -> None:
-        """Lock and read the directories. Raises `DataDirectoryLocked`, `ConfigError`, `KafkaStorageError`."""
+    def open(self, cluster_id: str | None = None) -> None:
+        """Lock and read the directories; they must be new or of this cluster, where its id is known. Raises
+        `DataDirectoryLocked`, `ConfigError`, `KafkaStorageError`."""
         runtime = self._runtime
         self._directories = LogDirectories.open(
-            self._disk, self.paths, node_id=runtime.node_id, unique=runtime.random.uuid
+            self._disk, self.paths, node_id=runtime.node_id, cluster_id=cluster_id, unique=runtime.random.uuid
         )
         self._metadata_folder = self._find_metadata_folder()
 

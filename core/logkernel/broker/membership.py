@@ -27,6 +27,7 @@ from logkernel.contracts import MetadataChange, PeerTransport, SharedCoordinatio
 from logkernel.controller.controller import Controller
 from logkernel.controller.effects import ControllerResult
 from logkernel.errors import (
+    DuplicateBrokerRegistration,
     FencedLeaderEpoch,
     IneligibleReplica,
     InvalidRequest,
@@ -69,6 +70,8 @@ STUCK = frozenset(
 """Refusals after which only an order tells what holds. After any other, the proposal is made again."""
 JOIN_AGAIN_MS = 1_000
 """When a session could not be had."""
+ANNOUNCE_AGAIN_MS = 500
+"""While an earlier life of this broker is announced."""
 ASK_AGAIN_MS = 50
 """When no controller gave producer ids."""
 
@@ -113,6 +116,9 @@ class Membership:
         self._asking_ids = False
         self._session: SharedCoordination | None = None
         self._hearing: Timer | None = None
+        self._announcing: Timer | None = None
+        self.refused: DuplicateBrokerRegistration | None = None
+        """Why this broker cannot be a member: another one has its node id."""
         self._closed = False
         self.peers = Peers(runtime, turn, transport)
         self.controller_host = ControllerHost(runtime, turn, controller, self.send, self)
@@ -132,9 +138,33 @@ class Membership:
         """Be announced, and stand for controller."""
         session = self.session()
         self.controller_host.join(session, self._ring)
-        self.controller_host.announce(self._registration())
+        self._announce(session, self._runtime.clock.mono_ms() + session.stale_ms)
         self._turn.end()
         self._runtime.after(0, self.ask_producer_ids)  # who comes first finds a block in hand
+
+    def _announce(self, session: SharedCoordination, until_ms: int) -> None:
+        """An earlier life of this broker that was killed may still be announced for some time: try until then."""
+        try:
+            self.controller_host.announce(self._registration())
+        except DuplicateBrokerRegistration as error:
+            if self._runtime.clock.mono_ms() >= until_ms:
+                self.refused = error
+                raise
+            log.warning("not announced yet: error=%s", error)
+            again = partial(self._announce_again, session, until_ms)
+            self._announcing = self._runtime.after(ANNOUNCE_AGAIN_MS, again)
+
+    def _announce_again(self, session: SharedCoordination, until_ms: int) -> None:
+        if self._closed or session is not self._session:
+            return
+        try:
+            self._announce(session, until_ms)
+        except KafkaError as error:
+            log.error("not announced: node_id=%d error=%s", self._runtime.node_id, error)
+            if self.refused is None:
+                self._announcing = self._runtime.after(
+                    ANNOUNCE_AGAIN_MS, partial(self._announce_again, session, until_ms)
+                )
 
     def ask_producer_ids(self) -> None:
         """Have the controller give a block of producer ids (KIP-730). One request is under way at a time."""
@@ -255,7 +285,10 @@ class Membership:
     # ------------------------------------------------------------ hearing
 
     def _ring(self) -> None:
-        """Something is to be heard, in a turn of this broker's own."""
+        """From any thread: something is to be heard, in a turn of this broker's own."""
+        self._runtime.workers.call(self._hear_soon)
+
+    def _hear_soon(self) -> None:
         if self._hearing is None and not self._closed:
             self._hearing = self._runtime.after(0, self._hear)
 

@@ -24,10 +24,13 @@ from logkernel.controller.image import WATCHED, ClusterImage, Partition, Topic
 from logkernel.controller.internal import internal_topics
 from logkernel.controller.producers import ProducerIds
 from logkernel.errors import CoordinatorLoadInProgress, KafkaError
+from logkernel.storage.checkpoints import format_id
 from logkernel.vocabulary import TopicPartition
 
 log = logging.getLogger("logkernel.admin")
 
+NAME: Final = frozenset({"cluster"})
+"""The kind of the cluster's name."""
 ASK_AHEAD: Final = 100
 """Ids of a block that are left when the next one is asked for."""
 
@@ -65,17 +68,18 @@ class MetadataManager:
         self._keep(self.controller.mark_internal(self.image).changes)
         self.apply_dynamic_config()
 
-    def load_shared(self, coordination: SharedCoordination, cluster_id: str) -> None:
-        """In a cluster: fold what every broker watches; of topics and brokers the controller will tell."""
-        for change in coordination.changes():
-            if change.kind in WATCHED:
-                self.image.apply(change)
-        named = self.controller.name_cluster(self.image, cluster_id).changes
+    def join(self, coordination: SharedCoordination) -> str:
+        """In a cluster: its id, which the first broker gives it."""
+        self.image.apply_all(coordination.changes(NAME))
+        named = self.controller.name_cluster(self.image, format_id(self._runtime.random.uuid())).changes
         if named:
             coordination.commit(named)
-            for change in coordination.changes():  # another broker may have been first: its name stays
-                if change.kind == "cluster":
-                    self.image.apply(change)
+            self.image.apply_all(coordination.changes(NAME))  # another broker may have been first: its name stays
+        return self.image.cluster_id
+
+    def load_shared(self, coordination: SharedCoordination) -> None:
+        """In a cluster: fold what every broker watches; of topics and brokers the controller will tell."""
+        self.image.apply_all(coordination.changes(WATCHED))
         self.apply_dynamic_config()
 
     def on_watched(self, changes: Sequence[MetadataChange]) -> list[str]:

@@ -201,7 +201,7 @@ async def run(
     known: int = 1,
 ) -> None:
     """Serve until one of `signals` arrives. A broker of a cluster is ready when it was told of a controller and of
-    `known` brokers, itself included. Raises `CannotListen`."""
+    `known` brokers, itself included. Raises `CannotListen`, `DuplicateBrokerRegistration`."""
     import sys
 
     sys.setswitchinterval(SWITCH_INTERVAL_S)
@@ -215,6 +215,9 @@ async def run(
         server.join()
         while not (stop.is_set() or _is_told(broker, known)):
             await asyncio.sleep(LOOK_AGAIN_S)
+            if broker.membership.refused is not None:
+                await server.close()
+                raise broker.membership.refused
     if not stop.is_set():
         ready(server)
     await stop.wait()

@@ -7,6 +7,7 @@ SteppedWorkers    jobs run on the calling thread, one at a time, when told: thos
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections import deque
 from collections.abc import Callable
@@ -28,6 +29,9 @@ class Workers(Protocol):
 
     def hear(self) -> None:
         """Tell what came of finished work."""
+
+    def call(self, action: Callable[[], None]) -> None:
+        """From any thread: have `action` done on the broker's own, soon."""
 
     def wait(self, seconds: float) -> None:
         """Wait until there is something to hear, so long at most."""
@@ -59,15 +63,21 @@ class ThreadWorkers:
             self._pool = ThreadPoolExecutor(self._threads, self._name)
 
         def tell(future: Future[Any]) -> None:
-            if future.cancelled():
-                return
-            self._told.append((done, future.exception()))
-            self._news.set()
-            ring = self.ring
-            if ring is not None:
-                ring()
+            if not future.cancelled():
+                self._tell(done, future.exception())
 
         self._pool.submit(work).add_done_callback(tell)
+
+    def call(self, action: Callable[[], None]) -> None:
+        self._tell(lambda error: action(), None)
+
+    def _tell(self, done: Done, error: BaseException | None) -> None:
+        self._told.append((done, error))
+        self._news.set()
+        ring = self.ring
+        if ring is not None:
+            with contextlib.suppress(RuntimeError):  # the loop is closed: nobody hears any more
+                ring()
 
     def hear(self) -> None:
         self._news.clear()
@@ -122,6 +132,10 @@ class SteppedWorkers:
         if self.ring is not None:
             self.ring()
         return True
+
+    def call(self, action: Callable[[], None]) -> None:
+        """All is on one thread."""
+        action()
 
     def hear(self) -> None:
         while self._told:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 DEFAULT_LISTEN = "127.0.0.1:9092"
 DEFAULT_FOLDER = "./data"
+NODE_IDS, COORDINATIONS = ("node.id", "broker.id"), ("coordination",)
 FOLDERS, LISTENERS = ("log.dirs", "log.dir"), ("listeners",)
 """The settings that `--data` and `--listen` give, by all their names."""
 HELP_WIDTH = 100
@@ -53,6 +54,14 @@ def _parser() -> argparse.ArgumentParser:
         default=[],
         dest="settings",
         help="set any setting by its Kafka name; repeatable",
+    )
+    parser.add_argument(
+        "--coordination",
+        metavar="URL",
+        help="be a member of the cluster whose metadata is kept there: zookeeper://h1:2181,h2:2181/chroot",
+    )
+    parser.add_argument(
+        "--node-id", metavar="N", type=int, help="the id of this broker, unique in its cluster (node.id); default 1"
     )
     parser.add_argument(
         "--brokers",
@@ -155,15 +164,23 @@ def _serve(arguments: argparse.Namespace) -> int:
 def _overrides(arguments: argparse.Namespace) -> list[str]:
     """`--set`, and the options that stand for a setting. Raises `ConfigError` if both give one setting."""
     found = list(arguments.settings)
-    for option, given, names in (("--data", arguments.data, FOLDERS), ("--listen", arguments.listen, LISTENERS)):
-        if not given:
+    options = (
+        ("--data", arguments.data, FOLDERS), ("--listen", arguments.listen, LISTENERS),
+        ("--node-id", arguments.node_id, NODE_IDS), ("--coordination", arguments.coordination, COORDINATIONS),
+    )  # fmt: skip
+    for option, given, names in options:
+        if given is None or given == "":
             continue
         for word in arguments.settings:
             if word.partition("=")[0].strip() in names:
                 from logkernel.errors import ConfigError
 
                 raise ConfigError(f"{option} {given} and --set {word} give one setting twice; leave out one of them")
-        found.append(f"{names[0]}={given}")
+        name, separator, where = str(given).partition("://")
+        if names is COORDINATIONS and separator:
+            found += [f"coordination={name}", f"{name}.connect={where}"]
+        else:
+            found.append(f"{names[0]}={given}")
     return found
 
 
@@ -192,7 +209,7 @@ def _run_broker(arguments: argparse.Namespace) -> int:
         raise ConfigError(
             "--racks is for brokers of a cluster; say how many by --brokers N, or --set broker.rack=NAME for one"
         )
-    broker = build(arguments.config, _overrides(arguments))
+    broker = build(arguments.config, _overrides(arguments), serves=True)
     listeners = broker.cluster.configured_listeners()
     importing = threading.Thread(target=_import_event_loop)
     importing.start()

@@ -3,13 +3,14 @@
     store = SharedStore(keeper)          keeper: a plain Coordination, e.g. `memory` or `local`
     session = store.session()            one a broker
 
-What a session commits is durable when `commit` returns; every session hears of it, its own included, in the same order.
+What a session commits is durable when `commit` returns; every session hears of it, its own included, once and in the
+same order.
 The facts of brokers are kept here alone: they end with their sessions. The last term and the last broker epoch outlive
 the process, so that no two controllers, and no two lives of brokers, ever have the same.
 
 | a session is | it may commit | its broker's fact | ends by |
 |---|---|---|---|
-| alive | yes | stands | |
+| alive | yes | stands | `make_unsure`, a lost answer, `expire`, `close` |
 | unsure | raises `KafkaStorageError` | stands | `back`, `expire` |
 | ended | raises `KafkaStorageError` | gone | a new session |
 """
@@ -17,7 +18,7 @@ the process, so that no two controllers, and no two lives of brokers, ever have 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from logkernel.contracts import Coordination, MetadataChange, SessionEvents
@@ -131,25 +132,38 @@ class SharedStore:
 class Session:
     """A broker's hold on the store: `contracts.SharedCoordination`."""
 
+    stale_ms = 0
+
     def __init__(self, store: SharedStore) -> None:
         self._store = store
         self._state = "alive"
         self._events: SessionEvents | None = None
         self._ring: Callable[[], object] | None = None
         self._waiting: deque[Told] = deque()
+        self._lost_answer: str | None = None
 
     # ------------------------------------------------------------ contracts.Coordination
 
-    def changes(self) -> Iterator[MetadataChange]:
+    def changes(self, kinds: Collection[str] | None = None) -> Iterator[MetadataChange]:
         """What was kept, then the brokers that are announced now."""
         self._check()
-        yield from self._store.keeper.changes()
-        for node_id, (_, _, value) in self._store.brokers.items():
-            yield MetadataChange("broker", str(node_id), value)
+        kept = self._store.keeper.changes()
+        yield from (change for change in kept if kinds is None or change.kind in kinds)
+        if kinds is None or "broker" in kinds:
+            for node_id, (_, _, value) in self._store.brokers.items():
+                yield MetadataChange("broker", str(node_id), value)
 
     def commit(self, changes: Sequence[MetadataChange]) -> None:
         self._check()
-        self._store.commit(changes)
+        self._commit(changes)
+
+    def _commit(self, changes: Sequence[MetadataChange]) -> None:
+        losing, self._lost_answer = self._lost_answer, None
+        if losing != "request":
+            self._store.commit(changes)
+        if losing is not None:
+            self.make_unsure()
+            raise KafkaStorageError("the coordination did not answer; try again when it is back")
 
     def kept(self) -> int:
         self._check()
@@ -171,6 +185,10 @@ class Session:
 
     # ------------------------------------------------------------ contracts.SharedCoordination
 
+    def renew(self) -> Session:
+        self.close()
+        return self._store.session()
+
     def announce(self, node_id: int, value: Mapping[str, Any]) -> int:
         self._check()
         return self._store.announce(self, node_id, value)
@@ -186,7 +204,7 @@ class Session:
         self._check()
         if self._store.controller is not self or term != self._store.term:
             raise StaleControllerEpoch(f"term {term} is over, the controller's is {self._store.term}")
-        self._store.commit(changes)
+        self._commit(changes)
 
     def broker_epochs(self) -> Mapping[int, int]:
         self._check()
@@ -230,6 +248,10 @@ class Session:
             self._waiting.append(lambda events: events.on_session("unsure"))
             if self._ring is not None:
                 self._ring()
+
+    def lose_answer(self, *, stored: bool) -> None:
+        """The next commit has no answer, and the session is unsure then; `stored`: whether it arrived."""
+        self._lost_answer = "answer" if stored else "request"
 
     def make_sure(self) -> None:
         """The connection is there again, and the session lives."""

@@ -8,7 +8,7 @@
 | partition | "topic:index" | row, under the key "row" |
 | config | "topic:NAME", "broker:ID", "broker:" (all brokers), "group:ID", "client-metrics:NAME" | {setting: text} |
 | producer_ids | "" | {"next": int}: every id below was given away |
-| feature | name | {"level": int}: the finalized level; without it, the level of a new cluster |
+| feature | name, "" (all without an own) | {"level": int}: the finalized level; without it, that of a new cluster |
 | features_epoch | "" | {"epoch": int}: how often a level was set, where a snapshot left that out |
 | gone | topic id | {"topic": name, "replicas": [[node, …], …]}: a deleted topic's; a folder with it may lie on a disk |
 | incarnation | node id | {"epoch": int}: the broker epoch in which elections last counted with that broker |

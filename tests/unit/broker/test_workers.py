@@ -94,3 +94,12 @@ def test_a_stepped_job_pauses_without_time() -> None:
     workers.run(lambda: workers.pause(3_600), lambda error: None)
     assert workers.run_one()
     assert workers.paused_s == 3_600
+
+
+def test_what_another_thread_calls_is_done_when_the_owner_listens(workers: Workers) -> None:
+    told: list[object] = []
+    caller = threading.Thread(target=lambda: workers.call(lambda: told.append("called")))
+    caller.start()
+    caller.join()
+    assert heard(workers, told, 1) == ["called"]
+    workers.close()

@@ -34,6 +34,20 @@ OLDER = {
     "controlled.shutdown.retry.backoff.ms": ["LONG", "5000"],
     "controller.socket.timeout.ms": ["INT", "30000"],
     "leader.imbalance.per.broker.percentage": ["INT", "10"],
+    "zookeeper.clientCnxnSocket": ["STRING", None],
+    "zookeeper.connect": ["STRING", None],
+    "zookeeper.connection.timeout.ms": ["INT", None],
+    "zookeeper.max.in.flight.requests": ["INT", "10"],
+    "zookeeper.session.timeout.ms": ["INT", "18000"],
+    "zookeeper.set.acl": ["BOOLEAN", "false"],
+    "zookeeper.ssl.client.enable": ["BOOLEAN", "false"],
+    "zookeeper.ssl.endpoint.identification.algorithm": ["STRING", "HTTPS"],
+    "zookeeper.ssl.keystore.location": ["STRING", None],
+    "zookeeper.ssl.keystore.password": ["PASSWORD", None],
+    "zookeeper.ssl.keystore.type": ["STRING", None],
+    "zookeeper.ssl.truststore.location": ["STRING", None],
+    "zookeeper.ssl.truststore.password": ["PASSWORD", None],
+    "zookeeper.ssl.truststore.type": ["STRING", None],
 }
 """Of Kafka 3.9 with ZooKeeper, or gone in Kafka 4: what a controller without a quorum needs."""
 OTHER_DEFAULT = {

@@ -225,7 +225,10 @@ def _number(message: Message, name: str) -> int:
 
 
 def _changes(session: Session, message: Message) -> Any:
-    return rows_of(list(session.changes()))
+    kinds = message.get("kinds")
+    if kinds is not None and not (isinstance(kinds, list) and all(isinstance(kind, str) for kind in kinds)):
+        raise InvalidRequest("kinds are a list of texts, or null for all")
+    return rows_of(list(session.changes(kinds)))
 
 
 def _commit(session: Session, message: Message) -> None:

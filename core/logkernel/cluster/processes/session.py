@@ -15,7 +15,7 @@ import socket
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from logkernel.broker.control_socket import address
@@ -45,6 +45,8 @@ Told = Callable[[SessionEvents], None]
 class SocketSession:
     """See the module. Calls come from one thread, that of its broker."""
 
+    stale_ms = 0
+
     def __init__(
         self,
         folder: str,
@@ -58,6 +60,8 @@ class SocketSession:
         `soon` has the broker's ring called on the broker's thread; without it, the reading thread calls it. Raises
         `KafkaStorageError` if there is no coordination.
         """
+        self._folder = folder
+        self._timeout_ms = timeout_ms
         self._soon = soon
         self._answer_s = answer_s
         self._beat_s = timeout_ms / 1000 / BEATS
@@ -80,9 +84,9 @@ class SocketSession:
 
     # ------------------------------------------------------------ contracts.Coordination
 
-    def changes(self) -> Iterator[MetadataChange]:
+    def changes(self, kinds: Collection[str] | None = None) -> Iterator[MetadataChange]:
         """What was kept, then the brokers that are announced now."""
-        return iter(changes_of(self._call("changes")))
+        return iter(changes_of(self._call("changes", kinds=None if kinds is None else sorted(kinds))))
 
     def commit(self, changes: Sequence[MetadataChange]) -> None:
         self._call("commit", changes=rows_of(changes))
@@ -100,6 +104,10 @@ class SocketSession:
         self._end(told=False)
 
     # ------------------------------------------------------------ contracts.SharedCoordination
+
+    def renew(self) -> SocketSession:
+        self.close()
+        return SocketSession(self._folder, self._timeout_ms, answer_s=self._answer_s, soon=self._soon)
 
     def announce(self, node_id: int, value: Mapping[str, Any]) -> int:
         return int(self._call("announce", node=node_id, value=value))

@@ -1,0 +1,356 @@
+"""A connection to ZooKeeper by kazoo, as a session uses it.
+
+kazoo's threads only note what happened and ring. Every call is made and waited for on the broker's thread, each answer
+for `Options.answer_s` at most. What was sent and not answered may have happened: `Unanswered`.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from typing import Any, Final, NamedTuple
+
+from kazoo.client import KazooClient, TransactionRequest
+from kazoo.exceptions import (
+    ConnectionClosedError,
+    ConnectionLoss,
+    KazooException,
+    NoAuthError,
+    NodeExistsError,
+    NoNodeError,
+    SessionExpiredError,
+    UnimplementedError,
+)
+from kazoo.handlers.threading import KazooTimeoutError
+from kazoo.protocol import serialization as wire
+from kazoo.protocol.connection import ConnectionDropped
+from kazoo.protocol.states import KazooState
+from kazoo.retry import KazooRetry
+from kazoo.security import ACL, OPEN_ACL_UNSAFE, Id
+
+from logkernel.errors import ClusterAuthorizationFailed, KafkaStorageError
+
+from .options import Options
+from .plan import Check, Create, Delete, Operation, Set
+
+MAX_ANSWER_BYTES: Final = 64 << 20
+"""No answer is larger: the longest are lists of topics."""
+BULK: Final = 100
+"""Nodes that one request reads."""
+CLOSE_S: Final = 2.0
+GET_DATA, ERROR = 4, -1
+
+log = logging.getLogger("logkernel.zookeeper")
+kazoo_log = logging.getLogger("logkernel.zookeeper.kazoo")
+kazoo_log.setLevel(logging.ERROR)
+
+
+class Unanswered(KafkaStorageError):
+    """ZooKeeper gave no answer: whether it did what it was asked is not known."""
+
+
+class Node(NamedTuple):
+    """A node's data and what ZooKeeper says of it."""
+
+    data: bytes | None
+    version: int
+    czxid: int
+    mzxid: int
+    ctime: int
+    owner: int
+    """The session that an ephemeral node ends with; 0 for any other."""
+
+
+class _MultiRead:
+    """A request of kazoo's kind: reads many nodes at once (ZooKeeper 3.6)."""
+
+    type = 22
+
+    def __init__(self, paths: Sequence[str]) -> None:
+        self.paths = paths
+
+    def serialize(self) -> bytes:
+        body = bytearray()
+        for path in self.paths:
+            body += wire.MultiHeader(GET_DATA, False, -1).serialize() + wire.write_string(path) + b"\0"
+        return bytes(body + wire.multiheader_struct.pack(-1, True, -1))
+
+    @classmethod
+    def deserialize(cls, data: bytes, offset: int) -> list[Any]:
+        """For each path (data, stat), or the number of an error."""
+        found: list[Any] = []
+        header, offset = wire.MultiHeader.deserialize(data, offset)
+        while not header.done:
+            if header.type == GET_DATA:
+                value, offset = wire.read_buffer(data, offset)
+                found.append((value, wire.ZnodeStat._make(wire.stat_struct.unpack_from(data, offset))))
+                offset += wire.stat_struct.size
+            else:
+                found.append(wire.int_struct.unpack_from(data, offset)[0])
+                offset += wire.int_struct.size
+            header, offset = wire.MultiHeader.deserialize(data, offset)
+        return found
+
+
+class _Client(KazooClient):  # type: ignore[misc]
+    """kazoo's client, with answers of bounded length and reads of many nodes."""
+
+    def __init__(self, **arguments: Any) -> None:
+        super().__init__(**arguments)
+        read = self._connection._read
+
+        def bounded(length: int, timeout: float) -> Any:
+            if not 0 <= length <= MAX_ANSWER_BYTES:
+                raise ConnectionDropped(f"an answer of {length} bytes")
+            return read(length, timeout)
+
+        self._connection._read = bounded
+
+    def read_many(self, paths: Sequence[str]) -> Any:
+        answer = self.handler.async_result()
+        self._call(_MultiRead(paths), answer)
+        return answer
+
+
+Ask = Callable[[], Any]
+"""Sends a request; returns kazoo's AsyncResult."""
+
+
+def _nobody() -> None:
+    pass
+
+
+class Connection:
+    """See the module."""
+
+    def __init__(self, options: Options) -> None:
+        self._options = options
+        self.ring: Callable[[], object] = _nobody
+        """Called from kazoo's threads when something happened."""
+        self._root = options.address.chroot
+        self.is_up = False
+        self.is_lost = False
+        """kazoo says so: the session is over."""
+        self.drops = 0
+        """How often the connection was lost: with each, watches and whatever was not answered."""
+        self.dropped_s: float | None = None
+        """Since when (monotonic) there is no connection; None while there is one."""
+        self._reads_many = True
+        tls = options.tls
+        self._client = _Client(
+            hosts=options.address.hosts,
+            timeout=options.session_timeout_ms / 1000,
+            connection_retry=KazooRetry(max_tries=-1, delay=0.05, backoff=2, max_delay=1.0),
+            auth_data=[("digest", options.digest)] if options.digest else [],
+            logger=kazoo_log,
+            use_ssl=tls is not None,
+            ca=tls.trust if tls else None,
+            certfile=tls.key if tls else None,
+            keyfile=tls.key if tls else None,
+            keyfile_password=tls.key_password if tls else None,
+            check_hostname=tls is not None and tls.check_host,
+        )
+        self._client.add_listener(self._changed)
+        self._live = self._client.start_async()
+
+    # ------------------------------------------------------------ state; kazoo's thread
+
+    def _changed(self, state: str) -> None:
+        if state == KazooState.CONNECTED:
+            self.is_up, self.dropped_s = True, None
+        else:
+            self.is_up = False
+            self.drops += 1
+            if self.dropped_s is None:
+                self.dropped_s = time.monotonic()
+            if state == KazooState.LOST:
+                self.is_lost = True
+            else:
+                self.ring_in(self._options.lost_s)
+        self.ring()
+
+    def ring_in(self, seconds: float) -> None:
+        timer = threading.Timer(seconds + 0.01, lambda: self.ring())
+        timer.daemon = True
+        timer.start()
+
+    # ------------------------------------------------------------ life
+
+    def wait(self, seconds: float) -> bool:
+        """Whether it is connected, at the latest after so long."""
+        self._live.wait(seconds)
+        return self.is_up
+
+    @property
+    def session_id(self) -> int:
+        found = self._client.client_id
+        return 0 if found is None else int(found[0])
+
+    @property
+    def is_overdue(self) -> bool:
+        """It was away for so long that the session counts as lost."""
+        since = self.dropped_s
+        return since is not None and time.monotonic() - since >= self._options.lost_s
+
+    def close(self) -> None:
+        """Say goodbye, which ends the session at once; where ZooKeeper cannot be reached, it ends by its timeout."""
+
+        def end() -> None:
+            try:
+                self._client.stop()
+                self._client.close()
+            except Exception as error:
+                log.debug("kazoo not closed: error=%r", error)
+
+        self.ring = _nobody
+        self._client.remove_listener(self._changed)
+        closing = threading.Thread(target=end, name="logkernel-zookeeper-close", daemon=True)
+        closing.start()
+        if self.is_up:
+            closing.join(CLOSE_S)
+
+    # ------------------------------------------------------------ calls
+
+    def _gather(self, asks: Iterable[Ask]) -> Iterator[Any]:
+        """The answers in order, with exceptions of kazoo for refusals. Raises `Unanswered`."""
+        waiting: deque[Any] = deque()
+        for ask in asks:
+            if len(waiting) >= self._options.in_flight:
+                yield self._answer(waiting.popleft())
+            if not self.is_up:
+                raise Unanswered("the connection to ZooKeeper is lost; try again when it is back")
+            waiting.append(ask())
+        while waiting:
+            yield self._answer(waiting.popleft())
+
+    def _answer(self, asked: Any) -> Any:
+        try:
+            return asked.get(timeout=self._options.answer_s)
+        except (ConnectionLoss, SessionExpiredError, ConnectionClosedError, KazooTimeoutError) as error:
+            raise Unanswered(f"ZooKeeper did not answer ({type(error).__name__}); try again") from None
+        except NoAuthError:
+            raise ClusterAuthorizationFailed(
+                "ZooKeeper refuses this broker; give zookeeper.connect the user that made the nodes"
+            ) from None
+        except KazooException as error:
+            return error
+
+    def _one(self, ask: Ask) -> Any:
+        (answer,) = self._gather([ask])
+        return answer
+
+    def get(self, path: str, watch: Callable[[Any], None] | None = None) -> Node | None:
+        """None for a node that is not there; it is not watched then."""
+        return _node(self._one(lambda: self._client.get_async(self._root + path, watch)))
+
+    def exists(self, path: str, watch: Callable[[Any], None] | None = None) -> Node | None:
+        """As `get`, without the data; `watch` is told when the node comes, too."""
+        found = self._one(lambda: self._client.exists_async(self._root + path or "/", watch))
+        return None if found is None else _node((None, found))
+
+    def children(self, path: str, watch: Callable[[Any], None] | None = None) -> list[str] | None:
+        """Names; None where the node is not there."""
+        found = self._one(lambda: self._client.get_children_async(self._root + path, watch))
+        return None if isinstance(found, NoNodeError) else [str(name) for name in _sound(found)]
+
+    def children_of_many(self, paths: Sequence[str]) -> list[list[str]]:
+        asks = [partial(self._client.get_children_async, self._root + path) for path in paths]
+        return [[] if isinstance(found, NoNodeError) else _sound(found) for found in self._gather(asks)]
+
+    def get_many(self, paths: Sequence[str]) -> list[Node | None]:
+        if len(paths) > 2 and self._reads_many:
+            runs = [paths[start : start + BULK] for start in range(0, len(paths), BULK)]
+            asks = [partial(self._client.read_many, [self._root + path for path in run]) for run in runs]
+            found: list[Node | None] = []
+            for answer in self._gather(asks):
+                if isinstance(answer, UnimplementedError):
+                    self._reads_many = False
+                    return self.get_many(paths)
+                found.extend(None if isinstance(row, int) else _node(row) for row in _sound(answer))
+            return found
+        singles = [partial(self._client.get_async, self._root + path) for path in paths]
+        return [_node(answer) for answer in self._gather(singles)]
+
+    def get_watched(self, paths: Sequence[str], watch: Callable[[Any], None]) -> list[Node | None]:
+        asks = [partial(self._client.get_async, self._root + path, watch) for path in paths]
+        return [_node(answer) for answer in self._gather(asks)]
+
+    def multi(self, operations: Sequence[Operation]) -> list[Any]:
+        """The results; exceptions of kazoo in the place of each where one failed: nothing was done then."""
+        (results,) = self.multis([operations])
+        return results
+
+    def multis(self, groups: Iterable[Sequence[Operation]]) -> Iterator[list[Any]]:
+        for answer in self._gather([partial(self._send, group) for group in groups]):
+            yield [answer] if isinstance(answer, Exception) else answer
+
+    def _send(self, operations: Sequence[Operation]) -> Any:
+        request = TransactionRequest(self._client)
+        request.operations.extend(map(self._operation, operations))
+        return request.commit_async()
+
+    def _operation(self, operation: Operation) -> Any:
+        path = self._root + operation.path
+        if isinstance(operation, Create):
+            flags = operation.ephemeral + 2 * operation.sequence
+            return wire.Create(path, operation.data, self._acl(operation.path), flags)
+        if isinstance(operation, Set):
+            return wire.SetData(path, operation.data, operation.version)
+        if isinstance(operation, Delete):
+            return wire.Delete(path, operation.version)
+        assert isinstance(operation, Check)
+        return wire.CheckVersion(path, operation.version)
+
+    def _acl(self, path: str) -> list[Any]:
+        given = self._options.acl(path)
+        return OPEN_ACL_UNSAFE if given is None else [ACL(perms, Id(scheme, name)) for perms, scheme, name in given]
+
+    def make_folders(self, paths: Iterable[str]) -> None:
+        """Make nodes without data where they are not there; the chroot and what is above them as well."""
+        wanted = list(dict.fromkeys(step for path in paths for step in _steps(self._root + path)))
+        found = list(self._gather([partial(self._client.exists_async, path) for path in wanted]))
+        for path, stat in zip(wanted, found, strict=True):
+            if stat is None:
+                made = self._one(partial(self._made, path))
+                error = made if isinstance(made, Exception) else failed(made)
+                if error is not None and not isinstance(error, NodeExistsError):
+                    raise KafkaStorageError(f"ZooKeeper refused to make {path} ({error!r}); its log may say why")
+
+    def _made(self, path: str) -> Any:
+        request = TransactionRequest(self._client)
+        request.operations.append(wire.Create(path, None, self._acl(path.removeprefix(self._root)), 0))
+        return request.commit_async()
+
+    def probe(self, answered: Callable[[], None]) -> None:
+        """Have `answered` called, on kazoo's thread, when all that was sent before was answered."""
+        self._client.exists_async("/").rawlink(lambda result: answered())
+
+
+def _steps(path: str) -> Iterator[str]:
+    """Every node on the way to a path, itself included."""
+    parts = path.split("/")
+    return ("/".join(parts[:end]) for end in range(2, len(parts) + 1))
+
+
+def failed(results: Sequence[Any]) -> Exception | None:
+    """Why a multi failed; None where it did not."""
+    errors = [result for result in results if isinstance(result, Exception)]
+    telling = [error for error in errors if type(error).__name__ not in ("RolledBackError", "RuntimeInconsistency")]
+    return next(iter(telling or errors), None)
+
+
+def _sound(answer: Any) -> Any:
+    if isinstance(answer, Exception):
+        raise KafkaStorageError(f"ZooKeeper refused a request ({answer!r}); its log may say why")
+    return answer
+
+
+def _node(answer: Any) -> Node | None:
+    if isinstance(answer, NoNodeError):
+        return None
+    data, stat = _sound(answer)
+    return Node(data, stat.version, stat.czxid, stat.mzxid, stat.ctime, stat.ephemeralOwner)

@@ -1,0 +1,127 @@
+"""What any broker may write: settings, users, quotas, access rules, the cluster's id, facts of our own.
+
+A commit reads the nodes that it changes and writes them at the versions that it read, all of them in one multi, with
+the nodes that tell other brokers. Where another broker wrote meanwhile, it begins again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from kazoo.exceptions import BadVersionError, NodeExistsError, NoNodeError
+
+from logkernel.contracts import MetadataChange
+from logkernel.errors import KafkaStorageError, PolicyViolation
+
+from . import entities, layout
+from .connection import Connection, failed
+from .plan import MAX_OPERATIONS, Create, Delete, Operation, Set, grouped, told
+
+ATTEMPTS: Final = 20
+CONFLICTS: Final = (BadVersionError, NodeExistsError, NoNodeError)
+
+
+def write(zk: Connection, changes: Sequence[MetadataChange]) -> None:
+    """All of them, or none. Raises `Unanswered`, `KafkaStorageError`, `PolicyViolation`."""
+    for _ in range(ATTEMPTS):
+        operations = _operations(zk, changes)
+        if not operations:
+            return
+        groups = list(grouped(operations))
+        if len(groups) > 1:
+            raise PolicyViolation(
+                f"{len(operations)} nodes of ZooKeeper would change at once, and {MAX_OPERATIONS} may;"
+                f" ask for less in one request"
+            )
+        error = failed(zk.multi(groups[0]))
+        if error is None:
+            return
+        if not isinstance(error, CONFLICTS):
+            raise KafkaStorageError(f"ZooKeeper refused a change ({error!r}); its log may say why")
+    raise KafkaStorageError("other brokers changed the same nodes each time; try again")
+
+
+def _operations(zk: Connection, changes: Sequence[MetadataChange]) -> list[Operation]:
+    by_node: dict[str, list[entities.Entity]] = {}
+    by_resource: dict[entities.Resource, list[MetadataChange]] = {}
+    operations: list[Operation] = []
+    for change in changes:
+        entity = entities.entity_of(change)
+        if entity is not None:
+            by_node.setdefault(entity.node, []).append(entity)
+        elif change.kind == "acl":
+            by_resource.setdefault(entities.resource_of(change)[0], []).append(change)
+        elif change.kind == "cluster":
+            if zk.get(layout.CLUSTER_ID) is None and change.value is not None:
+                operations.extend(_parents(zk, layout.CLUSTER_ID, set()))
+                operations.append(Create(layout.CLUSTER_ID, layout.cluster_id_data(change.value["id"])))
+        else:
+            operations.extend(_own_fact(zk, change))
+    made: set[str] = set()
+    for node, wanted in by_node.items():
+        operations.extend(_entity(zk, node, wanted, made))
+    for resource, rules in by_resource.items():
+        operations.extend(_rules(zk, resource, rules, made))
+    return operations
+
+
+def _parents(zk: Connection, path: str, made: set[str]) -> list[Operation]:
+    """Makes the nodes above a path that are not there."""
+    missing: list[Operation] = []
+    above = path.rpartition("/")[0]
+    while above and above not in made and zk.exists(above) is None:
+        made.add(above)
+        missing.insert(0, Create(above))
+        above = above.rpartition("/")[0]
+    return missing
+
+
+def _entity(zk: Connection, node: str, wanted: Sequence[entities.Entity], made: set[str]) -> list[Operation]:
+    found = zk.get(node)
+    config = {} if found is None else entities.parse_config(found.data, node)
+    after = config
+    for entity in wanted:
+        after = entity.update(after)
+    if after == config and (found is not None or not after):
+        return []
+    data = entities.config_data(after)
+    if found is not None:
+        return [Set(node, data, found.version), told(wanted[0].path)]
+    made.add(node)
+    return [*_parents(zk, node, made), Create(node, data), told(wanted[0].path)]
+
+
+def _rules(
+    zk: Connection, resource: entities.Resource, changes: Sequence[MetadataChange], made: set[str]
+) -> list[Operation]:
+    found = zk.get(resource.node)
+    before = [] if found is None else entities.parse_rules(found.data, resource.node)
+    after = list(before)
+    for change in changes:
+        rule = entities.resource_of(change)[1]
+        after = [known for known in after if known != rule]
+        if change.value is not None:
+            after.append(rule)
+    if after == before:
+        return []
+    prefix, data = resource.change()
+    tells = [*_parents(zk, prefix, made), Create(prefix, data, sequence=True)]
+    if found is None:
+        return [*_parents(zk, resource.node, made), Create(resource.node, entities.rules_data(after)), *tells]
+    if not after:
+        return [Delete(resource.node, found.version), *tells]
+    return [Set(resource.node, entities.rules_data(after), found.version), *tells]
+
+
+def _own_fact(zk: Connection, change: MetadataChange) -> list[Operation]:
+    path = layout.fact_path(change.kind, change.key)
+    found = zk.get(path)
+    name = layout.dump({"kind": change.kind, "key": change.key})
+    tell = Create(f"{layout.FACT_CHANGES}/change_", name, sequence=True)
+    if change.value is None:
+        return [] if found is None else [Delete(path, found.version), tell]
+    data = layout.dump(change.value)
+    if found is not None:
+        return [Set(path, data, found.version), tell]
+    return [*_parents(zk, path, set()), Create(path, data), tell]
