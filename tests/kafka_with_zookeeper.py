@@ -89,7 +89,7 @@ def until(ready: Callable[[], bool], what: str) -> None:
     deadline = time.monotonic() + WAIT_S
     while not ready():
         if time.monotonic() > deadline:
-            raise SystemExit(f"{what} did not happen in {WAIT_S:.0f} s")
+            raise AssertionError(f"{what} did not happen in {WAIT_S:.0f} s")
         time.sleep(0.05)
 
 
