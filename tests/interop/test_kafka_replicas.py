@@ -29,7 +29,8 @@ from logkernel.kernel import Kernel
 pytestmark = pytest.mark.interop
 SETTINGS = (
     "node.id=2", "log.dirs=/memory", "listeners=PLAINTEXT://127.0.0.1:0", "replica.fetch.backoff.ms=100",
-    "offsets.topic.replication.factor=1", "transaction.state.log.num.partitions=1",
+    "offsets.topic.replication.factor=1", "offsets.topic.num.partitions=1", "transaction.state.log.num.partitions=1",
+    "group.initial.rebalance.delay.ms=0",
 )  # fmt: skip
 COUNT = 1000
 TOPICS = {"ours": [2, 1], "theirs": [1, 2]}
@@ -54,7 +55,12 @@ class Session:
 class Ours:
     """Our broker, on a loop in a thread."""
 
-    def __init__(self, announce: Callable[[Any], int]) -> None:
+    def __init__(self, zookeeper: Any) -> None:
+        self._zookeeper = zookeeper
+
+        def announce(value: Any) -> int:
+            return register(zookeeper, 2, value["listeners"]["PLAINTEXT"][1])
+
         def no_log() -> Any:
             raise AssertionError("a coordination in memory keeps no log")
 
@@ -96,11 +102,19 @@ class Ours:
     def bootstrap(self) -> str:
         return f"127.0.0.1:{self.server.listeners[0].port}"
 
+    def leave(self) -> None:
+        """Stop as a broker does: others lead first."""
+        self.run(self.server.leave())
+        self.close()
+        self._zookeeper.delete("/brokers/ids/2")
+
     def close(self) -> None:
         async def close() -> None:
             await self.server.close()
             self.broker.close()
 
+        if not self.thread.is_alive():
+            return
         self.run(close())
         self.loop.call_soon_threadsafe(self.loop.stop)
         self.thread.join()
@@ -109,11 +123,12 @@ class Ours:
 @contextmanager
 def both(folder: Path) -> Iterator[tuple[Any, Ours]]:
     with zookeeper(folder) as (keeper, client):
-        kafka = member(folder, 1, keeper)
+        settings = {"offsets_topic_num_partitions": "1", "group_initial_rebalance_delay_ms": "0"}
+        kafka = member(folder, 1, keeper, **settings)
         kafka.start()
         ours: Ours | None = None
         try:
-            ours = Ours(lambda value: register(client, 2, value["listeners"]["PLAINTEXT"][1]))
+            ours = Ours(client)
             yield kafka, ours
         finally:
             kafka.stop()
@@ -204,3 +219,43 @@ def test_a_transaction_spans_both(apache_kafka: ModuleType, tmp_path: Path, coor
         kafka.stop()
         until(partial(leads, ours, "theirs"), "that our broker leads")
         assert consume(ours.bootstrap, "theirs", 3) == [0, 2, 4], "markers were replicated"
+
+
+def consume_as_group(bootstrap: str, count: int) -> list[int]:
+    """So many from where the group is, committed."""
+    settings = {"bootstrap.servers": bootstrap, "group.id": "g", "auto.offset.reset": "earliest"}
+    consumer = Consumer({**settings, "enable.auto.commit": False})
+    consumer.subscribe(["theirs"])
+    found: list[int] = []
+    while len(found) < count:
+        for message in consumer.consume(count - len(found), 30):
+            assert message.error() is None, message.error()
+            found.append(int(message.value()))
+    last = TopicPartition("theirs", 0, found[-1] + 1)
+    consumer.commit(offsets=[last], asynchronous=False)
+    consumer.close()
+    return found
+
+
+@pytest.mark.parametrize("coordinator", [1, 2], ids=["kafka-goes", "ours-goes"])
+def test_a_group_goes_on_with_the_other_coordinator(apache_kafka: ModuleType, tmp_path: Path, coordinator: int) -> None:
+    """The offsets that one wrote, the other reads."""
+    with both(tmp_path) as (kafka, ours):
+        admin = AdminClient({"bootstrap.servers": kafka.bootstrap})
+        until(lambda: len(admin.list_topics(timeout=20).brokers) == 2, "our broker")
+        offsets = NewTopic(
+            "__consumer_offsets", 1, replica_assignment=[[coordinator, 3 - coordinator]],
+            config={"cleanup.policy": "compact"},
+        )  # fmt: skip
+        theirs = NewTopic("theirs", 1, replica_assignment=[[coordinator, 3 - coordinator]])
+        for future in admin.create_topics([offsets, theirs]).values():
+            future.result(30)
+        produce(kafka.bootstrap, "theirs", 0)
+        assert consume_as_group(kafka.bootstrap, 400) == list(range(400))
+        if coordinator == 1:
+            kafka.stop()
+            until(partial(leads, ours, "theirs", "__consumer_offsets"), "that our broker leads")
+        else:
+            ours.leave()
+        rest = ours.bootstrap if coordinator == 1 else kafka.bootstrap
+        assert consume_as_group(rest, 600) == list(range(400, 1000))
