@@ -38,10 +38,32 @@ def sequences() -> Sequences:
 def test_numbers_follow_one_another(sequences: Sequences) -> None:
     first, second = sent(sequences, batch(3)), sent(sequences, batch())
     assert (first.sequence, second.sequence) == (2, 5)
-    answered(sequences, second)
     answered(sequences, first)
     assert sequences.last_acked == 4
+    answered(sequences, second)
+    assert sequences.last_acked == 6
     assert sequences.pending == []
+
+
+def test_a_number_is_not_given_again_where_answers_come_in_another_order(sequences: Sequences) -> None:
+    """Found by the world's seed 17: a record was acknowledged as a duplicate of another one, and was nowhere."""
+    first, second = sent(sequences, batch(3)), sent(sequences, batch())
+    answered(sequences, second)
+    answered(sequences, first)
+    refused = sent(sequences, batch())
+    sequences.wire -= 1
+    sequences.failed(refused)
+    assert sent(sequences, batch()).sequence == refused.sequence == 7
+
+
+def test_answers_in_another_order_wrap_around() -> None:
+    made = Sequences()
+    answered(made, sent(made, batch()))
+    made.next, made.last_acked = WRAP - 1, WRAP - 2
+    first, second = sent(made, batch()), sent(made, batch())
+    answered(made, second)
+    answered(made, first)
+    assert made.last_acked == second.sequence + 1 == 1
 
 
 def test_the_first_of_an_epoch_goes_alone() -> None:

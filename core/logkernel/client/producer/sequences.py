@@ -92,7 +92,9 @@ class Sequences:
         if batch in self.pending:
             self.pending.remove(batch)
             if (batch.producer_id, batch.epoch) == (self.producer_id, self.epoch):
-                self.last_acked = (batch.sequence + batch.count - 1) & WRAP
+                last = (batch.sequence + batch.count - 1) & WRAP
+                if self.last_acked < 0 or (last - self.last_acked) & WRAP < WRAP // 2:
+                    self.last_acked = last  # answers of requests that other partitions held up may come in any order
         if self.unresolved:
             self._resolve()
 
