@@ -435,6 +435,19 @@ def test_a_seek_while_the_leader_is_asked_stands(play: Callable[..., Any]) -> No
     assert bench.part().position == 40
 
 
+def test_an_answer_to_an_earlier_assignment_places_nothing(play: Callable[..., Any]) -> None:
+    """Found by the world's seed 27: versions of a partition that was assigned anew begin anew, too."""
+    bench = Bench(play, 0, auto_offset_reset="earliest")
+    bench.part().reset()
+    bench.step().step()
+    again = Part(bench.part().name, version=bench.part().version)
+    again.state, again.position = FETCHING, 40
+    bench.fetcher.parts[again.name] = again
+    row = ListOffsetsPartitionResponse(0, offset=17)
+    bench.reply(ListOffsetsResponse(topics=[ListOffsetsTopicResponse("t", [row])])).step()
+    assert again.position == 40
+
+
 @pytest.mark.parametrize(
     ("reset", "end", "epoch", "state", "position"),
     [

@@ -81,8 +81,8 @@ class Fetcher:
         self.line: dict[Part, None] = {}
         """Partitions with chunks, in the order in which they came."""
         self.sessions: dict[int, Session] = {}
-        self.questions: list[tuple[LeaderQuery, dict[TopicPartition, int]]] = []
-        """Resets and validations under way, with the versions of the partitions."""
+        self.questions: list[tuple[LeaderQuery, list[tuple[Part, int]]]] = []
+        """Resets and validations under way, with their partitions and the versions of these."""
         self.waiting_ms: int | None = None
         """Since when somebody waits for what comes; None where nobody does."""
         self.records_total = 0
@@ -176,13 +176,14 @@ class Fetcher:
         return EARLIEST_TIMESTAMP if self._reset == "earliest" else LATEST_TIMESTAMP
 
     def _ask(self, question: LeaderQuery) -> None:
-        self.questions.append((question, {name: self.parts[name].version for name in question.wanted}))
+        parts = [self.parts[name] for name in question.wanted]
+        self.questions.append((question, [(part, part.version) for part in parts]))
 
-    def _settled(self, question: LeaderQuery, versions: dict[TopicPartition, int], now_ms: int) -> None:
+    def _settled(self, question: LeaderQuery, versions: list[tuple[Part, int]], now_ms: int) -> None:
         again: dict[TopicPartition, int] = {}
-        for name, version in versions.items():
-            part = self.parts.get(name)
-            if part is None or part.version != version:
+        for part, version in versions:
+            name = part.name
+            if part.version != version or self.parts.get(name) is not part:
                 continue
             part.asking = False
             error, row = question.errors.get(name), question.found.get(name, _NO_ROW)
