@@ -226,3 +226,20 @@ def test_a_cut_that_fails_takes_the_directory_offline(pair: Pair, error: int, op
     two.order(1, 2, isr=(1,))
     catch_up(two, one)
     assert two.segments() == one.segments()
+
+
+def test_a_follower_that_owes_a_flush_from_an_earlier_life_flushes_and_fetches(pair: Pair) -> None:
+    """Found by the world's seed 0: it waited for a flush that nobody began, and never fetched again."""
+    one, two = pair
+    one.produce(b"a", acks=1)
+    catch_up(two, one)
+    two.settings = (*two.settings, "log.flush.interval.messages=1")
+    two.disk.forget_locks()
+    two.boot()
+    two.order(1, 0)
+    assert two.followed.log.unflushed_records == 1
+    assert two.followed.next_fetch(two.clock.now_ms) is None
+    assert two.followed.log.unflushed_records == 0
+    one.produce(b"b", acks=1)
+    catch_up(two, one)
+    assert two.segments() == one.segments()

@@ -43,14 +43,20 @@ class Owner(Protocol):
 class LogFlushing:
     """Of one log, for its owner."""
 
-    __slots__ = ("_again", "_runtime", "_timer", "owner", "under_way")
+    __slots__ = ("_again", "_put_off", "_runtime", "_timer", "owner", "under_way")
 
     def __init__(self, runtime: Runtime, owner: Owner) -> None:
         self._runtime = runtime
         self.owner = owner
         self.under_way = False
         self._again = False
+        self._put_off = False
         self._timer: Timer | None = None
+
+    def begin(self) -> None:
+        """As `flush`, unless one is under way or was put off."""
+        if not (self.under_way or self._put_off):
+            self.flush()
 
     def flush(self) -> None:
         """Make what is in the log durable. One flush at a time: all that came meanwhile shares the next."""
@@ -72,7 +78,8 @@ class LogFlushing:
         if isinstance(error, OSError) and error.errno in (PASSING if flush.may_be_repeated else HANDLES):
             log.error("flush put off: partition=%s error=%s", owner.name, error)
             owner.log.flush_refused()
-            self._runtime.after(PUT_OFF_MS, self._put_off)
+            self._put_off = True
+            self._runtime.after(PUT_OFF_MS, self._retry)
             return
         if error is not None:
             owner.storage_failed(error if isinstance(error, OSError) else OSError(str(error)))
@@ -83,7 +90,8 @@ class LogFlushing:
             self._again = False
             self.flush()
 
-    def _put_off(self) -> None:
+    def _retry(self) -> None:
+        self._put_off = False
         if self.owner.in_service:
             self.flush()
 

@@ -103,9 +103,13 @@ class FollowedReplica(Replica):
         """Where to fetch from; None while there is nothing to ask for.
 
         A fetch says that all below its offset is held here. So where `flush.messages` promises that to be durable,
-        there is none until a flush has ended.
+        there is none until a flush has ended. It begins here where nothing is appended that could begin it: an earlier
+        life of this broker may have left the records, or this replica led when they came.
         """
-        if not self.in_service or self._owes_flush():
+        if not self.in_service:
+            return None
+        if self._owes_flush():
+            self.flushing.begin()
             return None
         return self.follower.next_fetch(mono_ms)
 
