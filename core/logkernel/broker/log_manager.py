@@ -165,6 +165,8 @@ class LogManager:
         """
         found = self.directories.logs.get(name)
         if found is not None:
+            if found.topic_id is None and found.failure is None:
+                self.directories.note_topic(name, topic_id)
             return found if found.failure is None else None
         is_new = self._all_loaded if is_new is None else is_new
         lost = not is_new and self.directories.offline()  # made in an earlier life: it may lie there

@@ -282,6 +282,15 @@ class LogDirectories:
             return made
         raise KafkaStorageError(f"{name}: no data directory is online")
 
+    def note_topic(self, name: TopicPartition, topic_id: UUID) -> None:
+        """A crash took the id of its topic from a log's folder: note it again, or a later topic of that name would take
+        the log for its own. Where the disk has no room, the next order does."""
+        try:
+            self.logs[name].take_topic(topic_id)
+        except OSError as error:
+            if error.errno not in PASSING:
+                self.directory_of(name).fail(error)
+
     def directory_of(self, name: TopicPartition) -> DataDirectory:
         """Where a log lies. Raises `KeyError`."""
         for directory in self.directories:

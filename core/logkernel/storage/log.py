@@ -502,6 +502,10 @@ class Log:
         """What a snapshot would hold now."""
         return self._producers.ledger.entries()
 
+    def take_topic(self, topic_id: UUID) -> None:
+        """Note the topic's id, which a crash took from the folder. Raises `OSError`."""
+        self.topic_id = self._folder.note_topic(topic_id, clean=False)
+
     def take_ledger(self, producers: ProducerLedger) -> None:
         """From now on `producers` keeps the state of this log's producers; it knows them already."""
         self._producers.ledger = producers

@@ -185,3 +185,16 @@ def test_a_flush_that_fails_after_a_change_of_role_takes_the_directory_offline(p
     one.order(2, 1)
     flushes.pop()[1](OSError(5, "gone"))
     assert one.order(2, 2) == KafkaStorageError.code
+
+
+def test_a_log_that_lost_its_topics_id_in_a_crash_learns_it_again(pair: Pair) -> None:
+    """Found by the world's seed 27: a later topic of the same name would have taken the log for its own."""
+    _, two = pair
+    two.disk.remove(f"/data/{NAME}/partition.metadata")
+    two.disk.forget_locks()
+    two.boot()
+    assert two.order(1, 1) == 0
+    assert two.followed.log.topic_id == two.followed.topic_id
+    two.disk.forget_locks()
+    two.boot()
+    assert two.order(1, 2, topic_id=UUID(int=8)) == InconsistentTopicId.code
