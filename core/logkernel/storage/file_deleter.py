@@ -59,7 +59,7 @@ class FileDeleter:
                 return
             path = self._waiting.popleft()
             folder = path.rpartition("/")[0]
-            if folder in self._refused:
+            if folder in self._refused or path in self._refused:
                 continue
             try:
                 self._remove(path)

@@ -15,6 +15,7 @@ from logkernel.storage.directories import REMOVED_AT_CLOSE, LogDirectories, Need
 from logkernel.storage.directory import DataDirectory
 from logkernel.storage.disk import RealDisk
 from logkernel.storage.file_deleter import PORTION, FileDeleter
+from logkernel.storage.names import DELETE_DIR
 from logkernel.storage.simdisk import SimulatedDisk
 from logkernel.vocabulary import Record, TopicPartition
 
@@ -405,3 +406,24 @@ def test_a_sweeper_that_is_told_to_stop_stops(place):
     file_deleter.stop()
     file_deleter.run(pause=lambda seconds: None)
     assert file_deleter.waiting == len(paths)
+
+
+def test_a_folder_of_which_a_file_cannot_be_removed_is_left_to_the_next_start(place):
+    """Found by the world's seed 83: the folder came again and again, for ever."""
+    disk, root = place
+    folder = f"{root}/t-0.1{DELETE_DIR}"
+    for name in ("a", "b"):
+        disk.mkdir(folder)
+        disk.create(f"{folder}/{name}")
+
+    class Stubborn:
+        listdir, remove_tree = disk.listdir, disk.remove_tree
+
+        def remove(self, path):
+            raise OSError(errno.EIO, "Input/output error", path)
+
+    file_deleter = FileDeleter(Stubborn())
+    file_deleter.later([folder])
+    file_deleter.remove(PORTION)
+    assert file_deleter.waiting == 0
+    assert sorted(disk.listdir(folder)) == ["a", "b"]
