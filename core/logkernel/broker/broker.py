@@ -138,7 +138,7 @@ class Broker:
         if self.membership is not None:
             self.membership.close()
         self.moves.close()
-        self.cleaner.stop()
+        self.cleaner.abandon()
         self.logs.abandon()
 
     # ------------------------------------------------------------ a member of a cluster

@@ -127,6 +127,15 @@ class Cleaner:
                 self._logs.directories.write_clean_offsets(name)
         self._jobs.clear()
 
+    def abandon(self) -> None:
+        """Let go of every job as it is: nothing is written any more."""
+        self._runtime.workers.hurry()
+        self._logs.directories.file_deleter.stop()
+        for job in self._jobs.values():
+            job.rewriting.stop(finish=False)
+        self._runtime.workers.close()
+        self._jobs.clear()
+
     # ------------------------------------------------------------ rewriting by the clock
 
     def _look_later(self) -> None:

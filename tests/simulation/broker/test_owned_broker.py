@@ -61,11 +61,11 @@ class World:
         self.history: list[Any] = []
         self.jobs_run = 0
         self.lives = 0
-        self.broker = self._start()
+        self.broker = self.start()
         for name in ("t", "u"):
             self.broker.create_topic(name, 2, TOPIC)
 
-    def _start(self) -> Broker:
+    def start(self) -> Broker:
         self.lives += 1
         self.workers = SteppedWorkers()
         self.flushes: list[tuple[Callable[[], None], Flushed]] = []
@@ -95,7 +95,7 @@ class World:
             self.broker.delete_topic(name)
         elif what < 0.91:
             self.disk = self.disk.crash()
-            self.broker = self._start()
+            self.broker = self.start()
         else:
             self.clock.now_ms += self.chance.choice((1, 10, 200))
         self.history.append(self.broker.step())
@@ -153,3 +153,20 @@ def test_a_seed_gives_one_history(seed: int, nothing_from_the_system: None) -> N
 
 def test_another_seed_gives_another_history(nothing_from_the_system: None) -> None:
     assert lived(0).history != lived(1).history
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_broker_that_is_killed_writes_nothing_more(seed: int) -> None:
+    """Found by the world's seeds 7 and 20: a kill finished the cleaner's jobs, and noted how far they came."""
+    world = World(seed)
+    waiting = 0
+    for _ in range(6):
+        for _ in range(100):
+            world.step()
+        waiting += len(world.workers.waiting)
+        operations = world.disk.operations
+        world.broker.abandon()
+        assert world.disk.operations == operations
+        world.disk.forget_locks()
+        world.broker = world.start()
+    assert waiting > 0
