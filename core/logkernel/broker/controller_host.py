@@ -299,6 +299,8 @@ class ControllerHost:
         self._check_brokers()
         self._elect_all_leaderless()  # a controller may have died between a topic and its first leaders
         self._settle_leftovers(orders)
+        self._finish_all_moves()
+        self._send_soon()  # also where no broker came or went: what was kept before may not have been ordered
         self._balance_later()
         self._tell_deciding(elected=True)
 

@@ -339,6 +339,23 @@ def test_a_controller_whose_session_is_unsure_decides_nothing_until_it_is_back()
     assert cluster.leaders("t") == [(1, "1", 1)]
 
 
+def test_a_write_whose_answer_was_lost_is_ordered_when_the_session_is_back() -> None:
+    """Found by the world's seed 51: where no broker came or went meanwhile, nothing was sent."""
+    cluster = Cluster()
+    cluster.create("t", "12")
+    session = cluster.controller.session
+    assert session is not None
+    row = Partition((1, 2), (1, 2), 2, 1, 1)
+    session.commit_as_controller([partition_change("t", 0, row)], cluster.host.term)  # and it does not hear of it
+    session.make_unsure()
+    cluster.run()
+    session.make_sure()
+    cluster.run()
+    for number in (1, 2):
+        orders = [request for request in cluster.brokers[number].obeyed if isinstance(request, LeaderAndIsrRequest)]
+        assert orders[-1].topic_states[0].partition_states[0].leader == 2
+
+
 def test_a_broker_that_leaves_leads_nothing_and_may_not_join() -> None:
     cluster = Cluster()
     cluster.create("t", "21", "2", "12")
