@@ -358,6 +358,28 @@ def test_a_commit_that_was_not_acknowledged_may_have_no_effect(script: Script, o
     assert script.kinds() == set()
 
 
+def test_a_group_may_begin_anew_where_its_offsets_were_lost_lawfully(script: Script) -> None:
+    script.send("a", 0)
+    script.commit(1)
+    script.history.lose("__consumer_offsets", 0, 0, "a power cut on the last in-sync replica")
+    script.assign(0, group="g")
+    script.poll((0, "a"))
+    assert script.kinds() == set()
+
+
+def test_a_transaction_may_come_to_another_end_where_its_state_was_lost_lawfully(script: Script) -> None:
+    txn = script.begin()
+    script.send("a", 0, txn=txn)
+    script.send("b", 0, txn=txn, partition=1)
+    script.end(txn)
+    script.history.lose("__transaction_state", 0, 0, "a power cut on the last in-sync replica")
+    script.read((0, "a"), **COMMITTED)
+    script.read(partition=1, **COMMITTED)
+    assert script.kinds() == set()
+    script.read(partition=1)
+    assert script.kinds() == {"lost"}, "other readers have to find it"
+
+
 def test_a_later_commit_may_go_back(script: Script) -> None:
     script.send("a", 0)
     script.commit(1)

@@ -40,7 +40,8 @@ repeats what an aborted transaction sent.
 - `read` read a partition from its log start to its end when everything was over: what it did not find is lost.
 - `compacts`: of records with one key only the last has to stay. `expires`: the oldest records may go.
 - `lawful`: of what was written before this line, what lies at this offset and behind it may be lost; the recorder
-  knows why, e.g. an unclean election.
+  knows why, e.g. an unclean election. In `__consumer_offsets` it frees groups from what they committed, in
+  `__transaction_state` transactions from how they ended.
 """
 
 from __future__ import annotations

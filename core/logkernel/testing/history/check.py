@@ -56,6 +56,8 @@ def check(history: History, *, real_time: bool = True) -> list[Anomaly]:
 
 def _lost(observed: Observed) -> Iterator[Anomaly]:
     for (place, committed_only), read in observed.reads.items():
+        if committed_only and observed.forgot_transactions:
+            continue
         held = {value for _, _, _, value in read.result["records"]}
         keys = _last_keys(observed, place, read)
         for sends in observed.sends.values():
@@ -95,8 +97,8 @@ def _doubled(observed: Observed) -> Iterator[Anomaly]:
         sends = observed.sends_of(found.value)
         if not sends or not all(send.fields.get("once", True) for send in sends):
             continue
-        if len(sends) > 1 and not found.by.committed_only:
-            continue  # an aborted transaction may have sent the same
+        if len(sends) > 1 and (not found.by.committed_only or observed.forgot_offsets or observed.forgot_transactions):
+            continue  # a transaction whose end or offsets are void may have sent the same
         places[found.value].setdefault((found.place, found.offset), found)
     for value, rows in places.items():
         if len(rows) > 1:
@@ -129,6 +131,8 @@ def _phantom(observed: Observed) -> Iterator[Anomaly]:
 
 
 def _aborted(observed: Observed) -> Iterator[Anomaly]:
+    if observed.forgot_transactions:
+        return
     for found in observed.seen:
         sends = [send for send in observed.sends_of(found.value) if send.outcome != "fail"]
         if found.by.committed_only and sends and all(observed.status_of(send) == ABORTED for send in sends):
@@ -137,6 +141,8 @@ def _aborted(observed: Observed) -> Iterator[Anomaly]:
 
 
 def _half(observed: Observed) -> Iterator[Anomaly]:
+    if observed.forgot_transactions:
+        return
     for txn, sends in observed.sent_in.items():
         if observed.status(txn) not in (MAYBE, COMMITTED):
             continue
@@ -229,6 +235,7 @@ def _visible_offsets(observed: Observed) -> dict[tuple[Place, int], Operation]:
         for sends in observed.sends.values()
         for send in sends
         if observed.is_acknowledged(send)
+        and not (observed.forgot_transactions and send.fields.get("txn") is not None)
         and send.place[0] not in observed.history.compacts
         and not observed.is_shifting(send.place, int(send.result["offset"]))
     }
@@ -241,7 +248,8 @@ def _consumers(observed: Observed) -> Iterator[Anomaly]:
             yield found
         else:
             runs.append(found)
-    yield from _went_back(observed, runs)
+    if not (observed.forgot_offsets or observed.forgot_transactions):
+        yield from _went_back(observed, runs)
     yield from _group_skips(observed)
 
 

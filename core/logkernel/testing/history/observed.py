@@ -11,6 +11,8 @@ from logkernel.testing.history.operations import History, Lawful, Operation, Pla
 
 COMMITTED: Final = "committed"
 ABORTED: Final = "aborted"
+OFFSETS_TOPIC: Final = "__consumer_offsets"
+TRANSACTIONS_TOPIC: Final = "__transaction_state"
 MAYBE: Final = "maybe"
 """A commit was asked for, and nobody knows what came of it."""
 
@@ -44,6 +46,11 @@ class Observed:
         self._lawful: dict[Place, list[Lawful]] = defaultdict(list)
         for lawful in history.lawful:
             self._lawful[lawful.place].append(lawful)
+        lossy = {lawful.place[0] for lawful in history.lawful}
+        self.forgot_offsets = OFFSETS_TOPIC in lossy
+        """What groups committed may be gone."""
+        self.forgot_transactions = TRANSACTIONS_TOPIC in lossy
+        """Transactions may stay as they were for ever, or come to another end than their clients were told."""
         for one in history:
             self._take(one)
 
