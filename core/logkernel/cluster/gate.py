@@ -18,11 +18,12 @@ class Gate:
         self._held: deque[Callable[[], None]] | None = None
         """What waits while the gate is shut; None while it is open."""
         self._gone = False
-        self._watching: set[Callable[[], None]] = set()
+        self._watching: dict[Callable[[], None], None] = {}
+        """In the order in which they came: the same run tells them in the same order."""
 
     def on_removed(self, lost: Callable[[], None]) -> None:
         """Have `lost` called when the broker is gone."""
-        self._watching.add(lost)
+        self._watching[lost] = None
 
     def shut(self) -> None:
         if self._held is None:
@@ -37,7 +38,7 @@ class Gate:
         """The broker is gone: nothing gets through any more, and nothing comes back."""
         self._gone = True
         self._held = None
-        watching, self._watching = self._watching, set()
+        watching, self._watching = self._watching, {}
         for lost in watching:
             lost()
 

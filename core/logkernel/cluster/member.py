@@ -11,8 +11,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from logkernel.broker.build import build
 from logkernel.broker.membership import Link
@@ -23,8 +23,31 @@ from logkernel.storage.disk import Disk
 
 if TYPE_CHECKING:
     from logkernel.broker.broker import Broker
-    from logkernel.cluster.network import ProcessNetwork
+    from logkernel.broker.runtime import Randomness
+    from logkernel.broker.timers import Clock
+    from logkernel.broker.workers import Workers
     from logkernel.cluster.store import Session, SharedStore
+    from logkernel.contracts import BrokerDoor, PeerTransport
+    from logkernel.kernel import Kernel
+
+
+class MembersNetwork(Protocol):
+    """How the members reach one another: `network.ProcessNetwork`, or a simulation's."""
+
+    def link(self, node_id: int) -> PeerTransport: ...
+    def join(self, node_id: int, door: BrokerDoor) -> None: ...
+    def leave(self, node_id: int) -> None: ...
+    def pause(self, node_id: int) -> None: ...
+    def resume(self, node_id: int) -> None: ...
+
+
+class Surroundings(NamedTuple):
+    """What one life of a broker finds around it, where that is not the system's: a simulation's own."""
+
+    kernel: Kernel | None = None
+    clock: Clock | None = None
+    randomness: Randomness | None = None
+    workers: Workers | None = None
 
 
 class Member:
@@ -34,7 +57,7 @@ class Member:
         self,
         node_id: int,
         store: SharedStore,
-        network: ProcessNetwork,
+        network: MembersNetwork,
         overrides: Sequence[str],
         *,
         size: int,
@@ -43,9 +66,10 @@ class Member:
         listen: Sequence[tuple[str, str, int]] = (),
         session_timeout_s: float,
         over_sockets: bool = False,
+        surroundings: Callable[[], Surroundings] = Surroundings,
     ) -> None:
         """`size` is how many brokers the cluster is to have. `disk` is where the broker's files lie if not on the
-        operating system's; it outlives the broker."""
+        operating system's; it outlives the broker. `surroundings` is asked at each start."""
         self.node_id = node_id
         self.state = "stopped"
         self.broker: Broker | None = None
@@ -55,7 +79,9 @@ class Member:
         self._overrides = [*overrides, f"node.id={node_id}"]
         self._size = size
         self._config = config
-        self._disk = disk
+        self.disk = disk
+        """To be replaced only while the broker does not run."""
+        self._surroundings = surroundings
         self._listen = list(listen)
         self._session_timeout_s = session_timeout_s
         self._session: Session | None = None
@@ -71,7 +97,10 @@ class Member:
             raise LogkernelError(f"broker {self.node_id} is {self.state}; kill or stop it first")
         transport = None if self._over_sockets else self._network.link(self.node_id)
         link = Link(self._new_session, transport, self._size)
-        broker = build(self._config, self._overrides, in_memory=self._disk is not None, disk=self._disk, link=link)
+        broker = build(
+            self._config, self._overrides, in_memory=self.disk is not None, disk=self.disk, link=link,
+            **self._surroundings()._asdict(),
+        )  # fmt: skip
         try:
             broker.start()
             gate = Gate(broker)

@@ -16,7 +16,8 @@ from __future__ import annotations
 import errno
 import os
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 from attrs import define, field
 
@@ -157,10 +158,25 @@ class SimulatedDisk:
         if forever and error is not None:
             self._faults[-operation] = error
 
+    @property
+    def is_off(self) -> bool:
+        """Whether the power is cut."""
+        return self._off
+
     def heal(self) -> None:
         """Power is back, and no operation fails any more."""
         self._off, self._broken = False, None
         self._faults.clear()
+
+    @contextmanager
+    def unharmed(self) -> Iterator[None]:
+        """For a look at the files from outside: meanwhile nothing fails."""
+        kept = self.fault, self._broken, self.unreadable
+        self.fault, self._broken, self.unreadable = None, None, set()
+        try:
+            yield
+        finally:
+            self.fault, self._broken, self.unreadable = kept
 
     def forget_locks(self) -> None:
         """The process that held them was killed."""

@@ -19,9 +19,10 @@ from logkernel.attrs_lite import field, mutable
 from logkernel.config.broker import BrokerConfig
 from logkernel.contracts import ElectionStrategy
 from logkernel.kernel import Kernel
+from logkernel.testing.simulation.fault import Fault
 from logkernel.testing.simulation.protocol import Protocol, Violation
 from logkernel.testing.simulation.protocol.rare import ENOUGH, RARE
-from logkernel.testing.simulation.protocol.schedule import Fault, World, draw_schedule
+from logkernel.testing.simulation.protocol.schedule import World, draw_schedule
 from logkernel.testing.simulation.shrink import shrink
 
 MOST_TRIES = 120

@@ -7,11 +7,13 @@ from functools import partial
 from typing import Final
 
 from logkernel.attrs_lite import evolve
+from logkernel.testing.simulation.fault import LEADER, Fault
 from logkernel.testing.simulation.protocol.broker import Broker
 from logkernel.testing.simulation.protocol.coordination import Coordination
-from logkernel.testing.simulation.protocol.network import COORDINATION, Link, Network, between
-from logkernel.testing.simulation.protocol.schedule import LEADER, Fault, World
+from logkernel.testing.simulation.protocol.network import COORDINATION, Network, between
+from logkernel.testing.simulation.protocol.schedule import World
 from logkernel.testing.simulation.protocol.timeline import Timeline
+from logkernel.testing.simulation.weather import Link
 
 WATCH_MS: Final = 25
 BOUNCE_MS: Final = 10

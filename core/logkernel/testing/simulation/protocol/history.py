@@ -10,6 +10,7 @@ from uuid import UUID
 
 from logkernel.contracts import Candidates, Elected, ElectionStrategy
 from logkernel.controller.image import Partition, Topic
+from logkernel.testing.simulation.fault import Fault
 from logkernel.testing.simulation.protocol.broker import Broker
 from logkernel.testing.simulation.protocol.clients import Client
 from logkernel.testing.simulation.protocol.coordination import Coordination
@@ -18,7 +19,7 @@ from logkernel.testing.simulation.protocol.messages import TOPIC
 from logkernel.testing.simulation.protocol.network import Network
 from logkernel.testing.simulation.protocol.promises import Promises
 from logkernel.testing.simulation.protocol.replica import MakeIsr, by_time
-from logkernel.testing.simulation.protocol.schedule import FAULT_MS, Fault, World, draw_schedule
+from logkernel.testing.simulation.protocol.schedule import FAULT_MS, World, draw_schedule
 from logkernel.testing.simulation.protocol.timeline import Timeline
 
 HEALED_MS: Final = 20_000

@@ -7,39 +7,12 @@ from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 from logkernel.testing.simulation.protocol.timeline import Timeline
+from logkernel.testing.simulation.weather import Link, Weather
 
 COORDINATION: Final = 0
 """Its place among the nodes: whether a broker reaches it is a matter of cuts."""
 IN_ORDER: Final = frozenset(("proposal", "metadata"))
 """Never overtaken: a leader's attempts at a proposal, a controller's lists of live brokers (`isr.py`, `orders.py`)."""
-Link = tuple[int, int]
-"""(source, target)."""
-
-
-class Weather:
-    """How many of 100 messages each misfortune strikes, on each link; (0, 0) is every link."""
-
-    def __init__(self) -> None:
-        self._odds: dict[str, dict[Link, list[int]]] = {}
-
-    def begin(self, kind: str, link: Link, percent: int) -> None:
-        self._odds.setdefault(kind, {}).setdefault(link, []).append(percent)
-
-    def end(self, kind: str, link: Link, percent: int) -> None:
-        links = self._odds.get(kind, {})
-        if link in links:
-            links[link].remove(percent)
-            if not links[link]:
-                del links[link]
-
-    def clear(self) -> None:
-        self._odds.clear()
-
-    def odds(self, kind: str, link: Link) -> int:
-        links = self._odds.get(kind)
-        if not links:
-            return 0
-        return max((*links.get(link, ()), *links.get((0, 0), ())), default=0)
 
 
 class Network:

@@ -201,7 +201,7 @@ class SmallWorld:
     # ------------------------------------------------------------ brokers
 
     def _tick(self, node: int) -> None:
-        self.timeline.now_ms += STEP_MS
+        self.timeline.advance(STEP_MS)
         self.replicas[node].tick()
 
     def _die(self, node: int, *, power: bool) -> None:

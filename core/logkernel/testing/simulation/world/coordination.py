@@ -1,0 +1,134 @@
+"""The coordination of a simulated world: the cluster's own store, with what goes wrong between it and a broker.
+
+| a session is | what happens |
+|---|---|
+| out of reach | it is unsure: commits raise, and some are kept all the same; nothing is heard until it is back |
+| ended late | its broker was killed; the announcement stands until the session timeout, or until the broker is back |
+| ended unheard | others took over long ago; its broker learns it when it hears again |
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from typing import Any
+
+from logkernel.cluster.store import Session, SharedStore, Told
+from logkernel.contracts import Coordination, MetadataChange
+from logkernel.errors import KafkaError, KafkaStorageError
+from logkernel.testing.simulation.world.stage import Stage
+
+Heard = Callable[[Sequence[MetadataChange]], None]
+
+
+class WorldStore(SharedStore):
+    def __init__(self, stage: Stage, keeper: Coordination, on_commit: Heard) -> None:
+        super().__init__(keeper)
+        self.stage = stage
+        self.on_commit = on_commit
+        self.lose_answer_ms = 0
+        """The next commit of the controller is kept, its answer lost; it is unsure for so long. 0: none."""
+        self.before_commit: Callable[[WorldSession], bool] = lambda _: True
+        """Told of each commit of the controller; False: its broker dies instead."""
+
+    def session(self) -> WorldSession:
+        made = WorldSession(self)
+        self.sessions.append(made)
+        return made
+
+    def tell_changes(self, changes: Sequence[MetadataChange]) -> None:
+        self.on_commit(changes)
+        super().tell_changes(changes)
+
+    def announce(self, session: Session, node_id: int, value: Mapping[str, Any]) -> int:
+        known = self.brokers.get(node_id)
+        if known is not None and known[0] is not session and known[0].state == "ended":
+            self.stage.rare["bounced"] += 1
+            self.end(known[0])  # what an earlier life left (KAFKA-7165)
+        return super().announce(session, node_id, value)
+
+    def commit_of(self, session: WorldSession, commit: Callable[[], None], *, controller: bool) -> None:
+        """Carry out a commit, or what a commit may come to instead."""
+        if controller and not self.before_commit(session):
+            raise KafkaStorageError("the controller dies")
+        if session.state == "unsure" and self.stage.random.random() < 0.5:
+            with suppress(KafkaError):
+                session.commit_unsure(commit)
+            self.stage.rare["answer to a commit lost"] += 1
+            raise KafkaStorageError("the coordination did not answer")
+        commit()
+        if controller and self.lose_answer_ms:
+            self.stage.rare["answer to a commit lost"] += 1
+            length_ms, self.lose_answer_ms = self.lose_answer_ms, 0
+            session.make_unsure()
+            self.stage.later(length_ms, session.make_sure)
+            raise KafkaStorageError("the coordination did not answer")
+
+
+class WorldSession(Session):
+    def __init__(self, store: WorldStore) -> None:
+        super().__init__(store)
+        self._world = store
+        self._own: deque[Told] = deque()
+        """What it knows of itself, which it hears at once."""
+        self.deaf = False
+        """It reaches the coordination no more: what happens there, it hears when it is back."""
+        self.lingers_ms: int | None = None
+        """How long the announcement outlives a broker that is killed."""
+
+    def commit(self, changes: Sequence[MetadataChange]) -> None:
+        self._world.commit_of(self, lambda: super(WorldSession, self).commit(changes), controller=False)
+
+    def commit_as_controller(self, changes: Sequence[MetadataChange], term: int) -> None:
+        self._world.commit_of(
+            self, lambda: super(WorldSession, self).commit_as_controller(changes, term), controller=True
+        )
+
+    def commit_unsure(self, commit: Callable[[], None]) -> None:
+        """The commit arrives, though its answer will not."""
+        self._state = "alive"
+        try:
+            commit()
+        finally:
+            self._state = "unsure"
+
+    def hear(self) -> None:
+        events = self._events
+        while self._own and events is not None:
+            self._own.popleft()(events)
+        if not self.deaf:
+            super().hear()
+
+    def make_unsure(self) -> None:
+        if self._state == "alive":
+            self._state = "unsure"
+            self._own.append(lambda events: events.on_session("unsure"))
+            self._call()
+
+    def make_sure(self) -> None:
+        if not self.deaf:
+            super().make_sure()
+
+    def go_deaf(self) -> None:
+        self.deaf = True
+
+    def hear_again(self) -> None:
+        """It reaches the coordination again."""
+        if self.deaf:
+            self.deaf = False
+            if self._state == "unsure":
+                self.make_sure()
+            self._call()
+
+    def close(self) -> None:
+        if self.lingers_ms is None or self._state == "ended":
+            super().close()
+            return
+        self._state = "ended"
+        self._waiting.clear()
+        self._world.stage.later(self.lingers_ms, lambda: self._world.end(self))
+
+    def _call(self) -> None:
+        if self._ring is not None:
+            self._ring()
