@@ -21,7 +21,6 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Callable
-from random import Random
 from typing import Any, Final
 
 from logkernel.broker.peers import CAPABILITIES, PeerLost
@@ -84,7 +83,7 @@ class PeerChannels:
                 "request.timeout.ms": int(get("request.timeout.ms")),
                 "connections.max.idle.ms": int(get("connections.max.idle.ms")),
             },
-            Random(int.from_bytes(runtime.random.bytes(8), "big")),
+            _Chance(runtime.random.fraction),
         )
         self._places: dict[int, Place] = {}
         self._waiting: dict[int, deque[_Call]] = {}
@@ -220,6 +219,13 @@ class PeerChannels:
         actions, self._network.actions = self._network.actions, []
         for action in actions:
             self._channels.perform(action)
+
+
+class _Chance:
+    """The runtime's, as `Network` wants it."""
+
+    def __init__(self, fraction: Callable[[], float]) -> None:
+        self.random = fraction
 
 
 class _Call:

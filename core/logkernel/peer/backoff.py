@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
-from random import Random
-from typing import Final
+from typing import Final, Protocol
 
 JITTER: Final = 0.2
+
+
+class Chance(Protocol):
+    """`random.Random`, or what stands in for it."""
+
+    def random(self) -> float:
+        """From 0 up to 1, 1 excluded."""
+        ...
 
 
 class Backoff:
@@ -13,7 +20,7 @@ class Backoff:
 
     __slots__ = ("_first_ms", "_max_ms", "_random")
 
-    def __init__(self, first_ms: int, max_ms: int, random: Random) -> None:
+    def __init__(self, first_ms: int, max_ms: int, random: Chance) -> None:
         self._max_ms = max(first_ms, max_ms) if max_ms == 0 else max_ms
         self._first_ms = min(first_ms, self._max_ms)
         self._random = random

@@ -17,13 +17,12 @@ from one that was given up since is ignored. Completions are delivered to the `t
 from __future__ import annotations
 
 from collections.abc import Mapping
-from random import Random
 from typing import Any, Final, Protocol
 
 from attrs import define, field
 
 from logkernel.errors import NetworkException
-from logkernel.peer.backoff import Backoff
+from logkernel.peer.backoff import Backoff, Chance
 
 DOWN, CONNECTING, UP = range(3)
 NONE: Final[frozenset[str]] = frozenset()
@@ -99,7 +98,7 @@ class Node:
 class Network:
     """See the module."""
 
-    def __init__(self, settings: Mapping[str, Any], random: Random) -> None:
+    def __init__(self, settings: Mapping[str, Any], random: Chance) -> None:
         self.actions: list[Action] = []
         self.nodes: dict[int, Node] = {}
         self.connections_made = 0

@@ -32,8 +32,6 @@ ALLOWED = {
     "storage/epochs.py": LOCK,
     "storage/directory.py": {*LOCK, "uuid.uuid4"},  # where no broker opens it
     "storage/directories.py": {"uuid.uuid4", "concurrent.futures.ThreadPoolExecutor"},  # as many as settings say
-    "peer/backoff.py": {"random"},  # the type of what its owner lends
-    "peer/network.py": {"random"},
     "kernel.py": {"time"},  # how long a plugin's code took, for the log
     "plugin_guards.py": {"time"},  # likewise
     "storage/compaction/rewriting.py": LOCK,
