@@ -38,6 +38,7 @@ from logkernel.controller.state import ControllerState, State, ToDo
 from logkernel.errors import (
     InvalidReplicationFactor,
     KafkaError,
+    NetworkException,
     NotController,
     PluginError,
     StaleBrokerEpoch,
@@ -121,6 +122,8 @@ class ControllerHost:
         self._back_off: Timer | None = None
         self._balancing: Timer | None = None
         self._waiting: list[tuple[Callable[[], None], Timer]] = []
+        self._proposed_over: dict[tuple[int, str], int] = {}
+        """(broker, listener) → the newest connection by which it proposed in-sync replicas to this controller."""
         self._asked_topics: set[str] = set()
         self._too_few: dict[str, int] = {}
         """Topic of a service that waits for brokers → how many there were when that was logged."""
@@ -190,6 +193,15 @@ class ControllerHost:
         known = self._alive.get(node)
         if known is None or (broker_epoch != NO_EPOCH and broker_epoch != known):
             raise StaleBrokerEpoch(f"broker {node} is registered with epoch {known}, not {broker_epoch}")
+
+    def check_connection(self, node: int, listener: str, connection_id: int) -> None:
+        """Raises `NetworkException` for a proposal over an older connection of a broker than one by which it proposed
+        meanwhile. Its leader does not wait for the answer any more, and may have been told that the proposal was
+        refused; what it names then is not what that leader waits for."""
+        newest = self._proposed_over.get((node, listener), 0)
+        if connection_id < newest:
+            raise NetworkException(f"broker {node} proposes over a newer connection now")
+        self._proposed_over[node, listener] = connection_id
 
     def check_order(self, broker_epoch: int, term: int) -> None:
         """Whether an order is to be obeyed. Raises `StaleBrokerEpoch` for one that was meant for an earlier life of

@@ -27,7 +27,7 @@ starves under `max_bytes`.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from itertools import count
 from operator import attrgetter
 from typing import TYPE_CHECKING, Protocol
@@ -143,14 +143,17 @@ class FetchSession:
         "isolation",
         "partitions",
         "pending",
+        "replica",
         "session_id",
         "used_ms",
         "waiting",
     )
 
-    def __init__(self, session_id: int, by_id: bool, mono_ms: int) -> None:
+    def __init__(self, session_id: int, by_id: bool, mono_ms: int, replica: int = -1) -> None:
+        """`replica` is the follower that fetches, negative for a client."""
         self.session_id = session_id
         self.by_id = by_id
+        self.replica = replica
         self.epoch = 1
         self.used_ms = mono_ms
         self.isolation = 0
@@ -299,7 +302,7 @@ class FetchSessions:
         if session_id:
             self._close(session_id)
         if epoch == 0:
-            session = self._create(by_id, mono_ms)
+            session = self._create(by_id, mono_ms, replica_of(request))
             if session is not None:
                 session.update(request)
                 return FetchContext(session, False, list(session.partitions.values()))
@@ -321,7 +324,7 @@ class FetchSessions:
         session.update(request)
         return FetchContext(session, True)
 
-    def _create(self, by_id: bool, mono_ms: int) -> FetchSession | None:
+    def _create(self, by_id: bool, mono_ms: int, replica: int) -> FetchSession | None:
         if len(self._sessions) >= self._slots:
             oldest = next(iter(self._sessions.values()), None)
             if oldest is None or mono_ms - oldest.used_ms < EVICTION_AGE_MS:
@@ -331,13 +334,24 @@ class FetchSessions:
             self._last_id = self._last_id % MAX_EPOCH + 1
             if self._last_id not in self._sessions:
                 break
-        session = self._sessions[self._last_id] = FetchSession(self._last_id, by_id, mono_ms)
+        session = self._sessions[self._last_id] = FetchSession(self._last_id, by_id, mono_ms, replica)
         return session
+
+    def forget_followers(self, nodes: Collection[int]) -> None:
+        """End the sessions of these brokers, which came back: their next fetch says of every partition how far they
+        are. In a session that goes on they say nothing of one that is idle, and the leader forgot it when they went."""
+        for session_id in [number for number, each in self._sessions.items() if each.replica in nodes]:
+            self._close(session_id)
 
     def _close(self, session_id: int) -> None:
         session = self._sessions.pop(session_id, None)
         if session is not None:
             session.close()
+
+
+def replica_of(request: FetchRequest) -> int:
+    """The broker that fetches, -1 where a consumer does."""
+    return request.replica_id if request.replica_id >= 0 else request.replica_state.replica_id
 
 
 def _asked(request: FetchRequest) -> Iterator[tuple[Key, FetchPartition]]:

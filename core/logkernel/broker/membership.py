@@ -122,7 +122,9 @@ class Membership:
         self._closed = False
         self.peers = Peers(runtime, turn, transport)
         self.controller_host = ControllerHost(runtime, turn, controller, self.send, self)
-        self.fetchers = Fetchers(runtime, self.peers, lambda: self.controller_host.broker_epoch)
+        self.fetchers = Fetchers(
+            runtime, self.peers, lambda: self.controller_host.broker_epoch, replicas.keep_log_starts
+        )
         replicas.propose = self._propose
         replicas.role_observers.append(self._role_changed)
 

@@ -388,7 +388,8 @@ def _growth(
         )
     wanted = row.count - has
     _check_left(wanted, left)
-    factor = len(topic.partitions[0].replicas)
+    first = topic.partitions[0]
+    factor = sum(node not in first.removing for node in first.replicas)  # that to which a move leads, not both together
     if row.assignments is None:
         placement = image.topic_config(row.name).get("placement") or config.get("placement")
         leader = topic.partitions[0].replicas[0]

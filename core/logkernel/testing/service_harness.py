@@ -262,6 +262,8 @@ class ServiceHarness:
         self._shards[shard].has_uncommitted = self._holding
         self._shards[shard].next_offset += 1
         _fold(self._shards[shard].machine, [stored])
+        if self._holding:
+            self._shards[shard].held.append((self._shards[shard].machine, Decision()))  # what follows rests on it
 
     def restart(self) -> None:
         """Crash, and restart from the logs. Waiting requests are never answered, and sends never responded to."""

@@ -202,3 +202,22 @@ def test_a_broker_that_stops_waits_for_one_that_can_lead_in_its_place() -> None:
         assert (cluster.brokers[1], cluster.wait_for_leader("orders", 0)) == ("stopped", 2)
         with cluster.consumer("orders", auto_offset_reset="earliest") as consumer:
             assert [record.value for record in consumer.poll(10)] == [b"of broker 1 alone"]
+
+
+def test_what_a_follower_told_of_its_log_start_is_there_after_its_broker_was_killed(tmp_path: Path) -> None:
+    """DeleteRecords is answered by what followers tell: else deleted records came back with such a leader."""
+    with logkernel.open_cluster(brokers=2, path=tmp_path) as cluster:
+        cluster.create_topic("orders", assignment={0: [1, 2]})
+        with cluster.producer(acks="all") as producer:
+            for number in range(10):
+                producer.send("orders", b"%d" % number).result(30)
+        with cluster.admin() as admin:
+            assert admin.delete_records({("orders", 0): 6}) == {("orders", 0): 6}
+        cluster.kill(2)
+        assert "orders 0 6" in (tmp_path / "broker-2" / "log-start-offset-checkpoint").read_text().splitlines()
+        cluster.kill(1)
+        cluster.start(2)
+        cluster.start(1)
+        cluster.wait_for_leader("orders", 0)
+        with cluster.admin() as admin:
+            assert admin.list_offsets({("orders", 0): "earliest"})["orders", 0].offset == 6

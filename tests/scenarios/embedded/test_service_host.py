@@ -15,6 +15,7 @@ from logkernel.requests.groups import (
     OffsetFetchRequestGroup,
     OffsetFetchRequestTopics,
 )
+from logkernel.requests.transactions import WritableTxnMarker, WritableTxnMarkerTopic, WriteTxnMarkersRequest
 
 
 def commit(log, offset):
@@ -180,3 +181,39 @@ def test_what_is_under_way_in_a_shard_that_is_there_no_more_comes_back_to_nobody
     assert committed(log) == 8
     assert commit(log, 9) == 0
     assert committed(log) == 9
+
+
+def test_what_rests_on_a_marker_that_is_not_committed_waits_for_it(log):
+    """A group's offsets of a transaction were told as soon as its marker lay in the local log, and could be lost."""
+    held, answers = [], []
+    log.broker.runtime.run_flush = lambda work, done: held.append((work, done))
+    host = log.broker.services.answering("OffsetFetchRequest")
+    (number,) = [one for one, shard in host.loaded.items() if host.replica(one).log.end_offset]
+    marker = WritableTxnMarker(9, 0, True, [WritableTxnMarkerTopic("__consumer_offsets", [number])], 0)
+    log.broker.submit(WriteTxnMarkersRequest([marker]), RequestContext(internal=True), answers.append)
+    asked = [OffsetFetchRequestTopics(name="t", partition_indexes=[0])]
+    fetch = OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id="g", topics=asked)])
+    log.broker.submit(fetch, RequestContext(), answers.append)
+    assert answers == []
+    log.broker.runtime.run_flush = flush_here
+    for work, done in held:
+        work()
+        done(None)
+    written, fetched = answers
+    assert written.markers[0].topics[0].partitions[0].error_code == 0
+    assert fetched.groups[0].topics[0].partitions[0].committed_offset == 7
+
+
+def test_what_rests_on_another_services_record_that_is_not_committed_waits_for_it(log, monkeypatch):
+    host = log.broker.services.answering("OffsetFetchRequest")
+    other = log.broker.services.sharing(host)[1]
+    told = []
+    monkeypatch.setattr(other, "deliver", told.append)
+    waiting = UnderWay(log)
+    shard = other.loaded[waiting.shard().number]
+    shard.tell(lambda wall_ms, mono_ms: Decision(answers=[(1, "by what it read")]))
+    assert told == []
+    waiting.flush()
+    assert told == [[(1, "by what it read")]]
+    shard.tell(lambda wall_ms, mono_ms: Decision(answers=[(2, "at once")]))
+    assert told[1:] == [[(2, "at once")]]

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from logkernel.attrs_lite import evolve
 from logkernel.broker.controller_host import ControllerHost
 from logkernel.broker.told_metadata import ToldMetadata
 from logkernel.cluster.store import Session, SharedStore
@@ -16,8 +17,10 @@ from logkernel.errors import (
     ClusterAuthorizationFailed,
     ElectionNotNeeded,
     FencedLeaderEpoch,
+    FetchSessionIdNotFound,
     IneligibleReplica,
     LeaderNotAvailable,
+    NetworkException,
     NotController,
     PreferredLeaderNotAvailable,
     StaleBrokerEpoch,
@@ -26,6 +29,7 @@ from logkernel.errors import (
     UnknownTopicOrPartition,
 )
 from logkernel.requests.cluster import DescribeClusterRequest, MetadataRequest, MetadataRequestTopic
+from logkernel.requests.data import FetchPartition, FetchRequest, FetchTopic
 from logkernel.requests.placement import (
     AlterPartitionReassignmentsRequest,
     ElectLeadersRequest,
@@ -205,7 +209,9 @@ def test_the_controller_s_broker_dies_and_the_next_one_commands(cluster: Cluster
     assert cluster.create("u", "32", at=cluster.host.controller_id) == 0
 
 
-def proposal(cluster: Cluster, members: str, *, sender: int = 1, leader_epoch: int = 0, epoch: int = 0) -> Any:
+def propose(
+    cluster: Cluster, members: str, *, sender: int = 1, leader_epoch: int = 0, epoch: int = 0, connection: int = 0
+) -> Any:
     states = [BrokerState(int(node), -1) for node in members]
     row = AlterPartitionPartition(0, leader_epoch, states, 0, epoch)
     request = AlterPartitionRequest(
@@ -213,9 +219,24 @@ def proposal(cluster: Cluster, members: str, *, sender: int = 1, leader_epoch: i
         cluster.members[sender].host.broker_epoch,
         [AlterPartitionTopic(cluster.host.image.topics["t"].id, [row])],
     )
-    response = cluster.ask(1, request, commands=True)
+    answers = ask(cluster.members[1].node, request, evolve(PEER, connection_id=connection))
+    cluster.run()
+    return answers[0]
+
+
+def proposal(cluster: Cluster, members: str, **more: Any) -> Any:
+    response = propose(cluster, members, **more)
     assert response.error_code == 0
     return response.topics[0].partitions[0]
+
+
+def test_a_proposal_that_overtakes_a_later_one_is_not_written(cluster: Cluster) -> None:
+    """Its leader was told that the later attempt was refused, and waits for that follower no more."""
+    cluster.create("t", "123")
+    assert proposal(cluster, "12", connection=8).isr == [1, 2]
+    assert propose(cluster, "123", epoch=1, connection=7).error_code == NetworkException.code
+    assert row_of(cluster, "t")[1] == "12"
+    assert proposal(cluster, "123", epoch=1, connection=8).isr == [1, 2, 3]
 
 
 def test_a_leader_s_proposals_are_written_down_and_told(cluster: Cluster) -> None:
@@ -317,3 +338,26 @@ def test_a_partition_moves_when_its_new_replicas_are_in_sync(cluster: Cluster) -
     ]  # fmt: skip
     assert cluster.members[1].broker.logs.topic_ids() == {}
     assert cluster.ask(1, ListPartitionReassignmentsRequest()).topics == []
+
+
+def test_a_broker_that_came_back_says_how_far_it_is_also_where_nothing_is_written(cluster: Cluster) -> None:
+    """The leader forgets a broker that goes. In a fetch session that went on it never heard of an idle partition again,
+    so that a follower that was not in sync did not join before the next append."""
+    cluster.create("t", "123")
+    assert proposal(cluster, "12").isr == [1, 2]
+    leader = cluster.members[1].node
+
+    def fetch(session_id: int, epoch: int, *partitions: FetchPartition) -> Any:
+        topics = [FetchTopic("t", list(partitions))] if partitions else []
+        (answer,) = ask(leader, FetchRequest(3, session_id=session_id, session_epoch=epoch, topics=topics))
+        return answer
+
+    found = fetch(0, 0, FetchPartition(0, 0, 1 << 20, 0, 0, -1))
+    assert fetch(found.session_id, 1).error_code == 0
+    again = cluster.members[3].node
+    cluster.kill(3)
+    cluster.members[3] = Member(cluster, again)
+    cluster.run()
+    assert fetch(found.session_id, 2).error_code == FetchSessionIdNotFound.code, "it is to name every partition"
+    fetch(0, 0, FetchPartition(0, 0, 1 << 20, 0, 0, -1))
+    assert leader.led.leader.sync.followers[3].log_end == 0

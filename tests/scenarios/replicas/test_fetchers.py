@@ -34,7 +34,9 @@ class Wire:
 def test_a_fetch_looks_at_no_partition_that_is_idle(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     node, wire = make(2), Wire()
     broker = node.broker
-    fetchers = Fetchers(broker.runtime, Peers(broker.runtime, broker.turn, wire), lambda: -1)
+    fetchers = Fetchers(
+        broker.runtime, Peers(broker.runtime, broker.turn, wire), lambda: -1, broker.replicas.keep_log_starts
+    )
     settings = broker.metadata.topic_settings(NAME.topic)
     for index in range(100):
         name = TopicPartition(NAME.topic, index)

@@ -140,7 +140,7 @@ class Broker(Node, PeerTransport):
         super().boot()
         runtime, turn = self.broker.runtime, self.broker.turn
         self.broker.cluster.topic_name = lambda topic_id: NAME.topic  # type: ignore[method-assign]
-        self.fetchers = Fetchers(runtime, Peers(runtime, turn, self), lambda: self.life)
+        self.fetchers = Fetchers(runtime, Peers(runtime, turn, self), lambda: self.life, self.replicas.keep_log_starts)
         self.replicas.role_observers.append(self._role)
         self.replicas.propose = self.world.propose
 

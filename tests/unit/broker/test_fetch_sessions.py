@@ -272,3 +272,16 @@ def test_a_partition_that_was_made_again_is_listened_to_at_its_new_place(session
     context = sessions.open(request(session_id, 1), False, 0)
     answer(context, made_again, lambda p: row())
     assert (len(news[0]), len(made_again[0])) == (0, 1)
+
+
+def test_sessions_of_followers_that_came_back_end_and_no_others(sessions):
+    opened = {}
+    for replica in (-1, 2, 3):
+        asked = request(epoch=0, partitions=[(0, 5)])
+        asked.replica_id = replica
+        opened[replica] = sessions.open(asked, False, 0).session_id
+    sessions.forget_followers({3, 4})
+    for replica in (-1, 2):
+        assert sessions.open(request(opened[replica], 1), False, 0).incremental
+    with pytest.raises(FetchSessionIdNotFound):
+        sessions.open(request(opened[3], 1), False, 0)

@@ -12,7 +12,7 @@ from logkernel.config.broker import BrokerConfig
 from logkernel.contracts import ServiceDeclaration, ServiceTopic
 from logkernel.controller.controller import Controller
 from logkernel.controller.effects import ControllerResult, Effects
-from logkernel.controller.image import ClusterImage, Node
+from logkernel.controller.image import ClusterImage, Node, Partition, Topic
 from logkernel.controller.internal import internal_topics
 from logkernel.controller.placement import Placing
 from logkernel.controller.producers import ProducerIds
@@ -344,3 +344,20 @@ def test_every_refusal_says_what_to_do() -> None:
     for row, part in zip(response.topics, parts, strict=True):
         assert part in row.error_message
         assert row.error_code > 0
+
+
+@pytest.mark.parametrize(
+    ("replicas", "adding", "removing", "factor"),
+    [((3, 4, 1, 2), (3, 4), (1, 2), 2), ((1, 2, 3), (3,), (), 3), ((1, 2, 3), (), (3,), 2)],
+)
+def test_a_topic_that_grows_while_it_moves_takes_the_factor_that_it_moves_to(
+    replicas: tuple[int, ...], adding: tuple[int, ...], removing: tuple[int, ...], factor: int
+) -> None:
+    """Old and new replicas are there together during a move; new partitions had as many as both."""
+    bench = Bench(nodes=4)
+    row = Partition(replicas, replicas, replicas[0], 0, 0, adding, removing)
+    bench.image.apply_all([Topic("t", UUID(int=9), [row]).change()])
+    request = t.CreatePartitionsRequest([t.CreatePartitionsTopic("t", 3)])
+    (answer,) = bench.keep(bench.controller.create_partitions(request, bench.image)).results
+    assert answer.error_code == 0
+    assert [len(each.replicas) for each in bench.image.topics["t"].partitions[1:]] == [factor] * 2

@@ -42,7 +42,8 @@ def update_metadata(
         answer(UpdateMetadataResponse(error.code))
         return
     told.take(request)
-    ctx.replicas.on_live_brokers(frozenset(broker.id for broker in request.live_brokers))
+    came = ctx.replicas.on_live_brokers(frozenset(broker.id for broker in request.live_brokers))
+    ctx.sessions.forget_followers(came)
     for state in request.topic_states:
         _give_up(ctx, state)
     answer(UpdateMetadataResponse())

@@ -42,6 +42,7 @@ def alter_partition(
     try:
         host = _controller(ctx, context)
         host.check_broker(request.broker_id, request.broker_epoch)
+        host.check_connection(request.broker_id, context.listener, context.connection_id)
         changes = _judged(host, request, response)
         host.alter_partitions(ControllerResult(changes, None, Effects()))
     except KafkaError as error:

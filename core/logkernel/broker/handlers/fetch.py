@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from logkernel.broker.fetch_sessions import CachedPartition, FetchContext, Row
+from logkernel.broker.fetch_sessions import CachedPartition, FetchContext, Row, replica_of
 from logkernel.broker.handlers.context import HandlerContext, Handlers, on
 from logkernel.broker.handlers.fetch_response import response_of
-from logkernel.broker.handlers.replica_fetch import fetch_as_replica, replica_of
+from logkernel.broker.handlers.replica_fetch import fetch_as_replica
 from logkernel.contracts import Answer, RequestContext
 from logkernel.errors import (
     FencedLeaderEpoch,

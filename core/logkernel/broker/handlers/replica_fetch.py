@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from logkernel.broker.fetch_sessions import CachedPartition, FetchContext, Row
+from logkernel.broker.fetch_sessions import CachedPartition, FetchContext, Row, replica_of
 from logkernel.broker.handlers.context import HandlerContext
 from logkernel.broker.handlers.fetch_response import response_of
 from logkernel.contracts import Answer, RequestContext
@@ -29,11 +29,6 @@ from logkernel.vocabulary import NO_ID, FileSlice, TopicPartition
 
 if TYPE_CHECKING:
     from logkernel.broker.replicas.led import LedReplica
-
-
-def replica_of(request: FetchRequest) -> int:
-    """The broker that fetches, -1 where a consumer does."""
-    return request.replica_id if request.replica_id >= 0 else request.replica_state.replica_id
 
 
 class _ReplicaFetch:

@@ -37,6 +37,8 @@ class Followed(Protocol):
     name: TopicPartition
     topic_id: UUID
     in_service: bool
+    start_moved: bool
+    """The log start moved, and whoever keeps it sets this to False."""
 
     def next_fetch(self, mono_ms: int) -> FetchPosition | None:
         """What to ask for, None while it pauses."""
@@ -61,7 +63,11 @@ class Followed(Protocol):
 class Fetchers:
     """All fetchers of one broker."""
 
-    def __init__(self, runtime: Runtime, peers: Peers, broker_epoch: Callable[[], int]) -> None:
+    def __init__(
+        self, runtime: Runtime, peers: Peers, broker_epoch: Callable[[], int], keep_log_starts: Callable[[], None]
+    ) -> None:
+        """`keep_log_starts` makes durable where logs start: a leader answers DeleteRecords by what followers tell."""
+        self.keep_log_starts = keep_log_starts
         self.runtime = runtime
         self.peers = peers
         self.broker_epoch = broker_epoch
@@ -201,9 +207,14 @@ class _Fetcher:
             self._machine.on_session_lost()
         else:
             self._machine.on_answered(response.session_id)
+            moved = False
             for topic in response.responses:
                 for data in topic.partitions:
-                    self._take(self._name(topic.topic, topic.topic_id, data.partition_index), data, mono_ms)
+                    replica = self._take(self._name(topic.topic, topic.topic_id, data.partition_index), data, mono_ms)
+                    if replica is not None and replica.start_moved:
+                        replica.start_moved, moved = False, True
+            if moved:
+                self._owner.keep_log_starts()
         self._ask()
 
     def _name(self, topic: str, topic_id: UUID, index: int) -> TopicPartition:
@@ -214,15 +225,17 @@ class _Fetcher:
                 return TopicPartition(name.topic, index)
         return TopicPartition("", index)
 
-    def _take(self, name: TopicPartition, data: PartitionData, mono_ms: int) -> None:
+    def _take(self, name: TopicPartition, data: PartitionData, mono_ms: int) -> Followed | None:
+        """The replica that took the answer, if it is followed still."""
         replica, row = self._replicas.get(name), self._machine.followed.get(name)
         if replica is None or row is None or row.asked is None or not replica.in_service:
-            return
+            return None
         asked = row.asked
         if replica.apply(asked, data, mono_ms):
             self._ask_for_range(replica, asked)
         elif data.error_code or replica.next_fetch(mono_ms) != asked:
             self._machine.moved(name)
+        return replica
 
     def _ask_for_range(self, replica: Followed, asked: FetchPosition) -> None:
         """The leader's first and last offset, one after the other."""

@@ -64,7 +64,7 @@ def _nobody(replica: FollowedReplica) -> None:
 class FollowedReplica(Replica):
     """A followed partition: its log and its machine."""
 
-    __slots__ = ("_cuts", "_refusals", "follower", "on_cut")
+    __slots__ = ("_cuts", "_refusals", "follower", "on_cut", "start_moved")
 
     def __init__(
         self,
@@ -87,6 +87,8 @@ class FollowedReplica(Replica):
         self._refusals = 0
         """How often the leader refused in a row."""
         self.follower = follower
+        self.start_moved = False
+        """The log start followed the leader's, and is to be kept before the next fetch tells of it."""
         self.on_cut: Callable[[FollowedReplica], None] = _nobody
         """Told when the log became shorter; a copy of it has to begin anew."""
         self.configure(settings)
@@ -256,6 +258,7 @@ class FollowedReplica(Replica):
         start = follower.on_progress(asked, data.high_watermark, data.log_start_offset)
         if start is not None:
             self.log.advance_log_start(start)
+            self.start_moved = True
         if follower.high_watermark != before:
             self.producers.on_watermark(follower.high_watermark)
             self.news.tell()

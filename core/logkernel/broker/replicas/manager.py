@@ -152,6 +152,10 @@ class ReplicaManager:
         node = self._runtime.node_id
         return [node] if self.is_offline(topic, partition) and node in replicas else []
 
+    def keep_log_starts(self) -> None:
+        """Where logs start is durable on return: what followers tell their leaders must not come undone."""
+        self._logs.write_log_starts()
+
     def watermarks(self) -> dict[TopicPartition, int]:
         return {replica.name: replica.high_watermark for replica in self.all()}
 
@@ -227,14 +231,17 @@ class ReplicaManager:
             self._logs.delete(name)
         return 0
 
-    def on_live_brokers(self, live: frozenset[int]) -> None:
-        """Brokers that are alive and not shutting down, as the controller says: who may join in-sync replicas."""
+    def on_live_brokers(self, live: frozenset[int]) -> frozenset[int]:
+        """Brokers that are alive and not shutting down, as the controller says: who may join in-sync replicas. Returns
+        those that came."""
+        came = live - self._live
         if live == self._live:
-            return
+            return came
         self._live = live
         mono_ms = self._runtime.clock.mono_ms()
         for replica in list(self.led.values()):
             replica.on_live_brokers(live, mono_ms)
+        return came
 
     def _take(
         self, name: TopicPartition, topic_id: UUID, state: LeaderAndIsrPartitionState, settings: TopicSettings

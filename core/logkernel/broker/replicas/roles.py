@@ -48,6 +48,9 @@ class Logs(Cuts, Protocol):
     def note_watermark(self, name: TopicPartition, watermark: int) -> None:
         """Keep the watermark of a partition that is served no more."""
 
+    def write_log_starts(self) -> bool:
+        """Keep where logs start, durably; False where some directory failed."""
+
     def delete(self, name: TopicPartition) -> None:
         """Remove the log, be it unreadable."""
 

@@ -406,6 +406,7 @@ class ServiceHost:
         if shard in self._shards:
             try:
                 self._shards[shard].replay_control(producer_id, producer_epoch, records)
+                self._shards[shard].knows_until(records[-1].offset + 1)
             except ServiceFailed as error:
                 self.unload(shard, error)
 

@@ -95,6 +95,7 @@ class _Commit:
             if producer is None:
                 for other in shard.sharing:
                     other.replay(records, None)
+                    other.knows_until(base_offset + len(records))
         except ServiceFailed as error:  # what lies in the log is kept, and read by a new machine
             shard.host.unload(shard.number, error)
         shard.deciding = False
@@ -156,6 +157,9 @@ class Shard:
         """How often the timer failed in a row."""
         self._not_before_ms = 0
         """The end of its back-off (monotonic)."""
+        self._foreign_end = 0
+        """The end of what others appended to the log and this machine folded; 0 once that is known to be committed, or
+        waited for."""
         self._held: deque[tuple[int, Decision]] = deque()
         """Decisions without records, each with the number of appends whose commit it waits for."""
         self.renew()
@@ -166,7 +170,7 @@ class Shard:
         self.machine = machine = self.host.guard.call("its shard is not loaded", make, self.number, self.host.new_id)
         self._bulk = machine if isinstance(machine, BulkMachine) else None
         self._columnar = machine if isinstance(machine, ColumnarMachine) else None
-        self._begun = self._done = 0
+        self._begun = self._done = self._foreign_end = 0
         self._held.clear()
 
     def replay_batch(self, facts: BatchFacts, records: Sequence[Record]) -> None:
@@ -220,6 +224,11 @@ class Shard:
             self._begun += 1
             replica.news.subscribe(_Tail(self, replica, end))
 
+    def knows_until(self, end: int) -> None:
+        """Another machine's records, or a marker, were folded at their local append; they end at `end`. What this
+        machine decides next may rest on them."""
+        self._foreign_end = end
+
     def tell(self, event: Callable[..., Decision], *facts: Any) -> None:
         """Hand an event to the machine, e.g. `machine.on_request` with its request, and carry out what it decides.
 
@@ -249,6 +258,11 @@ class Shard:
                 self._append(decision, wall_ms, mono_ms)
         finally:
             self.deciding = False
+        if self._foreign_end:
+            end, self._foreign_end = self._foreign_end, 0
+            replica = host.replica(self.number)
+            if replica is not None:
+                self.rests_on(replica, end)
         if decision.records:
             pass  # answered when they are committed
         elif self._done < self._begun:
