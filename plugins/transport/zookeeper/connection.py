@@ -234,7 +234,7 @@ class Connection:
             raise Unanswered(f"ZooKeeper did not answer ({type(error).__name__}); try again") from None
         except NoAuthError:
             raise ClusterAuthorizationFailed(
-                "ZooKeeper refuses this broker; give zookeeper.connect the user that made the nodes"
+                "ZooKeeper refuses this broker; set logkernel.zookeeper.digest to the user that made the nodes"
             ) from None
         except KazooException as error:
             return error

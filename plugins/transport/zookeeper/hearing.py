@@ -1,0 +1,274 @@
+"""What a session hears of: areas of ZooKeeper's tree that are watched, read anew when a watch tells, and reported.
+
+| area | watched by | reported |
+|---|---|---|
+| controller | every broker | who is the controller, in which term |
+| settings, facts, rules, prefixed_rules | every broker | what the new entries of a folder name |
+| topic_settings | every broker | settings of topics that came, and that went |
+| features | every broker | finalized levels |
+| brokers, broker | the controller | registrations |
+| topics, deletions | the controller | nothing: where they are not as it left them, it loads anew |
+
+A watch only notes its area and rings. A broker that missed a watch reads all areas again.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any, Final
+
+from logkernel.attrs_lite import mutable
+from logkernel.contracts import MetadataChange, SessionEvents
+from logkernel.errors import KafkaError
+
+from . import entities, layout, reading
+from .connection import Connection, Unanswered
+from .plan import Delete, Tree
+
+KEPT_MS: Final = 15 * 60 * 1000
+"""How long a node that tells of a change stays, as in Kafka."""
+READS: Final = 5
+"""How often /controller is read until it and the epoch are of one election."""
+
+log = logging.getLogger("logkernel.zookeeper")
+
+
+@mutable
+class Office:
+    """This session's as the controller."""
+
+    term: int = 0
+    """0: it is not the controller."""
+    epoch_version: int = 0
+    """Of /controller_epoch, in that term."""
+    tree: Tree | None = None
+    """What it read and wrote in that term; None where it has to be read."""
+
+    def enter(self, term: int, version: int) -> None:
+        self.term, self.epoch_version, self.tree = term, version, None
+
+    def leave(self) -> None:
+        self.term, self.tree = 0, None
+
+
+class Hearing:
+    """See the module."""
+
+    def __init__(
+        self, zk: Connection, office: Office, ring: Callable[[], object], misled: Callable[[object], None]
+    ) -> None:
+        """`ring` is called from kazoo's threads; `misled` is told why the controller has to load anew."""
+        self._zk = zk
+        self.office = office
+        self._ring = ring
+        self._misled = misled
+        self._rung: deque[str] = deque()
+        self._watches = {area: partial(self._noticed, area) for area in _AREAS}
+        self._seen = {
+            area: max(map(layout.sequence_number, zk.children(folder) or ()), default=-1)
+            for area, folder in _FOLDERS.items()
+        }
+        """Area → the last entry that was heard."""
+        self._controller: tuple[int | None, int] | None = None
+        """As reported last."""
+        self.brokers: dict[int, tuple[int, dict[str, Any]]] = {}
+        """Node id → (broker epoch, fact), as the controller read them last."""
+        self._configured: set[str] = set()
+        self._levels: set[str] = set()
+        self._rules: dict[entities.Resource, set[str]] = {}
+
+    # ------------------------------------------------------------ what is to be heard
+
+    def _noticed(self, area: str, event: Any) -> None:
+        self._rung.append(area)
+        self._ring()
+
+    @property
+    def is_rung(self) -> bool:
+        return bool(self._rung)
+
+    def begin(self) -> None:
+        """There is a new listener."""
+        self._controller = None
+        self.all_again()
+
+    def all_again(self) -> None:
+        self._rung.extend(_EVERY)
+
+    def queues_again(self) -> None:
+        """The tree was read: watch what would change it."""
+        self._rung.append("topics")
+
+    def hear(self, events: SessionEvents) -> None:
+        """Read what was noticed, and report. Raises `Unanswered`; all of it is to be heard again then."""
+        areas = dict.fromkeys(self._take())
+        try:
+            for area in areas:
+                _AREAS[area](self, events)
+        except Unanswered:
+            self._rung.extend(areas)
+            raise
+        except KafkaError as error:
+            log.error("not heard: areas=%s error=%s", list(areas), error)
+
+    def _take(self) -> Iterator[str]:
+        while self._rung:
+            yield self._rung.popleft()
+
+    # ------------------------------------------------------------ read for `changes`, too
+
+    def read_brokers(self) -> Iterator[MetadataChange]:
+        names, node = (self._watches["brokers"], self._watches["broker"]) if self.office.term else (None, None)
+        self.brokers = reading.brokers(self._zk, names, node)
+        for node_id, (_, value) in self.brokers.items():
+            yield MetadataChange("broker", str(node_id), value)
+
+    def read_features(self) -> list[MetadataChange]:
+        found = reading.features(self._zk.get(layout.FEATURE), self._levels)
+        self._levels = {change.key for change in found if change.kind == "feature" and change.value and change.key}
+        return found
+
+    def read_settings(self, tree: Tree | None) -> Iterator[MetadataChange]:
+        self._configured = set(self._zk.children(layout.TOPIC_CONFIGS) or ())
+        left_out = tree.deleting if tree is not None else self._zk.children(layout.DELETE_TOPICS) or ()
+        return reading.settings(self._zk, left_out)
+
+    def read_rules(self) -> Iterator[MetadataChange]:
+        self._rules = reading.rules(self._zk)
+        for keys in self._rules.values():
+            yield from (MetadataChange("acl", key, {}) for key in sorted(keys))
+
+    # ------------------------------------------------------------ areas
+
+    def _hear_controller(self, events: SessionEvents) -> None:
+        node_id, term = self._read_controller()
+        if self.office.term and term != self.office.term:
+            self.office.leave()
+        if (node_id, term) != self._controller:
+            self._controller = (node_id, term)
+            events.on_controller(node_id, term)
+
+    def _read_controller(self) -> tuple[int | None, int]:
+        """Who, and in which term: read again until both are of one election, which is one transaction."""
+        node_id, term = None, 0
+        for _ in range(READS):
+            found = self._zk.get(layout.CONTROLLER, self._watches["controller"])
+            if found is None and self._zk.exists(layout.CONTROLLER, self._watches["controller"]) is not None:
+                continue
+            epoch = self._zk.get(layout.CONTROLLER_EPOCH)
+            term = 0 if epoch is None else layout.parse_epoch(epoch.data)
+            node_id = None if found is None else layout.parse_controller(found.data)
+            if found is None or epoch is None or found.czxid == epoch.mzxid:
+                break
+        return node_id, term
+
+    def _news(self, area: str) -> list[tuple[str, bytes | None]]:
+        """(path, data) of the nodes that came since, in order; old ones are removed."""
+        folder, watch = _FOLDERS[area], self._watches[area]
+        names = self._zk.children(folder, watch)
+        if names is None:
+            if self._zk.exists(folder, watch) is not None:
+                self._rung.append(area)
+            return []
+        ordered = sorted(names, key=layout.sequence_number)
+        fresh = [name for name in ordered if layout.sequence_number(name) > self._seen[area]]
+        if not fresh:
+            return []
+        nodes = self._zk.get_many([f"{folder}/{name}" for name in fresh])
+        self._seen[area] = layout.sequence_number(fresh[-1])
+        self._purge(folder, ordered, max((found.ctime for found in nodes if found is not None), default=0))
+        return [(f"{folder}/{name}", found.data) for name, found in zip(fresh, nodes, strict=True) if found is not None]
+
+    def _purge(self, folder: str, ordered: Sequence[str], newest_ms: int) -> None:
+        """Remove the nodes that were there fifteen minutes before the newest came, by ZooKeeper's clock."""
+        for name in ordered:
+            found = self._zk.exists(f"{folder}/{name}")
+            if found is not None and newest_ms - found.ctime <= KEPT_MS:
+                return
+            self._zk.multi([Delete(f"{folder}/{name}")])  # another broker may have been quicker
+
+    def _hear_settings(self, events: SessionEvents) -> None:
+        told = [reading.tolerant(entities.parse_change, data, path) for path, data in self._news("settings")]
+        paths = list(dict.fromkeys(path for path in told if path is not None))
+        self._report(events, reading.entity_facts(self._zk, paths))
+
+    def _hear_topic_settings(self, events: SessionEvents) -> None:
+        """A Kafka tells of no settings that a new topic has."""
+        names = set(self._zk.children(layout.TOPIC_CONFIGS, self._watches["topic_settings"]) or ())
+        came, gone = sorted(names - self._configured), sorted(self._configured - names)
+        self._configured = names
+        facts = reading.entity_facts(self._zk, [f"topics/{name}" for name in came])
+        facts = [fact for fact in facts if fact.value is not None]
+        self._report(events, [*facts, *(MetadataChange("config", f"topic:{name}", None) for name in gone)])
+
+    def _hear_features(self, events: SessionEvents) -> None:
+        if self._zk.exists(layout.FEATURE, self._watches["features"]) is not None:
+            self._report(events, self.read_features())
+
+    def _hear_facts(self, events: SessionEvents) -> None:
+        told = [reading.tolerant(layout.load, data, path) for path, data in self._news("facts")]
+        names = dict.fromkeys((str(found.get("kind")), str(found.get("key"))) for found in told if found is not None)
+        nodes = self._zk.get_many([layout.fact_path(*name) for name in names])
+        for (kind, key), found in zip(names, nodes, strict=True):
+            value = None if found is None else layout.load(found.data, layout.fact_path(kind, key))
+            self._report(events, [MetadataChange(kind, key, value)])
+
+    def _hear_rules(self, events: SessionEvents) -> None:
+        news = [*self._news("rules"), *self._news("prefixed_rules")]
+        told = [reading.tolerant(entities.changed_resource, data, path) for path, data in news]
+        resources = list(dict.fromkeys(resource for resource in told if resource is not None))
+        facts: list[MetadataChange] = []
+        for resource, keys in reading.rules_of(self._zk, resources).items():
+            known = self._rules.get(resource, set())
+            self._rules[resource] = keys
+            facts.extend(MetadataChange("acl", key, None) for key in sorted(known - keys))
+            facts.extend(MetadataChange("acl", key, {}) for key in sorted(keys - known))
+        self._report(events, facts)
+
+    def _hear_brokers(self, events: SessionEvents) -> None:
+        if not self.office.term:
+            return
+        before = self.brokers
+        list(self.read_brokers())
+        gone = [MetadataChange("broker", str(node), None) for node in before if node not in self.brokers]
+        came = [(node, row[1]) for node, row in self.brokers.items() if before.get(node) != row]
+        self._report(events, [*gone, *(MetadataChange("broker", str(node), value) for node, value in came)])
+
+    def _hear_topics(self, events: SessionEvents) -> None:
+        if not self.office.term:
+            return
+        names = set(self._zk.children(layout.TOPICS, self._watches["topics"]) or ())
+        queue = set(self._zk.children(layout.DELETE_TOPICS, self._watches["deletions"]) or ())
+        tree = self.office.tree
+        if tree is not None and (names != tree.topics.keys() | tree.broken or queue != tree.deleting):
+            self._misled("others made or deleted topics")
+
+    @staticmethod
+    def _report(events: SessionEvents, changes: Sequence[MetadataChange]) -> None:
+        if changes:
+            events.on_changes(changes)
+
+
+_FOLDERS: Final = {
+    "settings": layout.CONFIG_CHANGES,
+    "facts": layout.FACT_CHANGES,
+    "rules": entities.ACL_CHANGES,
+    "prefixed_rules": entities.PREFIXED_ACL_CHANGES,
+}
+_AREAS: Final[Mapping[str, Callable[[Hearing, SessionEvents], None]]] = {
+    "controller": Hearing._hear_controller,
+    "settings": Hearing._hear_settings,
+    "topic_settings": Hearing._hear_topic_settings,
+    "features": Hearing._hear_features,
+    "facts": Hearing._hear_facts,
+    "rules": Hearing._hear_rules,
+    "prefixed_rules": Hearing._hear_rules,
+    "brokers": Hearing._hear_brokers,
+    "broker": Hearing._hear_brokers,
+    "topics": Hearing._hear_topics,
+    "deletions": Hearing._hear_topics,
+}
+_EVERY: Final = ("controller", "settings", "topic_settings", "features", "facts", "rules", "brokers", "topics")

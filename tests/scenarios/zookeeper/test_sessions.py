@@ -1,0 +1,380 @@
+"""Sessions over a real ZooKeeper: what they watch, what others write, what is lost."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+import zookeepers
+from kazoo.client import KazooClient
+from kazoo.exceptions import NoAuthError
+
+from logkernel.contracts import MetadataChange
+from logkernel.errors import ClusterAuthorizationFailed, DuplicateBrokerRegistration, KafkaStorageError
+from logkernel.plugins.transport.zookeeper import hearing
+from logkernel.plugins.transport.zookeeper.options import Address, Options
+from logkernel.plugins.transport.zookeeper.session import Session
+
+ID = "7d7d6d32-6a7d-4fb8-a4ec-3fe6f1f2a1b1"
+FACT = {"listeners": {"PLAINTEXT": ["h", 1]}, "rack": None}
+SCRAM = {"iterations": 4096, "salt": "c2E=", "stored_key": "c3Q=", "server_key": "c2s="}
+WAIT_S = 20.0
+
+
+class Heard:
+    """Notes what a session tells."""
+
+    def __init__(self, session: Session) -> None:
+        self.session = session
+        self.facts: dict[tuple[str, str], Any] = {}
+        self.states: list[str] = []
+        self.controllers: list[tuple[int | None, int]] = []
+        session.subscribe(self, lambda: None)
+
+    def on_changes(self, changes: Any) -> None:
+        self.facts.update({(change.kind, change.key): change.value for change in changes})
+
+    def on_controller(self, node_id: int | None, term: int) -> None:
+        self.controllers.append((node_id, term))
+
+    def on_session(self, state: str) -> None:
+        self.states.append(state)
+
+    def until(self, holds: Any, what: str) -> None:
+        deadline = time.monotonic() + WAIT_S
+        self.session.hear()
+        while not holds():
+            assert time.monotonic() < deadline, f"{what}: not so; {self.facts} {self.states} {self.controllers}"
+            time.sleep(0.002)
+            self.session.hear()
+
+    def until_state(self, *states: str) -> None:
+        self.until(lambda: self.states == list(states), f"states {states}")
+
+
+class World:
+    """A chroot of one ZooKeeper, sessions in it, and a client of another program."""
+
+    def __init__(self, server: zookeepers.ZooKeeper, stack: ExitStack, chroot: str) -> None:
+        self.server = server
+        self.chroot = chroot
+        self._stack = stack
+        self.other = KazooClient(server.address)
+        self.other.start()
+        self.other.ensure_path(chroot)
+        self.other.chroot = chroot
+        stack.callback(self.other.stop)
+
+    def session(self, timeout_ms: int = 3_000, address: str | None = None, **options: Any) -> Session:
+        made = Session(Options(Address.parse((address or self.server.address) + self.chroot), timeout_ms, **options))
+        self._stack.callback(made.close)
+        return made
+
+    def proxied(self, timeout_ms: int) -> tuple[zookeepers.Proxy, Session]:
+        proxy = zookeepers.Proxy(self.server.port)
+        self._stack.callback(proxy.close)
+        return proxy, self.session(timeout_ms, proxy.address)
+
+    def json(self, path: str) -> Any:
+        return json.loads(self.other.get(path)[0])
+
+
+@pytest.fixture
+def world(zookeeper_server: zookeepers.ZooKeeper, request: pytest.FixtureRequest) -> Iterator[World]:
+    with ExitStack() as stack:
+        yield World(zookeeper_server, stack, f"/{request.node.name}/kafka")
+
+
+def topic(name: str = "t", count: int = 1) -> MetadataChange:
+    rows = [[[1], [1], 1, 0, 0] for _ in range(count)]
+    return MetadataChange("topic", name, {"id": ID, "internal": False, "partitions": rows})
+
+
+def row(leader_epoch: int, epoch: int) -> MetadataChange:
+    return MetadataChange("partition", "t:0", {"row": [[1], [1], 1, leader_epoch, epoch]})
+
+
+def elected(session: Session) -> int:
+    term = session.campaign(1)
+    assert term is not None
+    list(session.changes())
+    session.hear()
+    return term
+
+
+def rows_of(session: Session, name: str = "t") -> list[Any]:
+    return next(each.value["partitions"] for each in session.changes() if (each.kind, each.key) == ("topic", name))
+
+
+# ---------------------------------------------------------------- watches
+
+
+def test_only_the_controller_watches_brokers_and_topics(world: World) -> None:
+    def settle(count: int) -> None:
+        """Both hear what they were told, and have set so many watches then."""
+        heard.until(lambda: two.hear() is None and world.server.watches() - before == count, f"{count} watches")
+
+    before = world.server.watches()
+    one, two = world.session(), world.session()
+    heard = Heard(one)
+    one.hear()
+    each = world.server.watches() - before
+    assert each == 7
+    Heard(two)
+    settle(2 * each)
+    term = elected(one)
+    one.announce(1, FACT)
+    two.announce(2, FACT)
+    heard.until(lambda: ("broker", "2") in heard.facts, "broker 2")
+    settle(2 * each + 3 + 2)
+    for number in range(5):
+        one.commit_as_controller([topic(f"t{number}", 10)], term)
+    settle(2 * each + 3 + 2)
+
+
+def test_the_controller_hears_of_a_broker_that_was_started_again(world: World) -> None:
+    one, two = world.session(), world.session()
+    heard = Heard(one)
+    elected(one)
+    first = two.announce(2, FACT)
+    heard.until(lambda: one.broker_epochs() == {2: first}, "broker 2")
+    heard.facts.clear()
+    again = two.announce(2, FACT)
+    heard.until(lambda: one.broker_epochs() == {2: again}, "broker 2 again")
+    assert heard.facts == {("broker", "2"): FACT}
+
+
+# ---------------------------------------------------------------- what others write
+
+
+def test_a_topic_of_somebody_else_has_the_controller_load_anew(world: World) -> None:
+    session = world.session()
+    heard = Heard(session)
+    elected(session)
+    value = {"version": 3, "partitions": {"0": [1]}, "topic_id": "cRvscJiyS-uuPL-eyYwZRQ"}
+    world.other.create("/brokers/topics/theirs", json.dumps(value).encode())
+    heard.until_state("unsure", "back")
+    assert rows_of(session, "theirs") == [[[1], [1], -1, -1, -1]]
+    first = MetadataChange("partition", "theirs:0", {"row": [[1], [1], 1, 0, 0]})
+    session.commit_as_controller([first], 1)
+    assert world.json("/brokers/topics/theirs/partitions/0/state")["leader"] == 1
+
+
+def test_a_state_that_somebody_else_wrote_has_the_controller_load_anew(world: World) -> None:
+    session = world.session()
+    heard = Heard(session)
+    term = elected(session)
+    session.commit_as_controller([topic()], term)
+    path = "/brokers/topics/t/partitions/0/state"
+    world.other.set(path, world.other.get(path)[0])
+    with pytest.raises(KafkaStorageError, match="read anew"):
+        session.commit_as_controller([row(1, 1)], term)
+    heard.until_state("unsure", "back")
+    assert rows_of(session) == [[[1], [1], 1, 0, 1]]
+    session.commit_as_controller([row(1, 2)], term)
+    assert world.json(path)["leader_epoch"] == 1
+
+
+def test_a_node_that_is_none_of_kafkas_is_left_out_and_left_alone(world: World) -> None:
+    session = world.session()
+    Heard(session)
+    world.other.create("/brokers/topics/broken", b"{")
+    world.other.create("/brokers/ids/7", b"[]")
+    term = elected(session)
+    session.commit_as_controller([topic()], term)
+    assert {each.key for each in session.changes() if each.kind in ("topic", "broker")} == {"t"}
+    assert world.other.get("/brokers/topics/broken")[0] == b"{"
+
+
+def test_settings_that_a_kafka_gives_a_new_topic_are_heard(world: World) -> None:
+    """A Kafka writes no entry in /config/changes for them."""
+    session = world.session()
+    heard = Heard(session)
+    session.hear()
+    world.other.create("/config/topics/theirs", b'{"version":1,"config":{"retention.ms":"5"}}')
+    heard.until(lambda: heard.facts.get(("config", "topic:theirs")) == {"retention.ms": "5"}, "settings")
+    world.other.delete("/config/topics/theirs")
+    heard.until(lambda: heard.facts["config", "topic:theirs"] is None, "no settings")
+
+
+def test_what_others_keep_of_a_user_stays(world: World) -> None:
+    session = world.session()
+    theirs = {"version": 1, "config": {"SCRAM-SHA-512": "salt=x", "consumer_byte_rate": "5", "unheard": "of"}}
+    world.other.create("/config/users/alice", json.dumps(theirs).encode())
+    session.commit([MetadataChange("scram", "1:alice", SCRAM)])
+    kept = world.json("/config/users/alice")["config"]
+    assert kept.pop("SCRAM-SHA-256") == "salt=c2E=,stored_key=c3Q=,server_key=c2s=,iterations=4096"
+    assert kept == theirs["config"]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        MetadataChange("config", "topic:t", {"retention.ms": "1"}),
+        MetadataChange("config", "broker:", {"background.threads": "2"}),
+        MetadataChange("config", "group:g/1", {"consumer.session.timeout.ms": "1"}),
+        MetadataChange("scram", "2:a b", SCRAM),
+        MetadataChange("quota", '[["client-id",null],["user","a b"]]', {"producer_byte_rate": 5.0}),
+        MetadataChange("quota", '[["ip","10.0.0.1"]]', {"connection_creation_rate": 5.0}),
+        MetadataChange("acl", '[2,3,"orders","User:a","*",3,3]', {}),
+        MetadataChange("acl", '[3,4,"g-","User:a","*",2,2]', {}),
+    ],
+    ids=lambda change: f"{change.kind}-{change.key[:3]}".replace("[", "").replace('"', ""),
+)
+def test_every_fact_of_a_broker_is_kept_told_and_taken_away(
+    zookeeper_server: zookeepers.ZooKeeper, change: MetadataChange
+) -> None:
+    with ExitStack() as stack:
+        world = World(zookeeper_server, stack, f"/facts-{abs(hash(change.key))}")
+        one, two = world.session(), world.session()
+        heard = Heard(two)
+        two.hear()
+        one.commit([change])
+        heard.until(lambda: heard.facts.get((change.kind, change.key)) == change.value, "the fact")
+        assert change in list(world.session().changes({change.kind}))
+        one.commit([MetadataChange(change.kind, change.key, None)])
+        heard.until(lambda: heard.facts[change.kind, change.key] is None, "no fact")
+        assert list(world.session().changes({change.kind})) == []
+
+
+def test_entries_that_tell_of_changes_are_removed_after_fifteen_minutes(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = world.session()
+    heard = Heard(session)
+    for number in range(3):
+        session.commit([MetadataChange("config", "topic:t", {"retention.ms": str(number)})])
+    heard.until(lambda: heard.facts.get(("config", "topic:t")) == {"retention.ms": "2"}, "the settings")
+    assert len(world.other.get_children("/config/changes")) == 3
+    monkeypatch.setattr(hearing, "KEPT_MS", -1)
+    session.commit([MetadataChange("config", "topic:t", {"retention.ms": "3"})])
+    heard.until(lambda: world.other.get_children("/config/changes") == [], "entries are removed")
+    assert heard.facts["config", "topic:t"] == {"retention.ms": "3"}
+
+
+# ---------------------------------------------------------------- lost and found
+
+
+def test_a_broker_id_of_another_session_is_free_when_that_session_is_over(world: World) -> None:
+    """As after a kill -9: the node of the old session stays until it times out."""
+    proxy, killed = world.proxied(600)
+    killed.announce(1, FACT)
+    proxy.cut()
+    one = world.session()
+    assert one.stale_ms > 3_000
+    with pytest.raises(DuplicateBrokerRegistration):
+        one.announce(1, FACT)
+    deadline = time.monotonic() + WAIT_S
+    while world.other.exists("/brokers/ids/1") is not None:
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    assert one.announce(1, FACT) > 0
+
+
+def test_a_broker_takes_the_place_of_its_own_lost_session(world: World) -> None:
+    """KAFKA-7165: the old session may still live in ZooKeeper, as nobody could say goodbye."""
+    proxy, session = world.proxied(3_000)
+    heard = Heard(session)
+    first = session.announce(1, FACT)
+    proxy.cut()
+    heard.until_state("unsure", "lost")
+    assert world.other.exists("/brokers/ids/1") is not None
+    proxy.heal()
+    deadline = time.monotonic() + WAIT_S
+    while True:
+        try:
+            again = session.renew()
+            break
+        except KafkaStorageError:
+            assert time.monotonic() < deadline
+    try:
+        assert again.announce(1, FACT) > first
+    finally:
+        again.close()
+
+
+def test_a_session_is_lost_by_its_own_clock_while_nothing_answers(world: World) -> None:
+    proxy, session = world.proxied(1_500)
+    heard = Heard(session)
+    session.hear()
+    proxy.cut()
+    begun_s = time.monotonic()
+    heard.until_state("unsure", "lost")
+    assert 0.9 < time.monotonic() - begun_s < 5
+    with pytest.raises(KafkaStorageError, match="does not answer"):
+        session.renew()
+
+
+def test_a_call_to_a_zookeeper_that_stands_still_ends_soon(world: World) -> None:
+    proxy, session = world.proxied(6_000)
+    heard = Heard(session)
+    term = elected(session)
+    session.commit_as_controller([topic()], term)
+    proxy.swallow()
+    begun_s = time.monotonic()
+    with pytest.raises(KafkaStorageError, match="did not answer"):
+        session.commit_as_controller([row(1, 1)], term)
+    assert time.monotonic() - begun_s < 3
+    begun_s = time.monotonic()
+    with pytest.raises(KafkaStorageError):
+        session.commit_as_controller([row(1, 1)], term)
+    assert time.monotonic() - begun_s < 0.1
+    heard.until_state("unsure")
+    proxy.heal()
+    heard.until_state("unsure", "back")
+    assert rows_of(session) == [[[1], [1], 1, 1, 1]]
+
+
+@pytest.mark.usefixtures("zookeeper_server")  # skips where there is none
+def test_a_session_outlives_the_server_that_it_was_connected_to(tmp_path: Path) -> None:
+    with zookeepers.ensemble(tmp_path) as servers, ExitStack() as stack:
+        hosts = ",".join(server.address for server in servers)
+        session = Session(Options(Address.parse(f"{hosts}/kafka"), 4_000))
+        stack.callback(session.close)
+        heard = Heard(session)
+        epoch = session.announce(1, FACT)
+        term = elected(session)
+        name = f"{session.zk.session_id:x}"
+        next(server for server in servers if name in server.command("cons")).kill()
+        deadline = time.monotonic() + WAIT_S
+        while True:  # those that are left may have to elect a leader
+            heard.until(lambda: heard.states[-1:] == ["back"], "the session is back")
+            try:
+                list(session.changes())
+                session.commit_as_controller([topic()], term)
+                break
+            except KafkaStorageError:
+                assert time.monotonic() < deadline
+                heard.states.append("again")
+        assert session.broker_epochs() == {1: epoch}
+        assert "lost" not in heard.states
+
+
+# ---------------------------------------------------------------- who may do what
+
+
+def test_nodes_belong_to_the_brokers_user(world: World) -> None:
+    session = world.session(digest="broker:secret", set_acl=True)
+    term = elected(session)
+    session.commit_as_controller([topic()], term)
+    session.commit([MetadataChange("scram", "1:alice", SCRAM)])
+    assert world.json("/brokers/topics/t")["partitions"] == {"0": [1]}
+    acls = {(acl.perms, acl.id.scheme) for acl in world.other.get_acls("/brokers/topics/t")[0]}
+    assert acls == {(31, "digest"), (1, "world")}
+    with pytest.raises(NoAuthError):
+        world.other.get("/config/users/alice")
+    with pytest.raises(ClusterAuthorizationFailed, match="ZooKeeper refuses this broker"):
+        world.session(digest="stranger:secret").announce(2, FACT)
+
+
+def test_a_tree_that_was_made_has_what_kafka_makes(world: World) -> None:
+    world.session()
+    for path in ("/brokers/ids", "/brokers/seqid", "/config/ips", "/isr_change_notification", "/consumers"):
+        assert world.other.get(path)[0] is None
+    assert world.json("/feature") == {"features": {}, "version": 2, "status": 1}
+    assert world.other.get("/latest_producer_id_block")[0] is None
