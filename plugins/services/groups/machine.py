@@ -143,7 +143,7 @@ class GroupsMachine:
             transactions.replay(self.shard, key, entry, producer_id, producer_epoch)
 
     def replay_marker(self, producer_id: int, producer_epoch: int, committed: bool) -> None:
-        transactions.end(self.shard, producer_id, committed)
+        transactions.end(self.shard, producer_id, producer_epoch, committed)
 
     def _replay_group(self, group_id: str, value: bytes | None) -> None:
         shard = self.shard

@@ -51,8 +51,10 @@ class Asked:
     request: TxnOffsetCommitRequest
     ticket: int
     knows_abortable: bool
+    epoch_bump: bool
+    """Transactions v2: every transaction has an epoch of its own."""
     ended: bool = False
-    """A marker of its producer came meanwhile."""
+    """A marker of its transaction came meanwhile."""
 
 
 class Shard:

@@ -8,8 +8,11 @@
                                                                           what was pending is gone
 
 A marker that comes between the question and its answer ends the transaction that was asked for: the commit is
-refused, or it would be pending for ever. While an offset is pending, it is not told to those who want stable ones, and
-neither the offset that it will replace nor its group ages away.
+refused, or it would be pending for ever. Of transactions v2 a marker has the next transaction's epoch, so one of the
+commit's own epoch ended the transaction before, whose markers may still be on their way.
+
+While an offset is pending, it is not told to those who want stable ones, and neither the offset that it will replace
+nor its group ages away.
 """
 
 from __future__ import annotations
@@ -85,12 +88,13 @@ def on_commit(shard: Shard, request: TxnOffsetCommitRequest, context: RequestCon
         write(shard, request, ticket)
         return
     shard.last_token += 1
-    shard.asked[shard.last_token] = Asked(request, ticket, "transaction_abortable" in context.capabilities)
+    bumps = "transactions_v2" in context.capabilities
+    shard.asked[shard.last_token] = Asked(request, ticket, "transaction_abortable" in context.capabilities, bumps)
     transaction = AddPartitionsToTxnTransaction(
         transactional_id=request.transactional_id,
         producer_id=request.producer_id,
         producer_epoch=request.producer_epoch,
-        verify_only="transactions_v2" not in context.capabilities,
+        verify_only=not bumps,
         topics=[AddPartitionsToTxnTopic(OFFSETS_TOPIC, [shard.number])],
     )
     shard.out.sends.append((shard.last_token, AddPartitionsToTxnRequest([transaction])))
@@ -99,7 +103,7 @@ def on_commit(shard: Shard, request: TxnOffsetCommitRequest, context: RequestCon
 def on_response(shard: Shard, token: int, response: AddPartitionsToTxnResponse) -> None:
     """The coordinator has spoken."""
     asked = shard.asked.pop(token)
-    code = InvalidTxnState.code if asked.ended else _code_of(response)
+    code = _code_of(response) or (InvalidTxnState.code if asked.ended else 0)
     if code == TransactionAbortable.code and not asked.knows_abortable:
         code = InvalidTxnState.code
     if code:
@@ -213,10 +217,12 @@ def replay(shard: Shard, key: OffsetKey, entry: CommittedOffset, producer_id: in
     transaction.groups.add(key.group_id)
 
 
-def end(shard: Shard, producer_id: int, committed: bool) -> None:
+def end(shard: Shard, producer_id: int, producer_epoch: int, committed: bool) -> None:
     """A marker lies in the log. An offset that was committed later than the pending one stays."""
     for asked in shard.asked.values():
-        if asked.request.producer_id == producer_id:
+        if asked.request.producer_id == producer_id and not (
+            asked.epoch_bump and asked.request.producer_epoch >= producer_epoch
+        ):
             asked.ended = True
     transaction = shard.transactions.pop(producer_id, None)
     for group_id in transaction.groups if transaction is not None else ():

@@ -126,3 +126,13 @@ def test_a_small_cluster_has_groups_with_as_many_replicas_as_it_has_brokers(brok
         with cluster.consumer("orders", group="readers", auto_offset_reset="earliest") as consumer:
             assert [record.value for record in consumer.poll(30)] == [b"value"]
         assert len(cluster.replicas(STATE, 0)) == brokers
+
+
+def test_a_service_that_asks_another_waits_until_its_state_topic_is_there() -> None:
+    """Share groups keep their offsets by a service of its own, whose topic the first question creates: an operator was
+    told COORDINATOR_NOT_AVAILABLE, and the members of a group waited for 30 seconds."""
+    with logkernel.open_cluster(brokers=3, share_coordinator_state_topic_num_partitions=3) as cluster:
+        cluster.create_topic("orders", 1, replication_factor=3)
+        with cluster.admin() as admin:
+            admin.alter_share_group_offsets("g", {("orders", 0): 0})
+            assert admin.list_share_group_offsets("g")["orders", 0] is not None

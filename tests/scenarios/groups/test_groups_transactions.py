@@ -144,11 +144,31 @@ def test_a_coordinator_that_does_not_confirm(world: Any, said: int, told: int, t
 
 
 def test_a_marker_before_the_answer_ends_what_was_asked_for(world: Any) -> None:
-    ticket = send(world, 1)
-    world.end(7, committed=False)
-    world.coordinator()
-    assert world.answers.pop(ticket).topics[0].partitions[0].error_code == INVALID_STATE
+    for capabilities, epoch in ((V2, 1), (frozenset(), 0)):
+        ticket = send(world, 1, capabilities=capabilities)
+        world.end(7, committed=False, epoch=epoch)
+        world.coordinator()
+        assert world.answers.pop(ticket).topics[0].partitions[0].error_code == INVALID_STATE
     assert world.group is None
+
+
+def test_the_marker_of_the_transaction_before_ends_no_newer_one(world: Any) -> None:
+    """Of transactions v2 it has the next one's epoch, and may come between the next one's question and its answer:
+    franz-go's transactions failed over it, with the two coordinators on different brokers."""
+    for said, told in ((CONCURRENT, CONCURRENT), (NONE, NONE)):
+        ticket = send(world, 1, epoch=3)
+        world.end(7, committed=True, epoch=3)
+        world.coordinator(said)
+        assert world.answers.pop(ticket).topics[0].partitions[0].error_code == told
+    world.end(7, committed=True, epoch=4)
+    assert stable_fetch(world) == [(1, NONE)]
+
+
+def test_a_refusal_is_told_though_a_marker_came_before_it(world: Any) -> None:
+    ticket = send(world, 1, capabilities=frozenset())
+    world.end(7, committed=False)
+    world.coordinator(CONCURRENT)
+    assert world.answers.pop(ticket).topics[0].partitions[0].error_code == CONCURRENT
 
 
 def test_members_commit_with_their_generation(world: Any) -> None:

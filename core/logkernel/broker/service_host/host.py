@@ -41,6 +41,8 @@ log = logging.getLogger("logkernel.services")
 
 READ_AGAIN_MS = 60_000
 """A log that could not be read is tried again after so long, if no request does it before."""
+ASK_AGAIN_MS = 100
+"""In a cluster: a service that asks another one, whose shard is on its way, asks again after so long."""
 
 
 Forward = Callable[[int, Any, Callable[[Any], None]], None]
@@ -337,7 +339,10 @@ class ServiceHost:
         """The service's refusal of a request. Raises `ServiceFailed`."""
         return self.guard.call("its client hears nothing", self.service.refusal, request, code)
 
-    def _ask(self, number: int, part: Any, context: RequestContext, take: Callable[[Any], None]) -> None:
+    def _ask(
+        self, number: int, part: Any, context: RequestContext, take: Callable[[Any], None], since_ms: int | None = None
+    ) -> None:
+        """`since_ms`: when a part that is asked for again was asked for first (monotonic)."""
         if context.internal and not context.commands and self.is_led and self._forwarded(number, part, take):
             return
         ticket = next(self._next)
@@ -346,12 +351,29 @@ class ServiceHost:
             shard = self._shards.get(number) or self.shard(number)
             shard.tell(shard.machine.on_request, part, context, ticket)
         except (NotCoordinator, CoordinatorLoadInProgress, CoordinatorNotAvailable) as error:
-            self.refuse([ticket], error.code)
+            if not (self._may_wait(context, error) and self._ask_later(ticket, context, since_ms)):
+                self.refuse([ticket], error.code)
         except ServiceFailed:
             self.refuse([ticket], UnknownServerError.code)
         except Exception:
             log.exception("service failed: service=%s request=%s", self.declared.name, type(part).__name__)
             self.refuse([ticket], UnknownServerError.code)
+
+    def _may_wait(self, context: RequestContext, error: KafkaError) -> bool:
+        """Clients look for a coordinator again by themselves, services do not: the topic is created, its leader elected
+        or the shard loaded meanwhile. A broker that asks a shard which is not here has to ask elsewhere."""
+        elsewhere = context.commands and isinstance(error, NotCoordinator)
+        return self.is_led and context.internal and not elsewhere
+
+    def _ask_later(self, ticket: int, context: RequestContext, since_ms: int | None) -> bool:
+        """False where it was waited for long enough."""
+        now = self.runtime.clock.mono_ms()
+        since = now if since_ms is None else since_ms
+        if now - since >= self.commit_timeout_ms:
+            return False
+        part, take, number = self._tickets.pop(ticket)
+        self.runtime.after(ASK_AGAIN_MS, lambda: self._ask(number, part, context, take, since))
+        return True
 
     def _forwarded(self, number: int, part: Any, take: Callable[[Any], None]) -> bool:
         """Whether another broker leads the shard, and was asked."""
