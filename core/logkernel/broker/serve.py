@@ -199,9 +199,13 @@ async def run(
     ready: Callable[[Server], None],
     signals: Sequence[int],
     known: int = 1,
+    alone: asyncio.Event | None = None,
 ) -> None:
-    """Serve until one of `signals` arrives. A broker of a cluster is ready when it was told of a controller and of
-    `known` brokers, itself included. Raises `CannotListen`, `DuplicateBrokerRegistration`."""
+    """Serve until one of `signals` arrives. Raises `CannotListen`, `DuplicateBrokerRegistration`.
+
+    A broker of a cluster is ready when it was told of a controller and of `known` brokers, itself included. At the end
+    it waits for others to lead its partitions, unless `alone` is set by then or meanwhile: there is nobody who could.
+    """
     import sys
 
     sys.setswitchinterval(SWITCH_INTERVAL_S)
@@ -223,8 +227,15 @@ async def run(
     await stop.wait()
     log.info("stopping")
     if broker.membership is not None:
-        await server.leave()
+        await _leave(server, alone or asyncio.Event())
     await server.close()
+
+
+async def _leave(server: Server, alone: asyncio.Event) -> None:
+    tasks = [asyncio.ensure_future(server.leave()), asyncio.ensure_future(alone.wait())]
+    await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    for task in tasks:
+        task.cancel()
 
 
 def _is_told(broker: Broker, known: int) -> bool:

@@ -288,17 +288,19 @@ def _run_processes(arguments: argparse.Namespace) -> int:
 
 def _run_child(arguments: argparse.Namespace) -> int:
     """Run broker `--child` of a cluster whose parent is `_run_processes`."""
+    import asyncio
+
     from logkernel.broker.serve import new_event_loop
     from logkernel.cluster.processes.child import build_child, live_with_parent
 
-    live_with_parent()
-    folder, loop = arguments.data or DEFAULT_FOLDER, new_event_loop()
+    folder, loop, alone = arguments.data or DEFAULT_FOLDER, new_event_loop(), asyncio.Event()
+    live_with_parent(lambda: loop.call_soon_threadsafe(alone.set))
     settings = _cluster_settings(arguments)
     rack = _racks(arguments).get(arguments.child)
     settings += [f"broker.rack={rack}"] if rack else []
     broker = build_child(folder, arguments.child, arguments.brokers, arguments.listen, arguments.config, settings, loop)
     broker.start()
-    _serve_on_loop(broker, broker.cluster.configured_listeners(), loop, arguments.known)
+    _serve_on_loop(broker, broker.cluster.configured_listeners(), loop, arguments.known, alone)
     return 0
 
 
@@ -358,9 +360,13 @@ def _import_event_loop() -> None:
 
 
 def _serve_on_loop(
-    broker: Broker, listeners: list[tuple[str, str, int]], loop: asyncio.AbstractEventLoop, known: int = 1
+    broker: Broker,
+    listeners: list[tuple[str, str, int]],
+    loop: asyncio.AbstractEventLoop,
+    known: int = 1,
+    alone: asyncio.Event | None = None,
 ) -> None:
-    """`known` is of `run`. The loop is closed in the end."""
+    """`known` and `alone` are of `run`. The loop is closed in the end."""
     from logkernel.broker.serve import Server, run
     from logkernel.config.listeners import address
 
@@ -373,7 +379,7 @@ def _serve_on_loop(
         print(f"logkernel listening on {addresses} data={folders}", flush=True)
 
     try:
-        loop.run_until_complete(run(broker, listeners, ready, _stop_signals(), known))
+        loop.run_until_complete(run(broker, listeners, ready, _stop_signals(), known, alone))
     finally:
         broker.close()
         loop.close()

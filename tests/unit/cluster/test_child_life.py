@@ -10,13 +10,14 @@ from pathlib import Path
 import pytest
 
 from logkernel.cluster.folder import LOCK, broker_folder, wait_for_folders
+from logkernel.cluster.processes.child import ALONE
 from logkernel.errors import DataDirectoryLocked
 from logkernel.storage.disk import RealDisk
 
 CHILD = """
 import time
 from logkernel.cluster.processes.child import live_with_parent
-live_with_parent()
+live_with_parent(lambda: print("alone", flush=True))
 print("lives", flush=True)
 while True:
     time.sleep(1)
@@ -31,6 +32,9 @@ def test_a_child_ends_when_its_standard_input_does() -> None:
         assert child.stdout is not None
         try:
             assert child.stdout.readline() == "lives\n"
+            child.stdin.write(ALONE.decode())
+            child.stdin.flush()
+            assert child.stdout.readline() == "alone\n"
             assert child.poll() is None
             child.stdin.close()
             assert child.wait(20) == -9

@@ -16,14 +16,21 @@ from logkernel.cluster.folder import coordination_folder, open_store
 from logkernel.cluster.processes.parent import Parent
 
 SERVES = """
-import os, pathlib, signal, sys
+import os, select, signal, sys
 node, address, known, folder = sys.argv[1:]
-signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+
+def stop(*_):
+    if select.select([0], [], [], 0)[0]:
+        print(node, "is alone", flush=True)
+    sys.exit(0)
+
+signal.signal(signal.SIGTERM, stop)
 with open(os.path.join(folder, node), "a") as lives:
     print(address, known, os.getpid(), file=lives)
 print("a plugin says", node, flush=True)
 print("logkernel listening on", address.replace(":0", f":{node}000") + ",b:1", "data=x", flush=True)
-sys.stdin.read()
+while True:
+    signal.pause()
 """
 SOON_S = 30.0
 
@@ -100,7 +107,7 @@ def test_a_signal_stops_all_and_what_brokers_print_is_passed_on(
         stop()
 
     assert watched(tmp_path, {1: SERVES, 2: SERVES}, body) == 0
-    assert sorted(capfd.readouterr().out.splitlines()) == ["a plugin says 1", "a plugin says 2"]
+    assert sorted(capfd.readouterr().out.splitlines()) == ["2 is alone", "a plugin says 1", "a plugin says 2"]
     assert list(Path(coordination_folder(tmp_path)).glob("*.sock")) == []
 
 

@@ -19,7 +19,7 @@ from logkernel.cluster.processes.supervision import (
     ToDo,
 )
 
-START, TERMINATE, KILL = ToDo.START, ToDo.TERMINATE, ToDo.KILL
+START, TERMINATE, FINISH, KILL = ToDo.START, ToDo.TERMINATE, ToDo.FINISH, ToDo.KILL
 
 
 def formed(count: int = 3) -> Supervision:
@@ -83,7 +83,7 @@ def test_who_ends_before_the_cluster_is_formed_ends_them_all(code: int, told: in
     machine = Supervision([1, 2, 3])
     machine.on_time(0)
     machine.on_ready(1, 1)
-    assert machine.on_exit(2, code, 2) == [Action(TERMINATE, 1), Action(TERMINATE, 3)]
+    assert machine.on_exit(2, code, 2) == [Action(FINISH, 1), Action(FINISH, 3)]
     machine.on_exit(1, 0, 3)
     assert machine.exit_code is None
     machine.on_exit(3, 0, 4)
@@ -95,7 +95,7 @@ def test_a_stop_ends_one_after_the_other_and_the_controller_last() -> None:
     assert machine.stop(10, last=[1]) == [Action(TERMINATE, 2)]
     assert machine.stop(11) == []
     assert machine.on_exit(2, 0, 20) == [Action(TERMINATE, 3)]
-    assert machine.on_exit(3, 0, 30) == [Action(TERMINATE, 1)]
+    assert machine.on_exit(3, 0, 30) == [Action(FINISH, 1)], "it does not wait for anybody to take over"
     assert machine.exit_code is None
     assert machine.on_exit(1, 0, 40) == []
     assert machine.exit_code == 0
@@ -124,7 +124,7 @@ def test_who_dies_while_others_stop_is_not_started_again() -> None:
     machine.stop(0)
     assert machine.on_exit(2, -9, 5) == []
     assert machine.state(2) is State.ENDED
-    assert machine.on_exit(1, 0, 6) == [Action(TERMINATE, 3)]
+    assert machine.on_exit(1, 0, 6) == [Action(FINISH, 3)]
     machine.on_exit(3, 0, 7)
     assert machine.exit_code == 0
 
@@ -134,6 +134,6 @@ def test_a_stop_does_not_wait_for_a_restart() -> None:
     machine.on_exit(1, -9, 5)
     assert machine.stop(6) == [Action(TERMINATE, 2)]
     assert machine.state(1) is State.ENDED
-    assert machine.on_exit(2, 0, 7) == [Action(TERMINATE, 3)]
+    assert machine.on_exit(2, 0, 7) == [Action(FINISH, 3)]
     machine.on_exit(3, 0, 8)
     assert machine.exit_code == 0

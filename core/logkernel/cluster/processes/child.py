@@ -1,7 +1,7 @@
 """A broker that lives no longer than the process that started it.
 
-The parent holds the other end of the standard input, and never writes: the input ends with the parent. Linux kills the
-broker then even if it is stopped (PR_SET_PDEATHSIG). It ends as by `kill -9`, so that its folder and its port are free
+The parent holds the other end of the standard input, which ends with the parent. Linux kills the broker then even if it
+is stopped (PR_SET_PDEATHSIG). It ends as by `kill -9`, so that its folder and its port are free
 at once for who is started next, and its next start recovers.
 """
 
@@ -13,7 +13,7 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from logkernel.broker.broker import Broker
@@ -23,13 +23,18 @@ from logkernel.cluster.folder import broker_folder, coordination_folder
 from logkernel.cluster.processes.session import SocketSession
 
 PR_SET_PDEATHSIG: Final = 1
+ALONE: Final = b"."
+"""What the parent writes to a broker when all others have ended."""
 CLIENTS: Final = "PLAINTEXT"
 BROKERS: Final = "BROKERS"
 """Names of the listeners for clients and for other brokers."""
 
 
-def live_with_parent() -> None:
-    """Die with the process at the other end of the standard input. Signals of a terminal are the parent's to take."""
+def live_with_parent(alone: Callable[[], object]) -> None:
+    """Die with the process at the other end of the standard input. Signals of a terminal are the parent's to take.
+
+    `alone` is called, on a thread of its own, when the parent says that all other brokers have ended.
+    """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     if sys.platform == "linux":
@@ -37,12 +42,12 @@ def live_with_parent() -> None:
 
         with contextlib.suppress(OSError, AttributeError):  # a C library without it
             ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-    threading.Thread(target=_watch, name="logkernel-parent", daemon=True).start()
+    threading.Thread(target=_watch, args=(alone,), name="logkernel-parent", daemon=True).start()
 
 
-def _watch() -> None:
+def _watch(alone: Callable[[], object]) -> None:
     while os.read(0, 1):
-        pass
+        alone()
     os.kill(os.getpid(), signal.SIGKILL)
 
 

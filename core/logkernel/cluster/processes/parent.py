@@ -22,6 +22,7 @@ from collections.abc import Callable, Sequence
 from typing import IO, Final
 
 from logkernel.cluster.folder import coordination_folder
+from logkernel.cluster.processes.child import ALONE
 from logkernel.cluster.processes.coordination import CoordinationServer
 from logkernel.cluster.processes.supervision import FAILED, Action, State, Supervision, ToDo
 from logkernel.cluster.store import SharedStore
@@ -149,9 +150,13 @@ class Parent:
         if to_do is ToDo.KILL:
             log.error("broker does not stop, and is killed: node_id=%d", node)
             process.kill()
-        else:
-            process.terminate()
-            process.send_signal(signal.SIGCONT)  # one that was stopped hears of it
+            return
+        if to_do is ToDo.FINISH:
+            assert process.stdin is not None
+            with contextlib.suppress(OSError):
+                os.write(process.stdin.fileno(), ALONE)
+        process.terminate()
+        process.send_signal(signal.SIGCONT)  # one that was stopped hears of it
 
     def _read(self, node: int, pipe: IO[bytes] | None) -> None:
         """What a broker says: lines, of which one says that it is ready."""

@@ -16,12 +16,15 @@
     waiting    due       starting   start
     starting   stop      stopping   terminate
     running    stop      stopping   terminate
+    starting   finish    stopping   finish
+    running    finish    stopping   finish
     waiting    stop      ended
     stopping   due       stopping   kill
 
 Until all have been ready once, the cluster begins: a process that ends then ends them all, as what it met (a bad
 setting, a port that is taken) it would meet again. At a stop they end in turn, so that each hands its partitions over
-to those that are left; who dies meanwhile is not started again.
+to those that are left; who dies meanwhile is not started again. The last one finishes: nobody can take over from it,
+and it does not wait for anybody.
 """
 
 from __future__ import annotations
@@ -60,11 +63,15 @@ class Event(Enum):
     EXITED = "exited"
     DUE = "due"
     STOP = "stop"
+    FINISH = "finish"
 
 
 class ToDo(Enum):
     START = "start"
     TERMINATE = "terminate"
+    """Have it hand its partitions over, and stop."""
+    FINISH = "finish"
+    """Have it stop, as the last one."""
     KILL = "kill"
 
 
@@ -73,6 +80,7 @@ class Action(NamedTuple):
     node: int
 
 
+ALIVE: Final = frozenset({State.STARTING, State.RUNNING})
 TRANSITIONS: Final = Transitions(
     "a broker's process",
     {
@@ -85,6 +93,8 @@ TRANSITIONS: Final = Transitions(
         (State.WAITING, Event.DUE): State.STARTING,
         (State.STARTING, Event.STOP): State.STOPPING,
         (State.RUNNING, Event.STOP): State.STOPPING,
+        (State.STARTING, Event.FINISH): State.STOPPING,
+        (State.RUNNING, Event.FINISH): State.STOPPING,
         (State.WAITING, Event.STOP): State.ENDED,
         (State.STOPPING, Event.DUE): State.STOPPING,
     },
@@ -93,6 +103,8 @@ TO_DO: Final = {
     (State.WAITING, Event.DUE): ToDo.START,
     (State.STARTING, Event.STOP): ToDo.TERMINATE,
     (State.RUNNING, Event.STOP): ToDo.TERMINATE,
+    (State.STARTING, Event.FINISH): ToDo.FINISH,
+    (State.RUNNING, Event.FINISH): ToDo.FINISH,
     (State.STOPPING, Event.DUE): ToDo.KILL,
 }
 
@@ -198,7 +210,7 @@ class Supervision:
         if self.is_formed:
             return [*done, *self._next_turn(now_ms)]
         for node in self._turns:
-            done += self._terminate(node, now_ms)
+            done += self._stop(node, Event.FINISH, now_ms)
         return done
 
     # ------------------------------------------------------------ within
@@ -207,17 +219,19 @@ class Supervision:
         if self._turns is None or any(child.state is State.STOPPING for child in self._children.values()):
             return []
         while self._turns:
-            found = self._terminate(self._turns.popleft(), now_ms)
+            node = self._turns.popleft()
+            is_last = not any(self._children[other].state in ALIVE for other in self._turns)
+            found = self._stop(node, Event.FINISH if is_last else Event.STOP, now_ms)
             if found:
                 return found
         return []
 
-    def _terminate(self, node: int, now_ms: int) -> list[Action]:
+    def _stop(self, node: int, event: Event, now_ms: int) -> list[Action]:
         child = self._children[node]
-        if child.state not in (State.STARTING, State.RUNNING):
+        if child.state not in ALIVE:
             return []
         child.due_ms = now_ms + STOP_MS
-        return self._move(node, Event.STOP)
+        return self._move(node, event)
 
     def _move(self, node: int, event: Event) -> list[Action]:
         child = self._children[node]
