@@ -277,12 +277,23 @@ class Membership:
         if self._closed:
             return
         log.warning("the session is over, and a new one begins: node_id=%d", self._runtime.node_id)
+        self._begin_again("")
+
+    def _begin_again(self, told: str) -> None:
+        """`told` is why that failed last."""
+        if self._closed:
+            return
         try:
             self._session = self._link.new_session()
             self.join()
         except KafkaError as error:
-            log.error("no new session: node_id=%d error=%s", self._runtime.node_id, error)
-            self._runtime.after(JOIN_AGAIN_MS, self.on_session_lost)
+            if str(error) != told:
+                log.error("no new session: node_id=%d error=%s", self._runtime.node_id, error)
+            self._runtime.after(JOIN_AGAIN_MS, partial(self._begin_again, str(error)))
+        else:
+            log.info(
+                "a new session: node_id=%d broker_epoch=%d", self._runtime.node_id, self.controller_host.broker_epoch
+            )
 
     # ------------------------------------------------------------ hearing
 

@@ -36,7 +36,7 @@ from .options import Options
 from .plan import Check, Create, Delete, Operation, Set, StaleTree, grouped
 
 ALIVE, UNSURE, ENDED = "alive", "unsure", "ended"
-FIRST_LOOK_S: Final = 0.2
+FIRST_LOOK_S: Final = 0.02
 """How long a broker that serves already waits for the connection of a new session, each time that it looks."""
 STALE_MS: Final = 2_000
 """ZooKeeper ends sessions so much later than their timeout, at most."""
