@@ -121,6 +121,8 @@ class Broker:
     def close(self) -> None:
         """Flush and close everything; what was acknowledged is on disk when this returns."""
         if not self._started:
+            if self.membership is not None:
+                self.membership.close()
             self.logs.abandon()
             return
         self._started = False
@@ -165,6 +167,7 @@ class Broker:
             registration=self.cluster.registration, watched=self._watched,
             take_producer_ids=metadata.take_producer_ids, decides=self._decides,
         )  # fmt: skip
+        self.logs.directory_observers.append(lambda directory: member.log_dir_failed())
         self.cluster.controller = host = member.controller_host
         configured = ConfiguredTopics(metadata.controller, lambda: host.image, host.commit)
         self._file_topics = ClusterTopics(configured, self.runtime.config.topics)

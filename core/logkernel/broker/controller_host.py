@@ -58,7 +58,7 @@ log = logging.getLogger("logkernel.controller")
 
 Send = Callable[[int, Any, Callable[[Any], None]], None]
 """(node id, request, done): `done` is called once, later, with the response, or with None where none came."""
-HEARD: Final = frozenset({"broker", "config", "acl", "scram", "quota"})
+HEARD: Final = frozenset({"broker", "config", "acl", "scram", "quota", "log_dirs"})
 """Kinds that others than the controller commit."""
 NO_EPOCH: Final = -1
 DECIDE_AGAIN_MS: Final = 1_000
@@ -291,6 +291,11 @@ class ControllerHost:
             orders.fold(heard)
             self._is_checking = self._is_checking or any(change.kind == "broker" for change in heard)
             self._configured([change.key for change in heard if change.kind == "config"])
+            for change in heard:
+                if change.kind == "log_dirs":
+                    log.warning("a log directory failed: node_id=%s", change.key)
+                    orders.replicas_again(int(change.key))
+                    self._send_soon()
 
     # ------------------------------------------------------------ becoming the controller, and being it no longer
 

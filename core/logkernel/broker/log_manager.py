@@ -62,7 +62,7 @@ class LogManager:
         self._disk = disk or self._make_disk()
         self.on_partition_failed: Callable[[TopicPartition, KafkaStorageError], None] = _nobody
         """Told each partition in a directory that is offline, every time that this is looked at."""
-        self.on_directory_failed: Callable[[DataDirectory], None] | None = None
+        self.directory_observers: list[Callable[[DataDirectory], None]] = []
         """Told a directory that failed, before its partitions are."""
 
     def _make_disk(self) -> Disk:
@@ -261,8 +261,8 @@ class LogManager:
 
     def directory_failed(self, directory: DataDirectory) -> None:
         """Somebody found that it is offline."""
-        if self.on_directory_failed is not None:
-            self.on_directory_failed(directory)
+        for told in self.directory_observers:
+            told(directory)
         self.report_failures()
 
     def report_failures(self) -> None:

@@ -26,6 +26,7 @@ from logkernel.broker.turn import Turn
 from logkernel.contracts import MetadataChange, PeerTransport, SharedCoordination
 from logkernel.controller.controller import Controller
 from logkernel.controller.effects import ControllerResult
+from logkernel.controller.image import log_dirs_change
 from logkernel.errors import (
     DuplicateBrokerRegistration,
     FencedLeaderEpoch,
@@ -53,7 +54,7 @@ from logkernel.vocabulary import IsrProposal, TopicPartition
 
 log = logging.getLogger("logkernel.cluster")
 
-ANYBODYS = frozenset({"config", "acl", "scram", "quota"})
+ANYBODYS = frozenset({"config", "acl", "scram", "quota", "log_dirs"})
 """Kinds of changes that any broker commits, as the one that was asked."""
 REVERTS = frozenset({IneligibleReplica.code, OperationNotAttempted.code})
 """Refusals of a proposal after which it was not and will not be written."""
@@ -119,7 +120,7 @@ class Membership:
         self._announcing: Timer | None = None
         self.refused: DuplicateBrokerRegistration | None = None
         """Why this broker cannot be a member: another one has its node id."""
-        self._closed = False
+        self._closed = self._will_tell_log_dirs = False
         self.peers = Peers(runtime, turn, transport)
         self.controller_host = ControllerHost(runtime, turn, controller, self.send, self)
         self.fetchers = Fetchers(
@@ -241,6 +242,24 @@ class Membership:
         self.peers.send(node, request, lambda response, error: done(response), timeout_ms)
 
     # ------------------------------------------------------------ replicas
+
+    def log_dir_failed(self) -> None:
+        """A log directory of this broker failed: have the controller ask which replicas are lost with it."""
+        if not self._will_tell_log_dirs and not self._closed:
+            self._will_tell_log_dirs = True
+            self._runtime.after(0, self._tell_log_dirs)
+
+    def _tell_log_dirs(self) -> None:
+        if self._closed:
+            return
+        try:
+            self.session().commit([log_dirs_change(self._runtime.node_id)])
+        except KafkaError as error:
+            log.warning("a failed log directory could not be told: error=%s", error)
+            self._runtime.after(JOIN_AGAIN_MS, self._tell_log_dirs)
+        else:
+            self._will_tell_log_dirs = False
+            self._turn.call_soon(self.controller_host.hear)
 
     def _role_changed(self, name: TopicPartition) -> None:
         followed = self._replicas.followed.get(name)

@@ -55,7 +55,7 @@ class Moves:
         self._runtime = runtime
         self._replicas = replicas
         self._logs = logs
-        logs.on_directory_failed = self._directory_failed
+        logs.directory_observers.append(self._directory_failed)
         self.active: dict[TopicPartition, Move] = {}
         self._free_at_ms = 0.0
         """When the copies made so far are paid for, by the rate."""

@@ -10,6 +10,7 @@
 | producer_ids | "" | {"next": int}: every id below was given away |
 | feature | name, "" (all without an own) | {"level": int}: the finalized level; without it, that of a new cluster |
 | features_epoch | "" | {"epoch": int}: how often a level was set, where a snapshot left that out |
+| log_dirs | node id | {"event": 1}: a log directory of the broker failed; told to the controller, and not folded |
 | gone | topic id | {"topic": name, "replicas": [[node, …], …]}: a deleted topic's; a folder with it may lie on a disk |
 | incarnation | node id | {"epoch": int}: the broker epoch in which elections last counted with that broker |
 | acl | the binding as a JSON list, see `acls.Acl` | {} |
@@ -245,6 +246,10 @@ class ClusterImage:
 def node_change(node: Node) -> MetadataChange:
     listeners = {name: list(address) for name, address in node.listeners.items()}
     return MetadataChange("broker", str(node.id), {"listeners": listeners, "rack": node.rack})
+
+
+def log_dirs_change(node_id: int) -> MetadataChange:
+    return MetadataChange("log_dirs", str(node_id), {"event": 1})
 
 
 def incarnation_change(node_id: int, broker_epoch: int) -> MetadataChange:

@@ -294,6 +294,15 @@ class Orders:
                 if node in row.replicas:
                     told.order((topic.name, index), is_new=False)
 
+    def replicas_again(self, node: int) -> None:
+        """A log directory of the broker failed: it is ordered again, and its answer says which replicas it lost."""
+        told = self.brokers.get(node)
+        if told is not None:
+            for topic in self.image.topics.values():
+                for index, row in enumerate(topic.partitions):
+                    if node in row.replicas:
+                        told.order((topic.name, index), is_new=False)
+
     def broker_gone(self, node: int) -> None:
         """Its session ended: it is told nothing any more. Its replicas are away, and not offline."""
         self.brokers.pop(node, None)

@@ -7,6 +7,7 @@
 | topic_settings | every broker | settings of topics that came, and that went |
 | features | every broker | finalized levels |
 | brokers, broker | the controller | registrations |
+| log_dirs | the controller | brokers of which a log directory failed |
 | topics, deletions | the controller | nothing: where they are not as it left them, it loads anew |
 
 A watch only notes its area and rings. A broker that missed a watch reads all areas again.
@@ -100,7 +101,7 @@ class Hearing:
 
     def queues_again(self) -> None:
         """The tree was read: watch what would change it."""
-        self._rung.append("topics")
+        self._rung.extend(("topics", "log_dirs"))
 
     def hear(self, events: SessionEvents) -> None:
         """Read what was noticed, and report. Raises `Unanswered`; all of it is to be heard again then."""
@@ -237,6 +238,19 @@ class Hearing:
         came = [(node, row[1]) for node, row in self.brokers.items() if before.get(node) != row]
         self._report(events, [*gone, *(MetadataChange("broker", str(node), value) for node, value in came)])
 
+    def _hear_log_dirs(self, events: SessionEvents) -> None:
+        if not self.office.term:
+            return
+        names = self._zk.children(layout.LOG_DIR_EVENTS, self._watches["log_dirs"]) or []
+        paths = [f"{layout.LOG_DIR_EVENTS}/{name}" for name in sorted(names, key=layout.sequence_number)]
+        brokers: dict[int, None] = {}
+        for path, found in zip(paths, self._zk.get_many(paths), strict=True):
+            node = None if found is None else reading.tolerant(layout.parse_log_dir_event, found.data, path)
+            if node is not None:
+                brokers[node] = None
+            self._zk.multi([Delete(path)])
+        self._report(events, [MetadataChange("log_dirs", str(node), {"event": 1}) for node in brokers])
+
     def _hear_topics(self, events: SessionEvents) -> None:
         if not self.office.term:
             return
@@ -268,7 +282,18 @@ _AREAS: Final[Mapping[str, Callable[[Hearing, SessionEvents], None]]] = {
     "prefixed_rules": Hearing._hear_rules,
     "brokers": Hearing._hear_brokers,
     "broker": Hearing._hear_brokers,
+    "log_dirs": Hearing._hear_log_dirs,
     "topics": Hearing._hear_topics,
     "deletions": Hearing._hear_topics,
 }
-_EVERY: Final = ("controller", "settings", "topic_settings", "features", "facts", "rules", "brokers", "topics")
+_EVERY: Final = (
+    "controller",
+    "settings",
+    "topic_settings",
+    "features",
+    "facts",
+    "rules",
+    "brokers",
+    "topics",
+    "log_dirs",
+)

@@ -316,6 +316,11 @@ def features_data(levels: Mapping[str, int]) -> bytes:
     return dump({"features": features, "version": 2, "status": 1})
 
 
+def parse_log_dir_event(data: bytes | None, path: str) -> int:
+    """The broker of which a log directory failed."""
+    return _number(load(data, path).get("broker"), 0, _INT, path)
+
+
 def log_dir_event_data(node_id: int) -> bytes:
     """A log directory of the broker failed."""
     return dump({"version": 1, "broker": node_id, "event": 1})

@@ -349,7 +349,16 @@ def told(entity_path: str) -> Create:
     return Create(f"{CONFIG_CHANGES}/config_change_", change_data(entity_path), sequence=True)
 
 
+def _stands(node: TopicNode, index: int, row: Sequence[Any]) -> bool:
+    """Whether a partition is assigned as the node has it."""
+    if index >= len(node.replicas) or len(row) > 5 or node.replicas[index] != tuple(row[0]):
+        return False
+    return index not in node.adding and index not in node.removing
+
+
 def _with_rows(node: TopicNode, rows: Mapping[int, Sequence[Any]]) -> TopicNode:
+    if all(_stands(node, index, row) for index, row in rows.items()):
+        return node
     replicas = list(node.replicas)
     adding, removing = dict(node.adding), dict(node.removing)
     for index, row in sorted(rows.items()):

@@ -56,6 +56,9 @@ def _operations(zk: Connection, changes: Sequence[MetadataChange]) -> list[Opera
             if zk.get(layout.CLUSTER_ID) is None and change.value is not None:
                 operations.extend(_parents(zk, layout.CLUSTER_ID, set()))
                 operations.append(Create(layout.CLUSTER_ID, layout.cluster_id_data(change.value["id"])))
+        elif change.kind == "log_dirs":
+            event = layout.log_dir_event_data(int(change.key))
+            operations.append(Create(f"{layout.LOG_DIR_EVENTS}/log_dir_event_", event, sequence=True))
         else:
             operations.extend(_own_fact(zk, change))
     made: set[str] = set()

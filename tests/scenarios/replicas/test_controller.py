@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -13,6 +14,7 @@ from logkernel.broker.told_metadata import ToldMetadata
 from logkernel.cluster.store import Session, SharedStore
 from logkernel.contracts import MetadataChange
 from logkernel.controller.effects import Effects
+from logkernel.controller.image import log_dirs_change
 from logkernel.errors import (
     ClusterAuthorizationFailed,
     ElectionNotNeeded,
@@ -55,7 +57,7 @@ from logkernel.requests.topics import (
     CreateTopicsRequest,
     DeleteTopicsRequest,
 )
-from logkernel.vocabulary import NO_ID
+from logkernel.vocabulary import NO_ID, TopicPartition
 
 from .conftest import CLIENT, KERNEL, PEER, Make, Node, ask
 
@@ -207,6 +209,23 @@ def test_the_controller_s_broker_dies_and_the_next_one_commands(cluster: Cluster
     assert (cluster.host.term, row_of(cluster, "t")) == (2, (2, "2", 1))
     assert cluster.members[2].roles == {("t", 0): "led"}
     assert cluster.create("u", "32", at=cluster.host.controller_id) == 0
+
+
+def test_the_leader_s_disk_dies_and_another_replica_leads(cluster: Cluster) -> None:
+    """A broker lives on without that disk, so the controller has to be told."""
+    cluster.create("t", "32")
+    cluster.create("u", "12")
+    member = cluster.members[3]
+    member.broker.logs.fail_directory_of(TopicPartition("t", 0), OSError(errno.EIO, "the disk"))
+    cluster.run()
+    assert row_of(cluster, "t") == (3, "32", 0)
+    member.session.commit([log_dirs_change(3)])
+    cluster.run()
+    assert row_of(cluster, "t") == (2, "2", 1)
+    assert cluster.members[2].roles["t", 0] == "led"
+    assert row_of(cluster, "u") == (1, "12", 0)
+    response = cluster.ask(2, MetadataRequest(topics=[MetadataRequestTopic(name="t")]))
+    assert response.topics[0].partitions[0].offline_replicas == [3]
 
 
 def propose(

@@ -131,10 +131,10 @@ def test_only_the_controller_watches_brokers_and_topics(world: World) -> None:
     one.announce(1, FACT)
     two.announce(2, FACT)
     heard.until(lambda: ("broker", "2") in heard.facts, "broker 2")
-    settle(2 * each + 3 + 2)
+    settle(2 * each + 4 + 2)
     for number in range(5):
         one.commit_as_controller([topic(f"t{number}", 10)], term)
-    settle(2 * each + 3 + 2)
+    settle(2 * each + 4 + 2)
 
 
 def test_the_controller_hears_of_a_broker_that_was_started_again(world: World) -> None:
@@ -255,6 +255,20 @@ def test_entries_that_tell_of_changes_are_removed_after_fifteen_minutes(
     session.commit([MetadataChange("config", "topic:t", {"retention.ms": "3"})])
     heard.until(lambda: world.other.get_children("/config/changes") == [], "entries are removed")
     assert heard.facts["config", "topic:t"] == {"retention.ms": "3"}
+
+
+def test_a_failed_log_directory_is_told_to_the_controller_alone_and_once(world: World) -> None:
+    one, two = world.session(), world.session()
+    heard, others = Heard(one), Heard(two)
+    elected(one)
+    two.commit([MetadataChange("log_dirs", "2", {"event": 1})])
+    heard.until(lambda: heard.facts.get(("log_dirs", "2")) == {"event": 1}, "the event")
+    two.hear()
+    assert ("log_dirs", "2") not in others.facts
+    assert world.other.get_children("/log_dir_event_notification") == []
+    event = b'{"version":1,"broker":1,"event":1}'
+    world.other.create("/log_dir_event_notification/log_dir_event_", event, sequence=True)
+    heard.until(lambda: ("log_dirs", "1") in heard.facts, "the event of a Kafka")
 
 
 # ---------------------------------------------------------------- lost and found

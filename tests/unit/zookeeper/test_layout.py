@@ -74,6 +74,7 @@ def test_single_nodes_are_written_as_they_were_read() -> None:
     assert same("/feature", layout.features_data(layout.parse_features(data("/feature"))))
     assert layout.parse_epoch(data("/controller_epoch")) == 2
     assert layout.parse_producer_ids(None) == 0
+    assert layout.parse_log_dir_event(layout.log_dir_event_data(4), "") == 4
 
 
 def test_a_feature_has_its_level_as_kafka_writes_it() -> None:
