@@ -60,9 +60,10 @@ def status(broker: Broker, arguments: Mapping[str, Any], done: Done) -> None:
             "version": version("logkernel"),
             "pid": os.getpid(),
             "nodeId": broker.runtime.node_id,
-            "clusterId": broker.logs.cluster_id,
+            "clusterId": broker.cluster.id,
             "topics": len(broker.cluster.topics),
             "partitions": len(broker.replicas.all()),
+            "led": len(broker.replicas.led),
             "directories": [
                 {
                     "path": directory.path,

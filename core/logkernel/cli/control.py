@@ -43,7 +43,7 @@ def status(data: str, as_json: bool) -> int:
     click.echo(
         f"logkernel {found['version']}, node {found['nodeId']} of cluster {found['clusterId']}, pid {found['pid']}"
     )
-    click.echo(f"{found['topics']} topics, {found['partitions']} partitions led here")
+    click.echo(f"{found['topics']} topics, {found['partitions']} partitions here, {found['led']} of them led")
     rows = [
         (row["path"], _state(row), row["partitions"], row["usableBytes"], row["failure"])
         for row in found["directories"]

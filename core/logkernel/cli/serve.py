@@ -305,12 +305,23 @@ def _run_child(arguments: argparse.Namespace) -> int:
 
 
 def _cluster_settings(arguments: argparse.Namespace) -> list[str]:
-    """`--set` of all brokers. Raises `ConfigError` for what each must have of its own."""
+    """`--set` of all brokers. Raises `ConfigError` for what each must have of its own, and for another coordination."""
+    from logkernel.errors import ConfigError
+
+    for option, given in (("--coordination", arguments.coordination), ("--node-id", arguments.node_id)):
+        if given is not None:
+            raise ConfigError(
+                f"{option} {given}: the brokers of --brokers have node ids from 1 on and a coordination of their own;"
+                f" leave out {option}, or start one broker without --brokers"
+            )
     for word in arguments.settings:
         name = word.partition("=")[0].strip()
-        if name in (*FOLDERS, *LISTENERS, "node.id", "broker.id"):
-            from logkernel.errors import ConfigError
-
+        if name in COORDINATIONS:
+            raise ConfigError(
+                f"--set {word}: the brokers of --brokers have a coordination of their own; leave it out, or start one"
+                " broker without --brokers"
+            )
+        if name in (*FOLDERS, *LISTENERS, *NODE_IDS):
             raise ConfigError(
                 f"--set {word}: with --brokers each broker has its own {name}; use --data DIR and --listen HOST:PORT"
             )

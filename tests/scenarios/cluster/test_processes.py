@@ -10,6 +10,7 @@ from click.testing import CliRunner
 from recorded_writes import Recorded
 from served_processes import ServedProcesses, alive, wait_for
 
+from logkernel.broker.control_socket import ask
 from logkernel.cli.app import app
 from logkernel.cluster.processes.messages import SOCKET
 
@@ -38,6 +39,10 @@ def test_a_cluster_goes_back_and_forth_between_one_process_and_many(tmp_path: Pa
         written(cluster, range(10))
         status = CliRunner().invoke(app, ["cluster", "status", "-b", cluster.servers])
         assert status.exit_code == 0, status.output
+        told = [ask(str(cluster.folder(node)), "status", {})["result"] for node in (1, 2, 3)]
+        assert len({row["clusterId"] for row in told}) == 1
+        assert [row["partitions"] for row in told] == [2, 2, 2]
+        assert sum(row["led"] for row in told) == 2
         assert cluster.stop() == 0
     assert sorted(each.name for each in data.iterdir()) == ["broker-1", "broker-2", "broker-3", "coordination"]
     assert not (data / "coordination" / SOCKET).exists()

@@ -89,6 +89,10 @@ def test_racks_are_for_brokers_of_a_cluster(tmp_path: Path) -> None:
     [
         (["--set", "node.id=4"], "each broker has its own node.id"),
         (["--listen", "a:1,b:2"], "give one HOST:PORT"),
+        (["--listen", "127.0.0.1:65535"], "give a port below 65535"),
+        (["--coordination", "zookeeper://127.0.0.1:1"], "leave out --coordination"),
+        (["--node-id", "3"], "leave out --node-id"),
+        (["--set", "coordination=zookeeper"], "a coordination of their own"),
         (["--racks", "a,,b"], "a rack has no name"),
     ],
 )

@@ -129,6 +129,15 @@ def test_who_dies_while_others_stop_is_not_started_again() -> None:
     assert machine.exit_code == 0
 
 
+def test_who_stops_while_all_others_die_is_told_that_it_is_the_last_one() -> None:
+    machine = formed()
+    assert machine.stop(0) == [Action(TERMINATE, 1)]
+    assert machine.on_exit(2, -15, 1) == []
+    assert machine.on_exit(3, -15, 2) == [Action(FINISH, 1)]
+    assert machine.on_exit(1, 0, 3) == []
+    assert machine.exit_code == 0
+
+
 def test_a_stop_does_not_wait_for_a_restart() -> None:
     machine = formed()
     machine.on_exit(1, -9, 5)

@@ -19,6 +19,7 @@
     starting   finish    stopping   finish
     running    finish    stopping   finish
     waiting    stop      ended
+    stopping   finish    stopping   finish
     stopping   due       stopping   kill
 
 Until all have been ready once, the cluster begins: a process that ends then ends them all, as what it met (a bad
@@ -96,6 +97,7 @@ TRANSITIONS: Final = Transitions(
         (State.STARTING, Event.FINISH): State.STOPPING,
         (State.RUNNING, Event.FINISH): State.STOPPING,
         (State.WAITING, Event.STOP): State.ENDED,
+        (State.STOPPING, Event.FINISH): State.STOPPING,
         (State.STOPPING, Event.DUE): State.STOPPING,
     },
 )
@@ -105,6 +107,7 @@ TO_DO: Final = {
     (State.RUNNING, Event.STOP): ToDo.TERMINATE,
     (State.STARTING, Event.FINISH): ToDo.FINISH,
     (State.RUNNING, Event.FINISH): ToDo.FINISH,
+    (State.STOPPING, Event.FINISH): ToDo.FINISH,
     (State.STOPPING, Event.DUE): ToDo.KILL,
 }
 
@@ -118,6 +121,8 @@ class _Child:
     """In a row."""
     ready_ms: int | None = None
     """Since when it serves."""
+    finishes: bool = False
+    """Whether it was told that it is the last one."""
 
 
 class Supervision:
@@ -216,8 +221,13 @@ class Supervision:
     # ------------------------------------------------------------ within
 
     def _next_turn(self, now_ms: int) -> list[Action]:
-        if self._turns is None or any(child.state is State.STOPPING for child in self._children.values()):
+        if self._turns is None:
             return []
+        left = {node: child for node, child in self._children.items() if child.state is not State.ENDED}
+        stopping = [node for node, child in left.items() if child.state is State.STOPPING]
+        if stopping:
+            is_alone = len(left) == 1 and not left[stopping[0]].finishes
+            return self._finish(stopping[0]) if is_alone else []
         while self._turns:
             node = self._turns.popleft()
             is_last = not any(self._children[other].state in ALIVE for other in self._turns)
@@ -231,7 +241,13 @@ class Supervision:
         if child.state not in ALIVE:
             return []
         child.due_ms = now_ms + STOP_MS
+        child.finishes = event is Event.FINISH
         return self._move(node, event)
+
+    def _finish(self, node: int) -> list[Action]:
+        """All others have ended while it was stopping."""
+        self._children[node].finishes = True
+        return self._move(node, Event.FINISH)
 
     def _move(self, node: int, event: Event) -> list[Action]:
         child = self._children[node]
