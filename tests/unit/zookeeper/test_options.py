@@ -1,0 +1,63 @@
+"""Settings to what a connection needs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from logkernel.errors import ConfigError
+from logkernel.plugins.transport.zookeeper import SETTINGS
+from logkernel.plugins.transport.zookeeper.options import Address, Options
+
+DEFAULTS = {row.name: row.typed(row.default) if row.default is not None else None for row in SETTINGS}
+
+
+@pytest.mark.parametrize(
+    ("text", "hosts", "chroot"),
+    [
+        ("h", "h:2181", ""),
+        ("h1:1, h2", "h1:1,h2:2181", ""),
+        ("h1:1,h2:2/kafka/a/", "h1:1,h2:2", "/kafka/a"),
+        ("[::1]:2181/", "[::1]:2181", ""),
+        ("[::1]", "[::1]:2181", ""),
+    ],
+)
+def test_addresses_are_kafkas(text: str, hosts: str, chroot: str) -> None:
+    assert Address.parse(text) == Address(hosts, chroot)
+
+
+@pytest.mark.parametrize("text", ["", ":2181", "h:x", "h:0", "h:99999", "h,,g", "h/a/../b", "h/./b", "u:p@h"])
+def test_what_is_no_address_is_refused(text: str) -> None:
+    with pytest.raises(ConfigError, match=r"zookeeper\.connect"):
+        Address.parse(text)
+
+
+def of(**more: Any) -> Options:
+    named = {name.replace("_", "."): value for name, value in more.items()}
+    return Options.of(DEFAULTS | {"zookeeper.connect": "h"} | named)
+
+
+def test_settings_have_kafkas_defaults() -> None:
+    options = of()
+    assert (options.session_timeout_ms, options.connection_timeout_ms, options.in_flight) == (18_000, 18_000, 10)
+    assert of(zookeeper_connection_timeout_ms=5).connection_timeout_ms == 5
+    assert options.answer_s == 3
+    assert options.lost_s == 12
+    assert of(zookeeper_session_timeout_ms=600).answer_s == 0.3
+
+
+def test_what_cannot_be_is_refused_with_the_remedy() -> None:
+    with pytest.raises(ConfigError, match=r"needs zookeeper\.connect; set it to h1:2181"):
+        Options.of(DEFAULTS)
+    with pytest.raises(ConfigError, match=r"needs a user; set logkernel\.zookeeper\.digest"):
+        of(zookeeper_set_acl=True)
+    with pytest.raises(ConfigError, match="has no password"):
+        of(logkernel_zookeeper_digest="user")
+
+
+def test_only_brokers_read_what_is_of_users() -> None:
+    options = of(zookeeper_set_acl=True, logkernel_zookeeper_digest="u:p")
+    assert options.acl("/config/users/a") == [(31, "auth", "")]
+    assert options.acl("/brokers/ids") == [(31, "auth", ""), (1, "world", "anyone")]
+    assert of().acl("/brokers/ids") is None
