@@ -27,6 +27,7 @@ from logkernel.errors import (
     PreferredLeaderNotAvailable,
     StaleBrokerEpoch,
     StaleControllerEpoch,
+    TopicAlreadyExists,
     UnknownTopicId,
     UnknownTopicOrPartition,
 )
@@ -226,6 +227,24 @@ def test_the_leader_s_disk_dies_and_another_replica_leads(cluster: Cluster) -> N
     assert row_of(cluster, "u") == (1, "12", 0)
     response = cluster.ask(2, MetadataRequest(topics=[MetadataRequestTopic(name="t")]))
     assert response.topics[0].partitions[0].offline_replicas == [3]
+
+
+@pytest.mark.parametrize("stored", [True, False], ids=["stored", "not stored"])
+def test_a_controller_whose_commit_has_no_answer_decides_nothing_until_it_has_loaded_anew(
+    cluster: Cluster, stored: bool
+) -> None:
+    cluster.create("t", "12")
+    member = cluster.members[1]
+    member.session.lose_answer(stored=stored)
+    assert cluster.create("u", "12") != 0
+    assert not member.host.is_active
+    assert cluster.create("v", "12") == NotController.code
+    member.session.make_sure()
+    cluster.run()
+    assert member.host.is_active
+    assert ("u" in member.host.image.topics) == stored
+    assert cluster.create("u", "12") == (TopicAlreadyExists.code if stored else 0)
+    assert member.roles["u", 0] == "led"
 
 
 def propose(
