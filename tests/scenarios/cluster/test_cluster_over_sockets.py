@@ -11,6 +11,7 @@ import logkernel
 from logkernel.cluster.cluster import Cluster
 from logkernel.errors import ConfigError, LogkernelError
 from logkernel.plugins.transport.tcp.channel import TcpChannel
+from logkernel.requests.cluster import MetadataRequest, MetadataRequestTopic
 from logkernel.requests.data import FetchRequest, ReplicaState
 from logkernel.requests.sharding import TRANSACTION_TOPIC, shard_of
 
@@ -96,6 +97,18 @@ def test_control_requests_are_advertised_only_where_brokers_command_over_the_lis
     with logkernel.open_cluster(2, listen=True) as within, asked(within) as channel:
         assert not {row.api_key for row in channel.machine.peer.api_keys} & CONTROL
         assert channel.call(follower).error_code == 31
+
+
+def test_a_topic_that_is_being_created_has_no_leader_yet(cluster: Cluster) -> None:
+    """Kafka says so with ZooKeeper. KafkaJS asks again then, and gives up where the topic is said to be unknown."""
+    request = MetadataRequest([MetadataRequestTopic(name=name) for name in ("wanted", "not a name")])
+    told = set()
+    with asked(cluster) as channel:
+        while 0 not in told:
+            wanted, unnameable = channel.call(request).topics
+            told.add(wanted.error_code)
+            assert unnameable.error_code == 17
+    assert told <= {5, 0}
 
 
 def test_what_sockets_cannot_do_is_told(cluster: Cluster) -> None:

@@ -10,6 +10,7 @@ from logkernel.controller.names import check_name
 from logkernel.errors import (
     InvalidTopicException,
     KafkaError,
+    LeaderNotAvailable,
     MismatchedEndpointType,
     UnknownTopicId,
     UnknownTopicOrPartition,
@@ -78,7 +79,8 @@ def _topic(ctx: HandlerContext, name: str, topic_id: UUID, *, create: bool) -> M
         topic = ctx.cluster.topics.get(name)
         if topic is None and create and ctx.runtime.config.get("auto.create.topics.enable"):
             if ctx.cluster.controller is not None:
-                ctx.cluster.controller.ask_for_topic(name, ctx.metadata.image)  # the client comes again
+                ctx.cluster.controller.ask_for_topic(name, ctx.metadata.image)
+                raise LeaderNotAvailable(f"the topic {name} is being created; try again")
             else:
                 ctx.commit(ctx.metadata.controller.auto_create(name, ctx.metadata.image))
                 topic = ctx.cluster.topics.get(name)
