@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import random
 import signal
+import time
 from pathlib import Path
 
 from recorded_writes import Recorded
@@ -50,4 +51,18 @@ def test_brokers_that_die_in_any_order_lose_nothing(tmp_path: Path) -> None:
                 cluster.wait_for_isr("orders", 3)
                 writer.wait_for_more(30)
             writer.check(remote)
+        assert cluster.stop() == 0
+
+
+def test_a_parent_that_stands_still_takes_no_broker_for_dead(tmp_path: Path) -> None:
+    with ServedProcesses(tmp_path / "data", 3, "broker.session.timeout.ms=500") as cluster:
+        cluster.create("orders", 1, min_insync_replicas="2")
+        assert cluster.process is not None
+        with cluster.connect() as remote, Recorded(remote, "orders") as writer:
+            for number in (signal.SIGSTOP, signal.SIGCONT):
+                cluster.process.send_signal(number)
+                until_s = time.monotonic() + 1.5
+                while time.monotonic() < until_s:
+                    writer.wait_for_more(10)
+        assert "a session ends" not in cluster.log()
         assert cluster.stop() == 0
