@@ -462,8 +462,9 @@ class SharedCoordination(Coordination, Protocol):
     as controller. Each such commit names its term, so that a deposed controller is refused.
 
     Every call raises `KafkaStorageError` where the session is over or unsure, or where no answer came. A commit without
-    an answer may have been stored, or a part of it by a controller. The session is unsure from then on: the next `hear`
-    reports that, nothing can be committed before it is "back", and `changes` tells then what was stored.
+    an answer may have been stored. The session is unsure from then on: the next `hear` reports that, nothing can be
+    committed before it is "back", and `changes` tells then what was stored. A commit of more than a few dozen facts may
+    be stored in parts; where it raises, some of them may have been stored.
     """
 
     stale_ms: int

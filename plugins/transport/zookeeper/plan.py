@@ -92,17 +92,27 @@ class StaleTree(KafkaStorageError):
     """The tree is not what it was taken for."""
 
 
+def size_of(operations: Iterable[Operation]) -> int:
+    """About how many bytes they take."""
+    return sum(len(each.path) + len(getattr(each, "data", None) or b"") for each in operations)
+
+
+def check_sizes(operations: Iterable[Operation]) -> None:
+    """Raises `PolicyViolation` for a node that ZooKeeper would not take."""
+    for operation in operations:
+        if size_of([operation]) >= MAX_NODE_BYTES - 1_000:
+            raise PolicyViolation(
+                f"{operation.path} would have {size_of([operation])} bytes, and ZooKeeper takes {MAX_NODE_BYTES}"
+                f" (jute.maxbuffer); ask for fewer partitions or shorter settings"
+            )
+
+
 def grouped(operations: Iterable[Operation], lead: Sequence[Operation] = ()) -> Iterator[list[Operation]]:
     """Multis, each with `lead` before it. Raises `PolicyViolation` for a node that ZooKeeper would not take."""
     group, size = list(lead), 0
     for operation in operations:
-        data = getattr(operation, "data", None)
-        length = len(operation.path) + len(data or b"")
-        if length >= MAX_NODE_BYTES - 1_000:
-            raise PolicyViolation(
-                f"{operation.path} would have {length} bytes, and ZooKeeper takes {MAX_NODE_BYTES} (jute.maxbuffer);"
-                f" ask for fewer partitions or shorter settings"
-            )
+        check_sizes([operation])
+        length = size_of([operation])
         if len(group) > len(lead) and (len(group) == MAX_OPERATIONS or size + length > MAX_MULTI_BYTES):
             yield group
             group, size = list(lead), 0

@@ -1,40 +1,36 @@
 """What any broker may write: settings, users, quotas, access rules, the cluster's id, facts of our own.
 
-A commit reads the nodes that it changes and writes them at the versions that it read, all of them in one multi, with
-the nodes that tell other brokers. Where another broker wrote meanwhile, it begins again.
+A commit reads the nodes that it changes and writes them at the versions that it read, with the nodes that tell other
+brokers: in one multi, if that holds them. Where another broker wrote meanwhile, it begins again with what is left.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from kazoo.exceptions import BadVersionError, NodeExistsError, NoNodeError
 
 from logkernel.contracts import MetadataChange
-from logkernel.errors import KafkaStorageError, PolicyViolation
+from logkernel.errors import KafkaStorageError
 
 from . import entities, layout
 from .connection import Connection, failed
-from .plan import MAX_OPERATIONS, Create, Delete, Operation, Set, grouped, told
+from .plan import MAX_MULTI_BYTES, MAX_OPERATIONS, Create, Delete, Operation, Set, check_sizes, size_of, told
 
 ATTEMPTS: Final = 20
 CONFLICTS: Final = (BadVersionError, NodeExistsError, NoNodeError)
 
 
+Unit = list[Operation]
+"""What belongs into one multi."""
+
+
 def write(zk: Connection, changes: Sequence[MetadataChange]) -> None:
-    """All of them, or none. Raises `Unanswered`, `KafkaStorageError`, `PolicyViolation`."""
+    """All of them, or none, if they fit into one multi; else node by node, in parts. Raises `Unanswered`,
+    `KafkaStorageError`, `PolicyViolation`."""
     for _ in range(ATTEMPTS):
-        operations = _operations(zk, changes)
-        if not operations:
-            return
-        groups = list(grouped(operations))
-        if len(groups) > 1:
-            raise PolicyViolation(
-                f"{len(operations)} nodes of ZooKeeper would change at once, and {MAX_OPERATIONS} may;"
-                f" ask for less in one request"
-            )
-        error = failed(zk.multi(groups[0]))
+        error = next((each for each in map(failed, zk.multis(_packed(_units(zk, changes)))) if each is not None), None)
         if error is None:
             return
         if not isinstance(error, CONFLICTS):
@@ -42,10 +38,23 @@ def write(zk: Connection, changes: Sequence[MetadataChange]) -> None:
     raise KafkaStorageError("other brokers changed the same nodes each time; try again")
 
 
-def _operations(zk: Connection, changes: Sequence[MetadataChange]) -> list[Operation]:
+def _packed(units: Iterable[Unit]) -> list[Unit]:
+    """As few multis as it takes. Raises `PolicyViolation` for a node that is too large."""
+    packed: list[Unit] = []
+    for unit in units:
+        check_sizes(unit)
+        if packed and len(packed[-1]) + len(unit) <= MAX_OPERATIONS and size_of(packed[-1] + unit) <= MAX_MULTI_BYTES:
+            packed[-1].extend(unit)
+        else:
+            packed.append(list(unit))
+    return packed
+
+
+def _units(zk: Connection, changes: Sequence[MetadataChange]) -> list[Unit]:
     by_node: dict[str, list[entities.Entity]] = {}
     by_resource: dict[entities.Resource, list[MetadataChange]] = {}
-    operations: list[Operation] = []
+    units: list[Unit] = []
+    made: set[str] = set()
     for change in changes:
         entity = entities.entity_of(change)
         if entity is not None:
@@ -54,19 +63,16 @@ def _operations(zk: Connection, changes: Sequence[MetadataChange]) -> list[Opera
             by_resource.setdefault(entities.resource_of(change)[0], []).append(change)
         elif change.kind == "cluster":
             if zk.get(layout.CLUSTER_ID) is None and change.value is not None:
-                operations.extend(_parents(zk, layout.CLUSTER_ID, set()))
-                operations.append(Create(layout.CLUSTER_ID, layout.cluster_id_data(change.value["id"])))
+                named = Create(layout.CLUSTER_ID, layout.cluster_id_data(change.value["id"]))
+                units.append([*_parents(zk, layout.CLUSTER_ID, made), named])
         elif change.kind == "log_dirs":
             event = layout.log_dir_event_data(int(change.key))
-            operations.append(Create(f"{layout.LOG_DIR_EVENTS}/log_dir_event_", event, sequence=True))
+            units.append([Create(f"{layout.LOG_DIR_EVENTS}/log_dir_event_", event, sequence=True)])
         else:
-            operations.extend(_own_fact(zk, change))
-    made: set[str] = set()
-    for node, wanted in by_node.items():
-        operations.extend(_entity(zk, node, wanted, made))
-    for resource, rules in by_resource.items():
-        operations.extend(_rules(zk, resource, rules, made))
-    return operations
+            units.append(_own_fact(zk, change, made))
+    units += [_entity(zk, node, wanted, made) for node, wanted in by_node.items()]
+    units += [_rules(zk, resource, rules, made) for resource, rules in by_resource.items()]
+    return [unit for unit in units if unit]
 
 
 def _parents(zk: Connection, path: str, made: set[str]) -> list[Operation]:
@@ -117,7 +123,7 @@ def _rules(
     return [Set(resource.node, entities.rules_data(after), found.version), *tells]
 
 
-def _own_fact(zk: Connection, change: MetadataChange) -> list[Operation]:
+def _own_fact(zk: Connection, change: MetadataChange, made: set[str]) -> list[Operation]:
     path = layout.fact_path(change.kind, change.key)
     found = zk.get(path)
     name = layout.dump({"kind": change.kind, "key": change.key})
@@ -127,4 +133,4 @@ def _own_fact(zk: Connection, change: MetadataChange) -> list[Operation]:
     data = layout.dump(change.value)
     if found is not None:
         return [Set(path, data, found.version), tell]
-    return [*_parents(zk, path, set()), Create(path, data), tell]
+    return [*_parents(zk, path, made), Create(path, data), tell]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -240,6 +241,29 @@ def test_every_fact_of_a_broker_is_kept_told_and_taken_away(
         one.commit([MetadataChange(change.kind, change.key, None)])
         heard.until(lambda: heard.facts[change.kind, change.key] is None, "no fact")
         assert list(world.session().changes({change.kind})) == []
+
+
+def test_settings_of_many_topics_are_kept_at_once(world: World) -> None:
+    session = world.session()
+    heard = Heard(session)
+    session.hear()
+    session.commit([MetadataChange("config", f"topic:t{number}", {"retention.ms": "1"}) for number in range(250)])
+    heard.until(lambda: len([name for kind, name in heard.facts if kind == "config"]) == 250, "all of them")
+    assert len(list(session.changes({"config"}))) == 250
+
+
+def test_brokers_that_change_the_same_node_lose_nothing(world: World) -> None:
+    sessions = [world.session() for _ in range(4)]
+
+    def write(session: Session, quota: str) -> None:
+        for number in range(20):
+            scram = MetadataChange("scram", f"1:{quota}", SCRAM)
+            session.commit([MetadataChange("acl", f'[2,3,"t","User:{quota}{number}","*",3,3]', {}), scram])
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(write, sessions, "abcd"))
+    assert len(list(sessions[0].changes({"acl"}))) == 80
+    assert len(list(sessions[0].changes({"scram"}))) == 4
 
 
 def test_entries_that_tell_of_changes_are_removed_after_fifteen_minutes(
