@@ -169,6 +169,7 @@ class Broker:
         )  # fmt: skip
         self.logs.directory_observers.append(lambda directory: member.log_dir_failed())
         self.cluster.controller = host = member.controller_host
+        self.cluster.channel = member.channel
         configured = ConfiguredTopics(metadata.controller, lambda: host.image, host.commit)
         self._file_topics = ClusterTopics(configured, self.runtime.config.topics)
         self.cluster.told = ToldMetadata(metadata.image, metadata.controller.internal, self._tell)
@@ -218,7 +219,7 @@ class Broker:
 
     def _ask_for_topic(self, name: str) -> None:
         assert self.membership is not None, "the broker stands alone"
-        self.membership.controller_host.ask_for_topic(name, self.metadata.image)
+        self.membership.channel.ask_for_topic(name, self.metadata.image)
         raise CoordinatorNotAvailable(f"the topic {name} is being created; try again")
 
     # ------------------------------------------------------------ the door (contracts.BrokerDoor)

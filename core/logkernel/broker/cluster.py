@@ -17,6 +17,7 @@ from logkernel.errors import LeaderNotAvailable
 from logkernel.requests.sharding import shard_of
 
 if TYPE_CHECKING:
+    from logkernel.broker.controller_channel import ControllerChannel
     from logkernel.broker.controller_host import ControllerHost
     from logkernel.broker.told_metadata import ToldMetadata
     from logkernel.controller.image import Topic
@@ -38,6 +39,8 @@ class Cluster:
         self._features: dict[str, tuple[int, int, int]] = {}
         self.controller: ControllerHost | None = None
         """Knows who is the controller, in a cluster; None on a broker that stands alone and is it."""
+        self.channel: ControllerChannel | None = None
+        """Asks the controller, in a cluster."""
         self.told: ToldMetadata | None = None
         """What the controller told this broker, in a cluster."""
 
@@ -118,8 +121,8 @@ class Cluster:
         """On a broker that stands alone it is this one, also while there is no topic yet: that is made when it is first
         written. In a cluster the controller is asked for the topic, and nobody is the coordinator until then."""
         brokers, found = self.brokers(listener), self.topics.get(topic)
-        if found is None and self.controller is not None:
-            self.controller.ask_for_topic(topic, self._metadata.image)
+        if found is None and self.channel is not None:
+            self.channel.ask_for_topic(topic, self._metadata.image)
             return None
         if found is None:
             return brokers[0] if brokers else None

@@ -3,7 +3,6 @@
 Every broker whose coordination is shared has one. What it does:
 
     hears           who is the controller, which settings changed, whether its session lives
-    asks            the controller, for what only a controller may decide
     decides         while it is the controller: elections when brokers come, go or leave, in-sync replicas, topics
     sends orders    of `controller.orders`, one request at a time to each broker, itself included
 
@@ -24,6 +23,9 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from uuid import UUID
 
 from logkernel.attrs_lite import mutable
+from logkernel.broker.controller_channel import Send
+from logkernel.broker.leader_balance import LeaderBalance
+from logkernel.broker.order_waits import OrderWaits
 from logkernel.broker.runtime import Runtime
 from logkernel.broker.timers import Timer
 from logkernel.broker.turn import Turn
@@ -36,14 +38,12 @@ from logkernel.controller.image import NO_LEADER, WATCHED, ClusterImage, Partiti
 from logkernel.controller.orders import Order, Orders
 from logkernel.controller.state import ControllerState, State, ToDo
 from logkernel.errors import (
-    InvalidReplicationFactor,
     KafkaError,
     NetworkException,
     NotController,
     PluginError,
     StaleBrokerEpoch,
     StaleControllerEpoch,
-    TopicAlreadyExists,
 )
 
 if TYPE_CHECKING:
@@ -56,8 +56,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("logkernel.controller")
 
-Send = Callable[[int, Any, Callable[[Any], None]], None]
-"""(node id, request, done): `done` is called once, later, with the response, or with None where none came."""
 HEARD: Final = frozenset({"broker", "config", "acl", "scram", "quota", "log_dirs"})
 """Kinds that others than the controller commit."""
 NO_EPOCH: Final = -1
@@ -120,13 +118,10 @@ class ControllerHost:
         self._strategies: dict[str, ElectionStrategy] = {}
         self._will_send = self._is_checking = self._will_decide_again = False
         self._back_off: Timer | None = None
-        self._balancing: Timer | None = None
-        self._waiting: list[tuple[Callable[[], None], Timer]] = []
+        self._balance = LeaderBalance(runtime, self._prefer_again)
+        self._waits = OrderWaits(runtime, turn)
         self._proposed_over: dict[tuple[int, str], int] = {}
         """(broker, listener) → the newest connection by which it proposed in-sync replicas to this controller."""
-        self._asked_topics: set[str] = set()
-        self._too_few: dict[str, int] = {}
-        """Topic of a service that waits for brokers → how many there were when that was logged."""
         self._compaction_failed = False
         self._snapshot_size = 0
         self._heard_term = 0
@@ -318,7 +313,7 @@ class ControllerHost:
         self._settle_leftovers(orders)
         self._finish_all_moves()
         self._send_soon()  # also where no broker came or went: what was kept before may not have been ordered
-        self._balance_later()
+        self._balance.begin()
         self._tell_deciding(elected=True)
 
     def _drop(self) -> None:
@@ -327,11 +322,11 @@ class ControllerHost:
             log.info("this broker is not the controller any more: term=%d", self._state.term)
         self._orders = None
         self._alive, self._leaving = {}, set()
-        for timer in (self._back_off, self._balancing):
-            if timer is not None:
-                timer.cancel()
-        self._back_off = self._balancing = None
-        self._told_all()
+        self._balance.end()
+        if self._back_off is not None:
+            self._back_off.cancel()
+            self._back_off = None
+        self._waits.told()
 
     def _resign(self) -> None:
         self._to_do.append(self._state.on_deposed())
@@ -546,33 +541,9 @@ class ControllerHost:
 
     # ------------------------------------------------------------ preferred leaders
 
-    def _balance_later(self) -> None:
-        seconds = int(self._runtime.config.get("leader.imbalance.check.interval.seconds"))
-        self._balancing = self._runtime.after(seconds * 1000, self._balance)
-
-    def _balance(self) -> None:
+    def _prefer_again(self, percentage: int) -> None:
         if self.is_active:
-            self._balance_later()
-            if self._runtime.config.get("auto.leader.rebalance.enable"):
-                self.prefer(self._imbalanced())
-
-    def _imbalanced(self) -> list[tuple[str, int]]:
-        """Partitions whose first replica does not lead, of brokers for which these are too many of theirs."""
-        allowed = int(self._runtime.config.get("leader.imbalance.per.broker.percentage"))
-        preferred: dict[int, int] = {}
-        led_elsewhere: dict[int, list[tuple[str, int]]] = {}
-        for topic in self.image.topics.values():
-            for index, row in enumerate(topic.partitions):
-                first = row.replicas[0]
-                preferred[first] = preferred.get(first, 0) + 1
-                if row.leader != first and first in self._alive:
-                    led_elsewhere.setdefault(first, []).append((topic.name, index))
-        return [
-            name
-            for node, names in led_elsewhere.items()
-            if len(names) * 100 > allowed * preferred[node]
-            for name in names
-        ]
+            self.prefer(elections.imbalanced(self.image, self._alive, percentage))
 
     def prefer(self, names: Sequence[tuple[str, int]]) -> None:
         """Have the first replica of each partition lead, where it can."""
@@ -638,8 +609,8 @@ class ControllerHost:
             self._back_off = None
         if deadline is not None:
             self._back_off = self._runtime.timers.at(max(deadline, now + 1), self._send_orders)
-        if self._waiting and self._is_told():
-            self._told_all()
+        if self._waits and orders.is_told(self._runtime.node_id):
+            self._waits.told()
 
     def _answered(self, orders: Orders, node: int, request: Order, response: Any) -> None:
         if orders is not self._orders:
@@ -662,66 +633,10 @@ class ControllerHost:
         self._settle(answered.settled)
         self._send_soon()
 
-    # ------------------------------------------------------------ waiting for orders
-
-    def _is_told(self) -> bool:
-        """Whether this broker itself has confirmed all orders."""
-        return self._orders is None or self._orders.is_told(self._runtime.node_id)
-
     def when_told(self, work: Callable[[], None], timeout_ms: int) -> None:
         """Run `work` once this broker itself has confirmed what was ordered until now, or the time is up."""
-        entry: list[tuple[Callable[[], None], Timer]] = []
-
-        def late() -> None:
-            if entry and entry[0] in self._waiting:
-                self._waiting.remove(entry[0])
-                work()
-
-        entry.append((work, self._runtime.after(max(timeout_ms, 0), late)))
-        self._waiting.append(entry[0])
+        self._waits.add(work, timeout_ms)
         self._send_soon()
-
-    def _told_all(self) -> None:
-        waiting, self._waiting = self._waiting, []
-        for work, timer in waiting:
-            timer.cancel()
-            self._turn.call_soon(work)
-
-    # ------------------------------------------------------------ asking the controller
-
-    def ask(self, request: Any, done: Callable[[Any], None]) -> None:
-        """Send a request to the controller, which may be this broker; `done` as of `Send`, None if there is none."""
-        if self.controller_id == NO_LEADER:
-            self._turn.call_soon(lambda: done(None))
-        else:
-            self._send(self.controller_id, request, done)
-
-    def ask_for_topic(self, name: str, image: ClusterImage) -> None:
-        """Have a topic created that is asked for, as this broker would: `image` is the broker's. One request a topic is
-        under way; nobody waits for it. A topic of a service waits until there are brokers for all of its replicas.
-        Raises `KafkaError` for a topic that cannot be created."""
-        from logkernel.controller.topics import creation_request
-
-        if name in self._asked_topics:
-            return
-        try:
-            request = creation_request(self._controller.auto_create(name, image))
-        except InvalidReplicationFactor as error:
-            if name not in self._controller.internal:
-                raise
-            if self._too_few.get(name) != len(image.nodes):
-                self._too_few[name] = len(image.nodes)
-                log.error("topic not created yet: topic=%s error=INVALID_REPLICATION_FACTOR %s", name, error)
-            return
-
-        def done(response: Any) -> None:
-            self._asked_topics.discard(name)
-            for row in () if response is None else response.topics:
-                if row.error_code not in (0, TopicAlreadyExists.code):
-                    log.warning("topic not created: topic=%s error=%d %s", name, row.error_code, row.error_message)
-
-        self._asked_topics.add(name)
-        self.ask(request, done)
 
 
 def _counted_with(image: ClusterImage) -> dict[int, int]:

@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
+from logkernel.broker.controller_channel import ControllerChannel
 from logkernel.broker.controller_host import ControllerHost
 from logkernel.broker.peers import Peers
 from logkernel.broker.replicas.fetchers import Fetchers
@@ -123,6 +124,7 @@ class Membership:
         self._closed = self._will_tell_log_dirs = False
         self.peers = Peers(runtime, turn, transport)
         self.controller_host = ControllerHost(runtime, turn, controller, self.send, self)
+        self.channel = ControllerChannel(turn, controller, self.send, lambda: self.controller_host.controller_id)
         self.fetchers = Fetchers(
             runtime, self.peers, lambda: self.controller_host.broker_epoch, replicas.keep_log_starts
         )
@@ -175,7 +177,7 @@ class Membership:
             return
         self._asking_ids = True
         request = AllocateProducerIdsRequest(self._runtime.node_id, self.controller_host.broker_epoch)
-        self._turn.call_soon(lambda: self.controller_host.ask(request, self._given_ids))
+        self._turn.call_soon(lambda: self.channel.ask(request, self._given_ids))
 
     def _given_ids(self, response: AllocateProducerIdsResponse | None) -> None:
         self._asking_ids = False
@@ -209,7 +211,7 @@ class Membership:
 
         def ask(left: int) -> None:
             request = ControlledShutdownRequest(self._runtime.node_id, self.controller_host.broker_epoch)
-            self.controller_host.ask(request, partial(heard, left - 1))
+            self.channel.ask(request, partial(heard, left - 1))
 
         attempts = int(get("controlled.shutdown.max.retries")) if get("controlled.shutdown.enable") else 0
         if attempts > 0:
@@ -282,7 +284,7 @@ class Membership:
             broker_epoch=self.controller_host.broker_epoch,
             topics=[AlterPartitionTopic(replica.topic_id, [row])],
         )
-        self._turn.call_soon(lambda: self.controller_host.ask(request, partial(_proposed, replica, proposal)))
+        self._turn.call_soon(lambda: self.channel.ask(request, partial(_proposed, replica, proposal)))
 
     # ------------------------------------------------------------ controller_host.Watcher
 

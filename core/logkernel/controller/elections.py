@@ -163,6 +163,25 @@ def broker_leaves(
     return out
 
 
+def imbalanced(image: ClusterImage, alive: Collection[int], percentage: int) -> list[Name]:
+    """Partitions whose first replica is alive and does not lead, of brokers that lead less than they should: where more
+    than `percentage` of those that prefer a broker are led elsewhere."""
+    preferred: dict[int, int] = {}
+    led_elsewhere: dict[int, list[Name]] = {}
+    for topic in image.topics.values():
+        for index, row in enumerate(topic.partitions):
+            first = row.replicas[0]
+            preferred[first] = preferred.get(first, 0) + 1
+            if row.leader != first and first in alive:
+                led_elsewhere.setdefault(first, []).append((topic.name, index))
+    return [
+        name
+        for node, names in led_elsewhere.items()
+        if len(names) * 100 > percentage * preferred[node]
+        for name in names
+    ]
+
+
 def prefer(
     image: ClusterImage, names: Iterable[Name], alive: Collection[int], offline: Offline = nobody
 ) -> ControllerResult:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from logkernel.attrs_lite import evolve
+from logkernel.broker.controller_channel import ControllerChannel
 from logkernel.broker.controller_host import ControllerHost
 from logkernel.broker.told_metadata import ToldMetadata
 from logkernel.cluster.store import Session, SharedStore
@@ -72,6 +73,9 @@ class Member:
         metadata = self.broker.metadata
         self.host = ControllerHost(self.broker.runtime, self.broker.turn, metadata.controller, self.send, self)
         self.broker.cluster.controller = self.host
+        self.broker.cluster.channel = ControllerChannel(
+            self.broker.turn, metadata.controller, self.send, lambda: self.host.controller_id
+        )
         self.broker.cluster.told = ToldMetadata(metadata.image, metadata.controller.internal, self.news.append)
         self.broker.context.commit = self.host.commit
         self.session: Session = cluster.store.session()
@@ -341,7 +345,7 @@ def test_a_broker_that_stands_alone_takes_no_orders(make: Make) -> None:
 
 def test_a_topic_that_a_client_asks_for_first_is_made_by_the_controller(cluster: Cluster) -> None:
     request = MetadataRequest(topics=[MetadataRequestTopic(name="auto")], allow_auto_topic_creation=True)
-    assert cluster.ask(3, request).topics[0].error_code == UnknownTopicOrPartition.code
+    assert cluster.ask(3, request).topics[0].error_code == LeaderNotAvailable.code
     assert cluster.ask(3, request).topics[0].error_code == 0
 
 

@@ -8,6 +8,7 @@ from uuid import UUID
 
 import pytest
 
+from logkernel.broker.controller_channel import ControllerChannel
 from logkernel.broker.controller_host import DECIDE_AGAIN_MS, ControllerHost
 from logkernel.broker.purgatory import RequestPurgatory
 from logkernel.broker.runtime import Runtime
@@ -92,6 +93,7 @@ class Broker:
         self.offline: set[tuple[str, int]] = set()
         self.controller = Controller(config, node_id, cluster.new_id, {}, kernel.placement)
         self.host = ControllerHost(self.runtime, self.turn, self.controller, self.send, self)
+        self.channel = ControllerChannel(self.turn, self.controller, self.send, lambda: self.host.controller_id)
         self.session: Session | None = None
         self.start()
 
@@ -455,7 +457,7 @@ def test_a_broker_asks_the_controller_for_a_topic_once_at_a_time() -> None:
     cluster = Cluster()
     other = cluster.brokers[3]
     for _ in range(2):
-        other.host.ask_for_topic("auto", cluster.host.image)
+        other.channel.ask_for_topic("auto", cluster.host.image)
     assert len(cluster.sent) == 1
     cluster.run()
     assert "auto" in cluster.host.image.topics

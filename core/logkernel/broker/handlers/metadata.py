@@ -78,8 +78,8 @@ def _topic(ctx: HandlerContext, name: str, topic_id: UUID, *, create: bool) -> M
     try:
         topic = ctx.cluster.topics.get(name)
         if topic is None and create and ctx.runtime.config.get("auto.create.topics.enable"):
-            if ctx.cluster.controller is not None:
-                ctx.cluster.controller.ask_for_topic(name, ctx.metadata.image)
+            if ctx.cluster.channel is not None:
+                ctx.cluster.channel.ask_for_topic(name, ctx.metadata.image)
                 raise LeaderNotAvailable(f"the topic {name} is being created; try again")
             else:
                 ctx.commit(ctx.metadata.controller.auto_create(name, ctx.metadata.image))
