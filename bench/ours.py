@@ -36,10 +36,10 @@ class LogkernelServer(Server):
 
 
 class LogkernelCluster:
-    """Three brokers of one process: `logkernel serve --brokers 3`."""
+    """Brokers of one process, `logkernel serve --brokers 3`, or with a process each, `--processes`."""
 
-    def __init__(self, folder: Path, brokers: int = 3) -> None:
-        self._server = _ServedCluster(folder, brokers)
+    def __init__(self, folder: Path, brokers: int = 3, *options: str) -> None:
+        self._server = _ServedCluster(folder, brokers, options)
 
     @property
     def bootstrap(self) -> str:
@@ -47,6 +47,7 @@ class LogkernelCluster:
 
     @property
     def pids(self) -> list[int]:
+        """The first process of each tree."""
         return [self._server.pid]
 
     def start(self) -> None:
@@ -60,10 +61,11 @@ class LogkernelCluster:
 class _ServedCluster(LogkernelServer):
     name = "logkernel"
 
-    def __init__(self, folder: Path, brokers: int) -> None:
+    def __init__(self, folder: Path, brokers: int, options: tuple[str, ...]) -> None:
         super().__init__(folder)
+        self._options = options
         self.port = free_ports(brokers)
         self._brokers = brokers
 
     def command(self) -> list[str]:
-        return [*super().command(), "--brokers", str(self._brokers)]
+        return [*super().command(), "--brokers", str(self._brokers), *self._options]
