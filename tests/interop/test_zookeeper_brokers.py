@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import subprocess
 import time
 from collections.abc import Callable
+from contextlib import ExitStack, suppress
 from pathlib import Path
+from random import Random
+from threading import Event, Thread
 from typing import Any
 
 import pytest
@@ -194,3 +199,130 @@ def test_a_kafkas_tools_find_what_a_broker_registered(served: Served, zookeeper_
         assert client.exists("/controller") is None
     finally:
         client.stop()
+
+
+def test_a_topic_deleted_while_a_broker_is_away_goes_when_it_is_back_and_its_name_is_free_at_once(
+    served: Served, zookeeper_server: zookeepers.ZooKeeper
+) -> None:
+    one, two = served.start(1), served.start(2)
+    client = KazooClient(served.url.removeprefix("zookeeper://"))
+    client.start()
+
+    def kept() -> tuple[list[str], list[str], int]:
+        """(the queue, topics, deleted topics whose name was taken again)"""
+        facts = client.get_children("/logkernel/facts/gone") if client.exists("/logkernel/facts/gone") else []
+        return client.get_children("/admin/delete_topics"), sorted(client.get_children("/brokers/topics")), len(facts)
+
+    try:
+        with logkernel.connect(one.bootstrap) as log, log.admin() as admin:
+            served.create(log, "again", 2, 2)
+            served.create(log, "gone", 1, 2)
+            two.terminate()
+            admin.delete_topics(["again", "gone"])
+            assert set(admin.list_topics()) == set()
+            admin.create_topics(NewTopic("again", 1, 1))
+            served.until(lambda: kept() == (["gone"], ["again", "gone"], 1), "one waits in the queue, one beside it")
+            made = admin.list_topics()["again"].id
+            one.kill()
+            one.restart()  # another controller, which reads all that
+            two.restart()
+            served.until(lambda: kept() == ([], ["again"], 0), "nothing is left of them")
+            served.until(lambda: not list(two.data.glob("*-0")), "no log is left of them")
+            assert admin.list_topics()["again"].id == made
+    finally:
+        client.stop()
+
+
+class Chaos:
+    """Kills, stops and cuts off, from a seed, while a producer writes."""
+
+    def __init__(self, seed: int, served: Served, server: zookeepers.ZooKeeper, stack: ExitStack) -> None:
+        self.random = Random(seed)
+        self.served = served
+        self.server = server
+        self.proxies = {node: zookeepers.Proxy(server.port) for node in (1, 2, 3)}
+        for node, proxy in self.proxies.items():
+            stack.callback(proxy.close)
+            served.url = f"zookeeper://{proxy.address}/kafka"
+            served.start(node)
+
+    def strike(self) -> None:
+        node = self.random.choice((1, 2, 3))
+        broker, proxy = self.served.brokers[node], self.proxies[node]
+        what = self.random.choice(("kill", "pause", "cut", "swallow", "kill zookeeper", "pause zookeeper"))
+        print(what, node)  # of a failure: what led to it
+        if what == "kill":
+            broker.kill()
+            self.rest(3)
+            broker.restart()
+        elif what == "pause":
+            broker.process.send_signal(signal.SIGSTOP)
+            self.rest(4)
+            broker.process.send_signal(signal.SIGCONT)
+        elif what in ("cut", "swallow"):
+            getattr(proxy, what)()
+            self.rest(4)
+            proxy.heal()
+        elif what == "kill zookeeper":
+            self.server.kill()
+            self.rest(3)
+            self.server.start().wait()
+        else:
+            self.server.pause()
+            self.rest(3)
+            self.server.resume()
+
+    def rest(self, most_s: float) -> None:
+        ends_s = time.monotonic() + self.random.uniform(0.1, most_s)
+        while time.monotonic() < ends_s:
+            time.sleep(0.01)
+
+
+@pytest.mark.longest
+@pytest.mark.parametrize("seed", range(int(os.environ.get("LOGKERNEL_ZOOKEEPER_SEEDS", "1"))))
+@pytest.mark.usefixtures("zookeeper_server")  # skips where there is none
+def test_nothing_acknowledged_is_lost_whatever_is_lost_of_brokers_and_zookeeper(
+    seed: int, tmp_path: Path, start_broker: Callable[..., Any], eventually: Callable[..., None]
+) -> None:
+    acknowledged: list[int] = []
+    with zookeepers.zookeeper(tmp_path / "zk") as server, ExitStack() as stack:
+        served = Served("", start_broker, eventually)
+        chaos = Chaos(seed, served, server, stack)
+        with served.connect() as log:
+            served.create(log, "orders", 4, 3)
+            with log.admin() as admin:
+                admin.alter_configs({("topic", "orders"): {"min.insync.replicas": "2"}})
+            ended = Event()
+            writing = Thread(target=write, args=(log, ended, acknowledged))
+            writing.start()
+            try:
+                for _ in range(10):
+                    chaos.strike()
+                    chaos.rest(1)
+            finally:
+                ended.set()
+                writing.join()
+            served.in_sync(log, "orders", 3)
+            found: set[int] = set()
+            with log.consumer("orders", auto_offset_reset="earliest") as consumer:
+                served.until(
+                    lambda: (
+                        not found.update(int(each.value or b"") for each in consumer.poll(1))
+                        and found.issuperset(acknowledged)
+                    ),
+                    "all that was acknowledged is read",
+                )
+    assert len(acknowledged) > 100
+
+
+def write(log: RemoteLog, ended: Event, acknowledged: list[int]) -> None:
+    number = 0
+    with log.producer(acks="all", delivery_timeout_ms=60_000) as producer:
+        while not ended.is_set():
+            numbers = range(number, number + 20)
+            number = numbers.stop
+            sent = [(each, producer.send("orders", b"%d" % each)) for each in numbers]
+            for each, result in sent:
+                with suppress(KafkaError):
+                    result.result()
+                    acknowledged.append(each)
