@@ -35,6 +35,7 @@ from logkernel.errors import (
     InvalidRequest,
     InvalidUpdateVersion,
     KafkaError,
+    KafkaStorageError,
     NewLeaderElected,
     OperationNotAttempted,
     UnknownTopicId,
@@ -155,9 +156,16 @@ class Membership:
             if self._runtime.clock.mono_ms() >= until_ms:
                 self.refused = error
                 raise
-            log.warning("not announced yet: error=%s", error)
-            again = partial(self._announce_again, session, until_ms)
-            self._announcing = self._runtime.after(ANNOUNCE_AGAIN_MS, again)
+            self._announce_later(session, until_ms, error)
+        except (
+            KafkaStorageError
+        ) as error:  # its answer was lost, or the session is unsure, or over: then another begins
+            self._announce_later(session, until_ms, error)
+
+    def _announce_later(self, session: SharedCoordination, until_ms: int, why: KafkaError) -> None:
+        log.warning("not announced yet: error=%s", why)
+        again = partial(self._announce_again, session, until_ms)
+        self._announcing = self._runtime.after(ANNOUNCE_AGAIN_MS, again)
 
     def _announce_again(self, session: SharedCoordination, until_ms: int) -> None:
         if self._closed or session is not self._session:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 from recorded_writes import Recorded
 
 import logkernel
 from logkernel.cluster.cluster import Cluster
-from logkernel.errors import ConfigError, LogkernelError
+from logkernel.cluster.store import Session
+from logkernel.errors import ConfigError, KafkaStorageError, LogkernelError
 
 
 def with_topic(cluster: Cluster, partitions: int = 1, **settings: object) -> Cluster:
@@ -221,3 +224,21 @@ def test_what_a_follower_told_of_its_log_start_is_there_after_its_broker_was_kil
         cluster.wait_for_leader("orders", 0)
         with cluster.admin() as admin:
             assert admin.list_offsets({("orders", 0): "earliest"})["orders", 0].offset == 6
+
+
+def test_a_broker_that_could_not_be_announced_is_announced_later(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Found by the world's seed 306: it was the controller, and no broker of its cluster, for ever."""
+    before, failed = Session.announce, []
+
+    def announce(self: Session, node_id: int, value: Mapping[str, Any]) -> int:
+        if not failed:
+            failed.append(node_id)
+            raise KafkaStorageError("the coordination did not answer")
+        return before(self, node_id, value)
+
+    monkeypatch.setattr(Session, "announce", announce)
+    with logkernel.open_cluster(brokers=2) as cluster:
+        assert failed == [1]
+        assert cluster.controller() in (1, 2)
+        cluster.create_topic("t", replication_factor=2)
+        cluster.wait_for_isr("t", 0, 2)
