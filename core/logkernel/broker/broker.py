@@ -136,11 +136,12 @@ class Broker:
 
     def abandon(self) -> None:
         """End as a kill would: nothing is flushed, noted or told."""
-        self._started = False
+        started, self._started = self._started, False
         if self.membership is not None:
             self.membership.close()
-        self.moves.close()
-        self.cleaner.abandon()
+        if started:  # else there may be no directories that they could have worked on
+            self.moves.close()
+            self.cleaner.abandon()
         self.logs.abandon()
 
     # ------------------------------------------------------------ a member of a cluster

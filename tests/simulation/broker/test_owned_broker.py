@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import threading
@@ -18,6 +19,7 @@ from logkernel.broker.build import build
 from logkernel.broker.runtime import Flushed, Randomness
 from logkernel.broker.workers import SteppedWorkers
 from logkernel.contracts import RequestContext
+from logkernel.errors import KafkaStorageError
 from logkernel.kernel import Kernel
 from logkernel.record.encode import encode_batch
 from logkernel.requests.data import PartitionProduceData, ProduceRequest, TopicProduceData
@@ -170,3 +172,14 @@ def test_a_broker_that_is_killed_writes_nothing_more(seed: int) -> None:
         world.disk.forget_locks()
         world.broker = world.start()
     assert waiting > 0
+
+
+def test_a_start_that_fails_tells_why() -> None:
+    """Found by the world's seed 259: the broker that was given up then asked for directories that were never open."""
+    disk = SimulatedDisk()
+    disk.fault = lambda kind, path: errno.EIO
+    broker = build(None, SETTINGS, kernel=KERNEL, clock=HandClock(), disk=disk)
+    with pytest.raises((OSError, KafkaStorageError)):
+        broker.start()
+    broker.abandon()
+    assert disk.operations <= 1
