@@ -238,6 +238,9 @@ def test_a_follower_that_owes_a_flush_from_an_earlier_life_flushes_and_fetches(p
     two.boot()
     two.order(1, 0)
     assert two.followed.log.unflushed_records == 1
+    two.followed.log.failure = OSError(errno.EIO, "Input/output error")
+    assert two.followed.next_fetch(two.clock.now_ms) is None, "its directory failed"
+    two.followed.log.failure = None
     assert two.followed.next_fetch(two.clock.now_ms) is None
     assert two.followed.log.unflushed_records == 0
     one.produce(b"b", acks=1)

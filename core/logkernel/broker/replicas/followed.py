@@ -108,7 +108,7 @@ class FollowedReplica(Replica):
         there is none until a flush has ended. It begins here where nothing is appended that could begin it: an earlier
         life of this broker may have left the records, or this replica led when they came.
         """
-        if not self.in_service:
+        if not self.in_service or self.log.failure is not None:
             return None
         if self._owes_flush():
             self.flushing.begin()
