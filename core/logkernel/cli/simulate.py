@@ -19,6 +19,13 @@ if TYPE_CHECKING:
 @click.option("--from", "first", type=IntRange(0), default=0, show_default=True, help="The first seed.")
 @click.option("--seconds", type=IntRange(1), help="Run seeds for this time, instead of a number of them.")
 @click.option("--replay", type=IntRange(0), metavar="SEED", help="Run only this seed, and print its events.")
+@click.option(
+    "--level",
+    type=click.Choice(["protocol", "world"]),
+    default="protocol",
+    show_default=True,
+    help="Simulate the machines of replication, or whole brokers and clients.",
+)
 @click.option("--election", metavar="NAME", help="Test this election strategy.  [default: each seed draws a built-in]")
 @click.option("--isr", default="time", show_default=True, metavar="NAME", help="Test this ISR policy.")
 @click.option("--set", "given", multiple=True, metavar="NAME=VALUE", help="Give the topic a setting of a plugin.")
@@ -28,6 +35,7 @@ def simulate(
     first: int,
     seconds: int | None,
     replay: int | None,
+    level: str,
     election: str | None,
     isr: str,
     given: tuple[str, ...],
@@ -43,10 +51,12 @@ def simulate(
 
     settings = pairs(given)
     if replay is not None:
-        return _replay(Simulation(election, isr, settings), replay, as_json)
+        return _replay(Simulation(election, isr, settings, level=level), replay, as_json)
     chosen: Any = seeds if seconds is None else endless(first)
     try:
-        report = simulate(chosen, first=first, election=election, isr=isr, settings=settings, seconds=seconds)
+        report = simulate(
+            chosen, first=first, election=election, isr=isr, settings=settings, level=level, seconds=seconds
+        )
     except SimulationFailed as failed:
         _put_failure(failed, as_json)
         return 1
@@ -66,11 +76,11 @@ def _replay(simulation: Simulation, seed: int, as_json: bool) -> int:
         _put_failure(failed, as_json)
         return 1
     if as_json:
-        put_json({"seed": seed, "hash": history.timeline.trace_hash(), "trace": history.trace})
+        put_json({"seed": seed, "hash": history.trace_hash(), "trace": history.trace})
     else:
         for line in history.trace:
             click.echo(line)
-        count, name = len(history.trace), history.timeline.trace_hash()
+        count, name = len(history.trace), history.trace_hash()
         click.echo(f"seed {seed} keeps every promise: {count} events, hash {name}")
     return 0
 

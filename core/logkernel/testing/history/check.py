@@ -56,7 +56,7 @@ def check(history: History, *, real_time: bool = True) -> list[Anomaly]:
 
 def _lost(observed: Observed) -> Iterator[Anomaly]:
     for (place, committed_only), read in observed.reads.items():
-        if committed_only and observed.forgot_transactions:
+        if committed_only and observed.lost_markers(place):
             continue
         held = {value for _, _, _, value in read.result["records"]}
         keys = _last_keys(observed, place, read)
@@ -131,25 +131,23 @@ def _phantom(observed: Observed) -> Iterator[Anomaly]:
 
 
 def _aborted(observed: Observed) -> Iterator[Anomaly]:
-    if observed.forgot_transactions:
-        return
     for found in observed.seen:
         sends = [send for send in observed.sends_of(found.value) if send.outcome != "fail"]
+        if observed.lost_markers(found.place):
+            continue
         if found.by.committed_only and sends and all(observed.status_of(send) == ABORTED for send in sends):
             what = f"{found.by.client} saw {found.value!r} at {_where(found.place, found.offset)}, which was aborted"
             yield Anomaly("aborted", what, (found.by, *sends))
 
 
 def _half(observed: Observed) -> Iterator[Anomaly]:
-    if observed.forgot_transactions:
-        return
     for txn, sends in observed.sent_in.items():
         if observed.status(txn) not in (MAYBE, COMMITTED):
             continue
         visible, missing = [], []
         for send in sends:
             read = observed.reads.get((send.place, True))
-            if read is None or not send.ok or send.begun > read.begun:
+            if read is None or not send.ok or send.begun > read.begun or observed.lost_markers(send.place):
                 continue
             values = {value for _, _, _, value in read.result["records"]}
             if send.fields["value"] in values:
@@ -235,7 +233,6 @@ def _visible_offsets(observed: Observed) -> dict[tuple[Place, int], Operation]:
         for sends in observed.sends.values()
         for send in sends
         if observed.is_acknowledged(send)
-        and not (observed.forgot_transactions and send.fields.get("txn") is not None)
         and send.place[0] not in observed.history.compacts
         and not observed.is_shifting(send.place, int(send.result["offset"]))
     }
@@ -270,7 +267,7 @@ def _went_back(observed: Observed, runs: list[_Run]) -> Iterator[Anomaly]:
             continue
         _, last = max(done, key=lambda row: row[1].ended or 0)
         least = min(offset for offset, one in known if one is last or (one.ended is None or one.ended > last.begun))
-        if run.first < least:
+        if run.first < least and not observed.is_shifting(run.place, least):
             what = f"{run.client} of group {run.group} begins {_name(run.place)} at {run.first}; {least} was committed"
             yield Anomaly("offsets", what, (last,))
 

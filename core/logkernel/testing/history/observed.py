@@ -59,7 +59,7 @@ class Observed:
             self.sends[one.fields["value"]].append(one)
             if one.fields.get("txn") is not None:
                 self.sent_in[one.fields["txn"]].append(one)
-            if one.ok and one.fields.get("acks", "all") == "all":
+            if self._is_durable(one):
                 self.seen.append(Seen(one.place, one.result["offset"], one.fields["value"], one))
         elif one.call in ("poll", "read") and one.ok:
             for topic, partition, offset, value in one.result["records"]:
@@ -91,13 +91,25 @@ class Observed:
 
     def is_acknowledged(self, send: Operation) -> bool:
         """Whether its record has to be there for ever, but for cleanup."""
-        return send.ok and send.fields.get("acks", "all") == "all" and self.status_of(send) == COMMITTED
+        return self._is_durable(send) and self.status_of(send) == COMMITTED
+
+    def _is_durable(self, send: Operation) -> bool:
+        """Whether its acknowledgement holds. Where coordinators forgot transactions, producers may have got the same
+        epochs again, so that what they sent counts as what others sent before."""
+        if self.forgot_transactions and send.fields.get("txn") is not None:
+            return False
+        return send.ok and send.fields.get("acks", "all") == "all"
 
     def lost_lawfully(self, place: Place, offset: int, begun: int) -> bool:
         """Whether what was written there, by what began then, may be gone."""
         if place[0] in self.deleted:
             return True
         return any(each.offset <= offset and begun < each.at for each in self._lawful.get(place, ()))
+
+    def lost_markers(self, place: Place) -> bool:
+        """Whether ends of transactions may be lost there, lawfully: what was aborted may count as committed then, and
+        what was committed may stay invisible."""
+        return self.forgot_transactions or place in self._lawful
 
     def is_shifting(self, place: Place, offset: int) -> bool:
         """Whether an offset meant different records at different times, lawfully."""
@@ -115,6 +127,4 @@ class Observed:
 
     def offset_of(self, send: Operation) -> int | None:
         """Where its record lies, as far as anybody saw."""
-        if send.ok and send.fields.get("acks", "all") == "all":
-            return int(send.result["offset"])
-        return None
+        return int(send.result["offset"]) if self._is_durable(send) else None

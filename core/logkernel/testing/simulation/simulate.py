@@ -3,6 +3,7 @@
     report = simulate(1000)                                    the built-in elections, drawn by each seed
     report = simulate(1000, election="mine", plugins=[mine])   an election of yours
     report = simulate(1000, isr="mine", plugins=[mine])        an ISR policy of yours
+    report = simulate(100, level="world")                      real brokers and clients, on simulated disks
 
 Raises SimulationFailed for the first seed that breaks a promise.
 """
@@ -14,18 +15,27 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import count
+from typing import Final
+from typing import Protocol as TypingProtocol
 
 from logkernel.attrs_lite import field, mutable
 from logkernel.config.broker import BrokerConfig
 from logkernel.contracts import ElectionStrategy
+from logkernel.errors import ConfigError
 from logkernel.kernel import Kernel
+from logkernel.testing.simulation.chronicle import Chronicle, Violation
 from logkernel.testing.simulation.fault import Fault
-from logkernel.testing.simulation.protocol import Protocol, Violation
+from logkernel.testing.simulation.protocol import Protocol
 from logkernel.testing.simulation.protocol.rare import ENOUGH, RARE
 from logkernel.testing.simulation.protocol.schedule import World, draw_schedule
 from logkernel.testing.simulation.shrink import shrink
 
-MOST_TRIES = 120
+PROTOCOL: Final = "protocol"
+"""The machines of replication over logs that are lists: thousands of histories a minute."""
+WORLD: Final = "world"
+"""Real brokers over simulated disks and real clients: a history a second."""
+LEVELS: Final = (PROTOCOL, WORLD)
+MOST_TRIES: Final = {PROTOCOL: 120, WORLD: 60}
 """Histories that are run to make one schedule smaller."""
 
 
@@ -63,6 +73,14 @@ class SimulationFailed(AssertionError):
         self.command = command
 
 
+class Told(TypingProtocol):
+    """A history that can be run."""
+
+    @property
+    def chronicle(self) -> Chronicle: ...
+    def run(self) -> object: ...
+
+
 class Simulation:
     """Histories of one election, or of the built-in ones, and of one ISR policy."""
 
@@ -72,10 +90,16 @@ class Simulation:
         isr: str = "time",
         settings: Mapping[str, str] | None = None,
         plugins: Iterable[object] = (),
+        level: str = PROTOCOL,
     ) -> None:
         """Raises PluginError where no plugin gives that election or ISR policy, InvalidConfig for a bad setting."""
+        if level not in LEVELS:
+            raise ConfigError(f"level={level!r} is not known; use one of {', '.join(LEVELS)}")
         self.election = election
-        self._kernel = Kernel(plugins=plugins)
+        self.level = level
+        self._plugins = tuple(plugins)
+        self._topics = {"isr": isr, **({} if election is None else {"election": election}), **(settings or {})}
+        self._kernel = Kernel(plugins=self._plugins)
         self._strategies: dict[str, ElectionStrategy] = {}
         if election is not None:
             self._strategy(election)
@@ -83,7 +107,11 @@ class Simulation:
         config.validate_topic(settings or {})
         self._make_isr = partial(self._kernel.isr, isr, config.topic_settings(settings).plugin)
         self._make_isr()
-        named = [("--election", election), ("--isr", None if isr == "time" else isr)]
+        named = [
+            ("--level", None if level == PROTOCOL else level),
+            ("--election", election),
+            ("--isr", None if isr == "time" else isr),
+        ]
         named += [("--set", f"{name}={value}") for name, value in (settings or {}).items()]
         self._options = "".join(f" {option} {value}" for option, value in named if value is not None)
 
@@ -92,29 +120,53 @@ class Simulation:
             self._strategies[name] = self._kernel.election(name)
         return self._strategies[name]
 
-    def history(self, seed: int, schedule: Iterable[Fault] | None = None) -> Protocol:
+    def history(self, seed: int, schedule: Iterable[Fault] | None = None) -> Told:
         """One that was not run yet."""
+        if self.level == WORLD:
+            return self._world(seed, schedule)
         world = World.draw(seed)
         name = self.election or ("unclean" if world.unclean else "clean")
         return Protocol(seed, self._strategy(name), self._make_isr, world=world, schedule=schedule)
 
-    def run(self, seed: int) -> Protocol:
+    def _world(self, seed: int, schedule: Iterable[Fault] | None) -> Told:
+        from logkernel.testing.simulation.world import World as RealWorld  # it loads brokers and clients
+
+        return RealWorld(seed, schedule=schedule, plugins=self._plugins, settings=self._topics)
+
+    def _drawn(self, seed: int) -> Sequence[Fault]:
+        if self.level == PROTOCOL:
+            return draw_schedule(seed, World.draw(seed))
+        from logkernel.testing.simulation.world.schedule import Shape
+        from logkernel.testing.simulation.world.schedule import draw_schedule as draw_world_schedule
+
+        return draw_world_schedule(seed, Shape.draw(seed))
+
+    def rare(self) -> tuple[int, Sequence[str]]:
+        """After how many seeds each of these states has to be seen."""
+        if self.level == PROTOCOL:
+            return ENOUGH, RARE
+        from logkernel.testing.simulation.world import rare
+
+        return rare.ENOUGH, rare.RARE
+
+    def run(self, seed: int) -> Chronicle:
         """Raises SimulationFailed."""
         history = self.history(seed)
         try:
-            return history.run()
+            history.run()
         except Exception as error:
             raise self._failure(seed, _what(error)) from error
+        return history.chronicle
 
     def _failure(self, seed: int, what: str) -> SimulationFailed:
-        drawn = draw_schedule(seed, World.draw(seed))
-        faults = shrink(drawn, lambda part: self._fails(seed, part) is not None, MOST_TRIES)
+        drawn = self._drawn(seed)
+        faults = shrink(drawn, lambda part: self._fails(seed, part) is not None, MOST_TRIES[self.level])
         history = self.history(seed, faults)
         try:
             history.run()
         except Exception as error:
             what = _what(error)
-        return SimulationFailed(seed, what, faults, len(drawn), history.trace, self._options)
+        return SimulationFailed(seed, what, faults, len(drawn), history.chronicle.trace, self._options)
 
     def _fails(self, seed: int, schedule: Iterable[Fault]) -> str | None:
         try:
@@ -132,6 +184,7 @@ def simulate(
     isr: str = "time",
     settings: Mapping[str, str] | None = None,
     plugins: Iterable[object] = (),
+    level: str = PROTOCOL,
     seconds: float | None = None,
     on_history: Callable[[SimulationReport], object] | None = None,
 ) -> SimulationReport:
@@ -139,13 +192,14 @@ def simulate(
 
     `seeds` is how many, from `first` on, or which. `election` names the strategy that decides, a plugin's of
     `plugins` or an installed one's; without it each seed draws `clean` or `unclean`. `isr` names the ISR policy, and
-    `settings` are the topic's. `seconds` (of wall time) ends the run early. `on_history` is called after each history
-    with the report as it stands.
+    `settings` are the topics'. `level` is "protocol" (the machines of replication alone) or "world" (real brokers and
+    clients), where `settings` may also name a `placement`. `seconds` (of wall time) ends the run early. `on_history` is
+    called after each history with the report as it stands.
 
     Raises SimulationFailed for the first seed that breaks a promise, PluginError where no plugin gives that election or
     policy, InvalidConfig for a bad setting.
     """
-    simulation = Simulation(election, isr, settings, plugins)
+    simulation = Simulation(election, isr, settings, plugins, level)
     report = SimulationReport()
     begun, until = time.process_time(), None if seconds is None else time.monotonic() + seconds
     for seed in range(first, first + seeds) if isinstance(seeds, int) else seeds:
@@ -156,8 +210,9 @@ def simulate(
         report.seconds = time.process_time() - begun
         if on_history is not None:
             on_history(report)
-    if election is None and report.histories >= ENOUGH:
-        report.unseen = [name for name in RARE if not report.rare[name]]
+    enough, rare = simulation.rare()
+    if election is None and report.histories >= enough:
+        report.unseen = [name for name in rare if not report.rare[name]]
     return report
 
 

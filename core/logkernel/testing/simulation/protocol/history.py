@@ -87,6 +87,10 @@ class Protocol:
     def rare(self) -> Counter[str]:
         return self.timeline.rare
 
+    @property
+    def chronicle(self) -> Timeline:
+        return self.timeline
+
     def run(self) -> Protocol:
         """Raises Violation."""
         for broker in self.brokers.values():

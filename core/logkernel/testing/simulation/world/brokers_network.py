@@ -14,8 +14,10 @@ from logkernel.testing.simulation.weather import Link
 from logkernel.testing.simulation.world.connection import GHOSTS_MS, Way, as_answered
 from logkernel.testing.simulation.world.stage import Stage
 
-IN_ORDER: Final = frozenset(("UpdateMetadataRequest", "AlterPartitionRequest"))
-"""Never overtaken: a controller's lists of live brokers, a leader's attempts at a proposal (decision 043)."""
+IN_ORDER: Final = frozenset(
+    ("UpdateMetadataRequest", "LeaderAndIsrRequest", "StopReplicaRequest", "AlterPartitionRequest")
+)
+"""Never overtaken by the next connection's: a controller's orders, a leader's attempts at a proposal (decision 045)."""
 COORDINATION: Final = 0
 """Its place among the nodes of a cut."""
 
@@ -133,6 +135,7 @@ class BrokersNetwork:
             door.submit(request, context, respond)
 
         def respond(response: Any) -> None:
+            stage.note_rare(response)
             try:
                 as_answered(response)
             except OSError:

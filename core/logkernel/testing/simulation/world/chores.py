@@ -19,10 +19,12 @@ RETENTION_MS: Final = 1_200
 
 
 class Chores:
-    def __init__(self, stage: Stage, clients: Clients, shape: Shape) -> None:
+    def __init__(self, stage: Stage, clients: Clients, shape: Shape, settings: Mapping[str, str]) -> None:
+        """`settings` are those of all topics."""
         self.stage = stage
         self.clients = clients
         self.shape = shape
+        self.settings = settings
         self._ways: Mapping[str, Callable[[AsyncAdmin], Coroutine[Any, Any, None]]] = {
             "churn": self._churn,
             "alter": self._alter,
@@ -38,7 +40,8 @@ class Chores:
         common = {"segment.ms": str(shape.segment_ms), "min.insync.replicas": str(shape.min_isr)}
         if shape.flush_messages is not None:
             common["flush.messages"] = str(shape.flush_messages)
-        found = {"plain": (count, {**common, **({"election": "unclean"} if shape.unclean else {})})}
+        common |= self.settings
+        found = {"plain": (count, {**({"election": "unclean"} if shape.unclean else {}), **common})}
         if "transactional" in shape.writers or shape.copies:
             found["txn"] = (count, common)
         if shape.copies:

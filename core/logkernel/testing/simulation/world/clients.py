@@ -223,7 +223,10 @@ class Clients:
                     number += 1
                     value = f"{client}:{number}"
                     await self._send(producer, client, name, value, self._place(["txn"]), "all", "once", txn)
-                await self._end(producer, client, name, txn, commit=self.stage.random.random() < 0.7)
+                commit = self.stage.random.random() < 0.7
+                if not commit and self.stage.random.random() < 0.8:
+                    await producer.flush(1.0)  # an abort leaves out what was not sent yet
+                await self._end(producer, client, name, txn, commit=commit)
         finally:
             await self.close(producer)
 

@@ -91,6 +91,7 @@ class _Channel:
             self._gate.submit(sent, context, respond)
 
         def respond(response: Any) -> None:
+            stage.note_rare(response)
             if self.broken:
                 return
             try:

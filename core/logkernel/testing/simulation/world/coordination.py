@@ -2,7 +2,8 @@
 
 | a session is | what happens |
 |---|---|
-| out of reach | it is unsure: commits raise, and some are kept all the same; nothing is heard until it is back |
+| out of reach | the first commit is kept or not, and its answer lost; then it is unsure: commits raise, and nothing is
+  heard until it is back |
 | ended late | its broker was killed; the announcement stands until the session timeout, or until the broker is back |
 | ended unheard | others took over long ago; its broker learns it when it hears again |
 """
@@ -52,10 +53,12 @@ class WorldStore(SharedStore):
         """Carry out a commit, or what a commit may come to instead."""
         if controller and not self.before_commit(session):
             raise KafkaStorageError("the controller dies")
-        if session.state == "unsure" and self.stage.random.random() < 0.5:
-            with suppress(KafkaError):
-                session.commit_unsure(commit)
+        if session.deaf and session.state == "alive":
+            if self.stage.random.random() < 0.5:
+                with suppress(KafkaError):
+                    commit()
             self.stage.rare["answer to a commit lost"] += 1
+            session.make_unsure()
             raise KafkaStorageError("the coordination did not answer")
         commit()
         if controller and self.lose_answer_ms:
@@ -84,14 +87,6 @@ class WorldSession(Session):
         self._world.commit_of(
             self, lambda: super(WorldSession, self).commit_as_controller(changes, term), controller=True
         )
-
-    def commit_unsure(self, commit: Callable[[], None]) -> None:
-        """The commit arrives, though its answer will not."""
-        self._state = "alive"
-        try:
-            commit()
-        finally:
-            self._state = "unsure"
 
     def hear(self) -> None:
         events = self._events

@@ -105,9 +105,8 @@ class Faults:
         self.store.lose_answer_ms = 0
         self._writes_left = None
         for process in self.processes.values():
-            failed = process.has_gone_offline()
             process.heal_disk()
-            if failed:
+            if process.harmed:
                 process.kill(lingers_ms=self.shape.session_ms)
             process.resume()
             if process.state not in ("running", "paused"):

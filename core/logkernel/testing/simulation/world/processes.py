@@ -81,6 +81,8 @@ class Process:
         self.clock = BrokerClock(stage)
         self.disk = SimulatedDisk(stage.random.randrange(2**60))
         self.starting = False
+        self.harmed = False
+        """The disk failed in this life: a directory or a partition may be offline until the next start."""
         self._stopping: asyncio.Task[None] | None = None
         self.last_logs: dict[TopicPartition, Log] = {}
         """Of the life that ended last."""
@@ -121,6 +123,7 @@ class Process:
             while self.state not in ("running", "paused"):
                 self.stage.note(f"start {self.node}")
                 self.disk.forget_locks()
+                self.harmed = self.disk.fault is not None
                 try:
                     await self.member.start()
                 except (LogkernelError, OSError) as error:
@@ -204,24 +207,14 @@ class Process:
         def full(kind: str, path: str) -> int | None:
             return errno.ENOSPC if kind in ("append", "create", "mkdir", "write") else None
 
-        self.disk.fault = full
+        self.harmed, self.disk.fault = True, full
 
     def break_disk(self) -> None:
-        self.disk.fault = lambda kind, path: errno.EIO
+        self.harmed, self.disk.fault = True, lambda kind, path: errno.EIO
 
     def heal_disk(self) -> None:
         self.disk.fault = None
         self.disk.heal()
-
-    def has_gone_offline(self) -> bool:
-        """Whether its broker gave up its directory, or a partition that it could not make, until the next start."""
-        broker = self.broker
-        if broker is None:
-            return False
-        topics = broker.metadata.image.topics.values()
-        return not broker.logs.directories.online() or any(
-            broker.replicas.is_offline(topic.name, index) for topic in topics for index in range(len(topic.partitions))
-        )
 
     def logs(self) -> dict[TopicPartition, Log]:
         """All logs that its broker has open."""

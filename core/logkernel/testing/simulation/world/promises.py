@@ -188,7 +188,7 @@ class Promises:
         if epoch < max(known.leaders):
             return  # it was told late: others lead already
         self._check_committed(node, replica, known)
-        self._commit(node, replica, known)
+        self._commit(node, replica, known, began=True)
 
     def _check_committed(self, node: int, replica: LedReplica, known: _Known) -> None:
         """Whoever begins to lead has what was committed."""
@@ -232,8 +232,9 @@ class Promises:
         self._watermarks[id(replica)] = (replica, leader.leader_epoch, leader.high_watermark)
         self._commit(node, replica, self.known((replica.topic_id, replica.name.partition)))
 
-    def _commit(self, node: int, replica: LedReplica, known: _Known) -> None:
-        """What the watermark has passed is committed, for ever."""
+    def _commit(self, node: int, replica: LedReplica, known: _Known, *, began: bool = False) -> None:
+        """What the watermark has passed is committed, for ever. One that a leader `began` with was noted in an earlier
+        life, maybe of a longer log: nobody had to count replicas for it."""
         end = replica.leader.high_watermark
         if end <= known.end:
             return
@@ -244,7 +245,7 @@ class Promises:
         known.committed += new
         known.end = end
         if not compacted:
-            self._check_members(node, replica, known, new)
+            self._check_members(node, replica, known, new, began=began)
 
     def _check_sequence(self, replica: LedReplica, known: _Known, mark: Mark, *, compacted: bool) -> None:
         producer, epoch, sequence = mark.producer
@@ -258,7 +259,9 @@ class Promises:
             )
         known.sequences[producer] = (epoch, sequence)
 
-    def _check_members(self, node: int, replica: LedReplica, known: _Known, new: Sequence[Mark]) -> None:
+    def _check_members(
+        self, node: int, replica: LedReplica, known: _Known, new: Sequence[Mark], *, began: bool
+    ) -> None:
         topic = self.image.topics.get(replica.name.topic)
         if topic is None or topic.id != replica.topic_id or replica.name.partition >= len(topic.partitions):
             return
@@ -280,7 +283,7 @@ class Promises:
                     f"{replica.name} is committed"
                 )
         wanted = min(replica.leader.min_isr, len(row.replicas))
-        if holders < wanted:
+        if holders < wanted and not began:
             self.stage.fail(
                 f"{node} commits {new[0].base} of {replica.name}, which {holders} hold, and {wanted} have to"
             )

@@ -10,6 +10,7 @@ from typing import Any
 from logkernel.testing.simulation.chronicle import Chronicle
 from logkernel.testing.simulation.weather import EVERYWHERE, Link, Weather
 from logkernel.testing.simulation.world.loop import VirtualLoop
+from logkernel.testing.simulation.world.rare import seen_in
 
 
 class Stage(Chronicle):
@@ -30,6 +31,11 @@ class Stage(Chronicle):
         task = self.loop.create_task(work)
         task.add_done_callback(_tell)
         return task
+
+    def note_rare(self, response: Any) -> None:
+        """Count what an answer shows."""
+        for name in seen_in(response):
+            self.rare[name] += 1
 
     def strikes(self, kind: str, link: Link = EVERYWHERE) -> bool:
         """Whether that misfortune strikes a message of this link."""

@@ -75,7 +75,7 @@ class World:
         plugins: Collection[object] = (),
         settings: Mapping[str, str] | None = None,
     ) -> None:
-        """`settings` are broker settings, such as the `election` of a plugin."""
+        """`settings` are settings of all topics, such as the `election` or the `placement` of a plugin."""
         self.shape = shape = shape or Shape.draw(seed)
         self.schedule = draw_schedule(seed, shape) if schedule is None else tuple(schedule)
         self.stage = stage = Stage(seed)
@@ -85,14 +85,14 @@ class World:
         self.promises = kernel.promises = Promises(stage, self.processes)
         self.promises.on_lawful_loss = self._lost
         self.store = WorldStore(stage, kernel.coordination("memory", _no_log), self.promises.on_commit)
-        given = [f"{name}={value}" for name, value in {**self._settings(), **(settings or {})}.items()]
+        given = [f"{name}={value}" for name, value in self._settings().items()]
         for node in range(1, shape.brokers + 1):
             self.processes[node] = Process(
                 stage, node, kernel, self.store, self.network, given, shape.brokers, shape.session_ms, self._power_cut
             )
         clients_network = ClientsNetwork(stage, self._gates)
         self.clients = Clients(stage, clients_network, kernel, shape)
-        self.chores = Chores(stage, self.clients, shape)
+        self.chores = Chores(stage, self.clients, shape, settings or {})
         self.faults = Faults(stage, self.network, clients_network, self.store, self.processes, shape, self._leader)
 
     def _settings(self) -> dict[str, Any]:
@@ -112,6 +112,10 @@ class World:
             "log.segment.delete.delay.ms": 100, "replica.high.watermark.checkpoint.interval.ms": 300,
             "transaction.abort.timed.out.transaction.cleanup.interval.ms": 500,
         }  # fmt: skip
+
+    @property
+    def chronicle(self) -> Stage:
+        return self.stage
 
     # ------------------------------------------------------------ what the parts ask
 

@@ -1,0 +1,207 @@
+"""Rules broken on purpose in real brokers and clients: what the simulation of the world has to notice.
+
+Each mutant patches one part, so that one rule no longer holds. Some bring a defect back that the simulation found;
+those that one seed in fifty finds are held by the named tests of their parts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from logkernel.broker import controller_host
+from logkernel.broker.handlers import replica_fetch
+from logkernel.broker.replicas import followed, led
+from logkernel.broker.service_host import loading
+from logkernel.partition import isr, leader
+from logkernel.partition.effects import Effects
+from logkernel.partition.follower import Follower
+from logkernel.partition.producers import ProducerStates
+from logkernel.partition.replica_fetch import READ, judge_fetch
+from logkernel.storage.flush import Flush
+from logkernel.storage.log import Log
+
+Patch = Callable[[pytest.MonkeyPatch], None]
+MUTANTS: dict[str, Patch] = {}
+
+
+def mutant(patch: Patch) -> Patch:
+    MUTANTS[patch.__name__] = patch
+    return patch
+
+
+# ---------------------------------------------------------------- leaders and followers
+
+
+@mutant
+def the_watermark_follows_the_leaders_own_log(patch):
+    patch.setattr(leader, "high_watermark", lambda current, ends: max(current, next(iter(ends))))
+
+
+@mutant
+def the_watermark_advances_under_min_isr(patch):
+    """KAFKA-15583."""
+    before = leader.Leader._advance
+
+    def advance(self, effects):
+        kept, self.min_isr = self.min_isr, 1
+        before(self, effects)
+        self.min_isr = kept
+
+    patch.setattr(leader.Leader, "_advance", advance)
+
+
+@mutant
+def acks_all_is_answered_at_append(patch):
+    before = leader.Leader.on_appended
+
+    def on_appended(self, batches, acks, ticket, wall_ms, deadline_ms, marker=None):
+        return before(self, batches, 1 if marker is None else acks, ticket, wall_ms, deadline_ms, marker)
+
+    patch.setattr(leader.Leader, "on_appended", on_appended)
+
+
+@mutant
+def a_follower_is_never_told_that_it_diverges(patch):
+    """KIP-101."""
+
+    def lenient(*args, **kwargs):
+        verdict = judge_fetch(*args, **kwargs)
+        return READ if verdict.diverging is not None else verdict
+
+    patch.setattr(replica_fetch, "judge_fetch", lenient)
+
+
+@mutant
+def a_follower_does_not_truncate(patch):
+    patch.setattr(Follower, "on_diverging", lambda self, asked, epoch, end_offset: Effects())
+
+
+@mutant
+def the_epoch_of_a_fetch_is_not_checked(patch):
+    """KIP-320."""
+
+    def judge(asked, **kwargs):
+        return judge_fetch(asked._replace(leader_epoch=kwargs["leader_epoch"]), **kwargs)
+
+    patch.setattr(replica_fetch, "judge_fetch", judge)
+
+
+@mutant
+def who_is_behind_joins_the_isr(patch):
+    """KIP-497."""
+
+    def propose(self, node, high_watermark, epoch_start, eligible, *rest):
+        if self.state is not isr.State.COMMITTED or node in self.isr or node not in eligible:
+            return None
+        return self._propose(isr.Event.EXPAND, self.isr | {node})
+
+    patch.setattr(isr.InSyncReplicas, "propose_expansion", propose)
+
+
+@mutant
+def a_follower_waits_for_a_flush_that_nobody_begins(patch):
+    """Seed 0 found it."""
+
+    def next_fetch(self, mono_ms):
+        if not self.in_service or self.log.unflushed_records >= self.settings.flush_messages:
+            return None
+        return self.follower.next_fetch(mono_ms)
+
+    patch.setattr(followed.FollowedReplica, "next_fetch", next_fetch)
+
+
+@mutant
+def a_flush_syncs_nothing(patch):
+    patch.setattr(Flush, "run", lambda self: None)
+
+
+# ---------------------------------------------------------------- the controller
+
+
+@mutant
+def a_controller_that_is_back_sends_nothing(patch):
+    """Seed 51 found it."""
+    before = controller_host.ControllerHost._load
+
+    def load(self):
+        send, self._send_soon = self._send_soon, lambda: None
+        try:
+            before(self)
+        finally:
+            self._send_soon = send
+
+    patch.setattr(controller_host.ControllerHost, "_load", load)
+
+
+@mutant
+def a_broker_that_came_back_is_the_one_that_went(patch):
+    """A controller that compares who is alive, and not their epochs."""
+
+    def check(self):
+        orders = self._orders
+        if orders is None or not self.is_active:
+            return
+        living = {node: epoch for node, epoch in self._shared.broker_epochs().items() if node in orders.image.nodes}
+        for node in [node for node in self._alive if node not in living]:
+            del self._alive[node]
+            orders.broker_gone(node)
+            self._broker_gone(node, orders)
+        for node, epoch in living.items():
+            if node not in self._alive:
+                self._broker_came(node, epoch, orders)
+            elif self._alive[node] != epoch:
+                self._alive[node] = epoch
+                orders.broker_came(node, epoch)
+        self._send_soon()
+
+    patch.setattr(controller_host.ControllerHost, "_check_brokers", check)
+
+
+# ---------------------------------------------------------------- producers and transactions
+
+
+@mutant
+def a_sequence_is_not_checked(patch):
+    """KIP-98."""
+    patch.setattr(ProducerStates, "check_append", lambda self, facts, guard=None: None)
+
+
+@mutant
+def a_committed_reader_reads_to_the_watermark(patch):
+    """KIP-98."""
+    patch.setattr(leader.Leader, "readable_end", lambda self, isolation: self.high_watermark)
+
+
+@mutant
+def an_abort_is_not_noted(patch):
+    patch.setattr(Log, "note_aborted", lambda self, row: None)
+
+
+@mutant
+def a_marker_is_answered_and_not_written(patch):
+    """In every third partition that a transaction wrote to."""
+    before = led.LedReplica.end_transaction
+
+    def end(self, producer_id, *args, **kwargs):
+        if (producer_id + self.name.partition + self.log.end_offset) % 3:
+            before(self, producer_id, *args, **kwargs)
+        else:
+            args[3].deliver(led.Outcome(0))
+
+    patch.setattr(led.LedReplica, "end_transaction", end)
+
+
+# ---------------------------------------------------------------- coordinators and groups
+
+
+@mutant
+def a_coordinator_answers_before_it_is_loaded(patch):
+    """KAFKA-9065."""
+
+    def replayed(self, steps):
+        self._steps = None
+        return True
+
+    patch.setattr(loading.Loading, "_replayed", replayed)
