@@ -53,6 +53,16 @@ def wait_for_leaders(admin: AdminClient, topic: str, partitions: int, deadline: 
     raise TimeoutError(f"{topic}: no leaders")
 
 
+def wait_for_brokers(bootstrap: str, count: int) -> None:
+    """Until so many brokers are known to the first one; raises TimeoutError."""
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    deadline = time.perf_counter() + WAIT_S
+    while len(admin.list_topics(timeout=30).brokers) < count:
+        if time.perf_counter() > deadline:
+            raise TimeoutError(f"{count} brokers do not come")
+        time.sleep(0.01)
+
+
 def wait_for_logs(bootstrap: str, topic: str, partitions: int) -> None:
     """Until every partition of a new topic answers. Kafka names their leaders before it has made their logs: of an
     idempotent producer's first batches it refuses one and takes the next, and never takes the first again."""

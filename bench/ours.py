@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+import clients
 from server import Server, free_ports
 
 
@@ -39,6 +40,7 @@ class LogkernelCluster:
     """Brokers of one process, `logkernel serve --brokers 3`, or with a process each, `--processes`."""
 
     def __init__(self, folder: Path, brokers: int = 3, *options: str) -> None:
+        self._brokers = brokers
         self._server = _ServedCluster(folder, brokers, options)
 
     @property
@@ -53,6 +55,7 @@ class LogkernelCluster:
     def start(self) -> None:
         self._server.prepare()
         self._server.start()
+        clients.wait_for_brokers(self.bootstrap, self._brokers)
 
     def stop(self) -> None:
         self._server.stop()

@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Final
 from uuid import UUID
 
+from logkernel.broker.timers import Timer
 from logkernel.contracts import MetadataChange
 from logkernel.controller.effects import Effects, LeaderChange
 from logkernel.controller.image import (
@@ -29,6 +30,26 @@ from logkernel.requests.replication import (
 )
 
 BEING_DELETED: Final = -2
+After = Callable[[int, Callable[[], None]], Timer]
+"""`Runtime.after`."""
+
+
+class _Waiting:
+    """Work that is done once, in a turn of its own."""
+
+    def __init__(self, work: Callable[[], None], after: After, wait_ms: int) -> None:
+        self._work, self._after = work, after
+        self._timer = after(wait_ms, self._do)
+        self._done = False
+
+    def now(self) -> None:
+        self._timer.cancel()
+        self._after(0, self._do)
+
+    def _do(self) -> None:
+        if not self._done:
+            self._done = True
+            self._work()
 
 
 class ToldMetadata:
@@ -41,6 +62,7 @@ class ToldMetadata:
         self._follow = follow
         self._offline: dict[tuple[str, int], tuple[int, ...]] = {}
         self._learned: dict[UUID, str] = {}
+        self._waiting: list[_Waiting] = []
 
     # ------------------------------------------------------------ questions
 
@@ -76,7 +98,14 @@ class ToldMetadata:
                     self._delete(known, effects)
                 self._fold_topic(state, known if is_same else None, effects)
         self._follow(effects)
+        waiting, self._waiting = self._waiting, []
+        for entry in waiting:
+            entry.now()
         return effects
+
+    def when_told(self, work: Callable[[], None], after: After, wait_ms: int) -> None:
+        """Do `work` soon after this broker is told of the cluster next, or `wait_ms` from now."""
+        self._waiting.append(_Waiting(work, after, wait_ms))
 
     def _fold_brokers(self, live: Iterable[UpdateMetadataBroker]) -> None:
         nodes = {each.id: Node(each.id, _listeners(each), each.rack) for each in live}

@@ -11,6 +11,7 @@ import pytest
 from logkernel.attrs_lite import evolve
 from logkernel.broker.controller_channel import ControllerChannel
 from logkernel.broker.controller_host import ControllerHost
+from logkernel.broker.handlers.metadata import UNTOLD_MS
 from logkernel.broker.told_metadata import ToldMetadata
 from logkernel.cluster.store import Session, SharedStore
 from logkernel.contracts import MetadataChange
@@ -174,6 +175,33 @@ def test_a_topic_is_led_and_followed_where_it_was_placed_and_known_everywhere(cl
         ]
         assert [news.created for news in member.news if news.created] == [["t"]]
         assert cluster.ask(number, DescribeClusterRequest()).controller_id == 1
+
+
+def test_a_client_that_asks_before_the_broker_is_told_of_the_cluster_waits_for_that(
+    cluster: Cluster, make: Make
+) -> None:
+    """librdkafka's admin client, which was told of no broker, did not ask again for five minutes."""
+    member = cluster.members[4] = Member(cluster, make(4))
+    answers = ask(member.node, MetadataRequest(topics=[]), CLIENT)
+    assert answers == []
+    cluster.run()
+    member.broker.step()
+    (answer,) = answers
+    assert {broker.node_id for broker in answer.brokers} == {1, 2, 3, 4}
+    assert answer.controller_id == cluster.host.controller_id
+
+
+def test_a_client_of_a_broker_that_nobody_tells_of_the_cluster_is_answered_in_the_end(
+    cluster: Cluster, make: Make
+) -> None:
+    member = Member(cluster, make(4))
+    answers = ask(member.node, MetadataRequest(topics=[]), CLIENT)
+    member.node.clock.now_ms += UNTOLD_MS - 1
+    member.broker.step()
+    assert answers == []
+    member.node.clock.now_ms += 1
+    member.broker.step()
+    assert [answer.brokers for answer in answers] == [[]]
 
 
 def test_a_broker_that_is_not_the_controller_refuses_each_topic(cluster: Cluster) -> None:

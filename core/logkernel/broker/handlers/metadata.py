@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from typing import Final
 from uuid import UUID
 
 from logkernel.broker.handlers.context import HandlerContext, Handlers, on
@@ -44,8 +45,20 @@ BROKERS, CONTROLLERS = 1, 2
 MAX_DESCRIBED_PARTITIONS = 2000
 """`max.request.partition.size.limit`."""
 
+UNTOLD_MS: Final = 5_000
+"""How long a broker that came into a cluster waits to be told of it, before it tells a client of no broker: a client
+that is told so may not ask again for minutes."""
+
 
 def metadata(ctx: HandlerContext, request: MetadataRequest, context: RequestContext, answer: Answer) -> None:
+    told = ctx.cluster.told
+    if told is not None and not ctx.metadata.image.nodes:
+        told.when_told(lambda: _metadata(ctx, request, context, answer), ctx.runtime.after, UNTOLD_MS)
+    else:
+        _metadata(ctx, request, context, answer)
+
+
+def _metadata(ctx: HandlerContext, request: MetadataRequest, context: RequestContext, answer: Answer) -> None:
     response = MetadataResponse(
         brokers=[
             MetadataResponseBroker(node_id=node, host=host, port=port, rack=rack)
