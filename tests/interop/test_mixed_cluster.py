@@ -63,7 +63,7 @@ class Mixed:
             except (KafkaError, OSError):
                 return False
 
-        self.eventually(tried, 60, what)
+        self.eventually(tried, 120, what)
 
     def in_sync(self, log: RemoteLog, topic: str, count: int) -> None:
         with log.admin() as admin:
