@@ -79,16 +79,6 @@ def a_follower_does_not_truncate(patch):
 
 
 @mutant
-def the_epoch_of_a_fetch_is_not_checked(patch):
-    """KIP-320."""
-
-    def judge(asked, **kwargs):
-        return judge_fetch(asked._replace(leader_epoch=kwargs["leader_epoch"]), **kwargs)
-
-    patch.setattr(replica_fetch, "judge_fetch", judge)
-
-
-@mutant
 def who_is_behind_joins_the_isr(patch):
     """KIP-497."""
 
@@ -118,21 +108,6 @@ def a_flush_syncs_nothing(patch):
 
 
 # ---------------------------------------------------------------- the controller
-
-
-@mutant
-def a_controller_that_is_back_sends_nothing(patch):
-    """Seed 51 found it."""
-    before = controller_host.ControllerHost._load
-
-    def load(self):
-        send, self._send_soon = self._send_soon, lambda: None
-        try:
-            before(self)
-        finally:
-            self._send_soon = send
-
-    patch.setattr(controller_host.ControllerHost, "_load", load)
 
 
 @mutant

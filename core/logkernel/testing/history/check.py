@@ -266,8 +266,9 @@ def _went_back(observed: Observed, runs: list[_Run]) -> Iterator[Anomaly]:
         if not done:
             continue
         _, last = max(done, key=lambda row: row[1].ended or 0)
-        least = min(offset for offset, one in known if one is last or (one.ended is None or one.ended > last.begun))
-        if run.first < least and not observed.is_shifting(run.place, least):
+        valid = [offset for offset, one in known if one is last or (one.ended is None or one.ended > last.begun)]
+        least = min(valid)
+        if run.first < least and not observed.is_shifting(run.place, max(valid)):
             what = f"{run.client} of group {run.group} begins {_name(run.place)} at {run.first}; {least} was committed"
             yield Anomaly("offsets", what, (last,))
 

@@ -76,6 +76,8 @@ class _Known:
         """All below it was committed."""
         self.leaders: dict[int, int] = {}
         """Epoch → who led in it."""
+        self.unclean = -1
+        """The last epoch that began with an unclean election: who led before may commit on, until it hears of that."""
         self.torn: dict[int, int] = {}
         """Node whose log a power cut may have shortened, and that has not been in sync again since → below which offset
         all was synced."""
@@ -193,6 +195,8 @@ class Promises:
     def _check_committed(self, node: int, replica: LedReplica, known: _Known) -> None:
         """Whoever begins to lead has what was committed."""
         log = replica.log
+        if (node, tuple(replica.leader.isr)) in self.declared:
+            known.unclean = max(known.unclean, replica.leader.leader_epoch)
         if self._is_compacted(replica):
             lost = known.end if log.end_offset >= known.end else log.end_offset
         else:
@@ -230,7 +234,11 @@ class Promises:
         if leader.high_watermark > replica.log.end_offset:
             self.stage.fail(f"the watermark of {replica.name} at {node} passes its log's end")
         self._watermarks[id(replica)] = (replica, leader.leader_epoch, leader.high_watermark)
-        self._commit(node, replica, self.known((replica.topic_id, replica.name.partition)))
+        known = self.known((replica.topic_id, replica.name.partition))
+        if leader.leader_epoch < known.unclean:
+            self.on_lawful_loss(replica.name, before, "a leader that an unclean election deposed")
+        else:
+            self._commit(node, replica, known)
 
     def _commit(self, node: int, replica: LedReplica, known: _Known, *, began: bool = False) -> None:
         """What the watermark has passed is committed, for ever. One that a leader `began` with was noted in an earlier
