@@ -13,9 +13,21 @@ import zookeepers
 from logkernel.cluster.store import Session as StoreSession
 from logkernel.cluster.store import SharedStore
 from logkernel.contracts import Coordination, MetadataChange, SharedCoordination
+from logkernel.errors import KafkaStorageError
 
 FACT: Mapping[str, object] = {"listeners": {"PLAINTEXT": ["h", 1]}, "rack": None}
 WAIT_S = 20.0
+
+
+def renewed(session: SharedCoordination) -> SharedCoordination:
+    """A session in place of this one, which a coordination that does not answer at once gives later."""
+    deadline = time.monotonic() + WAIT_S
+    while True:
+        try:
+            return session.renew()
+        except KafkaStorageError:
+            if time.monotonic() > deadline:
+                raise
 
 
 class Events:

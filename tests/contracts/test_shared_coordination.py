@@ -9,7 +9,7 @@ import pytest
 from logkernel.contracts import MetadataChange, SharedCoordination
 from logkernel.errors import DuplicateBrokerRegistration, KafkaStorageError, StaleControllerEpoch
 
-from .shared_coordinations import FACT, Events, InProcess, Shared, over_zookeeper
+from .shared_coordinations import FACT, Events, InProcess, Shared, over_zookeeper, renewed
 from .test_coordination import ListLog, open_memory
 
 ORDERS = MetadataChange("config", "topic:orders", {"retention.ms": "1"})
@@ -153,7 +153,7 @@ def test_a_lost_session_is_followed_by_a_new_one(shared: Shared) -> None:
     shared.expire(one)
     at_one.until_heard(("session", "lost"))
     shared.heal(one)
-    again = one.renew()
+    again = renewed(one)
     try:
         assert again.announce(1, FACT) > first
     finally:

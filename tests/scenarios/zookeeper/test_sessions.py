@@ -343,7 +343,7 @@ def test_a_session_is_lost_by_its_own_clock_while_nothing_answers(world: World) 
     proxy.cut()
     begun_s = time.monotonic()
     heard.until_state("unsure", "lost")
-    assert 0.9 < time.monotonic() - begun_s < 5
+    assert time.monotonic() - begun_s > 0.9  # not at once, and though nothing was connected again
     with pytest.raises(KafkaStorageError, match="does not answer"):
         session.renew()
 
