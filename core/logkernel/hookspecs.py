@@ -204,7 +204,7 @@ def logkernel_broker_stopping(node_id: int) -> None:
 
 @hookspec
 def logkernel_topic_created(topic: str, partitions: int) -> None:
-    """A topic was created, with empty logs."""
+    """A topic was created, with empty logs. Topics that exist when the broker starts are not announced."""
 
 
 @hookspec
@@ -214,7 +214,8 @@ def logkernel_topic_deleted(topic: str) -> None:
 
 @hookspec
 def logkernel_leader_changed(topic: str, partition: int, leader: int, leader_epoch: int) -> None:
-    """A partition has a new leader (a node id), or none (-1)."""
+    """A partition has a new leader (a node id), or none (-1). Leaders that a broker finds at its start are not
+    announced."""
 
 
 @hookspec

@@ -173,7 +173,7 @@ class Broker:
         self.cluster.channel = member.channel
         configured = ConfiguredTopics(metadata.controller, lambda: host.image, host.commit)
         self._file_topics = ClusterTopics(configured, self.runtime.config.topics)
-        self.cluster.told = ToldMetadata(metadata.image, metadata.controller.internal, self._tell)
+        self._told = self.cluster.told = ToldMetadata(metadata.image, metadata.controller.internal, self._tell)
         metadata.ask_producer_ids = member.ask_producer_ids
         return member
 
@@ -182,6 +182,7 @@ class Broker:
         metadata, logs = self.metadata, self.logs
         logs.open(metadata.join(member.session()))
         metadata.load_shared(member.session())
+        self._told.found(metadata.shared_topics(member.session()))
         logs.load(metadata.topic_settings, (), self.replicas.segment_rolled)
         self._start_parts()
 

@@ -31,6 +31,7 @@ log = logging.getLogger("logkernel.admin")
 
 NAME: Final = frozenset({"cluster"})
 """The kind of the cluster's name."""
+TOPICS: Final = frozenset({"topic"})
 ASK_AHEAD: Final = 100
 """Ids of a block that are left when the next one is asked for."""
 
@@ -81,6 +82,12 @@ class MetadataManager:
         """In a cluster: fold what every broker watches; of topics and brokers the controller will tell."""
         self.image.apply_all(coordination.changes(WATCHED))
         self.apply_dynamic_config()
+
+    @staticmethod
+    def shared_topics(coordination: SharedCoordination) -> list[UUID]:
+        """In a cluster: the ids of the topics that there are."""
+        values = {change.key: change.value for change in coordination.changes(TOPICS) if change.kind == "topic"}
+        return [UUID(value["id"]) for value in values.values() if value is not None]
 
     def on_watched(self, changes: Sequence[MetadataChange]) -> list[str]:
         """In a cluster: changes of watched kinds were committed. Returns the topics whose settings are others now."""

@@ -62,6 +62,8 @@ class ToldMetadata:
         self._follow = follow
         self._offline: dict[tuple[str, int], tuple[int, ...]] = {}
         self._learned: dict[UUID, str] = {}
+        self._found: set[UUID] = set()
+        """Topics that existed when the broker started, and that it was not told of yet."""
         self._waiting: list[_Waiting] = []
 
     # ------------------------------------------------------------ questions
@@ -76,6 +78,10 @@ class ToldMetadata:
         return [node for node in replicas if node not in self._image.nodes or node in offline]
 
     # ------------------------------------------------------------ news
+
+    def found(self, topics: Iterable[UUID]) -> None:
+        """These exist as the broker starts: to be told of them, and of their leaders, is no news."""
+        self._found.update(topics)
 
     def learn(self, topic: str, topic_id: UUID) -> None:
         """An order names a topic that may not have been told of yet: its followers ask for it by id soon."""
@@ -123,6 +129,8 @@ class ToldMetadata:
 
     def _fold_topic(self, state: UpdateMetadataTopicState, known: Topic | None, effects: Effects) -> None:
         name = state.topic_name
+        is_found = known is None and state.topic_id in self._found
+        self._found.discard(state.topic_id)
         before = [] if known is None else known.partitions
         rows = list(before)
         for told in state.partition_states:
@@ -132,14 +140,15 @@ class ToldMetadata:
             old, new = rows[index], _row(told)
             rows[index] = new
             self._note_offline((name, index), told.offline_replicas)
-            if index >= len(before) or (new.leader, new.leader_epoch) != (old.leader, old.leader_epoch):
+            is_new = index >= len(before) and not is_found
+            if is_new or (index < len(before) and (new.leader, new.leader_epoch) != (old.leader, old.leader_epoch)):
                 effects.leaders.append(LeaderChange(name, index, new.leader, new.leader_epoch, new.isr))
         if known is not None and len(rows) == len(before):
             for told in state.partition_states:
                 self._image.apply(partition_change(name, told.partition_index, rows[told.partition_index]))
             return
         self._image.apply(Topic(name, state.topic_id, rows, name in self._internal).change())
-        if known is None:
+        if known is None and not is_found:
             effects.created.append(name)
         else:
             effects.grown.append((name, len(before)))

@@ -56,6 +56,16 @@ def test_the_controller_tells_of_brokers_and_of_topics_that_come_grow_and_go() -
     assert told.followed[0] == made
 
 
+def test_what_there_is_at_a_start_is_no_news() -> None:
+    """Plugins were told at each restart that every topic was created, and had new leaders."""
+    told = Told()
+    told.found([ONE])
+    assert told.take(update("t", ONE, row(0), row(1))) == Effects(grown=[("t", 0)])
+    assert told.take(update("t", ONE, row(1, 2, 1))) == Effects(leaders=[LeaderChange("t", 1, 2, 1, (1, 2))])
+    told.take(update("t", ONE, row(0, -2), row(1, -2)))
+    assert told.take(update("t", OTHER, row(0))).created == ["t"]
+
+
 def test_a_topic_made_again_under_its_name_is_another() -> None:
     told = Told()
     told.take(update("t", ONE, row(0)))
