@@ -1,6 +1,7 @@
 """Contracts of the objects that plugins provide, and of the objects that plugins are given.
 
-A hook (see `hookspecs`) is called once, when a topic, listener or broker is set up. The object that it returns is then
+A hook (see `hookspecs`) is called when its object is set up: for a topic, partition, listener, broker or producer, and
+for an ISR policy again when the topic's settings change; never per record or batch. The object that it returns is then
 called directly. An object keeps its own state.
 """
 
@@ -439,7 +440,8 @@ class SessionEvents(Protocol):
         the value that it has then: values in between may be left out, and one may come twice, but none after a newer.
 
         Settings, users, quotas, access rules and features are reported to every session, announcements to the
-        controller at least. What a controller committed may be reported to nobody, as it knows."""
+        controller at least. The controller's own commits may be reported to no session, because it already knows
+        them."""
         ...
 
     def on_controller(self, node_id: int | None, term: int) -> None:
@@ -468,7 +470,7 @@ class SharedCoordination(Coordination, Protocol):
     """
 
     stale_ms: int
-    """How long the announcement of a broker that was killed may stay. Who finds its own tries for so long."""
+    """How long in ms a killed broker's registration may remain. A restarted broker retries its own for this long."""
 
     def changes(self, kinds: Collection[str] | None = None) -> Iterator[MetadataChange]:
         """Return the facts that are stored now, of some kinds or of all, and the brokers that are announced. What was
@@ -581,7 +583,7 @@ class ServiceTopic:
     """Topic setting → the broker setting with its value, e.g. of segment.bytes. A value below the topic setting's
     minimum is raised to it."""
     written_by: tuple[str, ...] = ()
-    """Client ids that may produce to it, all the same."""
+    """Client ids that may produce to it nevertheless."""
 
 
 @frozen
@@ -595,7 +597,7 @@ class ServiceDeclaration:
     features: Mapping[str, tuple[int, int, int]] = field(factory=dict)
     """Feature → (lowest level, highest, level of a new cluster), e.g. {"group.version": (0, 1, 1)} (KIP-584)."""
     asks_all: tuple[str, ...] = ()
-    """Those of its requests that every shard is asked, e.g. "ListGroupsRequest": each broker answers for its shards."""
+    """Requests that are sent to every shard, e.g. "ListGroupsRequest"; each broker answers for its own shards."""
     extends: tuple[str, ...] = ()
     """Requests of another service to whose response this one adds, e.g. its own type of group to ListGroups. Both
     services are asked, and `Extension.extend` of this one merges the responses."""
@@ -765,8 +767,8 @@ class Service(Protocol):
         ...
 
     def split(self, request: Any, shards: int) -> Sequence[tuple[int, Any]]:
-        """Return (shard, part of the request) for each shard concerned. Without parts, `join` answers alone. If the
-        only part is `request` itself, its response is the answer."""
+        """Return (shard, part of the request) for each shard concerned. If there are no parts, `join` builds the answer
+        alone. If the only part is `request` itself, its response is the answer."""
         ...
 
     def join(self, request: Any, responses: Sequence[Any], context: RequestContext) -> Any:
@@ -814,8 +816,8 @@ class BrokerDoor(Protocol):
         ...
 
     def commands(self, listener: str) -> frozenset[str]:
-        """Return the names of those that it answers over `listener` besides, as brokers command one another there; none
-        for other listeners. What comes over such a listener has `RequestContext.commands`."""
+        """Return the names of the additional requests answered over `listener`, because brokers command over it; none
+        for other listeners. Requests over such a listener have `RequestContext.commands`."""
         ...
 
     def features(self) -> Mapping[str, tuple[int, int, int]]:
@@ -873,8 +875,8 @@ Failed = Callable[[Exception], None]
 class PeerTransport(Protocol):
     """How requests of a broker get to the brokers of its cluster, itself included.
 
-    Orders of a controller to one broker arrive in the order in which they were sent, or fail; the same holds of
-    fetches, and of what is asked of a controller. What is of different kinds may overtake each other.
+    To one broker, order is kept within a controller's orders, within fetches and within requests to the controller, not
+    between these groups: each request arrives in its group's order, or fails.
     """
 
     def send(self, target: int, request: Any, answer: Answer, failed: Failed, timeout_ms: int) -> None:

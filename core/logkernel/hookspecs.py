@@ -106,9 +106,9 @@ def logkernel_isr(name: str, settings: Mapping[str, Any]) -> IsrPolicy | None:
 
 @hookspec(firstresult=True)
 def logkernel_placement(name: str) -> PlacementStrategy | None:
-    """The placement called `name`: which brokers hold the partitions of a topic, and which of them leads first.
+    """Return the placement strategy called `name`. It assigns replicas to brokers, and says which of them leads first.
 
-    Asked by the controller of a cluster when a topic is created without an assignment, or gets more partitions."""
+    Called by the controller of a cluster when a topic is created without an assignment, or gets more partitions."""
 
 
 @hookspec(firstresult=True)
@@ -130,7 +130,7 @@ def logkernel_transport(name: str) -> Transport | None:
 def logkernel_coordination(name: str, open_log: Callable[[], StateLog], settings: Settings) -> Coordination | None:
     """Return the coordination called `name`. `open_log` opens a durable log in the broker's data directory; `settings`
     are the broker's. A `SharedCoordination` is named as "shared coordination" by `logkernel_names`: a broker that
-    serves with it is a member of a cluster, and this is asked for its first session."""
+    serves with it joins a cluster; the hook returns its first session."""
 
 
 @hookspec(firstresult=True)

@@ -1,8 +1,11 @@
 """One broker: builds its parts, starts and closes them, and carries out what the controller decides.
 
-Nothing here decides: partitions are decided by `partition.leader`, the cluster by `controller`, groups by their
-service. A broker is single-threaded: its driver, an event loop or the caller of an embedded log, calls `submit` and
-`step` from one thread at a time. `turn` says what one turn is, the package what the parts are.
+The rules are elsewhere: `partition.leader` decides about partitions, `controller` about the cluster, services about
+groups. Decided here is only how the parts join: whether the broker is a member of a cluster, over which listeners other
+brokers command it, and, if it stands alone, which partitions it opens and leads after a commit.
+
+A broker is single-threaded: its driver, an event loop or the caller of an embedded log, calls `submit` and `step` from
+one thread at a time. `turn` says what one turn is, the package what the parts are.
 """
 
 from __future__ import annotations
@@ -62,7 +65,7 @@ class Broker:
         self.replicas.on_cut, self.replicas.before_delete = self.moves.begin_anew, self._forget
         self.scheduler = Scheduler(runtime, self.replicas, logs, self.retention)
         self._commanding: frozenset[str] = frozenset()
-        """Listeners by which brokers command this one: none where it stands alone, or is reached within its process."""
+        """Listeners over which other brokers may command this one; empty when standalone or in-process."""
         self.membership = self._member(link) if link is not None else None
         member = self.membership
         self.services = ServiceRegistry(
@@ -135,7 +138,7 @@ class Broker:
         self.logs.close(self.replicas.watermarks())
 
     def abandon(self) -> None:
-        """End as a kill would: nothing is flushed, noted or told."""
+        """Stop as if killed: flush nothing, write nothing, notify nobody."""
         started, self._started = self._started, False
         if self.membership is not None:
             self.membership.close()
@@ -178,7 +181,7 @@ class Broker:
         return member
 
     def _start_as_member(self, member: Membership) -> None:
-        """Open what the directories hold. Who leads what, the controller will tell: nothing is led before."""
+        """Open local logs. Lead nothing until the controller orders it."""
         metadata, logs = self.metadata, self.logs
         logs.open(metadata.join(member.session()))
         metadata.load_shared(member.session())
@@ -187,7 +190,7 @@ class Broker:
         self._start_parts()
 
     def _decides(self, brokers: int, elected: bool) -> None:
-        """This broker is the controller: since now, or brokers came."""
+        """This broker was elected controller (`elected`), or brokers joined while it was."""
         if elected:
             self._file_topics.on_elected(brokers)
         else:
@@ -299,7 +302,7 @@ class Broker:
         self._tell(effects)
 
     def _tell(self, effects: Effects) -> None:
-        """Tell services, plugins and replicas what changed; logs came and went before, or do when that is ordered."""
+        """Notify services, plugins and replicas. Logs were already created or deleted, or will be by order."""
         tell, image = self.runtime.kernel.tell, self.metadata.image
         for topic, _ in effects.deleted:
             tell("logkernel_topic_deleted", topic=topic)

@@ -112,7 +112,7 @@ class Cleaner:
             self._look_later()
 
     def stop(self) -> None:
-        """Come to an end with every job, in time to close the logs."""
+        """Stop all jobs before the logs close."""
         self._runtime.workers.hurry()
         self._logs.directories.file_deleter.stop()
         through = [job.replica.name for job in self._jobs.values() if job.rewriting.done]
@@ -309,7 +309,7 @@ class Cleaner:
         log.error("partition cannot be cleaned, it is served on: partition=%s error=%s", replica.name, error)
 
     def forget(self, name: TopicPartition) -> None:
-        """The partition is deleted: what was wrong with it is nothing that another of its name has."""
+        """The partition was deleted: a new one of the same name starts without its failures."""
         self.uncleanable.pop(name, None)
         self._paused_until_ms.pop(name, None)
 

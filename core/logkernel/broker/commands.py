@@ -116,7 +116,7 @@ def expire(broker: Broker, arguments: Mapping[str, Any], done: Done) -> None:
 
 
 def bounds(broker: Broker, arguments: Mapping[str, Any], done: Done) -> None:
-    """What can be read of a partition: who reads its segments from the folder asks here how far."""
+    """Return the readable bounds of a partition, for tools that read its segment files."""
     index = arguments.get("partition")
     if not isinstance(index, int):
         raise InvalidRequest("partition is missing")

@@ -1,4 +1,4 @@
-"""What a broker asks of its controller, be it another broker or itself."""
+"""Requests from a broker to the controller, which may be the broker itself."""
 
 from __future__ import annotations
 

@@ -6,9 +6,9 @@ Every broker whose coordination is shared has one. What it does:
     decides         while it is the controller: elections when brokers come, go or leave, in-sync replicas, topics
     sends orders    of `controller.orders`, one request at a time to each broker, itself included
 
-`controller.state` says which of this it does when. Only `commit` changes the cluster: each commit names the term, and
-one that is refused ends the controller's office. A broker that was started again is one that is gone, then one that
-started; which incarnation elections last counted with is a fact, so that the next controller sees it, too.
+`controller.state` says which of this it does when. Only `commit` changes the cluster: each commit names the term. A
+commit refused for its term ends this broker's office. A restarted broker counts as gone, then as started. The last
+incarnation that elections counted is stored, so the next controller sees the restart too.
 
 All of it happens on the broker's own thread. What follows from one event is carried out at the end of its turn.
 """
@@ -88,7 +88,7 @@ class _Nobody:
 
 @mutable
 class Counters:
-    """Since this process began to be a controller; to look at."""
+    """Counters since this broker started; read-only."""
 
     elections: int = 0
     """Partitions that got another leader, or the same in a new epoch."""
@@ -163,7 +163,7 @@ class ControllerHost:
 
     @property
     def orders(self) -> Orders:
-        """What brokers have to be told, while this broker is the controller; to look at. Raises `NotController`."""
+        """What brokers have to be told, while this broker is the controller; read-only. Raises `NotController`."""
         return self._deciding()
 
     @property
@@ -335,9 +335,9 @@ class ControllerHost:
     # ------------------------------------------------------------ commits
 
     def commit(self, result: ControllerResult) -> Any:
-        """Keep what the controller decided, and order what follows; returns the response. Raises `NotController`, and
-        `KafkaError` where the coordination cannot be reached. It may have been kept all the same: the session is unsure
-        then, and all of it is loaded anew before anything else is decided."""
+        """Commit what the controller decided, and order what follows; returns the response. Raises `NotController`, and
+        `KafkaError` if the coordination cannot be reached. The commit may still have been stored; the session is then
+        unsure, and everything is reloaded before the next decision."""
         orders = self._deciding()
         if result.changes:
             try:
@@ -424,7 +424,7 @@ class ControllerHost:
     # ------------------------------------------------------------ brokers come and go
 
     def _check_brokers(self) -> None:
-        """Compare who is announced with who was counted with, and elect."""
+        """Compare registered brokers with those of the last election, and elect for the difference."""
         orders = self._orders
         if orders is None or not self.is_active:
             return

@@ -1,4 +1,4 @@
-"""The controller's timer that has preferred leaders lead again."""
+"""Periodic timer of the controller that moves leadership back to preferred leaders."""
 
 from __future__ import annotations
 

@@ -201,13 +201,13 @@ class LogManager:
         self.directories.truncate_fully_and_start_at(name, offset, self._runtime.clock.wall_ms())
 
     def delete(self, name: TopicPartition) -> None:
-        """Remove a log, be it unreadable; its files go in their time."""
+        """Remove the log, even if it is unreadable; its files are deleted later."""
         self.remove(name)
         self.report_failures()
         self.delete_files()
 
     def delete_topic(self, topic: str) -> None:
-        """Remove every log of a topic; the files go in their time."""
+        """Remove every log of a topic; the files are deleted later."""
         for name in [*self.directories.logs, *self.directories.unreadable]:
             if name.topic == topic:
                 self.remove(name)
@@ -266,7 +266,7 @@ class LogManager:
         self.report_failures()
 
     def report_failures(self) -> None:
-        """Report what lies in a directory that went offline, by whatever came to notice."""
+        """Report every partition in an offline directory, however the failure was found."""
         for directory in self.directories.offline():
             for name in directory.logs:
                 self.on_partition_failed(name, KafkaStorageError(f"{directory.path}: {directory.failure}"))

@@ -70,7 +70,7 @@ STUCK = frozenset(
         UnknownTopicOrPartition.code,
     }
 )
-"""Refusals after which only an order tells what holds. After any other, the proposal is made again."""
+"""After these refusals, wait for an order. After any other, propose again."""
 JOIN_AGAIN_MS = 1_000
 """When a session could not be had."""
 ANNOUNCE_AGAIN_MS = 500
@@ -106,8 +106,9 @@ class Membership:
         take_producer_ids: Callable[[range], None],
         decides: Callable[[int, bool], None],
     ) -> None:
-        """`registration` gives the broker's fact, as of `image.Node`; `watched` is told changes of watched kinds,
-        `decides` how many brokers are alive when this one is elected controller (True), or is it and others came."""
+        """`registration` gives the broker's fact, as of `image.Node`. `watched` receives committed changes of watched
+        kinds. `decides(brokers, elected)` is called when this broker becomes controller (`elected` is True), and when
+        brokers join later; `brokers` is the number of live brokers."""
         self._replicas = replicas
         self._runtime = runtime
         self._turn = turn
@@ -228,7 +229,7 @@ class Membership:
             done()
 
     def close(self) -> None:
-        """End the session as one does that says goodbye."""
+        """Close the session cleanly."""
         self._closed = True
         self.fetchers.close()
         self.peers.close()
@@ -237,8 +238,8 @@ class Membership:
             self._session.close()
 
     def commit(self, result: ControllerResult) -> Any:
-        """Keep what was decided, by this broker if any may, else by it as the controller; returns the response. Raises
-        `NotController`, and `KafkaError` where the coordination cannot be reached."""
+        """Commit a decision: directly if any broker may, else as the controller; returns the response. Raises
+        `NotController`, and `KafkaError` if the coordination cannot be reached."""
         if any(change.kind not in ANYBODYS for change in result.changes):
             return self.controller_host.commit(result)
         if result.changes:
@@ -309,7 +310,7 @@ class Membership:
         self._begin_again("")
 
     def _begin_again(self, told: str) -> None:
-        """`told` is why that failed last."""
+        """`told` is the last error logged; it is not logged again."""
         if self._closed:
             return
         try:

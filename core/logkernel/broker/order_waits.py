@@ -1,4 +1,4 @@
-"""Who waits until the controller's own broker has confirmed what was ordered."""
+"""Work that runs once the controller's own broker has confirmed its orders, or after a timeout."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ class Peers:
         _Call(self, done).begin(self._transport, target, request, timeout_ms)
 
     def close(self) -> None:
-        """Nobody is told of anything any more."""
+        """Drop all pending callbacks and close the transport."""
         self._closed = True
         self._transport.close()
 

@@ -31,7 +31,7 @@ class RequestPurgatory:
         self._parked = Purgatory()
         self._timer: Timer | None = None
         self.woken = self._parked.woken
-        """Requests that are to be tried again; to look at."""
+        """Requests to try again; read-only."""
         self._retrying = False
 
     def __len__(self) -> int:

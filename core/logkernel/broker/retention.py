@@ -8,9 +8,9 @@
 | files are renamed `.deleted` | the same |
 | files are removed, `file.delete.delay.ms` later | a worker's thread, see `storage.file_deleter` |
 
-Nobody is told of a log start before it is noted, so none ever goes back, whatever ends when. Where the disk has no room
-to note it, the oldest segment goes alone, which makes some. What a stop or a crash leaves of all this is taken up by
-the next start, which waits for none of it.
+A log start is checkpointed before anyone sees it, so it never moves back, even after a crash. If the disk has no room
+for the checkpoint, the oldest segment alone is dropped, which frees some. The next start takes up what a stop or a
+crash left, and waits for none of it.
 """
 
 from __future__ import annotations

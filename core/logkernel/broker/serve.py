@@ -203,8 +203,8 @@ async def run(
 ) -> None:
     """Serve until one of `signals` arrives. Raises `CannotListen`, `DuplicateBrokerRegistration`.
 
-    A broker of a cluster is ready when it was told of a controller and of `known` brokers, itself included. At the end
-    it waits for others to lead its partitions, unless `alone` is set by then or meanwhile: there is nobody who could.
+    A broker of a cluster is ready when it was told of a controller and of `known` brokers, itself included. Before
+    it stops it waits for others to take over, unless `alone` is set, before or during the wait: then nobody can.
     """
     import sys
 

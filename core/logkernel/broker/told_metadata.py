@@ -1,7 +1,7 @@
 """What the controller tells a broker of a cluster: who is alive, and how partitions stand (UpdateMetadata).
 
-It is folded into the broker's own image, which knows of topics and brokers by this way alone. What every broker hears
-of by itself (settings, ACLs, …) `MetadataManager.on_watched` folds into the same image.
+It is folded into the broker's own image. Topics and brokers reach the image only this way. Every broker hears of
+settings, ACLs, … by itself; `MetadataManager.on_watched` folds them into the same image.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 | verb | called by | does |
 |---|---|---|
-| `Broker.submit` | who brings a request from outside | begins a turn: `dispatch`, then `Turn.end` |
+| `Broker.submit` | the transport or an embedding caller | begins a turn: `dispatch`, then `Turn.end` |
 | `Router.dispatch` | a part that is inside a turn | runs the request's handler now, and leaves the end to its caller |
 | `Turn.call_soon` | any part | puts work off to the end of the turn: it must not run inside what runs now |
 | `RequestPurgatory.retry_soon` | a parked request that heard news | has itself tried again at the end of the turn |
@@ -28,7 +28,7 @@ class Turn:
     def __init__(self, purgatory: RequestPurgatory) -> None:
         self._purgatory = purgatory
         self.soon: deque[Callable[[], None]] = deque()
-        """What was put off; to look at."""
+        """Work put off to the end of the turn; read-only."""
         self._ending = False
 
     def call_soon(self, work: Callable[[], None]) -> None:

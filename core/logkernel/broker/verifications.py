@@ -7,9 +7,10 @@ Producers of transactions v2 do not add partitions themselves, so for them the s
     a transactional batch comes                  its transaction is open here   written
                                                  others of its producer wait    waits behind them
                                                  else                           waits; the coordinator is asked
-    it confirms                                  the first that waits is written, the next are tried as if they came now
-    it refuses                                   the first that waits is refused, the next are tried as if they came now
-    it is busy with the transaction before (v2)  asked again, for a moment
+    confirmed                                    write the first waiting batch, then handle the next as if they had just
+                                                 arrived
+    refused                                      refuse the first waiting batch, then handle the next likewise
+    busy with the transaction before (v2)        ask again, for a moment
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Long work that must not hold a request up; what comes of it is told on the broker's own thread.
+"""Long-running work off the request path; results are delivered on the broker's thread.
 
 ThreadWorkers     jobs run on threads. While an event loop runs, `ring` wakes it; embedded, the caller's next step
                   hears of them

@@ -64,7 +64,7 @@ class Cluster:
         those of several machines do, not by the network of the process, so that they can be killed and stopped, but
         neither paused nor cut off."""
         if brokers < 1:
-            raise ConfigError(f"brokers={brokers} makes no cluster; give at least 1")
+            raise ConfigError(f"brokers={brokers}: a cluster needs at least 1 broker")
         for node in racks or ():
             if not 1 <= node <= brokers:
                 raise ConfigError(f"racks: there is no broker {node}; they are numbered from 1 to {brokers}")
@@ -151,7 +151,7 @@ class Cluster:
             self._loop.close()
 
     async def _stop_all(self) -> None:
-        """All at once: nobody takes over from who leaves last."""
+        """Stop all at once; the last broker has no one to hand over to."""
         self._network.heal()
         for member in self._members.values():
             if member.state == "paused":
@@ -224,9 +224,12 @@ class Cluster:
         self.run(member.resume)
 
     def cut(self, one: Collection[int], other: Collection[int], *, both_ways: bool = True) -> None:
-        """Let nothing through between two sets of brokers. Clients and the coordination are reached as before."""
+        """Hold all messages between two sets of brokers, or only those from `one` to `other`, until `heal`. Clients and
+        the coordination are reached as before."""
         if self._over_sockets:
-            raise LogkernelError("brokers that reach one another over sockets cannot be cut off here")
+            raise LogkernelError(
+                "cannot cut brokers off: they are connected by sockets; open the cluster without over_sockets"
+            )
         for node in (*one, *other):
             self._member(node)
         self.run(lambda: self._network.cut(set(one), set(other), both_ways=both_ways))

@@ -180,7 +180,9 @@ class Member:
         if self.state != "running":
             raise LogkernelError(f"broker {self.node_id} is {self.state}; only one that runs can be paused")
         if self._over_sockets:
-            raise LogkernelError("answers come over sockets, which nothing holds back; pause brokers of a network")
+            raise LogkernelError(
+                f"cannot pause broker {self.node_id}: it is connected by sockets; open the cluster without over_sockets"
+            )
         assert self.gate is not None
         assert self.server is not None
         assert self._session is not None

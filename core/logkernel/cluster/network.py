@@ -80,7 +80,7 @@ class ProcessNetwork:
         return node_id in self._paused
 
     def cut(self, one: Collection[int], other: Collection[int], *, both_ways: bool = True) -> None:
-        """Nothing gets from `one` to `other`, nor back unless `both_ways` is False."""
+        """Hold messages from `one` to `other`, and with `both_ways` also those from `other` to `one`."""
         self._cuts |= {(source, target) for source in one for target in other if source != target}
         if both_ways:
             self._cuts |= {(target, source) for source in one for target in other if source != target}

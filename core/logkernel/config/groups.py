@@ -17,8 +17,8 @@ log = logging.getLogger("logkernel.config")
 
 
 def group_value(config: BrokerConfig, own: Mapping[str, str], name: str) -> Any:
-    """The effective value. One that lay within bounds when it was set is held within those of today; one that the
-    setting's plugin takes no more gives way to the default.
+    """The effective value. A stored value is clamped to today's bounds; one the plugin no longer accepts is replaced by
+    the default.
 
     Raises KeyError for a setting that groups do not have.
     """

@@ -194,7 +194,7 @@ def _pair_ids(given: dict[str, RawSetting]) -> None:
             f" and differ; remove broker.id"
         )
     if broker and not node and int(broker.text) < 0:
-        raise refuse(broker, "a number of -1 asks for one to be generated, which isn't done", "set node.id=1, say")
+        raise refuse(broker, "a generated id is not supported", "set node.id=1")
     row = node or broker
     if row is not None:
         for name in ("node.id", "broker.id"):

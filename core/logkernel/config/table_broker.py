@@ -339,15 +339,19 @@ ROWS: tuple[Setting, ...] = (
         "Pause in ms between these attempts, where partitions remain that no replica in sync can take over.",
     ),
     _row("controller.socket.timeout.ms", INT, "30000", None, "How long the controller waits for a broker's answer."),
-    _row("auto.leader.rebalance.enable", BOOLEAN, "true", None, "Have preferred leaders lead again, by and by."),
+    _row("auto.leader.rebalance.enable", BOOLEAN, "true", None, "Return leadership to preferred leaders periodically."),
     _row(
-        "leader.imbalance.check.interval.seconds", LONG, "300", POSITIVE, "How often the controller looks after that."
+        "leader.imbalance.check.interval.seconds",
+        LONG,
+        "300",
+        POSITIVE,
+        "Interval in seconds at which leadership is returned to preferred leaders.",
     ),
     _row(
         "leader.imbalance.per.broker.percentage",
         INT,
         "10",
         None,
-        "How much of what a broker is the preferred leader of may be led elsewhere.",
+        "Share in percent of a broker's preferred partitions that may be led elsewhere before leadership is returned.",
     ),
 )

@@ -215,9 +215,9 @@ class Orders:
         self.term = term
         self.image = image
         self.brokers: dict[int, _Told] = {}
-        """Node id → what it has to be told; to look at who is there."""
+        """Node id → what it has to be told; read-only for others."""
         self.offline: dict[Name, set[int]] = {}
-        """Partition → live brokers whose replica of it lies in an offline directory; to look at."""
+        """Partition → live brokers whose replica of it lies in an offline directory; read-only for others."""
         self._version = 0
         """Grows when a broker comes, goes or moves."""
         self._deleting: dict[str, dict[UUID, set[tuple[int, int]]]] = {}

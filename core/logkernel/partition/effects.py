@@ -1,7 +1,8 @@
 """What a partition machine wants done, as data.
 
-The fields of `Effects` stand in the order in which the shell carries them out. What came of them
-returns to the machine as events: `on_appended`, `on_flushed`, `on_append_failed`.
+The fields of `Effects` stand in the order in which the shell carries them out. What came of them returns to the machine
+as events: `on_truncated`, `on_restarted`, `on_appended`, `on_append_failed`, `on_flushed`, `on_isr_accepted`,
+`on_isr_refused`.
 """
 
 from __future__ import annotations

@@ -20,8 +20,8 @@ acceptance counts whichever attempt it answers.
 While a proposal is under way, nobody knows which of the two sets holds. So the watermark waits for both: for those who
 are to join at once, for those who are to leave until that is confirmed (`maximal`). A STUCK set keeps its maximum.
 
-Who belongs in the ISR, the topic's policy says (`contracts.IsrPolicy`). Where there is none, or where it errs, a member
-leaves that was not caught up for `replica.lag.time.max.ms`, which is Kafka's rule.
+The topic's policy decides who is in the ISR (`contracts.IsrPolicy`). If there is none, or it fails, a member leaves
+that was not caught up for `replica.lag.time.max.ms`, which is Kafka's rule.
 
 Invariants: the leader is in `isr`; `isr <= maximal <= replicas`; `partition_epoch` never falls.
 """
@@ -213,7 +213,7 @@ class InSyncReplicas:
 
     def on_gone(self, nodes: Collection[int]) -> None:
         """Brokers are alive no more. One that comes back may have lost what it fetched: until it fetches again it holds
-        nothing for sure. What becomes of members, an order tells."""
+        nothing for sure. An order decides about members."""
         for node in nodes:
             if node in self.followers and node not in self.isr:
                 self.followers[node] = FollowerState()
@@ -240,8 +240,8 @@ class InSyncReplicas:
     def propose_waiting(
         self, high_watermark: int, epoch_start: int, eligible: Collection[int], leader_end: int, mono_ms: int
     ) -> IsrProposal | None:
-        """The first that could have joined when it fetched, had another proposal not been under way, or had it counted
-        as alive; if it does not lag by now."""
+        """Propose the first follower that could have joined at its last fetch, but was blocked by another proposal or
+        not yet alive, and does not lag by now."""
         for node, follower in self.followers.items():
             if self._is_caught_up(follower, leader_end, mono_ms):
                 proposal = self.propose_expansion(node, high_watermark, epoch_start, eligible, leader_end, mono_ms)
@@ -258,8 +258,8 @@ class InSyncReplicas:
         return self._propose(Event.SHRINK, self.isr - gone) if gone else None
 
     def _note_idle(self, leader_end: int, mono_ms: int) -> None:
-        """Who holds all that the leader held at the last look had caught up then. A follower need not say so again and
-        again: where nothing is written, its session has nothing to ask."""
+        """A replica that held everything at the last check was caught up then. A follower need not repeat that: if
+        nothing is written, its session has nothing to ask."""
         for follower in self.followers.values():
             if follower.log_end >= self._ticked_end:
                 follower.caught_up_ms = max(follower.caught_up_ms, self._ticked_ms)

@@ -351,7 +351,7 @@ class Leader:
         return effects
 
     def on_resigned(self, error: KafkaError | None = None) -> Effects:
-        """Another node leads, or none: who waits must ask there. Guards of transactions die with the leadership."""
+        """Leadership moved: tell waiting clients to refresh metadata. Verification guards end."""
         self.producers.void_guards()
         return self.on_offline(error or NotLeaderOrFollower("another broker leads now; ask Metadata which"))
 
@@ -375,7 +375,7 @@ class Leader:
         return min((entry[3] for entry in self.parked), default=None)
 
     def low_watermark(self) -> int:
-        """Below it no replica that is alive holds records: what DeleteRecords waits for."""
+        """The lowest log start of live replicas, which DeleteRecords waits for."""
         if self.sync is None:
             return self.log_start
         starts = [follower.log_start for node, follower in self.sync.followers.items() if node in self._live]
@@ -415,7 +415,7 @@ class Leader:
             effects.answer.append((ticket, outcome))
 
     def _park(self, entry: tuple[int, Any, Outcome, int]) -> None:
-        """Behind all that end where it does."""
+        """Insert after all entries with the same end."""
         at = len(self.parked)
         while at and self.parked[at - 1][0] > entry[0]:
             at -= 1

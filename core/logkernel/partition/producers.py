@@ -197,7 +197,10 @@ class ProducerStates:
         if first >= 0:
             _check_sequence(facts, entry)
         if is_open and not transactional:
-            raise InvalidTxnState(f"producer {facts.producer_id} writes past its open transaction")
+            raise InvalidTxnState(
+                f"producer {facts.producer_id} wrote without its transactional id while its transaction is open;"
+                " send the batch in the transaction"
+            )
         return None
 
     def _check_verified(self, facts: BatchFacts, guard: int | None, entry: ProducerEntry | None) -> None:

@@ -299,9 +299,9 @@ class LogDirectories:
         raise KeyError(name)
 
     def delete(self, name: TopicPartition) -> None:
-        """Remove a log, be it unreadable; its files go in their time. Where its directory is offline it is forgotten:
-        when the directory is back, the files tell by their topic's id that they go. So it is where this raises
-        `OSError`, which takes the directory offline unless room or file handles are what it wants."""
+        """Remove the log, even if it is unreadable; its files are deleted later. If its directory is offline, the log
+        is only forgotten: when the directory is back, the topic id in the files shows that they must go. The same holds
+        if this raises `OSError`, which takes the directory offline unless it lacks only room or file handles."""
         known = name in self.logs
         directory = self.directory_of(name) if known else self._place_of_unreadable(name)
         if directory is None:

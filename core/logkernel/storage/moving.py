@@ -12,8 +12,8 @@ A log `t-0` in directory A moves to B in these steps; between any two of them th
 
 Each rename is made durable before the next. "Further" is the higher leader epoch, then the higher end: both hold the
 same records up to the moment of the decision, and after it at most one was ever written. While a directory is offline,
-a decided copy is left alone, as the log that it stands for may lie there and go further. Of a topic that was deleted
-meanwhile, and perhaps made anew, nothing stays: its id tells.
+a decided copy is left alone, as the log that it stands for may lie there and go further. If the topic was deleted or
+re-created meanwhile, its id shows that, and the copy is dropped.
 """
 
 from __future__ import annotations

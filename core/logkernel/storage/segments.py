@@ -1,8 +1,8 @@
 """The segments of one log, oldest first, and what is asked of all of them.
 
 Invariants: there is at least one; base offsets ascend strictly, and no segment reaches past the base of the next; the
-last one is the active one, the only one that is written. Who changes the list is `Log` (a roll), `Truncation` and
-`Compaction`, all on the log's thread.
+last one is the active one, the only one that is written. Only `Log` (a roll), `Truncation` and `Compaction` change the
+list, all on the log's thread.
 """
 
 from __future__ import annotations

@@ -247,7 +247,11 @@ def test_a_transactional_batch_without_transactional_id_is_refused():
 def test_a_plain_batch_inside_a_transaction_is_refused():
     machine = leader()
     transact(machine, [in_transaction()])
-    assert code_of(write(machine, [batch(1, producer_id=7, epoch=0, sequence=1)])) == InvalidTxnState.code
+    ((_, outcome),) = write(machine, [batch(1, producer_id=7, epoch=0, sequence=1)]).answer
+    assert outcome.error_code == InvalidTxnState.code
+    assert outcome.error_message == (
+        "producer 7 wrote without its transactional id while its transaction is open; send the batch in the transaction"
+    )
 
 
 def test_a_repeated_batch_is_a_duplicate_even_when_its_transaction_is_over():

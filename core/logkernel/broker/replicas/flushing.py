@@ -41,7 +41,7 @@ class Owner(Protocol):
 
 
 class LogFlushing:
-    """Of one log, for its owner."""
+    """Flush scheduling of one log."""
 
     __slots__ = ("_again", "_put_off", "_runtime", "_timer", "owner", "under_way")
 

@@ -174,7 +174,7 @@ class FollowedReplica(Replica):
         self.follower.on_error(asked, mono_ms, pause_ms)
 
     def _failed(self, asked: FetchPosition, error: KafkaError | OSError, mono_ms: int) -> None:
-        """The answer cannot be carried out. Other errors of the disk than those of the moment end its service."""
+        """The answer cannot be applied. A disk error that is not transient takes the directory offline."""
         if isinstance(error, OSError) and error.errno not in PASSING:
             self.storage_failed(error)
             return
@@ -206,7 +206,7 @@ class FollowedReplica(Replica):
         self.news.tell()
 
     def _restart(self, offset: int) -> None:
-        """As every cut that failed, one may be half done: then nobody knows what the log holds."""
+        """A failed restart may be half done, so the log's content is unknown: its directory goes offline."""
         try:
             self._cuts.restart(self.name, offset)
         except OSError as error:
@@ -285,7 +285,7 @@ class FollowedReplica(Replica):
         self.follower.on_log_start(offset)
 
     def on_flushed(self, end: int) -> None:
-        """The next fetch says so."""
+        """Nothing to do: the next fetch reports the new end."""
 
     def move_to(self, disk_log: Log) -> None:
         self.follower.take_epochs(disk_log.epochs)

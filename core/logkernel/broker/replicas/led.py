@@ -43,7 +43,7 @@ class Ticket(Protocol):
 
 @mutable
 class Write:
-    """What `Effects.append` speaks of, and who waits for it."""
+    """The batches for `Effects.append`, and the receiver of the outcome."""
 
     data: Any
     acks: int
@@ -246,7 +246,8 @@ class LedReplica(Replica):
     # ------------------------------------------------------------ followers
 
     def follower_fetched(self, node: int, offset: int, log_start: int, mono_ms: int, broker_epoch: int = -1) -> None:
-        """A follower's fetch from `offset` was judged, and may be answered. Raises KeyError for who is no replica."""
+        """A follower's fetch from `offset` was judged, and may be answered. Raises KeyError for a node that is not a
+        replica."""
         before = self.leader.low_watermark()
         self._carry_out(self.leader.on_fetch(node, offset, log_start, mono_ms, broker_epoch))
         if self.end_news is not None and self.leader.low_watermark() > before:
@@ -281,7 +282,7 @@ class LedReplica(Replica):
             self._carry_out(self.leader.on_tick(mono_ms))
 
     def isr_accepted(self, proposal: IsrProposal, partition_epoch: int) -> None:
-        """The controller wrote the proposal down. Nothing happens where it is none of this leader's any more."""
+        """The controller accepted the proposal. Ignored if this leader no longer has it open."""
         before = self.leader.isr
         self._carry_out(self.leader.on_isr_accepted(proposal, partition_epoch))
         if self.leader.isr != before:

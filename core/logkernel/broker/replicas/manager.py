@@ -49,7 +49,7 @@ NO_EPOCHS: Final = (-1, -2)
 
 
 def _nobody(name: TopicPartition) -> None:
-    """Hears of partitions until somebody does."""
+    """Default observer: ignores events until one is set."""
 
 
 def _no_controller(replica: LedReplica, proposal: IsrProposal) -> None:
@@ -72,9 +72,9 @@ class ReplicaManager:
         self._partition_count = partition_count
         self._logs = logs
         self.led: dict[tuple[str, int], LedReplica] = {}
-        """Those that this broker leads, and serves to clients; to look at."""
+        """Replicas that this broker leads, and serves to clients; read-only."""
         self.followed: dict[tuple[str, int], FollowedReplica] = {}
-        """Those that another broker leads, or none; to look at."""
+        """Replicas that another broker leads, or none; read-only."""
         self.propose: Callable[[LedReplica, IsrProposal], None] = _no_controller
         """Asks the controller for in-sync replicas; whoever connects the broker to one sets it. It must not answer
         before it returns, and tells the replica `isr_accepted`, `isr_refused` or `isr_unanswered`."""
@@ -101,21 +101,21 @@ class ReplicaManager:
         return self.led.get(name) or self.followed.get(name)
 
     def held(self, name: TopicPartition) -> Replica:
-        """As `find`; raises what a client must hear where there is none."""
+        """Like `find`, but raises the error to send to the client if there is none."""
         replica = self.find(name)
         if replica is None:
             raise self._absent(name)
         return replica
 
     def get(self, name: TopicPartition) -> LedReplica:
-        """The replica that is led here; raises what a client must hear where there is none."""
+        """The replica that this broker leads; raises the error to send to the client if there is none."""
         replica = self.led.get(name)
         if replica is None:
             raise self._absent(name)
         return replica
 
     def of_topic(self, topic: str) -> list[LedReplica]:
-        """Those that are led here, in the order of their partitions; raises what a client must hear where none is."""
+        """The replicas led here, by partition; raises the error to send to the client if there is none."""
         found = sorted((each for each in self.led.values() if each.name.topic == topic), key=lambda each: each.name)
         if not found:
             raise self.absence(topic, 0)(topic)

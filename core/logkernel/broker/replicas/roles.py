@@ -10,7 +10,8 @@
     it leads                                                 0: a `LedReplica`, or the one that is there goes on
     it follows                                               0: a `FollowedReplica`, or the one that is there turns
 
-Where an order is refused, nothing has changed (KAFKA-9769).
+A refused order changes no replica (KAFKA-9769). If the log cannot be had, the partition is marked offline before the
+refusal; orders for it are then refused as for an offline directory.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ class Logs(Cuts, Protocol):
         """Keep where logs start, durably; False where some directory failed."""
 
     def delete(self, name: TopicPartition) -> None:
-        """Remove the log, be it unreadable."""
+        """Remove the log, even if it is unreadable."""
 
     def fail_directory_of(self, name: TopicPartition, error: OSError) -> None:
         """The directory of a partition goes offline with every partition in it."""

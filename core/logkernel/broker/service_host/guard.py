@@ -2,7 +2,7 @@
 
 what fails                              what it costs
 split, join, on_request                 that request: it is refused with UNKNOWN_SERVER_ERROR
-on_timer, next_deadline                 the shard's timer: it is asked again later, ever more seldom
+on_timer, next_deadline                 the shard's timer: it is retried later, with increasing pauses
 on_topics_…, on_response, on_disconnected   that event: the machine does not hear of it
 the service or its machine cannot be made,  the shard: requests are refused with NOT_COORDINATOR, and its log is
   on_loaded, replay…                        replayed into a new machine at the next one, or a minute later

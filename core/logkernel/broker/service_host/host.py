@@ -120,7 +120,7 @@ class ServiceHost:
 
     @property
     def loaded(self) -> Mapping[int, Shard]:
-        """The shards that are loaded; to look at."""
+        """The shards that are loaded; read-only."""
         return self._shards
 
     def replica(self, shard: int) -> LedReplica | None:
@@ -226,8 +226,8 @@ class ServiceHost:
         loading.go_on()
 
     def resign(self, number: int, error_code: int = NotCoordinator.code) -> None:
-        """The leadership of a shard's partition went, or nothing of the shard is known for sure: it is not here any
-        more, and waiting requests are refused."""
+        """This broker no longer leads the shard's partition, or the shard's state is uncertain: unload it and refuse
+        waiting requests."""
         for host in self._sharing(self):
             loading = host._loading.pop(number, None)
             if loading is not None:
@@ -242,7 +242,7 @@ class ServiceHost:
     # ------------------------------------------------------------ failure
 
     def rebuild(self, shard: Shard, error_code: int) -> None:
-        """An append of a shard failed: start again from its log, and refuse all who waited on its machine."""
+        """An append of a shard failed: rebuild its machine from the log, and refuse waiting requests."""
         from logkernel.broker.service_host.replay import load
 
         if self.is_led:
@@ -366,7 +366,7 @@ class ServiceHost:
         return self.is_led and context.internal and not elsewhere
 
     def _ask_later(self, ticket: int, context: RequestContext, since_ms: int | None) -> bool:
-        """False where it was waited for long enough."""
+        """Return False once the request has waited too long."""
         now = self.runtime.clock.mono_ms()
         since = now if since_ms is None else since_ms
         if now - since >= self.commit_timeout_ms:
@@ -399,7 +399,7 @@ class ServiceHost:
                 entry[1](response)
 
     def topics_deleted(self, topics: list[str]) -> None:
-        """Every shard hears of it, those that no request has touched too: a topic made anew starts afresh."""
+        """Tell all shards, loaded or not: a re-created topic must start empty."""
         self.load_all()
         for shard in list(self._shards.values()):
             shard.inform(shard.machine.on_topics_deleted, topics)

@@ -46,7 +46,7 @@ class Loading:
         self.cancelled = False
 
     def cancel(self) -> None:
-        """Nobody wants to know any more."""
+        """Cancel the load; neither callback is called."""
         self.cancelled = True
         self._replica.news.unsubscribe(self)
         if self._timer is not None:

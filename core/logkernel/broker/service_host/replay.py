@@ -104,7 +104,7 @@ again, shard by shard: Python goes through all that is frozen to count it."""
 
 @contextlib.contextmanager
 def no_collector() -> Iterator[None]:
-    """Loading makes much and drops little: Python would look through all of it again and again, in vain."""
+    """Disable the garbage collector: loading allocates much and frees little."""
     global _keeps_frozen
     enabled = gc.isenabled()
     gc.disable()

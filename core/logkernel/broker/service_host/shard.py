@@ -101,8 +101,8 @@ class _Commit:
         shard.deciding = False
 
     def late(self) -> None:
-        """In a cluster: followers are slow. Who waits is told; the records may be committed yet, and the machine knows
-        them."""
+        """In a cluster: followers are slow, so refuse the waiting requests. The records may still be committed, and the
+        machine knows them."""
         if not self.delivered:
             self._shard.host.refuse([ticket for ticket, _ in self._decision.answers], RequestTimedOut.code)
 
@@ -219,7 +219,7 @@ class Shard:
                 self.host.guard.call(NO_RECORDS, machine.replay_marker, producer_id, producer_epoch, marker.committed)
 
     def rests_on(self, replica: LedReplica, end: int) -> None:
-        """The machine was built from the log up to `end`. Where not all of that is committed, nothing leaves before."""
+        """The machine has replayed the log up to `end`. Hold its answers until all of that is committed."""
         if replica.leader.high_watermark < end:
             self._begun += 1
             replica.news.subscribe(_Tail(self, replica, end))
@@ -344,7 +344,7 @@ class Shard:
             self.host.runtime.after(timeout_ms, commit.late)
 
     def failed(self, decision: Decision, outcome: Outcome) -> None:
-        """Nothing of a decision holds but its replies: start again from the log."""
+        """The append failed: send `replies`, then rebuild the machine from the log."""
         log.error(
             "service append failed: service=%s shard=%d error_code=%d",
             self.host.declared.name,
@@ -388,7 +388,7 @@ class Shard:
             self._timer = self.host.runtime.timers.at(due, self._on_timer)
 
     def _on_timer(self) -> None:
-        """One that fails, or that leaves its deadline where it was, is run again later, ever more seldom."""
+        """A timer that fails, or leaves its deadline where it was, is retried later, with increasing pauses."""
         self._timer = None
         if not self.is_there:
             return

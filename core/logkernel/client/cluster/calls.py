@@ -205,7 +205,7 @@ class ClientCore:
 
     @property
     def calls(self) -> list[Call]:
-        """Those that wait for their turn; to look at."""
+        """Calls that wait for their turn; read-only."""
         return self._calls
 
     def _step_calls(self, now_ms: int) -> int | None:

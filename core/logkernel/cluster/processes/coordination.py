@@ -7,8 +7,7 @@
 | it sends what is no message | ended |
 | it takes nothing of what it is told | ended, when too much waits for it |
 
-Silence is counted in ticks of this process, not in time: where the coordination itself stood still, every broker was
-silent to it, and none is ended for that.
+Silence is counted in this process's ticks: if the coordination itself stalled, no broker's session ends.
 """
 
 from __future__ import annotations

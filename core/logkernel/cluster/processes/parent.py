@@ -1,4 +1,4 @@
-"""The process above the brokers: keeps their coordination, starts them, and starts again who dies.
+"""The process above the brokers: keeps their coordination, starts them, and restarts brokers that die.
 
     signal ─▶ stop ───────────┐
     SIGCHLD ─▶ exit codes ────┼─▶ supervision ─▶ start, SIGTERM, SIGKILL

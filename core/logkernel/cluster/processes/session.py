@@ -1,7 +1,7 @@
 """A broker's session with the coordination of another process: `contracts.SharedCoordination` over its UNIX socket.
 
-A call waits for its answer, so long at most. A thread reads: answers, and events, which it keeps until `hear`. The same
-thread says every quarter of the session's timeout that the process lives.
+A call blocks for its answer, at most `ANSWER_S`. A thread reads: answers, and events, which it keeps until `hear`.
+The same thread says every quarter of the session's timeout that the process lives.
 
 The session lives as long as its connection. Where that breaks, or an answer is late, nobody knows whether the call was
 carried out; the session is lost, and the broker learns in a new one what holds.

@@ -42,7 +42,7 @@ BACK_OFF_MS: Final = 200
 """Before the first restart; doubled with each that follows."""
 MAX_BACK_OFF_MS: Final = 30_000
 STEADY_MS: Final = 60_000
-"""Who served for so long begins with the first back-off again."""
+"""A broker that served this long starts again at the first back-off."""
 STOP_MS: Final = 30_000
 """How long a process may take to stop before it is killed."""
 FAILED: Final = 1

@@ -115,7 +115,7 @@ class ConsumerGroup:
     stale: bool = True
     """Soft: topics may have changed since the hash was made."""
 
-    # ------------------------------------------------------------ to look at
+    # ------------------------------------------------------------ queries
 
     @property
     def state(self) -> GroupState:
