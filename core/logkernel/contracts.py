@@ -584,6 +584,8 @@ class ServiceTopic:
     minimum is raised to it."""
     written_by: tuple[str, ...] = ()
     """Client ids that may produce to it nevertheless."""
+    commit_timeout_setting: str = ""
+    """The broker setting with the time in ms that what the service writes may wait for the replicas (empty: 5 s)."""
 
 
 @frozen

@@ -32,9 +32,17 @@ TOPIC: Final = ServiceTopic(
     replication_setting="offsets.topic.replication.factor",
     config_settings={"segment.bytes": "offsets.topic.segment.bytes"},
     written_by=("__admin_client",),
+    commit_timeout_setting="offsets.commit.timeout.ms",
 )
 
 SETTINGS: Final = (
+    Setting(
+        "offsets.commit.timeout.ms",
+        INT,
+        "5000",
+        POSITIVE,
+        "Time in ms that commits, and what else is written to __consumer_offsets, wait for the replicas.",
+    ),
     Setting("offsets.topic.compression.codec", INT, "0", _Codec(), "Codec id of __consumer_offsets; 0 is none."),
     Setting(
         "offsets.topic.num.partitions",

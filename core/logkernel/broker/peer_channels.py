@@ -47,10 +47,14 @@ LANES: Final = {
 APART: Final = 1 << 32
 """`lane * APART + node id` is a connection's key in the `Network`."""
 
+HEEDED: Final = (
+    "socket.connection.setup.timeout.ms", "socket.connection.setup.timeout.max.ms", "request.timeout.ms",
+    "connections.max.idle.ms",
+)  # fmt: skip
+"""Settings of the broker that say how it connects to others."""
 RECONNECT_MS: Final = 50
 RECONNECT_MAX_MS: Final = 500
 """A broker that came back is connected to so much later at most."""
-SETUP_MS: Final = 10_000
 
 Place = tuple[str, int]
 Address = Callable[[int, bool], Place | None]
@@ -78,10 +82,7 @@ class PeerChannels:
             {
                 "reconnect.backoff.ms": RECONNECT_MS,
                 "reconnect.backoff.max.ms": RECONNECT_MAX_MS,
-                "socket.connection.setup.timeout.ms": SETUP_MS,
-                "socket.connection.setup.timeout.max.ms": SETUP_MS,
-                "request.timeout.ms": int(get("request.timeout.ms")),
-                "connections.max.idle.ms": int(get("connections.max.idle.ms")),
+                **{name: int(get(name)) for name in HEEDED},
             },
             _Chance(runtime.random.fraction),
         )
@@ -153,7 +154,7 @@ class PeerChannels:
             self._arm(now_ms + call.timeout_ms)
         elif node.state == CONNECTING:
             self._waiting.setdefault(key, deque()).append(call)
-            self._arm(now_ms + SETUP_MS)
+            self._arm(node.setup_deadline_ms)
         else:
             call.complete(None, node.lost or NetworkException("it is not reached"), now_ms)
 

@@ -133,7 +133,6 @@ BROKER_ROWS: Final = (
     Setting(
         "offset.metadata.max.bytes", INT, "4096", None, "Maximum size in bytes of the metadata of a committed offset."
     ),
-    Setting("offsets.commit.timeout.ms", INT, "5000", POSITIVE, "Time in ms that a commit waits for the replicas."),
     Setting(
         "offsets.load.buffer.size", INT, "5242880", POSITIVE, "Bytes that are read at a time when offsets are loaded."
     ),

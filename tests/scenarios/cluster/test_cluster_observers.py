@@ -56,8 +56,7 @@ def test_a_broker_that_restarts_announces_no_topic_that_was_there(monkeypatch: p
             first.wait_for("orders")
         cluster.wait_for_isr("orders", 0, 3)
         follower = next(node for node in cluster.brokers if node != cluster.leader("orders", 0))
-        cluster.kill(follower)
-        cluster.wait_for_isr("orders", 0, 2)
+        cluster.stop(follower)
         cluster.start(follower)
         again = lives[3]
         cluster.wait_for_isr("orders", 0, 3)

@@ -39,6 +39,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("logkernel.services")
 
+COMMIT_TIMEOUT_MS = 5_000
+"""Of services that name no setting for it."""
 READ_AGAIN_MS = 60_000
 """A log that could not be read is tried again after so long, if no request does it before."""
 ASK_AGAIN_MS = 100
@@ -83,7 +85,8 @@ class ServiceHost:
         self._sharing = sharing
         self.is_led = lent.shared and declared.topic is not None
         """Whether a shard is here only while its partition is led here."""
-        self.commit_timeout_ms = 5_000
+        setting = "" if declared.topic is None else declared.topic.commit_timeout_setting
+        self.commit_timeout_ms = int(lent.runtime.config.get(setting)) if setting else COMMIT_TIMEOUT_MS
         self._shards: dict[int, Shard] = {}
         self._loading: dict[int, Loading] = {}
         """Shards that are loaded in turns."""
