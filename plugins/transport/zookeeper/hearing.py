@@ -10,12 +10,14 @@
 | log_dirs | the controller | brokers of which a log directory failed |
 | topics, deletions | the controller | nothing: where they are not as it left them, it loads anew |
 
-A watch only notes its area and rings. A broker that missed a watch reads all areas again.
+A watch only notes its area and rings. A broker that missed a watch reads all areas again. An area that cannot be heard
+is logged and heard again later; the others do not wait for it.
 """
 
 from __future__ import annotations
 
 import logging
+import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
@@ -31,6 +33,9 @@ from .plan import Delete, Tree
 
 KEPT_MS: Final = 15 * 60 * 1000
 """How long a node that tells of a change stays, as in Kafka."""
+FIRST_WAIT_S: Final = 1.0
+"""Before an area that could not be heard is heard again; doubled each time."""
+LONGEST_WAIT_S: Final = 60.0
 READS: Final = 5
 """How often /controller is read until it and the epoch are of one election."""
 
@@ -67,6 +72,8 @@ class Hearing:
         self._ring = ring
         self._misled = misled
         self._rung: deque[str] = deque()
+        self._failed: dict[str, tuple[float, float]] = {}
+        """Area that could not be heard → (how long it waits, until when), in monotonic seconds."""
         self._watches = {area: partial(self._noticed, area) for area in _AREAS}
         self._seen = {
             area: max(map(layout.sequence_number, zk.children(folder) or ()), default=-1)
@@ -89,7 +96,12 @@ class Hearing:
 
     @property
     def is_rung(self) -> bool:
-        return bool(self._rung)
+        return bool(self._rung) or any(due_s <= time.monotonic() for _, due_s in self._failed.values())
+
+    @property
+    def knows_controller(self) -> bool:
+        """Whether /controller could be read, and was reported."""
+        return "controller" not in self._failed
 
     def begin(self) -> None:
         """There is a new listener."""
@@ -106,18 +118,31 @@ class Hearing:
     def hear(self, events: SessionEvents) -> None:
         """Read what was noticed, and report. Raises `Unanswered`; all of it is to be heard again then."""
         areas = dict.fromkeys(self._take())
-        try:
-            for area in areas:
+        for area in areas:
+            seen = dict(self._seen)
+            try:
                 _AREAS[area](self, events)
-        except Unanswered:
-            self._rung.extend(areas)
-            raise
-        except KafkaError as error:
-            log.error("not heard: areas=%s error=%s", list(areas), error)
+            except Unanswered:
+                self._seen = seen
+                self._rung.extend(areas)
+                raise
+            except KafkaError as error:
+                self._seen = seen
+                self._hear_later(area, error)
+            else:
+                self._failed.pop(area, None)
+
+    def _hear_later(self, area: str, error: KafkaError) -> None:
+        wait_s = min(2 * self._failed[area][0], LONGEST_WAIT_S) if area in self._failed else FIRST_WAIT_S
+        log.error("not heard, and tried again: area=%s wait_s=%d error=%s", area, wait_s, error)
+        self._failed[area] = (wait_s, time.monotonic() + wait_s)
+        self._zk.ring_in(wait_s)
 
     def _take(self) -> Iterator[str]:
         while self._rung:
             yield self._rung.popleft()
+        now_s = time.monotonic()
+        yield from [area for area, (_, due_s) in self._failed.items() if due_s <= now_s]
 
     # ------------------------------------------------------------ read for `changes`, too
 
@@ -153,15 +178,18 @@ class Hearing:
             events.on_controller(node_id, term)
 
     def _read_controller(self) -> tuple[int | None, int]:
-        """Who, and in which term: read again until both are of one election, which is one transaction."""
+        """Who, and in which term: read again until both are of one election, which is one transaction. A node that is
+        not as Kafka writes it tells of nobody, and of no new term."""
+        known = self._controller[1] if self._controller is not None else self.office.term
         node_id, term = None, 0
         for _ in range(READS):
             found = self._zk.get(layout.CONTROLLER, self._watches["controller"])
             if found is None and self._zk.exists(layout.CONTROLLER, self._watches["controller"]) is not None:
                 continue
             epoch = self._zk.get(layout.CONTROLLER_EPOCH)
-            term = 0 if epoch is None else layout.parse_epoch(epoch.data)
-            node_id = None if found is None else layout.parse_controller(found.data)
+            read = 0 if epoch is None else reading.tolerant(layout.parse_epoch, epoch.data)
+            term = known if read is None else read
+            node_id = None if found is None else reading.tolerant(layout.parse_controller, found.data)
             if found is None or epoch is None or found.czxid == epoch.mzxid:
                 break
         return node_id, term
@@ -200,8 +228,8 @@ class Hearing:
         """A Kafka tells of no settings that a new topic has."""
         names = set(self._zk.children(layout.TOPIC_CONFIGS, self._watches["topic_settings"]) or ())
         came, gone = sorted(names - self._configured), sorted(self._configured - names)
-        self._configured = names
         facts = reading.entity_facts(self._zk, [f"topics/{name}" for name in came])
+        self._configured = names
         facts = [fact for fact in facts if fact.value is not None]
         self._report(events, [*facts, *(MetadataChange("config", f"topic:{name}", None) for name in gone)])
 
@@ -214,8 +242,9 @@ class Hearing:
         names = dict.fromkeys((str(found.get("kind")), str(found.get("key"))) for found in told if found is not None)
         nodes = self._zk.get_many([layout.fact_path(*name) for name in names])
         for (kind, key), found in zip(names, nodes, strict=True):
-            value = None if found is None else layout.load(found.data, layout.fact_path(kind, key))
-            self._report(events, [MetadataChange(kind, key, value)])
+            value = None if found is None else reading.tolerant(layout.load, found.data, layout.fact_path(kind, key))
+            if found is None or value is not None:
+                self._report(events, [MetadataChange(kind, key, value)])
 
     def _hear_rules(self, events: SessionEvents) -> None:
         news = [*self._news("rules"), *self._news("prefixed_rules")]

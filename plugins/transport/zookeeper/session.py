@@ -10,7 +10,8 @@
 | unsure | the connection was lost, a call had no answer, or the nodes are not as expected | refuses to commit |
 | ended | ZooKeeper says so, or there was no connection for two thirds of the session timeout | tells `lost` once |
 
-What is unsure comes back when ZooKeeper answers again: all that is watched is read anew first, and reported.
+What is unsure comes back when ZooKeeper answers again: all that is watched is read anew first, and reported. An area
+that cannot be read is read again later, and only /controller is waited for.
 
 Every broker watches /controller, /feature, and what tells of changed settings, rules and facts. The controller alone
 watches brokers, topics and the queue of deletions; where topics or the queue are not as it left them it is unsure for a
@@ -409,7 +410,8 @@ class Session:
             return True
         if self._state == UNSURE and not was_unsure:
             return True
-        if was_unsure and not self._hearing.is_rung and drops == self.zk.drops and self._may_stay():
+        heard = not self._hearing.is_rung and self._hearing.knows_controller
+        if was_unsure and heard and drops == self.zk.drops and self._may_stay():
             self._state = self._told = ALIVE
             events.on_session("back")
             return True

@@ -1,0 +1,154 @@
+"""What is heard of nodes that are not as they should be, and of areas that cannot be heard."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Sequence
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from logkernel.contracts import MetadataChange
+from logkernel.errors import InvalidRequest
+from logkernel.plugins.transport.zookeeper import hearing, layout
+from logkernel.plugins.transport.zookeeper.connection import Connection, Node, Unanswered
+from logkernel.plugins.transport.zookeeper.hearing import Hearing, Office
+
+BROKERS = layout.BROKER_IDS
+CHANGE = f"{layout.FACT_CHANGES}/change_0000000001"
+FACT = layout.fact_path("quota", "x")
+
+
+class FakeZooKeeper:
+    """Nodes by path, as `Connection` reads them."""
+
+    def __init__(self) -> None:
+        self.nodes: dict[str, bytes] = {
+            layout.CONTROLLER: layout.controller_data(1, 0),
+            layout.CONTROLLER_EPOCH: b"1",
+        }
+        self.unanswered: set[str] = set()
+        self.rings: list[float] = []
+
+    def node(self, path: str) -> Node | None:
+        if path in self.unanswered:
+            raise Unanswered("no answer")
+        data = self.nodes.get(path)
+        return None if data is None else cast("Node", SimpleNamespace(data=data, czxid=1, mzxid=1, ctime=0, version=0))
+
+    def get(self, path: str, watch: Any = None) -> Node | None:
+        return self.node(path)
+
+    exists = get
+
+    def get_many(self, paths: Sequence[str]) -> list[Node | None]:
+        return [self.node(path) for path in paths]
+
+    def get_watched(self, paths: Sequence[str], watch: Any) -> list[Node | None]:
+        return self.get_many(paths)
+
+    def children(self, path: str, watch: Any = None) -> list[str]:
+        self.node(path)
+        return [name.removeprefix(f"{path}/") for name in self.nodes if name.startswith(f"{path}/")]
+
+    def ring_in(self, seconds: float) -> None:
+        self.rings.append(seconds)
+
+
+class Events:
+    def __init__(self) -> None:
+        self.facts: dict[tuple[str, str], Any] = {}
+        self.controllers: list[tuple[int | None, int]] = []
+        self.refuses: str | None = None
+
+    def on_controller(self, node_id: int | None, term: int) -> None:
+        self.controllers.append((node_id, term))
+
+    def on_changes(self, changes: Sequence[MetadataChange]) -> None:
+        if any(change.kind == self.refuses for change in changes):
+            raise InvalidRequest("not now")
+        self.facts.update({(change.kind, change.key): change.value for change in changes})
+
+    def on_session(self, state: str) -> None:
+        raise AssertionError("a session tells this")
+
+
+class World:
+    def __init__(self) -> None:
+        self.zk, self.events = FakeZooKeeper(), Events()
+        self.hearing = Hearing(cast("Connection", self.zk), Office(term=1), lambda: None, lambda why: None)
+        self.zk.nodes[f"{BROKERS}/1"] = layout.broker_data({"listeners": {"A": ["h", 1]}, "rack": None}, 0)
+
+    def hear(self) -> None:
+        self.hearing.hear(self.events)
+
+
+@pytest.fixture
+def world() -> World:
+    return World()
+
+
+@pytest.fixture
+def now_s(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    found = [0.0]
+    monkeypatch.setattr(time, "monotonic", lambda: found[0])
+    return found
+
+
+@pytest.mark.parametrize("path", [layout.CONTROLLER, layout.CONTROLLER_EPOCH, FACT])
+def test_a_node_that_is_none_of_kafkas_hides_no_other_area(
+    world: World, caplog: pytest.LogCaptureFixture, path: str
+) -> None:
+    world.zk.nodes.update({CHANGE: layout.dump({"kind": "quota", "key": "x"}), path: b"\xff"})
+    world.hearing.begin()
+    world.hear()
+    assert ("broker", "1") in world.events.facts
+    assert "node left out" in caplog.text
+    assert not world.zk.rings
+    assert world.hearing.office.term == 1
+
+
+def test_a_bad_epoch_is_no_new_term(world: World) -> None:
+    world.hearing.begin()
+    world.hear()
+    world.zk.nodes[layout.CONTROLLER_EPOCH] = b"x"
+    world.hearing.all_again()
+    world.hear()
+    assert world.events.controllers == [(1, 1)]
+
+
+def test_an_area_that_cannot_be_heard_is_heard_again_after_longer_and_longer(
+    world: World, now_s: list[float], caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.ERROR)
+    world.zk.nodes.update({CHANGE: layout.dump({"kind": "quota", "key": "x"}), FACT: b"{}"})
+    world.events.refuses = "quota"
+    world.hearing.begin()
+    world.hear()
+    assert ("broker", "1") in world.events.facts
+    for expected in ([1.0], [1.0, 2.0], [1.0, 2.0, 4.0]):
+        assert world.zk.rings == expected
+        assert not world.hearing.is_rung
+        world.hear()
+        assert world.zk.rings == expected
+        now_s[0] += expected[-1]
+        assert world.hearing.is_rung
+        world.hear()
+    world.events.refuses = None
+    now_s[0] += hearing.LONGEST_WAIT_S
+    world.hear()
+    assert world.events.facts["quota", "x"] == {}
+    assert not world.hearing.is_rung
+
+
+def test_a_change_is_heard_again_when_what_it_tells_of_had_no_answer(world: World) -> None:
+    world.zk.nodes.update({CHANGE: layout.dump({"kind": "quota", "key": "x"}), FACT: b"{}"})
+    world.zk.unanswered.add(FACT)
+    world.hearing.begin()
+    with pytest.raises(Unanswered):
+        world.hear()
+    world.zk.unanswered.clear()
+    world.hear()
+    assert world.events.facts["quota", "x"] == {}
