@@ -43,7 +43,14 @@ SETTINGS: Final = (
         POSITIVE,
         "Time in ms that commits, and what else is written to __consumer_offsets, wait for the replicas.",
     ),
-    Setting("offsets.topic.compression.codec", INT, "0", _Codec(), "Codec id of __consumer_offsets; 0 is none."),
+    Setting(
+        "offsets.topic.compression.codec",
+        INT,
+        "0",
+        _Codec(),
+        "Codec id of Kafka's commits; without effect: what is written to __consumer_offsets is not compressed.",
+        inert=True,
+    ),
     Setting(
         "offsets.topic.num.partitions",
         INT,

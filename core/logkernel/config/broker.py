@@ -287,7 +287,8 @@ class BrokerConfig:
             except InvalidConfig as error:
                 warnings.append(f"{where}: left out: {error}")
             else:
-                if name not in self.definitions.broker:
+                setting = self.definitions.broker.get(name)
+                if setting is None or setting.inert:
                     warnings.append(unused.warning(where, name))
                 out[name] = value
         return out

@@ -39,7 +39,8 @@ class Setting:
     sensitive: bool = False
     """Secret: DescribeConfigs never returns its value."""
     inert: bool = False
-    """A topic setting of Kafka that is stored and described, without effect."""
+    """A setting of Kafka that is checked, stored and described, without effect. A broker's file that has it causes a
+    warning."""
     own: bool = False
     """A setting of logkernel that Apache Kafka does not know."""
     internal: bool = False

@@ -147,6 +147,8 @@ def _layer(
         setting = definitions.broker.get(row.name)
         if setting is not None:
             checked(setting, row)
+            if setting.inert:
+                warnings.append(unused.warning(row.where, row.name))
         elif unused.is_unused(row.name):
             warnings.append(unused.warning(row.where, row.name))
         elif lenient:

@@ -29,10 +29,11 @@ def _row(
     dynamic: bool = False,
     own: bool = False,
     chooses: str = "",
+    inert: bool = False,
 ) -> Setting:
     return Setting(
         name, kind, default, validator, doc, synonyms=tuple(synonyms.split()), dynamic=dynamic, own=own,
-        chooses=chooses,
+        chooses=chooses, inert=inert,
     )  # fmt: skip
 
 
@@ -193,14 +194,16 @@ ROWS: tuple[Setting, ...] = (
         INT,
         "500",
         POSITIVE,
-        "Number of waiting requests of one connection at which reading pauses.",
+        "Length of Kafka's request queue; without effect: reading pauses at 100 unanswered requests of a connection.",
+        inert=True,
     ),
     _row(
         "queued.max.request.bytes",
         LONG,
         "-1",
         None,
-        "Bytes of waiting requests at which reading pauses; -1 sets no limit.",
+        "Size of Kafka's request queue in bytes; stored and described, without effect.",
+        inert=True,
     ),
     _row(
         "request.timeout.ms", INT, "30000", None, "Time in ms that the broker waits for a response to its own requests."
@@ -279,8 +282,9 @@ ROWS: tuple[Setting, ...] = (
         INT,
         "1",
         POSITIVE,
-        "Connections over which a follower fetches from each leader.",
+        "Threads of Kafka's followers for each leader; without effect: one connection fetches from each leader.",
         dynamic=True,
+        inert=True,
     ),
     _row("replica.fetch.backoff.ms", INT, "1000", NATURAL, "Longest pause in ms of a follower after a failed fetch."),
     _row("replica.fetch.max.bytes", INT, "1048576", NATURAL, "Bytes that a follower fetches of one partition."),
@@ -312,7 +316,8 @@ ROWS: tuple[Setting, ...] = (
         STRING,
         None,
         None,
-        "The plugin that selects the replica that a consumer reads (KIP-392).",
+        "Kafka's choice of the replica that a consumer reads (KIP-392); without effect: consumers read from leaders.",
+        inert=True,
     ),
     _row("replica.socket.receive.buffer.bytes", INT, "65536", None, "SO_RCVBUF of a follower's connections, in bytes."),
     _row("replica.socket.timeout.ms", INT, "30000", None, "Time in ms that a follower waits for a response."),

@@ -42,10 +42,12 @@ def _row(
     synonyms: str = "",
     fixed: bool = False,
     chooses: str = "",
+    inert: bool = False,
 ) -> Setting:
     return Setting(
-        name, kind, default, validator, doc, synonyms=tuple(synonyms.split()), dynamic=not fixed, chooses=chooses
-    )
+        name, kind, default, validator, doc, synonyms=tuple(synonyms.split()), dynamic=not fixed, chooses=chooses,
+        inert=inert,
+    )  # fmt: skip
 
 
 ROWS: tuple[Setting, ...] = (
@@ -156,17 +158,18 @@ ROWS: tuple[Setting, ...] = (
         LONG,
         "9223372036854775807",
         NATURAL,
-        "Rate in bytes a second at which throttled replicas are sent to followers; kafka-reassign-partitions.sh sets"
-        " it."
-        " A single broker has no followers.",
+        "Rate in bytes a second at which Kafka sends throttled replicas to followers; kafka-reassign-partitions.sh sets"
+        " it. Stored and described, without effect.",
+        inert=True,
     ),
     _row(
         "follower.replication.throttled.rate",
         LONG,
         "9223372036854775807",
         NATURAL,
-        "Rate in bytes a second at which throttled replicas are fetched; kafka-reassign-partitions.sh sets it."
-        " A single broker fetches none.",
+        "Rate in bytes a second at which Kafka fetches throttled replicas; kafka-reassign-partitions.sh sets it."
+        " Stored and described, without effect.",
+        inert=True,
     ),
     _row(
         "log.flush.start.offset.checkpoint.interval.ms",

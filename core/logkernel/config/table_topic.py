@@ -130,7 +130,9 @@ ROWS: tuple[Setting, ...] = (
         "",
         Throttled(),
         "",
-        "Replicas whose fetching is throttled during a reassignment: partition:broker pairs, or *.",
+        "Replicas whose fetching Kafka throttles during a reassignment: partition:broker pairs, or *. Stored and"
+        " described, without effect.",
+        inert=True,
     ),
     _row(
         "index.interval.bytes",
@@ -146,7 +148,9 @@ ROWS: tuple[Setting, ...] = (
         "",
         Throttled(),
         "",
-        "Replicas whose sending to followers is throttled during a reassignment: partition:broker pairs, or *.",
+        "Replicas whose sending to followers Kafka throttles during a reassignment: partition:broker pairs, or *."
+        " Stored and described, without effect.",
+        inert=True,
     ),
     _row(
         "local.retention.bytes",

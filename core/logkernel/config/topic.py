@@ -26,9 +26,7 @@ class TopicSettings:
     file_delete_delay_ms: int = 60_000
     flush_messages: int = MAX_LONG
     flush_ms: int = MAX_LONG
-    follower_replication_throttled_replicas: tuple[str, ...] = ()
     index_interval_bytes: int = 4096
-    leader_replication_throttled_replicas: tuple[str, ...] = ()
     max_compaction_lag_ms: int = MAX_LONG
     max_message_bytes: int = 1_048_588
     message_timestamp_after_max_ms: int = 3_600_000

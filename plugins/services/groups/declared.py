@@ -134,7 +134,12 @@ BROKER_ROWS: Final = (
         "offset.metadata.max.bytes", INT, "4096", None, "Maximum size in bytes of the metadata of a committed offset."
     ),
     Setting(
-        "offsets.load.buffer.size", INT, "5242880", POSITIVE, "Bytes that are read at a time when offsets are loaded."
+        "offsets.load.buffer.size",
+        INT,
+        "5242880",
+        POSITIVE,
+        "Bytes that Kafka reads at a time when offsets are loaded; stored and described, without effect.",
+        inert=True,
     ),
     Setting(
         "offsets.retention.minutes",

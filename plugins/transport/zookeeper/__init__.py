@@ -52,7 +52,7 @@ SETTINGS = (
     Setting("zookeeper.ssl.client.enable", BOOLEAN, "false", None, "Speak TLS with ZooKeeper."),
     Setting(
         "zookeeper.clientCnxnSocket", STRING, None, None,
-        "Kafka needs org.apache.zookeeper.ClientCnxnSocketNetty here for TLS; of no effect.",
+        "Kafka needs org.apache.zookeeper.ClientCnxnSocketNetty here for TLS; of no effect.", inert=True,
     ),
     Setting(
         "zookeeper.ssl.truststore.location", STRING, None, None,
@@ -60,7 +60,8 @@ SETTINGS = (
     ),
     Setting("zookeeper.ssl.truststore.type", STRING, None, None, "PEM, which a name in .pem says as well."),
     Setting(
-        "zookeeper.ssl.truststore.password", PASSWORD, None, None, "PEM files of certificates have none; of no effect."
+        "zookeeper.ssl.truststore.password", PASSWORD, None, None,
+        "PEM files of certificates have none; of no effect.", inert=True,
     ),
     Setting(
         "zookeeper.ssl.keystore.location", STRING, None, None,

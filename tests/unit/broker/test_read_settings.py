@@ -14,6 +14,7 @@ from logkernel.config.broker import BrokerConfig
 from logkernel.embed import EmbeddedLog
 from logkernel.kernel import Kernel
 from logkernel.peer.network import Network
+from logkernel.requests.cluster import DescribeTopicPartitionsRequest, TopicRequest
 
 
 def test_connections_between_brokers_heed_their_time_limits(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -44,3 +45,12 @@ def test_services_wait_for_replicas_as_long_as_their_topics_setting_says() -> No
     with EmbeddedLog(build(None, ["offsets.commit.timeout.ms=700"], in_memory=True)) as log:
         waits = {host.declared.name: host.commit_timeout_ms for host in log.broker.services}
     assert (waits["groups"], waits["transactions"]) == (700, 5_000)
+
+
+def test_a_description_of_topics_is_cut_where_the_setting_says() -> None:
+    """After 2000 partitions, whatever max.request.partition.size.limit said."""
+    with EmbeddedLog(build(None, ["max.request.partition.size.limit=2"], in_memory=True)) as log:
+        log.create_topic("t", 3)
+        response = log.request(DescribeTopicPartitionsRequest([TopicRequest("t")]))
+    assert [len(topic.partitions) for topic in response.topics] == [2]
+    assert (response.next_cursor.topic_name, response.next_cursor.partition_index) == ("t", 2)

@@ -42,8 +42,6 @@ TOPIC_OPERATIONS = sum(1 << code for code in (3, 4, 5, 6, 7, 8, 10, 11))
 CLUSTER_OPERATIONS = sum(1 << code for code in (5, 7, 8, 9, 10, 11, 12))
 BROKERS, CONTROLLERS = 1, 2
 """Types of endpoints that DescribeCluster may ask for (KIP-919)."""
-MAX_DESCRIBED_PARTITIONS = 2000
-"""`max.request.partition.size.limit`."""
 
 UNTOLD_MS: Final = 5_000
 """How long a broker that came into a cluster waits to be told of it, before it tells a client of no broker: a client
@@ -150,7 +148,8 @@ def describe_topic_partitions(
     response = DescribeTopicPartitionsResponse()
     cursor: Cursor | None = request.cursor
     names = sorted(topic.name for topic in request.topics) if request.topics else sorted(ctx.cluster.topics)
-    left = max(1, min(request.response_partition_limit, MAX_DESCRIBED_PARTITIONS))
+    limit = int(ctx.runtime.config.get("max.request.partition.size.limit"))
+    left = max(1, min(request.response_partition_limit, limit))
     for name in names:
         first = 0
         if cursor is not None:
