@@ -6,12 +6,14 @@ import logging
 from collections.abc import Mapping
 from typing import Final
 
+from logkernel.broker.replicas.manager import AS_IT_CAME
 from logkernel.config.topic import TopicSettings
 from logkernel.kernel import Kernel
 
 log = logging.getLogger("logkernel.kernel")
 
 CONSEQUENCES: Final[Mapping[str, str]] = {
+    "codec": "batches stay as their producers made them meanwhile",
     "cleanup policy": "it cleans nothing meanwhile",
     "isr": "replica.lag.time.max.ms decides who is in sync meanwhile",
     "election": "they get no new leader meanwhile",
@@ -27,6 +29,8 @@ def tell_missing(kernel: Kernel, settings: Mapping[str, TopicSettings]) -> None:
     topics: dict[tuple[str, str], list[str]] = {}
     for topic, each in settings.items():
         wanted = [("election", each.election), ("isr", each.isr), ("partitioner", each.partitioner)]
+        if each.compression_type not in AS_IT_CAME:
+            wanted.append(("codec", each.compression_type))
         for row in [*wanted, *(("cleanup policy", name) for name in each.cleanup_policy)]:
             topics.setdefault(row, []).append(topic)
     provided = set(kernel.all_names()) if topics else set()

@@ -12,6 +12,7 @@ from logkernel.broker.log_manager import LogManager
 from logkernel.broker.runtime import Runtime
 from logkernel.config.broker import BrokerConfig
 from logkernel.embed import EmbeddedLog
+from logkernel.errors import PluginError
 from logkernel.hookspecs import hookimpl
 from logkernel.kernel import Kernel
 from logkernel.vocabulary import Record
@@ -125,3 +126,22 @@ def test_a_topic_whose_plugin_is_gone_is_told_of_at_start(tmp_path: Path, caplog
         (warning,) = warnings()
     assert "the cleanup policy 'nothing', which is set for topics one, two:" in warning
     assert "install the plugin" in warning
+
+
+def test_a_topic_whose_codec_is_gone_is_told_of_at_start_and_served(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with opened(tmp_path, object()) as log:
+        log.create_topic("packed", compression_type="gzip")
+
+    def missing(kernel: Kernel, name: str, level: int | None = None) -> Any:
+        raise PluginError(f"no plugin provides the codec {name!r}; install the plugin")
+
+    of_all = Kernel.all_names
+    monkeypatch.setattr(Kernel, "all_names", lambda kernel: [row for row in of_all(kernel) if row[1] != "gzip"])
+    monkeypatch.setattr(Kernel, "codec", missing)
+    with opened(tmp_path, object()) as log:
+        log.append("packed", b"a")
+    told = [row.getMessage() for row in caplog.records if "the codec 'gzip', which is set for" in row.getMessage()]
+    assert len(told) == 1
+    assert "topics packed: batches stay" in told[0]

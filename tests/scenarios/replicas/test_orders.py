@@ -5,17 +5,21 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID
 
+import pytest
+
+from logkernel.config.topic import TopicSettings
 from logkernel.errors import (
     FencedLeaderEpoch,
     InconsistentTopicId,
     KafkaStorageError,
     NotLeaderOrFollower,
+    PluginError,
     StaleControllerEpoch,
     UnknownTopicOrPartition,
 )
 from logkernel.vocabulary import TopicPartition
 
-from .conftest import NAME, Make, Node, catch_up
+from .conftest import KERNEL, NAME, Make, Node, catch_up
 
 Pair = tuple[Node, Node]
 
@@ -198,3 +202,20 @@ def test_a_log_that_lost_its_topics_id_in_a_crash_learns_it_again(pair: Pair) ->
     two.disk.forget_locks()
     two.boot()
     assert two.order(1, 2, topic_id=UUID(int=8)) == InconsistentTopicId.code
+
+
+def test_a_leader_whose_codec_cannot_be_had_keeps_batches_as_they_came(
+    make: Make, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def missing(name: str, level: int | None = None) -> Any:
+        raise PluginError(f"no plugin provides the codec {name!r}; install the plugin")
+
+    monkeypatch.setattr(KERNEL, "codec", missing)
+    node = make(1, "compression.type=zstd")
+    assert node.order(1, 0, isr=(1,), replicas=(1,), is_new=True) == 0
+    assert node.order(1, 1, isr=(1,), replicas=(1,)) == 0
+    node.replicas.configure(NAME.topic, 1, TopicSettings(compression_type="lz4"))
+    node.replicas.configure(NAME.topic, 1, TopicSettings(compression_type="lz4"))
+    assert node.produce(b"a") == [0]
+    logged = [row.getMessage() for row in caplog.records if "batches stay" in row.getMessage()]
+    assert [("zstd" in line, "lz4" in line) for line in logged] == [(True, False), (False, True)]

@@ -100,15 +100,16 @@ class LedReplica(Replica):
 
     def configure(self, settings: TopicSettings, target_codec: Codec | None) -> None:
         """Take new topic settings at once; `target_codec` is that of `compression.type`, None to leave batches as they
-        came."""
+        came (or to decompress them, where it is "uncompressed")."""
         self.settings = settings
         self.log.settings = settings
         self.leader.min_isr = settings.min_insync_replicas
         self.leader.flush_messages = settings.flush_messages
+        is_known = target_codec is not None or settings.compression_type == "uncompressed"
         log_append_time = settings.message_timestamp_type == "LogAppendTime"
         self.leader.log_append_time = log_append_time
         self.policy = WritePolicy(
-            compression_type=settings.compression_type,
+            compression_type=settings.compression_type if is_known else "producer",
             target_codec=target_codec,
             log_append_time=log_append_time,
             timestamp_before_max_ms=settings.message_timestamp_before_max_ms,

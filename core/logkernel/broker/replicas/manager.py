@@ -88,7 +88,8 @@ class ReplicaManager:
         self._live: frozenset[int] = frozenset()
         self._ticking = False
         self._offline: set[TopicPartition] = set()
-        self._codecs: dict[tuple[str, int], Codec] = {}
+        self._codecs: dict[tuple[str, int], Codec | None] = {}
+        """By name and level; None for one that cannot be had, which was logged."""
 
     # ------------------------------------------------------------ questions
 
@@ -342,16 +343,19 @@ class ReplicaManager:
             return None
 
     def _target_codec(self, settings: TopicSettings) -> Codec | None:
-        """The codec that `compression.type` asks for, None where batches stay as they came."""
+        """The codec that `compression.type` asks for; None where batches stay as they came, or it cannot be had."""
         name = settings.compression_type
         if name in AS_IT_CAME:
             return None
         level = getattr(settings, f"compression_{name}_level", None)
         key = (name, -1 if level is None else level)
-        codec = self._codecs.get(key)
-        if codec is None:
-            codec = self._codecs[key] = self._runtime.kernel.codec(name, level)
-        return codec
+        if key not in self._codecs:
+            try:
+                self._codecs[key] = self._runtime.kernel.codec(name, level)
+            except PluginError as error:
+                log.error("batches stay as their producers made them: compression.type=%s %s", name, error)
+                self._codecs[key] = None
+        return self._codecs[key]
 
     def segment_rolled(self, name: TopicPartition, base_offset: int, size_bytes: int) -> None:
         """A segment of a partition's log was closed: have it synced soon, and tell plugins."""
