@@ -138,7 +138,7 @@ class Broker:
         self.logs.close(self.replicas.watermarks())
 
     def abandon(self) -> None:
-        """Stop as if killed: flush nothing, write nothing, notify nobody."""
+        """Stop as if killed: flush nothing, write nothing. A member's session ends at once, so others see it go."""
         started, self._started = self._started, False
         if self.membership is not None:
             self.membership.close()
