@@ -138,10 +138,10 @@ class Broker:
         self.logs.close(self.replicas.watermarks())
 
     def abandon(self) -> None:
-        """Stop as if killed: flush nothing, write nothing. A member's session ends at once, so others see it go."""
+        """Stop as if killed: flush nothing, write nothing, notify nobody. A member's session is left as it is."""
         started, self._started = self._started, False
         if self.membership is not None:
-            self.membership.close()
+            self.membership.abandon()
         if started:  # else there may be no directories that they could have worked on
             self.moves.close()
             self.cleaner.abandon()

@@ -230,12 +230,16 @@ class Membership:
 
     def close(self) -> None:
         """Close the session cleanly."""
-        self._closed = True
-        self.fetchers.close()
-        self.peers.close()
+        self.abandon()
         self.controller_host.close()
         if self._session is not None:
             self._session.close()
+
+    def abandon(self) -> None:
+        """Ask and answer nobody any more, as if killed; whoever gave the session may end it."""
+        self._closed = True
+        self.fetchers.close()
+        self.peers.close()
 
     def commit(self, result: ControllerResult) -> Any:
         """Commit a decision: directly if any broker may, else as the controller; returns the response. Raises

@@ -159,7 +159,7 @@ class Member:
         self._session.close()
         self._network.leave(self.node_id)
         if self.broker.membership is not None:
-            self.broker.membership.peers.close()
+            self.broker.membership.abandon()
         await self.server.kill()
         self.broker.abandon()
         self._end("killed")
