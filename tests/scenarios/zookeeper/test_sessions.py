@@ -14,6 +14,7 @@ import pytest
 import zookeepers
 from kazoo.client import KazooClient
 from kazoo.exceptions import NoAuthError
+from kazoo.security import OPEN_ACL_UNSAFE, make_digest_acl
 
 from logkernel.contracts import MetadataChange
 from logkernel.errors import ClusterAuthorizationFailed, DuplicateBrokerRegistration, KafkaStorageError
@@ -164,6 +165,25 @@ def test_a_topic_of_somebody_else_has_the_controller_load_anew(world: World) -> 
     first = MetadataChange("partition", "theirs:0", {"row": [[1], [1], 1, 0, 0]})
     session.commit_as_controller([first], 1)
     assert world.json("/brokers/topics/theirs/partitions/0/state")["leader"] == 1
+
+
+def test_a_session_that_may_not_read_who_is_the_controller_stays_unsure_until_it_may(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hearing, "FIRST_WAIT_S", 0.05)
+    session = world.session()
+    heard = Heard(session)
+    elected(session)
+    world.other.add_auth("digest", "other:secret")
+    world.other.set_acls("/controller", [make_digest_acl("other", "secret", all=True)])
+    value = {"version": 3, "partitions": {"0": [1]}, "topic_id": "cRvscJiyS-uuPL-eyYwZRQ"}
+    world.other.create("/brokers/topics/theirs", json.dumps(value).encode())
+    heard.until_state("unsure")
+    for _ in range(20):
+        session.hear()
+    assert heard.states == ["unsure"]
+    world.other.set_acls("/controller", OPEN_ACL_UNSAFE)
+    heard.until_state("unsure", "back")
 
 
 def test_a_state_that_somebody_else_wrote_has_the_controller_load_anew(world: World) -> None:
