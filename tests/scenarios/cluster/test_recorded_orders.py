@@ -82,7 +82,7 @@ async def told_broker() -> AsyncIterator[Told]:
     def no_log() -> Any:
         raise AssertionError("a coordination in memory keeps no log")
 
-    store = SharedStore(Kernel(allow=()).coordination("memory", no_log))
+    store = SharedStore(Kernel().coordination("memory", no_log))
     assert store.session().campaign(1) == 1
     broker = build(None, SETTINGS, in_memory=True, link=Link(store.session))
     broker.start()

@@ -369,7 +369,7 @@ def test_a_session_is_lost_by_its_own_clock_while_nothing_answers(world: World) 
 
 
 def test_a_call_to_a_zookeeper_that_stands_still_ends_soon(world: World) -> None:
-    proxy, session = world.proxied(6_000)
+    proxy, session = world.proxied(12_000)
     heard = Heard(session)
     term = elected(session)
     session.commit_as_controller([topic()], term)
@@ -377,11 +377,10 @@ def test_a_call_to_a_zookeeper_that_stands_still_ends_soon(world: World) -> None
     begun_s = time.monotonic()
     with pytest.raises(KafkaStorageError, match="did not answer"):
         session.commit_as_controller([row(1, 1)], term)
-    assert time.monotonic() - begun_s < 3
-    begun_s = time.monotonic()
-    with pytest.raises(KafkaStorageError):
+    assert time.monotonic() - begun_s < 6  # well before the session is lost, after 8 s
+    with pytest.raises(KafkaStorageError) as refused:
         session.commit_as_controller([row(1, 1)], term)
-    assert time.monotonic() - begun_s < 0.1
+    assert "did not answer" not in str(refused.value)  # it was not asked at all
     heard.until_state("unsure")
     proxy.heal()
     heard.until_state("unsure", "back")
