@@ -14,12 +14,13 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
-from typing import IO, NoReturn
+from typing import IO
 
 import pytest
 import zookeepers
 from attrs import define, field
 from hypothesis import HealthCheck, settings
+from outside_tools import missing
 
 # Hundreds of tests start programs: where these may not keep their compiled files, each compiles all that it imports.
 sys.dont_write_bytecode = False
@@ -199,13 +200,6 @@ def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
     for name, value in getattr(item, "funcargs", {}).items():
         if isinstance(value, Broker) and value.stderr_path.exists():
             report.sections.append((f"log of {name}", value.log()[-6000:]))
-
-
-def missing(reason: str) -> NoReturn:
-    """Skip, or fail where LOGKERNEL_REQUIRE_TOOLS says that all tools are there (`.ci/run` does)."""
-    if os.environ.get("LOGKERNEL_REQUIRE_TOOLS") == "1":
-        pytest.fail(f"{reason}, and LOGKERNEL_REQUIRE_TOOLS=1", pytrace=False)
-    pytest.skip(reason)
 
 
 @pytest.fixture(scope="session")

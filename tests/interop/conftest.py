@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 from outside_clients import PYTHON_CLIENTS, READ_TIMEOUT_S, Client, Java, Sent
+from outside_tools import missing
 
 import logkernel
 
@@ -51,8 +52,7 @@ def kafkas(apache_kafka: ModuleType, tmp_path_factory: pytest.TempPathFactory) -
             try:
                 apache_kafka.fetch(apache_kafka.jars_of(version), apache_kafka.artifacts_of(version))
             except subprocess.CalledProcessError as error:
-                refuse = pytest.fail if os.environ.get("LOGKERNEL_REQUIRE_TOOLS") == "1" else pytest.skip
-                refuse(f"the jars of Kafka {version} cannot be fetched: {error}")
+                missing(f"the jars of Kafka {version} cannot be fetched: {error}")
             server = apache_kafka.KafkaServer(tmp_path_factory.mktemp("kafka"), settings, version)
             server.prepare()
             server.start()

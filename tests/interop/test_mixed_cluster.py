@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import Any
 
 import kafka_with_zookeeper as kafkas
 import pytest
+from outside_tools import missing
 
 import logkernel
 from logkernel.admin import NewTopic
@@ -35,8 +35,7 @@ def test_ours_and_kafkas_brokers_lead_follow_and_command_each_other(
                 for server in mixed.kafkas.values():
                     server.stop()
     except subprocess.CalledProcessError as error:
-        refuse = pytest.fail if os.environ.get("LOGKERNEL_REQUIRE_TOOLS") == "1" else pytest.skip
-        refuse(f"the jars of Kafka 3.9 cannot be fetched: {error}")
+        missing(f"the jars of Kafka 3.9 cannot be fetched: {error}")
 
 
 class Mixed:

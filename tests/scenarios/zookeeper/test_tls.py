@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -11,6 +10,7 @@ from typing import Any
 
 import pytest
 import zookeepers
+from outside_tools import missing
 
 from logkernel.errors import ConfigError, KafkaStorageError
 from logkernel.plugins.transport.zookeeper import SETTINGS
@@ -43,7 +43,7 @@ def secured(
 ) -> Iterator[tuple[Path, int]]:
     """(folder of the certificates, port): a ZooKeeper that asks clients for theirs."""
     if shutil.which("openssl") is None:
-        (pytest.fail if os.environ.get("LOGKERNEL_REQUIRE_TOOLS") == "1" else pytest.skip)("openssl is not installed")
+        missing("openssl is not installed")
     folder = tmp_path_factory.mktemp("tls")
     openssl(
         "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=authority",
