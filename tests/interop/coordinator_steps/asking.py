@@ -20,6 +20,8 @@ from logkernel.vocabulary import NO_ID
 LATER = frozenset((14, 15, 16, 51))
 """COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE, NOT_COORDINATOR, CONCURRENT_TRANSACTIONS."""
 PATIENCE_S = 20.0
+ANSWER_S = 120.0
+"""Longer than any rebalance timeout of the steps (60 s): a JoinGroup is answered when it ends."""
 UNKNOWN_ID = UUID(int=7)
 HEAD = struct.Struct(">hhih")
 
@@ -29,7 +31,7 @@ class Connection:
 
     def __init__(self, bootstrap: str) -> None:
         host, _, port = bootstrap.rpartition(":")
-        self.socket = socket.create_connection((host, int(port)), 60)
+        self.socket = socket.create_connection((host, int(port)), ANSWER_S)
         self.under_way: list[tuple[Any, int]] = []
 
     def send(self, version: int, request: Any) -> None:
