@@ -8,7 +8,8 @@
     TAGGED_FIELDS    uvarint count | (uvarint tag | uvarint size | bytes)*
 
 All integers are big-endian. Nothing that a peer counts is believed: a length must fit into the bytes
-that are there, and all arrays of a message together may hold `MAX_ELEMENTS` elements.
+that are there, and all arrays of a message together may hold one element for each `ELEMENT_BYTES` of
+its bytes, or `FEW_ELEMENTS` where that is more.
 """
 
 from __future__ import annotations
@@ -22,8 +23,10 @@ from uuid import UUID
 from logkernel.contracts import Buffer
 from logkernel.vocabulary import NO_ID, FileSlice
 
-MAX_ELEMENTS: Final = 1 << 20
-"""Elements of all arrays of one message; an element costs memory that its bytes on the wire do not show."""
+FEW_ELEMENTS: Final = 1 << 20
+"""Elements of all arrays that any message may hold; one costs memory that its bytes on the wire do not show."""
+ELEMENT_BYTES: Final = 4
+"""Of a broker's id. An order that tells of 150,000 partitions with three replicas each holds a million of them."""
 
 Part = bytes | bytearray | memoryview | FileSlice
 """A piece of an encoded message; file slices are sent without being read."""
@@ -33,6 +36,7 @@ I16: Final = Struct(">h")
 I32: Final = Struct(">i")
 I64: Final = Struct(">q")
 
+_MANY_BYTES: Final = FEW_ELEMENTS * ELEMENT_BYTES
 _i8, _i16, _i32, _i64 = I8.unpack_from, I16.unpack_from, I32.unpack_from, I64.unpack_from
 
 
@@ -67,7 +71,7 @@ class Cursor:
         self.data = memoryview(data)
         self.pos = pos
         self.end = len(data)
-        self.elements_left = MAX_ELEMENTS
+        self.elements_left = FEW_ELEMENTS if self.end < _MANY_BYTES else self.end // ELEMENT_BYTES
 
     def i8(self) -> int:
         pos = self.pos
