@@ -1,4 +1,4 @@
-"""The journal of exactly-once writes on a cluster: `exactly_once.Port` over a link.
+"""The journal of exactly-once writes on a cluster: `exactly_once.Port` over a producer.
 
 The journal is the compacted topic `TOPIC`, of which a query has one partition, fixed by its name. It is read up to the
 high watermark, whatever transactions others have open there: markers are told apart here. Where reading begins is a
@@ -47,7 +47,7 @@ from logkernel.requests.transactions import EndTxnRequest
 from logkernel.vocabulary import BatchFacts, Record
 
 from .exactly_once import TOPIC, MustReplay, Row, Token, View
-from .sending import Link
+from .sending import TaskProducer
 
 PARTITIONS: Final = 16
 """Of the journal. A query's is found by its name, so that the number never changes."""
@@ -61,13 +61,13 @@ NO_PERSON: Final = -1
 
 
 class Journal:
-    """See the module. `own` is the transactional id of the link; `partitioner` is for rows that `decide` writes."""
+    """See the module. `own` is the transactional id of the producer; `partitioner` is for rows that `decide` writes."""
 
-    def __init__(self, link: Link, own: str, partitioner: str | None = None) -> None:
-        self._link = link
+    def __init__(self, producer: TaskProducer, own: str, partitioner: str | None = None) -> None:
+        self._producer = producer
         self._own = own
         self._partitioner = partitioner
-        self.timeout_ms: int = link.settings["transaction.timeout.ms"]
+        self.timeout_ms: int = producer.settings["transaction.timeout.ms"]
         self._there = False
 
     def now_ms(self) -> int:
@@ -110,14 +110,14 @@ class Journal:
         group = own_group(query)
         rows = [OffsetFetchRequestTopics(TOPIC, [partition])]
         request = OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group, rows)])
-        response = self._link.ask(("group", group), request, _group_code, frozenset({"topic_ids"}))
+        response = self._producer.ask(("group", group), request, _group_code, frozenset({"topic_ids"}))
         return max([0, *(row.committed_offset for found in response.groups[0].topics for row in found.partitions)])
 
     def _batches(
         self, topic: str, partition: int, start: int, end: int | None
     ) -> Iterator[tuple[BatchFacts, list[Record]]]:
         """Every batch from `start` to `end`, or to the high watermark as it is when that is reached."""
-        link = self._link
+        producer = self._producer
         while end is None or start < end:
             row = self._fetch(topic, partition, start)
             if row is None:
@@ -127,22 +127,22 @@ class Journal:
             for facts in batches(row.records) if row.records is not None else ():
                 behind = facts.last_offset + 1
                 if facts.last_offset >= start:
-                    yield facts, decode_batch(row.records, facts, link.kernel.codec_for)
+                    yield facts, decode_batch(row.records, facts, producer.kernel.codec_for)
             start = behind if behind > start else max(start, row.high_watermark)
             if start >= row.high_watermark:
                 return
 
     def _fetch(self, topic: str, partition: int, start: int) -> Any:
         """The leader's answer; None where the log does not reach to `start`, and is to be read from its start."""
-        link, core = self._link, self._link.sender.core
-        deadline_ms = mono_ms() + int(link.settings["max.block.ms"])
+        producer, core = self._producer, self._producer.sender.core
+        deadline_ms = mono_ms() + int(producer.settings["max.block.ms"])
         while True:
-            node = link.leader(topic, partition)
+            node = producer.leader(topic, partition)
             info = core.metadata.topics[topic]
             wanted = FetchTopic(topic, [FetchPartition(partition, start, FETCH_BYTES)], info.id)
             request = FetchRequest(max_bytes=FETCH_BYTES, topics=[wanted])
             try:
-                response = link.ask(node, request)
+                response = producer.ask(node, request)
                 row = response.responses[0].partitions[0]
                 if not row.error_code:
                     return row
@@ -154,79 +154,79 @@ class Journal:
             except KafkaError as error:
                 if not (error.retriable or isinstance(error, MOVED)) or mono_ms() >= deadline_ms:
                     raise
-            with link.driver.lock:
+            with producer.driver.lock:
                 core.metadata.request_update()
-            link.driver.wake()
+            producer.driver.wake()
             time.sleep(0.1)
 
     def _make(self) -> None:
         """Create the journal where it is not there. Raises `ConfigError` for one that somebody made otherwise."""
         if self._there:
             return
-        link = self._link
+        producer = self._producer
         asked = MetadataRequest(topics=[MetadataRequestTopic(name=TOPIC)], allow_auto_topic_creation=False)
-        row = link.ask(ANY, asked).topics[0]
+        row = producer.ask(ANY, asked).topics[0]
         if row.error_code == UnknownTopicOrPartition.code:
             settings = [CreatableTopicConfig(name, text) for name, text in SETTINGS.items()]
-            made = link.ask(CONTROLLER, CreateTopicsRequest([CreatableTopic(TOPIC, PARTITIONS, -1, [], settings)]))
+            made = producer.ask(CONTROLLER, CreateTopicsRequest([CreatableTopic(TOPIC, PARTITIONS, -1, [], settings)]))
             code = made.topics[0].error_code
             if code not in (0, TopicAlreadyExists.code):
                 raise error_for(code, f"the journal {TOPIC} cannot be made: {made.topics[0].error_message}")
         elif not row.error_code and len(row.partitions) != PARTITIONS:
             raise ConfigError(f"{TOPIC} must have {PARTITIONS} partitions, not {len(row.partitions)}")
-        link.partitions(TOPIC)
+        producer.partitions(TOPIC)
         self._there = True
 
     # ------------------------------------------------------------ transactions
 
     def take(self, transactional_id: str) -> tuple[int, int]:
-        link, transactions = self._link, self._link.sender.transactions
+        producer, transactions = self._producer, self._producer.sender.transactions
         if transactional_id != self._own:
             request = InitProducerIdRequest(transactional_id, self.timeout_ms, NO_PERSON, NO_PERSON)
-            response = link.ask(("transaction", transactional_id), request)
+            response = producer.ask(("transaction", transactional_id), request)
             return response.producer_id, response.producer_epoch
         if transactions.state != UNINITIALIZED:
             raise MustReplay(f"another driver writes as {transactional_id}")
-        link.operation(transactions.init)
+        producer.operation(transactions.init)
         return transactions.producer_id, transactions.epoch
 
     def begin(self) -> tuple[int, int]:
         numbers = self.take(self._own)
-        with self._link.driver.lock:
-            self._link.sender.transactions.begin()
+        with self._producer.driver.lock:
+            self._producer.sender.transactions.begin()
         return numbers
 
     def note(self, query: str, key: bytes, blob: bytes) -> None:
         self._send(query, key, blob)
-        self._link.flush()
+        self._producer.flush()
 
     def _send(self, query: str, key: bytes, blob: bytes) -> None:
         builder = loops.BatchBuilder(1 << 20, HEADER_BYTES)
         builder.append(0, key, blob, ())
-        self._link.send(TOPIC, partition_of(query), builder.finish(), 1, self.now_ms())
+        self._producer.send(TOPIC, partition_of(query), builder.finish(), 1, self.now_ms())
 
     def end_all(self, owners: Sequence[tuple[str, int, int]], commit: bool) -> bool:
-        withheld = NONE if self._link.sender.transactions.level() >= 2 else V1
+        withheld = NONE if self._producer.sender.transactions.level() >= 2 else V1
         asked = [(("transaction", owner[0]), EndTxnRequest(*owner, commit)) for owner in owners]
-        errors = [error for _, error in self._link.ask_all(asked, withheld=withheld) if error is not None]
+        errors = [error for _, error in self._producer.ask_all(asked, withheld=withheld) if error is not None]
         for error in errors:
             if not isinstance(error, NOT_OPEN):
                 raise error
         return not errors
 
     def decide(self, query: str, key: bytes, blob: bytes, hint: int, rows: Sequence[Row]) -> None:
-        link, transactions = self._link, self._link.sender.transactions
-        with link.driver.lock:
+        producer, transactions = self._producer, self._producer.sender.transactions
+        with producer.driver.lock:
             transactions.begin()
         topics = {row.topic for row in rows}
-        partitioners = {topic: link.partitioner(topic, self._partitioner, 0) for topic in topics}
+        partitioners = {topic: producer.partitioner(topic, self._partitioner, 0) for topic in topics}
         for row in rows:
-            link.send_row(row, partitioners[row.topic])
+            producer.send_row(row, partitioners[row.topic])
         self._send(query, key, blob)
-        link.flush()
+        producer.flush()
         offsets = {(TOPIC, partition_of(query)): hint}
-        link.operation(lambda: transactions.send_offsets(offsets, GroupMetadata(own_group(query))))
-        link.operation(lambda: transactions.end(commit=True))
+        producer.operation(lambda: transactions.send_offsets(offsets, GroupMetadata(own_group(query))))
+        producer.operation(lambda: transactions.end(commit=True))
 
 
 def own_group(query: str) -> str:

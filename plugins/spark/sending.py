@@ -2,7 +2,8 @@
 
     Arrow batch ▶ columns ▶ by topic ▶ place_rows, group_rows ▶ encode_rows a record batch ▶ accumulator ▶ sender
 
-A `Link` is one sender with its thread, and asks what no record carries. `Rows` knows the columns and where rows go.
+A `TaskProducer` is the producer of one task: a sender with its thread. It also sends the requests that are not about
+records. `Rows` knows the columns, and chooses the partition of each row.
 """
 
 from __future__ import annotations
@@ -50,11 +51,11 @@ by default, all of a task by `keyed`."""
 
 @cache
 def _kernel() -> Kernel:
-    """One for all links: a worker runs task after task."""
+    """Return the plugin manager that all tasks of a worker share."""
     return Kernel()
 
 
-class Link:
+class TaskProducer:
     """A producer's machine, driven by a thread of its own. `close` leaves an open transaction open."""
 
     def __init__(self, bootstrap: str, client: Mapping[str, str], transactional_id: str | None = None) -> None:
@@ -250,12 +251,12 @@ class Columns:
 
 
 class Rows:
-    """Sends Arrow batches by a link."""
+    """Sends Arrow batches by a producer."""
 
-    def __init__(self, link: Link, columns: Columns, partitioner: str | None, first: int) -> None:
+    def __init__(self, producer: TaskProducer, columns: Columns, partitioner: str | None, first: int) -> None:
         """`first`: rows without a key begin at this partition, so that tasks spread."""
         self.count = 0
-        self._link = link
+        self._producer = producer
         self._columns = columns
         self._given = partitioner
         self._turn = first
@@ -263,7 +264,7 @@ class Rows:
         self._partitioners: dict[str, Partitioner | None] = {}
         self._first = first
         self._keyed: set[str] = set()
-        self._limit = min(link.settings["batch.size"], link.settings["max.request.size"])
+        self._limit = min(producer.settings["batch.size"], producer.settings["max.request.size"])
 
     def send(self, batch: Any) -> None:
         """All rows of a `pyarrow.RecordBatch`. Raises `InvalidTopicException`, `InvalidPartitions`, `InvalidRecord`."""
@@ -289,9 +290,9 @@ class Rows:
     def _send(self, topic: str, batch: Any) -> None:
         partitions = self._partitions.get(topic)
         if partitions is None:
-            partitions = self._partitions[topic] = self._link.partitions(topic)
-            name = self._link.partitioner_name(topic, self._given)
-            self._partitioners[topic] = self._link.partitioner(topic, name, self._turn)
+            partitions = self._partitions[topic] = self._producer.partitions(topic)
+            name = self._producer.partitioner_name(topic, self._given)
+            self._partitioners[topic] = self._producer.partitioner(topic, name, self._turn)
             if name == KEYED:
                 self._keyed.add(topic)
         at = self._columns.at
@@ -322,7 +323,7 @@ class Rows:
     ) -> None:
         while at < end:
             section, behind = loops.encode_rows(*columns, order, at, end, self._limit, HEADER_BYTES)
-            self._link.send(topic, partition, section, behind - at, timestamp_ms)
+            self._producer.send(topic, partition, section, behind - at, timestamp_ms)
             at = behind
 
     def _places(self, batch: Any, keys: Any, values: Any, partitions: int, partitioner: Partitioner | None) -> Any:

@@ -21,7 +21,7 @@ from . import exactly_once
 from .exactly_once import HEAL, SKIP, Message, Row, Task, decider_id, job_query, participant_id
 from .folder import served
 from .journal import Journal
-from .sending import Columns, Link, Rows, plain_rows
+from .sending import Columns, Rows, TaskProducer, plain_rows
 from .worker import settle
 
 if TYPE_CHECKING:
@@ -57,22 +57,24 @@ class Plan:
     schema: Any
 
     @contextlib.contextmanager
-    def link(self, transactional_id: str | None = None, client: Mapping[str, str] | None = None) -> Iterator[Link]:
+    def open_producer(
+        self, transactional_id: str | None = None, client: Mapping[str, str] | None = None
+    ) -> Iterator[TaskProducer]:
         with served(self.bootstrap, self.path) as bootstrap:
-            link = Link(bootstrap, {**(self.client if client is None else client)}, transactional_id)
+            producer = TaskProducer(bootstrap, {**(self.client if client is None else client)}, transactional_id)
             try:
-                yield link
+                yield producer
             finally:
-                link.close()
+                producer.close()
 
     @contextlib.contextmanager
-    def journal(self, own: str) -> Iterator[tuple[Link, Journal]]:
+    def journal(self, own: str) -> Iterator[tuple[TaskProducer, Journal]]:
         client = {"transaction.timeout.ms": str(TIMEOUT_MS), **self.client}
-        with self.link(own, client) as link:
-            yield link, Journal(link, own, self.partitioner)
+        with self.open_producer(own, client) as producer:
+            yield producer, Journal(producer, own, self.partitioner)
 
-    def rows(self, link: Link, first: int) -> Rows:
-        return Rows(link, self.columns, self.partitioner, first)
+    def rows(self, producer: TaskProducer, first: int) -> Rows:
+        return Rows(producer, self.columns, self.partitioner, first)
 
 
 def _plan(options: Options, schema: StructType) -> Plan:
@@ -90,17 +92,17 @@ def _context() -> Any:
 
 def write(plan: Plan, batches: Iterable[pa.RecordBatch], slot: int) -> Done:
     """At least once: everything is acknowledged when this returns."""
-    with plan.link() as link:
-        rows = plan.rows(link, slot)
+    with plan.open_producer() as producer:
+        rows = plan.rows(producer, slot)
         for batch in batches:
             rows.send(batch)
-        link.flush()
+        producer.flush()
     return Done()
 
 
 def write_once(plan: Plan, batches: Iterable[pa.RecordBatch], query: str, batch_id: int, slot: int) -> Done:
     """Exactly once: the rows are in a transaction that is open when this returns."""
-    with plan.journal(participant_id(query, slot)) as (link, journal):
+    with plan.journal(participant_id(query, slot)) as (producer, journal):
         task = Task(journal, query, batch_id, slot)
         verdict = task.begin()
         kept: list[Row] = []
@@ -113,17 +115,17 @@ def write_once(plan: Plan, batches: Iterable[pa.RecordBatch], query: str, batch_
                 continue
             if rows is None:
                 task.open()
-                rows = plan.rows(link, slot)
+                rows = plan.rows(producer, slot)
             rows.send(batch)
         if rows is not None:
-            task.prepare(rows.count, ranges(link))
+            task.prepare(rows.count, ranges(producer))
         return Done(task.message(kept))
 
 
-def ranges(link: Link) -> list[tuple[str, int, int, int]]:
+def ranges(producer: TaskProducer) -> list[tuple[str, int, int, int]]:
     """(topic, partition, first offset, last offset) of all since the last flush, once it is acknowledged."""
     found: dict[tuple[str, int], tuple[int, int]] = {}
-    for batch in link.flush():
+    for batch in producer.flush():
         first, last = batch.base_offset, batch.base_offset + batch.count - 1
         low, high = found.get((batch.topic, batch.partition), (first, last))
         found[batch.topic, batch.partition] = (min(low, first), max(high, last))

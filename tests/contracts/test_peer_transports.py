@@ -84,7 +84,7 @@ class InProcess:
         self.network.leave(node)
 
     def peers(self, node: int) -> PeerTransport:
-        return self.network.link(node)
+        return self.network.transport(node)
 
     async def close(self) -> None:
         """Nothing is open."""

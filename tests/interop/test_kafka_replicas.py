@@ -21,7 +21,7 @@ from kafka_with_zookeeper import member, register, until, zookeeper
 
 from logkernel.broker.broker import Broker
 from logkernel.broker.build import build
-from logkernel.broker.membership import Link
+from logkernel.broker.membership import ClusterAccess
 from logkernel.broker.serve import Server, new_event_loop
 from logkernel.cluster.store import SharedStore
 from logkernel.kernel import Kernel
@@ -69,8 +69,8 @@ class Ours:
         self.loop = new_event_loop()
         self.thread = threading.Thread(target=self.loop.run_forever, daemon=True)
         self.thread.start()
-        link = Link(lambda: Session(store, announce))
-        self.broker: Broker = build(None, SETTINGS, in_memory=True, link=link)
+        access = ClusterAccess(lambda: Session(store, announce))
+        self.broker: Broker = build(None, SETTINGS, in_memory=True, access=access)
         self.server: Server = self.run(self._start())
 
     async def _start(self) -> Server:

@@ -20,7 +20,7 @@ from logkernel.plugins.spark import exactly_once as once  # noqa: E402
 from logkernel.plugins.spark import journal  # noqa: E402
 from logkernel.plugins.spark.exactly_once import HEAL, SKIP, WRITE, Message, MustReplay, Row, Task  # noqa: E402
 from logkernel.plugins.spark.journal import Journal  # noqa: E402
-from logkernel.plugins.spark.sending import Link, Rows, plain_rows  # noqa: E402
+from logkernel.plugins.spark.sending import Rows, TaskProducer, plain_rows  # noqa: E402
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parents[1] / "bench"))
@@ -63,15 +63,15 @@ class Query:
         self.columns: Any = Columns(topic)
 
     @contextlib.contextmanager
-    def journal(self, own: str) -> Iterator[tuple[Link, Journal]]:
-        link = Link(self.bootstrap, TIMEOUT, own)
+    def journal(self, own: str) -> Iterator[tuple[TaskProducer, Journal]]:
+        producer = TaskProducer(self.bootstrap, TIMEOUT, own)
         try:
-            yield link, Journal(link, own)
+            yield producer, Journal(producer, own)
         finally:
-            link.close()
+            producer.close()
 
     def task(self, batch: int, slot: int, values: list[str], *, prepare: bool = True) -> Message:
-        with self.journal(once.participant_id(self.name, slot)) as (link, journal):
+        with self.journal(once.participant_id(self.name, slot)) as (producer, journal):
             task = Task(journal, self.name, batch, slot)
             verdict = task.begin()
             arrow = pa.record_batch(
@@ -84,15 +84,15 @@ class Query:
                 return task.message(plain_rows(arrow, self.columns))
             if verdict == WRITE:
                 task.open()
-                rows = Rows(link, self.columns, None, slot)
+                rows = Rows(producer, self.columns, None, slot)
                 rows.send(arrow)
                 if prepare:
-                    task.prepare(rows.count, self.ranges(link))
+                    task.prepare(rows.count, self.ranges(producer))
             return task.message()
 
     @staticmethod
-    def ranges(link: Link) -> list[tuple[str, int, int, int]]:
-        found = sorted((batch.topic, batch.partition, batch.base_offset, batch.count) for batch in link.flush())
+    def ranges(producer: TaskProducer) -> list[tuple[str, int, int, int]]:
+        found = sorted((batch.topic, batch.partition, batch.base_offset, batch.count) for batch in producer.flush())
         return [(topic, partition, first, first + count - 1) for topic, partition, first, count in found]
 
     def commit(self, messages: list[Message]) -> None:
@@ -249,7 +249,7 @@ def test_the_journal_stays_small_over_many_batches(
 
 
 def test_rows_of_long_keys_and_headers_are_read_back_as_they_are(query: Query) -> None:
-    with query.journal(once.participant_id(query.name, 0)) as (link, journal):
+    with query.journal(once.participant_id(query.name, 0)) as (producer, journal):
         journal.view(query.name)
         producer_id, epoch = journal.begin()
         rows = [
@@ -257,7 +257,7 @@ def test_rows_of_long_keys_and_headers_are_read_back_as_they_are(query: Query) -
             Row(query.columns.topic, 1, None, b""),
         ]
         for row in rows:
-            link.send_row(row, None)
-        found = query.ranges(link)
+            producer.send_row(row, None)
+        found = query.ranges(producer)
         token = once.Token(1, once.Participant(0, producer_id, epoch), 0, 0, True, 2, tuple(found))
         assert journal.read_back(token) == rows, "in the order of the log"

@@ -39,7 +39,7 @@ from logkernel.errors import CoordinatorNotAvailable
 from logkernel.vocabulary import TopicPartition
 
 if TYPE_CHECKING:
-    from logkernel.broker.membership import Link, Membership
+    from logkernel.broker.membership import ClusterAccess, Membership
 
 NO_COMMANDS: Final[frozenset[str]] = frozenset()
 log = logging.getLogger("logkernel.admin")
@@ -48,8 +48,8 @@ log = logging.getLogger("logkernel.admin")
 class Broker:
     """One broker over its data directories. `start` opens it, `close` leaves a clean-shutdown mark."""
 
-    def __init__(self, runtime: Runtime, logs: LogManager, link: Link | None = None) -> None:
-        """`link` joins it to a cluster; without one it stands alone, and is its own controller."""
+    def __init__(self, runtime: Runtime, logs: LogManager, access: ClusterAccess | None = None) -> None:
+        """`access` joins it to a cluster; without one it stands alone, and is its own controller."""
         self.runtime = runtime
         self.logs = logs
         self.purgatory = RequestPurgatory(runtime)
@@ -66,7 +66,7 @@ class Broker:
         self.scheduler = Scheduler(runtime, self.replicas, logs, self.retention)
         self._commanding: frozenset[str] = frozenset()
         """Listeners over which other brokers may command this one; empty when standalone or in-process."""
-        self.membership = self._member(link) if link is not None else None
+        self.membership = self._member(access) if access is not None else None
         member = self.membership
         self.services = ServiceRegistry(
             Lent(
@@ -149,12 +149,12 @@ class Broker:
 
     # ------------------------------------------------------------ a member of a cluster
 
-    def _member(self, link: Link) -> Membership:
+    def _member(self, access: ClusterAccess) -> Membership:
         from logkernel.broker.membership import Membership  # a broker that stands alone pays for none of it
         from logkernel.broker.told_metadata import ToldMetadata
 
-        metadata, transport = self.metadata, link.transport
-        metadata.controller.size = link.size
+        metadata, transport = self.metadata, access.transport
+        metadata.controller.size = access.size
         if transport is None:
             from logkernel.broker.peer_channels import PeerChannels
 
@@ -167,7 +167,7 @@ class Broker:
                 )  # fmt: skip
             transport = PeerChannels(self.runtime, "tcp", partial(self.cluster.peer_address, listeners), self)
         member = Membership(
-            self.runtime, self.turn, metadata.controller, link, transport, replicas=self.replicas,
+            self.runtime, self.turn, metadata.controller, access, transport, replicas=self.replicas,
             registration=self.cluster.registration, watched=self._watched,
             take_producer_ids=metadata.take_producer_ids, decides=self._decides,
         )  # fmt: skip

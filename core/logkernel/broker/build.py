@@ -20,7 +20,7 @@ from logkernel.kernel import Kernel
 from logkernel.storage.disk import Disk
 
 if TYPE_CHECKING:
-    from logkernel.broker.membership import Link
+    from logkernel.broker.membership import ClusterAccess
 
 log = logging.getLogger("logkernel.build")
 
@@ -35,10 +35,10 @@ def build(
     randomness: Randomness | None = None,
     workers: Workers | None = None,
     disk: Disk | None = None,
-    link: Link | None = None,
+    access: ClusterAccess | None = None,
     serves: bool = False,
 ) -> Broker:
-    """A broker from a file and `name=value` overrides; `link` joins it to a cluster, as do the settings of a broker
+    """A broker from a file and `name=value` overrides; `access` joins it to a cluster, as do the settings of a broker
     that `serves`. Raises `ConfigError`, `PluginError`.
 
     `clock`, `randomness`, `workers` and `disk` stand in for the system's, for a simulation that owns the broker.
@@ -49,13 +49,13 @@ def build(
     config = BrokerConfig.load(path, overrides, kernel.declarations())
     for warning in config.warnings:
         log.warning("%s", warning)
-    if link is None and not in_memory:
-        link = _named_link(config, kernel, serves=serves)
+    if access is None and not in_memory:
+        access = _named_access(config, kernel, serves=serves)
     runtime = Runtime(config, kernel, clock=clock, randomness=randomness, workers=workers)
-    return Broker(runtime, LogManager(runtime, in_memory=in_memory, disk=disk), link)
+    return Broker(runtime, LogManager(runtime, in_memory=in_memory, disk=disk), access)
 
 
-def _named_link(config: BrokerConfig, kernel: Kernel, *, serves: bool) -> Link | None:
+def _named_access(config: BrokerConfig, kernel: Kernel, *, serves: bool) -> ClusterAccess | None:
     """To the coordination that the settings name, if it is one that brokers share."""
     name = config.get("coordination")
     shared = kernel.names("shared coordination")
@@ -66,7 +66,7 @@ def _named_link(config: BrokerConfig, kernel: Kernel, *, serves: bool) -> Link |
         return None
     if not serves:
         raise ConfigError(f"coordination={name}: only a broker that serves can be in a cluster; run logkernel serve")
-    from logkernel.broker.membership import Link
+    from logkernel.broker.membership import ClusterAccess
 
     session: SharedCoordination | None = None
 
@@ -75,7 +75,7 @@ def _named_link(config: BrokerConfig, kernel: Kernel, *, serves: bool) -> Link |
         session = _first_session(name, config, kernel) if session is None else session.renew()
         return session
 
-    return Link(new_session)
+    return ClusterAccess(new_session)
 
 
 def _first_session(name: str, config: BrokerConfig, kernel: Kernel) -> SharedCoordination:

@@ -79,14 +79,14 @@ ASK_AGAIN_MS = 50
 """When no controller gave producer ids."""
 
 
-class Link(NamedTuple):
-    """What joins a broker to its cluster."""
+class ClusterAccess(NamedTuple):
+    """How a broker reaches its cluster: the coordination, and the other brokers."""
 
     new_session: Callable[[], SharedCoordination]
     transport: PeerTransport | None = None
     """None: brokers reach one another over their listeners (`peer_channels`)."""
     size: int | None = None
-    """How many brokers the cluster is to have, None where nobody says."""
+    """The number of brokers that the cluster is planned to have; None if it is not known."""
 
 
 class Membership:
@@ -97,7 +97,7 @@ class Membership:
         runtime: Runtime,
         turn: Turn,
         controller: Controller,
-        link: Link,
+        access: ClusterAccess,
         transport: PeerTransport,
         *,
         replicas: ReplicaManager,
@@ -112,7 +112,7 @@ class Membership:
         self._replicas = replicas
         self._runtime = runtime
         self._turn = turn
-        self._link = link
+        self._access = access
         self._registration = registration
         self._watched = watched
         self._take_ids = take_producer_ids
@@ -138,7 +138,7 @@ class Membership:
     def session(self) -> SharedCoordination:
         """The session of now; the first one is begun when it is first asked for."""
         if self._session is None:
-            self._session = self._link.new_session()
+            self._session = self._access.new_session()
         return self._session
 
     def join(self) -> None:
@@ -318,7 +318,7 @@ class Membership:
         if self._closed:
             return
         try:
-            self._session = self._link.new_session()
+            self._session = self._access.new_session()
             self.join()
         except KafkaError as error:
             if str(error) != told:

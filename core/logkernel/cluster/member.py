@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from logkernel.broker.build import build
-from logkernel.broker.membership import Link
+from logkernel.broker.membership import ClusterAccess
 from logkernel.broker.serve import Server
 from logkernel.cluster.gate import Gate
 from logkernel.errors import LogkernelError
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 class MembersNetwork(Protocol):
     """How the members reach one another: `network.ProcessNetwork`, or a simulation's."""
 
-    def link(self, node_id: int) -> PeerTransport: ...
+    def transport(self, node_id: int) -> PeerTransport: ...
     def join(self, node_id: int, door: BrokerDoor) -> None: ...
     def leave(self, node_id: int) -> None: ...
     def pause(self, node_id: int) -> None: ...
@@ -95,10 +95,10 @@ class Member:
         """Start the broker and have it announced. Raises what a start raises, and `LogkernelError` if it runs."""
         if self.state in ("running", "paused"):
             raise LogkernelError(f"broker {self.node_id} is {self.state}; kill or stop it first")
-        transport = None if self._over_sockets else self._network.link(self.node_id)
-        link = Link(self._new_session, transport, self._size)
+        transport = None if self._over_sockets else self._network.transport(self.node_id)
+        access = ClusterAccess(self._new_session, transport, self._size)
         broker = build(
-            self._config, self._overrides, in_memory=self.disk is not None, disk=self.disk, link=link,
+            self._config, self._overrides, in_memory=self.disk is not None, disk=self.disk, access=access,
             **self._surroundings()._asdict(),
         )  # fmt: skip
         try:

@@ -63,9 +63,9 @@ class ProcessNetwork:
             elif entry[0] != node_id:
                 self._held.append(entry)
 
-    def link(self, node_id: int) -> Link:
-        """What a broker sends by."""
-        return Link(self, node_id)
+    def transport(self, node_id: int) -> InProcessTransport:
+        """Return the transport with which broker `node_id` sends requests to the others."""
+        return InProcessTransport(self, node_id)
 
     # ------------------------------------------------------------ faults
 
@@ -146,8 +146,8 @@ class ProcessNetwork:
             self._carry(source, target, deliver, fail)
 
 
-class Link:
-    """`contracts.PeerTransport` of one broker. Nothing is lost in a process, so that no timeout ends a link."""
+class InProcessTransport:
+    """`contracts.PeerTransport` of one broker. Messages within a process are not lost, so requests have no timeout."""
 
     def __init__(self, network: ProcessNetwork, node_id: int) -> None:
         self._network = network

@@ -16,7 +16,7 @@ import pytest
 
 from logkernel.broker.broker import Broker
 from logkernel.broker.build import build
-from logkernel.broker.membership import Link
+from logkernel.broker.membership import ClusterAccess
 from logkernel.broker.serve import Server, new_event_loop
 from logkernel.cluster.store import SharedStore
 from logkernel.kernel import Kernel
@@ -84,7 +84,7 @@ async def told_broker() -> AsyncIterator[Told]:
 
     store = SharedStore(Kernel().coordination("memory", no_log))
     assert store.session().campaign(1) == 1
-    broker = build(None, SETTINGS, in_memory=True, link=Link(store.session))
+    broker = build(None, SETTINGS, in_memory=True, access=ClusterAccess(store.session))
     broker.start()
     server = Server(broker)
     await server.start(broker.cluster.configured_listeners())

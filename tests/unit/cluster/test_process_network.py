@@ -53,7 +53,7 @@ class World:
         self.told: list[Any] = []
 
     def send(self, source: int, target: int, request: Any) -> None:
-        self.network.link(source).send(
+        self.network.transport(source).send(
             target, request, self.told.append, lambda error: self.told.append(type(error).__name__), 1000
         )
 

@@ -88,7 +88,7 @@ def test_options_that_do_not_go_together() -> None:
     writing.stream_writer(options(exactlyOnce="true"), VALUE, True)
 
 
-class Link:
+class Sink:
     """Takes batches, and sends nothing."""
 
     def __init__(self, name: str = "", partitioner: Any = None) -> None:
@@ -122,18 +122,18 @@ def batch(**columns: Any) -> Any:
     )
 
 
-def send(link: Any, fields: Any, *batches: Any) -> list[tuple[str, int, list[Any]]]:
-    rows = Rows(link, fields, None, 0)
+def send(sink: Any, fields: Any, *batches: Any) -> list[tuple[str, int, list[Any]]]:
+    rows = Rows(sink, fields, None, 0)
     for found in batches:
         rows.send(found)
     assert rows.count == sum(found.num_rows for found in batches)
-    sent: list[tuple[str, int, list[Any]]] = link.sent
+    sent: list[tuple[str, int, list[Any]]] = sink.sent
     return sent
 
 
 def test_rows_go_by_key_and_in_their_order() -> None:
     sent = send(
-        Link(), Fields("t", "key", "value"), batch(key=[b"a", b"b", b"a"] * 10, value=[str(i) for i in range(30)])
+        Sink(), Fields("t", "key", "value"), batch(key=[b"a", b"b", b"a"] * 10, value=[str(i) for i in range(30)])
     )
     for topic, partition, records in sent:
         assert topic == "t"
@@ -144,13 +144,13 @@ def test_rows_go_by_key_and_in_their_order() -> None:
 
 def test_rows_without_a_key_go_batch_by_batch_or_stay() -> None:
     plain = batch(value=["x", "y"])
-    assert [partition for _, partition, _ in send(Link(), Fields("t", "value"), plain, plain, plain)] == [1, 2, 0]
-    assert len({partition for _, partition, _ in send(Link("keyed"), Fields("t", "value"), plain, plain)}) == 1
+    assert [partition for _, partition, _ in send(Sink(), Fields("t", "value"), plain, plain, plain)] == [1, 2, 0]
+    assert len({partition for _, partition, _ in send(Sink("keyed"), Fields("t", "value"), plain, plain)}) == 1
 
 
 def test_topics_and_partitions_by_row() -> None:
     given = batch(value=["a", "b", "c"], topic=["t", "u", "t"], partition=pa.array([2, None, 1], pa.int32()))
-    sent = send(Link(), Fields(None, "value", "topic", "partition"), given)
+    sent = send(Sink(), Fields(None, "value", "topic", "partition"), given)
     assert ("t", 1, [(None, b"c")]) in sent
     assert ("t", 2, [(None, b"a")]) in sent
     assert [row[2] for row in sent if row[0] == "u"] == [[(None, b"b")]]
@@ -158,10 +158,10 @@ def test_topics_and_partitions_by_row() -> None:
 
 def test_topics_and_partitions_that_are_none() -> None:
     with pytest.raises(InvalidTopicException, match="null"):
-        send(Link(), Fields(None, "value", "topic"), batch(value=["a"], topic=pa.array([None], pa.string())))
+        send(Sink(), Fields(None, "value", "topic"), batch(value=["a"], topic=pa.array([None], pa.string())))
     for bad, why in ((-1, "-1"), (3, "0 to 2, not 3")):
         with pytest.raises(InvalidPartitions, match=why):
-            send(Link(), Fields("t", "value", "partition"), batch(value=["a"], partition=pa.array([bad], pa.int32())))
+            send(Sink(), Fields("t", "value", "partition"), batch(value=["a"], partition=pa.array([bad], pa.int32())))
 
 
 def test_a_partitioner_is_asked_row_by_row() -> None:
@@ -169,10 +169,10 @@ def test_a_partitioner_is_asked_row_by_row() -> None:
         def partition(self, key: Any, value: Any, partitions: int, available: Any) -> int:
             return len(value)
 
-    sent = send(Link("own", ByLength()), Fields("t", "value"), batch(value=["", "bb", "a"]))
+    sent = send(Sink("own", ByLength()), Fields("t", "value"), batch(value=["", "bb", "a"]))
     assert sent == [("t", 0, [(None, b"")]), ("t", 1, [(None, b"a")]), ("t", 2, [(None, b"bb")])]
     with pytest.raises(InvalidPartitions):
-        send(Link("own", ByLength()), Fields("t", "value"), batch(value=["long"]))
+        send(Sink("own", ByLength()), Fields("t", "value"), batch(value=["long"]))
 
 
 def test_rows_as_arrow_and_as_objects() -> None:

@@ -18,7 +18,7 @@ from typing import Final
 
 from logkernel.broker.broker import Broker
 from logkernel.broker.build import build
-from logkernel.broker.membership import Link
+from logkernel.broker.membership import ClusterAccess
 from logkernel.cluster.folder import broker_folder, coordination_folder
 from logkernel.cluster.processes.session import SocketSession
 
@@ -78,5 +78,5 @@ def build_child(
         f"inter.broker.listener.name={BROKERS}",
         "advertised.listeners=",
     ]
-    broker = build(config, [*overrides, *own], link=Link(new_session, size=size))
+    broker = build(config, [*overrides, *own], access=ClusterAccess(new_session, size=size))
     return broker

@@ -42,15 +42,15 @@ class BrokersNetwork:
         self.stage = stage
         self._doors: dict[int, BrokerDoor] = {}
         self._connections: dict[Link, _Connection] = {}
-        self._links: dict[int, PeerLink] = {}
+        self._transports: dict[int, SimulatedTransport] = {}
         self._paused: set[int] = set()
         self._cuts: Counter[Link] = Counter()
         self._numbers = count()
 
     # ------------------------------------------------------------ cluster.member.MembersNetwork
 
-    def link(self, node_id: int) -> PeerLink:
-        self._links[node_id] = made = PeerLink(self, node_id)
+    def transport(self, node_id: int) -> SimulatedTransport:
+        self._transports[node_id] = made = SimulatedTransport(self, node_id)
         return made
 
     def join(self, node_id: int, door: BrokerDoor) -> None:
@@ -60,9 +60,9 @@ class BrokersNetwork:
         """The broker is gone. What it sent may still arrive; whoever waits for it learns that it broke."""
         self._doors.pop(node_id, None)
         self._paused.discard(node_id)
-        link = self._links.pop(node_id, None)
-        if link is not None:
-            link.alive = False
+        transport = self._transports.pop(node_id, None)
+        if transport is not None:
+            transport.alive = False
         for (source, target), connection in list(self._connections.items()):
             if target == node_id:
                 self._break(source, target)
@@ -106,14 +106,16 @@ class BrokersNetwork:
 
     # ------------------------------------------------------------ messages
 
-    def send(self, link: PeerLink, target: int, request: Any, answer: Answer, failed: Failed, timeout_ms: int) -> None:
-        stage, source = self.stage, link.node_id
+    def send(
+        self, transport: SimulatedTransport, target: int, request: Any, answer: Answer, failed: Failed, timeout_ms: int
+    ) -> None:
+        stage, source = self.stage, transport.node_id
         number, pair = next(self._numbers), (source, target)
         name = type(request).__name__
         door = self._doors.get(target)
 
         def fail() -> None:
-            if link.alive:
+            if transport.alive:
                 failed(PeerLost(f"broker {target} is not there; it is asked again when it is back"))
 
         if door is None:
@@ -144,7 +146,7 @@ class BrokersNetwork:
                 connection.answers.send(lambda: receive(response))
 
         def receive(response: Any) -> None:
-            if connection.waiting.pop(number, None) is not None and link.alive:
+            if connection.waiting.pop(number, None) is not None and transport.alive:
                 answer(response)
 
         if name not in IN_ORDER and stage.strikes("ghost", pair):
@@ -173,7 +175,7 @@ class BrokersNetwork:
             connection.waiting.clear()
 
 
-class PeerLink:
+class SimulatedTransport:
     """`contracts.PeerTransport` of one life of a broker."""
 
     def __init__(self, network: BrokersNetwork, node_id: int) -> None:
