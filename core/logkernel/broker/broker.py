@@ -151,7 +151,7 @@ class Broker:
 
     def _member(self, access: ClusterAccess) -> Membership:
         from logkernel.broker.membership import Membership  # a broker that stands alone pays for none of it
-        from logkernel.broker.told_metadata import ToldMetadata
+        from logkernel.broker.received_metadata import ReceivedMetadata
 
         metadata, transport = self.metadata, access.transport
         metadata.controller.size = access.size
@@ -176,7 +176,9 @@ class Broker:
         self.cluster.channel = member.channel
         configured = ConfiguredTopics(metadata.controller, lambda: host.image, host.commit)
         self._file_topics = ClusterTopics(configured, self.runtime.config.topics)
-        self._told = self.cluster.told = ToldMetadata(metadata.image, metadata.controller.internal, self._tell)
+        self._received = self.cluster.received = ReceivedMetadata(
+            metadata.image, metadata.controller.internal, self._tell
+        )
         metadata.ask_producer_ids = member.ask_producer_ids
         return member
 
@@ -185,7 +187,7 @@ class Broker:
         metadata, logs = self.metadata, self.logs
         logs.open(metadata.join(member.session()))
         metadata.load_shared(member.session())
-        self._told.found(metadata.shared_topics(member.session()))
+        self._received.found(metadata.shared_topics(member.session()))
         logs.load(metadata.topic_settings, (), self.replicas.segment_rolled)
         self._start_parts()
 

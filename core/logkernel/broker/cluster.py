@@ -19,7 +19,7 @@ from logkernel.requests.sharding import shard_of
 if TYPE_CHECKING:
     from logkernel.broker.controller_channel import ControllerChannel
     from logkernel.broker.controller_host import ControllerHost
-    from logkernel.broker.told_metadata import ToldMetadata
+    from logkernel.broker.received_metadata import ReceivedMetadata
     from logkernel.controller.image import Topic
 
 IN_PROCESS = "IN-PROCESS"
@@ -41,12 +41,12 @@ class Cluster:
         """Knows who is the controller, in a cluster; None on a broker that stands alone and is it."""
         self.channel: ControllerChannel | None = None
         """Asks the controller, in a cluster."""
-        self.told: ToldMetadata | None = None
-        """What the controller told this broker, in a cluster."""
+        self.received: ReceivedMetadata | None = None
+        """The metadata that the controller sent; None on a broker that stands alone."""
 
     @property
     def id(self) -> str:
-        """The cluster's id, as clients are told it."""
+        """The cluster's id."""
         return self._metadata.image.cluster_id
 
     @property
@@ -92,7 +92,7 @@ class Cluster:
         return self._metadata.next_producer_id()
 
     def leader(self, topic: str, partition: int) -> int | None:
-        """The node that leads a partition, as far as this broker was told; None while nobody does."""
+        """Return the node id of a partition's leader as this broker knows it, or None while there is no leader."""
         found = self.topics.get(topic)
         if found is None or not 0 <= partition < len(found.partitions):
             return None
@@ -100,22 +100,22 @@ class Cluster:
         return None if leader < 0 else leader
 
     def leader_error(self, topic: str, partition: int, leader: int) -> int:
-        """The error code that clients are told of a partition with this leader."""
-        if self.told is not None and leader not in self._metadata.image.nodes:
+        """Return the error code with which clients get a partition that has this leader; 0 if there is none."""
+        if self.received is not None and leader not in self._metadata.image.nodes:
             return LeaderNotAvailable.code
         return self._replicas.leader_error(topic, partition, leader)
 
-    def told_leader(self, leader: int) -> int:
-        """The leader as clients are told it: -1 for one that is away."""
-        return leader if self.told is None or leader in self._metadata.image.nodes else NO_LEADER
+    def leader_for_clients(self, leader: int) -> int:
+        """Return `leader`, or -1 if that broker is not alive."""
+        return leader if self.received is None or leader in self._metadata.image.nodes else NO_LEADER
 
     def offline_replicas(self, topic: str, partition: int, replicas: tuple[int, ...]) -> list[int]:
-        """Those that cannot be used, as far as this broker knows."""
+        """Return the replicas that this broker knows to be offline."""
         own = self._replicas.offline_replicas(topic, partition, replicas)
-        if self.told is None:
+        if self.received is None:
             return own
-        told = self.told.offline_replicas(topic, partition, replicas)
-        return [*told, *(node for node in own if node not in told)]
+        away = self.received.offline_replicas(topic, partition, replicas)
+        return [*away, *(node for node in own if node not in away)]
 
     def coordinator(self, topic: str, key: str, listener: str) -> Node | None:
         """On a broker that stands alone it is this one, also while there is no topic yet: that is made when it is first
@@ -157,7 +157,7 @@ class Cluster:
         return None if found is None else found.id
 
     def topic_name(self, topic_id: UUID) -> str | None:
-        return self._metadata.image.names.get(topic_id) if self.told is None else self.told.topic_name(topic_id)
+        return self._metadata.image.names.get(topic_id) if self.received is None else self.received.topic_name(topic_id)
 
     def configured_listeners(self) -> list[tuple[str, str, int]]:
         """(name, host, port) of every listener to open; an empty host means every interface."""

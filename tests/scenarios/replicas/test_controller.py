@@ -11,8 +11,8 @@ import pytest
 from logkernel.attrs_lite import evolve
 from logkernel.broker.controller_channel import ControllerChannel
 from logkernel.broker.controller_host import ControllerHost
-from logkernel.broker.handlers.metadata import UNTOLD_MS
-from logkernel.broker.told_metadata import ToldMetadata
+from logkernel.broker.handlers.metadata import NO_METADATA_MS
+from logkernel.broker.received_metadata import ReceivedMetadata
 from logkernel.cluster.store import Session, SharedStore
 from logkernel.contracts import MetadataChange
 from logkernel.controller.effects import Effects
@@ -77,7 +77,7 @@ class Member:
         self.broker.cluster.channel = ControllerChannel(
             self.broker.turn, metadata.controller, self.send, lambda: self.host.controller_id
         )
-        self.broker.cluster.told = ToldMetadata(metadata.image, metadata.controller.internal, self.news.append)
+        self.broker.cluster.received = ReceivedMetadata(metadata.image, metadata.controller.internal, self.news.append)
         self.broker.context.commit = self.host.commit
         self.session: Session = cluster.store.session()
         self.host.join(self.session, lambda: cluster.rings.append(self))
@@ -196,7 +196,7 @@ def test_a_client_of_a_broker_that_nobody_tells_of_the_cluster_is_answered_in_th
 ) -> None:
     member = Member(cluster, make(4))
     answers = ask(member.node, MetadataRequest(topics=[]), CLIENT)
-    member.node.clock.now_ms += UNTOLD_MS - 1
+    member.node.clock.now_ms += NO_METADATA_MS - 1
     member.broker.step()
     assert answers == []
     member.node.clock.now_ms += 1

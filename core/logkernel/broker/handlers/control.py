@@ -1,11 +1,11 @@
-"""UpdateMetadata, LeaderAndIsr, StopReplica: a broker takes the orders of its controller.
+"""The broker's answers to the controller's orders: UpdateMetadata, LeaderAndIsr, StopReplica.
 
-Obeyed over a listener by which brokers command, and nowhere else. In this order:
+Orders are obeyed over the inter-broker listener only. The checks, in this order:
 
-| an order | answer of the whole |
+| an order | top-level answer |
 |---|---|
 | came over another listener, or to a broker that stands alone | CLUSTER_AUTHORIZATION_FAILED |
-| was meant for an earlier life of this broker: its broker epoch is older | STALE_BROKER_EPOCH |
+| was meant for an earlier start of this broker: its broker epoch is older | STALE_BROKER_EPOCH |
 | comes from a controller that was deposed: a later controller epoch is known | STALE_CONTROLLER_EPOCH |
 | else | 0, and LeaderAndIsr and StopReplica answer for each partition, see `ReplicaManager.take` and `stop` |
 """
@@ -13,7 +13,7 @@ Obeyed over a listener by which brokers command, and nowhere else. In this order
 from __future__ import annotations
 
 from logkernel.broker.handlers.context import HandlerContext, Handlers, on
-from logkernel.broker.told_metadata import BEING_DELETED, ToldMetadata
+from logkernel.broker.received_metadata import BEING_DELETED, ReceivedMetadata
 from logkernel.contracts import Answer, RequestContext
 from logkernel.errors import ClusterAuthorizationFailed, KafkaError
 from logkernel.requests.replication import (
@@ -37,11 +37,11 @@ def update_metadata(
     ctx: HandlerContext, request: UpdateMetadataRequest, context: RequestContext, answer: Answer
 ) -> None:
     try:
-        told = _admitted(ctx, request, context)
+        received = _admitted(ctx, request, context)
     except KafkaError as error:
         answer(UpdateMetadataResponse(error.code))
         return
-    told.take(request)
+    received.take(request)
     came = ctx.replicas.on_live_brokers(frozenset(broker.id for broker in request.live_brokers))
     ctx.sessions.forget_followers(came)
     for state in request.topic_states:
@@ -50,7 +50,7 @@ def update_metadata(
 
 
 def _give_up(ctx: HandlerContext, state: UpdateMetadataTopicState) -> None:
-    """Serve no replica that was placed elsewhere by a controller that did not live to say so."""
+    """Stop replicas that were reassigned to other brokers by a controller that failed before it sent StopReplica."""
     for row in state.partition_states:
         if row.leader != BEING_DELETED and ctx.runtime.node_id not in row.replicas:
             name = TopicPartition(state.topic_name, row.partition_index)
@@ -61,13 +61,13 @@ def _give_up(ctx: HandlerContext, state: UpdateMetadataTopicState) -> None:
 
 def leader_and_isr(ctx: HandlerContext, request: LeaderAndIsrRequest, context: RequestContext, answer: Answer) -> None:
     try:
-        told = _admitted(ctx, request, context)
+        received = _admitted(ctx, request, context)
     except KafkaError as error:
         answer(LeaderAndIsrResponse(error.code))
         return
     response = LeaderAndIsrResponse()
     for state in request.topic_states:
-        told.learn(state.topic_name, state.topic_id)
+        received.learn(state.topic_name, state.topic_id)
         settings = ctx.metadata.topic_settings(state.topic_name)
         rows = LeaderAndIsrTopicError(state.topic_id)
         response.topics.append(rows)
@@ -93,13 +93,13 @@ def stop_replica(ctx: HandlerContext, request: StopReplicaRequest, context: Requ
     answer(response)
 
 
-def _admitted(ctx: HandlerContext, request: Order, context: RequestContext) -> ToldMetadata:
-    """What the order may add to. Raises `KafkaError`, as tabulated."""
-    host, told = ctx.cluster.controller, ctx.cluster.told
-    if host is None or told is None or not context.commands:
+def _admitted(ctx: HandlerContext, request: Order, context: RequestContext) -> ReceivedMetadata:
+    """Check an order against the table above, and return the metadata that it may change. Raises `KafkaError`."""
+    host, received = ctx.cluster.controller, ctx.cluster.received
+    if host is None or received is None or not context.commands:
         raise ClusterAuthorizationFailed(f"listener {context.listener} takes no orders")
     host.check_order(request.broker_epoch, request.controller_epoch)
-    return told
+    return received
 
 
 HANDLERS: Handlers = dict(

@@ -38,20 +38,20 @@ from logkernel.vocabulary import NO_ID
 UNKNOWN_OPERATIONS = -2147483648
 """Authorized operations when they were not asked for (KIP-430)."""
 TOPIC_OPERATIONS = sum(1 << code for code in (3, 4, 5, 6, 7, 8, 10, 11))
-"""read, write, create, delete, alter, describe, describe_configs, alter_configs: nobody is refused anything."""
+"""read, write, create, delete, alter, describe, describe_configs, alter_configs: all are allowed to everybody."""
 CLUSTER_OPERATIONS = sum(1 << code for code in (5, 7, 8, 9, 10, 11, 12))
 BROKERS, CONTROLLERS = 1, 2
 """Types of endpoints that DescribeCluster may ask for (KIP-919)."""
 
-UNTOLD_MS: Final = 5_000
-"""How long a broker that came into a cluster waits to be told of it, before it tells a client of no broker: a client
-that is told so may not ask again for minutes."""
+NO_METADATA_MS: Final = 5_000
+"""A broker that joined a cluster waits this long for its first UpdateMetadata before it answers Metadata without
+brokers: a client that gets such an answer may not ask again for minutes."""
 
 
 def metadata(ctx: HandlerContext, request: MetadataRequest, context: RequestContext, answer: Answer) -> None:
-    told = ctx.cluster.told
-    if told is not None and not ctx.metadata.image.nodes:
-        told.when_told(lambda: _metadata(ctx, request, context, answer), ctx.runtime.after, UNTOLD_MS)
+    received = ctx.cluster.received
+    if received is not None and not ctx.metadata.image.nodes:
+        received.on_next_update(lambda: _metadata(ctx, request, context, answer), ctx.runtime.after, NO_METADATA_MS)
     else:
         _metadata(ctx, request, context, answer)
 
@@ -106,7 +106,7 @@ def _topic(ctx: HandlerContext, name: str, topic_id: UUID, *, create: bool) -> M
             MetadataResponsePartition(
                 error_code=ctx.cluster.leader_error(name, index, partition.leader),
                 partition_index=index,
-                leader_id=ctx.cluster.told_leader(partition.leader),
+                leader_id=ctx.cluster.leader_for_clients(partition.leader),
                 leader_epoch=partition.leader_epoch,
                 replica_nodes=list(partition.replicas),
                 isr_nodes=list(partition.isr),
@@ -172,7 +172,7 @@ def describe_topic_partitions(
                 DescribeTopicPartitionsResponsePartition(
                     error_code=ctx.cluster.leader_error(name, index, partition.leader),
                     partition_index=index,
-                    leader_id=ctx.cluster.told_leader(partition.leader),
+                    leader_id=ctx.cluster.leader_for_clients(partition.leader),
                     leader_epoch=partition.leader_epoch,
                     replica_nodes=list(partition.replicas),
                     isr_nodes=list(partition.isr),

@@ -1,7 +1,7 @@
-"""What the controller tells a broker of a cluster: who is alive, and how partitions stand (UpdateMetadata).
+"""The metadata that the controller sends a broker: the live brokers and the state of partitions (UpdateMetadata).
 
-It is folded into the broker's own image. Topics and brokers reach the image only this way. Every broker hears of
-settings, ACLs, … by itself; `MetadataManager.on_watched` folds them into the same image.
+It is folded into the broker's own image. Topics and brokers enter the image only this way. Settings, ACLs and the like
+come from the coordination; `MetadataManager.on_watched` folds them into the same image.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ After = Callable[[int, Callable[[], None]], Timer]
 
 
 class _Waiting:
-    """Work that is done once, in a turn of its own."""
+    """Work that runs once, in a turn of its own."""
 
     def __init__(self, work: Callable[[], None], after: After, wait_ms: int) -> None:
         self._work, self._after = work, after
@@ -52,8 +52,9 @@ class _Waiting:
             self._work()
 
 
-class ToldMetadata:
-    """See the module. Owns what an image has no place for: offline replicas, ids of topics before they are told of."""
+class ReceivedMetadata:
+    """See the module. Also keeps what the image does not hold: offline replicas, and the ids of topics that a
+    LeaderAndIsr named before an UpdateMetadata did."""
 
     def __init__(self, image: ClusterImage, internal: Collection[str], follow: Callable[[Effects], None]) -> None:
         """`internal` are the topics of services; `follow` does what follows from news."""
@@ -63,33 +64,34 @@ class ToldMetadata:
         self._offline: dict[tuple[str, int], tuple[int, ...]] = {}
         self._learned: dict[UUID, str] = {}
         self._found: set[UUID] = set()
-        """Topics that existed when the broker started, and that it was not told of yet."""
+        """Topics that existed when the broker started, and that no UpdateMetadata named yet."""
         self._waiting: list[_Waiting] = []
 
     # ------------------------------------------------------------ questions
 
     def topic_name(self, topic_id: UUID) -> str | None:
-        """Also of a topic that an order named, and that was not told of yet."""
+        """Return the name of a topic, also of one that only a LeaderAndIsr named so far; None if the id is unknown."""
         return self._image.names.get(topic_id) or self._learned.get(topic_id)
 
     def offline_replicas(self, topic: str, index: int, replicas: Iterable[int]) -> list[int]:
-        """Those of brokers that are away, and those in offline directories."""
+        """Return the replicas whose broker is not alive or whose log directory is offline."""
         offline = self._offline.get((topic, index), ())
         return [node for node in replicas if node not in self._image.nodes or node in offline]
 
     # ------------------------------------------------------------ news
 
     def found(self, topics: Iterable[UUID]) -> None:
-        """These exist as the broker starts: to be told of them, and of their leaders, is no news."""
+        """Note topics that exist when the broker starts: the first UpdateMetadata of them reports no change."""
         self._found.update(topics)
 
     def learn(self, topic: str, topic_id: UUID) -> None:
-        """An order names a topic that may not have been told of yet: its followers ask for it by id soon."""
+        """Note the id of a topic from a LeaderAndIsr: its followers fetch by id, maybe before the UpdateMetadata."""
         if topic_id not in self._image.names:
             self._learned[topic_id] = topic
 
     def take(self, request: UpdateMetadataRequest) -> Effects:
-        """Fold it, and do what follows: of partitions that it does not name, nothing changed. Returns what changed."""
+        """Fold `request` and carry out what follows. Partitions that it does not name are unchanged. Return the
+        changes."""
         effects = Effects()
         self._fold_brokers(request.live_brokers)
         for state in request.topic_states:
@@ -109,8 +111,8 @@ class ToldMetadata:
             entry.now()
         return effects
 
-    def when_told(self, work: Callable[[], None], after: After, wait_ms: int) -> None:
-        """Do `work` soon after this broker is told of the cluster next, or `wait_ms` from now."""
+    def on_next_update(self, work: Callable[[], None], after: After, wait_ms: int) -> None:
+        """Run `work` soon after the next UpdateMetadata, or `wait_ms` from now."""
         self._waiting.append(_Waiting(work, after, wait_ms))
 
     def _fold_brokers(self, live: Iterable[UpdateMetadataBroker]) -> None:
@@ -133,19 +135,19 @@ class ToldMetadata:
         self._found.discard(state.topic_id)
         before = [] if known is None else known.partitions
         rows = list(before)
-        for told in state.partition_states:
-            index = told.partition_index
+        for row in state.partition_states:
+            index = row.partition_index
             while len(rows) <= index:
                 rows.append(Partition((), (), NO_LEADER))
-            old, new = rows[index], _row(told)
+            old, new = rows[index], _partition(row)
             rows[index] = new
-            self._note_offline((name, index), told.offline_replicas)
+            self._note_offline((name, index), row.offline_replicas)
             is_new = index >= len(before) and not is_found
             if is_new or (index < len(before) and (new.leader, new.leader_epoch) != (old.leader, old.leader_epoch)):
                 effects.leaders.append(LeaderChange(name, index, new.leader, new.leader_epoch, new.isr))
         if known is not None and len(rows) == len(before):
-            for told in state.partition_states:
-                self._image.apply(partition_change(name, told.partition_index, rows[told.partition_index]))
+            for row in state.partition_states:
+                self._image.apply(partition_change(name, row.partition_index, rows[row.partition_index]))
             return
         self._image.apply(Topic(name, state.topic_id, rows, name in self._internal).change())
         if known is None and not is_found:
@@ -168,5 +170,5 @@ def _is_deletion(state: UpdateMetadataTopicState) -> bool:
     return any(row.leader == BEING_DELETED for row in state.partition_states)
 
 
-def _row(told: UpdateMetadataPartitionState) -> Partition:
-    return Partition(tuple(told.replicas), tuple(told.isr), told.leader, told.leader_epoch, told.partition_epoch)
+def _partition(row: UpdateMetadataPartitionState) -> Partition:
+    return Partition(tuple(row.replicas), tuple(row.isr), row.leader, row.leader_epoch, row.partition_epoch)

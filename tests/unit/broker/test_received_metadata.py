@@ -1,0 +1,99 @@
+"""The metadata that the controller sends a broker."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from logkernel.broker.received_metadata import ReceivedMetadata
+from logkernel.controller.effects import Effects, LeaderChange
+from logkernel.controller.image import ClusterImage
+from logkernel.requests.replication import (
+    UpdateMetadataBroker,
+    UpdateMetadataEndpoint,
+    UpdateMetadataPartitionState,
+    UpdateMetadataRequest,
+    UpdateMetadataTopicState,
+)
+
+ONE, OTHER = UUID(int=1), UUID(int=2)
+
+
+class Received(ReceivedMetadata):
+    def __init__(self) -> None:
+        self.image = ClusterImage()
+        self.followed: list[Effects] = []
+        super().__init__(self.image, {"__consumer_offsets"}, self.followed.append)
+
+
+def row(
+    index: int, leader: int = 1, leader_epoch: int = 0, offline: tuple[int, ...] = ()
+) -> UpdateMetadataPartitionState:
+    return UpdateMetadataPartitionState(index, 1, leader, leader_epoch, [1, 2], leader_epoch, [1, 2], list(offline))
+
+
+def update(
+    name: str, topic_id: UUID, *rows: UpdateMetadataPartitionState, live: tuple[int, ...] = (1, 2)
+) -> UpdateMetadataRequest:
+    topics = [UpdateMetadataTopicState(name, topic_id, list(rows))] if rows else []
+    brokers = [UpdateMetadataBroker(node, [UpdateMetadataEndpoint(9000 + node, "h", "P")], f"r{node}") for node in live]
+    return UpdateMetadataRequest(1, 1, 1, topics, brokers)
+
+
+def test_the_controller_tells_of_brokers_and_of_topics_that_come_grow_and_go() -> None:
+    received = Received()
+    made = received.take(update("t", ONE, row(0), row(1)))
+    assert (made.created, made.grown, made.deleted) == (["t"], [], [])
+    assert made.leaders == [LeaderChange("t", 0, 1, 0, (1, 2)), LeaderChange("t", 1, 1, 0, (1, 2))]
+    assert received.image.brokers("P") == [(1, "h", 9001, "r1"), (2, "h", 9002, "r2")]
+    moved = received.take(update("t", ONE, row(1, 2, 1)))
+    assert (moved.created, moved.leaders) == ([], [LeaderChange("t", 1, 2, 1, (1, 2))])
+    assert received.take(update("t", ONE, row(1, 2, 1))) == Effects()
+    assert received.take(update("t", ONE, row(2))).grown == [("t", 2)]
+    assert [each.leader for each in received.image.topics["t"].partitions] == [1, 2, 1]
+    assert received.take(update("t", ONE, row(0, -2), row(1, -2), row(2, -2), live=(2,))).deleted == [("t", ONE)]
+    assert received.image.topics == {}
+    assert list(received.image.nodes) == [2]
+    assert received.followed[0] == made
+
+
+def test_what_there_is_at_a_start_is_no_news() -> None:
+    """Plugins were told at each restart that every topic was created, and had new leaders."""
+    received = Received()
+    received.found([ONE])
+    assert received.take(update("t", ONE, row(0), row(1))) == Effects(grown=[("t", 0)])
+    assert received.take(update("t", ONE, row(1, 2, 1))) == Effects(leaders=[LeaderChange("t", 1, 2, 1, (1, 2))])
+    received.take(update("t", ONE, row(0, -2), row(1, -2)))
+    assert received.take(update("t", OTHER, row(0))).created == ["t"]
+
+
+def test_a_topic_made_again_under_its_name_is_another() -> None:
+    received = Received()
+    received.take(update("t", ONE, row(0)))
+    again = received.take(update("t", OTHER, row(0)))
+    assert (again.deleted, again.created) == ([("t", ONE)], ["t"])
+    assert received.take(update("t", ONE, row(0, -2))) == Effects()
+    assert received.topic_name(OTHER) == "t"
+
+
+def test_a_topic_is_internal_by_its_name() -> None:
+    received = Received()
+    received.take(update("__consumer_offsets", ONE, row(0)))
+    assert received.image.topics["__consumer_offsets"].internal
+
+
+def test_replicas_are_offline_with_their_broker_or_their_directory() -> None:
+    received = Received()
+    received.take(update("t", ONE, row(0, offline=(2,)), row(1)))
+    assert received.offline_replicas("t", 0, (1, 2, 3)) == [2, 3]
+    assert received.offline_replicas("t", 1, (1, 2, 3)) == [3]
+    received.take(update("t", ONE, row(0)))
+    assert received.offline_replicas("t", 0, (1, 2)) == []
+
+
+def test_an_order_teaches_a_topic_s_id_before_it_is_told_of() -> None:
+    received = Received()
+    received.learn("t", ONE)
+    assert received.topic_name(ONE) == "t"
+    received.take(update("t", ONE, row(0)))
+    received.take(update("t", ONE, row(0, -2)))
+    assert received.topic_name(ONE) is None
