@@ -138,11 +138,17 @@ def format_partition_metadata(topic_id: UUID) -> bytes:
 
 @frozen
 class MetaProperties:
-    """Who owns a data directory. `directory_id` is None in a version 0 file."""
+    """Who owns a data directory. Version 0 is that of Kafka's brokers over ZooKeeper, the only one that they read; it
+    has no `directory_id` as a rule."""
 
     node_id: int
     cluster_id: str
     directory_id: str | None = None
+    version: int = 1
+
+
+ID_FIELDS = {0: "broker.id", 1: "node.id"}
+"""What each version of the file calls the node id."""
 
 
 def parse_meta(data: bytes, path: str) -> MetaProperties:
@@ -152,18 +158,19 @@ def parse_meta(data: bytes, path: str) -> MetaProperties:
         if line.strip() and line.lstrip()[0] not in "#!":
             key, _, value = line.partition("=")
             fields[key.strip()] = value.strip().replace("\\:", ":").replace("\\=", "=")
-    version = fields.get("version", "0")
-    if version not in ("0", "1"):
-        raise CorruptCheckpoint(f"{path}: version {version!r} is neither 0 nor 1")
-    name = "broker.id" if version == "0" else "node.id"
+    text = fields.get("version", "0")
+    if text not in ("0", "1"):
+        raise CorruptCheckpoint(f"{path}: version {text!r} is neither 0 nor 1")
+    version = int(text)
+    name = ID_FIELDS[version]
     node_id = fields.get(name, "")
     if not (node_id.isascii() and node_id.isdigit()):
         raise CorruptCheckpoint(f"{path}: {name}={node_id!r} is no number")
-    return MetaProperties(int(node_id), fields.get("cluster.id", ""), fields.get("directory.id"))
+    return MetaProperties(int(node_id), fields.get("cluster.id", ""), fields.get("directory.id"), version)
 
 
 def format_meta(meta: MetaProperties) -> bytes:
-    rows = [f"node.id={meta.node_id}", "version=1", f"cluster.id={meta.cluster_id}"]
+    rows = [f"{ID_FIELDS[meta.version]}={meta.node_id}", f"version={meta.version}", f"cluster.id={meta.cluster_id}"]
     if meta.directory_id is not None:
         rows.append(f"directory.id={meta.directory_id}")
     return ("#\n" + "\n".join(rows) + "\n").encode()

@@ -169,10 +169,13 @@ class DataDirectory:
             raise ConfigError(f"{path} says that the directory belongs to node.id={known.node_id}, not {node_id}")
         if known is not None and cluster_id and known.cluster_id and known.cluster_id != cluster_id:
             raise ConfigError(f"{path} says that the directory belongs to cluster {known.cluster_id}, not {cluster_id}")
+        version = 1 if known is None else known.version  # a Kafka over ZooKeeper takes its own directory back
+        directory_id = None if known is None else known.directory_id
         self.meta = MetaProperties(
             node_id,
             (known.cluster_id if known is not None else "") or cluster_id or format_id(self._unique()),
-            (known.directory_id if known is not None else None) or format_id(self._unique()),
+            directory_id or (format_id(self._unique()) if version else None),
+            version,
         )
         if self.meta != known:
             self._disk.write_atomic(path, format_meta(self.meta))
@@ -202,8 +205,11 @@ class DataDirectory:
         path = f"{self.path}/{name}"
         if not self._disk.exists(path):
             return {}
+        data = self._disk.read(path)
+        if not data and name == CLEAN_OFFSETS:  # so Kafka makes it, before it has cleaned anything
+            return {}
         try:
-            found = parse_offsets(self._disk.read(path), path)
+            found = parse_offsets(data, path)
         except CorruptCheckpoint as error:
             log.warning("%s: the file is ignored, every offset in it counts as 0", error)
             return {}

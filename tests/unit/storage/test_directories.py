@@ -131,6 +131,20 @@ def test_new_logs_go_where_there_are_fewest(place, needs):
     assert dirs.create(T1, TOPIC_ID, 1000) is dirs.logs[T1]
 
 
+def test_a_directory_of_a_kafka_over_zookeeper_stays_one(place, needs, caplog):
+    """It reads no other version than its own, and makes the file of its cleaner empty."""
+    disk, root = place
+    meta = b"#Wed Nov 25 22:20:32 UTC 2026\nbroker.id=1\nversion=0\ncluster.id=kzfUeUQVST6WpTtDZkrNew\n"
+    disk.mkdir(f"{root}/a")
+    disk.write(f"{root}/a/meta.properties", meta)
+    disk.write(f"{root}/a/cleaner-offset-checkpoint", b"")
+    dirs = start(place, needs)
+    assert dirs.cluster_id == "kzfUeUQVST6WpTtDZkrNew"
+    dirs.close()
+    assert disk.read(f"{root}/a/meta.properties") == meta
+    assert not caplog.records
+
+
 def test_both_directories_share_the_cluster(place, needs):
     dirs = start(place, needs, ("a", "b"))
     metas = [directory.meta for directory in dirs.directories]

@@ -181,7 +181,8 @@ def test_meta_properties():
     meta = MetaProperties(3, "MkU3OEVBNTcwNTJENDM2Qk", "zrW_ZF8pmb2ngwocFJMHrQ")
     assert checkpoints.parse_meta(checkpoints.format_meta(meta), "f") == meta
     old = b"#Mon Jan 01\nbroker.id=4\nversion=0\ncluster.id=abc\n"
-    assert checkpoints.parse_meta(old, "f") == MetaProperties(4, "abc", None)
+    assert checkpoints.parse_meta(old, "f") == MetaProperties(4, "abc", None, version=0)
+    assert checkpoints.format_meta(checkpoints.parse_meta(old, "f")) == b"#\nbroker.id=4\nversion=0\ncluster.id=abc\n"
     for rotten in (b"version=2\nnode.id=1\n", b"version=1\nnode.id=x\n", b"version=1\nbroker.id=1\n"):
         with pytest.raises(CorruptCheckpoint):
             checkpoints.parse_meta(rotten, "f")
