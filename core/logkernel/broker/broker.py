@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from logkernel.broker.cleaner import Cleaner
 from logkernel.broker.cleanup_policies import CleanupPolicies
-from logkernel.broker.cluster import Cluster
+from logkernel.broker.cluster_view import LiveClusterView
 from logkernel.broker.configured_topics import ClusterTopics, ConfiguredTopics
 from logkernel.broker.handlers.context import HandlerContext
 from logkernel.broker.log_manager import LogManager
@@ -57,7 +57,7 @@ class Broker:
         self.metadata = MetadataManager(runtime, lambda: logs.settle_deletions(self.metadata.image.topics))
         self.replicas = ReplicaManager(runtime, self.turn, partition_count=self.metadata.partition_count, logs=logs)
         logs.on_partition_failed = self.replicas.went_offline
-        self.cluster = Cluster(runtime, self.metadata, self.replicas)
+        self.cluster = LiveClusterView(runtime, self.metadata, self.replicas)
         policies = CleanupPolicies(runtime)
         self.retention = Retention(runtime, self.replicas, logs, policies)
         self.cleaner = Cleaner(runtime, self.replicas, logs, policies, self.retention)

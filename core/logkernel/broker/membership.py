@@ -106,9 +106,9 @@ class Membership:
         take_producer_ids: Callable[[range], None],
         decides: Callable[[int, bool], None],
     ) -> None:
-        """`registration` gives the broker's fact, as of `image.Node`. `watched` receives committed changes of watched
-        kinds. `decides(brokers, elected)` is called when this broker becomes controller (`elected` is True), and when
-        brokers join later; `brokers` is the number of live brokers."""
+        """`registration` gives the broker's fact, as of `image.BrokerRegistration`. `watched` receives committed
+        changes of watched kinds. `decides(brokers, elected)` is called when this broker becomes controller (`elected`
+        is True), and when brokers join later; `brokers` is the number of live brokers."""
         self._replicas = replicas
         self._runtime = runtime
         self._turn = turn

@@ -15,12 +15,12 @@ from logkernel.contracts import MetadataChange
 from logkernel.controller.effects import Effects, LeaderChange
 from logkernel.controller.image import (
     NO_LEADER,
+    BrokerRegistration,
     ClusterImage,
-    Node,
     Partition,
     Topic,
-    node_change,
     partition_change,
+    registration_change,
 )
 from logkernel.requests.replication import (
     UpdateMetadataBroker,
@@ -116,12 +116,12 @@ class ReceivedMetadata:
         self._waiting.append(_Waiting(work, after, wait_ms))
 
     def _fold_brokers(self, live: Iterable[UpdateMetadataBroker]) -> None:
-        nodes = {each.id: Node(each.id, _listeners(each), each.rack) for each in live}
+        nodes = {each.id: BrokerRegistration(each.id, _listeners(each), each.rack) for each in live}
         for node_id in self._image.nodes.keys() - nodes.keys():
             self._image.apply(MetadataChange("broker", str(node_id), None))
         for node in nodes.values():
             if self._image.nodes.get(node.id) != node:
-                self._image.apply(node_change(node))
+                self._image.apply(registration_change(node))
 
     def _delete(self, topic: Topic, effects: Effects) -> None:
         self._image.apply(MetadataChange("topic", topic.name, None))

@@ -16,7 +16,7 @@ from logkernel.config.broker import BrokerConfig
 from logkernel.contracts import ElectionStrategy, MetadataChange, PlacementStrategy, ServiceTopic
 from logkernel.controller import elections, producers
 from logkernel.controller.effects import ControllerResult, Effects
-from logkernel.controller.image import ClusterImage, Node, Topic, node_change
+from logkernel.controller.image import BrokerRegistration, ClusterImage, Topic, registration_change
 from logkernel.errors import PluginError
 
 if TYPE_CHECKING:
@@ -63,9 +63,9 @@ class Controller:
         brokers = [(node.id, node.rack) for _, node in sorted(image.nodes.items())]
         return Placing(brokers or [(self.node_id, None)], self.placements, self.draw)
 
-    def register(self, image: ClusterImage, node: Node) -> ControllerResult:
+    def register(self, image: ClusterImage, node: BrokerRegistration) -> ControllerResult:
         """Register a broker with its listeners. Changes nothing where they are known already."""
-        changes = [] if image.nodes.get(node.id) == node else [node_change(node)]
+        changes = [] if image.nodes.get(node.id) == node else [registration_change(node)]
         return ControllerResult(changes, None, Effects())
 
     def name_cluster(self, image: ClusterImage, cluster_id: str) -> ControllerResult:

@@ -75,8 +75,8 @@ class Topic:
 
 
 @mutable
-class Node:
-    """A registered broker: listener name → (host, port)."""
+class BrokerRegistration:
+    """What the cluster knows of a live broker. `listeners` is listener name → (host, port)."""
 
     id: int
     listeners: dict[str, tuple[str, int]]
@@ -145,7 +145,7 @@ class ClusterImage:
     names: dict[UUID, str] = field(factory=dict)
     """Topic id → name."""
     configs: dict[str, dict[str, str]] = field(factory=dict)
-    nodes: dict[int, Node] = field(factory=dict)
+    nodes: dict[int, BrokerRegistration] = field(factory=dict)
     next_producer_id: int = 0
     features: dict[str, int] = field(factory=dict)
     """Feature → finalized level, of those that were set."""
@@ -220,7 +220,7 @@ class ClusterImage:
         if self.cluster_id:
             yield MetadataChange("cluster", "", {"id": self.cluster_id})
         for node in self.nodes.values():
-            yield node_change(node)
+            yield registration_change(node)
         for topic in self.topics.values():
             yield topic.change()
         for key, config in self.configs.items():
@@ -243,7 +243,7 @@ class ClusterImage:
             yield MetadataChange("quota", quota_key(entity), dict(values))
 
 
-def node_change(node: Node) -> MetadataChange:
+def registration_change(node: BrokerRegistration) -> MetadataChange:
     listeners = {name: list(address) for name, address in node.listeners.items()}
     return MetadataChange("broker", str(node.id), {"listeners": listeners, "rack": node.rack})
 
@@ -285,7 +285,7 @@ def _fold_broker(image: ClusterImage, key: str, value: Value) -> None:
         image.nodes.pop(int(key), None)
         return
     listeners = {name: (host, port) for name, (host, port) in value["listeners"].items()}
-    image.nodes[int(key)] = Node(int(key), listeners, value.get("rack"))
+    image.nodes[int(key)] = BrokerRegistration(int(key), listeners, value.get("rack"))
 
 
 def _fold_topic(image: ClusterImage, key: str, value: Value) -> None:

@@ -40,7 +40,7 @@ from uuid import UUID
 
 from logkernel.attrs_lite import field, mutable
 from logkernel.contracts import MetadataChange
-from logkernel.controller.image import ClusterImage, Node, Partition, Topic
+from logkernel.controller.image import BrokerRegistration, ClusterImage, Partition, Topic
 from logkernel.errors import (
     FencedLeaderEpoch,
     InconsistentTopicId,
@@ -641,11 +641,11 @@ def _forgetting(topic: Topic) -> UpdateMetadataTopicState:
     return UpdateMetadataTopicState(topic.name, topic.id, rows)
 
 
-def _live(node: Node) -> UpdateMetadataBroker:
+def _live(node: BrokerRegistration) -> UpdateMetadataBroker:
     endpoints = [UpdateMetadataEndpoint(port, host, name) for name, (host, port) in node.listeners.items()]
     return UpdateMetadataBroker(node.id, endpoints, node.rack)
 
 
-def _leader(node: Node) -> LiveLeader:
+def _leader(node: BrokerRegistration) -> LiveLeader:
     host, port = next(iter(node.listeners.values()), ("", 0))
     return LiveLeader(node.id, host, port)

@@ -11,7 +11,7 @@ from logkernel.contracts import ElectionStrategy
 from logkernel.controller import elections
 from logkernel.controller.controller import Controller
 from logkernel.controller.effects import ControllerResult, LeaderChange
-from logkernel.controller.image import ClusterImage, Node, Partition, Topic, node_change
+from logkernel.controller.image import BrokerRegistration, ClusterImage, Partition, Topic, registration_change
 from logkernel.errors import PluginError
 from logkernel.plugins.election.clean import Clean
 from logkernel.plugins.election.unclean import Unclean
@@ -20,7 +20,7 @@ CONTROLLER = Controller(BrokerConfig.load(), 1, lambda: UUID(int=1))
 
 
 def image(*rows: Partition) -> ClusterImage:
-    nodes = [node_change(Node(number, {"P": ("h", number)})) for number in (1, 2, 3)]
+    nodes = [registration_change(BrokerRegistration(number, {"P": ("h", number)})) for number in (1, 2, 3)]
     return ClusterImage.of([*nodes, Topic("t", UUID(int=7), list(rows)).change()])
 
 

@@ -8,7 +8,14 @@ from uuid import UUID
 import pytest
 
 from logkernel.contracts import MetadataChange
-from logkernel.controller.image import ClusterImage, Node, Partition, Topic, node_change, partition_change
+from logkernel.controller.image import (
+    BrokerRegistration,
+    ClusterImage,
+    Partition,
+    Topic,
+    partition_change,
+    registration_change,
+)
 
 ID = UUID(int=5)
 
@@ -24,9 +31,9 @@ def through_json(change: MetadataChange) -> MetadataChange:
 def test_a_whole_image_survives_its_snapshot() -> None:
     changes = [
         MetadataChange("cluster", "", {"id": "c1"}),
-        node_change(Node(1, {"PLAINTEXT": ("a", 9), "OUT": ("b", 8)}, "r1")),
-        node_change(Node(2, {"PLAINTEXT": ("c", 7)})),
-        node_change(Node(3, {})),
+        registration_change(BrokerRegistration(1, {"PLAINTEXT": ("a", 9), "OUT": ("b", 8)}, "r1")),
+        registration_change(BrokerRegistration(2, {"PLAINTEXT": ("c", 7)})),
+        registration_change(BrokerRegistration(3, {})),
         topic("orders", 3).change(),
         partition_change("orders", 1, Partition((2, 1), (2,), 2, 4, 6)),
         MetadataChange("config", "topic:orders", {"retention.ms": "1"}),

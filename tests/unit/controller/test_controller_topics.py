@@ -12,7 +12,7 @@ from logkernel.config.broker import BrokerConfig
 from logkernel.contracts import ServiceDeclaration, ServiceTopic
 from logkernel.controller.controller import Controller
 from logkernel.controller.effects import ControllerResult, Effects
-from logkernel.controller.image import ClusterImage, Node, Partition, Topic
+from logkernel.controller.image import BrokerRegistration, ClusterImage, Partition, Topic
 from logkernel.controller.internal import internal_topics
 from logkernel.controller.placement import Placing
 from logkernel.controller.producers import ProducerIds
@@ -43,7 +43,7 @@ class Bench:
         topics = internal_topics(KERNEL.services(), config)
         self.controller = Controller(config, 1, lambda: UUID(int=next(ids)), topics, KERNEL.placement)
         for node in range(1, nodes + 1):
-            self.keep(self.controller.register(self.image, Node(node, {"PLAINTEXT": ("h", node)})))
+            self.keep(self.controller.register(self.image, BrokerRegistration(node, {"PLAINTEXT": ("h", node)})))
 
     def keep(self, result: ControllerResult) -> Any:
         self.image.apply_all(result.changes)
@@ -322,7 +322,7 @@ def test_a_cluster_is_named_once_and_a_broker_registered_once() -> None:
     bench = Bench()
     assert bench.keep(bench.controller.name_cluster(bench.image, "x")) == "x"
     assert bench.keep(bench.controller.name_cluster(bench.image, "y")) == "x"
-    node = Node(1, {"PLAINTEXT": ("h", 1)})
+    node = BrokerRegistration(1, {"PLAINTEXT": ("h", 1)})
     assert len(bench.controller.register(bench.image, node).changes) == 1
     bench.keep(bench.controller.register(bench.image, node))
     assert bench.controller.register(bench.image, node).changes == []

@@ -10,7 +10,14 @@ import pytest
 
 from logkernel.contracts import MetadataChange
 from logkernel.controller import orders as module
-from logkernel.controller.image import ClusterImage, Node, Partition, Topic, node_change, partition_change
+from logkernel.controller.image import (
+    BrokerRegistration,
+    ClusterImage,
+    Partition,
+    Topic,
+    partition_change,
+    registration_change,
+)
 from logkernel.controller.orders import REFUSED_MS, RETRY_MS, Answered, Order, Orders
 from logkernel.errors import (
     InconsistentTopicId,
@@ -103,7 +110,7 @@ def topic(name: str, topic_id: UUID, *rows: Partition) -> MetadataChange:
 
 
 def node(number: int) -> MetadataChange:
-    return node_change(Node(number, {"P": ("h", number)}))
+    return registration_change(BrokerRegistration(number, {"P": ("h", number)}))
 
 
 class Cluster:

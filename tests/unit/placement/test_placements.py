@@ -13,7 +13,7 @@ import pytest
 from logkernel.config.broker import BrokerConfig
 from logkernel.contracts import PlacementFacts, PlacementStrategy
 from logkernel.controller.controller import Controller
-from logkernel.controller.image import ClusterImage, Node, node_change
+from logkernel.controller.image import BrokerRegistration, ClusterImage, registration_change
 from logkernel.errors import PluginError, UnknownServerError
 from logkernel.hookspecs import hookimpl
 from logkernel.kernel import Kernel
@@ -144,7 +144,7 @@ def test_a_placement_that_errs_is_named_and_creates_nothing(placed: Any, problem
     with pytest.raises(PluginError, match=problem):
         kernel.placement("broken").place(facts(2, 2, [1, 2, 3]))
     config = BrokerConfig.load(None, [], kernel.declarations())
-    image = ClusterImage.of(node_change(Node(node, {"P": ("h", node)})) for node in (1, 2, 3))
+    image = ClusterImage.of(registration_change(BrokerRegistration(node, {"P": ("h", node)})) for node in (1, 2, 3))
     controller = Controller(config, 1, lambda: UUID(int=1), {}, kernel.placement)
     topics = [
         CreatableTopic("a", 2, 2, configs=[CreatableTopicConfig("placement", "broken")]),

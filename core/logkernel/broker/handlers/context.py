@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from logkernel.broker.cluster import Cluster
+from logkernel.broker.cluster_view import LiveClusterView
 from logkernel.broker.fetch_sessions import FetchSessions
 from logkernel.broker.log_manager import LogManager
 from logkernel.broker.metadata_manager import MetadataManager
@@ -36,7 +36,7 @@ class HandlerContext:
         purgatory: RequestPurgatory,
         metadata: MetadataManager,
         replicas: ReplicaManager,
-        cluster: Cluster,
+        cluster: LiveClusterView,
         logs: LogManager,
         moves: Moves,
         services: ServiceRegistry,

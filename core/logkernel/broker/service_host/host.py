@@ -15,7 +15,7 @@ from functools import cached_property, partial
 from itertools import count
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from logkernel.broker.cluster import Cluster
+from logkernel.broker.cluster_view import LiveClusterView
 from logkernel.broker.pending_response import PendingResponse
 from logkernel.broker.replicas.manager import ReplicaManager
 from logkernel.broker.runtime import Runtime
@@ -57,7 +57,7 @@ class Lent(NamedTuple):
     runtime: Runtime
     turn: Turn
     replicas: ReplicaManager
-    cluster: Cluster
+    cluster: LiveClusterView
     submit: Callable[[Any, RequestContext, Answer], None]
     """Put a request to the broker, as a client would."""
     create_topic: Callable[[str], None]

@@ -8,7 +8,7 @@ from typing import Any, Final
 from logkernel.attrs_lite import field, mutable
 from logkernel.cluster.store import Session
 from logkernel.contracts import ElectionStrategy, MetadataChange
-from logkernel.controller.image import Node, Partition, node_change
+from logkernel.controller.image import BrokerRegistration, Partition, registration_change
 from logkernel.controller.orders import Order
 from logkernel.errors import FencedLeaderEpoch, KafkaError, KafkaStorageError, StaleBrokerEpoch, StaleControllerEpoch
 from logkernel.requests.replication import (
@@ -111,7 +111,7 @@ class Broker:
             return
         self.coordination.end_sessions_of(self.node)
         self.session = session = self.coordination.open(self)
-        value = node_change(Node(self.node, {})).value
+        value = registration_change(BrokerRegistration(self.node, {})).value
         assert value is not None
         self.standing.broker_epoch = session.announce(self.node, value)
         self.timeline.note(f"{self.node} registers, broker epoch {self.standing.broker_epoch}")

@@ -18,12 +18,12 @@ from logkernel.contracts import ElectionStrategy, MetadataChange
 from logkernel.controller import elections
 from logkernel.controller.alter_partition import judge_proposal
 from logkernel.controller.image import (
+    BrokerRegistration,
     ClusterImage,
-    Node,
     Partition,
     incarnation_change,
-    node_change,
     partition_change,
+    registration_change,
 )
 from logkernel.controller.orders import Order, Orders
 from logkernel.controller.state import ControllerState, ToDo
@@ -162,7 +162,7 @@ class Controller:
         if not self._commit([*result.changes, incarnation_change(node, epoch)]):
             return False
         self.dealt[node] = epoch
-        orders.fold([node_change(Node(node, {})), *result.changes])
+        orders.fold([registration_change(BrokerRegistration(node, {})), *result.changes])
         orders.broker_came(node, epoch)
         return True
 

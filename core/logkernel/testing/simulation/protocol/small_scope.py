@@ -31,13 +31,13 @@ from logkernel.controller import elections
 from logkernel.controller.alter_partition import judge_proposal
 from logkernel.controller.effects import ControllerResult
 from logkernel.controller.image import (
+    BrokerRegistration,
     ClusterImage,
-    Node,
     Partition,
     Topic,
     incarnation_change,
-    node_change,
     partition_change,
+    registration_change,
 )
 from logkernel.errors import IneligibleReplica, KafkaError, NotController
 from logkernel.testing.simulation.protocol.messages import INCARNATION, TOPIC, Standing, Write
@@ -113,7 +113,7 @@ class SmallWorld:
         self.numbers = 0
         self.image = ClusterImage()
         for node in NODES:
-            self.image.apply(node_change(Node(node, {})))
+            self.image.apply(registration_change(BrokerRegistration(node, {})))
         self._write_down([Topic(TOPIC, UUID(int=1), [Partition(NODES, NODES, 1, 0, 0)]).change()])
         for node in NODES:
             self._start(node)

@@ -1,4 +1,4 @@
-"""What the shell and its services may know of the cluster (`contracts.ClusterView`)."""
+"""The view of the cluster that handlers and services get."""
 
 from __future__ import annotations
 
@@ -24,18 +24,21 @@ if TYPE_CHECKING:
 
 IN_PROCESS = "IN-PROCESS"
 """The listener of a broker that opens none: clients in its process reach it without an address."""
-Node = tuple[int, str, int, str | None]
+BrokerEndpoint = tuple[int, str, int, str | None]
+"""(node id, host, port, rack) of a broker on one listener."""
 
 
-class Cluster:
-    """A view of the controller's image, and the addresses under which this broker is reached."""
+class LiveClusterView:
+    """The cluster as this broker knows it, read from its metadata image and replicas, and the broker's own addresses.
+
+    Implements `contracts.ClusterView`."""
 
     def __init__(self, runtime: Runtime, metadata: MetadataManager, replicas: ReplicaManager) -> None:
         self._runtime = runtime
         self._metadata = metadata
         self._replicas = replicas
         self._bound: dict[str, int] = {}
-        self._nodes: dict[str, list[Node]] = {}
+        self._nodes: dict[str, list[BrokerEndpoint]] = {}
         self._features: dict[str, tuple[int, int, int]] = {}
         self.controller: ControllerHost | None = None
         """Knows who is the controller, in a cluster; None on a broker that stands alone and is it."""
@@ -117,7 +120,7 @@ class Cluster:
         away = self.received.offline_replicas(topic, partition, replicas)
         return [*away, *(node for node in own if node not in away)]
 
-    def coordinator(self, topic: str, key: str, listener: str) -> Node | None:
+    def coordinator(self, topic: str, key: str, listener: str) -> BrokerEndpoint | None:
         """On a broker that stands alone it is this one, also while there is no topic yet: that is made when it is first
         written. In a cluster the controller is asked for the topic, and nobody is the coordinator until then."""
         brokers, found = self.brokers(listener), self.topics.get(topic)
@@ -164,38 +167,42 @@ class Cluster:
         return [(listener.name, listener.host, listener.port) for listener in self._runtime.config.listeners]
 
     def listening(self, name: str, port: int, host: str) -> None:
-        """A listener is bound: from now on its clients are told this address."""
+        """Note that a listener is bound: Metadata answers on it name this address from now on."""
         rack = self._runtime.config.get("broker.rack")
         self._bound[name] = port
         self._nodes[name] = [(self._runtime.node_id, host, port, rack)]
         if (name, host) not in {(known.name, known.host) for known in self._runtime.config.listeners}:
-            return  # opened by hand: its own address is all there is to tell
-        for told in self._runtime.config.advertised(self._bound, socket.gethostname()):
-            if told.name in self._bound:
-                self._nodes[told.name] = [(self._runtime.node_id, told.host, told.port, rack)]
+            return  # opened by hand: it has no advertised address
+        for advertised in self._runtime.config.advertised(self._bound, socket.gethostname()):
+            if advertised.name in self._bound:
+                self._nodes[advertised.name] = [(self._runtime.node_id, advertised.host, advertised.port, rack)]
 
     def registration(self) -> dict[str, Any]:
-        """What is kept of this broker while it is alive, as `image.Node` has it."""
+        """Return this broker's registration, which the coordination keeps while the broker is alive, in the form of
+        `image.BrokerRegistration`."""
         rack = self._runtime.config.get("broker.rack")
         listeners = {name: [row[1], row[2]] for name, (row,) in self._nodes.items()}
         return {"listeners": listeners or {IN_PROCESS: ["localhost", self._runtime.node_id]}, "rack": rack}
 
     def peer_address(self, listeners: Sequence[str], node_id: int, by_controller: bool) -> tuple[str, int] | None:
-        """Where other brokers reach broker `node_id` over the inter-broker `listeners`, for what a controller is party
-        to or for anything else; None while it is not known. The controller knows it first."""
+        """Return (host, port) of broker `node_id` on the inter-broker `listeners`, or None while it is not known.
+
+        `by_controller`: the request goes to or comes from a controller, so the listener of the controller's orders is
+        preferred."""
         host = self.controller
         found = host.image.nodes.get(node_id) if host is not None and host.is_active else None
         found = found or self._metadata.image.nodes.get(node_id)
         if found is None:
             return None
         for name in reversed(listeners) if by_controller else listeners[:1]:
-            place = found.listeners.get(name)
-            if place is not None:
-                return place[0], place[1]
+            address = found.listeners.get(name)
+            if address is not None:
+                return address[0], address[1]
         return None
 
-    def brokers(self, listener: str) -> list[Node]:
-        """Every live broker as clients of `listener` reach it; an unknown listener gives the first one's."""
+    def brokers(self, listener: str) -> list[BrokerEndpoint]:
+        """Return every live broker with its address on `listener`, or on its first listener if it has none of that
+        name."""
         if self.controller is not None:
             return [
                 (node.id, *(node.listeners.get(listener) or next(iter(node.listeners.values()))), node.rack)
