@@ -55,7 +55,7 @@ ISOLATION = {"read_uncommitted": READ_UNCOMMITTED, "read_committed": READ_COMMIT
 WAIT_S = 0.05
 
 
-class _Ticket:
+class _HeldOutcome:
     """Holds the outcome of one append."""
 
     __slots__ = ("outcome",)
@@ -300,10 +300,10 @@ class EmbeddedLog:
     def _append_batch(self, name: TopicPartition, records: list[Record], wall_ms: int) -> int:
         from logkernel.record.encode import encode_batch
 
-        ticket = _Ticket()
+        receiver = _HeldOutcome()
         data = bytearray(encode_batch(records))
-        self._broker.replicas.get(name).produce(data, -1, ticket, wall_ms, NEVER_MS)
-        outcome = ticket.outcome
+        self._broker.replicas.get(name).produce(data, -1, receiver, wall_ms, NEVER_MS)
+        outcome = receiver.outcome
         if outcome is None:
             raise LogkernelError(f"{name}: the append waits for other replicas; use a producer, which waits for them")
         if outcome.error_code:

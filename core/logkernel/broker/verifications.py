@@ -51,7 +51,7 @@ from logkernel.requests.transactions import (
 from logkernel.vocabulary import BatchFacts, TopicPartition
 
 if TYPE_CHECKING:
-    from logkernel.broker.replicas.led import LedReplica, Ticket
+    from logkernel.broker.replicas.led import LedReplica, OutcomeReceiver
 
 COORDINATOR_REQUEST: Final = "AddPartitionsToTxnRequest"
 
@@ -74,7 +74,7 @@ class Write:
 
     replica: LedReplica
     data: Any
-    ticket: Ticket
+    receiver: OutcomeReceiver
     producer_id: int = -1
     epoch: int = -1
     sequence: int = -1
@@ -135,7 +135,9 @@ class Verifications:
         producers = {write.producer_id for write in writes if write.transactional}
         if len(producers) > 1:
             for write in writes:
-                write.ticket.deliver(Outcome(InvalidProducerIdMapping.code, error_message="more than one producer id"))
+                write.receiver.deliver(
+                    Outcome(InvalidProducerIdMapping.code, error_message="more than one producer id")
+                )
             return
         asking = [write for write in writes if self._must_ask(write, terms)]
         if asking:
@@ -216,7 +218,7 @@ class Verifications:
             _, terms = behind.popleft()
             code = codes.get(write.replica.name, UnknownServerError.code)
             if code:
-                write.ticket.deliver(_refusal(code, terms))
+                write.receiver.deliver(_refusal(code, terms))
             else:
                 self._write(write, terms)
             while behind:
@@ -228,9 +230,11 @@ class Verifications:
 
     def _write(self, write: Write, terms: Terms) -> None:
         if self._is_gone(write):
-            write.ticket.deliver(Outcome(self._replicas.absence(*write.replica.name).code))
+            write.receiver.deliver(Outcome(self._replicas.absence(*write.replica.name).code))
             return
-        write.replica.produce(write.data, terms.acks, write.ticket, terms.wall_ms, terms.deadline_ms, guard=write.guard)
+        write.replica.produce(
+            write.data, terms.acks, write.receiver, terms.wall_ms, terms.deadline_ms, guard=write.guard
+        )
 
 
 def _all(writes: Sequence[Write], code: int) -> dict[TopicPartition, int]:

@@ -41,6 +41,6 @@ class Effects:
     propose: IsrProposal | None = None
     """Then ask the controller for this ISR; report `on_isr_accepted` or `on_isr_refused`."""
     answer: list[tuple[Any, Outcome]] = field(factory=list)
-    """Then answer these tickets."""
+    """Then answer these receivers."""
     wake: bool = False
     """Last: readers that wait at the end of the log may find more now."""

@@ -122,7 +122,7 @@ class Leader:
         self.sync = self._make_sync(replicas, isr, partition_epoch, mono_ms)
         """None while this node holds the only replica."""
         self.parked: deque[tuple[int, Any, Outcome, int]] = deque()
-        """(end offset, ticket, outcome, deadline in mono ms), in order of end offset."""
+        """(end offset, receiver, outcome, deadline in mono ms), in order of end offset."""
         producers.on_watermark(self.high_watermark)
         self._advance(Effects())
 
@@ -148,7 +148,7 @@ class Leader:
         self,
         batches: list[BatchFacts],
         acks: int,
-        ticket: Any,
+        receiver: Any,
         guard: int | None = None,
         deadline_ms: int = NO_DEADLINE,
     ) -> Effects:
@@ -168,25 +168,25 @@ class Leader:
                         end = known[0] + facts.last_offset - facts.base_offset + 1
                         outcome = Outcome(0, known[0], -1, self.log_start)
                         if end > self.high_watermark and (acks == -1 or self._outstanding is not None):
-                            self._park((end, ticket, outcome, deadline_ms))
+                            self._park((end, receiver, outcome, deadline_ms))
                         else:
-                            effects.answer.append((ticket, outcome))
+                            effects.answer.append((receiver, outcome))
                         return effects
         except KafkaError as error:
-            effects.answer.append((ticket, _refused(error)))
+            effects.answer.append((receiver, _refused(error)))
             return effects
         self._assign(batches)
         effects.append = batches
         return effects
 
-    def on_marker(self, facts: BatchFacts, marker: EndTxnMarker, version: int, ticket: Any) -> Effects:
+    def on_marker(self, facts: BatchFacts, marker: EndTxnMarker, version: int, receiver: Any) -> Effects:
         """Judge a control batch that ends a transaction; `version` is the coordinator's transaction version."""
         effects = Effects()
         try:
             self._check_min_isr()
             self.producers.judge_marker(facts, marker, version)
         except KafkaError as error:
-            effects.answer.append((ticket, _refused(error)))
+            effects.answer.append((receiver, _refused(error)))
             return effects
         effects.append = [facts]
         self._assign(effects.append)
@@ -215,12 +215,13 @@ class Leader:
         self,
         batches: list[BatchFacts],
         acks: int,
-        ticket: Any,
+        receiver: Any,
         wall_ms: int,
         deadline_ms: int,
         marker: EndTxnMarker | None = None,
     ) -> Effects:
-        """The batches, or the one of `marker`, lie in the log; park or answer `ticket`. `deadline_ms` is monotonic."""
+        """The batches, or the one of `marker`, lie in the log; park or answer `receiver`. `deadline_ms` is
+        monotonic."""
         effects = Effects()
         for facts in batches:
             if marker is not None:
@@ -237,14 +238,14 @@ class Leader:
         self._advance(effects)  # requests that waited are answered first
         outcome = Outcome(0, batches[0].base_offset, wall_ms if self.log_append_time else -1, self.log_start)
         if end > self.high_watermark and (acks == -1 or effects.persist is not None):
-            self.parked.append((end, ticket, outcome, deadline_ms))
+            self.parked.append((end, receiver, outcome, deadline_ms))
         else:
-            effects.answer.append((ticket, outcome))
+            effects.answer.append((receiver, outcome))
         return effects
 
-    def on_append_failed(self, ticket: Any, error: KafkaError) -> Effects:
+    def on_append_failed(self, receiver: Any, error: KafkaError) -> Effects:
         effects = Effects()
-        effects.answer.append((ticket, _refused(error)))
+        effects.answer.append((receiver, _refused(error)))
         return effects
 
     def on_flushed(self, end: int) -> Effects:
@@ -411,8 +412,8 @@ class Leader:
             self.producers.on_watermark(self.high_watermark)
         parked = self.parked
         while parked and parked[0][0] <= self.high_watermark:
-            _, ticket, outcome, _ = parked.popleft()
-            effects.answer.append((ticket, outcome))
+            _, receiver, outcome, _ = parked.popleft()
+            effects.answer.append((receiver, outcome))
 
     def _park(self, entry: tuple[int, Any, Outcome, int]) -> None:
         """Insert after all entries with the same end."""

@@ -65,7 +65,7 @@ class LoopChannels:
             self._happened(event)
 
     def _transmit(self, action: Transmit) -> None:
-        channel, number, ticket = self._channels.get(action.number), action.number, action.ticket
+        channel, number, request_id = self._channels.get(action.number), action.number, action.request_id
         if channel is None:
             return
         try:
@@ -74,15 +74,15 @@ class LoopChannels:
             self._lost_soon(number, error)
         except Exception as error:  # it has no form that the peer knows
             refused = error
-            event: Event = lambda now_ms: self._network.on_refused(number, ticket, refused, now_ms)  # noqa: E731
+            event: Event = lambda now_ms: self._network.on_refused(number, request_id, refused, now_ms)  # noqa: E731
             asyncio.get_running_loop().call_soon(self._tell, event)
         else:
-            reply.add_done_callback(partial(self._answered, number, ticket))
+            reply.add_done_callback(partial(self._answered, number, request_id))
 
-    def _answered(self, number: int, ticket: int, reply: asyncio.Future[Any]) -> None:
+    def _answered(self, number: int, request_id: int, reply: asyncio.Future[Any]) -> None:
         if not reply.cancelled() and reply.exception() is None:  # else the channel is closed, and that is told
             response = reply.result()
-            self._tell(lambda now_ms: self._network.on_response(number, ticket, response, now_ms))
+            self._tell(lambda now_ms: self._network.on_response(number, request_id, response, now_ms))
 
     def _lost_soon(self, number: int, error: Exception) -> None:
         asyncio.get_running_loop().call_soon(self._lost, number, error)

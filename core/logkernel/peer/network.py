@@ -48,7 +48,7 @@ class Connect:
 @define
 class Transmit:
     number: int
-    ticket: int
+    request_id: int
     request: Any
     withheld: frozenset[str]
     """Capabilities (see `requests`) that must not be used, though both sides may know them."""
@@ -109,7 +109,7 @@ class Network:
         self.responses = 0
         self._numbers: dict[int, Node] = {}
         self._next_number = 0
-        self._next_ticket = 0
+        self._next_request_id = 0
         self._reconnect = Backoff(settings["reconnect.backoff.ms"], settings["reconnect.backoff.max.ms"], random)
         self._setup = Backoff(
             settings["socket.connection.setup.timeout.ms"], settings["socket.connection.setup.timeout.max.ms"], random
@@ -165,13 +165,13 @@ class Network:
     ) -> None:
         """Send to a node that is `ready`."""
         node = self.nodes[node_id]
-        ticket = self._next_ticket
-        self._next_ticket = ticket + 1
+        request_id = self._next_request_id
+        self._next_request_id = request_id + 1
         limit_ms = self._request_timeout_ms if timeout_ms is None else timeout_ms
-        node.in_flight[ticket] = _Sent(token, now_ms, now_ms + limit_ms)
+        node.in_flight[request_id] = _Sent(token, now_ms, now_ms + limit_ms)
         node.active_ms = now_ms
         self.requests_sent += 1
-        self.actions.append(Transmit(node.number, ticket, request, withheld))
+        self.actions.append(Transmit(node.number, request_id, request, withheld))
 
     def least_loaded(self, now_ms: int) -> int | None:
         """The node with the fewest requests in flight, one that is up before one that is not; None: none is usable.
@@ -212,10 +212,10 @@ class Network:
         if node is not None:
             self._down(node, error, now_ms)
 
-    def on_response(self, number: int, ticket: int, response: Any, now_ms: int) -> None:
+    def on_response(self, number: int, request_id: int, response: Any, now_ms: int) -> None:
         """`response` is None for a request that has none (acks=0)."""
         node = self._numbers.get(number)
-        sent = None if node is None else node.in_flight.pop(ticket, None)
+        sent = None if node is None else node.in_flight.pop(request_id, None)
         if node is None or sent is None:
             return
         node.active_ms = now_ms
@@ -226,10 +226,10 @@ class Network:
             node.throttled_ms = max(node.throttled_ms, now_ms + throttle_ms)
         sent.token.complete(response, None, now_ms)
 
-    def on_refused(self, number: int, ticket: int, error: Exception, now_ms: int) -> None:
+    def on_refused(self, number: int, request_id: int, error: Exception, now_ms: int) -> None:
         """The transport would not send this request; the connection is well."""
         node = self._numbers.get(number)
-        sent = None if node is None else node.in_flight.pop(ticket, None)
+        sent = None if node is None else node.in_flight.pop(request_id, None)
         if sent is not None:
             sent.token.complete(None, error, now_ms)
 

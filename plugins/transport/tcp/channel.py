@@ -77,31 +77,31 @@ def _drop(output: deque[Buffer], sent: int) -> None:
 class Reply:
     """The answer to a request of a `TcpChannel`, now or later."""
 
-    __slots__ = ("_channel", "_error", "_response", "ticket")
+    __slots__ = ("_channel", "_error", "_response", "correlation_id")
 
-    def __init__(self, channel: TcpChannel, ticket: int | None) -> None:
+    def __init__(self, channel: TcpChannel, correlation_id: int | None) -> None:
         self._channel = channel
         self._response: Any = None
         self._error: Exception | None = None
-        self.ticket = ticket
+        self.correlation_id = correlation_id
         """None once the answer is there."""
 
     def done(self) -> bool:
         """Whether the answer is there; reads what has come, without waiting."""
-        if self.ticket is not None:
+        if self.correlation_id is not None:
             self._channel.poll()
-        return self.ticket is None
+        return self.correlation_id is None
 
     def result(self, timeout_s: float | None = None) -> Any:
         """The response (None for acks=0), waiting for it up to `timeout_s`, or the channel's default."""
-        if self.ticket is not None:
+        if self.correlation_id is not None:
             self._channel.wait(self, timeout_s)
         if self._error is not None:
             raise self._error
         return self._response
 
     def settle(self, response: Any, error: Exception | None = None) -> None:
-        self.ticket = None
+        self.correlation_id = None
         self._response = response
         self._error = error
 
@@ -176,10 +176,10 @@ class TcpChannel:
         """
         if self._closed is not None:
             raise self._closed
-        ticket = self.machine.send(request, withheld)
-        reply = Reply(self, ticket)
-        if ticket is not None:
-            self._replies[ticket] = reply
+        correlation_id = self.machine.send(request, withheld)
+        reply = Reply(self, correlation_id)
+        if correlation_id is not None:
+            self._replies[correlation_id] = reply
         if not hold:
             self._write()
         return reply
@@ -197,7 +197,7 @@ class TcpChannel:
                 pass
 
     def wait(self, reply: Reply, timeout_s: float | None) -> None:
-        self._work_until(lambda: reply.ticket is None, self._timeout_s if timeout_s is None else timeout_s)
+        self._work_until(lambda: reply.correlation_id is None, self._timeout_s if timeout_s is None else timeout_s)
 
     def close(self) -> None:
         """Close; open requests fail with `NetworkException`."""
@@ -249,8 +249,8 @@ class TcpChannel:
         except (OSError, WireError, NetworkException) as error:
             self._fail(str(error))
             return False
-        for ticket, response in responses:
-            self._replies.pop(ticket).settle(response)
+        for correlation_id, response in responses:
+            self._replies.pop(correlation_id).settle(response)
         return size == len(room)
 
     def _expect(self, missing: int) -> None:
@@ -331,12 +331,12 @@ class AsyncTcpChannel(asyncio.BufferedProtocol):
         """
         if self._closed is not None:
             raise self._closed
-        ticket = self.machine.send(request, withheld)
+        correlation_id = self.machine.send(request, withheld)
         reply: asyncio.Future[Any] = self._loop.create_future()
-        if ticket is None:
+        if correlation_id is None:
             reply.set_result(None)
         else:
-            self._replies[ticket] = reply
+            self._replies[correlation_id] = reply
         self._write()
         return reply
 
@@ -365,8 +365,8 @@ class AsyncTcpChannel(asyncio.BufferedProtocol):
         self._write()
         if self.machine.state == READY and not self._ready.done():
             self._ready.set_result(None)
-        for ticket, response in responses:
-            reply = self._replies.pop(ticket)
+        for correlation_id, response in responses:
+            reply = self._replies.pop(correlation_id)
             if not reply.done():
                 reply.set_result(response)
 

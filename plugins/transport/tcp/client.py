@@ -6,7 +6,7 @@
     any           UNREADABLE: bytes that are no response to what was asked     BROKEN, `feed` raises
 
 `TRANSITIONS` is this table. In NEGOTIATING no request can be sent: no common version is known. In READY, `send` puts a
-request into the output and `feed` hands out each response with its ticket. BROKEN is final: the driver closes.
+request into the output and `feed` hands out each response with its correlation id. BROKEN is final: the driver closes.
 
 Responses come in the order of the requests; a correlation id out of turn is an error, as is anything
 that cannot be read, and ends the connection. For each request the highest version is taken that both
@@ -88,7 +88,7 @@ class ClientConnection:
         self._ask_versions(registry.BY_KEY[registry.API_VERSIONS_KEY].max_version)
 
     def send(self, request: Any, withheld: frozenset[str] = frozenset()) -> int | None:
-        """Put `request` into the output. Returns its ticket, or None where there will be no response (acks=0).
+        """Put `request` into the output. Return its correlation id, or None where there will be no response (acks=0).
 
         No version is used that has a capability of `withheld`. Raises `UnsupportedVersion` where no common
         version can carry the request.
@@ -99,11 +99,11 @@ class ClientConnection:
                 f"{type(request).__name__} has no form in Kafka's protocol; send it within a process"
             )
         api = registry.load(row.key)
-        ticket = self._write(api, self.version_for(api, request, withheld), request)
+        correlation_id = self._write(api, self.version_for(api, request, withheld), request)
         if api.key == PRODUCE and request.acks == 0:
             self._waiting.pop()
             return None
-        return ticket
+        return correlation_id
 
     @property
     def features(self) -> dict[str, int]:
@@ -126,19 +126,19 @@ class ClientConnection:
         way = self._ways.get((api.key, version))
         if way is None:
             way = self._ways[api.key, version] = Way(api, version, self._client_id)
-        ticket = self._next_id
+        correlation_id = self._next_id
         first, *rest = way.encode(request)
         size = MIN_REQUEST + len(way.client) + len(first)
         for part in rest:
             size += len(part)
-        self.output.append(REQUEST_FRAME_HEAD.pack(size, api.key, version, ticket) + way.client + first)
+        self.output.append(REQUEST_FRAME_HEAD.pack(size, api.key, version, correlation_id) + way.client + first)
         self.output += filter(None, rest)
-        self._next_id = (ticket + 1) & 0x7FFFFFFF
-        self._waiting.append((ticket, way))
-        return ticket
+        self._next_id = (correlation_id + 1) & 0x7FFFFFFF
+        self._waiting.append((correlation_id, way))
+        return correlation_id
 
     def feed(self, view: memoryview, least_kept: int = 0) -> tuple[int, list[tuple[int, Any]]]:
-        """Handle the whole frames at the start of `view`: the bytes used, and (ticket, response) of each.
+        """Handle the whole frames at the start of `view`: the bytes used, and (correlation_id, response) of each.
 
         The records of a response of at least `least_kept` bytes are a view of these bytes, which must not change as
         long as somebody has it; a smaller one is copied. Raises `WireError` where the peer does not speak the
@@ -178,17 +178,17 @@ class ClientConnection:
     def _on_response(self, body: memoryview, done: list[tuple[int, Any]]) -> None:
         if not self._waiting:
             raise WireError("a response to no request")
-        ticket, way = self._waiting.popleft()
+        correlation_id, way = self._waiting.popleft()
         got = I32.unpack_from(body)[0]
-        if got != ticket:
-            raise WireError(f"correlation id {got} where {ticket} is due")
+        if got != correlation_id:
+            raise WireError(f"correlation id {got} where {correlation_id} is due")
         if self.state == NEGOTIATING:
             self._on_versions(way.api, way.version, body[4:])
             return
         pos = 4
         if way.is_tagged:
             pos = skip_tags(body, 4) if body[4] else 5
-        done.append((ticket, way.decode(body[pos:])))
+        done.append((correlation_id, way.decode(body[pos:])))
 
     # ------------------------------------------------------------ versions
 

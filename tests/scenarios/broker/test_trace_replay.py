@@ -23,7 +23,7 @@ PLAIN = (int, list, type(None), BatchFacts, EndTxnMarker)
 
 
 def told(effects):
-    """Effects without the identity of tickets."""
+    """Effects without the identity of receivers."""
     if not isinstance(effects, Effects):
         return effects
     appended = None if effects.append is None else deepcopy(effects.append)
@@ -52,7 +52,7 @@ class Recorder:
             return found
 
         def record(*args):
-            kept = deepcopy([arg if isinstance(arg, PLAIN) else "ticket" for arg in args])
+            kept = deepcopy([arg if isinstance(arg, PLAIN) else "receiver" for arg in args])
             effects = found(*args)
             self.trace.append((name, kept, told(effects), self.flush_messages))
             return effects

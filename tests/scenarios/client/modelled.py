@@ -266,9 +266,9 @@ class World:
 
         def back() -> None:
             if number in self._connections:
-                network.on_response(number, action.ticket, response, self.now)
+                network.on_response(number, action.request_id, response, self.now)
                 if self.chance(self.faults.repeat_answer):
-                    network.on_response(number, action.ticket, response, self.now)
+                    network.on_response(number, action.request_id, response, self.now)
 
         self.at(arrival - self.now, back)
 

@@ -85,9 +85,9 @@ class World:
                     self.asked.append(action.request)
                     answer = self._answer(action.request)
                     if answer is None:
-                        self.sent.append((action.number, action.ticket, action.request))
+                        self.sent.append((action.number, action.request_id, action.request))
                     else:
-                        network.on_response(action.number, action.ticket, answer, self.now_ms)
+                        network.on_response(action.number, action.request_id, answer, self.now_ms)
         raise AssertionError("the machine does not come to rest")
 
     def _answer(self, request: Any) -> Any:

@@ -57,7 +57,7 @@ def test_a_failed_append_is_answered_and_forgotten(monkeypatch):
                 monkeypatch.setattr(
                     type(replica),
                     "store",
-                    lambda self, batches, write, *_: write.ticket.deliver(Outcome(KafkaStorageError.code)),
+                    lambda self, batches, write, *_: write.receiver.deliver(Outcome(KafkaStorageError.code)),
                 )
         assert commit(log, 9) in (KafkaStorageError.code, CoordinatorNotAvailable.code, 16)
         monkeypatch.undo()

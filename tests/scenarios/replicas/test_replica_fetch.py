@@ -227,8 +227,8 @@ def test_what_a_limit_hid_is_told_next(make: Make) -> None:
 
 def _produce(node: Node, index: int, value: bytes) -> None:
     replica = node.replicas.led[NAME.topic, index]
-    ticket: Any = type("Ticket", (), {"deliver": staticmethod(lambda outcome: None)})()
-    replica.produce(bytearray(encode_batch([Record(None, value, timestamp_ms=1)])), 1, ticket, 0, 10_000)
+    receiver: Any = type("Receiver", (), {"deliver": staticmethod(lambda outcome: None)})()
+    replica.produce(bytearray(encode_batch([Record(None, value, timestamp_ms=1)])), 1, receiver, 0, 10_000)
     node.broker.turn.end()
 
 

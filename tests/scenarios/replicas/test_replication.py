@@ -18,7 +18,7 @@ from .conftest import Make, Node, catch_up, follow
 Pair = tuple[Node, Node]
 
 
-class Ticket:
+class Receiver:
     """Whoever waits for a write."""
 
     def __init__(self) -> None:
@@ -35,14 +35,14 @@ def begin_transaction(node: Node, producer: int = 9) -> None:
         transactional=True,
     )  # fmt: skip
     guard = node.led.leader.on_verification(producer, 0, 0, False, node.clock.wall_ms())
-    ticket = Ticket()
-    node.led.produce(bytearray(data), 1, ticket, node.clock.wall_ms(), 10_000, guard)
-    assert ticket.told == [0]
+    receiver = Receiver()
+    node.led.produce(bytearray(data), 1, receiver, node.clock.wall_ms(), 10_000, guard)
+    assert receiver.told == [0]
 
 
 def end_transaction(node: Node, producer: int = 9, *, committed: bool) -> None:
     """Its marker, which waits for the followers."""
-    node.led.end_transaction(producer, 0, EndTxnMarker(committed, 0), 1, Ticket(), node.clock.wall_ms(), 10_000)
+    node.led.end_transaction(producer, 0, EndTxnMarker(committed, 0), 1, Receiver(), node.clock.wall_ms(), 10_000)
 
 
 def test_a_follower_ends_with_the_leaders_bytes(make: Make) -> None:

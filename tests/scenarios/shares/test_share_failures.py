@@ -23,7 +23,7 @@ def failing(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
 
     def store(self: Any, batches: Any, write: Any, *rest: Any) -> None:
         if self.name.topic == broken:
-            write.ticket.deliver(Outcome(KafkaStorageError.code))
+            write.receiver.deliver(Outcome(KafkaStorageError.code))
         else:
             whole(self, batches, write, *rest)
 

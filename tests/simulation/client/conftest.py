@@ -308,7 +308,7 @@ class World:
         def back() -> None:
             if number in driver.links:
                 for _ in range(times):
-                    driver.happened(lambda now: network.on_response(number, action.ticket, response, now))
+                    driver.happened(lambda now: network.on_response(number, action.request_id, response, now))
 
         self.later(back, at_ms)
 

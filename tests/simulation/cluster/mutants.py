@@ -380,8 +380,8 @@ def the_watermark_of_a_leader_follows_its_own_log(patch):
 def an_acknowledgement_does_not_wait_for_the_watermark(patch):
     before = leader.Leader.on_appended
 
-    def on_appended(self, batches, acks, ticket, wall_ms, deadline_ms, marker=None):
-        return before(self, batches, 1, ticket, wall_ms, deadline_ms, marker)
+    def on_appended(self, batches, acks, receiver, wall_ms, deadline_ms, marker=None):
+        return before(self, batches, 1, receiver, wall_ms, deadline_ms, marker)
 
     patch.setattr(leader.Leader, "on_appended", on_appended)
 
@@ -390,9 +390,9 @@ def an_acknowledgement_does_not_wait_for_the_watermark(patch):
 def a_duplicate_is_answered_before_its_first_is_committed(patch):
     before = leader.Leader.on_produce
 
-    def on_produce(self, batches, acks, ticket, guard=None, deadline_ms=0):
+    def on_produce(self, batches, acks, receiver, guard=None, deadline_ms=0):
         kept, self.high_watermark = self.high_watermark, 1 << 40
-        effects = before(self, batches, acks, ticket, guard, deadline_ms)
+        effects = before(self, batches, acks, receiver, guard, deadline_ms)
         self.high_watermark = kept
         return effects
 

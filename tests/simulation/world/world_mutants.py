@@ -56,8 +56,8 @@ def the_watermark_advances_under_min_isr(patch):
 def acks_all_is_answered_at_append(patch):
     before = leader.Leader.on_appended
 
-    def on_appended(self, batches, acks, ticket, wall_ms, deadline_ms, marker=None):
-        return before(self, batches, 1 if marker is None else acks, ticket, wall_ms, deadline_ms, marker)
+    def on_appended(self, batches, acks, receiver, wall_ms, deadline_ms, marker=None):
+        return before(self, batches, 1 if marker is None else acks, receiver, wall_ms, deadline_ms, marker)
 
     patch.setattr(leader.Leader, "on_appended", on_appended)
 

@@ -108,9 +108,9 @@ class World:
             if isinstance(answer, NetworkException):
                 network.on_lost(action.number, answer, self.now_ms)
             elif isinstance(answer, Exception):
-                network.on_refused(action.number, action.ticket, answer, self.now_ms)
+                network.on_refused(action.number, action.request_id, answer, self.now_ms)
             elif answer is not None:
-                network.on_response(action.number, action.ticket, answer, self.now_ms)
+                network.on_response(action.number, action.request_id, answer, self.now_ms)
         else:
             assert isinstance(action, Close)
 

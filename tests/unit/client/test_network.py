@@ -53,8 +53,8 @@ def test_a_request_and_its_response(network: Network) -> None:
     (sent,) = network.actions
     assert isinstance(sent, Transmit)
     assert network.in_flight(1) == 1
-    network.on_response(number, sent.ticket, "answer", 20)
-    network.on_response(number, sent.ticket, "again", 21)
+    network.on_response(number, sent.request_id, "answer", 20)
+    network.on_response(number, sent.request_id, "again", 21)
     assert heard.told == [("answer", None)]
     assert network.in_flight(1) == 0
 

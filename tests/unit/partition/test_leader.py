@@ -29,29 +29,29 @@ def leader(isr=(1,), **settings):
     return Leader(isr=isr, producers=ProducerStates(), **{**defaults, **settings})
 
 
-def write(machine, batches, acks=-1, ticket="t", deadline=100):
-    effects = machine.on_produce(batches, acks, ticket)
+def write(machine, batches, acks=-1, receiver="t", deadline=100):
+    effects = machine.on_produce(batches, acks, receiver)
     if effects.append is None:
         return effects
-    return machine.on_appended(effects.append, acks, ticket, 1_000, deadline)
+    return machine.on_appended(effects.append, acks, receiver, 1_000, deadline)
 
 
-def transact(machine, batches, ticket="t", *, verified=True, epoch_bump=False):
+def transact(machine, batches, receiver="t", *, verified=True, epoch_bump=False):
     """Write as a producer does whose coordinator confirmed (or was not asked for) the transaction."""
     first = batches[0]
     guard = machine.on_verification(first.producer_id, first.producer_epoch, first.base_sequence, epoch_bump, 5)
-    effects = machine.on_produce(batches, -1, ticket, guard if verified else 0)
-    return effects if effects.append is None else machine.on_appended(effects.append, -1, ticket, 1_000, 100)
+    effects = machine.on_produce(batches, -1, receiver, guard if verified else 0)
+    return effects if effects.append is None else machine.on_appended(effects.append, -1, receiver, 1_000, 100)
 
 
-def end(machine, *, producer_id=7, epoch=0, committed=True, coordinator_epoch=0, version=1, ticket="m"):
+def end(machine, *, producer_id=7, epoch=0, committed=True, coordinator_epoch=0, version=1, receiver="m"):
     """Write a marker; the effects of the decision, and of the append where there was one."""
     marker = EndTxnMarker(committed, coordinator_epoch)
     facts = batch(producer_id=producer_id, epoch=epoch, attributes=0x30)
-    decided = machine.on_marker(facts, marker, version, ticket)
+    decided = machine.on_marker(facts, marker, version, receiver)
     if decided.append is None:
         return decided, None
-    return decided, machine.on_appended(decided.append, -1, ticket, 1_000, 100, marker)
+    return decided, machine.on_appended(decided.append, -1, receiver, 1_000, 100, marker)
 
 
 def code_of(effects):
@@ -69,15 +69,15 @@ def test_offsets_and_epoch_are_assigned_in_order():
 def test_alone_the_watermark_follows_the_log_end_at_once():
     machine = leader()
     effects = write(machine, [batch(3)])
-    assert [(ticket, outcome.base_offset) for ticket, outcome in effects.answer] == [("t", 10)]
+    assert [(receiver, outcome.base_offset) for receiver, outcome in effects.answer] == [("t", 10)]
     assert effects.wake
     assert machine.high_watermark == machine.log_end == 13
 
 
 def test_acks_all_waits_for_the_in_sync_replicas_and_acks_one_does_not():
     machine = leader(isr=(1, 2))
-    assert write(machine, [batch()], acks=-1, ticket="all").answer == []
-    assert [ticket for ticket, _ in write(machine, [batch()], acks=1, ticket="one").answer] == ["one"]
+    assert write(machine, [batch()], acks=-1, receiver="all").answer == []
+    assert [receiver for receiver, _ in write(machine, [batch()], acks=1, receiver="one").answer] == ["one"]
     assert machine.high_watermark == 10
 
 
@@ -86,8 +86,8 @@ def test_parked_answers_time_out():
     write(machine, [batch()], deadline=100)
     assert machine.next_deadline() == 100
     assert machine.on_expired(99).answer == []
-    ((ticket, outcome),) = machine.on_expired(100).answer
-    assert (ticket, outcome.error_code) == ("t", RequestTimedOut.code)
+    ((receiver, outcome),) = machine.on_expired(100).answer
+    assert (receiver, outcome.error_code) == ("t", RequestTimedOut.code)
     assert machine.next_deadline() is None
 
 
@@ -110,21 +110,21 @@ def test_no_more_replicas_have_to_be_in_sync_than_there_are(replicas, isr, accep
 def test_flush_messages_hold_answers_and_watermark_until_the_disk_has_it():
     machine = leader(flush_messages=2)
     assert write(machine, [batch()]).persist is None
-    effects = write(machine, [batch()], ticket="second")
+    effects = write(machine, [batch()], receiver="second")
     assert effects.persist == 12
     assert effects.answer == []
     assert machine.high_watermark == 11
-    assert [ticket for ticket, _ in machine.on_flushed(12).answer] == ["second"]
+    assert [receiver for receiver, _ in machine.on_flushed(12).answer] == ["second"]
     assert machine.high_watermark == 12
 
 
 def test_a_partial_flush_promises_no_more_than_it_covered():
     machine = leader(flush_messages=1)
-    write(machine, [batch()], ticket="a")
-    write(machine, [batch()], ticket="b")
-    assert [ticket for ticket, _ in machine.on_flushed(11).answer] == ["a"]
+    write(machine, [batch()], receiver="a")
+    write(machine, [batch()], receiver="b")
+    assert [receiver for receiver, _ in machine.on_flushed(11).answer] == ["a"]
     assert machine.high_watermark == 11
-    assert [ticket for ticket, _ in machine.on_flushed(12).answer] == ["b"]
+    assert [receiver for receiver, _ in machine.on_flushed(12).answer] == ["b"]
 
 
 def test_failed_append_leaves_the_state_as_it_was():
@@ -141,12 +141,12 @@ def test_a_duplicate_that_is_not_committed_waits_as_its_first_does():
     machine = leader(isr=(1, 2), replicas=(1, 2))
     batches = [batch(1, producer_id=7, epoch=0, sequence=number) for number in range(2)]
     for number, facts in enumerate(batches):
-        assert write(machine, [facts], ticket=f"first {number}").answer == []
+        assert write(machine, [facts], receiver=f"first {number}").answer == []
     again = batch(1, producer_id=7, epoch=0, sequence=0)
     assert machine.on_produce([again], -1, "again", None, 200).answer == []
-    assert [ticket for ticket, _ in machine.on_expired(150).answer] == ["first 0", "first 1"]
+    assert [receiver for receiver, _ in machine.on_expired(150).answer] == ["first 0", "first 1"]
     effects = machine.on_fetch(2, 11, 0, 160)
-    assert [(ticket, outcome.base_offset) for ticket, outcome in effects.answer] == [("again", 10)]
+    assert [(receiver, outcome.base_offset) for receiver, outcome in effects.answer] == [("again", 10)]
     assert machine.on_produce([again], 1, "acks 1").answer[0][1].base_offset == 10, "acks=1 waits for nobody"
 
 
@@ -315,7 +315,7 @@ def test_a_transaction_is_in_doubt_until_its_marker_is_committed():
     assert effects.answer == []
     assert machine.last_stable_offset() == 10
     effects = machine.on_flushed(12)
-    assert [ticket for ticket, _ in effects.answer] == ["m"]
+    assert [receiver for receiver, _ in effects.answer] == ["m"]
     assert effects.wake
     assert machine.last_stable_offset() == 12
 
@@ -344,10 +344,10 @@ def replicated(min_isr: int = 1) -> Leader:
     return leader
 
 
-def written(leader: Leader, ticket: str, acks: int = -1) -> Effects:
+def written(leader: Leader, receiver: str, acks: int = -1) -> Effects:
     facts = BatchFacts(0, 100, 0, 0, -1, 2, 0, 0, 0, -1, -1, -1, 1)
-    effects = leader.on_produce([facts], acks, ticket)
-    return leader.on_appended(effects.append, acks, ticket, 0, 5000)
+    effects = leader.on_produce([facts], acks, receiver)
+    return leader.on_appended(effects.append, acks, receiver, 0, 5000)
 
 
 def test_an_acknowledgement_of_all_waits_for_every_member_of_the_isr() -> None:
@@ -355,7 +355,7 @@ def test_an_acknowledgement_of_all_waits_for_every_member_of_the_isr() -> None:
     leader.on_fetch(2, 0, 0, 1001)
     assert written(leader, "a").answer == []
     effects = leader.on_fetch(2, 1, 0, 1002)
-    assert [(ticket, outcome.error_code) for ticket, outcome in effects.answer] == [("a", 0)]
+    assert [(receiver, outcome.error_code) for receiver, outcome in effects.answer] == [("a", 0)]
     assert effects.wake
 
 
@@ -367,7 +367,7 @@ def test_a_follower_that_caught_up_is_proposed_and_waited_for_at_once() -> None:
     assert leader.on_fetch(2, 1, 0, 1002).answer == []
     leader.on_isr_accepted(proposal, 7)
     assert leader.isr == (1, 2, 3)
-    assert [ticket for ticket, _ in leader.on_fetch(3, 1, 0, 1003).answer] == ["a"]
+    assert [receiver for receiver, _ in leader.on_fetch(3, 1, 0, 1003).answer] == ["a"]
 
 
 def test_a_member_that_lags_is_waited_for_until_the_controller_wrote_it_down() -> None:
@@ -375,7 +375,7 @@ def test_a_member_that_lags_is_waited_for_until_the_controller_wrote_it_down() -
     written(leader, "a")
     effects = leader.on_tick(1101)
     assert (effects.propose.isr, effects.answer) == ({1}, [])
-    assert [ticket for ticket, _ in leader.on_isr_accepted(effects.propose, 7).answer] == ["a"]
+    assert [receiver for receiver, _ in leader.on_isr_accepted(effects.propose, 7).answer] == ["a"]
 
 
 def test_the_watermark_stands_still_below_the_minimum_of_in_sync_replicas() -> None:
@@ -396,8 +396,8 @@ def test_a_write_that_waits_when_the_isr_falls_below_the_minimum_times_out_and_s
     assert leader.on_isr_accepted(proposal, 7).answer == [], "nobody knows yet whether enough replicas come back"
     deadline = leader.next_deadline()
     assert deadline is not None
-    ((ticket, outcome),) = leader.on_expired(deadline).answer
-    assert (ticket, outcome.error_code) == ("a", RequestTimedOut.code)
+    ((receiver, outcome),) = leader.on_expired(deadline).answer
+    assert (receiver, outcome.error_code) == ("a", RequestTimedOut.code)
     assert (leader.log_end, leader.high_watermark) == (1, 0)
 
 
@@ -408,22 +408,22 @@ def test_a_write_that_waits_below_the_minimum_succeeds_when_enough_replicas_come
     leader.on_live_brokers(frozenset((1, 2, 3)), 1102)
     effects = leader.on_fetch(2, 1, 0, 1103)
     assert (effects.propose.isr, effects.answer, leader.high_watermark) == ({1, 2}, [], 0)
-    ((ticket, outcome),) = leader.on_isr_accepted(effects.propose, 8).answer
-    assert (ticket, outcome.error_code, leader.high_watermark) == ("a", 0, 1)
+    ((receiver, outcome),) = leader.on_isr_accepted(effects.propose, 8).answer
+    assert (receiver, outcome.error_code, leader.high_watermark) == ("a", 0, 1)
 
 
 def test_who_waits_when_another_leads_is_told_to_ask_there() -> None:
     leader = replicated()
     written(leader, "a")
-    ((ticket, outcome),) = leader.on_resigned().answer
-    assert (ticket, outcome.error_code) == ("a", NotLeaderOrFollower.code)
+    ((receiver, outcome),) = leader.on_resigned().answer
+    assert (receiver, outcome.error_code) == ("a", NotLeaderOrFollower.code)
 
 
 def test_a_new_epoch_begins_at_the_log_end_and_keeps_who_waits() -> None:
     leader = replicated()
     written(leader, "a")
     effects = leader.on_order(5, (1, 2, 3), (1,), 8, 1200)
-    assert [ticket for ticket, _ in effects.answer] == ["a"]
+    assert [receiver for receiver, _ in effects.answer] == ["a"]
     assert (leader.leader_epoch, leader.isr) == (5, (1,))
     assert leader.on_order(5, (1, 2, 3), (1, 2), 9, 1300).answer == []
     assert leader.isr == (1,)
@@ -441,16 +441,16 @@ def test_a_repetition_waits_as_what_it_repeats_does() -> None:
     repeated = leader.on_produce([idempotent()], -1, "again", None, 2000)
     assert (repeated.append, repeated.answer) == (None, [])
     assert leader.next_deadline() == 2000
-    assert [ticket for ticket, _ in leader.on_fetch(2, 1, 0, 1002).answer] == ["first", "again"]
-    ((ticket, outcome),) = leader.on_produce([idempotent()], -1, "once more", None, 2000).answer
-    assert (ticket, outcome.error_code, outcome.base_offset) == ("once more", 0, 0)
+    assert [receiver for receiver, _ in leader.on_fetch(2, 1, 0, 1002).answer] == ["first", "again"]
+    ((receiver, outcome),) = leader.on_produce([idempotent()], -1, "once more", None, 2000).answer
+    assert (receiver, outcome.error_code, outcome.base_offset) == ("once more", 0, 0)
 
 
 def test_a_repetition_that_waits_for_no_follower_is_answered_at_once() -> None:
     leader = replicated()
     effects = leader.on_produce([idempotent()], 1, "first")
     leader.on_appended(effects.append, 1, "first", 0, 5000)
-    assert [ticket for ticket, _ in leader.on_produce([idempotent()], 1, "again").answer] == ["again"]
+    assert [receiver for receiver, _ in leader.on_produce([idempotent()], 1, "again").answer] == ["again"]
 
 
 def test_a_repetition_waits_for_the_disk_as_what_it_repeats_does() -> None:
@@ -458,15 +458,15 @@ def test_a_repetition_waits_for_the_disk_as_what_it_repeats_does() -> None:
     effects = machine.on_produce([batch(1, 7, 0, 0)], 1, "first")
     assert machine.on_appended(effects.append, 1, "first", 0, 5000).answer == []
     assert machine.on_produce([batch(1, 7, 0, 0)], 1, "again").answer == []
-    assert [ticket for ticket, _ in machine.on_flushed(11).answer] == ["first", "again"]
+    assert [receiver for receiver, _ in machine.on_flushed(11).answer] == ["first", "again"]
 
 
 def test_acknowledgements_held_below_the_minimum_expire_and_are_never_given() -> None:
     leader = replicated(min_isr=2)
     written(leader, "a")
     leader.on_isr_accepted(leader.on_tick(1101).propose, 7)
-    ((ticket, outcome),) = leader.on_expired(5000).answer
-    assert (ticket, outcome.error_code) == ("a", RequestTimedOut.code)
+    ((receiver, outcome),) = leader.on_expired(5000).answer
+    assert (receiver, outcome.error_code) == ("a", RequestTimedOut.code)
 
 
 def test_who_caught_up_while_another_proposal_was_under_way_is_proposed_after_it() -> None:

@@ -212,8 +212,8 @@ def test_records_are_sent_in_parts_to_a_peer_that_reads_slowly(gathers: bool, mo
     assert bytes(came) == wanted
 
 
-def _frame(ticket: int, key: int, version: int, request: Any) -> bytes:
-    body = struct.pack(">hhih", key, version, ticket, len("logkernel")) + b"logkernel"
+def _frame(correlation_id: int, key: int, version: int, request: Any) -> bytes:
+    body = struct.pack(">hhih", key, version, correlation_id, len("logkernel")) + b"logkernel"
     body += registry.load(key).encode_request(version)(request)
     return struct.pack(">i", len(body)) + body
 

@@ -30,7 +30,7 @@ KNOWN_ACKS = (-1, 0, 1)
 
 
 class _Part:
-    """The ticket of one partition."""
+    """Takes the outcome of one partition's batches into the response."""
 
     __slots__ = ("pending", "row")
 

@@ -30,8 +30,8 @@ from logkernel.requests.transactions import (
 from logkernel.vocabulary import TopicPartition
 
 
-class _MarkerTicket:
-    """The ticket of one marker in one partition."""
+class _MarkerReceiver:
+    """Takes the outcome of one marker in one partition into the response."""
 
     __slots__ = ("_ctx", "_marker", "_name", "_pending", "_row", "_wall_ms")
 
@@ -86,16 +86,16 @@ def write_txn_markers(
                 if replica is None:
                     row.error_code = ctx.replicas.absence(*name).code
                     continue
-                ticket = _MarkerTicket(ctx, pending, name, marker, row, wall_ms)
+                receiver = _MarkerReceiver(ctx, pending, name, marker, row, wall_ms)
                 replica.end_transaction(
                     marker.producer_id,
                     marker.producer_epoch,
                     decision,
                     marker.transaction_version,
-                    ticket,
+                    receiver,
                     wall_ms,
                     deadline_ms,
-                    ticket.appended,
+                    receiver.appended,
                 )
     if elsewhere is not None:
         elsewhere.send(pending)

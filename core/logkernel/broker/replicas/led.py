@@ -35,8 +35,8 @@ PROPOSED_AGAIN_MS = 50
 """After a proposal that was lost on its way, as Kafka's."""
 
 
-class Ticket(Protocol):
-    """Who waits for a produce of one partition."""
+class OutcomeReceiver(Protocol):
+    """Gets the outcome of one append, exactly once."""
 
     def deliver(self, outcome: Outcome) -> None: ...
 
@@ -47,7 +47,7 @@ class Write:
 
     data: Any
     acks: int
-    ticket: Ticket
+    receiver: OutcomeReceiver
     wall_ms: int
     deadline_ms: int
     """Monotonic."""
@@ -124,12 +124,12 @@ class LedReplica(Replica):
         self,
         data: Any,
         acks: int,
-        ticket: Ticket,
+        receiver: OutcomeReceiver,
         wall_ms: int,
         deadline_ms: int,
         guard: int | None = None,
     ) -> None:
-        """Validate, decide, append, answer. Raises nothing: every error is delivered to the ticket.
+        """Validate, decide, append, answer. Raises nothing: every error is delivered to the receiver.
 
         `guard`: see `Leader.on_produce`.
         """
@@ -137,18 +137,18 @@ class LedReplica(Replica):
             checked = check_produce(data, self.policy, self._codec_for, wall_ms)
         except KafkaError as error:
             faults = getattr(error, "record_errors", ())
-            ticket.deliver(Outcome(error.code, error_message=str(error) or None, record_errors=faults))
+            receiver.deliver(Outcome(error.code, error_message=str(error) or None, record_errors=faults))
             return
-        self.store(checked.batches, Write(checked.data, acks, ticket, wall_ms, deadline_ms), guard)
+        self.store(checked.batches, Write(checked.data, acks, receiver, wall_ms, deadline_ms), guard)
 
     def store(self, batches: list[BatchFacts], write: Write, guard: int | None = None) -> None:
         """As `produce`, of what was checked or made by the broker itself (`validate.own_batch`)."""
         size, limit = len(write.data), self.settings.segment_bytes
         if size > limit and batches:
             message = f"{size} bytes do not fit a segment of segment.bytes={limit}"
-            write.ticket.deliver(Outcome(RecordListTooLarge.code, error_message=message))
+            write.receiver.deliver(Outcome(RecordListTooLarge.code, error_message=message))
             return
-        effects = self.leader.on_produce(batches, write.acks, write.ticket, guard, write.deadline_ms)
+        effects = self.leader.on_produce(batches, write.acks, write.receiver, guard, write.deadline_ms)
         self._carry_out(effects, write)
 
     def end_transaction(
@@ -157,7 +157,7 @@ class LedReplica(Replica):
         producer_epoch: int,
         marker: EndTxnMarker,
         version: int,
-        ticket: Ticket,
+        receiver: OutcomeReceiver,
         wall_ms: int,
         deadline_ms: int,
         on_append: Callable[[int], None] | None = None,
@@ -166,8 +166,8 @@ class LedReplica(Replica):
         data = bytearray(
             encode_marker(producer_id, producer_epoch, marker.committed, marker.coordinator_epoch, wall_ms)
         )
-        effects = self.leader.on_marker(parse_header(data, 0), marker, version, ticket)
-        self._carry_out(effects, Write(data, -1, ticket, wall_ms, deadline_ms, marker, on_append))
+        effects = self.leader.on_marker(parse_header(data, 0), marker, version, receiver)
+        self._carry_out(effects, Write(data, -1, receiver, wall_ms, deadline_ms, marker, on_append))
 
     # ------------------------------------------------------------ effects
 
@@ -187,8 +187,8 @@ class LedReplica(Replica):
             if effects.propose is not None:
                 self._proposed_ms = self._runtime.clock.mono_ms()
                 self._propose(self, effects.propose)
-            for ticket, outcome in effects.answer:
-                ticket.deliver(outcome)
+            for receiver, outcome in effects.answer:
+                receiver.deliver(outcome)
             if effects.wake:
                 self.tell()
         if self.leader.parked:
@@ -216,11 +216,13 @@ class LedReplica(Replica):
                 self.log.note_aborted(aborted)
         except (OSError, KafkaError) as error:
             refused = self._refusal(error) if isinstance(error, OSError) else error
-            return self.leader.on_append_failed(write.ticket, refused)
+            return self.leader.on_append_failed(write.receiver, refused)
         if write.on_append is not None:
             write.on_append(batches[0].base_offset)
         leader = self.leader
-        effects = leader.on_appended(batches, write.acks, write.ticket, write.wall_ms, write.deadline_ms, write.marker)
+        effects = leader.on_appended(
+            batches, write.acks, write.receiver, write.wall_ms, write.deadline_ms, write.marker
+        )
         if self.settings.flush_ms < NO_DEADLINE and leader.unflushed:
             self.flushing.flush_in(self.settings.flush_ms)
         if self.end_news is not None:

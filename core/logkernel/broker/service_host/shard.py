@@ -79,7 +79,7 @@ class ShardHost(Protocol):
 
 @mutable
 class _Commit:
-    """The ticket of a decision's records."""
+    """Receives the outcome of the append of a decision's records."""
 
     _shard: Shard
     _machine: ServiceMachine

@@ -172,10 +172,10 @@ class EmbeddedDriver(Driver):
         self._events.append(lambda now_ms: network.on_connected(number, features, now_ms))
 
     def _submit(self, action: Transmit) -> None:
-        network, number, ticket = self.machine.core.network, action.number, action.ticket
+        network, number, request_id = self.machine.core.network, action.number, action.request_id
 
         def answer(response: Any) -> None:
-            self._events.append(lambda now_ms: network.on_response(number, ticket, response, now_ms))
+            self._events.append(lambda now_ms: network.on_response(number, request_id, response, now_ms))
             self._turn()  # does nothing while a turn is under way: that one goes on
 
         door = self._doors.get(number)
@@ -193,7 +193,7 @@ class EmbeddedDriver(Driver):
             door.submit(action.request, context, answer)
         except Exception as error:
             refused = error
-            self._events.append(lambda now_ms: network.on_refused(number, ticket, refused, now_ms))
+            self._events.append(lambda now_ms: network.on_refused(number, request_id, refused, now_ms))
 
     # ------------------------------------------------------------ waiting and ending
 

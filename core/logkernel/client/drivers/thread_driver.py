@@ -111,13 +111,13 @@ class ThreadDriver(Driver):
     def _collect(self, opened: _Open) -> None:
         number, replies = opened.number, opened.replies
         network = self.machine.core.network
-        while replies and replies[0][1].ticket is None:
-            ticket, reply = replies.popleft()
+        while replies and replies[0][1].correlation_id is None:
+            request_id, reply = replies.popleft()
             try:
                 response = reply.result()
             except NetworkException:
                 break
-            self._events.append(partial(network.on_response, number, ticket, response))
+            self._events.append(partial(network.on_response, number, request_id, response))
         if opened.channel.fileno() < 0:
             self._lost(opened)
             return
@@ -167,7 +167,7 @@ class ThreadDriver(Driver):
         opened = self._open.get(action.number)
         if opened is None:
             return  # it was lost meanwhile, which the machine is being told
-        network, number, ticket = self.machine.core.network, action.number, action.ticket
+        network, number, request_id = self.machine.core.network, action.number, action.request_id
         try:
             reply = opened.channel.send(action.request, action.withheld, hold=True)
         except NetworkException:
@@ -175,9 +175,9 @@ class ThreadDriver(Driver):
             return
         except Exception as error:
             refused = error
-            self._events.append(lambda now_ms: network.on_refused(number, ticket, refused, now_ms))
+            self._events.append(lambda now_ms: network.on_refused(number, request_id, refused, now_ms))
             return
-        opened.replies.append((ticket, reply))
+        opened.replies.append((request_id, reply))
         self._held[opened] = None
 
     def _connect(self, action: Connect) -> None:
