@@ -325,7 +325,7 @@ class Cleaner:
         policies = replicas[0].settings.cleanup_policy
         if set(policies) <= set(NEVER_REWRITES):
             raise not_meant(topic, policies, "compacts nothing", ("compact",))
-        _ByName(self, [*replicas], done).go_on()
+        _TopicCompaction(self, [*replicas], done).go_on()
 
     @property
     def under_way(self) -> list[TopicPartition]:
@@ -365,8 +365,8 @@ class Cleaner:
         return None
 
 
-class _ByName:
-    """One `compact` of a topic: a partition after the other."""
+class _TopicCompaction:
+    """One `compact` of a topic: rewrites its partitions one after another."""
 
     def __init__(self, cleaner: Cleaner, left: list[Replica], done: Results) -> None:
         self._cleaner = cleaner

@@ -50,8 +50,8 @@ Key = tuple[str, UUID, int]
 _by_rank = attrgetter("rank")
 
 
-class Listener(Protocol):
-    """Who waits for news of partitions: a session, or a fetch that is parked."""
+class NewsSubscriber(Protocol):
+    """Waits for news of partitions: a session, or a parked fetch."""
 
     def heard(self, partition: CachedPartition) -> None:
         """The partition has news; no fetch is answered in here."""
@@ -63,19 +63,21 @@ class CachedPartition:
     __slots__ = (
         "_told",
         "key",
-        "listener",
         "name",
         "news",
         "rank",
         "request",
+        "subscriber",
     )
 
-    def __init__(self, key: Key, request: FetchPartition, listener: Listener | None = None, rank: int = 0) -> None:
+    def __init__(
+        self, key: Key, request: FetchPartition, subscriber: NewsSubscriber | None = None, rank: int = 0
+    ) -> None:
         self.key = key
         self.name: TopicPartition | None = TopicPartition(key[0], key[2]) if key[1] is NO_ID else None
         """None: the id was not looked up yet, or is unknown."""
         self.request = request
-        self.listener = listener
+        self.subscriber = subscriber
         """Its session, or the parked fetch where there is no session. None: nobody, or the session forgot it."""
         self.rank = rank
         self.news: News | None = None
@@ -120,7 +122,7 @@ class CachedPartition:
         self.news = news
 
     def subscribe(self) -> None:
-        if self.news is not None and self.listener is not None:
+        if self.news is not None and self.subscriber is not None:
             self.news.subscribe(self)
 
     def unsubscribe(self) -> None:
@@ -128,8 +130,8 @@ class CachedPartition:
             self.news.unsubscribe(self)
 
     def on_news(self) -> None:
-        if self.listener is not None:
-            self.listener.heard(self)
+        if self.subscriber is not None:
+            self.subscriber.heard(self)
 
 
 class FetchSession:
@@ -160,7 +162,7 @@ class FetchSession:
         self.partitions: dict[Key, CachedPartition] = {}
         self.pending: set[CachedPartition] = set()
         """Those that the next incremental fetch reads."""
-        self.waiting: dict[Listener, None] = {}
+        self.waiting: dict[NewsSubscriber, None] = {}
         """Fetches that are parked on it."""
         self.closed = False
         self._next_rank = count(1)
@@ -184,7 +186,7 @@ class FetchSession:
             for partition in topic.partitions:
                 gone = self.partitions.pop((name, topic.topic_id, partition), None)
                 if gone is not None:
-                    gone.listener = None
+                    gone.subscriber = None
                     gone.unsubscribe()
                     self.pending.discard(gone)
 
@@ -195,7 +197,7 @@ class FetchSession:
 
     def told(self, partition: CachedPartition, data: PartitionData) -> None:
         """`data` was answered, or held nothing that the client does not know."""
-        if partition.listener is None:
+        if partition.subscriber is None:
             return
         if data.records is not None:
             partition.rank = next(self._next_rank)
@@ -226,7 +228,7 @@ class FetchContext:
         self.session = session
         self.incremental = incremental
         self._all = everything
-        self._parked: Listener | None = None
+        self._parked: NewsSubscriber | None = None
 
     @property
     def session_id(self) -> int:
@@ -249,12 +251,12 @@ class FetchContext:
         pending = self.session.pending
         return list(pending) if len(pending) < 2 else sorted(pending, key=_by_rank)
 
-    def park(self, fetch: Listener) -> None:
+    def park(self, fetch: NewsSubscriber) -> None:
         """`fetch` waits: from now on it hears of all its partitions."""
         self._parked = fetch
         if self.session is None:
             for partition in self._all:
-                partition.listener = fetch
+                partition.subscriber = fetch
                 partition.subscribe()
             return
         for partition in self.to_read():

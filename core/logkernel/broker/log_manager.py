@@ -19,7 +19,7 @@ from logkernel.config.topic import TopicSettings
 from logkernel.contracts import StateLog
 from logkernel.errors import KafkaStorageError
 from logkernel.storage.directories import LogDirectories, Needs
-from logkernel.storage.directory import DataDirectory, Write
+from logkernel.storage.directory import CheckpointWrite, DataDirectory
 from logkernel.storage.disk import Disk
 from logkernel.storage.log import Log
 from logkernel.vocabulary import TopicPartition
@@ -287,7 +287,7 @@ class LogManager:
     def checkpoint_watermarks(self, marks: Mapping[TopicPartition, int]) -> None:
         self._checkpoint(lambda directory: directory.begin_high_watermarks(marks))
 
-    def _checkpoint(self, begin: Callable[[DataDirectory], Write], done: Written | None = None) -> None:
+    def _checkpoint(self, begin: Callable[[DataDirectory], CheckpointWrite], done: Written | None = None) -> None:
         """Off the path of requests, as a disk that is busy lets a sync wait for long."""
 
         def told(directory: DataDirectory, error: BaseException | None) -> None:

@@ -18,8 +18,8 @@ from typing import Any, NamedTuple
 from logkernel.broker.controller_channel import ControllerChannel
 from logkernel.broker.controller_host import ControllerHost
 from logkernel.broker.peers import Peers
-from logkernel.broker.replicas.fetchers import Fetchers
-from logkernel.broker.replicas.led import LedReplica
+from logkernel.broker.replicas.fetchers import ReplicaFetchers
+from logkernel.broker.replicas.leader_replica import LeaderReplica
 from logkernel.broker.replicas.manager import ReplicaManager
 from logkernel.broker.runtime import Runtime
 from logkernel.broker.timers import Timer
@@ -127,7 +127,7 @@ class Membership:
         self.peers = Peers(runtime, turn, transport)
         self.controller_host = ControllerHost(runtime, turn, controller, self.send, self)
         self.channel = ControllerChannel(turn, controller, self.send, lambda: self.controller_host.controller_id)
-        self.fetchers = Fetchers(
+        self.fetchers = ReplicaFetchers(
             runtime, self.peers, lambda: self.controller_host.broker_epoch, replicas.keep_log_starts
         )
         replicas.propose = self._propose
@@ -283,7 +283,7 @@ class Membership:
         else:
             self.fetchers.follow(followed, followed.follower.leader)
 
-    def _propose(self, replica: LedReplica, proposal: IsrProposal) -> None:
+    def _propose(self, replica: LeaderReplica, proposal: IsrProposal) -> None:
         """Ask the controller for in-sync replicas (AlterPartition)."""
         members = [BrokerState(node, epoch) for node, epoch in proposal.members]
         row = AlterPartitionPartition(
@@ -345,7 +345,7 @@ class Membership:
             self.controller_host.hear()
 
 
-def _proposed(replica: LedReplica, proposal: IsrProposal, response: AlterPartitionResponse | None) -> None:
+def _proposed(replica: LeaderReplica, proposal: IsrProposal, response: AlterPartitionResponse | None) -> None:
     """The controller answered, or nobody did (None)."""
     row = None if response is None or response.error_code else _row_of(response)
     if not replica.in_service:

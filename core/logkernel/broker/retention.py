@@ -53,7 +53,7 @@ class Drop:
     """What one log drops."""
 
     replica: Replica
-    by_name: _ByName | None = None
+    expiry: _TopicExpiry | None = None
     at_once: bool = False
     """The caller waits, and nobody else: no turns are taken."""
     log: Log = field(init=False)
@@ -74,8 +74,8 @@ class Drop:
     """Others of this log, which wait for its end."""
 
 
-class _ByName:
-    """Collects what comes of several logs."""
+class _TopicExpiry:
+    """Collects the results of one `expire` of a topic."""
 
     def __init__(self, logs: int, done: Results) -> None:
         self._left = logs
@@ -125,7 +125,7 @@ class Retention:
 
     def drop_all(self) -> None:
         """What the policies want dropped, of every log that is not being rewritten; files whose delay is over go."""
-        asked = [drop for drop in self._to_look if drop.by_name is not None]
+        asked = [drop for drop in self._to_look if drop.expiry is not None]
         self._look_at([*asked, *map(Drop, self._replicas.all())], anew=True)
 
     def drop_in_the_background(self, replica: Replica) -> None:
@@ -147,8 +147,8 @@ class Retention:
     def _drop(self, replicas: Sequence[Replica], done: Results, *, at_once: bool) -> None:
         """What the policies want dropped of some logs; `done` is told when it left them, durably. With `at_once` that
         is before this returns."""
-        by_name = _ByName(len(replicas), done)
-        self._look_at([Drop(replica, by_name, at_once) for replica in replicas], at_once=at_once)
+        expiry = _TopicExpiry(len(replicas), done)
+        self._look_at([Drop(replica, expiry, at_once) for replica in replicas], at_once=at_once)
 
     def _look_at(self, drops: Sequence[Drop], *, anew: bool = False, at_once: bool = False) -> None:
         idle = not self._to_look
@@ -180,11 +180,11 @@ class Retention:
         if not replica.in_service:
             self._end(drop, self._gone(replica))
             return True
-        if drop.by_name is None and replica.log.rewriting is not None:
+        if drop.expiry is None and replica.log.rewriting is not None:
             return True
         under_way = self._under_way.get(replica.name)
         if under_way is not None:
-            if drop.by_name is not None:
+            if drop.expiry is not None:
                 under_way.behind.append(drop)
             if drop.at_once and not under_way.turn:
                 under_way.at_once = True
@@ -300,7 +300,7 @@ class Retention:
             return
         try:
             replica.advance_log_start(min(drop.offset, replica.log.end_offset))
-            while drop.steps and not (drop.by_name is None and replica.log.rewriting is not None):
+            while drop.steps and not (drop.expiry is None and replica.log.rewriting is not None):
                 if not self._step(drop):
                     self._runtime.after(1, lambda: self._carry_out(drop))
                     return
@@ -340,8 +340,8 @@ class Retention:
         if self._under_way.get(name) is drop:
             del self._under_way[name]
         drop.steps.clear()
-        if drop.by_name is not None:
-            drop.by_name.add(drop.results, error)
+        if drop.expiry is not None:
+            drop.expiry.add(drop.results, error)
         if drop.behind:
             self._look_at(drop.behind)
 

@@ -51,7 +51,7 @@ from logkernel.requests.transactions import (
 from logkernel.vocabulary import BatchFacts, TopicPartition
 
 if TYPE_CHECKING:
-    from logkernel.broker.replicas.led import LedReplica, OutcomeReceiver
+    from logkernel.broker.replicas.leader_replica import LeaderReplica, OutcomeReceiver
 
 COORDINATOR_REQUEST: Final = "AddPartitionsToTxnRequest"
 
@@ -69,10 +69,10 @@ AS_PRODUCERS_KNOW: Final[Mapping[int, int]] = {
 
 
 @define
-class Write:
+class PartitionWrite:
     """A produce of one partition that names a transaction."""
 
-    replica: LedReplica
+    replica: LeaderReplica
     data: Any
     receiver: OutcomeReceiver
     producer_id: int = -1
@@ -125,12 +125,12 @@ class Verifications:
         self._replicas = replicas
         self._serves = serves
         self._dispatch = dispatch
-        self._waiting: dict[tuple[TopicPartition, int], deque[tuple[Write, Terms]]] = {}
+        self._waiting: dict[tuple[TopicPartition, int], deque[tuple[PartitionWrite, Terms]]] = {}
 
     def __len__(self) -> int:
         return len(self._waiting)
 
-    def write(self, writes: Sequence[Write], terms: Terms) -> None:
+    def write(self, writes: Sequence[PartitionWrite], terms: Terms) -> None:
         """Write what may be written, ask for the rest. Data that must wait is copied."""
         producers = {write.producer_id for write in writes if write.transactional}
         if len(producers) > 1:
@@ -144,7 +144,7 @@ class Verifications:
             self._ask(asking, terms, self._runtime.clock.mono_ms())
             self._keep(writes)
 
-    def _must_ask(self, write: Write, terms: Terms) -> bool:
+    def _must_ask(self, write: PartitionWrite, terms: Terms) -> bool:
         """Write it, or let it wait; whether it is the first that waits."""
         if write.transactional and not self._is_gone(write):
             behind = self._waiting.get(write.key)
@@ -161,21 +161,21 @@ class Verifications:
         self._write(write, terms)
         return False
 
-    def _is_gone(self, write: Write) -> bool:
+    def _is_gone(self, write: PartitionWrite) -> bool:
         """Whether the partition was deleted, or went offline, while the write waited."""
         return not write.replica.in_service
 
     def _is_asked_for(self, terms: Terms) -> bool:
         return terms.implicit or bool(self._runtime.config.get("transaction.partition.verification.enable"))
 
-    def _keep(self, writes: Sequence[Write]) -> None:
+    def _keep(self, writes: Sequence[PartitionWrite]) -> None:
         """The request's buffer is about to be used again: copy what still waits for an answer."""
         for write in writes:
             waiting = self._waiting.get(write.key)
             if waiting and waiting[0][0] is write:
                 write.data = bytearray(write.data)
 
-    def _ask(self, writes: Sequence[Write], terms: Terms, since_ms: int) -> None:
+    def _ask(self, writes: Sequence[PartitionWrite], terms: Terms, since_ms: int) -> None:
         if COORDINATOR_REQUEST not in self._serves():
             self._settle(writes, _all(writes, InvalidProducerIdMapping.code))
             return
@@ -206,12 +206,12 @@ class Verifications:
         longest_ms = int(self._runtime.config.get("add.partitions.to.txn.retry.backoff.max.ms"))
         return self._runtime.clock.mono_ms() - since_ms < longest_ms
 
-    def _later(self, writes: Sequence[Write], terms: Terms, since_ms: int) -> None:
+    def _later(self, writes: Sequence[PartitionWrite], terms: Terms, since_ms: int) -> None:
         """The transaction before is about to end: the producer would wait longer, and send all of it again."""
         pause_ms = int(self._runtime.config.get("add.partitions.to.txn.retry.backoff.ms"))
         self._runtime.after(pause_ms, lambda: self._ask(writes, terms, since_ms))
 
-    def _settle(self, writes: Sequence[Write], codes: Mapping[TopicPartition, int]) -> None:
+    def _settle(self, writes: Sequence[PartitionWrite], codes: Mapping[TopicPartition, int]) -> None:
         """The coordinator has spoken: write or refuse what waited for it, then look at what is behind."""
         for write in writes:
             behind = self._waiting.pop(write.key)
@@ -228,7 +228,7 @@ class Verifications:
                     self._ask([following], its_terms, self._runtime.clock.mono_ms())
                     break
 
-    def _write(self, write: Write, terms: Terms) -> None:
+    def _write(self, write: PartitionWrite, terms: Terms) -> None:
         if self._is_gone(write):
             write.receiver.deliver(Outcome(self._replicas.absence(*write.replica.name).code))
             return
@@ -237,11 +237,11 @@ class Verifications:
         )
 
 
-def _all(writes: Sequence[Write], code: int) -> dict[TopicPartition, int]:
+def _all(writes: Sequence[PartitionWrite], code: int) -> dict[TopicPartition, int]:
     return {write.replica.name: code for write in writes}
 
 
-def _codes(writes: Sequence[Write], response: AddPartitionsToTxnResponse) -> dict[TopicPartition, int]:
+def _codes(writes: Sequence[PartitionWrite], response: AddPartitionsToTxnResponse) -> dict[TopicPartition, int]:
     if response.error_code:
         return _all(writes, response.error_code)
     return {

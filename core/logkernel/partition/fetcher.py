@@ -30,13 +30,13 @@ Position = Callable[[], FetchPosition | None]
 
 
 @mutable
-class Followed:
-    """A partition as the fetcher knows it."""
+class PartitionFetchState:
+    """What the fetcher knows of one partition."""
 
     topic_id: UUID
     position: Position
     asked: FetchPosition | None = None
-    """What the leader was asked last; None while it is not in the session."""
+    """The position in the last request; None while the partition is not in the session."""
 
 
 @mutable
@@ -55,7 +55,7 @@ class ReplicaFetcher:
     def __init__(self, node_id: int, limits: FetchLimits) -> None:
         self._node_id = node_id
         self._limits = limits
-        self.followed: dict[TopicPartition, Followed] = {}
+        self.followed: dict[TopicPartition, PartitionFetchState] = {}
         self._moved: dict[TopicPartition, None] = {}
         self._gone: dict[tuple[TopicPartition, UUID], None] = {}
         self._session_id = 0
@@ -80,7 +80,7 @@ class ReplicaFetcher:
         known = self.followed.get(name)
         if known is not None and known.topic_id != topic_id and known.asked is not None:
             self._gone[name, known.topic_id] = None
-        self.followed[name] = Followed(topic_id, position)
+        self.followed[name] = PartitionFetchState(topic_id, position)
         self._moved[name] = None
 
     def forget(self, name: TopicPartition) -> None:

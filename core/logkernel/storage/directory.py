@@ -62,17 +62,17 @@ log = logging.getLogger("logkernel.storage")
 
 FULL = frozenset((errno.ENOSPC, errno.EDQUOT))
 PASSING = FULL | {errno.EMFILE, errno.ENFILE}
-"""Errors of the moment: there is no room, there are no file handles. Nothing on the disk is wrong, and what was refused
-left nothing behind; all other errors take a directory offline."""
+"""Transient errors: no space, no file handles. The data on disk is intact, and a refused write left nothing behind. All
+other errors take the directory offline."""
 
 LOCK = ".lock"
-Write = Callable[[], None]
-"""Writes a checkpoint file, as things stood when it was made, durably; for any thread. Raises `OSError`. Where a later
-one was written meanwhile, it does nothing."""
+CheckpointWrite = Callable[[], None]
+"""Writes a checkpoint file durably, with the offsets as they were when the call was made; runs on any thread. Does
+nothing if a later checkpoint was written meanwhile. Raises `OSError`."""
 
 
 class DataDirectory:
-    """Made by `DataDirectory.open`; holds the lock until `close` or `abandon`."""
+    """One directory of `log.dirs`. `DataDirectory.open` makes it; it holds the lock until `close` or `abandon`."""
 
     __slots__ = (
         "_disk",
@@ -277,12 +277,12 @@ class DataDirectory:
 
     # ------------------------------------------------------------ checkpoints
 
-    def begin_recovery_points(self) -> Write:
+    def begin_recovery_points(self) -> CheckpointWrite:
         """For every log here; as the three below. Raises `KafkaStorageError`."""
         here = {**self.futures, **self.logs}
         return self._begin(RECOVERY_POINTS, {name: each.recovery_point for name, each in here.items()})
 
-    def begin_log_starts(self) -> Write:
+    def begin_log_starts(self) -> CheckpointWrite:
         """Kafka leaves out logs that start at a segment's base; they stay here, as a crash may undo a removal."""
         here = {**self.futures, **self.logs}
         found = {name: max(each.start_offset, each.promised_start) for name, each in here.items()}
@@ -293,18 +293,20 @@ class DataDirectory:
 
         return self._begin(LOG_STARTS, starts, written)
 
-    def begin_high_watermarks(self, watermarks: Mapping[TopicPartition, int]) -> Write:
+    def begin_high_watermarks(self, watermarks: Mapping[TopicPartition, int]) -> CheckpointWrite:
         """`watermarks` may name partitions that lie elsewhere. A log that it does not name keeps its old one: it is not
         served, or not yet."""
         kept = {name: mark for name, mark in self.high_watermarks.items() if name in self.logs}
         return self._begin(HIGH_WATERMARKS, kept | {name: watermarks[name] for name in self.logs if name in watermarks})
 
-    def begin_clean_offsets(self) -> Write:
+    def begin_clean_offsets(self) -> CheckpointWrite:
         """Of the logs that were rewritten once."""
         found = {name: each.clean_offset for name, each in self.logs.items()}
         return self._begin(CLEAN_OFFSETS, {name: offset for name, offset in found.items() if offset is not None})
 
-    def _begin(self, name: str, offsets: Mapping[TopicPartition, int], written: Write | None = None) -> Write:
+    def _begin(
+        self, name: str, offsets: Mapping[TopicPartition, int], written: CheckpointWrite | None = None
+    ) -> CheckpointWrite:
         self.check()
         path, data = f"{self.path}/{name}", format_offsets(offsets)
         self.noted[name] = self.noted.get(name, frozenset()) | frozenset(offsets)

@@ -74,7 +74,7 @@ class BatchFetch:
         codec_for: Callable[[int], Codec],
     ) -> None:
         self.core = ClientCore(settings, bootstrap, random, create=False)
-        self.fetcher = _Fetcher(self.core, settings, codec_for)
+        self.fetcher = _ScanFetcher(self.core, settings, codec_for)
         self.questions: list[LeaderQuery] = []
         self._ending = False
 
@@ -137,7 +137,7 @@ class BatchFetch:
         return {}
 
 
-class _Fetcher(Fetcher):
+class _ScanFetcher(Fetcher):
     """Asks for about as many bytes as remain before the end, and nothing at the end, where a broker would keep the
     request, and the next scan, waiting. Also notes when a partition has no more data."""
 

@@ -16,7 +16,7 @@ from attrs import define, field
 from hand_clock import HandClock
 
 from logkernel.broker.build import build
-from logkernel.broker.replicas.led import LedReplica
+from logkernel.broker.replicas.leader_replica import LeaderReplica
 from logkernel.contracts import RequestContext
 from logkernel.record.encode import encode_batch
 from logkernel.requests.data import (
@@ -160,13 +160,13 @@ def seen(row: Any) -> tuple[Any, ...]:
 def reads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The partitions whose logs were asked for records, one entry a read."""
     found: list[str] = []
-    read = LedReplica.read
+    read = LeaderReplica.read
 
-    def counted(self: LedReplica, *args: Any, **named: Any) -> Any:
+    def counted(self: LeaderReplica, *args: Any, **named: Any) -> Any:
         found.append(str(self.name))
         return read(self, *args, **named)
 
-    monkeypatch.setattr(LedReplica, "read", counted)
+    monkeypatch.setattr(LeaderReplica, "read", counted)
     return found
 
 

@@ -11,8 +11,8 @@ from hand_clock import HandClock
 
 from logkernel.broker.broker import Broker
 from logkernel.broker.log_manager import LogManager
-from logkernel.broker.replicas.followed import FollowedReplica
-from logkernel.broker.replicas.led import LedReplica
+from logkernel.broker.replicas.follower_replica import FollowerReplica
+from logkernel.broker.replicas.leader_replica import LeaderReplica
 from logkernel.broker.runtime import Runtime
 from logkernel.config.broker import BrokerConfig
 from logkernel.contracts import RequestContext
@@ -49,7 +49,7 @@ class Node:
         self.clock = clock
         self.disk = SimulatedDisk(node_id)
         self.settings = ("log.dirs=/data", f"node.id={node_id}", "log.cleaner.enable=false", *settings)
-        self.proposals: list[tuple[LedReplica, IsrProposal]] = []
+        self.proposals: list[tuple[LeaderReplica, IsrProposal]] = []
         self.boot()
 
     def boot(self) -> None:
@@ -97,11 +97,11 @@ class Node:
         return code
 
     @property
-    def led(self) -> LedReplica:
+    def led(self) -> LeaderReplica:
         return self.replicas.led[NAME]
 
     @property
-    def followed(self) -> FollowedReplica:
+    def followed(self) -> FollowerReplica:
         return self.replicas.followed[NAME]
 
     def accept(self) -> frozenset[int]:

@@ -8,8 +8,8 @@ from uuid import UUID
 import pytest
 
 from logkernel.broker.peers import Peers
-from logkernel.broker.replicas.fetchers import Fetchers
-from logkernel.broker.replicas.followed import FollowedReplica
+from logkernel.broker.replicas.fetchers import ReplicaFetchers
+from logkernel.broker.replicas.follower_replica import FollowerReplica
 from logkernel.contracts import Answer
 from logkernel.requests.data import FetchableTopicResponse, FetchResponse, PartitionData
 from logkernel.requests.replication import LeaderAndIsrPartitionState
@@ -34,7 +34,7 @@ class Wire:
 def test_a_fetch_looks_at_no_partition_that_is_idle(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     node, wire = make(2), Wire()
     broker = node.broker
-    fetchers = Fetchers(
+    fetchers = ReplicaFetchers(
         broker.runtime, Peers(broker.runtime, broker.turn, wire), lambda: -1, broker.replicas.keep_log_starts
     )
     settings = broker.metadata.topic_settings(NAME.topic)
@@ -46,13 +46,13 @@ def test_a_fetch_looks_at_no_partition_that_is_idle(make: Make, monkeypatch: pyt
     node.pass_ms(1)
     looked: list[TopicPartition] = []
     for method in ("next_fetch", "next_deadline"):
-        whole = getattr(FollowedReplica, method)
+        whole = getattr(FollowerReplica, method)
 
-        def counted(self: FollowedReplica, *args: Any, whole: Any = whole) -> Any:
+        def counted(self: FollowerReplica, *args: Any, whole: Any = whole) -> Any:
             looked.append(self.name)
             return whole(self, *args)
 
-        monkeypatch.setattr(FollowedReplica, method, counted)
+        monkeypatch.setattr(FollowerReplica, method, counted)
     for number in range(3):
         request, answer = wire.sent.pop()
         assert len(request.topics[0].partitions if request.topics else []) == (0 if number else 100)

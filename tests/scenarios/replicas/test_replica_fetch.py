@@ -7,7 +7,7 @@ from uuid import UUID
 
 import pytest
 
-from logkernel.broker.replicas.led import LedReplica
+from logkernel.broker.replicas.leader_replica import LeaderReplica
 from logkernel.contracts import RequestContext
 from logkernel.errors import ClusterAuthorizationFailed, FencedLeaderEpoch, NotLeaderOrFollower, UnknownLeaderEpoch
 from logkernel.partition.follower import FetchPosition
@@ -239,21 +239,21 @@ def test_idle_partitions_cost_nothing(make: Make, monkeypatch: pytest.MonkeyPatc
     session.fetch(dict.fromkeys(range(200), 0))
     assert len(session.answer()) == 200
     looked: list[TopicPartition] = []
-    whole = LedReplica.read_to_end
+    whole = LeaderReplica.read_to_end
 
-    def counted(self: LedReplica, *args: Any, **named: Any) -> Any:
+    def counted(self: LeaderReplica, *args: Any, **named: Any) -> Any:
         looked.append(self.name)
         return whole(self, *args, **named)
 
     fetched: list[TopicPartition] = []
-    vote = LedReplica.follower_fetched
+    vote = LeaderReplica.follower_fetched
 
-    def voted(self: LedReplica, *args: Any) -> None:
+    def voted(self: LeaderReplica, *args: Any) -> None:
         fetched.append(self.name)
         vote(self, *args)
 
-    monkeypatch.setattr(LedReplica, "read_to_end", counted)
-    monkeypatch.setattr(LedReplica, "follower_fetched", voted)
+    monkeypatch.setattr(LeaderReplica, "read_to_end", counted)
+    monkeypatch.setattr(LeaderReplica, "follower_fetched", voted)
     session.fetch({})
     _produce(one, 7, b"a")
     assert list(session.answer()) == [7]

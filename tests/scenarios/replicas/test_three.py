@@ -15,8 +15,8 @@ import pytest
 from hand_clock import HandClock
 
 from logkernel.broker.peers import Peers
-from logkernel.broker.replicas.fetchers import Fetchers
-from logkernel.broker.replicas.led import LedReplica
+from logkernel.broker.replicas.fetchers import ReplicaFetchers
+from logkernel.broker.replicas.leader_replica import LeaderReplica
 from logkernel.contracts import Answer, PeerTransport
 from logkernel.vocabulary import IsrProposal, TopicPartition
 
@@ -64,7 +64,7 @@ class World:
         for node in self.alive:
             self.nodes[node].take_orders()
 
-    def propose(self, replica: LedReplica, proposal: IsrProposal) -> None:
+    def propose(self, replica: LeaderReplica, proposal: IsrProposal) -> None:
         def judged() -> None:
             row = (self.epoch, self.partition_epoch)
             if (proposal.leader_epoch, proposal.partition_epoch) != row or not proposal.isr <= self.alive:
@@ -140,7 +140,9 @@ class Broker(Node, PeerTransport):
         super().boot()
         runtime, turn = self.broker.runtime, self.broker.turn
         self.broker.cluster.topic_name = lambda topic_id: NAME.topic  # type: ignore[method-assign]
-        self.fetchers = Fetchers(runtime, Peers(runtime, turn, self), lambda: self.life, self.replicas.keep_log_starts)
+        self.fetchers = ReplicaFetchers(
+            runtime, Peers(runtime, turn, self), lambda: self.life, self.replicas.keep_log_starts
+        )
         self.replicas.role_observers.append(self._role)
         self.replicas.propose = self.world.propose
 

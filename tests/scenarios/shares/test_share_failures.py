@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from logkernel.broker.replicas.led import LedReplica
+from logkernel.broker.replicas.leader_replica import LeaderReplica
 from logkernel.errors import CorruptMessage, KafkaStorageError
 from logkernel.partition.effects import Outcome
 from logkernel.plugins.services.shares.partitions import fetching
@@ -18,7 +18,7 @@ NOT_COORDINATOR = 16
 @pytest.fixture
 def failing(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
     """Appends to the topic fail from now on; "" mends it."""
-    whole = LedReplica.store
+    whole = LeaderReplica.store
     broken = ""
 
     def store(self: Any, batches: Any, write: Any, *rest: Any) -> None:
@@ -31,7 +31,7 @@ def failing(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
         nonlocal broken
         broken = topic
 
-    monkeypatch.setattr(LedReplica, "store", store)
+    monkeypatch.setattr(LeaderReplica, "store", store)
     return choose
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from logkernel.broker import controller_host
 from logkernel.broker.handlers import replica_fetch
-from logkernel.broker.replicas import followed, led
+from logkernel.broker.replicas import follower_replica, leader_replica
 from logkernel.broker.service_host import loading
 from logkernel.partition import isr, leader
 from logkernel.partition.effects import Effects
@@ -99,7 +99,7 @@ def a_follower_waits_for_a_flush_that_nobody_begins(patch):
             return None
         return self.follower.next_fetch(mono_ms)
 
-    patch.setattr(followed.FollowedReplica, "next_fetch", next_fetch)
+    patch.setattr(follower_replica.FollowerReplica, "next_fetch", next_fetch)
 
 
 @mutant
@@ -157,15 +157,15 @@ def an_abort_is_not_noted(patch):
 @mutant
 def a_marker_is_answered_and_not_written(patch):
     """In every third partition that a transaction wrote to."""
-    before = led.LedReplica.end_transaction
+    before = leader_replica.LeaderReplica.end_transaction
 
     def end(self, producer_id, *args, **kwargs):
         if (producer_id + self.name.partition + self.log.end_offset) % 3:
             before(self, producer_id, *args, **kwargs)
         else:
-            args[3].deliver(led.Outcome(0))
+            args[3].deliver(leader_replica.Outcome(0))
 
-    patch.setattr(led.LedReplica, "end_transaction", end)
+    patch.setattr(leader_replica.LeaderReplica, "end_transaction", end)
 
 
 # ---------------------------------------------------------------- coordinators and groups

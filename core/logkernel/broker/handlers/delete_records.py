@@ -26,7 +26,7 @@ from logkernel.requests.offsets import (
 from logkernel.vocabulary import TopicPartition
 
 if TYPE_CHECKING:
-    from logkernel.broker.replicas.led import LedReplica
+    from logkernel.broker.replicas.leader_replica import LeaderReplica
 
 
 class _Waiting:
@@ -35,7 +35,7 @@ class _Waiting:
     __slots__ = ("deletion", "offset", "replica", "row")
 
     def __init__(
-        self, deletion: _Deletion, replica: LedReplica, offset: int, row: DeleteRecordsPartitionResult
+        self, deletion: _Deletion, replica: LeaderReplica, offset: int, row: DeleteRecordsPartitionResult
     ) -> None:
         self.deletion = deletion
         self.replica = replica
@@ -122,7 +122,7 @@ def delete_records(ctx: HandlerContext, request: DeleteRecordsRequest, context: 
     deletion.begin(ctx.runtime.clock.mono_ms() + request.timeout_ms)
 
 
-def _delete_before(ctx: HandlerContext, replica: LedReplica, offset: int) -> int:
+def _delete_before(ctx: HandlerContext, replica: LeaderReplica, offset: int) -> int:
     """Have a log start at `offset` (-1: at its watermark), or where it does already; returns `offset`."""
     if "delete" not in replica.settings.cleanup_policy:
         raise PolicyViolation(

@@ -26,7 +26,7 @@ from logkernel.requests.data import (
 from logkernel.vocabulary import NO_ID, READ_COMMITTED, FileSlice, TopicPartition
 
 if TYPE_CHECKING:
-    from logkernel.broker.replicas.led import LedReplica
+    from logkernel.broker.replicas.leader_replica import LeaderReplica
     from logkernel.broker.replicas.replica import Replica
 
 
@@ -144,7 +144,7 @@ class _Fetch:
 
     # ------------------------------------------------------------ read and answer
 
-    def _find(self, partition: CachedPartition) -> LedReplica:
+    def _find(self, partition: CachedPartition) -> LeaderReplica:
         """The replica to read; raises what its client must hear where there is none."""
         name, topic_id = partition.name, partition.key[1]
         if name is None:
@@ -196,7 +196,7 @@ class _Fetch:
         self._answer(response)
 
 
-def refuse_zstd(replica: LedReplica) -> None:
+def refuse_zstd(replica: LeaderReplica) -> None:
     """Clients older than Fetch 10 may not know zstd (KIP-110); as in Kafka, the topic's setting decides."""
     if replica.settings.compression_type == "zstd":
         raise UnsupportedCompressionType("this client's fetch version does not know zstd")

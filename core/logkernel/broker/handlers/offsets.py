@@ -29,7 +29,7 @@ from logkernel.requests.offsets import (
 from logkernel.vocabulary import TopicPartition
 
 if TYPE_CHECKING:
-    from logkernel.broker.replicas.led import LedReplica
+    from logkernel.broker.replicas.leader_replica import LeaderReplica
     from logkernel.broker.replicas.replica import Replica
 
 DEBUGGING_REPLICA = -2
@@ -108,7 +108,7 @@ def offset_for_leader_epoch(
     answer(response)
 
 
-def _epoch_end(replica: LedReplica, epoch: int) -> tuple[int, int]:
+def _epoch_end(replica: LeaderReplica, epoch: int) -> tuple[int, int]:
     found = replica.log.epochs.end_offset_for(epoch, replica.log.end_offset)
     return (found.epoch, found.offset) if found is not None else (-1, -1)
 

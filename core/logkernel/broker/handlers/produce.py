@@ -24,7 +24,7 @@ from logkernel.requests.data import (
 from logkernel.vocabulary import NO_ID
 
 if TYPE_CHECKING:
-    from logkernel.broker.replicas.led import LedReplica
+    from logkernel.broker.replicas.leader_replica import LeaderReplica
 
 KNOWN_ACKS = (-1, 0, 1)
 
@@ -53,7 +53,7 @@ class _Part:
 
 def produce(ctx: HandlerContext, request: ProduceRequest, context: RequestContext, answer: Answer) -> None:
     pending = PendingResponse(answer, ProduceResponse())
-    transactional: list[tuple[LedReplica, Any, _Part]] | None = None if request.transactional_id is None else []
+    transactional: list[tuple[LeaderReplica, Any, _Part]] | None = None if request.transactional_id is None else []
     acks = request.acks
     wall_ms = ctx.runtime.clock.wall_ms()
     deadline_ms = ctx.runtime.clock.mono_ms() + request.timeout_ms
@@ -89,11 +89,11 @@ def _in_transaction(
     ctx: HandlerContext,
     request: ProduceRequest,
     context: RequestContext,
-    parts: list[tuple[LedReplica, Any, _Part]],
+    parts: list[tuple[LeaderReplica, Any, _Part]],
     wall_ms: int,
     deadline_ms: int,
 ) -> None:
-    from logkernel.broker.verifications import Terms, Write
+    from logkernel.broker.verifications import PartitionWrite, Terms
 
     terms = Terms(
         transactional_id=request.transactional_id or "",
@@ -103,7 +103,7 @@ def _in_transaction(
         implicit="transactions_v2" in context.capabilities,
         knows_abortable="transaction_abortable" in context.capabilities,
     )
-    ctx.verifications.write([Write(*part) for part in parts], terms)
+    ctx.verifications.write([PartitionWrite(*part) for part in parts], terms)
 
 
 def _refusal(ctx: HandlerContext, topic: str, context: RequestContext) -> type[KafkaError] | None:

@@ -10,7 +10,7 @@ left; the others hold all that there was, and need not say so again.
     watermark and log start       they moved since they were told last; at once, as a follower's own depend on them
     an error                      always
 
-A fetch that has nothing to tell is parked until a partition has news for followers (`LedReplica.end_news`).
+A fetch that has nothing to tell is parked until a partition has news for followers (`LeaderReplica.end_news`).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from logkernel.requests.data import EpochEndOffset, FetchRequest, FetchResponse,
 from logkernel.vocabulary import NO_ID, FileSlice, TopicPartition
 
 if TYPE_CHECKING:
-    from logkernel.broker.replicas.led import LedReplica
+    from logkernel.broker.replicas.leader_replica import LeaderReplica
 
 
 class _ReplicaFetch:
@@ -97,7 +97,7 @@ class _ReplicaFetch:
 
     # ------------------------------------------------------------ read and answer
 
-    def _find(self, partition: CachedPartition) -> LedReplica:
+    def _find(self, partition: CachedPartition) -> LeaderReplica:
         """The replica to read; raises what its follower must hear where there is none."""
         name, topic_id = partition.name, partition.key[1]
         if name is None:
@@ -114,7 +114,7 @@ class _ReplicaFetch:
             partition.follow(news)
         return replica
 
-    def _judge(self, replica: LedReplica, partition: CachedPartition) -> Verdict:
+    def _judge(self, replica: LeaderReplica, partition: CachedPartition) -> Verdict:
         asked, leader, disk_log = partition.request, replica.leader, replica.log
         return judge_fetch(
             FetchPosition(
@@ -166,7 +166,7 @@ class _ReplicaFetch:
         if session is None:
             return
         for partition, data in rows:
-            if partition.listener is None or data.error_code or data.records is not None:
+            if partition.subscriber is None or data.error_code or data.records is not None:
                 continue
             if partition in self._at_end:
                 session.pending.discard(partition)

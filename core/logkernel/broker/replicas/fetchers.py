@@ -31,8 +31,8 @@ SESSION_ERRORS = (FetchSessionIdNotFound.code, InvalidFetchSessionEpoch.code, Fe
 LATEST, EARLIEST = -1, -2
 
 
-class Followed(Protocol):
-    """A replica that follows, as its fetcher uses it."""
+class FetchingReplica(Protocol):
+    """What a fetcher needs of a follower replica."""
 
     name: TopicPartition
     topic_id: UUID
@@ -60,8 +60,8 @@ class Followed(Protocol):
         ...
 
 
-class Fetchers:
-    """All fetchers of one broker."""
+class ReplicaFetchers:
+    """The fetchers of this broker, one for each leader broker."""
 
     def __init__(
         self, runtime: Runtime, peers: Peers, broker_epoch: Callable[[], int], keep_log_starts: Callable[[], None]
@@ -71,11 +71,11 @@ class Fetchers:
         self.runtime = runtime
         self.peers = peers
         self.broker_epoch = broker_epoch
-        self._by_leader: dict[int, _Fetcher] = {}
+        self._by_leader: dict[int, _BrokerFetcher] = {}
         self._leader_of: dict[TopicPartition, int] = {}
         self._closed = False
 
-    def follow(self, replica: Followed, leader: int) -> None:
+    def follow(self, replica: FetchingReplica, leader: int) -> None:
         """Fetch a partition from `leader` from now on, -1: from nobody; also when only its epoch is new."""
         known = self._leader_of.get(replica.name)
         if known is not None and known != leader:
@@ -84,7 +84,7 @@ class Fetchers:
             return
         fetcher = self._by_leader.get(leader)
         if fetcher is None:
-            fetcher = self._by_leader[leader] = _Fetcher(self, leader)
+            fetcher = self._by_leader[leader] = _BrokerFetcher(self, leader)
         self._leader_of[replica.name] = leader
         fetcher.follow(replica)
 
@@ -99,7 +99,7 @@ class Fetchers:
         self._by_leader.clear()
         self._leader_of.clear()
 
-    def drop(self, leader: int, fetcher: _Fetcher) -> None:
+    def drop(self, leader: int, fetcher: _BrokerFetcher) -> None:
         if self._by_leader.get(leader) is fetcher:
             del self._by_leader[leader]
 
@@ -107,15 +107,15 @@ class Fetchers:
         return self._closed
 
 
-class _Fetcher:
-    """Everything that is fetched from one broker."""
+class _BrokerFetcher:
+    """Fetches all partitions that one leader broker leads and this broker follows."""
 
-    def __init__(self, owner: Fetchers, leader: int) -> None:
+    def __init__(self, owner: ReplicaFetchers, leader: int) -> None:
         get = owner.runtime.config.get
         self._owner = owner
         self._leader = leader
-        self._replicas: dict[TopicPartition, Followed] = {}
-        self._paused: dict[TopicPartition, Followed] = {}
+        self._replicas: dict[TopicPartition, FetchingReplica] = {}
+        self._paused: dict[TopicPartition, FetchingReplica] = {}
         """Those that had nothing to ask for when they were asked last."""
         self._timer: Timer | None = None
         self._waits_ms = int(get("replica.socket.timeout.ms"))
@@ -130,7 +130,7 @@ class _Fetcher:
             ),
         )
 
-    def follow(self, replica: Followed) -> None:
+    def follow(self, replica: FetchingReplica) -> None:
         self._replicas[replica.name] = replica
         self._machine.follow(replica.name, replica.topic_id, partial(self._position, replica))
         self._ask_soon()
@@ -140,7 +140,7 @@ class _Fetcher:
         self._paused.pop(name, None)
         self._machine.forget(name)
 
-    def _position(self, replica: Followed) -> FetchPosition | None:
+    def _position(self, replica: FetchingReplica) -> FetchPosition | None:
         position = replica.next_fetch(self._owner.runtime.clock.mono_ms())
         if position is None:
             self._paused[replica.name] = replica
@@ -225,7 +225,7 @@ class _Fetcher:
                 return TopicPartition(name.topic, index)
         return TopicPartition("", index)
 
-    def _take(self, name: TopicPartition, data: PartitionData, mono_ms: int) -> Followed | None:
+    def _take(self, name: TopicPartition, data: PartitionData, mono_ms: int) -> FetchingReplica | None:
         """The replica that took the answer, if it is followed still."""
         replica, row = self._replicas.get(name), self._machine.followed.get(name)
         if replica is None or row is None or row.asked is None or not replica.in_service:
@@ -237,7 +237,7 @@ class _Fetcher:
             self._machine.moved(name)
         return replica
 
-    def _ask_for_range(self, replica: Followed, asked: FetchPosition) -> None:
+    def _ask_for_range(self, replica: FetchingReplica, asked: FetchPosition) -> None:
         """The leader's first and last offset, one after the other."""
         replica.delay(asked, self._owner.runtime.clock.mono_ms())
         self._machine.moved(replica.name)
@@ -257,7 +257,7 @@ class _Fetcher:
         self._list_offsets(replica, asked, EARLIEST, first)
 
     def _list_offsets(
-        self, replica: Followed, asked: FetchPosition, which: int, done: Callable[[Any, Exception | None], None]
+        self, replica: FetchingReplica, asked: FetchPosition, which: int, done: Callable[[Any, Exception | None], None]
     ) -> None:
         partitions = [ListOffsetsPartition(replica.name.partition, which, asked.leader_epoch)]
         topics = [ListOffsetsTopic(replica.name.topic, partitions)]

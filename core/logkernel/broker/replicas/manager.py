@@ -29,8 +29,8 @@ from logkernel.errors import (
 from logkernel.vocabulary import IsrProposal, TopicPartition
 
 if TYPE_CHECKING:
-    from logkernel.broker.replicas.followed import FollowedReplica
-    from logkernel.broker.replicas.led import LedReplica
+    from logkernel.broker.replicas.follower_replica import FollowerReplica
+    from logkernel.broker.replicas.leader_replica import LeaderReplica
     from logkernel.broker.replicas.replica import Replica
     from logkernel.broker.replicas.roles import Logs
     from logkernel.controller.image import Partition
@@ -52,7 +52,7 @@ def _nobody(name: TopicPartition) -> None:
     """Default observer: ignores events until one is set."""
 
 
-def _no_controller(replica: LedReplica, proposal: IsrProposal) -> None:
+def _no_controller(replica: LeaderReplica, proposal: IsrProposal) -> None:
     """Drops proposals: a standalone broker makes none."""
 
 
@@ -71,11 +71,11 @@ class ReplicaManager:
         self._turn = turn
         self._partition_count = partition_count
         self._logs = logs
-        self.led: dict[tuple[str, int], LedReplica] = {}
+        self.led: dict[tuple[str, int], LeaderReplica] = {}
         """Replicas that this broker leads, and serves to clients; read-only."""
-        self.followed: dict[tuple[str, int], FollowedReplica] = {}
+        self.followed: dict[tuple[str, int], FollowerReplica] = {}
         """Replicas that another broker leads, or none; read-only."""
-        self.propose: Callable[[LedReplica, IsrProposal], None] = _no_controller
+        self.propose: Callable[[LeaderReplica, IsrProposal], None] = _no_controller
         """Asks the controller for in-sync replicas; whoever connects the broker to one sets it. It must not answer
         before it returns, and tells the replica `isr_accepted`, `isr_refused` or `isr_unanswered`."""
         self.role_observers: list[Callable[[TopicPartition], None]] = []
@@ -108,14 +108,14 @@ class ReplicaManager:
             raise self._absent(name)
         return replica
 
-    def get(self, name: TopicPartition) -> LedReplica:
+    def get(self, name: TopicPartition) -> LeaderReplica:
         """The replica that this broker leads; raises the error to send to the client if there is none."""
         replica = self.led.get(name)
         if replica is None:
             raise self._absent(name)
         return replica
 
-    def of_topic(self, topic: str) -> list[LedReplica]:
+    def of_topic(self, topic: str) -> list[LeaderReplica]:
         """The replicas led here, by partition; raises the error to send to the client if there is none."""
         found = sorted((each for each in self.led.values() if each.name.topic == topic), key=lambda each: each.name)
         if not found:
@@ -173,7 +173,9 @@ class ReplicaManager:
         high_watermark: int,
     ) -> None:
         """Serve a partition as its leader; `high_watermark` is the last one that was noted."""
-        from logkernel.broker.replicas.led import LedReplica  # a first start leads nothing, and waits for every import
+        from logkernel.broker.replicas.leader_replica import (
+            LeaderReplica,
+        )  # a first start leads nothing, and waits for every import
         from logkernel.partition.leader import Leader
 
         leader = Leader(
@@ -186,7 +188,7 @@ class ReplicaManager:
             min_isr=settings.min_insync_replicas,
             producers=producers,
         )
-        self.led[name] = LedReplica(
+        self.led[name] = LeaderReplica(
             self._runtime, name, topic_id, disk_log, leader, settings, self._target_codec(settings),
             storage_failed=self.storage_failed,
         )  # fmt: skip
@@ -287,7 +289,7 @@ class ReplicaManager:
             self._began_to_lead(self.led[name])
         self._tell_role(name)
 
-    def _began_to_lead(self, led: LedReplica) -> None:
+    def _began_to_lead(self, led: LeaderReplica) -> None:
         led.on_live_brokers(self._live, self._runtime.clock.mono_ms())
         if led.leader.sync is not None:
             self._tick_later()
@@ -296,7 +298,7 @@ class ReplicaManager:
         for told in self.role_observers:
             told(name)
 
-    def _proposed(self, replica: LedReplica, proposal: IsrProposal) -> None:
+    def _proposed(self, replica: LeaderReplica, proposal: IsrProposal) -> None:
         self.propose(replica, proposal)
 
     # ------------------------------------------------------------ by the clock

@@ -1,7 +1,7 @@
 """What a replica is whatever its role: a log of its own, synced by its settings, with readers who wait for its news.
 
-A role is an object: `led.LedReplica` leads, `followed.FollowedReplica` follows. Where a partition's role changes here,
-the object of the old role goes out of service and another one takes over its log.
+A role is an object: `leader_replica.LeaderReplica` leads, `follower_replica.FollowerReplica` follows. Where a
+partition's role changes here, the object of the old role goes out of service and another one takes over its log.
 
 A replica knows nothing of the broker round it: it is lent the runtime, tells its `news` to readers that subscribed, and
 tells `storage_failed` of an error after which its directory cannot be trusted.

@@ -7,8 +7,8 @@
     the same leader epoch                                    0, and nothing changes
     this broker is not among the replicas                    UNKNOWN_TOPIC_OR_PARTITION
     the log cannot be had                                    KAFKA_STORAGE_ERROR
-    it leads                                                 0: a `LedReplica`, or the one that is there goes on
-    it follows                                               0: a `FollowedReplica`, or the one that is there turns
+    it leads                                                 0: a `LeaderReplica`, or the one that is there goes on
+    it follows                                               0: a `FollowerReplica`, or the one that is there turns
 
 A refused order changes no replica (KAFKA-9769). If the log cannot be had, the partition is marked offline before the
 refusal; orders for it are then refused as for an offline directory.
@@ -19,8 +19,8 @@ from __future__ import annotations
 from typing import NamedTuple, Protocol
 from uuid import UUID
 
-from logkernel.broker.replicas.followed import Cuts, FollowedReplica
-from logkernel.broker.replicas.led import LedReplica, Propose
+from logkernel.broker.replicas.follower_replica import Cuts, FollowerReplica
+from logkernel.broker.replicas.leader_replica import LeaderReplica, Propose
 from logkernel.broker.replicas.replica import Replica, StorageFailed
 from logkernel.broker.runtime import Runtime
 from logkernel.config.topic import TopicSettings
@@ -109,7 +109,7 @@ def make_leader(
     storage_failed: StorageFailed,
     propose: Propose,
     isr_policy: IsrPolicy | None,
-) -> LedReplica:
+) -> LeaderReplica:
     """Lead from the log end on. The epoch is noted at once, whether anything is written in it or not (KAFKA-7415)."""
     disk_log = held.log
     disk_log.epochs.assign(state.leader_epoch, disk_log.end_offset)
@@ -128,7 +128,7 @@ def make_leader(
         mono_ms=runtime.clock.mono_ms(),
         isr_policy=isr_policy,
     )
-    return LedReplica(
+    return LeaderReplica(
         runtime, name, topic_id, disk_log, leader, settings, target_codec,
         storage_failed=storage_failed, propose=propose, before=held.before,
     )  # fmt: skip
@@ -144,7 +144,7 @@ def make_follower(
     *,
     cuts: Cuts,
     storage_failed: StorageFailed,
-) -> FollowedReplica:
+) -> FollowerReplica:
     """Follow from the log end on, with the epoch of the last record: what differs is cut by the leader's answer."""
     disk_log = held.log
     follower = Follower(
@@ -155,7 +155,7 @@ def make_follower(
         high_watermark=held.watermark,
         epochs=disk_log.epochs,
     )
-    return FollowedReplica(
+    return FollowerReplica(
         runtime, name, topic_id, disk_log, held.producers, follower, settings,
         cuts=cuts, storage_failed=storage_failed, before=held.before,
     )  # fmt: skip

@@ -33,7 +33,7 @@ from logkernel.errors import (
 from logkernel.vocabulary import Record, TopicPartition
 
 if TYPE_CHECKING:
-    from logkernel.broker.replicas.led import LedReplica
+    from logkernel.broker.replicas.leader_replica import LeaderReplica
     from logkernel.broker.service_host.loading import Loading
     from logkernel.broker.service_host.shard import Shard
 
@@ -126,7 +126,7 @@ class ServiceHost:
         """The shards that are loaded; read-only."""
         return self._shards
 
-    def replica(self, shard: int) -> LedReplica | None:
+    def replica(self, shard: int) -> LeaderReplica | None:
         """The shard's partition where it exists."""
         topic = self.declared.topic
         return None if topic is None else self._lent.replicas.led.get((topic.name, shard))
@@ -136,7 +136,7 @@ class ServiceHost:
         topic = self.declared.topic
         return topic is not None and self._lent.replicas.is_offline(topic.name, shard)
 
-    def writable(self, shard: int) -> LedReplica:
+    def writable(self, shard: int) -> LeaderReplica:
         """The shard's partition; the topic is created when it is first written."""
         topic = self.declared.topic
         assert topic is not None, f"service {self.declared.name} keeps records but has no topic"

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from logkernel.broker.replicas.led import LedReplica
+from logkernel.broker.replicas.leader_replica import LeaderReplica
 from logkernel.broker.runtime import Runtime
 from logkernel.broker.service_host.replay import no_collector, replay_in_steps
 from logkernel.broker.service_host.shard import Shard
@@ -32,7 +32,7 @@ class Loading:
         self,
         runtime: Runtime,
         shards: Sequence[Shard],
-        replica: LedReplica,
+        replica: LeaderReplica,
         done: Callable[[], None],
         failed: Callable[[Exception], None],
     ) -> None:

@@ -6,7 +6,7 @@ import contextlib
 import gc
 from collections.abc import Callable, Iterator, Sequence
 
-from logkernel.broker.replicas.led import LedReplica
+from logkernel.broker.replicas.leader_replica import LeaderReplica
 from logkernel.broker.service_host.shard import Shard
 from logkernel.contracts import Codec
 from logkernel.errors import KafkaStorageError
@@ -39,7 +39,7 @@ def load(shards: Sequence[Shard]) -> None:
             shard.tell(shard.machine.on_loaded)
 
 
-def replay_in_steps(shards: Sequence[Shard], replica: LedReplica) -> Iterator[None]:
+def replay_in_steps(shards: Sequence[Shard], replica: LeaderReplica) -> Iterator[None]:
     """Fold a log into machines, a chunk of it a step.
 
     What belongs to no transaction is folded many records at once: a large batch by its columns, where a machine can do
@@ -119,7 +119,7 @@ def no_collector() -> Iterator[None]:
             gc.enable()
 
 
-def _stored(replica: LedReplica) -> Iterator[tuple[bytes, BatchFacts, int]]:
+def _stored(replica: LeaderReplica) -> Iterator[tuple[bytes, BatchFacts, int]]:
     """Every batch of a log, in the bytes that its facts speak of, and the log's start.
 
     Up to the log's end: what is not committed yet stays in the log, and a machine may have decided by it before.

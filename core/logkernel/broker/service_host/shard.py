@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any, Protocol
 
 from logkernel.attrs_lite import mutable
-from logkernel.broker.replicas.led import LedReplica, Write
+from logkernel.broker.replicas.leader_replica import LeaderReplica, PendingAppend
 from logkernel.broker.runtime import Runtime
 from logkernel.broker.service_host.guard import ServiceFailed, ServiceGuard
 from logkernel.broker.timers import Timer
@@ -62,9 +62,9 @@ class ShardHost(Protocol):
     @property
     def service(self) -> Service: ...
     def new_id(self) -> str: ...
-    def replica(self, shard: int) -> LedReplica | None: ...
+    def replica(self, shard: int) -> LeaderReplica | None: ...
     def is_offline(self, shard: int) -> bool: ...
-    def writable(self, shard: int) -> LedReplica: ...
+    def writable(self, shard: int) -> LeaderReplica: ...
     def is_there(self, shard: Shard) -> bool: ...
     def deliver(self, answers: list[tuple[int, Any]]) -> None:
         """Let answers of the machine go."""
@@ -119,7 +119,7 @@ class _Tail:
 
     __slots__ = ("_end", "_machine", "_replica", "_shard")
 
-    def __init__(self, shard: Shard, replica: LedReplica, end: int) -> None:
+    def __init__(self, shard: Shard, replica: LeaderReplica, end: int) -> None:
         self._shard, self._machine = shard, shard.machine
         self._replica = replica
         self._end = end
@@ -218,7 +218,7 @@ class Shard:
             if marker is not None:
                 self.host.guard.call(NO_RECORDS, machine.replay_marker, producer_id, producer_epoch, marker.committed)
 
-    def rests_on(self, replica: LedReplica, end: int) -> None:
+    def rests_on(self, replica: LeaderReplica, end: int) -> None:
         """The machine has replayed the log up to `end`. Hold its answers until all of that is committed."""
         if replica.leader.high_watermark < end:
             self._begun += 1
@@ -338,8 +338,8 @@ class Shard:
             )
         is_led, timeout_ms = self.host.is_led, self.host.commit_timeout_ms
         deadline_ms = NEVER_MS if is_led else mono_ms + timeout_ms
-        write = Write(checked.data, -1, commit, wall_ms, deadline_ms, on_append=commit.appended)
-        replica.store(checked.batches, write, guard)
+        append = PendingAppend(checked.data, -1, commit, wall_ms, deadline_ms, on_append=commit.appended)
+        replica.store(checked.batches, append, guard)
         if is_led and not commit.delivered:
             self.host.runtime.after(timeout_ms, commit.late)
 

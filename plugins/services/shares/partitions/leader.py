@@ -33,7 +33,7 @@ from logkernel.requests.share_state import (
 from logkernel.vocabulary import READ_COMMITTED, READ_UNCOMMITTED
 
 from ..state.records import Key
-from .partition import Change, Limits, SharePartition, State, Write
+from .partition import Change, Limits, SharePartition, State, StateWrite
 
 LATEST, EARLIEST = -1, -2
 FENCED: Final = frozenset((FencedStateEpoch.code, FencedLeaderEpoch.code))
@@ -65,9 +65,9 @@ class SharePartitionLeader:
         self._start = -1
         self._queued: list[Told] = []
         self._writing: list[Told] = []
-        self._written = Write(0, 0, ())
+        self._written = StateWrite(0, 0, ())
         """The last write that was sent ..."""
-        self._unwritten: Write | None = None
+        self._unwritten: StateWrite | None = None
         """... and the one that waits for the state epoch in which it can be written."""
         self._ask_offsets(wall_ms)
 
@@ -139,10 +139,10 @@ class SharePartitionLeader:
         self.refresh_limits()
         self.phase = Phase.READY
         if fresh and row.state_epoch > 0:  # a group that nobody joined leaves no trace
-            self._write(Write(self.partition.start, 0, ()))
+            self._write(StateWrite(self.partition.start, 0, ()))
         self.pump()
 
-    def _write_in(self, row: Any, write: Write) -> None:
+    def _write_in(self, row: Any, write: StateWrite) -> None:
         """The group has made its state meanwhile: what was fenced is written in it."""
         self._unwritten = None
         if row.start_offset >= 0 or not row.state_epoch:
@@ -182,7 +182,7 @@ class SharePartitionLeader:
             self._writing, self._queued = [*self._queued, _nobody], []
             self._write(write)
 
-    def _write(self, write: Write) -> None:
+    def _write(self, write: StateWrite) -> None:
         self._written = write
         start, complete, changes = write
         batches = [

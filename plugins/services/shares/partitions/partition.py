@@ -130,8 +130,8 @@ class Limits:
     lock_ms: int = 30_000
 
 
-class Write(NamedTuple):
-    """What is to be written to share-state."""
+class StateWrite(NamedTuple):
+    """One WriteShareGroupState of a share-partition."""
 
     start: int
     complete: int
@@ -362,7 +362,7 @@ class SharePartition:
 
     # ------------------------------------------------------------ writing
 
-    def begin_write(self) -> Write | None:
+    def begin_write(self) -> StateWrite | None:
         """All that is queued, if there is any and no write is under way; end it by `end_write`."""
         if self._writing is not None or not (self._queued or self.start > self._written_start):
             return None
@@ -370,7 +370,7 @@ class SharePartition:
         changes = tuple(change for change, _ in self._writing)
         start, complete = self._start_with([change for change, holds in self._writing if holds])
         self._written_start = start
-        return Write(start, complete, tuple(change for change in changes if change.last >= start))
+        return StateWrite(start, complete, tuple(change for change in changes if change.last >= start))
 
     def _start_with(self, changes: list[Change]) -> tuple[int, int]:
         """The start offset, and what is complete beyond, once `changes` hold."""

@@ -12,7 +12,7 @@ from typing import Final
 
 from logkernel.attrs_lite import field, mutable
 from logkernel.errors import InvalidProducerEpoch, OutOfOrderSequenceNumber
-from logkernel.testing.simulation.protocol.messages import Write
+from logkernel.testing.simulation.protocol.messages import ClientBatch
 from logkernel.testing.simulation.protocol.network import Network
 from logkernel.testing.simulation.protocol.schedule import World
 from logkernel.testing.simulation.protocol.timeline import Timeline
@@ -23,7 +23,7 @@ MOST_TRIES: Final = 25
 
 @mutable
 class Pending:
-    write: Write
+    write: ClientBatch
     attempt: int = 0
     """Grows each time it is sent."""
     asked: bool = False
@@ -62,7 +62,7 @@ class Client:
         life = self.life
         while len(life.window) < self.world.window:
             count = self.timeline.random.randint(1, 3)
-            write = Write(self.numbers(), self.name, life.producer, life.epoch, life.sequence, count)
+            write = ClientBatch(self.numbers(), self.name, life.producer, life.epoch, life.sequence, count)
             life.sequence += count
             pending = Pending(write)
             life.window.append(pending)
@@ -81,7 +81,7 @@ class Client:
 
         self.timeline.later(TIMEOUT_MS, timeout)
 
-    def arrive(self, write: Write, code: int) -> None:
+    def arrive(self, write: ClientBatch, code: int) -> None:
         """An answer, to whichever attempt."""
         window = self.life.window
         pending = next((each for each in window if each.write.number == write.number), None)

@@ -28,8 +28,8 @@ NOT_LEADER: Final = -1
 
 
 @mutable
-class Write:
-    """A client's batch: `number` is what it writes; the same each time it is sent."""
+class ClientBatch:
+    """A batch that a simulated client sends. `number` is its content, the same in each retry."""
 
     number: int
     client: int

@@ -33,7 +33,7 @@ from logkernel.controller.image import NO_LEADER, ClusterImage, Partition
 from logkernel.partition.follower import FetchPosition, Follower
 from logkernel.partition.leader import Leader
 from logkernel.testing.simulation.list_log import ListLog
-from logkernel.testing.simulation.protocol.messages import INCARNATION, TOPIC, Write
+from logkernel.testing.simulation.protocol.messages import INCARNATION, TOPIC, ClientBatch
 from logkernel.testing.simulation.protocol.timeline import Timeline
 from logkernel.vocabulary import BatchFacts
 
@@ -55,7 +55,7 @@ class Looked(Protocol):
 class Promises:
     def __init__(self, timeline: Timeline) -> None:
         self.timeline = timeline
-        self.acknowledged: dict[int, tuple[Write, int]] = {}
+        self.acknowledged: dict[int, tuple[ClientBatch, int]] = {}
         """Number → the write that was acknowledged with acks=all, and its offset."""
         self.lost = 0
         """Acknowledged writes that were lost lawfully."""
@@ -189,7 +189,7 @@ class Promises:
             if at >= offset and marks.get(at) != mark:
                 del self._committed[at]
 
-    def on_acknowledged(self, node: int, write: Write, offset: int, leader: Leader) -> None:
+    def on_acknowledged(self, node: int, write: ClientBatch, offset: int, leader: Leader) -> None:
         self.timeline.note(f"{node} acknowledges {write.number} at {offset}")
         if leader.high_watermark < offset + write.count:
             self.timeline.fail(

@@ -15,7 +15,7 @@ from logkernel.partition.isr import State
 from logkernel.partition.leader import Leader
 from logkernel.partition.replica_fetch import judge_fetch
 from logkernel.testing.simulation.list_log import ListLog
-from logkernel.testing.simulation.protocol.messages import NOT_LEADER, Standing, Write
+from logkernel.testing.simulation.protocol.messages import NOT_LEADER, ClientBatch, Standing
 from logkernel.testing.simulation.protocol.network import Network
 from logkernel.testing.simulation.protocol.promises import Promises
 from logkernel.testing.simulation.protocol.schedule import World
@@ -282,7 +282,7 @@ class Replica:
             name = "reverted proposal" if leader.sync.proposal is None else "refusal of an older attempt"
             self.timeline.rare[name] += 1
 
-    def on_produce(self, write: Write) -> None:
+    def on_produce(self, write: ClientBatch) -> None:
         leader, log, timeline = self.leader, self.log, self.timeline
         if leader is None:
             self.network.send(self.node, write.client, "outcome", (write, NOT_LEADER, -1))
@@ -312,7 +312,7 @@ class Replica:
         for write, outcome in effects.answer:
             self._answer(write, outcome)
 
-    def _answer(self, write: Write, outcome: Outcome) -> None:
+    def _answer(self, write: ClientBatch, outcome: Outcome) -> None:
         if outcome.error_code == 0:
             leader = self.leader
             assert leader is not None

@@ -40,7 +40,7 @@ from logkernel.controller.image import (
     registration_change,
 )
 from logkernel.errors import IneligibleReplica, KafkaError, NotController
-from logkernel.testing.simulation.protocol.messages import INCARNATION, TOPIC, Standing, Write
+from logkernel.testing.simulation.protocol.messages import INCARNATION, TOPIC, ClientBatch, Standing
 from logkernel.testing.simulation.protocol.network import Network
 from logkernel.testing.simulation.protocol.promises import Promises
 from logkernel.testing.simulation.protocol.replica import Replica
@@ -175,7 +175,7 @@ class SmallWorld:
             case "write":
                 self.left["write"] -= 1
                 self.numbers += 1
-                self.replicas[number].on_produce(Write(self.numbers, CLIENT, self.numbers, 0, 0, 1))
+                self.replicas[number].on_produce(ClientBatch(self.numbers, CLIENT, self.numbers, 0, 0, 1))
             case "tick":
                 self._tick(number)
             case "lag":

@@ -17,7 +17,7 @@ from contextlib import ExitStack
 from typing import Any, Final, NamedTuple
 from uuid import UUID
 
-from logkernel.broker.replicas.led import LedReplica
+from logkernel.broker.replicas.leader_replica import LeaderReplica
 from logkernel.contracts import MetadataChange
 from logkernel.controller.image import ClusterImage, Partition
 from logkernel.record.batch import parse_header
@@ -101,7 +101,7 @@ class Promises:
         self.declared: set[tuple[int, tuple[int, ...]]] = set()
         """(leader, ISR) of elections that were unclean."""
         self._known: dict[Key, _Known] = {}
-        self._watermarks: dict[int, tuple[LedReplica, int, int]] = {}
+        self._watermarks: dict[int, tuple[LeaderReplica, int, int]] = {}
         """id of a led replica → it, its leader epoch and watermark as last seen."""
 
     # ------------------------------------------------------------ facts
@@ -170,7 +170,7 @@ class Promises:
                             stack.enter_context(each.disk.unharmed())
                         self._changed(process.node, replica, before)
 
-    def _changed(self, node: int, replica: LedReplica, before: tuple[LedReplica, int, int] | None) -> None:
+    def _changed(self, node: int, replica: LeaderReplica, before: tuple[LeaderReplica, int, int] | None) -> None:
         if replica.log.failure is not None:
             return  # a directory that failed shows nothing
         if before is None or before[1] != replica.leader.leader_epoch:
@@ -178,7 +178,7 @@ class Promises:
         else:
             self._moved(node, replica, before[2])
 
-    def _began(self, node: int, replica: LedReplica) -> None:
+    def _began(self, node: int, replica: LeaderReplica) -> None:
         key, leader = (replica.topic_id, replica.name.partition), replica.leader
         known, epoch = self.known(key), leader.leader_epoch
         other = known.leaders.setdefault(epoch, node)
@@ -192,7 +192,7 @@ class Promises:
         self._check_committed(node, replica, known)
         self._commit(node, replica, known, began=True)
 
-    def _check_committed(self, node: int, replica: LedReplica, known: _Known) -> None:
+    def _check_committed(self, node: int, replica: LeaderReplica, known: _Known) -> None:
         """Whoever begins to lead has what was committed."""
         log = replica.log
         if (node, tuple(replica.leader.isr)) in self.declared:
@@ -227,7 +227,7 @@ class Promises:
                 return mark.base
         return end
 
-    def _moved(self, node: int, replica: LedReplica, before: int) -> None:
+    def _moved(self, node: int, replica: LeaderReplica, before: int) -> None:
         leader = replica.leader
         if leader.high_watermark < before:
             self.stage.fail(f"the watermark of {replica.name} at {node} falls from {before} to {leader.high_watermark}")
@@ -240,7 +240,7 @@ class Promises:
         else:
             self._commit(node, replica, known)
 
-    def _commit(self, node: int, replica: LedReplica, known: _Known, *, began: bool = False) -> None:
+    def _commit(self, node: int, replica: LeaderReplica, known: _Known, *, began: bool = False) -> None:
         """What the watermark has passed is committed, for ever. One that a leader `began` with was noted in an earlier
         life, maybe of a longer log: nobody had to count replicas for it."""
         end = replica.leader.high_watermark
@@ -255,7 +255,7 @@ class Promises:
         if not compacted:
             self._check_members(node, replica, known, new, began=began)
 
-    def _check_sequence(self, replica: LedReplica, known: _Known, mark: Mark, *, compacted: bool) -> None:
+    def _check_sequence(self, replica: LeaderReplica, known: _Known, mark: Mark, *, compacted: bool) -> None:
         producer, epoch, sequence = mark.producer
         if producer < 0 or sequence < 0 or compacted:
             return
@@ -268,7 +268,7 @@ class Promises:
         known.sequences[producer] = (epoch, sequence)
 
     def _check_members(
-        self, node: int, replica: LedReplica, known: _Known, new: Sequence[Mark], *, began: bool
+        self, node: int, replica: LeaderReplica, known: _Known, new: Sequence[Mark], *, began: bool
     ) -> None:
         topic = self.image.topics.get(replica.name.topic)
         if topic is None or topic.id != replica.topic_id or replica.name.partition >= len(topic.partitions):
@@ -296,7 +296,7 @@ class Promises:
                 f"{node} commits {new[0].base} of {replica.name}, which {holders} hold, and {wanted} have to"
             )
 
-    def _log_of(self, node: int, replica: LedReplica) -> Log | None:
+    def _log_of(self, node: int, replica: LeaderReplica) -> Log | None:
         broker = self.processes[node].broker
         found = None if broker is None else broker.replicas.find(replica.name)
         if found is None or found.topic_id != replica.topic_id or found.log.failure is not None:
@@ -304,7 +304,7 @@ class Promises:
         return found.log
 
     @staticmethod
-    def _is_compacted(replica: LedReplica) -> bool:
+    def _is_compacted(replica: LeaderReplica) -> bool:
         return "compact" in replica.settings.cleanup_policy
 
     # ------------------------------------------------------------ when all is healed

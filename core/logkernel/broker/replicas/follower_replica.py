@@ -57,11 +57,11 @@ class Cuts(Protocol):
         """Throw every record away; the log starts and ends at `offset`. Durable on return. Raises `OSError`."""
 
 
-def _nobody(replica: FollowedReplica) -> None:
+def _nobody(replica: FollowerReplica) -> None:
     """Hears of followed replicas until somebody does."""
 
 
-class FollowedReplica(Replica):
+class FollowerReplica(Replica):
     """A followed partition: its log and its machine."""
 
     __slots__ = ("_cuts", "_refusals", "follower", "on_cut", "start_moved")
@@ -89,7 +89,7 @@ class FollowedReplica(Replica):
         self.follower = follower
         self.start_moved = False
         """The log start followed the leader's, and is to be kept before the next fetch tells of it."""
-        self.on_cut: Callable[[FollowedReplica], None] = _nobody
+        self.on_cut: Callable[[FollowerReplica], None] = _nobody
         """Told when the log became shorter; a copy of it has to begin anew."""
         self.configure(settings)
         producers.on_watermark(follower.high_watermark)

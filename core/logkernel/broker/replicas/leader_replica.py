@@ -42,8 +42,8 @@ class OutcomeReceiver(Protocol):
 
 
 @mutable
-class Write:
-    """The batches for `Effects.append`, and the receiver of the outcome."""
+class PendingAppend:
+    """The bytes of the batches in `Effects.append`, and what the append needs besides."""
 
     data: Any
     acks: int
@@ -54,19 +54,19 @@ class Write:
     marker: EndTxnMarker | None = None
     """Of a control batch."""
     on_append: Callable[[int], None] | None = None
-    """Told the base offset when the batches lie in the local log, not yet committed."""
+    """Called with the base offset once the batches are in the local log, before they are committed."""
 
 
-Propose = Callable[["LedReplica", IsrProposal], None]
+Propose = Callable[["LeaderReplica", IsrProposal], None]
 """Asks the controller for in-sync replicas (AlterPartition), later; tells the replica what became of it."""
 
 
-def _nobody(replica: LedReplica, proposal: IsrProposal) -> None:
+def _nobody(replica: LeaderReplica, proposal: IsrProposal) -> None:
     """Drops proposals until somebody takes them: they are made again."""
 
 
-class LedReplica(Replica):
-    """A led partition: its log, its machine, its write policy."""
+class LeaderReplica(Replica):
+    """A partition that this broker leads: its log, its leader machine and its write policy."""
 
     __slots__ = ("_codec_for", "_expiry", "_propose", "_proposed_ms", "end_news", "leader", "policy")
 
@@ -139,17 +139,17 @@ class LedReplica(Replica):
             faults = getattr(error, "record_errors", ())
             receiver.deliver(Outcome(error.code, error_message=str(error) or None, record_errors=faults))
             return
-        self.store(checked.batches, Write(checked.data, acks, receiver, wall_ms, deadline_ms), guard)
+        self.store(checked.batches, PendingAppend(checked.data, acks, receiver, wall_ms, deadline_ms), guard)
 
-    def store(self, batches: list[BatchFacts], write: Write, guard: int | None = None) -> None:
+    def store(self, batches: list[BatchFacts], append: PendingAppend, guard: int | None = None) -> None:
         """As `produce`, of what was checked or made by the broker itself (`validate.own_batch`)."""
-        size, limit = len(write.data), self.settings.segment_bytes
+        size, limit = len(append.data), self.settings.segment_bytes
         if size > limit and batches:
             message = f"{size} bytes do not fit a segment of segment.bytes={limit}"
-            write.receiver.deliver(Outcome(RecordListTooLarge.code, error_message=message))
+            append.receiver.deliver(Outcome(RecordListTooLarge.code, error_message=message))
             return
-        effects = self.leader.on_produce(batches, write.acks, write.receiver, guard, write.deadline_ms)
-        self._carry_out(effects, write)
+        effects = self.leader.on_produce(batches, append.acks, append.receiver, guard, append.deadline_ms)
+        self._carry_out(effects, append)
 
     def end_transaction(
         self,
@@ -167,21 +167,21 @@ class LedReplica(Replica):
             encode_marker(producer_id, producer_epoch, marker.committed, marker.coordinator_epoch, wall_ms)
         )
         effects = self.leader.on_marker(parse_header(data, 0), marker, version, receiver)
-        self._carry_out(effects, Write(data, -1, receiver, wall_ms, deadline_ms, marker, on_append))
+        self._carry_out(effects, PendingAppend(data, -1, receiver, wall_ms, deadline_ms, marker, on_append))
 
     # ------------------------------------------------------------ effects
 
-    def _carry_out(self, effects: Effects, write: Write | None = None) -> None:
+    def _carry_out(self, effects: Effects, append: PendingAppend | None = None) -> None:
         """Everything that the machine decides happens here, in the order of the fields of `Effects`.
 
-        What an append came to is an event of its own, whose effects follow. `write` is what is to be appended.
-        """
+        The result of an append is an event of its own, whose effects are carried out next. `append` is what is
+        appended."""
         following: Effects | None = effects
         while following is not None:
             effects, following = following, None
             if effects.append is not None:
-                assert write is not None, "an append needs its bytes"
-                following = self._append(effects.append, effects.aborted, write)
+                assert append is not None, "an append needs its bytes"
+                following = self._append(effects.append, effects.aborted, append)
             if effects.persist is not None:
                 self.flush()
             if effects.propose is not None:
@@ -192,7 +192,7 @@ class LedReplica(Replica):
             if effects.wake:
                 self.tell()
         if self.leader.parked:
-            self._expire_by(None if write is None else write.deadline_ms)
+            self._expire_by(None if append is None else append.deadline_ms)
 
     def _expire_by(self, deadline_ms: int | None) -> None:
         """Have the timer of parked answers run in time; `deadline_ms` is that of the last one."""
@@ -205,23 +205,23 @@ class LedReplica(Replica):
             timer.cancel()
             self._expiry = self._runtime.timers.at(deadline_ms, self._expire)
 
-    def _append(self, batches: list[BatchFacts], aborted: AbortedTxn | None, write: Write) -> Effects:
+    def _append(self, batches: list[BatchFacts], aborted: AbortedTxn | None, append: PendingAppend) -> Effects:
         """Put batches into the log; returns what the machine decides of how that went."""
-        data = write.data
+        data = append.data
         for facts in batches:
             stamp(data, facts.position, facts.base_offset, facts.leader_epoch)
         try:
-            self.log.append(data, batches, write.wall_ms)
+            self.log.append(data, batches, append.wall_ms)
             if aborted is not None:
                 self.log.note_aborted(aborted)
         except (OSError, KafkaError) as error:
             refused = self._refusal(error) if isinstance(error, OSError) else error
-            return self.leader.on_append_failed(write.receiver, refused)
-        if write.on_append is not None:
-            write.on_append(batches[0].base_offset)
+            return self.leader.on_append_failed(append.receiver, refused)
+        if append.on_append is not None:
+            append.on_append(batches[0].base_offset)
         leader = self.leader
         effects = leader.on_appended(
-            batches, write.acks, write.receiver, write.wall_ms, write.deadline_ms, write.marker
+            batches, append.acks, append.receiver, append.wall_ms, append.deadline_ms, append.marker
         )
         if self.settings.flush_ms < NO_DEADLINE and leader.unflushed:
             self.flushing.flush_in(self.settings.flush_ms)
