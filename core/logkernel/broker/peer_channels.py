@@ -34,7 +34,7 @@ from logkernel.peer.network import CONNECTING, UP, Network
 log = logging.getLogger("logkernel.peers")
 
 ORDERS, CONTROLLER, FETCHES, OTHERS = range(4)
-LANES: Final = {
+CONNECTIONS: Final = {
     "UpdateMetadataRequest": ORDERS,
     "LeaderAndIsrRequest": ORDERS,
     "StopReplicaRequest": ORDERS,
@@ -45,7 +45,7 @@ LANES: Final = {
 }
 """Request class → its connection; OTHERS for those that are not listed."""
 APART: Final = 1 << 32
-"""`lane * APART + node id` is a connection's key in the `Network`."""
+"""`connection * APART + node id` is the key of a connection in the `Network`."""
 
 HEEDED: Final = (
     "socket.connection.setup.timeout.ms", "socket.connection.setup.timeout.max.ms", "request.timeout.ms",
@@ -56,8 +56,8 @@ RECONNECT_MS: Final = 50
 RECONNECT_MAX_MS: Final = 500
 """A broker that came back is connected to so much later at most."""
 
-Place = tuple[str, int]
-Address = Callable[[int, bool], Place | None]
+HostPort = tuple[str, int]
+Address = Callable[[int, bool], HostPort | None]
 """(node id, whether a controller is party to it) → (host, port), or None for a broker that is not known."""
 
 
@@ -86,7 +86,7 @@ class PeerChannels:
             },
             _Chance(runtime.random.fraction),
         )
-        self._places: dict[int, Place] = {}
+        self._addresses: dict[int, HostPort] = {}
         self._waiting: dict[int, deque[_Call]] = {}
         """Key → what is sent as soon as its connection stands."""
         self._channels = LoopChannels(self._network, runtime.kernel.transport(transport), settings, self._happened)
@@ -103,12 +103,12 @@ class PeerChannels:
         if target == self._runtime.node_id:
             self._soon(lambda: self._take(call))
             return
-        lane = LANES.get(type(request).__name__, OTHERS)
-        key = lane * APART + target
-        place = self._address(target, lane in (ORDERS, CONTROLLER))
+        connection = CONNECTIONS.get(type(request).__name__, OTHERS)
+        key = connection * APART + target
+        address = self._address(target, connection in (ORDERS, CONTROLLER))
         now_ms = self._runtime.clock.mono_ms()
-        self._learn(key, place, now_ms)
-        if place is None:
+        self._learn(key, address, now_ms)
+        if address is None:
             call.complete(None, NetworkException("no address of it is known"), now_ms)
         else:
             self._send(key, call, now_ms)
@@ -136,14 +136,14 @@ class PeerChannels:
         if not self._closed:
             call.answer(response)
 
-    def _learn(self, key: int, place: Place | None, now_ms: int) -> None:
+    def _learn(self, key: int, address: HostPort | None, now_ms: int) -> None:
         """Note where a broker is now. Where it was is given up."""
-        if self._places.get(key) != place:
-            if place is None:
-                del self._places[key]
+        if self._addresses.get(key) != address:
+            if address is None:
+                del self._addresses[key]
             else:
-                self._places[key] = place
-            self._network.learn(self._places, now_ms)
+                self._addresses[key] = address
+            self._network.learn(self._addresses, now_ms)
             self._release(now_ms)
 
     def _send(self, key: int, call: _Call, now_ms: int) -> None:

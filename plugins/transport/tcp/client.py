@@ -54,8 +54,8 @@ def software_version() -> str:
         return "0"
 
 
-class Way:
-    """One API at one version: its codecs, and what its frames begin with, resolved once."""
+class ClientApiCodec:
+    """One API at one version: how its requests are encoded and its responses decoded, and how its frames begin."""
 
     __slots__ = ("api", "client", "decode", "encode", "is_tagged", "version")
 
@@ -77,14 +77,14 @@ class ClientConnection:
     def __init__(self, client_id: str | None) -> None:
         self.state = NEGOTIATING
         self.peer = ApiVersionsResponse()
-        """What the peer said of its versions and features."""
+        """The ApiVersions response of the broker: its versions and features."""
         self.output: deque[Buffer] = deque()
         self._versions: dict[int, tuple[int, int]] = {}
         self._client_id = client_id
         self._next_id = 0
-        self._ways: dict[tuple[int, int], Way] = {}
-        self._waiting: deque[tuple[int, Way]] = deque()
-        """(correlation id, way) of the requests without a response."""
+        self._codecs: dict[tuple[int, int], ClientApiCodec] = {}
+        self._waiting: deque[tuple[int, ClientApiCodec]] = deque()
+        """(correlation id, codec) of the requests without a response."""
         self._ask_versions(registry.BY_KEY[registry.API_VERSIONS_KEY].max_version)
 
     def send(self, request: Any, withheld: frozenset[str] = frozenset()) -> int | None:
@@ -123,18 +123,18 @@ class ClientConnection:
         return chosen
 
     def _write(self, api: Api, version: int, request: Any) -> int:
-        way = self._ways.get((api.key, version))
-        if way is None:
-            way = self._ways[api.key, version] = Way(api, version, self._client_id)
+        codec = self._codecs.get((api.key, version))
+        if codec is None:
+            codec = self._codecs[api.key, version] = ClientApiCodec(api, version, self._client_id)
         correlation_id = self._next_id
-        first, *rest = way.encode(request)
-        size = MIN_REQUEST + len(way.client) + len(first)
+        first, *rest = codec.encode(request)
+        size = MIN_REQUEST + len(codec.client) + len(first)
         for part in rest:
             size += len(part)
-        self.output.append(REQUEST_FRAME_HEAD.pack(size, api.key, version, correlation_id) + way.client + first)
+        self.output.append(REQUEST_FRAME_HEAD.pack(size, api.key, version, correlation_id) + codec.client + first)
         self.output += filter(None, rest)
         self._next_id = (correlation_id + 1) & 0x7FFFFFFF
-        self._waiting.append((correlation_id, way))
+        self._waiting.append((correlation_id, codec))
         return correlation_id
 
     def feed(self, view: memoryview, least_kept: int = 0) -> tuple[int, list[tuple[int, Any]]]:
@@ -178,17 +178,17 @@ class ClientConnection:
     def _on_response(self, body: memoryview, done: list[tuple[int, Any]]) -> None:
         if not self._waiting:
             raise WireError("a response to no request")
-        correlation_id, way = self._waiting.popleft()
+        correlation_id, codec = self._waiting.popleft()
         got = I32.unpack_from(body)[0]
         if got != correlation_id:
             raise WireError(f"correlation id {got} where {correlation_id} is due")
         if self.state == NEGOTIATING:
-            self._on_versions(way.api, way.version, body[4:])
+            self._on_versions(codec.api, codec.version, body[4:])
             return
         pos = 4
-        if way.is_tagged:
+        if codec.is_tagged:
             pos = skip_tags(body, 4) if body[4] else 5
-        done.append((correlation_id, way.decode(body[pos:])))
+        done.append((correlation_id, codec.decode(body[pos:])))
 
     # ------------------------------------------------------------ versions
 

@@ -75,8 +75,8 @@ TRANSITIONS: Final = {
 PRODUCE: Final = 0
 
 
-class Route:
-    """One API at one version: its codecs, resolved once."""
+class ApiCodec:
+    """One API at one version: how its requests are decoded and its responses encoded, looked up once."""
 
     __slots__ = (
         "api", "capabilities", "decode", "encode", "flexible", "frame_head", "head_bytes", "key", "refusal", "version",
@@ -100,30 +100,47 @@ class Route:
 
 @mutable
 class PendingResponse:
-    """A request whose answer has not left. `parts` is None until it was answered."""
+    """A request whose response has not been sent. `parts` is None until it is answered."""
 
-    route: Route
+    codec: ApiCodec
     correlation_id: int
     silent: bool
     """Whether the client expects no response (acks=0)."""
     parts: list[Part] | None = None
     last: bool = False
-    """Whether the connection ends with this answer."""
+    """Whether the connection is closed after this response."""
 
 
 class ServerConnection:
     """See the module. Not thread-safe but for `answer`s, which `defer` brings to the owner's thread."""
 
     __slots__ = (
-        "_client", "_client_host", "_client_id", "_contexts", "_defer", "_feeding", "_id", "_limit", "_listener",
-        "_software", "_thread", "_wake", "door", "has_more", "output", "output_bytes", "peer", "routes",
-        "state", "unanswered",
+        "_client",
+        "_client_host",
+        "_client_id",
+        "_contexts",
+        "_defer",
+        "_feeding",
+        "_id",
+        "_limit",
+        "_listener",
+        "_software",
+        "_thread",
+        "_wake",
+        "codecs",
+        "door",
+        "has_more",
+        "output",
+        "output_bytes",
+        "peer",
+        "state",
+        "unanswered",
     )  # fmt: skip
 
     def __init__(
         self,
         door: BrokerDoor,
-        routes: dict[tuple[int, int], Route],
+        codecs: dict[tuple[int, int], ApiCodec],
         *,
         connection_id: int,
         peer: str,
@@ -134,7 +151,7 @@ class ServerConnection:
         defer: Callable[..., Any],
     ) -> None:
         self.door = door
-        self.routes = routes
+        self.codecs = codecs
         self.peer = peer
         self.state = OPEN
         self.output: deque[Part] = deque()
@@ -155,7 +172,7 @@ class ServerConnection:
         self._client = b""
         """The client id as the last request had it, with its length; `_client_id` is what it says."""
         self._client_id: str | None = None
-        self._contexts: dict[Route, RequestContext] = {}
+        self._contexts: dict[ApiCodec, RequestContext] = {}
         """Of that client."""
 
     @property
@@ -204,20 +221,20 @@ class ServerConnection:
     def _on_request(self, body: memoryview) -> None:
         key, version, correlation_id = REQUEST_HEAD.unpack_from(body)
         try:
-            route = self.routes.get((key, version)) or self._route(key, version, correlation_id)
-            if route is None:
+            codec = self.codecs.get((key, version)) or self._codec(key, version, correlation_id)
+            if codec is None:
                 return
             pos = MIN_REQUEST + len(self._client)
             if not self._client or body[MIN_REQUEST:pos] != self._client:
                 pos = self._meet(body)
-            if route.flexible:
+            if codec.flexible:
                 pos = skip_tags(body, pos) if body[pos] else pos + 1
-            request = route.decode(body[pos:])
+            request = codec.decode(body[pos:])
         except DECODE_ERRORS as error:
             name = registry.BY_KEY[key].name
             self._refuse(f"a {name} request of version {version} that is not one: {fault(error)}")
             return
-        pending = PendingResponse(route, correlation_id, key == PRODUCE and request.acks == 0)
+        pending = PendingResponse(codec, correlation_id, key == PRODUCE and request.acks == 0)
         self.unanswered.append(pending)
         self._submit(pending, request)
 
@@ -229,23 +246,23 @@ class ServerConnection:
         return pos
 
     def _submit(self, pending: PendingResponse, request: Any) -> None:
-        route = pending.route
-        if route.key == registry.API_VERSIONS_KEY:
-            self._answer(pending, self._api_versions(route.version, request))
+        codec = pending.codec
+        if codec.key == registry.API_VERSIONS_KEY:
+            self._answer(pending, self._api_versions(codec.version, request))
             return
-        if route.refusal is not None:
-            refusal = route.refusal(request)
+        if codec.refusal is not None:
+            refusal = codec.refusal(request)
             if refusal is not None:
                 self._answer(pending, refusal)
                 return
-        context = self._contexts.get(route) or self._context(route)
+        context = self._contexts.get(codec) or self._context(codec)
         try:
             self.door.submit(request, context, partial(self._answer, pending))
         except Exception:
-            log.exception("connection failed peer=%s: the broker raised on %s", self.peer, route.api.row.request_name)
+            log.exception("connection failed peer=%s: the broker raised on %s", self.peer, codec.api.row.request_name)
             self._end(UNANSWERABLE)
 
-    def _route(self, key: int, version: int, correlation_id: int) -> Route | None:
+    def _codec(self, key: int, version: int, correlation_id: int) -> ApiCodec | None:
         row = registry.BY_KEY.get(key)
         if row is None or row.request_name not in self._served():
             self._refuse(f"a request of API key {key}, version {version}, which is not served here")
@@ -256,19 +273,19 @@ class ServerConnection:
                 span = f"{row.min_version} to {row.max_version}"
                 self._refuse(f"a {row.name} request of version {version}; served are {span}")
         else:
-            route = self.routes[key, version] = Route(registry.load(key), version)
-            return route
+            codec = self.codecs[key, version] = ApiCodec(registry.load(key), version)
+            return codec
         return None
 
     def _served(self) -> frozenset[str]:
         """Over this listener."""
         return self.door.serves() | self.door.commands(self._listener) | {"ApiVersionsRequest"}
 
-    def _context(self, route: Route) -> RequestContext:
+    def _context(self, codec: ApiCodec) -> RequestContext:
         name, version = self._software
         commands = bool(self.door.commands(self._listener))
-        context = self._contexts[route] = RequestContext(
-            self._client_id, self._client_host, self._id, self._listener, name, version, route.capabilities,
+        context = self._contexts[codec] = RequestContext(
+            self._client_id, self._client_host, self._id, self._listener, name, version, codec.capabilities,
             commands=commands,
         )  # fmt: skip
         return context
@@ -291,9 +308,9 @@ class ServerConnection:
         from .apis.api_versions import listing
 
         key = registry.API_VERSIONS_KEY
-        route = self.routes.get((key, 0)) or self._route(key, 0, correlation_id)
-        assert route is not None
-        pending = PendingResponse(route, correlation_id, False)
+        codec = self.codecs.get((key, 0)) or self._codec(key, 0, correlation_id)
+        assert codec is not None
+        pending = PendingResponse(codec, correlation_id, False)
         self.unanswered.append(pending)
         self._answer(pending, listing(registry.advertised(self._served()), UnsupportedVersion.code))
 
@@ -317,23 +334,23 @@ class ServerConnection:
                 self._wake()
 
     def _encode(self, pending: PendingResponse, response: Any) -> None:
-        route = pending.route
+        codec = pending.codec
         if pending.silent:
             from .apis.produce import failed
 
             pending.parts = []
             pending.last = failed(response)
             return
-        parts = route.encode(response)
+        parts = codec.encode(response)
         if len(parts) == 1 and type(parts[0]) is not FileSlice:  # nearly always
             body: Any = parts[0]
-            pending.parts = [route.frame_head(len(body) + route.head_bytes, pending.correlation_id) + body]
+            pending.parts = [codec.frame_head(len(body) + codec.head_bytes, pending.correlation_id) + body]
             return
         parts = [_read_small(part) for part in parts]
-        size = route.head_bytes
+        size = codec.head_bytes
         for part in parts:
             size += part.size if type(part) is FileSlice else len(part)  # type: ignore[arg-type]
-        pending.parts = [route.frame_head(size, pending.correlation_id), *parts]
+        pending.parts = [codec.frame_head(size, pending.correlation_id), *parts]
 
     def _release(self) -> None:
         """Move the answers whose turn it is to the output."""

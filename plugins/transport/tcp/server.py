@@ -14,7 +14,7 @@ from typing import Any, Final, cast
 from logkernel.attrs_lite import field, frozen
 from logkernel.contracts import BrokerDoor
 
-from .connection import OPEN, Route, ServerConnection
+from .connection import OPEN, ApiCodec, ServerConnection
 from .polling import busy_poll
 from .request_buffer import SHARED_BYTES, RequestBuffer, new_buffer
 from .sending import Sender
@@ -91,7 +91,7 @@ class Connection(asyncio.BufferedProtocol):
         self.buffer = RequestBuffer(listener.shared)
         self.machine = ServerConnection(
             listener.door,
-            listener.routes,
+            listener.codecs,
             connection_id=next(listener.ids),
             peer=f"{self.host}:{peer[1]}",
             client_host=self.host,
@@ -196,7 +196,7 @@ class TcpListener:
         self.door = door
         self.settings = ListenerSettings.of(settings)
         self.loop = asyncio.get_running_loop()
-        self.routes: dict[tuple[int, int], Route] = {}
+        self.codecs: dict[tuple[int, int], ApiCodec] = {}
         self.ids = count(1)
         self.connections: set[Connection] = set()
         self.per_ip: Counter[str] = Counter()
