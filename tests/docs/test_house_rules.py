@@ -49,7 +49,7 @@ POKES: dict[str, int] = {
     "scenarios/transactions/test_transactions_simulation.py": 1,
     "simulation/cluster/mutants.py": 19,
     "simulation/storage/test_moving.py": 6,
-    "simulation/world/world_mutants.py": 4,
+    "simulation/world/world_mutants.py": 3,
     "unit/broker/test_replay_collector.py": 1,
     "unit/cli/test_lines.py": 2,
     "unit/cli/test_pipeline.py": 1,

@@ -172,9 +172,9 @@ class Broker:
             take_producer_ids=metadata.take_producer_ids, decides=self._decides,
         )  # fmt: skip
         self.logs.directory_observers.append(lambda directory: member.log_dir_failed())
-        self.cluster.controller = host = member.controller_host
+        self.cluster.election = election = member.election
         self.cluster.channel = member.channel
-        configured = ConfiguredTopics(metadata.controller, lambda: host.image, host.commit)
+        configured = ConfiguredTopics(metadata.controller, lambda: election.active.image, member.commit)
         self._file_topics = ClusterTopics(configured, self.runtime.config.topics)
         self._received = self.cluster.received = ReceivedMetadata(
             metadata.image, metadata.controller.internal, self._tell

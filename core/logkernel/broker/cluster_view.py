@@ -17,8 +17,8 @@ from logkernel.errors import LeaderNotAvailable
 from logkernel.requests.sharding import shard_of
 
 if TYPE_CHECKING:
-    from logkernel.broker.controller_channel import ControllerChannel
-    from logkernel.broker.controller_host import ControllerHost
+    from logkernel.broker.controller.channel import ControllerChannel
+    from logkernel.broker.controller.election import ControllerElection
     from logkernel.broker.received_metadata import ReceivedMetadata
     from logkernel.controller.image import Topic
 
@@ -40,7 +40,7 @@ class LiveClusterView:
         self._bound: dict[str, int] = {}
         self._nodes: dict[str, list[BrokerEndpoint]] = {}
         self._features: dict[str, tuple[int, int, int]] = {}
-        self.controller: ControllerHost | None = None
+        self.election: ControllerElection | None = None
         """Knows who is the controller, in a cluster; None on a broker that stands alone and is it."""
         self.channel: ControllerChannel | None = None
         """Asks the controller, in a cluster."""
@@ -55,7 +55,7 @@ class LiveClusterView:
     @property
     def controller_id(self) -> int:
         """The node that is the controller, -1 while nobody is."""
-        return self._runtime.node_id if self.controller is None else self.controller.controller_id
+        return self._runtime.node_id if self.election is None else self.election.view.controller_id
 
     @property
     def topics(self) -> Mapping[str, Topic]:
@@ -189,8 +189,10 @@ class LiveClusterView:
 
         `by_controller`: the request goes to or comes from a controller, so the listener of the controller's orders is
         preferred."""
-        host = self.controller
-        found = host.image.nodes.get(node_id) if host is not None and host.is_active else None
+        election = self.election
+        found = None
+        if election is not None and election.is_active:
+            found = election.active.image.nodes.get(node_id)
         found = found or self._metadata.image.nodes.get(node_id)
         if found is None:
             return None
@@ -203,7 +205,7 @@ class LiveClusterView:
     def brokers(self, listener: str) -> list[BrokerEndpoint]:
         """Return every live broker with its address on `listener`, or on its first listener if it has none of that
         name."""
-        if self.controller is not None:
+        if self.election is not None:
             return [
                 (node.id, *(node.listeners.get(listener) or next(iter(node.listeners.values()))), node.rack)
                 for _, node in sorted(self._metadata.image.nodes.items())

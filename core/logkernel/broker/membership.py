@@ -15,8 +15,8 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
-from logkernel.broker.controller_channel import ControllerChannel
-from logkernel.broker.controller_host import ControllerHost
+from logkernel.broker.controller.channel import ControllerChannel
+from logkernel.broker.controller.election import ControllerElection
 from logkernel.broker.peers import Peers
 from logkernel.broker.replicas.fetchers import ReplicaFetchers
 from logkernel.broker.replicas.leader_replica import LeaderReplica
@@ -125,11 +125,10 @@ class Membership:
         """Why this broker cannot be a member: another one has its node id."""
         self._closed = self._will_tell_log_dirs = False
         self.peers = Peers(runtime, turn, transport)
-        self.controller_host = ControllerHost(runtime, turn, controller, self.send, self)
-        self.channel = ControllerChannel(turn, controller, self.send, lambda: self.controller_host.controller_id)
-        self.fetchers = ReplicaFetchers(
-            runtime, self.peers, lambda: self.controller_host.broker_epoch, replicas.keep_log_starts
-        )
+        self.election = ControllerElection(runtime, turn, controller, self.send, self)
+        self._view = self.election.view
+        self.channel = ControllerChannel(turn, controller, self.send, self._view)
+        self.fetchers = ReplicaFetchers(runtime, self.peers, lambda: self._view.broker_epoch, replicas.keep_log_starts)
         replicas.propose = self._propose
         replicas.role_observers.append(self._role_changed)
 
@@ -144,7 +143,7 @@ class Membership:
     def join(self) -> None:
         """Be announced, and stand for controller."""
         session = self.session()
-        self.controller_host.join(session, self._ring)
+        self.election.join(session, self._ring)
         self._announce(session, self._runtime.clock.mono_ms() + session.stale_ms)
         self._turn.end()
         self._runtime.after(0, self.ask_producer_ids)  # who comes first finds a block in hand
@@ -152,7 +151,7 @@ class Membership:
     def _announce(self, session: SharedCoordination, until_ms: int) -> None:
         """An earlier life of this broker that was killed may still be announced for some time: try until then."""
         try:
-            self.controller_host.announce(self._registration())
+            self.election.announce(self._registration())
         except DuplicateBrokerRegistration as error:
             if self._runtime.clock.mono_ms() >= until_ms:
                 self.refused = error
@@ -185,7 +184,7 @@ class Membership:
         if self._asking_ids or self._closed:
             return
         self._asking_ids = True
-        request = AllocateProducerIdsRequest(self._runtime.node_id, self.controller_host.broker_epoch)
+        request = AllocateProducerIdsRequest(self._runtime.node_id, self._view.broker_epoch)
         self._turn.call_soon(lambda: self.channel.ask(request, self._given_ids))
 
     def _given_ids(self, response: AllocateProducerIdsResponse | None) -> None:
@@ -219,7 +218,7 @@ class Membership:
                 done()
 
         def ask(left: int) -> None:
-            request = ControlledShutdownRequest(self._runtime.node_id, self.controller_host.broker_epoch)
+            request = ControlledShutdownRequest(self._runtime.node_id, self._view.broker_epoch)
             self.channel.ask(request, partial(heard, left - 1))
 
         attempts = int(get("controlled.shutdown.max.retries")) if get("controlled.shutdown.enable") else 0
@@ -231,7 +230,7 @@ class Membership:
     def close(self) -> None:
         """Close the session cleanly."""
         self.abandon()
-        self.controller_host.close()
+        self.election.close()
         if self._session is not None:
             self._session.close()
 
@@ -245,10 +244,10 @@ class Membership:
         """Commit a decision: directly if any broker may, else as the controller; returns the response. Raises
         `NotController`, and `KafkaError` if the coordination cannot be reached."""
         if any(change.kind not in ANYBODYS for change in result.changes):
-            return self.controller_host.commit(result)
+            return self.election.active.commit(result)
         if result.changes:
             self.session().commit(result.changes)
-            self._turn.call_soon(self.controller_host.hear)
+            self.election.hear_soon()
         return result.response
 
     def send(self, node: int, request: Any, done: Callable[[Any], None]) -> None:
@@ -274,7 +273,7 @@ class Membership:
             self._runtime.after(JOIN_AGAIN_MS, self._tell_log_dirs)
         else:
             self._will_tell_log_dirs = False
-            self._turn.call_soon(self.controller_host.hear)
+            self.election.hear_soon()
 
     def _role_changed(self, name: TopicPartition) -> None:
         followed = self._replicas.followed.get(name)
@@ -294,12 +293,12 @@ class Membership:
         )
         request = AlterPartitionRequest(
             broker_id=self._runtime.node_id,
-            broker_epoch=self.controller_host.broker_epoch,
+            broker_epoch=self._view.broker_epoch,
             topics=[AlterPartitionTopic(replica.topic_id, [row])],
         )
         self._turn.call_soon(lambda: self.channel.ask(request, partial(_proposed, replica, proposal)))
 
-    # ------------------------------------------------------------ controller_host.Watcher
+    # ------------------------------------------------------------ controller.election.Watcher
 
     def on_watched(self, changes: Sequence[MetadataChange]) -> None:
         self._watched(changes)
@@ -325,9 +324,7 @@ class Membership:
                 log.error("no new session: node_id=%d error=%s", self._runtime.node_id, error)
             self._runtime.after(JOIN_AGAIN_MS, partial(self._begin_again, str(error)))
         else:
-            log.info(
-                "a new session: node_id=%d broker_epoch=%d", self._runtime.node_id, self.controller_host.broker_epoch
-            )
+            log.info("a new session: node_id=%d broker_epoch=%d", self._runtime.node_id, self._view.broker_epoch)
 
     # ------------------------------------------------------------ hearing
 
@@ -342,7 +339,7 @@ class Membership:
     def _hear(self) -> None:
         self._hearing = None
         if not self._closed:
-            self.controller_host.hear()
+            self.election.hear()
 
 
 def _proposed(replica: LeaderReplica, proposal: IsrProposal, response: AlterPartitionResponse | None) -> None:

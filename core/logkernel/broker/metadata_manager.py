@@ -14,16 +14,16 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 from uuid import UUID
 
+from logkernel.broker.metadata_compaction import MetadataCompaction
 from logkernel.broker.runtime import Runtime
 from logkernel.config.topic import TopicSettings
 from logkernel.contracts import Coordination, ElectionStrategy, MetadataChange, SharedCoordination, StateLog
-from logkernel.controller.compaction import due
 from logkernel.controller.controller import Controller
 from logkernel.controller.effects import ControllerResult, Effects
 from logkernel.controller.image import WATCHED, ClusterImage, Partition, Topic
 from logkernel.controller.internal import internal_topics
 from logkernel.controller.producers import ProducerIds
-from logkernel.errors import CoordinatorLoadInProgress, KafkaError
+from logkernel.errors import CoordinatorLoadInProgress
 from logkernel.storage.checkpoints import format_id
 from logkernel.vocabulary import TopicPartition
 
@@ -54,9 +54,7 @@ class MetadataManager:
         self._producer_ids = ProducerIds()
         self.ask_producer_ids: Callable[[], None] | None = None
         """In a cluster: have the controller give another block; `take_producer_ids` is told it."""
-        self._snapshot_size = 0
-        """Changes of the last snapshot."""
-        self._compaction_failed = False
+        self._compaction = MetadataCompaction()
 
     # ------------------------------------------------------------ life
 
@@ -123,18 +121,13 @@ class MetadataManager:
         folder of theirs can come back."""
         coordination, image = self._coordination, self.image
         assert coordination is not None, "the metadata is not loaded"
-        kept = coordination.kept()
-        if self._compaction_failed or not due(kept, max(image.size - len(image.gone), self._snapshot_size)):
+        if not self._compaction.is_due(coordination, image.size - len(image.gone)):
             return
         gone = set(image.gone) if self._settle_deletions() else set()
         snapshot = [change for change in image.snapshot() if change.kind != "gone" or UUID(change.key) not in gone]
-        try:
-            coordination.replace(snapshot)
-        except (OSError, KafkaError) as error:
-            self._compaction_failed = True  # what is kept stays as it is; tried again after the next start
-            log.error("metadata log not compacted: error=%s", error)
+        kept = coordination.kept()
+        if not self._compaction.replace(coordination, snapshot):
             return
-        self._snapshot_size = len(snapshot)
         image.apply_all([MetadataChange("gone", str(topic_id), None) for topic_id in gone])
         log.info("metadata log compacted: changes=%d were=%d", len(snapshot), kept)
 

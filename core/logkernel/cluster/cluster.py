@@ -294,8 +294,8 @@ class Cluster:
         """The image of the active controller; None while there is none."""
         for broker in self._running():
             membership = broker.membership
-            if membership is not None and membership.controller_host.is_active:
-                return membership.controller_host.image
+            if membership is not None and membership.election.is_active:
+                return membership.election.active.image
         return None
 
     def controller(self) -> int | None:

@@ -178,7 +178,7 @@ def test_orders_of_a_deposed_controller_are_not_obeyed(run: Callable[[Any], None
         registers, leads, *_ = chapters()
         async with told_broker() as told:
             await told.tell(registers)
-            told.broker.cluster.controller.check_order(99, 2)  # type: ignore[union-attr]
+            told.broker.cluster.election.view.check_order(99, 2)  # type: ignore[union-attr]
             answers = await told.tell(without_fetches(leads))
             assert [answer.error_code for answer in answers] == [11, 11]
             assert told.led == set()

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from logkernel.attrs_lite import evolve
-from logkernel.broker.controller_channel import ControllerChannel
-from logkernel.broker.controller_host import ControllerHost
+from logkernel.broker.controller.channel import ControllerChannel
+from logkernel.broker.controller.election import ControllerElection
 from logkernel.broker.handlers.metadata import NO_METADATA_MS
 from logkernel.broker.received_metadata import ReceivedMetadata
 from logkernel.cluster.store import Session, SharedStore
@@ -72,16 +72,16 @@ class Member:
         self.cluster, self.node, self.broker = cluster, node, node.broker
         self.news: list[Effects] = []
         metadata = self.broker.metadata
-        self.host = ControllerHost(self.broker.runtime, self.broker.turn, metadata.controller, self.send, self)
-        self.broker.cluster.controller = self.host
+        self.election = ControllerElection(self.broker.runtime, self.broker.turn, metadata.controller, self.send, self)
+        self.broker.cluster.election = self.election
         self.broker.cluster.channel = ControllerChannel(
-            self.broker.turn, metadata.controller, self.send, lambda: self.host.controller_id
+            self.broker.turn, metadata.controller, self.send, self.election.view
         )
         self.broker.cluster.received = ReceivedMetadata(metadata.image, metadata.controller.internal, self.news.append)
-        self.broker.context.commit = self.host.commit
+        self.broker.context.commit = lambda result: self.election.active.commit(result)
         self.session: Session = cluster.store.session()
-        self.host.join(self.session, lambda: cluster.rings.append(self))
-        self.host.announce({"listeners": {"P": ["h", node.node_id]}, "rack": None})
+        self.election.join(self.session, lambda: cluster.rings.append(self))
+        self.election.announce({"listeners": {"P": ["h", node.node_id]}, "rack": None})
 
     def send(self, target: int, request: Any, done: Callable[[Any], None]) -> None:
         self.cluster.sent.append((self, target, request, done))
@@ -113,7 +113,7 @@ class Cluster:
             busy = bool(self.rings or self.sent)
             rings, self.rings = self.rings, []
             for member in dict.fromkeys(rings):
-                member.host.hear()
+                member.election.hear()
             if self.sent:
                 source, target, request, done = self.sent.pop(0)
                 if target in self.members:
@@ -143,8 +143,8 @@ class Cluster:
         self.run()
 
     @property
-    def host(self) -> ControllerHost:
-        return next(member.host for member in self.members.values() if member.host.is_active)
+    def election(self) -> ControllerElection:
+        return next(member.election for member in self.members.values() if member.election.is_active)
 
 
 @pytest.fixture
@@ -153,7 +153,7 @@ def cluster(make: Make) -> Cluster:
 
 
 def row_of(cluster: Cluster, name: str, index: int = 0) -> tuple[int, str, int]:
-    row = cluster.host.image.topics[name].partitions[index]
+    row = cluster.election.active.image.topics[name].partitions[index]
     return row.leader, "".join(map(str, row.isr)), row.leader_epoch
 
 
@@ -188,7 +188,7 @@ def test_a_client_that_asks_before_the_broker_is_told_of_the_cluster_waits_for_t
     member.broker.step()
     (answer,) = answers
     assert {broker.node_id for broker in answer.brokers} == {1, 2, 3, 4}
-    assert answer.controller_id == cluster.host.controller_id
+    assert answer.controller_id == cluster.election.view.controller_id
 
 
 def test_a_client_of_a_broker_that_nobody_tells_of_the_cluster_is_answered_in_the_end(
@@ -213,14 +213,14 @@ def test_a_broker_that_is_not_the_controller_refuses_each_topic(cluster: Cluster
 
 def test_a_deleted_topic_leaves_no_log_and_may_be_made_again(cluster: Cluster) -> None:
     cluster.create("t", "12")
-    first = cluster.host.image.topics["t"].id
+    first = cluster.election.active.image.topics["t"].id
     cluster.ask(1, DeleteTopicsRequest(topic_names=["t"]))
     for member in cluster.members.values():
         assert member.roles == {}
         assert member.broker.logs.topic_ids() == {}
-    assert cluster.host.image.gone == {}
+    assert cluster.election.active.image.gone == {}
     assert cluster.create("t", "23") == 0
-    again = cluster.host.image.topics["t"].id
+    again = cluster.election.active.image.topics["t"].id
     assert again != first
     assert list(cluster.members[3].broker.logs.topic_ids().values()) == [again]
 
@@ -239,9 +239,9 @@ def test_the_leader_s_broker_dies_and_another_replica_leads(cluster: Cluster) ->
 def test_the_controller_s_broker_dies_and_the_next_one_commands(cluster: Cluster) -> None:
     cluster.create("t", "12")
     cluster.kill(1)
-    assert (cluster.host.term, row_of(cluster, "t")) == (2, (2, "2", 1))
+    assert (cluster.election.term, row_of(cluster, "t")) == (2, (2, "2", 1))
     assert cluster.members[2].roles == {("t", 0): "led"}
-    assert cluster.create("u", "32", at=cluster.host.controller_id) == 0
+    assert cluster.create("u", "32", at=cluster.election.view.controller_id) == 0
 
 
 def test_the_leader_s_disk_dies_and_another_replica_leads(cluster: Cluster) -> None:
@@ -269,12 +269,12 @@ def test_a_controller_whose_commit_has_no_answer_decides_nothing_until_it_has_lo
     member = cluster.members[1]
     member.session.lose_answer(stored=stored)
     assert cluster.create("u", "12") != 0
-    assert not member.host.is_active
+    assert not member.election.is_active
     assert cluster.create("v", "12") == NotController.code
     member.session.make_sure()
     cluster.run()
-    assert member.host.is_active
-    assert ("u" in member.host.image.topics) == stored
+    assert member.election.is_active
+    assert ("u" in member.election.active.image.topics) == stored
     assert cluster.create("u", "12") == (TopicAlreadyExists.code if stored else 0)
     assert member.roles["u", 0] == "led"
 
@@ -286,8 +286,8 @@ def propose(
     row = AlterPartitionPartition(0, leader_epoch, states, 0, epoch)
     request = AlterPartitionRequest(
         sender,
-        cluster.members[sender].host.broker_epoch,
-        [AlterPartitionTopic(cluster.host.image.topics["t"].id, [row])],
+        cluster.members[sender].election.view.broker_epoch,
+        [AlterPartitionTopic(cluster.election.active.image.topics["t"].id, [row])],
     )
     answers = ask(cluster.members[1].node, request, evolve(PEER, connection_id=connection))
     cluster.run()
@@ -316,16 +316,16 @@ def test_a_leader_s_proposals_are_written_down_and_told(cluster: Cluster) -> Non
     assert cluster.members[3].broker.metadata.image.topics["t"].partitions[0].isr == (1, 2)
     assert proposal(cluster, "12").partition_epoch == 1, "asked again"
     assert proposal(cluster, "123", epoch=1).partition_epoch == 2
-    assert (cluster.host.counters.isr_shrinks, cluster.host.counters.isr_expansions) == (1, 1)
+    assert (cluster.election.counters.isr_shrinks, cluster.election.counters.isr_expansions) == (1, 1)
     assert proposal(cluster, "23", sender=2, epoch=2).error_code == FencedLeaderEpoch.code
-    cluster.host.leave(3)
+    cluster.election.active.leave(3)
     assert row_of(cluster, "t") == (1, "12", 1)
     assert proposal(cluster, "123", leader_epoch=1, epoch=3).error_code == IneligibleReplica.code
 
 
 def test_a_proposal_of_an_unknown_topic_or_partition_or_of_an_earlier_life_is_refused(cluster: Cluster) -> None:
     cluster.create("t", "12")
-    epoch, topic_id = cluster.members[1].host.broker_epoch, cluster.host.image.topics["t"].id
+    epoch, topic_id = cluster.members[1].election.view.broker_epoch, cluster.election.active.image.topics["t"].id
     row = AlterPartitionPartition(9)
     topics = [AlterPartitionTopic(NO_ID, [row]), AlterPartitionTopic(topic_id, [row])]
     response = cluster.ask(1, AlterPartitionRequest(1, epoch, topics), commands=True)
@@ -340,7 +340,7 @@ def test_a_proposal_of_an_unknown_topic_or_partition_or_of_an_earlier_life_is_re
 def test_brokers_get_blocks_of_producer_ids_that_nobody_else_has(cluster: Cluster) -> None:
     blocks = []
     for number, member in cluster.members.items():
-        request = AllocateProducerIdsRequest(number, member.host.broker_epoch)
+        request = AllocateProducerIdsRequest(number, member.election.view.broker_epoch)
         response = cluster.ask(1, request, commands=True)
         blocks.append((response.producer_id_start, response.producer_id_len))
         assert cluster.ask(2, request, commands=True).error_code == NotController.code
@@ -350,7 +350,7 @@ def test_brokers_get_blocks_of_producer_ids_that_nobody_else_has(cluster: Cluste
 def test_a_broker_that_is_about_to_stop_is_answered_when_others_lead(cluster: Cluster) -> None:
     cluster.create("t", "21", "32")
     cluster.create("u", "2")
-    request = ControlledShutdownRequest(2, cluster.members[2].host.broker_epoch)
+    request = ControlledShutdownRequest(2, cluster.members[2].election.view.broker_epoch)
     response = cluster.ask(1, request, commands=True)
     assert (response.error_code, response.remaining_partitions) == (0, [])
     assert cluster.members[2].roles == {("t", 0): "followed", ("t", 1): "followed", ("u", 0): "led"}
@@ -359,7 +359,7 @@ def test_a_broker_that_is_about_to_stop_is_answered_when_others_lead(cluster: Cl
 
 @pytest.mark.parametrize("kind", [UpdateMetadataRequest, LeaderAndIsrRequest, StopReplicaRequest])
 def test_orders_are_obeyed_from_a_controller_alone_and_in_this_life_alone(cluster: Cluster, kind: Any) -> None:
-    epoch = cluster.members[2].host.broker_epoch
+    epoch = cluster.members[2].election.view.broker_epoch
     assert cluster.ask(2, kind(1, 1, epoch)).error_code == ClusterAuthorizationFailed.code
     assert cluster.ask(2, kind(1, 1, epoch - 1), commands=True).error_code == StaleBrokerEpoch.code
     assert cluster.ask(2, kind(1, 0, epoch), commands=True).error_code == StaleControllerEpoch.code
@@ -381,7 +381,7 @@ def test_an_administrator_has_preferred_leaders_elected(cluster: Cluster) -> Non
     cluster.create("t", "21", "12", "32")
     request = ElectLeadersRequest(0, [TopicPartitions("t", [0, 1, 2, 9])])
     assert cluster.ask(2, request).error_code == NotController.code
-    cluster.ask(1, ControlledShutdownRequest(2, cluster.members[2].host.broker_epoch), commands=True)
+    cluster.ask(1, ControlledShutdownRequest(2, cluster.members[2].election.view.broker_epoch), commands=True)
     cluster.kill(3)
     response = cluster.ask(1, request)
     assert [row.error_code for row in response.replica_election_results[0].partition_result] == [

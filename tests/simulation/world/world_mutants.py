@@ -10,7 +10,8 @@ from collections.abc import Callable
 
 import pytest
 
-from logkernel.broker import controller_host
+from logkernel.broker.controller.leader_elections import LeaderElections
+from logkernel.broker.controller.live_brokers import LiveBrokers
 from logkernel.broker.handlers import replica_fetch
 from logkernel.broker.replicas import follower_replica, leader_replica
 from logkernel.broker.service_host import loading
@@ -114,24 +115,25 @@ def a_flush_syncs_nothing(patch):
 def a_broker_that_came_back_is_the_one_that_went(patch):
     """A controller that compares who is alive, and not their epochs."""
 
-    def check(self):
-        orders = self._orders
-        if orders is None or not self.is_active:
-            return
-        living = {node: epoch for node, epoch in self._shared.broker_epochs().items() if node in orders.image.nodes}
-        for node in [node for node in self._alive if node not in living]:
-            del self._alive[node]
-            orders.broker_gone(node)
-            self._broker_gone(node, orders)
-        for node, epoch in living.items():
-            if node not in self._alive:
-                self._broker_came(node, epoch, orders)
-            elif self._alive[node] != epoch:
-                self._alive[node] = epoch
-                orders.broker_came(node, epoch)
-        self._send_soon()
+    restarted = set()
+    compare = LiveBrokers.compare
 
-    patch.setattr(controller_host.ControllerHost, "_check_brokers", check)
+    def compared(self, registered):
+        gone, came = compare(self, registered)
+        restarted.clear()
+        restarted.update(set(gone) & set(came))
+        return gone, came
+
+    def unless_restarted(elect):
+        def elects(self, node, *epoch):
+            if node not in restarted:
+                elect(self, node, *epoch)
+
+        return elects
+
+    patch.setattr(LiveBrokers, "compare", compared)
+    for name in ("broker_gone", "broker_came"):
+        patch.setattr(LeaderElections, name, unless_restarted(getattr(LeaderElections, name)))
 
 
 # ---------------------------------------------------------------- producers and transactions

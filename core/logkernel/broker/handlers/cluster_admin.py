@@ -26,25 +26,26 @@ log = logging.getLogger("logkernel.admin")
 
 
 def elect_leaders(ctx: HandlerContext, request: ElectLeadersRequest, context: RequestContext, answer: Answer) -> None:
-    host = ctx.cluster.controller
-    if host is None:
+    election = ctx.cluster.election
+    if election is None:
         answer(leaders.elect_leaders(request, ctx.metadata.image, ctx.replicas.is_offline))
         return
     try:
-        response = host.elect_leaders(request)
+        active = election.active
+        response = active.elect_leaders(request)
     except NotController as error:
         answer(refusal(request, error))
     else:
-        host.when_told(lambda: answer(response), request.timeout_ms)
+        active.when_told(lambda: answer(response), request.timeout_ms)
 
 
 def alter_partition_reassignments(
     ctx: HandlerContext, request: AlterPartitionReassignmentsRequest, context: RequestContext, answer: Answer
 ) -> None:
-    host = ctx.cluster.controller
-    if host is not None:
+    election = ctx.cluster.election
+    if election is not None:
         try:
-            answer(host.alter_reassignments(request))
+            answer(election.active.reassignments.alter(request))
         except NotController as error:
             answer(refusal(request, error))
         return

@@ -68,7 +68,7 @@ class HandlerContext:
     def deciding_image(self) -> ClusterImage:
         """What the controller decides by: of a broker that stands alone its own image, else the controller's. Raises
         `NotController` where another broker is that."""
-        return self.metadata.image if self.cluster.controller is None else self.cluster.controller.image
+        return self.metadata.image if self.cluster.election is None else self.cluster.election.active.image
 
     @cached_property
     def verifications(self) -> Verifications:

@@ -95,10 +95,10 @@ def stop_replica(ctx: HandlerContext, request: StopReplicaRequest, context: Requ
 
 def _admitted(ctx: HandlerContext, request: Order, context: RequestContext) -> ReceivedMetadata:
     """Check an order against the table above, and return the metadata that it may change. Raises `KafkaError`."""
-    host, received = ctx.cluster.controller, ctx.cluster.received
-    if host is None or received is None or not context.commands:
+    election, received = ctx.cluster.election, ctx.cluster.received
+    if election is None or received is None or not context.commands:
         raise ClusterAuthorizationFailed(f"listener {context.listener} takes no orders")
-    host.check_order(request.broker_epoch, request.controller_epoch)
+    election.view.check_order(request.broker_epoch, request.controller_epoch)
     return received
 
 

@@ -6,7 +6,7 @@ NOT_CONTROLLER), to a broker in its current life (else STALE_BROKER_EPOCH).
 
 from __future__ import annotations
 
-from logkernel.broker.controller_host import ControllerHost
+from logkernel.broker.controller.active import ActiveController
 from logkernel.broker.handlers.context import HandlerContext, Handlers, on
 from logkernel.contracts import Answer, MetadataChange, RequestContext
 from logkernel.controller.alter_partition import judge_proposal
@@ -40,21 +40,21 @@ def alter_partition(
     """Each proposal is judged by `controller.alter_partition`; those that change something are committed as one."""
     response = AlterPartitionResponse()
     try:
-        host = _controller(ctx, context)
-        host.check_broker(request.broker_id, request.broker_epoch)
-        host.check_connection(request.broker_id, context.listener, context.connection_id)
-        changes = _judged(host, request, response)
-        host.alter_partitions(ControllerResult(changes, None, Effects()))
+        active = _active(ctx, context)
+        active.brokers.check(request.broker_id, request.broker_epoch)
+        active.connections.check(request.broker_id, context.listener, context.connection_id)
+        changes = _judged(active, request, response)
+        active.alter_partitions(ControllerResult(changes, None, Effects()))
     except KafkaError as error:
         response = AlterPartitionResponse(error_code=error.code)
     answer(response)
 
 
 def _judged(
-    host: ControllerHost, request: AlterPartitionRequest, response: AlterPartitionResponse
+    active: ActiveController, request: AlterPartitionRequest, response: AlterPartitionResponse
 ) -> list[MetadataChange]:
     changes = []
-    image = host.image
+    image = active.image
     for topic in request.topics:
         rows = AlterPartitionTopicResponse(topic.topic_id)
         response.topics.append(rows)
@@ -64,7 +64,7 @@ def _judged(
             rows.partitions.append(answered)
             try:
                 before = _row(image, name, asked.partition_index)
-                after = judge_proposal(request.broker_id, _proposal(asked), before, host.eligible)
+                after = judge_proposal(request.broker_id, _proposal(asked), before, active.eligible)
             except KafkaError as error:
                 answered.error_code = error.code
                 continue
@@ -94,9 +94,9 @@ def allocate_producer_ids(
 ) -> None:
     response = AllocateProducerIdsResponse()
     try:
-        host = _controller(ctx, context)
-        host.check_broker(request.broker_id, request.broker_epoch)
-        block = host.commit(ctx.metadata.controller.allocate_producer_ids(host.image))
+        active = _active(ctx, context)
+        active.brokers.check(request.broker_id, request.broker_epoch)
+        block = active.commit(ctx.metadata.controller.allocate_producer_ids(active.image))
     except KafkaError as error:
         response.error_code = error.code
     else:
@@ -110,22 +110,21 @@ def controlled_shutdown(
     """Answered when the new leaders were ordered: a broker that stops then leaves no partition without one."""
     response = ControlledShutdownResponse()
     try:
-        host = _controller(ctx, context)
-        host.check_broker(request.broker_id, request.broker_epoch)
-        left = host.leave(request.broker_id)
+        active = _active(ctx, context)
+        active.brokers.check(request.broker_id, request.broker_epoch)
+        left = active.leave(request.broker_id)
     except KafkaError as error:
         answer(ControlledShutdownResponse(error.code))
         return
     response.remaining_partitions = [RemainingPartition(*name) for name in left]
-    host.when_told(lambda: answer(response), ctx.runtime.config.get("controller.socket.timeout.ms"))
+    active.when_told(lambda: answer(response), ctx.runtime.config.get("controller.socket.timeout.ms"))
 
 
-def _controller(ctx: HandlerContext, context: RequestContext) -> ControllerHost:
-    host = ctx.cluster.controller
-    if host is None or not context.commands:
+def _active(ctx: HandlerContext, context: RequestContext) -> ActiveController:
+    election = ctx.cluster.election
+    if election is None or not context.commands:
         raise ClusterAuthorizationFailed(f"listener {context.listener} is not for brokers")
-    _ = host.image
-    return host
+    return election.active
 
 
 HANDLERS: Handlers = dict(

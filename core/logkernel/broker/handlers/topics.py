@@ -37,16 +37,16 @@ def create_partitions(
 def _decide(
     ctx: HandlerContext, request: Request, answer: Answer, decide: Callable[[ClusterImage], ControllerResult]
 ) -> None:
-    host = ctx.cluster.controller
+    election = ctx.cluster.election
     try:
         response: Any = ctx.commit(decide(ctx.deciding_image))
     except NotController as error:
         answer(refusal(request, error))
         return
-    if host is None:
+    if election is None:
         answer(response)
     else:
-        host.when_told(lambda: answer(response), request.timeout_ms)
+        election.active.when_told(lambda: answer(response), request.timeout_ms)
 
 
 HANDLERS: Handlers = dict(

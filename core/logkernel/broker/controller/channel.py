@@ -6,6 +6,7 @@ import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from logkernel.broker.controller.view import ControllerView
 from logkernel.broker.turn import Turn
 from logkernel.controller.controller import Controller
 from logkernel.controller.image import NO_LEADER, ClusterImage
@@ -23,19 +24,19 @@ Send = Callable[[int, Any, Callable[[Any], None]], None]
 class ControllerChannel:
     """Finds out who is the controller with each request."""
 
-    def __init__(self, turn: Turn, controller: Controller, send: Send, controller_id: Callable[[], int]) -> None:
-        """`controller` decides as this broker would; `controller_id` is -1 while nobody is the controller."""
+    def __init__(self, turn: Turn, controller: Controller, send: Send, view: ControllerView) -> None:
+        """`controller` decides as this broker would; `view` knows who is the controller."""
         self._turn = turn
         self._controller = controller
         self._send = send
-        self._controller_id = controller_id
+        self._view = view
         self._asked_topics: set[str] = set()
         self._too_few: dict[str, int] = {}
         """Topic of a service that waits for brokers → how many there were when that was logged."""
 
     def ask(self, request: Any, done: Callable[[Any], None]) -> None:
         """Send a request to the controller, which may be this broker; `done` as of `Send`, None if there is none."""
-        node = self._controller_id()
+        node = self._view.controller_id
         if node == NO_LEADER:
             self._turn.call_soon(lambda: done(None))
         else:

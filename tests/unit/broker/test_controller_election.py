@@ -8,8 +8,9 @@ from uuid import UUID
 
 import pytest
 
-from logkernel.broker.controller_channel import ControllerChannel
-from logkernel.broker.controller_host import DECIDE_AGAIN_MS, ControllerHost
+from logkernel.broker.controller.channel import ControllerChannel
+from logkernel.broker.controller.commits import DECIDE_AGAIN_MS
+from logkernel.broker.controller.election import ControllerElection
 from logkernel.broker.purgatory import RequestPurgatory
 from logkernel.broker.runtime import Runtime
 from logkernel.broker.timers import Clock
@@ -78,7 +79,7 @@ class Coordination:
 
 
 class Broker:
-    """A host, and as much of a broker as it needs."""
+    """An election, and as much of a broker as it needs."""
 
     def __init__(self, cluster: Cluster, node_id: int) -> None:
         self.cluster = cluster
@@ -92,15 +93,15 @@ class Broker:
         self.obeyed: list[Any] = []
         self.offline: set[tuple[str, int]] = set()
         self.controller = Controller(config, node_id, cluster.new_id, {}, kernel.placement)
-        self.host = ControllerHost(self.runtime, self.turn, self.controller, self.send, self)
-        self.channel = ControllerChannel(self.turn, self.controller, self.send, lambda: self.host.controller_id)
+        self.election = ControllerElection(self.runtime, self.turn, self.controller, self.send, self)
+        self.channel = ControllerChannel(self.turn, self.controller, self.send, self.election.view)
         self.session: Session | None = None
         self.start()
 
     def start(self) -> None:
         self.session = self.cluster.store.session()
-        self.host.join(self.session, lambda: self.cluster.rings.append(self))
-        self.host.announce({"listeners": {"P": ["h", self.node_id]}, "rack": None})
+        self.election.join(self.session, lambda: self.cluster.rings.append(self))
+        self.election.announce({"listeners": {"P": ["h", self.node_id]}, "rack": None})
 
     def on_watched(self, changes: Sequence[MetadataChange]) -> None:
         self.watched += changes
@@ -117,12 +118,12 @@ class Broker:
     def obey(self, request: Any) -> Any:
         if isinstance(request, CreateTopicsRequest):
             try:
-                image = self.host.image
+                image = self.election.active.image
             except NotController:
                 return CreateTopicsResponse()
-            return self.host.commit(self.controller.create_topics(request, image))
+            return self.election.active.commit(self.controller.create_topics(request, image))
         try:
-            self.host.check_order(request.broker_epoch, request.controller_epoch)
+            self.election.view.check_order(request.broker_epoch, request.controller_epoch)
         except (StaleBrokerEpoch, StaleControllerEpoch) as error:
             return UpdateMetadataResponse(error.code)
         self.obeyed.append(request)
@@ -165,12 +166,12 @@ class Cluster:
 
     @property
     def controller(self) -> Broker:
-        (found,) = (broker for broker in self.brokers.values() if broker.host.is_active)
+        (found,) = (broker for broker in self.brokers.values() if broker.election.is_active)
         return found
 
     @property
-    def host(self) -> ControllerHost:
-        return self.controller.host
+    def election(self) -> ControllerElection:
+        return self.controller.election
 
     def run(self, ms: int = 0) -> None:
         """Until nothing is left to do, and `ms` on."""
@@ -181,7 +182,7 @@ class Cluster:
             if self.rings:
                 rings, self.rings = self.rings, []
                 for broker in dict.fromkeys(rings):
-                    broker.host.hear()
+                    broker.election.hear()
             elif self.sent:
                 self.deliver(*self.sent.pop(0))
             elif not any(broker.turn.soon for broker in self.brokers.values()):
@@ -221,29 +222,31 @@ class Cluster:
         """A topic whose partitions have these replicas, the first of each its leader."""
         made = [(tuple(map(int, row)), int(row[0])) for row in rows]
         topic = Topic(name, self.new_id(), [Partition(replicas, replicas, leader) for replicas, leader in made])
-        self.host.commit(ControllerResult([topic.change()], None, Effects()))
+        self.election.active.commit(ControllerResult([topic.change()], None, Effects()))
         self.run()
 
     def write(self, topic: str, index: int, row: Partition) -> None:
-        self.host.commit(ControllerResult([partition_change(topic, index, row)], None, Effects()))
+        self.election.active.commit(ControllerResult([partition_change(topic, index, row)], None, Effects()))
         self.run()
 
     def leaders(self, name: str) -> list[tuple[int, str, int]]:
         return [
             (row.leader, "".join(map(str, row.isr)), row.leader_epoch)
-            for row in self.host.image.topics[name].partitions
+            for row in self.election.active.image.topics[name].partitions
         ]
 
 
 def test_one_of_them_is_the_controller_and_all_know_it() -> None:
     cluster = Cluster()
-    host = cluster.host
-    assert {broker.host.controller_id for broker in cluster.brokers.values()} == {cluster.controller.node_id}
-    assert (host.term, host.controller_epoch) == (1, 1)
-    assert host.eligible == {number: broker.host.broker_epoch for number, broker in cluster.brokers.items()}
-    other = next(broker.host for broker in cluster.brokers.values() if broker is not cluster.controller)
+    election = cluster.election
+    assert {broker.election.view.controller_id for broker in cluster.brokers.values()} == {cluster.controller.node_id}
+    assert (election.term, election.view.controller_epoch) == (1, 1)
+    assert election.active.eligible == {
+        number: broker.election.view.broker_epoch for number, broker in cluster.brokers.items()
+    }
+    other = next(broker.election for broker in cluster.brokers.values() if broker is not cluster.controller)
     with pytest.raises(NotController, match="ask broker 1"):
-        _ = other.image
+        _ = other.active
     assert cluster.controller.decided == [(0, True), (3, False)]
     for broker in cluster.brokers.values():
         last = broker.obeyed[-1]
@@ -262,7 +265,7 @@ def test_a_topic_is_ordered_from_the_brokers_that_hold_it_and_told_to_all() -> N
         for row in state.partition_states
     ]
     assert ordered == [(1, 0, 1), (2, 0, 1), (2, 1, 2), (3, 1, 2)]
-    assert all(broker.host.controller_id == 1 for broker in cluster.brokers.values())
+    assert all(broker.election.view.controller_id == 1 for broker in cluster.brokers.values())
 
 
 def test_a_follower_s_broker_dies_and_another_leads_where_it_led() -> None:
@@ -270,7 +273,7 @@ def test_a_follower_s_broker_dies_and_another_leads_where_it_led() -> None:
     cluster.create("t", "31", "13", "3")
     cluster.kill(3)
     assert cluster.leaders("t") == [(1, "1", 1), (1, "1", 1), (-1, "3", 1)]
-    assert (cluster.host.offline_partitions(), cluster.host.counters.unclean_elections) == (1, 0)
+    assert (cluster.election.active.offline_partitions(), cluster.election.counters.unclean_elections) == (1, 0)
     cluster.revive(3)
     assert cluster.leaders("t") == [(1, "1", 1), (1, "1", 1), (3, "3", 2)]
 
@@ -279,7 +282,7 @@ def test_the_controller_dies_and_the_next_one_goes_on() -> None:
     cluster = Cluster()
     cluster.create("t", "12", "23")
     cluster.kill(1)
-    assert cluster.host.term == 2
+    assert cluster.election.term == 2
     assert cluster.leaders("t") == [(2, "2", 1), (2, "23", 0)]
     orders = [request for request in cluster.brokers[3].obeyed if request.controller_epoch == 2]
     assert len(orders) >= 2
@@ -304,7 +307,7 @@ def test_the_next_controller_sees_that_a_broker_was_started_again_meanwhile() ->
     second.expire()
     first.expire()
     cluster.run()
-    assert cluster.host.term == 2
+    assert cluster.election.term == 2
     assert cluster.leaders("t") == [(2, "2", 2), (3, "3", 0)]
 
 
@@ -312,15 +315,58 @@ def test_a_deposed_controller_commits_nothing() -> None:
     cluster = Cluster()
     cluster.create("t", "12")
     old = cluster.controller
-    found = old.controller.create_topic(old.host.image, "u", 1, 1)
+    found = old.controller.create_topic(old.election.active.image, "u", 1, 1)
     assert old.session is not None
     cluster.store.depose(old.session)  # it has not heard of that yet
     kept = cluster.keeper.kept()
     with pytest.raises(NotController):
-        old.host.commit(found)
+        old.election.active.commit(found)
     assert cluster.keeper.kept() == kept
     cluster.run()
-    assert cluster.host.term == 2
+    assert cluster.election.term == 2
+
+
+def test_a_controller_that_learns_amid_its_elections_that_it_was_deposed_ends_them_quietly() -> None:
+    """The second election raised NotController out of the hearing."""
+    cluster = Cluster()
+    cluster.create("t", "213", "312")
+    old = cluster.controller
+    for number in (2, 3):
+        session = cluster.brokers[number].session
+        assert session is not None
+        session.close()
+    assert old.session is not None
+    cluster.store.depose(old.session)
+    term = old.election.active
+    term.check_brokers()
+    assert not old.election.is_active
+    assert [row.leader for row in term.image.topics["t"].partitions] == [2, 3]
+
+
+def test_a_term_that_is_over_decides_and_sends_nothing_in_the_next_one() -> None:
+    cluster = Cluster()
+    cluster.create("t", "31")
+    old = cluster.controller
+    term, session = old.election.active, old.session
+    assert session is not None
+    cluster.keeper.fails = True
+    cluster.kill(3)  # its election will be tried again
+    cluster.keeper.fails = False
+    told: list[str] = []
+    term.when_told(lambda: told.append("over"), 60_000)
+    session.make_unsure()
+    session.make_sure()
+    cluster.run()
+    assert (old.election.is_active, told) == (True, ["over"])
+    assert old.election.active is not term
+    assert cluster.leaders("t") == [(1, "1", 1)]
+    with pytest.raises(NotController):
+        term.commit(old.controller.create_topic(term.image, "u", 1, 1))
+    before = len(cluster.sent)
+    term.check_brokers()
+    cluster.run(DECIDE_AGAIN_MS + 1)
+    assert len(cluster.sent) == before
+    assert cluster.leaders("t") == [(1, "1", 1)]
 
 
 def test_a_controller_whose_session_is_unsure_decides_nothing_until_it_is_back() -> None:
@@ -330,14 +376,14 @@ def test_a_controller_whose_session_is_unsure_decides_nothing_until_it_is_back()
     assert session is not None
     session.make_unsure()
     cluster.run()
-    host = cluster.brokers[1].host
-    assert host.state is State.SUSPENDED
+    election = cluster.brokers[1].election
+    assert election.state is State.SUSPENDED
     with pytest.raises(NotController):
-        _ = host.image
+        _ = election.active.image
     cluster.kill(3)
     session.make_sure()
     cluster.run()
-    assert (cluster.host, host.term) == (host, 1)
+    assert (cluster.election, election.term) == (election, 1)
     assert cluster.leaders("t") == [(1, "1", 1)]
 
 
@@ -348,7 +394,7 @@ def test_a_write_whose_answer_was_lost_is_ordered_when_the_session_is_back() -> 
     session = cluster.controller.session
     assert session is not None
     row = Partition((1, 2), (1, 2), 2, 1, 1)
-    session.commit_as_controller([partition_change("t", 0, row)], cluster.host.term)  # and it does not hear of it
+    session.commit_as_controller([partition_change("t", 0, row)], cluster.election.term)  # and it does not hear of it
     session.make_unsure()
     cluster.run()
     session.make_sure()
@@ -361,19 +407,19 @@ def test_a_write_whose_answer_was_lost_is_ordered_when_the_session_is_back() -> 
 def test_a_broker_that_leaves_leads_nothing_and_may_not_join() -> None:
     cluster = Cluster()
     cluster.create("t", "21", "2", "12")
-    assert cluster.host.leave(2) == []
+    assert cluster.election.active.leave(2) == []
     cluster.run()
     assert cluster.leaders("t") == [(1, "1", 1), (2, "2", 0), (1, "1", 1)]
-    assert 2 not in cluster.host.eligible
+    assert 2 not in cluster.election.active.eligible
     cluster.kill(2)
     cluster.revive(2)
-    assert 2 in cluster.host.eligible
+    assert 2 in cluster.election.active.eligible
 
 
 def test_preferred_leaders_lead_again_after_a_while() -> None:
     cluster = Cluster("leader.imbalance.check.interval.seconds=10")
     cluster.create("t", "312", "123")
-    cluster.host.leave(3)
+    cluster.election.active.leave(3)
     cluster.run()
     assert [row[0] for row in cluster.leaders("t")] == [1, 1]
     cluster.kill(3)
@@ -403,7 +449,7 @@ def test_an_unclean_leader_is_elected_once_the_topic_allows_it_and_counted() -> 
     session.commit([MetadataChange("config", "topic:t", {"election": "unclean"})])
     cluster.run()
     assert cluster.leaders("t") == [(2, "2", 2)]
-    assert cluster.host.counters.unclean_elections == 1
+    assert cluster.election.counters.unclean_elections == 1
 
 
 def test_an_election_plugin_that_raises_costs_its_own_topics_alone() -> None:
@@ -423,8 +469,8 @@ def test_an_election_plugin_that_raises_costs_its_own_topics_alone() -> None:
     cluster = Cluster(plugins=[Plugin()])
     cluster.create("a", "31")
     cluster.create("b", "31")
-    cluster.host.commit(
-        cluster.controller.controller.apply_topic_settings(cluster.host.image, "a", {"election": "broken"})
+    cluster.election.active.commit(
+        cluster.controller.controller.apply_topic_settings(cluster.election.active.image, "a", {"election": "broken"})
     )
     cluster.kill(3)
     assert cluster.leaders("a") == [(-1, "31", 1)]
@@ -450,31 +496,31 @@ def test_settings_are_heard_by_every_broker_and_by_the_controller() -> None:
     session.commit([change])
     cluster.run()
     assert all(change in broker.watched for broker in cluster.brokers.values())
-    assert cluster.host.image.topic_config("t") == {"retention.ms": "1"}
+    assert cluster.election.active.image.topic_config("t") == {"retention.ms": "1"}
 
 
 def test_a_broker_asks_the_controller_for_a_topic_once_at_a_time() -> None:
     cluster = Cluster()
     other = cluster.brokers[3]
     for _ in range(2):
-        other.channel.ask_for_topic("auto", cluster.host.image)
+        other.channel.ask_for_topic("auto", cluster.election.active.image)
     assert len(cluster.sent) == 1
     cluster.run()
-    assert "auto" in cluster.host.image.topics
+    assert "auto" in cluster.election.active.image.topics
 
 
 def test_who_waits_for_orders_is_told_when_this_broker_confirmed_them_or_the_time_is_up() -> None:
     cluster = Cluster()
     told: list[str] = []
     cluster.away.add(1)
-    host = cluster.host
-    host.commit(cluster.controller.controller.create_topic(host.image, "t", 3, 1))
-    host.when_told(lambda: told.append("late"), 500)
+    election = cluster.election
+    election.active.commit(cluster.controller.controller.create_topic(election.active.image, "t", 3, 1))
+    election.active.when_told(lambda: told.append("late"), 500)
     cluster.run(499)
     assert told == []
     cluster.run(1)
     assert told == ["late"]
-    host.when_told(lambda: told.append("soon"), 500)
+    election.active.when_told(lambda: told.append("soon"), 500)
     cluster.away.clear()
     cluster.run(200)
     assert told == ["late", "soon"]
@@ -482,19 +528,19 @@ def test_who_waits_for_orders_is_told_when_this_broker_confirmed_them_or_the_tim
 
 def test_an_order_of_an_earlier_life_or_of_a_deposed_controller_is_not_obeyed() -> None:
     cluster = Cluster()
-    host = cluster.brokers[2].host
+    election = cluster.brokers[2].election
     with pytest.raises(StaleBrokerEpoch):
-        host.check_order(host.broker_epoch - 1, 1)
+        election.view.check_order(election.view.broker_epoch - 1, 1)
     with pytest.raises(StaleControllerEpoch):
-        host.check_order(host.broker_epoch, 0)
-    host.check_order(host.broker_epoch + 1, 5)
-    assert host.controller_epoch == 5
+        election.view.check_order(election.view.broker_epoch, 0)
+    election.view.check_order(election.view.broker_epoch + 1, 5)
+    assert election.view.controller_epoch == 5
 
 
 def test_facts_are_compacted_by_the_controller() -> None:
     cluster = Cluster()
-    host = cluster.host
+    election = cluster.election
     for _ in range(1_200):
-        host.commit(cluster.controller.controller.allocate_producer_ids(host.image))
+        election.active.commit(cluster.controller.controller.allocate_producer_ids(election.active.image))
     assert cluster.keeper.kept() < 1_000
-    assert host.image.next_producer_id == 1_200_000
+    assert election.active.image.next_producer_id == 1_200_000

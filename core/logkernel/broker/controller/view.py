@@ -1,0 +1,47 @@
+"""Who is the controller, as this broker heard, and which of its orders are obeyed."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from logkernel.controller.image import NO_LEADER
+from logkernel.controller.state import ControllerState
+from logkernel.errors import NotController, StaleBrokerEpoch, StaleControllerEpoch
+
+NO_EPOCH: Final = -1
+
+
+class ControllerView:
+    """Every broker of a cluster has one, whoever is the controller."""
+
+    def __init__(self, node_id: int, state: ControllerState) -> None:
+        self._node_id = node_id
+        self._state = state
+        self._ordered_epoch = 0
+        """The controller epoch of the latest order that was obeyed."""
+        self.broker_epoch = NO_EPOCH
+        """This broker's, since it was announced; `ControllerElection` sets it."""
+
+    @property
+    def controller_id(self) -> int:
+        """-1 for nobody."""
+        found = self._state.controller_id
+        return NO_LEADER if found is None else found
+
+    @property
+    def controller_epoch(self) -> int:
+        """The latest one that this broker heard of, from the coordination or by an order."""
+        return max(self._state.known_term, self._ordered_epoch)
+
+    def check_order(self, broker_epoch: int, controller_epoch: int) -> None:
+        """Whether an order is to be obeyed. Raises `StaleBrokerEpoch` for one that was meant for an earlier life of
+        this broker, `StaleControllerEpoch` for one of a controller that was deposed."""
+        if broker_epoch < self.broker_epoch:
+            raise StaleBrokerEpoch(f"this broker's epoch is {self.broker_epoch}, not {broker_epoch}")
+        if controller_epoch < self.controller_epoch:
+            raise StaleControllerEpoch(f"the controller's epoch is {self.controller_epoch}, not {controller_epoch}")
+        self._ordered_epoch = controller_epoch
+
+    def not_controller(self) -> NotController:
+        """The error of a request that only the controller answers."""
+        return NotController(f"broker {self._node_id} is not the controller; ask broker {self.controller_id}")
