@@ -16,7 +16,14 @@ from logkernel.client.admin.access import (
 )
 from logkernel.client.admin.aio_client import AsyncAdmin
 from logkernel.client.admin.client import Admin
-from logkernel.client.admin.cluster import Broker, ClusterDescription, FeatureRange, QuorumDescription, QuorumReplica
+from logkernel.client.admin.cluster import (
+    Broker,
+    ClusterDescription,
+    FeatureRange,
+    MetadataDescription,
+    QuorumDescription,
+    QuorumReplica,
+)
 from logkernel.client.admin.configs import Append, ConfigEntry, ConfigResource, ConfigSynonym, Subtract
 from logkernel.client.admin.group_offsets import ShareOffset
 from logkernel.client.admin.groups import GroupDescription, GroupListing, GroupMember
@@ -58,6 +65,7 @@ __all__ = [
     "GroupMember",
     "HangingTransaction",
     "LogDirDescription",
+    "MetadataDescription",
     "NewPartitions",
     "NewTopic",
     "OffsetAndTime",

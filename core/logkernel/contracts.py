@@ -467,6 +467,8 @@ class SharedCoordination(Coordination, Protocol):
     an answer may have been stored. The session is unsure from then on: the next `hear` reports that, nothing can be
     committed before it is "back", and `changes` tells then what was stored. A commit of more than a few dozen facts may
     be stored in parts; where it raises, some of them may have been stored.
+
+    A session that only reads (`changes`, `broker_epochs`, `read_controller`) changes nothing.
     """
 
     stale_ms: int
@@ -506,6 +508,10 @@ class SharedCoordination(Coordination, Protocol):
 
     def broker_epochs(self) -> Mapping[int, int]:
         """Return node id → broker epoch of every announced broker."""
+        ...
+
+    def read_controller(self) -> tuple[int | None, int]:
+        """Return who is the controller now, None for nobody, and the term. Who subscribes is told of it instead."""
         ...
 
     def subscribe(self, events: SessionEvents, ring: Callable[[], object]) -> None:

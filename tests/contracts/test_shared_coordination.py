@@ -116,6 +116,15 @@ def test_one_is_controller_and_terms_grow(shared: Shared) -> None:
     assert elected(two, 2) > term
 
 
+def test_who_asks_is_told_of_the_controller(shared: Shared) -> None:
+    one, two = shared.session(), shared.session()
+    assert two.read_controller()[0] is None
+    term = elected(one, 1)
+    assert two.read_controller() == one.read_controller() == (1, term)
+    one.resign()
+    assert two.read_controller() == (None, term)
+
+
 def test_who_was_deposed_commits_nothing(shared: Shared) -> None:
     (one, _), (two, at_two) = listening(shared), listening(shared)
     term = elected(one, 1)

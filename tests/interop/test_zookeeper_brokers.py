@@ -20,6 +20,7 @@ from kazoo.client import KazooClient
 
 import logkernel
 from logkernel.admin import NewTopic
+from logkernel.cli import main
 from logkernel.errors import KafkaError
 from logkernel.remote import RemoteLog
 
@@ -229,6 +230,55 @@ def test_a_topic_deleted_while_a_broker_is_away_goes_when_it_is_back_and_its_nam
             served.until(lambda: kept() == ([], ["again"], 0), "nothing is left of them")
             served.until(lambda: not list(two.data.glob("*-0")), "no log is left of them")
             assert admin.list_topics()["again"].id == made
+    finally:
+        client.stop()
+
+
+def test_cluster_check_compares_brokers_with_zookeeper(served: Served, capsys: pytest.CaptureFixture[str]) -> None:
+    one, two = served.start(1), served.start(2)
+    client = KazooClient(served.url.removeprefix("zookeeper://"))
+    client.start()
+
+    def check() -> tuple[int, set[tuple[str, str]], dict[str, Any]]:
+        """By ZooKeeper alone: it names the brokers."""
+        capsys.readouterr()
+        code = main(["cluster", "check", "--json", "--coordination", served.url])
+        *rows, summary = map(json.loads, capsys.readouterr().out.splitlines())
+        return code, {(row["kind"], row["about"]) for row in rows}, summary
+
+    try:
+        with served.connect() as log, log.admin() as admin:
+            served.create(log, "orders", 2, 2)
+            code, found, summary = check()
+            assert (code, found) == (0, set())
+            assert (summary["controller"], summary["controllerEpoch"]) == (1, 1)
+            assert [row["epoch"] for row in summary["brokers"]] == [
+                client.get(f"/brokers/ids/{node}")[1].czxid for node in (1, 2)
+            ]
+            fact = json.loads(client.get("/brokers/ids/2")[0])
+            client.create("/brokers/ids/9", json.dumps({**fact, "endpoints": ["PLAINTEXT://127.0.0.1:1"]}).encode())
+            served.until(lambda: len(admin.describe_cluster().brokers) == 3, "broker 9 is known")
+            assert check()[:2] == (1, {("broker-unreachable", "broker 9")})
+            client.delete("/brokers/ids/9")
+            two.terminate()
+            admin.delete_topics(["orders"])
+            admin.create_topics(NewTopic("later", 1, 1))
+            assert check()[:2] == (0, {("deleting", "orders")})
+        path = "/brokers/topics/later/partitions/0/state"
+        state = json.loads(client.get(path)[0])
+        client.set(path, json.dumps({**state, "leader_epoch": 7}).encode())  # what no order told the broker
+        code, found, _ = check()
+        assert (code, found) == (1, {("metadata-behind", "broker 1"), ("deleting", "orders")})
+        one.terminate()
+        assert main(["cluster", "check", "--coordination", served.url]) == 2
+        assert "no broker is registered there" in capsys.readouterr().err
+        nowhere = served.url + "-mistyped"
+        assert main(["cluster", "check", "--coordination", nowhere]) == 2
+        assert "keeps no cluster there" in capsys.readouterr().err
+        outside = KazooClient(served.url.removeprefix("zookeeper://").partition("/")[0])
+        outside.start()
+        assert outside.exists("/" + nowhere.removeprefix("zookeeper://").partition("/")[2]) is None
+        outside.stop()
     finally:
         client.stop()
 

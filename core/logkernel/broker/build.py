@@ -57,12 +57,8 @@ def build(
 
 def _named_access(config: BrokerConfig, kernel: Kernel, *, serves: bool) -> ClusterAccess | None:
     """To the coordination that the settings name, if it is one that brokers share."""
-    name = config.get("coordination")
-    shared = kernel.names("shared coordination")
-    if config.origin("coordination") == "default" and serves:
-        named = (other for other in shared if config.get(f"{other}.connect", ""))
-        name = next(named, name)
-    if name not in shared:
+    name = _shared_name(config, kernel, serves=serves)
+    if name is None:
         return None
     if not serves:
         raise ConfigError(f"coordination={name}: only a broker that serves can be in a cluster; run logkernel serve")
@@ -76,6 +72,31 @@ def _named_access(config: BrokerConfig, kernel: Kernel, *, serves: bool) -> Clus
         return session
 
     return ClusterAccess(new_session)
+
+
+def _shared_name(config: BrokerConfig, kernel: Kernel, *, serves: bool) -> str | None:
+    """The coordination that the settings name, if it is one that brokers share."""
+    name: str = config.get("coordination")
+    shared = kernel.names("shared coordination")
+    if config.origin("coordination") == "default" and serves:
+        named = (other for other in shared if config.get(f"{other}.connect", ""))
+        name = next(named, name)
+    return name if name in shared else None
+
+
+def open_coordination(path: str | PathLike[str] | None, overrides: Sequence[str]) -> SharedCoordination:
+    """A session with the coordination that the settings name, for who is no broker and only reads. Raises
+    `ConfigError`, `PluginError`, `KafkaStorageError`."""
+    allow, block = plugin_lists(path, overrides)
+    kernel = Kernel(allow=allow, block=block)
+    config = BrokerConfig.load(path, overrides, kernel.declarations())
+    name = _shared_name(config, kernel, serves=True)
+    if name is None:
+        raise ConfigError(
+            f"coordination={config.get('coordination')} is none that brokers share; name it by --coordination"
+            f" zookeeper://h1:2181/chroot, or by a file that has zookeeper.connect"
+        )
+    return _first_session(name, config, kernel)
 
 
 def _first_session(name: str, config: BrokerConfig, kernel: Kernel) -> SharedCoordination:

@@ -91,6 +91,7 @@ CLUSTER_COMMANDS: Final[Table] = {
     "info": ("logkernel.cli.cluster:info", "Print the cluster's id, controller and counts."),
     "brokers": ("logkernel.cli.cluster:brokers", "List the brokers."),
     "status": ("logkernel.cli.cluster_status:status", "Show brokers and the partitions that lack replicas; watch."),
+    "check": ("logkernel.cli.cluster_check:check", "Compare what brokers say with what the cluster has decided."),
     "log-dirs": ("logkernel.cli.cluster:log_dirs", "Describe the log directories."),
     "features": ("logkernel.cli.cluster:features", "List features and their levels, or set levels."),
     "quorum": ("logkernel.cli.cluster:quorum", "Describe the metadata quorum."),

@@ -16,6 +16,8 @@ from importlib import import_module
 from types import FrameType
 from typing import TYPE_CHECKING
 
+from logkernel.cli.coordination_url import settings_of
+
 if TYPE_CHECKING:
     import asyncio
 
@@ -176,9 +178,8 @@ def _overrides(arguments: argparse.Namespace) -> list[str]:
                 from logkernel.errors import ConfigError
 
                 raise ConfigError(f"{option} {given} and --set {word} give one setting twice; leave out one of them")
-        name, separator, where = str(given).partition("://")
-        if names is COORDINATIONS and separator:
-            found += [f"coordination={name}", f"{name}.connect={where}"]
+        if names is COORDINATIONS:
+            found += settings_of(given)
         else:
             found.append(f"{names[0]}={given}")
     return found

@@ -210,6 +210,10 @@ class Session:
         self._check()
         return {node_id: epoch for node_id, (_, epoch, _) in self._store.brokers.items()}
 
+    def read_controller(self) -> tuple[int | None, int]:
+        self._check()
+        return self._store.controller_id, self._store.term
+
     def subscribe(self, events: SessionEvents, ring: Callable[[], object]) -> None:
         """Who is the controller is told first."""
         self._check()

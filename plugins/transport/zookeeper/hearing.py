@@ -170,14 +170,14 @@ class Hearing:
     # ------------------------------------------------------------ areas
 
     def _hear_controller(self, events: SessionEvents) -> None:
-        node_id, term = self._read_controller()
+        node_id, term = self.read_controller()
         if self.office.term and term != self.office.term:
             self.office.leave()
         if (node_id, term) != self._controller:
             self._controller = (node_id, term)
             events.on_controller(node_id, term)
 
-    def _read_controller(self) -> tuple[int | None, int]:
+    def read_controller(self) -> tuple[int | None, int]:
         """Who, and in which term: read again until both are of one election, which is one transaction. A node that is
         not as Kafka writes it tells of nobody, and of no new term."""
         known = self._controller[1] if self._controller is not None else self.office.term

@@ -83,8 +83,9 @@ class Session:
             )
         self._session_id = self.zk.session_id
         self._drops = self.zk.drops
+        self._has_nodes = False
         try:
-            self._hearing = self._prepare()
+            self._hearing = Hearing(self.zk, self._office, self._ring_up, self._misled)
         except KafkaError:
             self.zk.close()
             raise
@@ -99,12 +100,14 @@ class Session:
         zk, self._next = self._next, None
         return Session(self._options, zk, self._own | {self._session_id})
 
-    def _prepare(self) -> Hearing:
-        """Make the nodes that must be there: the chroot, and what Kafka makes."""
+    def _make_nodes(self) -> None:
+        """Make the nodes that must be there before anything is watched or written: the chroot, and what Kafka makes."""
+        if self._has_nodes:
+            return
         self.zk.make_folders(layout.PERSISTENT)
         if self.zk.exists(layout.FEATURE) is None:
             self.zk.multi([Create(layout.FEATURE, layout.features_data({}))])
-        return Hearing(self.zk, self._office, self._ring_up, self._misled)
+        self._has_nodes = True
 
     def _ring_up(self) -> None:
         """From kazoo's threads, too."""
@@ -202,6 +205,7 @@ class Session:
     def commit(self, changes: Sequence[MetadataChange]) -> None:
         self._check()
         try:
+            self._make_nodes()
             writing.write(self.zk, changes)
         except Unanswered:
             self._unanswered()
@@ -235,6 +239,7 @@ class Session:
         path, data = layout.broker_path(node_id), self._broker_data(value)
         self._node_id = node_id
         try:
+            self._make_nodes()
             for _ in range(writing.ATTEMPTS):
                 found = self.zk.exists(path)
                 if found is not None and found.owner != self._session_id and found.owner not in self._own:
@@ -262,6 +267,7 @@ class Session:
         self._check()
         self._node_id = node_id
         try:
+            self._make_nodes()
             return self._campaign(node_id)
         except Unanswered:
             self._unanswered()
@@ -363,9 +369,22 @@ class Session:
             self._unanswered()
             raise
 
+    def read_controller(self) -> tuple[int | None, int]:
+        self._check()
+        try:
+            return self._hearing.read_controller()
+        except Unanswered:
+            self._unanswered()
+            raise
+
     def subscribe(self, events: SessionEvents, ring: Callable[[], object]) -> None:
         """Who is the controller is told first."""
         self._check()
+        try:
+            self._make_nodes()
+        except Unanswered:
+            self._unanswered()
+            raise
         self._events, self._ring = events, ring
         self._hearing.begin()
 

@@ -412,6 +412,20 @@ def test_a_session_outlives_the_server_that_it_was_connected_to(tmp_path: Path) 
         assert "lost" not in heard.states
 
 
+# ---------------------------------------------------------------- what is asked only
+
+
+def test_who_only_reads_makes_no_node(world: World) -> None:
+    """As `logkernel cluster check` does, maybe at a chroot that was mistyped."""
+    session = world.session()
+    assert list(session.changes({"cluster", "topic", "partition", "config", "broker"})) == []
+    assert session.read_controller() == (None, 0)
+    assert session.broker_epochs() == {}
+    assert world.other.get_children("/") == []
+    session.announce(1, FACT)
+    assert world.other.exists("/brokers/ids/1") is not None
+
+
 # ---------------------------------------------------------------- who may do what
 
 

@@ -107,6 +107,7 @@ class Admin(AdminBase):
     list_partition_reassignments = _Blocking(placement.list_partition_reassignments)
 
     describe_cluster = _Blocking(cluster.describe_cluster)
+    describe_metadata = _Blocking(cluster.describe_metadata)
     describe_features = _Blocking(cluster.describe_features)
     update_features = _Blocking(cluster.update_features)
     describe_quorum = _Blocking(cluster.describe_quorum)

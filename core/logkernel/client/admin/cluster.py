@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from logkernel.attrs_lite import field, frozen, mutable
-from logkernel.client.admin.plans import CONTROLLER, Ask, Plan, ask, row_error, settled
+from logkernel.client.admin.plans import CONTROLLER, Ask, Plan, ask, at_brokers, row_error, settled
+from logkernel.client.admin.topics import TopicDescription, topic_of
 from logkernel.errors import ConfigError, UnsupportedVersion
 from logkernel.requests.api_versions import ApiVersionsRequest
 from logkernel.requests.cluster import DescribeClusterRequest, MetadataRequest
@@ -40,6 +41,17 @@ class ClusterDescription:
     id: str
     controller: int
     brokers: list[Broker]
+
+
+@mutable
+class MetadataDescription:
+    """What one broker knows of its cluster. `controller` is -1 if it knows of none; topics that it could not describe
+    are left out."""
+
+    cluster_id: str
+    controller: int
+    brokers: list[Broker]
+    topics: dict[str, TopicDescription]
 
 
 @frozen
@@ -82,6 +94,18 @@ def describe_cluster(*, include_fenced: bool = False) -> Plan[ClusterDescription
     brokers = [Broker(row.broker_id, row.host, row.port, row.rack, row.is_fenced) for row in outcome.brokers]
     brokers.sort(key=lambda broker: broker.id)
     return ClusterDescription(outcome.cluster_id, outcome.controller_id, brokers)
+
+
+def describe_metadata(broker: int) -> Plan[MetadataDescription]:
+    """Return what this broker knows of the cluster and all its topics; another one may know other things for a moment.
+    Raises `RequestTimedOut` if it does not answer."""
+    request = MetadataRequest(topics=None, allow_auto_topic_creation=False)
+    found = (yield from at_brokers(request, [broker]))[broker]
+    brokers = sorted(
+        (Broker(row.node_id, row.host, row.port, row.rack) for row in found.brokers), key=lambda row: row.id
+    )
+    topics = {row.name: topic_of(row, row.partitions) for row in found.topics if row.name and not row.error_code}
+    return MetadataDescription(found.cluster_id or "", found.controller_id, brokers, topics)
 
 
 def describe_features() -> Plan[dict[str, FeatureRange]]:

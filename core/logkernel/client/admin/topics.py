@@ -257,7 +257,7 @@ def _described(names: list[str]) -> Plan[dict[str, TopicDescription | Exception]
         if outcome.next_cursor is None:
             break
         cursor = Cursor(outcome.next_cursor.topic_name, outcome.next_cursor.partition_index)
-    return rows_by(names, heads.items(), lambda name, row: _topic(row, parts[name]))
+    return rows_by(names, heads.items(), lambda name, row: topic_of(row, parts[name]))
 
 
 def _from_metadata(wanted: list[Any]) -> Plan[dict[Any, TopicDescription | Exception]]:
@@ -268,10 +268,11 @@ def _from_metadata(wanted: list[Any]) -> Plan[dict[Any, TopicDescription | Excep
         rows[row.name] = row
         if row.topic_id != NO_ID:
             rows[row.topic_id] = row
-    return rows_by(wanted, rows.items(), lambda key, row: _topic(row, row.partitions))
+    return rows_by(wanted, rows.items(), lambda key, row: topic_of(row, row.partitions))
 
 
-def _topic(row: Any, parts: Iterable[Any]) -> TopicDescription:
+def topic_of(row: Any, parts: Iterable[Any]) -> TopicDescription:
+    """Of a row of a response."""
     rows = sorted(parts, key=lambda part: part.partition_index)
     return TopicDescription(row.name, row.topic_id, row.is_internal, tuple(map(_partition, rows)))
 

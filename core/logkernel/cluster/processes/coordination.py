@@ -265,6 +265,10 @@ def _broker_epochs(session: Session, message: Message) -> list[tuple[int, int]]:
     return list(session.broker_epochs().items())
 
 
+def _read_controller(session: Session, message: Message) -> tuple[int | None, int]:
+    return session.read_controller()
+
+
 def _close(session: Session, message: Message) -> None:
     session.close()
 
@@ -279,5 +283,6 @@ CALLS: Mapping[str, Call] = {
     "campaign": _campaign,
     "resign": _resign,
     "broker_epochs": _broker_epochs,
+    "read_controller": _read_controller,
     "close": _close,
 }

@@ -127,6 +127,10 @@ class SocketSession:
     def broker_epochs(self) -> Mapping[int, int]:
         return {int(node): int(epoch) for node, epoch in self._call("broker_epochs")}
 
+    def read_controller(self) -> tuple[int | None, int]:
+        node_id, term = self._call("read_controller")
+        return None if node_id is None else int(node_id), int(term)
+
     def subscribe(self, events: SessionEvents, ring: Ring) -> None:
         """Who is the controller is told first."""
         self._check()
