@@ -10,8 +10,7 @@ from typing import Protocol
 
 import zookeepers
 
-from logkernel.cluster.store import Session as StoreSession
-from logkernel.cluster.store import SharedStore
+from logkernel.cluster.store import SharedStore, StoreSession
 from logkernel.contracts import Coordination, MetadataChange, SharedCoordination
 from logkernel.errors import KafkaStorageError
 
@@ -131,11 +130,13 @@ class OverZooKeeper:
 
     def session(self) -> SharedCoordination:
         from logkernel.plugins.transport.zookeeper.options import Address, Options
-        from logkernel.plugins.transport.zookeeper.session import Session
+        from logkernel.plugins.transport.zookeeper.session import ZooKeeperSession
 
         proxy = zookeepers.Proxy(self._server.port)
         self._stack.callback(proxy.close)
-        made = Session(Options(Address.parse(proxy.address + self._chroot), session_timeout_ms=self._timeout_ms))
+        made = ZooKeeperSession(
+            Options(Address.parse(proxy.address + self._chroot), session_timeout_ms=self._timeout_ms)
+        )
         self._stack.callback(made.close)
         self.proxies[id(made)] = proxy
         return made

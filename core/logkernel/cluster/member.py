@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from logkernel.broker.runtime import Randomness
     from logkernel.broker.timers import Clock
     from logkernel.broker.workers import Workers
-    from logkernel.cluster.store import Session, SharedStore
+    from logkernel.cluster.store import SharedStore, StoreSession
     from logkernel.contracts import BrokerDoor, PeerTransport
     from logkernel.kernel import Kernel
 
@@ -84,7 +84,7 @@ class Member:
         self._surroundings = surroundings
         self._listen = list(listen)
         self._session_timeout_s = session_timeout_s
-        self._session: Session | None = None
+        self._session: StoreSession | None = None
         self._over_sockets = over_sockets
         self.gate: Gate | None = None
         self._expiry: asyncio.TimerHandle | None = None
@@ -119,7 +119,7 @@ class Member:
         self.state = "running"
         server.join()
 
-    def _new_session(self) -> Session:
+    def _new_session(self) -> StoreSession:
         self._session = self._store.session()
         return self._session
 

@@ -1,14 +1,14 @@
-"""One coordination for the brokers of a process: `contracts.SharedCoordination` over any that keeps changes.
+"""The coordination that the brokers of one process share: `contracts.SharedCoordination` over a plain one.
 
     store = SharedStore(keeper)          keeper: a plain Coordination, e.g. `memory` or `local`
-    session = store.session()            one a broker
+    session = store.session()            one for each broker
 
-What a session commits is durable when `commit` returns; every session hears of it, its own included, once and in the
-same order.
-The facts of brokers are kept here alone: they end with their sessions. The last term and the last broker epoch outlive
-the process, so that no two controllers, and no two lives of brokers, ever have the same.
+What a session commits is durable when `commit` returns. Every session, the committing one included, is notified of it
+once, in the same order. Registrations of brokers are not durable: they end with their sessions. The last term
+(controller epoch) and the last broker epoch are durable, so no two controllers have the same term, and no two starts
+of a broker the same broker epoch.
 
-| a session is | it may commit | its broker's fact | ends by |
+| a session is | it may commit | its broker's registration | ends by |
 |---|---|---|---|
 | alive | yes | stands | `make_unsure`, a lost answer, `expire`, `close` |
 | unsure | raises `KafkaStorageError` | stands | `back`, `expire` |
@@ -25,13 +25,14 @@ from logkernel.contracts import Coordination, MetadataChange, SessionEvents
 from logkernel.errors import DuplicateBrokerRegistration, KafkaStorageError, StaleControllerEpoch
 
 TERM: Final = "controller_epoch"
-"""The kind of the fact that keeps the last term."""
+"""The kind of the change that holds the last term."""
 EPOCH: Final = "broker_epoch"
-"""The kind of the fact that keeps the last broker epoch."""
+"""The kind of the change that holds the last broker epoch."""
 NAME: Final = "cluster"
-"""The kind of the fact that names the cluster."""
+"""The kind of the change that holds the cluster id."""
 
-Told = Callable[[SessionEvents], None]
+Notification = Callable[[SessionEvents], None]
+"""One call of a `SessionEvents` method, waiting to be made."""
 
 
 class SharedStore:
@@ -39,12 +40,12 @@ class SharedStore:
 
     def __init__(self, keeper: Coordination) -> None:
         self.keeper = keeper
-        self.sessions: list[Session] = []
-        """Those that have not ended."""
-        self.controller: Session | None = None
+        self.sessions: list[StoreSession] = []
+        """The sessions that have not ended."""
+        self.controller: StoreSession | None = None
         self.controller_id: int | None = None
-        self.brokers: dict[int, tuple[Session, int, Mapping[str, Any]]] = {}
-        """Node id → its session, broker epoch, fact."""
+        self.brokers: dict[int, tuple[StoreSession, int, Mapping[str, Any]]] = {}
+        """Node id → (session, broker epoch, registration)."""
         self.term = 0
         self._epoch = 0
         self._named = False
@@ -56,8 +57,8 @@ class SharedStore:
             elif change.kind == NAME:
                 self._named = True
 
-    def session(self) -> Session:
-        made = Session(self)
+    def session(self) -> StoreSession:
+        made = StoreSession(self)
         self.sessions.append(made)
         return made
 
@@ -69,7 +70,7 @@ class SharedStore:
     # ------------------------------------------------------------ for sessions
 
     def commit(self, changes: Sequence[MetadataChange]) -> None:
-        """The first name of the cluster stays: brokers that start at the same time bring one each."""
+        """Commit `changes`, but keep the first cluster id: brokers that start at the same time each propose one."""
         if self._named:
             changes = [change for change in changes if change.kind != NAME]
         if changes:
@@ -81,11 +82,11 @@ class SharedStore:
         kept = list(changes)
         self.tell(lambda events: events.on_changes(kept))
 
-    def tell(self, told: Told) -> None:
+    def tell(self, notification: Notification) -> None:
         for session in self.sessions:
-            session.queue(told)
+            session.queue(notification)
 
-    def elect(self, session: Session, node_id: int) -> int | None:
+    def elect(self, session: StoreSession, node_id: int) -> int | None:
         if self.controller is not None:
             return None
         term = self.term + 1
@@ -94,17 +95,17 @@ class SharedStore:
         self.tell(lambda events: events.on_controller(node_id, term))
         return term
 
-    def depose(self, session: Session) -> None:
+    def depose(self, session: StoreSession) -> None:
         if self.controller is session:
             term = self.term
             self.controller = self.controller_id = None
             self.tell(lambda events: events.on_controller(None, term))
 
-    def announce(self, session: Session, node_id: int, value: Mapping[str, Any]) -> int:
+    def announce(self, session: StoreSession, node_id: int, value: Mapping[str, Any]) -> int:
         known = self.brokers.get(node_id)
         if known is not None and known[0] is not session:
             raise DuplicateBrokerRegistration(
-                f"broker {node_id} is announced by another session; give this one another node.id"
+                f"broker {node_id} is already registered by another session; give this broker another node.id"
             )
         epoch = self._epoch + 1
         self.keeper.commit([MetadataChange(EPOCH, "", {"epoch": epoch})])
@@ -117,8 +118,8 @@ class SharedStore:
         own = [MetadataChange(TERM, "", {"term": self.term}), MetadataChange(EPOCH, "", {"epoch": self._epoch})]
         self.keeper.replace([*own, *(change for change in changes if change.kind not in ("broker", TERM, EPOCH))])
 
-    def end(self, session: Session) -> None:
-        """Its announcement and its term go; others hear of it."""
+    def end(self, session: StoreSession) -> None:
+        """End a session: its registration and its term end, and the other sessions are notified."""
         if session not in self.sessions:
             return
         self.sessions.remove(session)
@@ -129,8 +130,8 @@ class SharedStore:
         self.depose(session)
 
 
-class Session:
-    """A broker's hold on the store: `contracts.SharedCoordination`."""
+class StoreSession:
+    """The session of one broker with the store: `contracts.SharedCoordination`."""
 
     stale_ms = 0
 
@@ -139,7 +140,7 @@ class Session:
         self._state = "alive"
         self._events: SessionEvents | None = None
         self._ring: Callable[[], object] | None = None
-        self._waiting: deque[Told] = deque()
+        self._waiting: deque[Notification] = deque()
         self._lost_answer: str | None = None
 
     # ------------------------------------------------------------ contracts.Coordination
@@ -185,7 +186,7 @@ class Session:
 
     # ------------------------------------------------------------ contracts.SharedCoordination
 
-    def renew(self) -> Session:
+    def renew(self) -> StoreSession:
         self.close()
         return self._store.session()
 
@@ -215,12 +216,12 @@ class Session:
         return self._store.controller_id, self._store.term
 
     def subscribe(self, events: SessionEvents, ring: Callable[[], object]) -> None:
-        """Who is the controller is told first."""
+        """Subscribe; the first notification names the controller."""
         self._check()
         self._events, self._ring = events, ring
         self._waiting.clear()
         node_id, term = self._store.controller_id, self._store.term
-        self.queue(lambda told: told.on_controller(node_id, term))
+        self.queue(lambda events: events.on_controller(node_id, term))
 
     def hear(self) -> None:
         events = self._events
@@ -229,9 +230,9 @@ class Session:
 
     # ------------------------------------------------------------ the store's, and faults
 
-    def queue(self, told: Told) -> None:
+    def queue(self, notification: Notification) -> None:
         if self._events is not None and self._state != "ended":
-            self._waiting.append(told)
+            self._waiting.append(notification)
             if self._ring is not None:
                 self._ring()
 

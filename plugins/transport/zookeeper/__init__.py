@@ -86,10 +86,10 @@ def logkernel_coordination(name: str, open_log: Callable[[], StateLog], settings
 
     options = Options.of(settings)
     try:
-        from .session import Session
+        from .session import ZooKeeperSession
     except ImportError as error:
         raise PluginError(f"coordination=zookeeper needs kazoo ({error}); install logkernel[zookeeper]") from None
-    return Session(options)
+    return ZooKeeperSession(options)
 
 
 @hookimpl

@@ -50,7 +50,7 @@ SETTINGS_BY_CONTROLLER: Final = frozenset({"config", "acl", "scram", "quota", "c
 log = logging.getLogger("logkernel.zookeeper")
 
 
-class Session:
+class ZooKeeperSession:
     """See the module."""
 
     def __init__(self, options: Options, zk: Connection | None = None, own: frozenset[int] = frozenset()) -> None:
@@ -90,7 +90,7 @@ class Session:
             self.zk.close()
             raise
 
-    def renew(self) -> Session:
+    def renew(self) -> ZooKeeperSession:
         """A new session, in place of this one. Raises `KafkaStorageError` where ZooKeeper does not answer at once."""
         self.close(for_good=False)
         if self._next is None:
@@ -98,7 +98,7 @@ class Session:
         if not self._next.wait(FIRST_LOOK_S):
             raise KafkaStorageError(f"ZooKeeper at {self._options.address.hosts} does not answer; it is tried again")
         zk, self._next = self._next, None
-        return Session(self._options, zk, self._own | {self._session_id})
+        return ZooKeeperSession(self._options, zk, self._own | {self._session_id})
 
     def _make_nodes(self) -> None:
         """Make the nodes that must be there before anything is watched or written: the chroot, and what Kafka makes."""

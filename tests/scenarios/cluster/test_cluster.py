@@ -13,7 +13,7 @@ from recorded_writes import Recorded
 
 import logkernel
 from logkernel.cluster.cluster import Cluster
-from logkernel.cluster.store import Session
+from logkernel.cluster.store import StoreSession
 from logkernel.errors import ConfigError, KafkaStorageError, LogkernelError
 
 
@@ -228,15 +228,15 @@ def test_what_a_follower_told_of_its_log_start_is_there_after_its_broker_was_kil
 
 def test_a_broker_that_could_not_be_announced_is_announced_later(monkeypatch: pytest.MonkeyPatch) -> None:
     """Found by the world's seed 306: it was the controller, and no broker of its cluster, for ever."""
-    before, failed = Session.announce, []
+    before, failed = StoreSession.announce, []
 
-    def announce(self: Session, node_id: int, value: Mapping[str, Any]) -> int:
+    def announce(self: StoreSession, node_id: int, value: Mapping[str, Any]) -> int:
         if not failed:
             failed.append(node_id)
             raise KafkaStorageError("the coordination did not answer")
         return before(self, node_id, value)
 
-    monkeypatch.setattr(Session, "announce", announce)
+    monkeypatch.setattr(StoreSession, "announce", announce)
     with logkernel.open_cluster(brokers=2) as cluster:
         assert failed == [1]
         assert cluster.controller() in (1, 2)

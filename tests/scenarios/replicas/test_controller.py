@@ -13,7 +13,7 @@ from logkernel.broker.controller.channel import ControllerChannel
 from logkernel.broker.controller.election import ControllerElection
 from logkernel.broker.handlers.metadata import NO_METADATA_MS
 from logkernel.broker.received_metadata import ReceivedMetadata
-from logkernel.cluster.store import Session, SharedStore
+from logkernel.cluster.store import SharedStore, StoreSession
 from logkernel.contracts import MetadataChange
 from logkernel.controller.effects import Effects
 from logkernel.controller.image import log_dirs_change
@@ -79,7 +79,7 @@ class Member:
         )
         self.broker.cluster.received = ReceivedMetadata(metadata.image, metadata.controller.internal, self.news.append)
         self.broker.context.commit = lambda result: self.election.active.commit(result)
-        self.session: Session = cluster.store.session()
+        self.session: StoreSession = cluster.store.session()
         self.election.join(self.session, lambda: cluster.rings.append(self))
         self.election.announce({"listeners": {"P": ["h", node.node_id]}, "rack": None})
 

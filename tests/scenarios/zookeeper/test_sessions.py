@@ -20,7 +20,7 @@ from logkernel.contracts import MetadataChange
 from logkernel.errors import ClusterAuthorizationFailed, DuplicateBrokerRegistration, KafkaStorageError
 from logkernel.plugins.transport.zookeeper import hearing
 from logkernel.plugins.transport.zookeeper.options import Address, Options
-from logkernel.plugins.transport.zookeeper.session import Session
+from logkernel.plugins.transport.zookeeper.session import ZooKeeperSession
 
 ID = "7d7d6d32-6a7d-4fb8-a4ec-3fe6f1f2a1b1"
 FACT = {"listeners": {"PLAINTEXT": ["h", 1]}, "rack": None}
@@ -31,7 +31,7 @@ WAIT_S = 20.0
 class Heard:
     """Notes what a session tells."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: ZooKeeperSession) -> None:
         self.session = session
         self.facts: dict[tuple[str, str], Any] = {}
         self.states: list[str] = []
@@ -72,12 +72,14 @@ class World:
         self.other.chroot = chroot
         stack.callback(self.other.stop)
 
-    def session(self, timeout_ms: int = 3_000, address: str | None = None, **options: Any) -> Session:
-        made = Session(Options(Address.parse((address or self.server.address) + self.chroot), timeout_ms, **options))
+    def session(self, timeout_ms: int = 3_000, address: str | None = None, **options: Any) -> ZooKeeperSession:
+        made = ZooKeeperSession(
+            Options(Address.parse((address or self.server.address) + self.chroot), timeout_ms, **options)
+        )
         self._stack.callback(made.close)
         return made
 
-    def proxied(self, timeout_ms: int) -> tuple[zookeepers.Proxy, Session]:
+    def proxied(self, timeout_ms: int) -> tuple[zookeepers.Proxy, ZooKeeperSession]:
         proxy = zookeepers.Proxy(self.server.port)
         self._stack.callback(proxy.close)
         return proxy, self.session(timeout_ms, proxy.address)
@@ -101,7 +103,7 @@ def row(leader_epoch: int, epoch: int) -> MetadataChange:
     return MetadataChange("partition", "t:0", {"row": [[1], [1], 1, leader_epoch, epoch]})
 
 
-def elected(session: Session) -> int:
+def elected(session: ZooKeeperSession) -> int:
     term = session.campaign(1)
     assert term is not None
     list(session.changes())
@@ -109,7 +111,7 @@ def elected(session: Session) -> int:
     return term
 
 
-def rows_of(session: Session, name: str = "t") -> list[Any]:
+def rows_of(session: ZooKeeperSession, name: str = "t") -> list[Any]:
     return next(each.value["partitions"] for each in session.changes() if (each.kind, each.key) == ("topic", name))
 
 
@@ -275,7 +277,7 @@ def test_settings_of_many_topics_are_kept_at_once(world: World) -> None:
 def test_brokers_that_change_the_same_node_lose_nothing(world: World) -> None:
     sessions = [world.session() for _ in range(4)]
 
-    def write(session: Session, quota: str) -> None:
+    def write(session: ZooKeeperSession, quota: str) -> None:
         for number in range(20):
             scram = MetadataChange("scram", f"1:{quota}", SCRAM)
             session.commit([MetadataChange("acl", f'[2,3,"t","User:{quota}{number}","*",3,3]', {}), scram])
@@ -391,7 +393,7 @@ def test_a_call_to_a_zookeeper_that_stands_still_ends_soon(world: World) -> None
 def test_a_session_outlives_the_server_that_it_was_connected_to(tmp_path: Path) -> None:
     with zookeepers.ensemble(tmp_path) as servers, ExitStack() as stack:
         hosts = ",".join(server.address for server in servers)
-        session = Session(Options(Address.parse(f"{hosts}/kafka"), 4_000))
+        session = ZooKeeperSession(Options(Address.parse(f"{hosts}/kafka"), 4_000))
         stack.callback(session.close)
         heard = Heard(session)
         epoch = session.announce(1, FACT)

@@ -15,7 +15,7 @@ from outside_tools import missing
 from logkernel.errors import ConfigError, KafkaStorageError
 from logkernel.plugins.transport.zookeeper import SETTINGS
 from logkernel.plugins.transport.zookeeper.options import Options
-from logkernel.plugins.transport.zookeeper.session import Session
+from logkernel.plugins.transport.zookeeper.session import ZooKeeperSession
 
 
 def openssl(*words: str) -> None:
@@ -79,7 +79,7 @@ def settings(folder: Path, port: int, **more: Any) -> dict[str, Any]:
 
 
 def test_a_session_proves_who_it_is_to_a_server_that_does(secured: tuple[Path, int]) -> None:
-    session = Session(Options.of(settings(*secured)))
+    session = ZooKeeperSession(Options.of(settings(*secured)))
     try:
         assert session.campaign(1) == 1
     finally:
@@ -94,15 +94,15 @@ def test_a_session_proves_who_it_is_to_a_server_that_does(secured: tuple[Path, i
 )  # fmt: skip
 def test_a_session_begins_with_nobody_else(secured: tuple[Path, int], wrong: dict[str, Any]) -> None:
     with pytest.raises(KafkaStorageError, match="gave no session"):
-        Session(Options.of(settings(*secured) | wrong | {"zookeeper.connection.timeout.ms": 1_500}))
+        ZooKeeperSession(Options.of(settings(*secured) | wrong | {"zookeeper.connection.timeout.ms": 1_500}))
 
 
 def test_a_server_of_another_name_is_refused_unless_names_do_not_matter(secured: tuple[Path, int]) -> None:
     folder, port = secured
     other = settings(folder, port) | {"zookeeper.connect": f"localhost:{port}/kafka"}
     with pytest.raises(KafkaStorageError, match="gave no session"):
-        Session(Options.of(other | {"zookeeper.connection.timeout.ms": 1_500}))
-    session = Session(Options.of(other | {"zookeeper.ssl.endpoint.identification.algorithm": ""}))
+        ZooKeeperSession(Options.of(other | {"zookeeper.connection.timeout.ms": 1_500}))
+    session = ZooKeeperSession(Options.of(other | {"zookeeper.ssl.endpoint.identification.algorithm": ""}))
     session.close()
 
 

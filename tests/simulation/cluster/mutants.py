@@ -496,7 +496,7 @@ def a_controller_writes_without_its_term(patch):
     def commit(self, changes, term):
         self._store.commit(changes)
 
-    patch.setattr(coordination.Session, "commit_as_controller", commit)
+    patch.setattr(coordination.StoreSession, "commit_as_controller", commit)
 
 
 @mutant

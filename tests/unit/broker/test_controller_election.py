@@ -15,7 +15,7 @@ from logkernel.broker.purgatory import RequestPurgatory
 from logkernel.broker.runtime import Runtime
 from logkernel.broker.timers import Clock
 from logkernel.broker.turn import Turn
-from logkernel.cluster.store import Session, SharedStore
+from logkernel.cluster.store import SharedStore, StoreSession
 from logkernel.config.broker import BrokerConfig
 from logkernel.contracts import Candidates, Elected, MetadataChange
 from logkernel.controller.controller import Controller
@@ -95,7 +95,7 @@ class Broker:
         self.controller = Controller(config, node_id, cluster.new_id, {}, kernel.placement)
         self.election = ControllerElection(self.runtime, self.turn, self.controller, self.send, self)
         self.channel = ControllerChannel(self.turn, self.controller, self.send, self.election.view)
-        self.session: Session | None = None
+        self.session: StoreSession | None = None
         self.start()
 
     def start(self) -> None:

@@ -24,7 +24,7 @@ from logkernel.plugins.services.shares.members.assignor import assign
 from logkernel.plugins.services.shares.members.records import Key, Kind, MemberValue
 from logkernel.plugins.services.shares.partitions.partition import Acquired, Stretch
 from logkernel.plugins.services.shares.partitions.reading import Batch, cut, read
-from logkernel.plugins.services.shares.partitions.sessions import MAX_EPOCH, Holder, Sessions
+from logkernel.plugins.services.shares.partitions.sessions import MAX_EPOCH, Holder, ShareSessions
 from logkernel.record.control import encode_marker
 from logkernel.record.encode import encode_batch
 from logkernel.requests import share_delivery, share_groups, share_offsets, share_state
@@ -41,7 +41,7 @@ T, U = UUID(int=1), UUID(int=2)
 
 
 def test_a_session_goes_from_epoch_to_epoch() -> None:
-    sessions = Sessions(10)
+    sessions = ShareSessions(10)
     sessions.begin(A, 0)
     sessions.go_on(A, 1, 0)
     with pytest.raises(InvalidShareSessionEpoch):
@@ -54,7 +54,7 @@ def test_a_session_goes_from_epoch_to_epoch() -> None:
 
 
 def test_an_idle_session_makes_room() -> None:
-    sessions = Sessions(1)
+    sessions = ShareSessions(1)
     sessions.begin(A, 0)
     with pytest.raises(ShareSessionLimitReached):
         sessions.begin(B, 119_999)
@@ -63,7 +63,7 @@ def test_an_idle_session_makes_room() -> None:
 
 
 def test_turns_begin_with_another_partition_each_time() -> None:
-    sessions = Sessions(1)
+    sessions = ShareSessions(1)
     sessions.begin(A, 0)
     session = sessions.get(A)
     session.partitions = {(T, 0): None, (T, 1): None, (T, 2): None}

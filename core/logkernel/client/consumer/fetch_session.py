@@ -1,6 +1,6 @@
-"""A fetch session with one broker (KIP-227): each side tells the other what has changed. Pure.
+"""The client's half of an incremental fetch session with one broker (KIP-227). Pure.
 
-session epoch     request                                          an answer leads to
+session epoch     the request names                                the next epoch, after an answer
 0                 all wanted partitions                            1 under the id that the broker gave; 0 without
 1 and above       what is new or changed, and what is not wanted   the next; 0 after an error or a lost connection
 """
@@ -18,60 +18,64 @@ from logkernel.requests.data import FetchPartition, FetchTopic, ForgottenTopic
 from logkernel.vocabulary import TopicPartition
 
 SESSION_ERRORS: Final = (FetchSessionIdNotFound.code, InvalidFetchSessionEpoch.code, FetchSessionTopicIdError.code)
-"""A session that fails so begins anew, at once."""
+"""After one of these errors the client opens a new session at once."""
 LAST_EPOCH: Final = 2**31 - 1
 NEAR_BYTES: Final = 4 << 20
-"""What is asked for at once of a broker that answers at once: it goes through the processor's caches."""
+"""The size of one request to a broker that answers at once: this much stays in the processor's caches."""
 FAR_MS: Final = 5
-"""Who waits longer than this, and than so many bytes take on a quick network, asks a broker that is far or slow ..."""
+"""If an answer takes longer than this, plus the time that its bytes need on a fast network, the broker counts as far
+..."""
 QUICK_BYTES_A_MS: Final = 512 << 10
-"""... for twice as much: each question costs the way there and back."""
+"""... and the next request asks for twice as much, as each request costs a round trip."""
 Wanted = tuple[int, int, int, UUID]
-"""(offset, most bytes, leader epoch, topic id) of a partition, as the broker was told."""
+"""(fetch offset, maximum bytes, leader epoch, topic id) of a partition."""
 
 
 @define(eq=False)
-class Session:
-    """See the module."""
+class FetchSessionHandler:
+    """Decides what each fetch request to one broker names (Kafka's class of the same name)."""
 
     id: int = 0
     epoch: int = 0
-    told: dict[TopicPartition, Wanted] = field(factory=dict)
+    requested: dict[TopicPartition, Wanted] = field(factory=dict)
+    """The partitions that the session holds, as the last request named them."""
     seen: dict[TopicPartition, tuple[int, int, int]] = field(factory=dict)
-    """(high watermark, last stable offset, log start) as the broker last told them: it tells again what changes."""
+    """(high watermark, last stable offset, log start) of the last answer; the broker sends only what changed."""
     under_way: bool = False
     most_bytes: int = NEAR_BYTES
-    """What one request asks for, in all its partitions."""
+    """The fetch.max.bytes of one request, over all partitions."""
 
     def reset(self) -> None:
         self.id, self.epoch = 0, 0
-        self.told.clear()
+        self.requested.clear()
         self.seen.clear()
 
     def ask(self, wanted: dict[TopicPartition, Wanted]) -> tuple[list[FetchTopic], list[ForgottenTopic]]:
-        """What a request says, so that just these are asked for from then on."""
-        full, told = self.epoch == 0, self.told
-        if not full and told.keys() == wanted.keys():
+        """Return the (topics, forgotten topics) of the next request, after which the session holds just `wanted`."""
+        full, requested = self.epoch == 0, self.requested
+        if not full and requested.keys() == wanted.keys():
             moved, same = {}, True
             for name, row in wanted.items():
-                before = told[name]
+                before = requested[name]
                 if before[3] is not row[3] and before[3] != row[3]:
                     same = False
                 if before != row:
                     moved[name] = row
             if same:
-                self.told = wanted
+                self.requested = wanted
                 return _topics(moved), []
-        changed = {name: row for name, row in wanted.items() if full or told.get(name) != row}
+        changed = {name: row for name, row in wanted.items() if full or requested.get(name) != row}
         dropped = {
-            name: row[3] for name, row in told.items() if not full and (name not in wanted or wanted[name][3] != row[3])
+            name: row[3]
+            for name, row in requested.items()
+            if not full and (name not in wanted or wanted[name][3] != row[3])
         }
-        self.told = wanted
+        self.requested = wanted
         self.seen = {name: row for name, row in self.seen.items() if name in wanted and name not in dropped}
         return _topics(changed), _forgotten(dropped)
 
     def heard(self, asked_bytes: int, got_bytes: int, waited_ms: int, largest: int) -> None:
-        """An answer came for which somebody waited; `largest` bounds what is asked for."""
+        """Adapt `most_bytes` to an answer after `waited_ms`; it never exceeds `largest`."""
         if got_bytes * 2 < asked_bytes:
             return  # there was no more
         if waited_ms > FAR_MS + got_bytes // QUICK_BYTES_A_MS:
@@ -80,14 +84,14 @@ class Session:
             self.most_bytes = max(NEAR_BYTES, self.most_bytes // 2)
 
     def topic_of(self, topic_id: UUID) -> str:
-        """The name that this id was asked for under; empty where it was not."""
-        for name, row in self.told.items():
+        """Return the name of a topic in the session; empty if the id is not in it."""
+        for name, row in self.requested.items():
             if row[3] is topic_id or row[3] == topic_id:
                 return name.topic
         return ""
 
     def answered(self, full: bool, session_id: int) -> None:
-        """A request was answered without an error; `full`: the one that named all."""
+        """Note an answer without an error. `full`: the request opened the session."""
         if full:
             self.id, self.epoch = session_id, int(session_id != 0)
         elif session_id != self.id:

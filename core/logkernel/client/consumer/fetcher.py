@@ -3,7 +3,8 @@
 A partition is asked for while it is in FETCHING, not paused, and has no more than max.partition.fetch.bytes ahead: so
 much is what one answer brings, and while it is read, the next one is on its way. Nothing is asked for while half of
 fetch.max.bytes lies here. What may come is at most the rest, shared by the brokers, so that what is held stays within
-fetch.max.bytes but for first batches that are larger; of a broker that is near, it is less (`Session.heard`).
+fetch.max.bytes but for first batches that are larger; of a broker that is near, it is less
+(`FetchSessionHandler.heard`).
 
     a partition's answer                             what follows
     no error                                         a chunk; high watermark, last stable offset, log start
@@ -29,7 +30,7 @@ from logkernel.client.cluster.leader_queries import (
     LeaderOffsetQuery,
     LeaderQuery,
 )
-from logkernel.client.consumer.fetch_session import SESSION_ERRORS, Session, Wanted
+from logkernel.client.consumer.fetch_session import SESSION_ERRORS, FetchSessionHandler, Wanted
 from logkernel.client.consumer.positions import (
     FETCHING,
     RESETTING,
@@ -80,7 +81,7 @@ class Fetcher:
         self.parts: dict[TopicPartition, Part] = {}
         self.line: dict[Part, None] = {}
         """Partitions with chunks, in the order in which they came."""
-        self.sessions: dict[int, Session] = {}
+        self.sessions: dict[int, FetchSessionHandler] = {}
         self.questions: list[tuple[LeaderQuery, list[tuple[Part, int]]]] = []
         """Resets and validations under way, with their partitions and the versions of these."""
         self.waiting_ms: int | None = None
@@ -248,7 +249,7 @@ class Fetcher:
         for node, parts in by_node.items():
             session = self.sessions.get(node)
             if session is None:
-                session = self.sessions[node] = Session()
+                session = self.sessions[node] = FetchSessionHandler()
             if session.under_way or not self.core.network.ready(node, now_ms):
                 continue
             # Without a session nobody sees to it that every partition has its turn: all of them are asked for.
@@ -284,7 +285,7 @@ class Fetcher:
                 self.core.metadata.request_update()
         return by_node, next_ms
 
-    def _request(self, session: Session, parts: list[Part], max_bytes: int) -> tuple[FetchRequest, bool]:
+    def _request(self, session: FetchSessionHandler, parts: list[Part], max_bytes: int) -> tuple[FetchRequest, bool]:
         topics = self.core.metadata.topics
         wanted: dict[TopicPartition, Wanted] = {}
         for part in parts:

@@ -1,10 +1,10 @@
 """A member of a group by KIP-848: the coordinator assigns, heartbeats carry everything. Pure.
 
     state       event                                           next
-    OUT         a poll came lately, something is subscribed     JOINING: a heartbeat of epoch 0 says all
+    OUT         a poll came lately, something is subscribed     JOINING: a heartbeat of epoch 0 with all fields
     JOINING     the answer                                      STABLE at the epoch that it names
     STABLE      an answer with an assignment                    STABLE; events REVOKE, ASSIGN towards it
-    STABLE      the subscription or what is held changed        STABLE; the next heartbeat, at once, says so
+    STABLE      the subscription or the owned ones changed      STABLE; a heartbeat at once
     STABLE      nothing is subscribed any more                  event REVOKE; then OUT, and the member leaves
     any         FENCED_MEMBER_EPOCH, UNKNOWN_MEMBER_ID, ...     PREPARING with event LOST; OUT where nothing is owned
     PREPARING   the event was handled                           OUT
@@ -12,16 +12,17 @@
     any         UNRELEASED_INSTANCE_ID, authorization, ...      FAILED: the next poll raises it
     any         close                                           LEFT; epoch -1, of a static member -2: it may be back
 
-What a member says that it holds is what it owns and what waits to be assigned by the user's poll: all that it may
-ever read of before it hears of another assignment. So what it does not name can be given to others, and a heartbeat
-need not wait for the user. One heartbeat is under way at a time, over rounds too: none overtakes another.
+A heartbeat names as owned both the partitions that the member owns and those that the user's next poll will assign:
+all that it may read before it gets another assignment. So the coordinator can give all others away, and a heartbeat
+need not wait for the user. One heartbeat is under way at a time, also across rejoins, so none overtakes another.
 
-An assignment is told once, unless a heartbeat says all. So the next one says all where an answer was lost, and so do
-those of a while after one that was given up: it may yet arrive, and be told what nobody hears.
+The coordinator sends an assignment once, or in answer to a heartbeat with all fields. So the next heartbeat carries all
+fields if an answer was lost. After a heartbeat timed out, those of the next minute do too: it may still reach the
+coordinator, and its answer reaches nobody.
 
-The coordinator names topics by id. Names come with the metadata; those of other topics (an expression of RE2
-found them) are asked for. A topic that was made anew under its name is another one: its partitions are
-revoked and assigned.
+The coordinator names topics by id. The metadata gives their names; the names of topics that only a RE2 expression
+matched are requested. A topic that was deleted and created again is another topic: its partitions are revoked and
+assigned.
 """
 
 from __future__ import annotations
@@ -65,14 +66,14 @@ COMES: Final = 0
 LEAVES: Final = -1
 LEAVES_FOR_A_WHILE: Final = -2
 LATE_MS: Final = 60_000
-"""For so long a heartbeat that was given up may still reach the coordinator, and be answered to nobody."""
+"""A heartbeat that timed out may reach the coordinator this much later."""
 Held = tuple[UUID, int]
 """A partition by its topic's id."""
 
 
 @frozen
-class Told:
-    """What a heartbeat said, or would say."""
+class HeartbeatContent:
+    """The fields of a heartbeat that change: subscription and owned partitions."""
 
     names: tuple[str, ...]
     regex: str
@@ -91,16 +92,16 @@ class Kip848Member(Membership):
         self._timeout_ms: int = settings["request.timeout.ms"]
         self._beat_ms = 0
         self._beating = False
-        self._told: Told | None = None
-        """What the coordinator is known to have heard; None: perhaps not all."""
-        self._made: Told | None = None
-        """What it would say now; None: to be worked out."""
+        self._acknowledged: HeartbeatContent | None = None
+        """The content of the last heartbeat that was answered; None: the next heartbeat must carry all fields."""
+        self._content: HeartbeatContent | None = None
+        """The content of the next heartbeat; None until it is computed."""
         self._whole_until_ms = 0
-        """Until then heartbeats say all."""
+        """Until then heartbeats carry all fields."""
         self._had_regex = False
         self._withdrawn = False
         self._target: frozenset[Held] | None = None
-        """What the coordinator assigned; None before it did."""
+        """The assignment from the coordinator; None before the first one."""
         self._aimed = False
         """Whether the events lead, or led, to the target."""
         self._ids: dict[TopicPartition, UUID] = {}
@@ -115,7 +116,7 @@ class Kip848Member(Membership):
 
     def subscribe(self, topics: Iterable[str], regex: str = "") -> None:
         super().subscribe(topics, regex)
-        self._made = None
+        self._content = None
 
     # ------------------------------------------------------------ events
 
@@ -131,7 +132,7 @@ class Kip848Member(Membership):
             self.owned.update(event.partitions)
             for partition in event.partitions:
                 self._ids[partition] = self._coming.pop(partition)
-        self._made = None
+        self._content = None
         if self.state == PREPARING and not self.events:
             self.state = OUT
         self._reconcile()
@@ -150,7 +151,7 @@ class Kip848Member(Membership):
         coming = {name: topic_id for name, topic_id in wanted.items() if name not in self.owned or name in going}
         if self._aimed and not going and not coming:
             return
-        self._aimed, self._coming, self._made = True, coming, None
+        self._aimed, self._coming, self._content = True, coming, None
         self._metrics.count("rebalance")
         if going:
             self.events.append(Event(REVOKE, sorted(going)))
@@ -166,11 +167,11 @@ class Kip848Member(Membership):
                     if (self._coming[name], name.partition) not in self._target:
                         del self._coming[name]
                 event.partitions[:] = [name for name in event.partitions if name in self._coming]
-                self._made = None
+                self._content = None
         self._reconcile()
 
     def _over(self) -> None:
-        self._told, self._made, self._target, self._aimed, self._unnamed = None, None, None, False, False
+        self._acknowledged, self._content, self._target, self._aimed, self._unnamed = None, None, None, False, False
         self._coming.clear()
         super()._over()
 
@@ -187,7 +188,7 @@ class Kip848Member(Membership):
         if not self.topics and not self.regex:
             self._withdraw()
         elif self._withdrawn:
-            self._withdrawn, self._told = False, None  # a whole heartbeat is answered with the whole assignment
+            self._withdrawn, self._acknowledged = False, None  # a whole heartbeat is answered with the whole assignment
         next_ms = earliest(self._beat(now_ms), self._ask_names(now_ms))
         return earliest(next_ms, self.polled_ms + self._max_poll_ms + 1)
 
@@ -205,13 +206,15 @@ class Kip848Member(Membership):
         if self._beating or self.leaving or self.state not in (OUT, STABLE):
             return None
         news = self._news()
-        due_ms = self._retry_ms if self.state == OUT or news != self._told else max(self._beat_ms, self._retry_ms)
+        due_ms = (
+            self._retry_ms if self.state == OUT or news != self._acknowledged else max(self._beat_ms, self._retry_ms)
+        )
         if self.state == OUT and not self.topics and not self.regex:
             return None
         if now_ms < due_ms:
             return due_ms
         if self.state == OUT:
-            self.state, self._told = JOINING, None
+            self.state, self._acknowledged = JOINING, None
             self._round += 1
         request = self._joining(news) if self.state == JOINING else self._staying(news)
         self._beating, number = True, self._round
@@ -230,13 +233,13 @@ class Kip848Member(Membership):
 
     # ------------------------------------------------------------ what a heartbeat says
 
-    def _news(self) -> Told:
-        if self._made is None:
+    def _news(self) -> HeartbeatContent:
+        if self._content is None:
             held = {(topic_id, name.partition) for some in (self._ids, self._coming) for name, topic_id in some.items()}
-            self._made = Told(tuple(sorted(self.topics)), self.regex, frozenset(held))
-        return self._made
+            self._content = HeartbeatContent(tuple(sorted(self.topics)), self.regex, frozenset(held))
+        return self._content
 
-    def _joining(self, news: Told) -> ConsumerGroupHeartbeatRequest:
+    def _joining(self, news: HeartbeatContent) -> ConsumerGroupHeartbeatRequest:
         self._had_regex = bool(news.regex)
         return ConsumerGroupHeartbeatRequest(
             group_id=self.group_id,
@@ -251,7 +254,7 @@ class Kip848Member(Membership):
             topic_partitions=[],
         )
 
-    def _staying(self, news: Told) -> ConsumerGroupHeartbeatRequest:
+    def _staying(self, news: HeartbeatContent) -> ConsumerGroupHeartbeatRequest:
         """What is new; all of it where the coordinator may have missed something, or its answer was lost."""
         request = ConsumerGroupHeartbeatRequest(
             group_id=self.group_id,
@@ -259,7 +262,7 @@ class Kip848Member(Membership):
             member_epoch=self.generation,
             instance_id=self.instance_id,
         )
-        before = self._told if self._now_ms >= self._whole_until_ms else None
+        before = self._acknowledged if self._now_ms >= self._whole_until_ms else None
         if before is None:
             request.rack_id, request.server_assignor = self._rack, self._assignor
             request.rebalance_timeout_ms = self._max_poll_ms
@@ -276,7 +279,7 @@ class Kip848Member(Membership):
 
     # ------------------------------------------------------------ what is answered
 
-    def _answered(self, news: Told, response: Any, error: Exception | None) -> None:
+    def _answered(self, news: HeartbeatContent, response: Any, error: Exception | None) -> None:
         if error is None and response.error_code:
             error = error_for(response.error_code, response.error_message, about=self.group_id)
             if isinstance(error, (FencedMemberEpoch, UnknownMemberId)) or (
@@ -289,7 +292,7 @@ class Kip848Member(Membership):
             self.core.forget_coordinator(self.key)
             self._whole_until_ms = self._now_ms + LATE_MS
         if error is not None:
-            self._told = None
+            self._acknowledged = None
             if not isinstance(error, KafkaError) or not error.retriable or isinstance(error, UnsupportedVersion):
                 self._fail(error)
                 return
@@ -299,7 +302,7 @@ class Kip848Member(Membership):
                 self.state = OUT
                 self._metrics.count("failed-rebalance")
             return
-        self._failures, self._retry_ms, self._told = 0, 0, news
+        self._failures, self._retry_ms, self._acknowledged = 0, 0, news
         self.state, self.generation = STABLE, response.member_epoch
         self.member_id = response.member_id or self.member_id
         self._beat_ms = self._now_ms + response.heartbeat_interval_ms

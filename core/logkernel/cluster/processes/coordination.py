@@ -30,7 +30,7 @@ from logkernel.cluster.processes.messages import (
     pack,
     rows_of,
 )
-from logkernel.cluster.store import Session, SharedStore
+from logkernel.cluster.store import SharedStore, StoreSession
 from logkernel.contracts import MetadataChange
 from logkernel.errors import InvalidRequest, LogkernelError, UnsupportedVersion
 
@@ -86,7 +86,7 @@ class _Connection(asyncio.Protocol):
         self._store = store
         self._all = all_
         self._frames = Frames()
-        self._session: Session | None = None
+        self._session: StoreSession | None = None
         self._silent_ticks = 0
         self._allowed_ticks = HELLO_TICKS
         self._will_hear = False
@@ -147,7 +147,7 @@ class _Connection(asyncio.Protocol):
         self._hear()  # what happened before the answer is told before it
         self._send(answer)
 
-    def _hello(self, message: Message) -> Session:
+    def _hello(self, message: Message) -> StoreSession:
         timeout_ms = message.get("timeout_ms")
         if message["call"] != "hello" or message.get("v") != VERSION:
             raise UnsupportedVersion(
@@ -169,7 +169,7 @@ class _Connection(asyncio.Protocol):
             raise InvalidRequest(f"the coordination has no call {name!r}; it has {', '.join(CALLS)} and subscribe")
         return found
 
-    def _subscribe(self, session: Session, message: Message) -> None:
+    def _subscribe(self, session: StoreSession, message: Message) -> None:
         session.subscribe(self, self._ring)
 
     # ------------------------------------------------------------ contracts.SessionEvents
@@ -213,7 +213,7 @@ class _Connection(asyncio.Protocol):
 
 # ---------------------------------------------------------------- the calls
 
-Call = Callable[[Session, Message], Any]
+Call = Callable[[StoreSession, Message], Any]
 
 
 def _number(message: Message, name: str) -> int:
@@ -223,53 +223,53 @@ def _number(message: Message, name: str) -> int:
     return found
 
 
-def _changes(session: Session, message: Message) -> Any:
+def _changes(session: StoreSession, message: Message) -> Any:
     kinds = message.get("kinds")
     if kinds is not None and not (isinstance(kinds, list) and all(isinstance(kind, str) for kind in kinds)):
         raise InvalidRequest("kinds are a list of texts, or null for all")
     return rows_of(list(session.changes(kinds)))
 
 
-def _commit(session: Session, message: Message) -> None:
+def _commit(session: StoreSession, message: Message) -> None:
     session.commit(changes_of(message.get("changes")))
 
 
-def _commit_as_controller(session: Session, message: Message) -> None:
+def _commit_as_controller(session: StoreSession, message: Message) -> None:
     session.commit_as_controller(changes_of(message.get("changes")), _number(message, "term"))
 
 
-def _kept(session: Session, message: Message) -> int:
+def _kept(session: StoreSession, message: Message) -> int:
     return session.kept()
 
 
-def _replace(session: Session, message: Message) -> None:
+def _replace(session: StoreSession, message: Message) -> None:
     session.replace(changes_of(message.get("changes")))
 
 
-def _announce(session: Session, message: Message) -> int:
+def _announce(session: StoreSession, message: Message) -> int:
     value = message.get("value")
     if not isinstance(value, dict):
         raise InvalidRequest("a broker's fact is an object")
     return session.announce(_number(message, "node"), value)
 
 
-def _campaign(session: Session, message: Message) -> int | None:
+def _campaign(session: StoreSession, message: Message) -> int | None:
     return session.campaign(_number(message, "node"))
 
 
-def _resign(session: Session, message: Message) -> None:
+def _resign(session: StoreSession, message: Message) -> None:
     session.resign()
 
 
-def _broker_epochs(session: Session, message: Message) -> list[tuple[int, int]]:
+def _broker_epochs(session: StoreSession, message: Message) -> list[tuple[int, int]]:
     return list(session.broker_epochs().items())
 
 
-def _read_controller(session: Session, message: Message) -> tuple[int | None, int]:
+def _read_controller(session: StoreSession, message: Message) -> tuple[int | None, int]:
     return session.read_controller()
 
 
-def _close(session: Session, message: Message) -> None:
+def _close(session: StoreSession, message: Message) -> None:
     session.close()
 
 

@@ -39,7 +39,7 @@ BEATS: Final = 4
 READ_BYTES: Final = 1 << 18
 
 Ring = Callable[[], object]
-Told = Callable[[SessionEvents], None]
+Notification = Callable[[SessionEvents], None]
 
 
 class SocketSession:
@@ -67,7 +67,7 @@ class SocketSession:
         self._beat_s = timeout_ms / 1000 / BEATS
         self._events: SessionEvents | None = None
         self._ring: Ring | None = None
-        self._waiting: deque[Told] = deque()
+        self._waiting: deque[Notification] = deque()
         self._news = threading.Condition()
         self._sending = threading.Lock()
         self._answer: Message | None = None
@@ -132,7 +132,7 @@ class SocketSession:
         return None if node_id is None else int(node_id), int(term)
 
     def subscribe(self, events: SessionEvents, ring: Ring) -> None:
-        """Who is the controller is told first."""
+        """Subscribe; the first notification names the controller."""
         self._check()
         self._waiting.clear()
         self._events, self._ring = events, ring
@@ -213,8 +213,8 @@ class SocketSession:
                 self._answer = message
                 self._news.notify_all()
 
-    def _tell(self, told: Told) -> None:
-        self._waiting.append(told)
+    def _tell(self, notification: Notification) -> None:
+        self._waiting.append(notification)
         ring = self._ring
         if ring is None:
             return

@@ -73,8 +73,8 @@ class SimulationFailed(AssertionError):
         self.command = command
 
 
-class Told(TypingProtocol):
-    """A history that can be run."""
+class RunnableHistory(TypingProtocol):
+    """A simulated history that has not been run yet."""
 
     @property
     def chronicle(self) -> Chronicle: ...
@@ -120,15 +120,15 @@ class Simulation:
             self._strategies[name] = self._kernel.election(name)
         return self._strategies[name]
 
-    def history(self, seed: int, schedule: Iterable[Fault] | None = None) -> Told:
-        """One that was not run yet."""
+    def history(self, seed: int, schedule: Iterable[Fault] | None = None) -> RunnableHistory:
+        """Return the history of `seed`, to be run with `run`."""
         if self.level == WORLD:
             return self._world(seed, schedule)
         world = World.draw(seed)
         name = self.election or ("unclean" if world.unclean else "clean")
         return Protocol(seed, self._strategy(name), self._make_isr, world=world, schedule=schedule)
 
-    def _world(self, seed: int, schedule: Iterable[Fault] | None) -> Told:
+    def _world(self, seed: int, schedule: Iterable[Fault] | None) -> RunnableHistory:
         from logkernel.testing.simulation.world import World as RealWorld  # it loads brokers and clients
 
         return RealWorld(seed, schedule=schedule, plugins=self._plugins, settings=self._topics)

@@ -37,8 +37,8 @@ from .partition import Change, Limits, SharePartition, State, StateWrite
 
 LATEST, EARLIEST = -1, -2
 FENCED: Final = frozenset((FencedStateEpoch.code, FencedLeaderEpoch.code))
-Told = Callable[[int], None]
-"""Hears the error code of the write that a member's word waits on; 0: it holds."""
+WrittenCallback = Callable[[int], None]
+"""Called with the error code of the write that a member's acknowledgement waits for; 0 on success."""
 Send = Callable[[str, Key, Any], None]
 """Puts a request to the broker; the answer comes back under the same word and key."""
 
@@ -63,8 +63,8 @@ class SharePartitionLeader:
         self._leader_epoch = 0
         self._state_epoch = 0
         self._start = -1
-        self._queued: list[Told] = []
-        self._writing: list[Told] = []
+        self._queued: list[WrittenCallback] = []
+        self._writing: list[WrittenCallback] = []
         self._written = StateWrite(0, 0, ())
         """The last write that was sent ..."""
         self._unwritten: StateWrite | None = None
@@ -158,20 +158,20 @@ class SharePartitionLeader:
 
     def _fail(self, code: int) -> None:
         self.phase, self.code = Phase.FAILED, code
-        told, self._queued, self._writing = self._writing + self._queued, [], []
-        for one in told:
-            one(code)
+        written, self._queued, self._writing = self._writing + self._queued, [], []
+        for callback in written:
+            callback(code)
 
     @property
     def is_idle(self) -> bool:
-        """Nothing would be lost if it were forgotten."""
+        """Whether it can be dropped from memory without losing anything."""
         return self.phase is Phase.READY and not self._writing and not self._queued and not self.partition.is_held
 
     # ------------------------------------------------------------ writing
 
-    def wait(self, told: Told) -> None:
-        """`told` hears of the next write, which holds all that was said up to now."""
-        self._queued.append(told)
+    def wait(self, written: WrittenCallback) -> None:
+        """Have `written` called after the next write, which covers all changes made so far."""
+        self._queued.append(written)
 
     def pump(self) -> None:
         """Begin a write if there is something to write and none is under way."""
@@ -202,14 +202,14 @@ class SharePartitionLeader:
             self._unwritten = self._written
             self._ask_state()
             return
-        told, self._writing = self._writing, []
+        written, self._writing = self._writing, []
         self.partition.end_write(kept=not code)
         if code in FENCED:
-            self._queued = told + self._queued
+            self._queued = written + self._queued
             self._fail(code)
             return
-        for one in told:
-            one(code)
+        for callback in written:
+            callback(code)
         if not code or self._queued:
             self.pump()
 

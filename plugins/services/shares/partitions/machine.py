@@ -37,7 +37,7 @@ from .acks import Acks
 from .fetching import MAX_WAIT_MS, Work, inner_fetch, loading, respond, take
 from .leader import Phase, SharePartitionLeader
 from .partition import Event
-from .sessions import FINAL, INITIAL, Connection, Holder, Sessions
+from .sessions import FINAL, INITIAL, Connection, Holder, ShareSessions
 
 LOCK: Final = "lock"
 WAIT: Final = "wait"
@@ -46,7 +46,7 @@ WAIT: Final = "wait"
 class SharePartitionsMachine:
     def __init__(self, max_sessions: int, cluster: ClusterView) -> None:
         self._cluster = cluster
-        self._sessions = Sessions(max_sessions)
+        self._sessions = ShareSessions(max_sessions)
         self._timers = Timers()
         self._numbers = count(1)
         self._works: dict[int, Work] = {}

@@ -34,32 +34,35 @@ class Holder(NamedTuple):
 
 
 @mutable
-class Session:
+class ShareSession:
     """`partitions` are in the order in which they came; `epoch` is the one that the next request must have."""
 
     epoch: int = 1
     partitions: dict[tuple[UUID, int], None] = field(factory=dict)
     used_ms: int = 0
     connection: Connection = ("", 0)
-    """It ends with the connection that it was last used on."""
+    """The connection of the last request; the session ends with it."""
 
     def rotated(self) -> list[tuple[UUID, int]]:
-        """Beginning with another partition each time, so that none starves."""
+        """Return the partitions, starting with another one each epoch, so that none starves."""
         rows = list(self.partitions)
         turn = self.epoch % len(rows) if rows else 0
         return rows[turn:] + rows[:turn]
 
 
-class Sessions:
+class ShareSessions:
+    """All share sessions of one broker, at most `limit`."""
+
     def __init__(self, limit: int) -> None:
         self._limit = limit
-        self._sessions: dict[Holder, Session] = {}
+        self._sessions: dict[Holder, ShareSession] = {}
 
     def __len__(self) -> int:
         return len(self._sessions)
 
     def begin(self, holder: Holder, now_ms: int, connection: Connection = ("", 0)) -> Holder | None:
-        """A new session; returns whose had to make room. Raises `ShareSessionLimitReached`."""
+        """Begin a session. Return the holder whose idle session was ended to make room, or None. Raises
+        `ShareSessionLimitReached`."""
         gone = None
         if holder not in self._sessions and len(self._sessions) >= self._limit:
             oldest = min(self._sessions, key=lambda one: self._sessions[one].used_ms)
@@ -67,10 +70,10 @@ class Sessions:
                 raise ShareSessionLimitReached(f"there are {self._limit} share sessions already")
             gone = oldest
             del self._sessions[oldest]
-        self._sessions[holder] = Session(used_ms=now_ms, connection=connection)
+        self._sessions[holder] = ShareSession(used_ms=now_ms, connection=connection)
         return gone
 
-    def go_on(self, holder: Holder, epoch: int, now_ms: int, connection: Connection = ("", 0)) -> Session:
+    def go_on(self, holder: Holder, epoch: int, now_ms: int, connection: Connection = ("", 0)) -> ShareSession:
         """Raises `ShareSessionNotFound`, `InvalidShareSessionEpoch`."""
         session = self._sessions.get(holder)
         if session is None:
@@ -81,14 +84,14 @@ class Sessions:
         session.used_ms, session.connection = now_ms, connection
         return session
 
-    def get(self, holder: Holder) -> Session:
+    def get(self, holder: Holder) -> ShareSession:
         """Raises `ShareSessionNotFound`."""
         session = self._sessions.get(holder)
         if session is None:
             raise ShareSessionNotFound(f"member {holder.member_id} has no share session")
         return session
 
-    def end(self, holder: Holder) -> Session | None:
+    def end(self, holder: Holder) -> ShareSession | None:
         return self._sessions.pop(holder, None)
 
     def on_connection(self, connection: Connection) -> list[Holder]:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from logkernel.attrs_lite import field, mutable
-from logkernel.cluster.store import Session
+from logkernel.cluster.store import StoreSession
 from logkernel.contracts import ElectionStrategy, MetadataChange
 from logkernel.controller.image import BrokerRegistration, Partition, registration_change
 from logkernel.controller.orders import Order
@@ -59,7 +59,7 @@ class Broker:
         self.replica = Replica(timeline, network, promises, self.standing, world, make_isr)
         self.controller = Controller(node, timeline, network, coordination, strategy, unclean=world.unclean)
         self.process = Process()
-        self.session: Session | None = None
+        self.session: StoreSession | None = None
         self._lives = 0
 
     # ------------------------------------------------------------ process

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from logkernel.cluster.store import Session
+from logkernel.cluster.store import StoreSession
 from logkernel.contracts import ElectionStrategy, MetadataChange
 from logkernel.controller import elections
 from logkernel.controller.alter_partition import judge_proposal
@@ -51,7 +51,7 @@ class Controller:
         self.strategy = strategy
         self.unclean = unclean
         self.state = ControllerState(node)
-        self.session: Session | None = None
+        self.session: StoreSession | None = None
         self.orders: Orders | None = None
         self.dealt: dict[int, int] = {}
         """Node → broker epoch, of those that may be elected and be in sync."""
@@ -65,7 +65,7 @@ class Controller:
 
     # ------------------------------------------------------------ who is the controller
 
-    def begin(self, session: Session) -> None:
+    def begin(self, session: StoreSession) -> None:
         self.session = session
 
     def stop(self) -> None:

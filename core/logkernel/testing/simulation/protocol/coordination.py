@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from logkernel.cluster.store import Session, SharedStore
+from logkernel.cluster.store import SharedStore, StoreSession
 from logkernel.contracts import MetadataChange, SessionEvents
 from logkernel.errors import KafkaStorageError
 from logkernel.testing.simulation.protocol.network import COORDINATION, Network
@@ -57,7 +57,7 @@ class Coordination:
     def reaches(self, node: int) -> bool:
         return not self.network.is_cut(node, COORDINATION) and not self.network.is_cut(COORDINATION, node)
 
-    def open(self, events: SessionEvents) -> Session:
+    def open(self, events: SessionEvents) -> StoreSession:
         session = self.store.session()
         session.subscribe(events, lambda: None)
         return session
@@ -69,7 +69,7 @@ class Coordination:
             self.timeline.rare["bounced"] += 1
             row[0].expire()
 
-    def commit(self, node: int, session: Session, changes: Iterable[MetadataChange], term: int) -> None:
+    def commit(self, node: int, session: StoreSession, changes: Iterable[MetadataChange], term: int) -> None:
         """As the controller. Raises StaleControllerEpoch; KafkaStorageError where nothing is known of the outcome."""
         kept = list(changes)
         if not self.before_commit(node):

@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
-from logkernel.cluster.store import Session, SharedStore, Told
+from logkernel.cluster.store import Notification, SharedStore, StoreSession
 from logkernel.contracts import Coordination, MetadataChange
 from logkernel.errors import KafkaError, KafkaStorageError
 from logkernel.testing.simulation.world.stage import Stage
@@ -42,7 +42,7 @@ class WorldStore(SharedStore):
         self.on_commit(changes)
         super().tell_changes(changes)
 
-    def announce(self, session: Session, node_id: int, value: Mapping[str, Any]) -> int:
+    def announce(self, session: StoreSession, node_id: int, value: Mapping[str, Any]) -> int:
         known = self.brokers.get(node_id)
         if known is not None and known[0] is not session and known[0].state == "ended":
             self.stage.rare["bounced"] += 1
@@ -69,11 +69,11 @@ class WorldStore(SharedStore):
             raise KafkaStorageError("the coordination did not answer")
 
 
-class WorldSession(Session):
+class WorldSession(StoreSession):
     def __init__(self, store: WorldStore) -> None:
         super().__init__(store)
         self._world = store
-        self._own: deque[Told] = deque()
+        self._own: deque[Notification] = deque()
         """What it knows of itself, which it hears at once."""
         self.deaf = False
         """It reaches the coordination no more: what happens there, it hears when it is back."""
