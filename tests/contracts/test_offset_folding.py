@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 from logkernel.errors import CorruptMessage
 from logkernel.plugins.services import groups
 from logkernel.plugins.services.groups import loading, pure_folding
+from logkernel.plugins.services.groups.coordinator import GroupCoordinator
 from logkernel.plugins.services.groups.machine import GroupsMachine
 from logkernel.plugins.services.groups.records import (
     USUAL_BYTES,
@@ -28,7 +29,6 @@ from logkernel.plugins.services.groups.records import (
     group_key,
     offset_key,
 )
-from logkernel.plugins.services.groups.shard import Shard
 from logkernel.record.batch import batches
 from logkernel.record.decode import decode_columns
 from logkernel.record.encode import encode_batch
@@ -106,7 +106,7 @@ def test_the_same_as_one_by_one(fold: Any, seed: int) -> None:
             records.append(Record(key, value, (), 1, offset))
         for record in records:
             one.replay(record)
-        if fold(many.shard, columns_of(records), many.replay):
+        if fold(many.coordinator, columns_of(records), many.replay):
             by_columns += 1
         else:
             many.replay_many(records)
@@ -129,7 +129,7 @@ def same(fold: Any, columns: Columns) -> None:
     found, expected = outcome(fold, ours, columns), outcome(pure_folding.fold_columns, plain, columns)
     assert found == expected
     assert state(ours) == state(plain)
-    assert places(ours.shard) == places(plain.shard)
+    assert places(ours.coordinator) == places(plain.coordinator)
     error = None
     try:
         for record in records_of(columns):
@@ -150,13 +150,13 @@ def outcome(fold: Any, into: GroupsMachine, columns: Columns) -> tuple[Any, list
         into.replay(record)
 
     try:
-        return fold(into.shard, columns, replay), replayed
+        return fold(into.coordinator, columns, replay), replayed
     except Exception as error:
         return (type(error), str(error)), replayed
 
 
-def places(shard: Shard) -> Any:
-    kept = shard.offset_keys
+def places(coordinator: GroupCoordinator) -> Any:
+    kept = coordinator.offset_keys
     return kept.of_key, kept.head, None if kept.group is None else kept.group.group_id, kept.texts, kept.ids
 
 
@@ -222,7 +222,7 @@ def test_a_key_among_others(fold: Any, head: bytes, topic: bytes) -> None:
 def test_usual_offsets_are_left_to_nobody(fold: Any) -> None:
     found = machine()
     keys = [offset_key(group, topic, row) for group in "gh" for topic in ("t", "u") for row in range(3)]
-    assert fold(found.shard, batch(keys, first=2**40), must_not) is True
+    assert fold(found.coordinator, batch(keys, first=2**40), must_not) is True
     assert list(found.groups["g"].offsets["u"]) == [0, 1, 2]
     assert found.groups["h"].offsets["t"][2] == CommittedOffset(8, 3, "", 5, -1, b"i" * 16, 2**40 + 8)
     assert found.groups["h"].is_known
@@ -231,7 +231,7 @@ def test_usual_offsets_are_left_to_nobody(fold: Any) -> None:
 def test_names_and_ids_are_kept_once(fold: Any) -> None:
     found = machine()
     for group in "abc":
-        assert fold(found.shard, batch([offset_key(group, topic, 0) for topic in ("topic", "other")]), must_not)
+        assert fold(found.coordinator, batch([offset_key(group, topic, 0) for topic in ("topic", "other")]), must_not)
     kept = [list(found.groups[group].offsets.items()) for group in "abc"]
     assert kept[0][0][0] is kept[1][0][0] is kept[2][0][0]
     assert kept[0][0][1][0].topic_id is kept[1][1][1][0].topic_id
@@ -242,12 +242,12 @@ def test_who_replays_may_take_all_away(fold: Any) -> None:
     found = machine()
 
     def replay(record: Record) -> None:
-        found.shard.groups.clear()
-        found.shard.offset_keys.forget()
+        found.coordinator.groups.clear()
+        found.coordinator.offset_keys.forget()
 
     keys = [offset_key("g", topic, row) for row, topic in enumerate("tutut")]
     values = [usual(), usual(), b"\0" * USUAL_BYTES, usual(), usual()]
-    assert fold(found.shard, batch(keys, list(values)), replay)
+    assert fold(found.coordinator, batch(keys, list(values)), replay)
     assert {topic: list(kept) for topic, kept in found.groups["g"].offsets.items()} == {"u": [3], "t": [4]}
 
 
@@ -255,7 +255,7 @@ def test_a_record_that_is_refused_ends_the_fold(fold: Any) -> None:
     found = machine()
     keys = [offset_key("g", "t", 0), b"\0\1\0\7g\0\1t\0\0\0\0", offset_key("g", "t", 2)]
     with pytest.raises(CorruptMessage):
-        fold(found.shard, batch(keys), found.replay)
+        fold(found.coordinator, batch(keys), found.replay)
     assert list(found.groups["g"].offsets["t"]) == [0]
 
 
@@ -275,7 +275,7 @@ def test_keys_or_values_of_more_than_one_length(fold: Any) -> None:
         batch([b"\0\1\0\0", b"\0\1\0\0"]),
     ):
         found = machine()
-        assert fold(found.shard, columns, must_not) is False
+        assert fold(found.coordinator, columns, must_not) is False
         assert not found.groups
 
 
@@ -284,16 +284,16 @@ WHOLE = batch([offset_key("g", topic, row) for row, topic in enumerate("tuvw")])
 
 @pytest.mark.parametrize("rows", [-(2**70), -(2**31), -4, -1, 0, 1, 3, 5, 8, 2**29, 2**31, 2**61, 2**63, 2**70])
 def test_another_number_of_rows_than_there_are(fold: Any, rows: int) -> None:
-    assert fold(machine().shard, WHOLE._replace(rows=rows), must_not) is False
+    assert fold(machine().coordinator, WHOLE._replace(rows=rows), must_not) is False
 
 
 @pytest.mark.parametrize("name", ["offsets", "keys", "key_ends", "values", "value_ends"])
 def test_a_column_that_is_shorter_or_longer_than_its_rows(fold: Any, name: str) -> None:
     column: bytes = getattr(WHOLE, name)
     for cut in range(len(column)):
-        assert fold(machine().shard, WHOLE._replace(**{name: column[:cut]}), must_not) is False
+        assert fold(machine().coordinator, WHOLE._replace(**{name: column[:cut]}), must_not) is False
     for more in (1, 4, 8, 12, USUAL_BYTES, len(column)):
-        assert fold(machine().shard, WHOLE._replace(**{name: column + bytes(more)}), must_not) is False
+        assert fold(machine().coordinator, WHOLE._replace(**{name: column + bytes(more)}), must_not) is False
 
 
 @pytest.mark.parametrize("name", ["key_ends", "value_ends"])
@@ -304,19 +304,19 @@ def test_ends_that_lie(fold: Any, name: str) -> None:
             if ends[at] != lie:
                 lying = array("i", ends)
                 lying[at] = lie
-                assert fold(machine().shard, WHOLE._replace(**{name: lying.tobytes()}), must_not) is False
+                assert fold(machine().coordinator, WHOLE._replace(**{name: lying.tobytes()}), must_not) is False
 
 
 def test_no_rows_at_all(fold: Any) -> None:
     nothing = Columns(0, b"", b"", b"", bytes(4), b"", b"", bytes(4), b"", bytes(4), b"")
-    assert fold(machine().shard, nothing, must_not) is False
-    assert fold(machine().shard, nothing._replace(key_ends=b"", value_ends=b""), must_not) is False
+    assert fold(machine().coordinator, nothing, must_not) is False
+    assert fold(machine().coordinator, nothing._replace(key_ends=b"", value_ends=b""), must_not) is False
 
 
 @pytest.mark.parametrize("name", ["offsets", "keys", "values"])
 def test_what_is_no_column(fold: Any, name: str) -> None:
     with pytest.raises(TypeError):
-        fold(machine().shard, WHOLE._replace(**{name: None}), must_not)
+        fold(machine().coordinator, WHOLE._replace(**{name: None}), must_not)
 
 
 # ---------------------------------------------------------------- which one it is

@@ -78,7 +78,11 @@ def test_no_import_leads_back() -> None:
 
 
 def test_every_room_is_read() -> None:
-    assert {"logkernel.broker.broker", "logkernel.plugins.services.groups.shard", "logkernel.cli"} <= graph().keys()
+    assert {
+        "logkernel.broker.broker",
+        "logkernel.plugins.services.groups.coordinator",
+        "logkernel.cli",
+    } <= graph().keys()
     assert "logkernel.broker.turn" in graph()["logkernel.broker.broker"]
 
 

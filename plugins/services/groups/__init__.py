@@ -5,7 +5,7 @@ The parts, from the bytes up:
     records       the bytes of __consumer_offsets
     state         one classic group: its states, their transitions, its members
     timers        deadlines as data
-    shard         all groups of one partition of __consumer_offsets, and the current event
+    coordinator   all groups of one partition of __consumer_offsets, and the decision being built
     rebalance     from a change of members to the next generation
     joining       JoinGroup
     members       SyncGroup, Heartbeat, LeaveGroup

@@ -3,9 +3,9 @@ from collections.abc import Callable
 from logkernel.record.layout import Columns
 from logkernel.vocabulary import Record
 
+from .coordinator import GroupCoordinator
 from .records import CommittedOffset
-from .shard import Shard
 
 made_of: type[CommittedOffset]
 
-def fold_columns(shard: Shard, columns: Columns, replay: Callable[[Record], None]) -> bool: ...
+def fold_columns(coordinator: GroupCoordinator, columns: Columns, replay: Callable[[Record], None]) -> bool: ...

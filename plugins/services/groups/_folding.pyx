@@ -52,7 +52,7 @@ if (
     raise ImportError("the compiled fold of offsets was built from another version of the plain one")
 
 
-def fold_columns(shard, columns, replay):
+def fold_columns(coordinator, columns, replay):
     cdef bytes keys = whole(columns.keys), values = whole(columns.values), offsets = whole(columns.offsets)
     cdef Py_ssize_t rows, stride, row
     if not lengths_fit(columns.rows, keys, values, offsets):
@@ -70,9 +70,9 @@ def fold_columns(shard, columns, replay):
     cdef const char *behind = NULL      # the rest that `at_ms` and `topic_id` are of
     cdef Py_ssize_t size = stride - PARTITION_BYTES
     cdef Finder finder = Finder.__new__(Finder)
-    cdef dict kept = None, ids = shard.offset_keys.ids
+    cdef dict kept = None, ids = coordinator.offset_keys.ids
     cdef object at_ms = None, topic_id = None
-    finder.shard, finder.cache, finder.texts = shard, shard.offset_keys, shard.offset_keys.texts
+    finder.coordinator, finder.cache, finder.texts = coordinator, coordinator.offset_keys, coordinator.offset_keys.texts
     for row in range(rows):
         if known == NULL or memcmp(key, known, size) != 0:
             known, kept = key, finder.find(key, size)
@@ -105,7 +105,7 @@ def fold_columns(shard, columns, replay):
 
 cdef class Finder:
     # Finds a key's offsets, and knows the topics of the group that was found last, for as long as nothing else is folded.
-    cdef object shard, cache
+    cdef object coordinator, cache
     cdef dict texts, topics
     cdef bytes head         # the start of that group's keys
 
@@ -128,7 +128,7 @@ cdef class Finder:
                         kept = self.topics[name] = {}
                     return kept
         self.topics = None
-        return offsets_of_key(self.shard, key[:size])
+        return offsets_of_key(self.coordinator, key[:size])
 
 
 cdef bytes whole(column):

@@ -25,8 +25,8 @@ from logkernel.requests.groups import JoinGroupRequest, JoinGroupResponse
 
 from . import rebalance
 from .consumer import classic, cleanup
+from .coordinator import GroupCoordinator, session_key
 from .records import fits
-from .shard import Shard, session_key
 from .state import Group, Member, State
 
 NEW_MEMBER_TIMEOUT_MS = 5 * 60_000
@@ -35,32 +35,32 @@ MAX_NAME_CHARS = 8_000
 """Bound of what goes into member ids, so that they can be kept."""
 
 
-def on_join(shard: Shard, request: JoinGroupRequest, context: RequestContext, ticket: int) -> None:
-    code = fault_of(shard, request, context)
+def on_join(coordinator: GroupCoordinator, request: JoinGroupRequest, context: RequestContext, ticket: int) -> None:
+    code = fault_of(coordinator, request, context)
     if code:
-        refuse(shard, request, ticket, code)
+        refuse(coordinator, request, ticket, code)
         return
-    if request.group_id in shard.foreign:
-        refuse(shard, request, ticket, InconsistentGroupProtocol.code)
+    if request.group_id in coordinator.foreign:
+        refuse(coordinator, request, ticket, InconsistentGroupProtocol.code)
         return
-    owner = shard.groups.get(request.group_id)
+    owner = coordinator.groups.get(request.group_id)
     members = classic.takes_joins(owner)
     if members is not None:
-        classic.on_join(shard, members, request, context, ticket)
+        classic.on_join(coordinator, members, request, context, ticket)
         return
     if owner is None and request.member_id:
-        refuse(shard, request, ticket, UnknownMemberId.code)
+        refuse(coordinator, request, ticket, UnknownMemberId.code)
         return
-    group = shard.group(request.group_id)
+    group = coordinator.group(request.group_id)
     if group.consumer is not None:  # nobody is in: it goes on as a classic group
-        cleanup.erase(shard, group.group_id, group.consumer)
-    join(shard, group, request, context, ticket)
-    shard.tidy(group)
+        cleanup.erase(coordinator, group.group_id, group.consumer)
+    join(coordinator, group, request, context, ticket)
+    coordinator.tidy(group)
 
 
-def fault_of(shard: Shard, request: JoinGroupRequest, context: RequestContext) -> int:
+def fault_of(coordinator: GroupCoordinator, request: JoinGroupRequest, context: RequestContext) -> int:
     """The error code for a request that is wrong in itself, else 0."""
-    settings = shard.settings
+    settings = coordinator.settings
     if not request.group_id:
         return InvalidGroupId.code
     if not settings.min_session_timeout_ms <= request.session_timeout_ms <= settings.max_session_timeout_ms:
@@ -72,28 +72,30 @@ def fault_of(shard: Shard, request: JoinGroupRequest, context: RequestContext) -
     return 0
 
 
-def refuse(shard: Shard, request: JoinGroupRequest, ticket: int, code: int) -> None:
-    shard.reply(ticket, JoinGroupResponse(error_code=code, member_id=request.member_id))
+def refuse(coordinator: GroupCoordinator, request: JoinGroupRequest, ticket: int, code: int) -> None:
+    coordinator.reply(ticket, JoinGroupResponse(error_code=code, member_id=request.member_id))
 
 
-def join(shard: Shard, group: Group, request: JoinGroupRequest, context: RequestContext, ticket: int) -> None:
-    if not has_room(shard, group, request.member_id):
-        shard.drop_member(group, request.member_id, GroupMaxSizeReached.code)
-        shard.reply(ticket, JoinGroupResponse(error_code=GroupMaxSizeReached.code))
-        rebalance.end_if_joined(shard, group)
+def join(
+    coordinator: GroupCoordinator, group: Group, request: JoinGroupRequest, context: RequestContext, ticket: int
+) -> None:
+    if not has_room(coordinator, group, request.member_id):
+        coordinator.drop_member(group, request.member_id, GroupMaxSizeReached.code)
+        coordinator.reply(ticket, JoinGroupResponse(error_code=GroupMaxSizeReached.code))
+        rebalance.end_if_joined(coordinator, group)
     elif not group.accepts(request.protocol_type, [protocol.name for protocol in request.protocols]):
-        refuse(shard, request, ticket, InconsistentGroupProtocol.code)
+        refuse(coordinator, request, ticket, InconsistentGroupProtocol.code)
     elif not request.member_id:
-        join_without_id(shard, group, request, context, ticket)
+        join_without_id(coordinator, group, request, context, ticket)
     elif request.member_id in group.pending and request.group_instance_id is None:
-        add_member(shard, group, new_member(request, context, request.member_id), request, ticket)
+        add_member(coordinator, group, new_member(request, context, request.member_id), request, ticket)
     else:
-        rejoin(shard, group, request, ticket)
+        rejoin(coordinator, group, request, ticket)
 
 
-def has_room(shard: Shard, group: Group, member_id: str) -> bool:
+def has_room(coordinator: GroupCoordinator, group: Group, member_id: str) -> bool:
     """Members that rejoin count in the order in which they do, so that a group over its size shrinks."""
-    limit = shard.settings.max_size
+    limit = coordinator.settings.max_size
     if group.state is State.EMPTY:
         return True
     member = group.members.get(member_id)
@@ -103,19 +105,19 @@ def has_room(shard: Shard, group: Group, member_id: str) -> bool:
 
 
 def join_without_id(
-    shard: Shard, group: Group, request: JoinGroupRequest, context: RequestContext, ticket: int
+    coordinator: GroupCoordinator, group: Group, request: JoinGroupRequest, context: RequestContext, ticket: int
 ) -> None:
     instance_id = request.group_instance_id
-    member_id = f"{instance_id if instance_id is not None else context.client_id or ''}-{shard.ids()}"
+    member_id = f"{instance_id if instance_id is not None else context.client_id or ''}-{coordinator.ids()}"
     before = None if instance_id is None else group.static.get(instance_id)
     if before is not None:
-        come_back(shard, group, group.members[before], new_member(request, context, member_id), context, ticket)
+        come_back(coordinator, group, group.members[before], new_member(request, context, member_id), context, ticket)
     elif instance_id is None and "member_id_required" in context.capabilities:
         group.pending.add(member_id)
-        shard.after(session_key(group.group_id, member_id), request.session_timeout_ms)
-        shard.reply(ticket, JoinGroupResponse(error_code=MemberIdRequired.code, member_id=member_id))
+        coordinator.after(session_key(group.group_id, member_id), request.session_timeout_ms)
+        coordinator.reply(ticket, JoinGroupResponse(error_code=MemberIdRequired.code, member_id=member_id))
     else:
-        add_member(shard, group, new_member(request, context, member_id), request, ticket)
+        add_member(coordinator, group, new_member(request, context, member_id), request, ticket)
 
 
 def new_member(request: JoinGroupRequest, context: RequestContext, member_id: str) -> Member:
@@ -140,42 +142,44 @@ def rebalance_timeout_of(request: JoinGroupRequest) -> int:
     return request.rebalance_timeout_ms if request.rebalance_timeout_ms >= 0 else request.session_timeout_ms
 
 
-def add_member(shard: Shard, group: Group, member: Member, request: JoinGroupRequest, ticket: int) -> None:
+def add_member(
+    coordinator: GroupCoordinator, group: Group, member: Member, request: JoinGroupRequest, ticket: int
+) -> None:
     if group.state is State.PREPARING and group.first_round:
         group.came_late = True
     if not group.members:
         group.protocol_type = request.protocol_type
     group.add(member)
     group.park_join(member, ticket)
-    shard.after(session_key(group.group_id, member.member_id), NEW_MEMBER_TIMEOUT_MS)
-    rebalance.member_changed(shard, group)
+    coordinator.after(session_key(group.group_id, member.member_id), NEW_MEMBER_TIMEOUT_MS)
+    rebalance.member_changed(coordinator, group)
 
 
-def rejoin(shard: Shard, group: Group, request: JoinGroupRequest, ticket: int) -> None:
+def rejoin(coordinator: GroupCoordinator, group: Group, request: JoinGroupRequest, ticket: int) -> None:
     code = group.fault_of(request.member_id, request.group_instance_id)
     if code:
-        refuse(shard, request, ticket, code)
+        refuse(coordinator, request, ticket, code)
         return
     member = group.members[request.member_id]
     same = list(member.protocols.items()) == list(protocols_of(request).items())
     leads_stable = group.state is State.STABLE and group.leader == member.member_id
     if group.state is State.PREPARING or not same or leads_stable:
-        update(shard, group, member, request, ticket)
-        rebalance.member_changed(shard, group)
+        update(coordinator, group, member, request, ticket)
+        rebalance.member_changed(coordinator, group)
     else:  # nothing new: it missed the answer, so it is told again
-        shard.reply(ticket, rebalance.generation_as_seen_by(group, member))
+        coordinator.reply(ticket, rebalance.generation_as_seen_by(group, member))
 
 
-def update(shard: Shard, group: Group, member: Member, request: JoinGroupRequest, ticket: int) -> None:
+def update(coordinator: GroupCoordinator, group: Group, member: Member, request: JoinGroupRequest, ticket: int) -> None:
     group.relearn(member, protocols_of(request))
     member.rebalance_timeout_ms = rebalance_timeout_of(request)
     member.session_timeout_ms = request.session_timeout_ms
     before = group.park_join(member, ticket)
-    shard.reply(before, JoinGroupResponse(error_code=RebalanceInProgress.code, member_id=member.member_id))
+    coordinator.reply(before, JoinGroupResponse(error_code=RebalanceInProgress.code, member_id=member.member_id))
 
 
 def come_back(
-    shard: Shard,
+    coordinator: GroupCoordinator,
     group: Group,
     before: Member,
     member: Member,
@@ -185,12 +189,12 @@ def come_back(
     """A static member takes its place again under a new id; whoever still speaks under the old one is fenced."""
     member.is_new = False
     member.assignment = before.assignment
-    shard.refuse_parked(group, before, FencedInstanceId.code, before.member_id)
-    shard.timers.cancel(session_key(group.group_id, before.member_id))
-    shard.alive(group, member)
+    coordinator.refuse_parked(group, before, FencedInstanceId.code, before.member_id)
+    coordinator.timers.cancel(session_key(group.group_id, before.member_id))
+    coordinator.alive(group, member)
     others = [member if other is before else other for other in group.members.values()]
     if group.state is State.STABLE and group.select_protocol(others) == group.protocol:
-        take_over(shard, group, before, member, others, context, ticket)
+        take_over(coordinator, group, before, member, others, context, ticket)
         return
     led = group.leader == before.member_id
     group.remove(before.member_id)
@@ -198,11 +202,11 @@ def come_back(
     if led:
         group.leader = member.member_id
     group.park_join(member, ticket)
-    rebalance.member_changed(shard, group)
+    rebalance.member_changed(coordinator, group)
 
 
 def take_over(
-    shard: Shard,
+    coordinator: GroupCoordinator,
     group: Group,
     before: Member,
     member: Member,
@@ -219,7 +223,7 @@ def take_over(
     leader = member.member_id if leads else group.leader
     kept = tuple(other.kept(group.protocol, other.assignment) for other in others)
     group.returning[member.member_id] = member
-    shard.append_group(group, group.record(shard.wall_ms, group.generation, kept, leader))
+    coordinator.append_group(group, group.record(coordinator.wall_ms, group.generation, kept, leader))
     skips = "skip_assignment" in context.capabilities
     response = JoinGroupResponse(
         generation_id=group.generation,
@@ -230,4 +234,4 @@ def take_over(
         members=rebalance.member_list(others, group.protocol) if leads and skips else [],
         skip_assignment=leads and skips,
     )
-    shard.answer(ticket, response)
+    coordinator.answer(ticket, response)

@@ -20,31 +20,33 @@ from logkernel.requests.groups import (
 )
 
 from .consumer import cleanup
+from .coordinator import GroupCoordinator
 from .records import group_key, offset_key
-from .shard import Shard
 from .state import CONSUMER, Group, Member, State
 
 ALL_OPERATIONS: Final = 1 << 3 | 1 << 6 | 1 << 8 | 1 << 10 | 1 << 11
 """Read, Delete, Describe, DescribeConfigs, AlterConfigs: what can be done to a group, all of it allowed."""
 
 
-def on_describe(shard: Shard, request: DescribeGroupsRequest, context: RequestContext, ticket: int) -> None:
-    rows = [describe(shard, group_id, context) for group_id in request.groups]
+def on_describe(
+    coordinator: GroupCoordinator, request: DescribeGroupsRequest, context: RequestContext, ticket: int
+) -> None:
+    rows = [describe(coordinator, group_id, context) for group_id in request.groups]
     if request.include_authorized_operations:
         for row in rows:
             if not row.error_code:
                 row.authorized_operations = ALL_OPERATIONS
-    shard.answer(ticket, DescribeGroupsResponse(groups=rows))
+    coordinator.answer(ticket, DescribeGroupsResponse(groups=rows))
 
 
-def describe(shard: Shard, group_id: str, context: RequestContext) -> DescribedGroup:
+def describe(coordinator: GroupCoordinator, group_id: str, context: RequestContext) -> DescribedGroup:
     """Protocol and metadata are told of a Stable group alone: in between they belong to no generation. Assignments are
     told as they are: members work by them until they rejoin."""
-    group = shard.groups.get(group_id)
+    group = coordinator.groups.get(group_id)
     if group is None or group.consumer is not None:
         row = DescribedGroup(group_id=group_id, group_state=State.DEAD.value)
         if "group_not_found" in context.capabilities:
-            unknown = group is None and group_id not in shard.foreign
+            unknown = group is None and group_id not in coordinator.foreign
             why = "not found" if unknown else "is not a classic group"
             row.error_code, row.error_message = GroupIdNotFound.code, f"Group {group_id} {why}."
         return row
@@ -69,38 +71,40 @@ def _member(member: Member, protocol: str | None, stable: bool) -> DescribedGrou
     )
 
 
-def on_list(shard: Shard, request: ListGroupsRequest, context: RequestContext, ticket: int) -> None:
+def on_list(coordinator: GroupCoordinator, request: ListGroupsRequest, context: RequestContext, ticket: int) -> None:
     """No filter lets all pass. Names of states and types are compared without regard to case, as Kafka does."""
     states = {name.lower() for name in request.states_filter}
     types = {name.lower() for name in request.types_filter}
     rows = [
         ListedGroup(group.group_id, _protocol_type(group), group.state_name, group.kind)
-        for group in shard.groups.values()
+        for group in coordinator.groups.values()
         if (not types or group.kind in types) and (not states or group.state_name.lower() in states)
     ]
-    shard.answer(ticket, ListGroupsResponse(groups=rows))
+    coordinator.answer(ticket, ListGroupsResponse(groups=rows))
 
 
 def _protocol_type(group: Group) -> str:
     return group.protocol_type or "" if group.consumer is None else CONSUMER
 
 
-def on_delete_groups(shard: Shard, request: DeleteGroupsRequest, context: RequestContext, ticket: int) -> None:
-    rows = [DeletableGroupResult(name, delete(shard, name)) for name in dict.fromkeys(request.groups_names)]
-    shard.answer(ticket, DeleteGroupsResponse(results=rows))
+def on_delete_groups(
+    coordinator: GroupCoordinator, request: DeleteGroupsRequest, context: RequestContext, ticket: int
+) -> None:
+    rows = [DeletableGroupResult(name, delete(coordinator, name)) for name in dict.fromkeys(request.groups_names)]
+    coordinator.answer(ticket, DeleteGroupsResponse(results=rows))
 
 
-def delete(shard: Shard, group_id: str) -> int:
+def delete(coordinator: GroupCoordinator, group_id: str) -> int:
     """Tombstones for all that the log holds of a group; returns the error code."""
-    group = shard.groups.get(group_id)
+    group = coordinator.groups.get(group_id)
     if group is None:
         return GroupIdNotFound.code
     if not group.is_empty:
         return NonEmptyGroup.code
     for topic, partition in group.places():
-        shard.append(offset_key(group_id, topic, partition), None)
+        coordinator.append(offset_key(group_id, topic, partition), None)
     if group.consumer is not None:
-        cleanup.erase(shard, group_id, group.consumer)
+        cleanup.erase(coordinator, group_id, group.consumer)
     if group.recorded or group.consumer is None:
-        shard.append(group_key(group_id), None)
+        coordinator.append(group_key(group_id), None)
     return 0

@@ -17,11 +17,11 @@ from struct import Struct
 from logkernel.record.layout import Columns
 from logkernel.vocabulary import Record
 
+from .coordinator import GroupCoordinator
 from .offset_key_cache import cached_offsets
 from .records import FLEXIBLE, NO_METADATA, NO_TIME, TOPIC_ID_TAG, USUAL_BYTES, USUAL_OFFSET, CommittedOffset
-from .shard import Shard
 
-FoldColumns = Callable[[Shard, Columns, Callable[[Record], None]], bool]
+FoldColumns = Callable[[GroupCoordinator, Columns, Callable[[Record], None]], bool]
 
 _PARTITION = Struct(">i")
 
@@ -45,9 +45,9 @@ fold_columns, COMPILED = _load()
 """Folds the columns of a batch, see `pure_folding.fold_columns`; whether it is the compiled one."""
 
 
-def fold(shard: Shard, records: Sequence[Record], replay: Callable[[Record], None]) -> None:
+def fold(coordinator: GroupCoordinator, records: Sequence[Record], replay: Callable[[Record], None]) -> None:
     """`replay` folds one record of any kind. Raises what it raises."""
-    of_key, ids = shard.offset_keys.of_key, shard.offset_keys.ids
+    of_key, ids = coordinator.offset_keys.of_key, coordinator.offset_keys.ids
     read_value, read_partition = USUAL_OFFSET.unpack, _PARTITION.unpack_from
     for record in records:
         key, value = record.key, record.value
@@ -55,7 +55,7 @@ def fold(shard: Shard, records: Sequence[Record], replay: Callable[[Record], Non
             version, offset, leader_epoch, size, commit_ms, tag, topic_id = read_value(value)
             if version == FLEXIBLE and size == NO_METADATA and tag == TOPIC_ID_TAG:
                 head = key[:-4]
-                kept = of_key.get(head) or cached_offsets(shard, head)
+                kept = of_key.get(head) or cached_offsets(coordinator, head)
                 if kept is not None:
                     kept[read_partition(key, len(head))[0]] = CommittedOffset(
                         offset, leader_epoch, "", commit_ms, NO_TIME, ids.setdefault(topic_id, topic_id), record.offset

@@ -1,4 +1,5 @@
-"""The machine of one shard (`contracts.ServiceMachine`): dispatches requests, folds the log, lets time pass. Pure."""
+"""The machine of one shard (`contracts.ServiceMachine`): dispatches requests, folds the log, lets time pass.
+Pure."""
 
 from __future__ import annotations
 
@@ -16,6 +17,7 @@ from . import joining, listing, loading, members, offsets, rebalance, transactio
 from .consumer import describe, heartbeat, leaving, migrate, progress
 from .consumer import records as consumer_records
 from .consumer import replay as consumer_replay
+from .coordinator import RETENTION, GroupCoordinator, sync_key
 from .records import (
     NO_TIME,
     CommittedOffset,
@@ -27,11 +29,10 @@ from .records import (
     share_group_of,
 )
 from .settings import GroupSettings
-from .shard import RETENTION, Shard, sync_key
 from .state import Group, State
 from .timers import Key
 
-Handler = Callable[[Shard, Any, RequestContext, int], None]
+Handler = Callable[[GroupCoordinator, Any, RequestContext, int], None]
 
 HANDLERS: Final[Mapping[type, Handler]] = {
     requests.JoinGroupRequest: joining.on_join,
@@ -57,7 +58,7 @@ class GroupsMachine:
     machine by a fresh one if it cannot append them; requests that the old one had parked it then refuses.
     """
 
-    __slots__ = ("shard",)
+    __slots__ = ("coordinator",)
 
     def __init__(
         self,
@@ -67,45 +68,45 @@ class GroupsMachine:
         assignors: Mapping[str, Assignor],
         number: int = 0,
     ) -> None:
-        self.shard = Shard(settings, cluster, ids, assignors, number)
+        self.coordinator = GroupCoordinator(settings, cluster, ids, assignors, number)
 
     @property
     def groups(self) -> Mapping[str, Group]:
         """To look at."""
-        return self.shard.groups
+        return self.coordinator.groups
 
     def on_request(self, request: Any, context: RequestContext, ticket: int, wall_ms: int, mono_ms: int) -> Decision:
         """Raises TypeError for a request that is not of this family."""
         handler = HANDLERS.get(type(request))
         if handler is None:
             raise TypeError(f"groups do not answer {type(request).__name__}")
-        self.shard.begin(wall_ms, mono_ms)
-        handler(self.shard, request, context, ticket)
-        return self.shard.finish()
+        self.coordinator.begin(wall_ms, mono_ms)
+        handler(self.coordinator, request, context, ticket)
+        return self.coordinator.finish()
 
     def on_response(self, token: Any, response: Any, wall_ms: int, mono_ms: int) -> Decision:
-        """A transaction's coordinator is all that is ever asked."""
-        self.shard.begin(wall_ms, mono_ms)
-        transactions.on_response(self.shard, token, response)
-        return self.shard.finish()
+        """Take the answer of a transaction's coordinator, the only one to which requests are sent."""
+        self.coordinator.begin(wall_ms, mono_ms)
+        transactions.on_response(self.coordinator, token, response)
+        return self.coordinator.finish()
 
     def on_topics_changed(self, topics: Collection[str], wall_ms: int, mono_ms: int) -> Decision:
         """Members of classic groups watch their topics themselves."""
-        self.shard.begin(wall_ms, mono_ms)
+        self.coordinator.begin(wall_ms, mono_ms)
         self._look_at_topics()
-        return self.shard.finish()
+        return self.coordinator.finish()
 
     def _look_at_topics(self) -> None:
-        for group_id, group in self.shard.groups.items():
+        for group_id, group in self.coordinator.groups.items():
             if group.consumer is not None:
-                progress.topics_changed(self.shard, group_id, group.consumer)
+                progress.topics_changed(self.coordinator, group_id, group.consumer)
 
     def on_topics_deleted(self, topics: Collection[str], wall_ms: int, mono_ms: int) -> Decision:
         """Offsets of deleted topics get their tombstones."""
-        self.shard.begin(wall_ms, mono_ms)
-        offsets.forget_topics(self.shard, topics)
+        self.coordinator.begin(wall_ms, mono_ms)
+        offsets.forget_topics(self.coordinator, topics)
         self._look_at_topics()
-        return self.shard.finish()
+        return self.coordinator.finish()
 
     def replay(self, record: Record) -> None:
         """Records of kinds that are not ours are passed over, save that share groups' ids are taken.
@@ -114,71 +115,71 @@ class GroupsMachine:
         """
         if record.key is None:
             return
-        self.shard.offset_keys.forget()  # it may take groups or topics away
+        self.coordinator.offset_keys.forget()  # it may take groups or topics away
         key = decode_key(record.key)
         if isinstance(key, OffsetKey):
             entry = _offset(record)
-            offsets.replay(self.shard, key.group_id, key.topic, key.partition, entry)
+            offsets.replay(self.coordinator, key.group_id, key.topic, key.partition, entry)
         elif isinstance(key, GroupKey):
             self._replay_group(key.group_id, record.value)
         elif (consumer_key := consumer_records.decode_key(record.key)) is not None:
-            consumer_replay.replay(self.shard, consumer_key, record.value)
+            consumer_replay.replay(self.coordinator, consumer_key, record.value)
         elif (share_group := share_group_of(record.key)) is not None:
-            taken = self.shard.foreign
+            taken = self.coordinator.foreign
             (taken.discard if record.value is None else taken.add)(share_group)
 
     def replay_many(self, records: Sequence[Record]) -> None:
         """As `replay` does with one after the other."""
-        loading.fold(self.shard, records, self.replay)
+        loading.fold(self.coordinator, records, self.replay)
 
     def replay_columns(self, columns: Columns) -> bool:
         """As `replay` does with one record after the other, or False."""
-        return loading.fold_columns(self.shard, columns, self.replay)
+        return loading.fold_columns(self.coordinator, columns, self.replay)
 
     def replay_pending(self, record: Record, producer_id: int, producer_epoch: int) -> None:
         """An offset that holds once its producer's transaction is committed. Raises `CorruptMessage`."""
         key = decode_key(record.key) if record.key is not None else None
         entry = _offset(record)
         if isinstance(key, OffsetKey) and entry is not None:
-            transactions.replay(self.shard, key, entry, producer_id, producer_epoch)
+            transactions.replay(self.coordinator, key, entry, producer_id, producer_epoch)
 
     def replay_marker(self, producer_id: int, producer_epoch: int, committed: bool) -> None:
-        transactions.end(self.shard, producer_id, producer_epoch, committed)
+        transactions.end(self.coordinator, producer_id, producer_epoch, committed)
 
     def _replay_group(self, group_id: str, value: bytes | None) -> None:
-        shard = self.shard
-        if value is None and group_id not in shard.groups:
+        coordinator = self.coordinator
+        if value is None and group_id not in coordinator.groups:
             return
-        group = shard.group(group_id)
+        group = coordinator.group(group_id)
         if value is None:
             group.forget()
         else:
             group.keep(decode_group(value))
         if not group.unsynced:
-            shard.timers.cancel(sync_key(group_id))
-        shard.tidy(group)
+            coordinator.timers.cancel(sync_key(group_id))
+        coordinator.tidy(group)
 
     def on_loaded(self, wall_ms: int, mono_ms: int) -> Decision:
         """Sessions begin anew; a group that is over its size by now has to shrink."""
-        shard = self.shard
-        shard.begin(wall_ms, mono_ms)
-        for group in shard.groups.values():
+        coordinator = self.coordinator
+        coordinator.begin(wall_ms, mono_ms)
+        for group in coordinator.groups.values():
             if group.consumer is not None:
-                leaving.on_loaded(shard, group.group_id, group.consumer)
+                leaving.on_loaded(coordinator, group.group_id, group.consumer)
             for member in group.members.values():
-                shard.alive(group, member)
+                coordinator.alive(group, member)
             unsettled = group.state is State.STABLE and group.state_ms == NO_TIME
-            if unsettled or len(group.members) > shard.settings.max_size:
-                rebalance.prepare(shard, group)
-        return shard.finish()
+            if unsettled or len(group.members) > coordinator.settings.max_size:
+                rebalance.prepare(coordinator, group)
+        return coordinator.finish()
 
     def on_timer(self, wall_ms: int, mono_ms: int) -> Decision:
         """Everything whose time has come."""
-        shard = self.shard
-        shard.begin(wall_ms, mono_ms)
+        coordinator = self.coordinator
+        coordinator.begin(wall_ms, mono_ms)
         sweep = False
         late: dict[str, list[str]] = {}
-        while (key := shard.timers.pop(mono_ms)) is not None:
+        while (key := coordinator.timers.pop(mono_ms)) is not None:
             if key == RETENTION:
                 sweep = True  # once a turn, and after all else
             elif self._is_of_consumer(key):
@@ -186,33 +187,33 @@ class GroupsMachine:
             else:
                 self._expire(key)
         for group_id, members_ in late.items():
-            owner = shard.groups[group_id]
+            owner = coordinator.groups[group_id]
             if owner.consumer is not None:
-                leaving.on_timers(shard, group_id, owner.consumer, dict.fromkeys(members_))
+                leaving.on_timers(coordinator, group_id, owner.consumer, dict.fromkeys(members_))
         if sweep:
-            offsets.sweep(shard)
-        return shard.finish()
+            offsets.sweep(coordinator)
+        return coordinator.finish()
 
     def _is_of_consumer(self, key: Key) -> bool:
         """Whether a timer is of a member of a group by the new protocol."""
-        group = self.shard.groups.get(key[1])
+        group = self.coordinator.groups.get(key[1])
         return group is not None and group.consumer is not None and len(key) > 2
 
     def _expire(self, key: Key) -> None:
-        group = self.shard.groups.get(key[1])
+        group = self.coordinator.groups.get(key[1])
         if group is None:
             return
         if key[0] == "session":
-            members.on_session_timer(self.shard, group, key[2])
+            members.on_session_timer(self.coordinator, group, key[2])
         elif key[0] == "join":
-            rebalance.on_join_timer(self.shard, group)
+            rebalance.on_join_timer(self.coordinator, group)
         elif key[0] == "sync":
-            rebalance.on_sync_timer(self.shard, group)
+            rebalance.on_sync_timer(self.coordinator, group)
         elif key == migrate.unsettled_key(group.group_id) and group.state is State.STABLE:
-            rebalance.prepare(self.shard, group)
+            rebalance.prepare(self.coordinator, group)
 
     def next_deadline(self) -> int | None:
-        return self.shard.timers.next_ms()
+        return self.coordinator.timers.next_ms()
 
 
 def _offset(record: Record) -> CommittedOffset | None:

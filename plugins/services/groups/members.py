@@ -23,32 +23,32 @@ from logkernel.requests.groups import (
 
 from . import rebalance
 from .consumer import classic
-from .shard import Shard, session_key, sync_key
+from .coordinator import GroupCoordinator, session_key, sync_key
 from .state import Group, Member, State
 
 # ---------------------------------------------------------------- SyncGroup
 
 
-def on_sync(shard: Shard, request: SyncGroupRequest, context: RequestContext, ticket: int) -> None:
-    group = shard.groups.get(request.group_id)
+def on_sync(coordinator: GroupCoordinator, request: SyncGroupRequest, context: RequestContext, ticket: int) -> None:
+    group = coordinator.groups.get(request.group_id)
     if group is not None and group.consumer is not None:
-        classic.on_sync(shard, group.consumer, request, ticket)
+        classic.on_sync(coordinator, group.consumer, request, ticket)
         return
     code = sync_fault_of(group, request)
     if code or group is None:
-        shard.reply(ticket, SyncGroupResponse(error_code=code))
+        coordinator.reply(ticket, SyncGroupResponse(error_code=code))
         return
     member = group.members[request.member_id]
     group.unsynced.discard(member.member_id)
     if not group.unsynced:
-        shard.timers.cancel(sync_key(group.group_id))
+        coordinator.timers.cancel(sync_key(group.group_id))
     if group.state is State.STABLE:
-        shard.answer(ticket, assignment_of(group, member.assignment))
+        coordinator.answer(ticket, assignment_of(group, member.assignment))
         return
     before, member.sync_ticket = member.sync_ticket, ticket
-    shard.reply(before, SyncGroupResponse(error_code=RebalanceInProgress.code))
+    coordinator.reply(before, SyncGroupResponse(error_code=RebalanceInProgress.code))
     if group.leader == member.member_id:
-        take_assignment(shard, group, request)
+        take_assignment(coordinator, group, request)
 
 
 def sync_fault_of(group: Group | None, request: SyncGroupRequest) -> int:
@@ -66,15 +66,15 @@ def sync_fault_of(group: Group | None, request: SyncGroupRequest) -> int:
     return RebalanceInProgress.code if group.state is State.PREPARING else 0
 
 
-def take_assignment(shard: Shard, group: Group, request: SyncGroupRequest) -> None:
+def take_assignment(coordinator: GroupCoordinator, group: Group, request: SyncGroupRequest) -> None:
     """The leader has spoken: keep it, then tell all who wait; who comes later finds the group Stable."""
     assignments = {part.member_id: bytes(part.assignment) for part in request.assignments}
-    shard.append_group(group, group.snapshot(shard.wall_ms, assignments))
+    coordinator.append_group(group, group.snapshot(coordinator.wall_ms, assignments))
     for member in group.members.values():
         ticket, member.sync_ticket = member.sync_ticket, None
         if ticket is not None:
-            shard.answer(ticket, assignment_of(group, assignments.get(member.member_id, b"")))
-            shard.alive(group, member)
+            coordinator.answer(ticket, assignment_of(group, assignments.get(member.member_id, b"")))
+            coordinator.alive(group, member)
 
 
 def assignment_of(group: Group, assignment: bytes) -> SyncGroupResponse:
@@ -84,58 +84,60 @@ def assignment_of(group: Group, assignment: bytes) -> SyncGroupResponse:
 # ---------------------------------------------------------------- Heartbeat
 
 
-def on_heartbeat(shard: Shard, request: HeartbeatRequest, context: RequestContext, ticket: int) -> None:
-    shard.reply(ticket, HeartbeatResponse(error_code=heartbeat(shard, request)))
+def on_heartbeat(
+    coordinator: GroupCoordinator, request: HeartbeatRequest, context: RequestContext, ticket: int
+) -> None:
+    coordinator.reply(ticket, HeartbeatResponse(error_code=heartbeat(coordinator, request)))
 
 
-def heartbeat(shard: Shard, request: HeartbeatRequest) -> int:
+def heartbeat(coordinator: GroupCoordinator, request: HeartbeatRequest) -> int:
     """The error code."""
     if not request.group_id:
         return InvalidGroupId.code
-    group = shard.groups.get(request.group_id)
+    group = coordinator.groups.get(request.group_id)
     if group is None:
         return UnknownMemberId.code
     if group.consumer is not None:
-        return classic.beat(shard, group.consumer, request)
+        return classic.beat(coordinator, group.consumer, request)
     code = group.fault_of(request.member_id, request.group_instance_id)
     if code:
         return code
     if request.generation_id != group.generation:
         return IllegalGeneration.code
-    shard.alive(group, group.members[request.member_id])
+    coordinator.alive(group, group.members[request.member_id])
     return RebalanceInProgress.code if group.state is State.PREPARING else 0
 
 
 # ---------------------------------------------------------------- LeaveGroup
 
 
-def on_leave(shard: Shard, request: LeaveGroupRequest, context: RequestContext, ticket: int) -> None:
+def on_leave(coordinator: GroupCoordinator, request: LeaveGroupRequest, context: RequestContext, ticket: int) -> None:
     if not request.group_id:
-        shard.reply(ticket, LeaveGroupResponse(error_code=InvalidGroupId.code))
+        coordinator.reply(ticket, LeaveGroupResponse(error_code=InvalidGroupId.code))
         return
-    group = shard.groups.get(request.group_id)
+    group = coordinator.groups.get(request.group_id)
     if group is not None and group.consumer is not None:
-        classic.on_leave(shard, group.consumer, request, ticket)
+        classic.on_leave(coordinator, group.consumer, request, ticket)
         return
     size = len(group.members) if group else 0
     rows = [
         MemberResponse(
             member_id=leaver.member_id,
             group_instance_id=leaver.group_instance_id,
-            error_code=leave(shard, group, leaver) if group else UnknownMemberId.code,
+            error_code=leave(coordinator, group, leaver) if group else UnknownMemberId.code,
         )
         for leaver in request.members
     ]
     if group is not None:
         if len(group.members) < size and group.state in (State.STABLE, State.COMPLETING):
-            rebalance.prepare(shard, group)
+            rebalance.prepare(coordinator, group)
         else:
-            rebalance.end_if_joined(shard, group)
-        shard.tidy(group)
-    shard.answer(ticket, LeaveGroupResponse(members=rows))
+            rebalance.end_if_joined(coordinator, group)
+        coordinator.tidy(group)
+    coordinator.answer(ticket, LeaveGroupResponse(members=rows))
 
 
-def leave(shard: Shard, group: Group, leaver: MemberIdentity) -> int:
+def leave(coordinator: GroupCoordinator, group: Group, leaver: MemberIdentity) -> int:
     """Take one out; returns the error code. Without a member id, an operator removes a static member by its name."""
     member_id = leaver.member_id
     if not member_id:
@@ -147,27 +149,27 @@ def leave(shard: Shard, group: Group, leaver: MemberIdentity) -> int:
         code = group.fault_of(member_id, leaver.group_instance_id)
         if code:
             return code
-    shard.drop_member(group, member_id, UnknownMemberId.code)
+    coordinator.drop_member(group, member_id, UnknownMemberId.code)
     return 0
 
 
 # ---------------------------------------------------------------- time is up
 
 
-def on_session_timer(shard: Shard, group: Group, member_id: str) -> None:
+def on_session_timer(coordinator: GroupCoordinator, group: Group, member_id: str) -> None:
     """No sign of life from a member, or from one who was given an id. Who waits for us is alive, unless it is new."""
     member = group.members.get(member_id)
     if member is not None:
         if not member.is_new and waits(member):
-            shard.after(session_key(group.group_id, member_id), member.session_timeout_ms)
+            coordinator.after(session_key(group.group_id, member_id), member.session_timeout_ms)
             return
-        shard.drop_member(group, member_id, UnknownMemberId.code)
+        coordinator.drop_member(group, member_id, UnknownMemberId.code)
         if group.state in (State.STABLE, State.COMPLETING):
-            rebalance.prepare(shard, group)
+            rebalance.prepare(coordinator, group)
     elif member_id in group.pending:
         group.remove(member_id)
-    rebalance.end_if_joined(shard, group)
-    shard.tidy(group)
+    rebalance.end_if_joined(coordinator, group)
+    coordinator.tidy(group)
 
 
 def waits(member: Member) -> bool:

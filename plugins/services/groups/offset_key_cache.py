@@ -41,7 +41,7 @@ class OffsetKeyCache:
 
 
 class GroupOwner(Protocol):
-    """What has the groups that keys name, and a cache: the shard."""
+    """What the cache needs of the coordinator."""
 
     @property
     def offset_keys(self) -> OffsetKeyCache: ...

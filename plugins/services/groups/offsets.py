@@ -49,8 +49,8 @@ from logkernel.vocabulary import NO_ID
 from . import transactions
 from .consumer import cleanup, commits
 from .consumer.state import ConsumerGroup
+from .coordinator import RETENTION, GroupCoordinator
 from .records import NO_TIME, CommittedOffset, group_key, is_metadata_too_large, offset_key, offset_value
-from .shard import RETENTION, Shard
 from .state import CONSUMER, Group, State
 
 MAX_SWEPT = 1_000
@@ -63,26 +63,28 @@ HEARING = (State.STABLE, State.PREPARING)
 # ---------------------------------------------------------------- OffsetCommit
 
 
-def on_commit(shard: Shard, request: OffsetCommitRequest, context: RequestContext, ticket: int) -> None:
-    group = shard.groups.get(request.group_id)
-    taken = request.group_id in shard.foreign
+def on_commit(
+    coordinator: GroupCoordinator, request: OffsetCommitRequest, context: RequestContext, ticket: int
+) -> None:
+    group = coordinator.groups.get(request.group_id)
+    taken = request.group_id in coordinator.foreign
     fault = GroupIdNotFound.code if taken else commit_fault_of(group, request, context)
     if group is not None and not fault and group.state in HEARING:
         member = group.members.get(request.member_id)
         if member is not None:
-            shard.alive(group, member)
+            coordinator.alive(group, member)
     consumer = group.consumer if group is not None else None
     topics: list[OffsetCommitResponseTopic] = []
     for topic in request.topics:
         name: str | None = topic.name
         if topic.topic_id is not NO_ID and topic.topic_id != NO_ID:
-            name = shard.cluster.topic_name(topic.topic_id)
+            name = coordinator.cluster.topic_name(topic.topic_id)
         if fault:
             rows = [OffsetCommitResponsePartition(row.partition_index, fault) for row in topic.partitions]
         else:
-            rows = commit(shard, consumer, request, name, topic.partitions)
+            rows = commit(coordinator, consumer, request, name, topic.partitions)
         topics.append(OffsetCommitResponseTopic(topic.name or name or "", rows, topic.topic_id))
-    shard.answer(ticket, OffsetCommitResponse(topics=topics))
+    coordinator.answer(ticket, OffsetCommitResponse(topics=topics))
 
 
 def commit_fault_of(group: Group | None, request: OffsetCommitRequest, context: RequestContext) -> int:
@@ -107,7 +109,7 @@ def commit_fault_of(group: Group | None, request: OffsetCommitRequest, context: 
 
 
 def commit(
-    shard: Shard,
+    coordinator: GroupCoordinator,
     consumer: ConsumerGroup | None,
     request: OffsetCommitRequest,
     topic: str | None,
@@ -116,28 +118,28 @@ def commit(
     """Append the offsets of one topic, whose partitions a consumer group's member must have held in its epoch."""
     if topic is None:
         return [OffsetCommitResponsePartition(row.partition_index, UnknownTopicId.code) for row in rows]
-    count, topic_id = shard.cluster.partition_count(topic), shard.cluster.topic_id(topic)
+    count, topic_id = coordinator.cluster.partition_count(topic), coordinator.cluster.topic_id(topic)
     id_bytes = b"" if topic_id is None else topic_id.bytes
     expire_ms = NO_TIME
     if request.retention_time_ms != -1:
-        expire_ms = max(0, min(shard.wall_ms + request.retention_time_ms, MAX_TIME_MS))
+        expire_ms = max(0, min(coordinator.wall_ms + request.retention_time_ms, MAX_TIME_MS))
     results: list[OffsetCommitResponsePartition] = []
     for row in rows:
         partition, code = row.partition_index, 0
         if consumer is not None:
             epoch = request.generation_id_or_member_epoch
             code = commits.fault_of_partition(consumer, request.member_id, epoch, topic_id, partition)
-        code = code or fault_of_row(row, count, shard.settings.offset_metadata_max_bytes)
+        code = code or fault_of_row(row, count, coordinator.settings.offset_metadata_max_bytes)
         if not code:
             value = offset_value(
                 row.committed_offset,
                 row.committed_leader_epoch,
                 row.committed_metadata or "",
-                shard.wall_ms,
+                coordinator.wall_ms,
                 expire_ms,
                 id_bytes,
             )
-            shard.append(offset_key(request.group_id, topic, partition), value)
+            coordinator.append(offset_key(request.group_id, topic, partition), value)
         results.append(OffsetCommitResponsePartition(partition, code))
     return results
 
@@ -154,14 +156,18 @@ def fault_of_row(row: OffsetCommitRequestPartition, partitions: int | None, max_
 # ---------------------------------------------------------------- OffsetFetch
 
 
-def on_fetch(shard: Shard, request: OffsetFetchRequest, context: RequestContext, ticket: int) -> None:
+def on_fetch(coordinator: GroupCoordinator, request: OffsetFetchRequest, context: RequestContext, ticket: int) -> None:
     by_id = "topic_ids" in context.capabilities
     stable = request.require_stable
-    shard.answer(ticket, OffsetFetchResponse(groups=[fetch(shard, asked, by_id, stable) for asked in request.groups]))
+    coordinator.answer(
+        ticket, OffsetFetchResponse(groups=[fetch(coordinator, asked, by_id, stable) for asked in request.groups])
+    )
 
 
-def fetch(shard: Shard, asked: OffsetFetchRequestGroup, by_id: bool, stable: bool) -> OffsetFetchResponseGroup:
-    group = shard.groups.get(asked.group_id)
+def fetch(
+    coordinator: GroupCoordinator, asked: OffsetFetchRequestGroup, by_id: bool, stable: bool
+) -> OffsetFetchResponseGroup:
+    group = coordinator.groups.get(asked.group_id)
     if group is not None and group.consumer is not None:
         code = commits.fetch_fault_of(group.consumer, asked.member_id, asked.member_epoch)
         if code:
@@ -169,14 +175,14 @@ def fetch(shard: Shard, asked: OffsetFetchRequestGroup, by_id: bool, stable: boo
     kept = group.offsets if group is not None else {}
     topics: list[OffsetFetchResponseTopics] = []
     if asked.topics is None:
-        topics = list(_all_topics(shard, kept, by_id))
+        topics = list(_all_topics(coordinator, kept, by_id))
         if stable and group is not None and group.uncommitted:
             for found_topic in topics:
                 _hide_unstable(group, found_topic.name, found_topic.partitions)
     for topic in asked.topics or ():
         name: str | None = topic.name
         if topic.topic_id != NO_ID:
-            name = shard.cluster.topic_name(topic.topic_id)
+            name = coordinator.cluster.topic_name(topic.topic_id)
         found = kept.get(name, {}) if name is not None else {}
         code = 0 if name is not None else UnknownTopicId.code
         rows = [_row(partition, found.get(partition), code) for partition in topic.partition_indexes]
@@ -193,10 +199,10 @@ def _hide_unstable(group: Group, topic: str, rows: list[OffsetFetchResponseParti
 
 
 def _all_topics(
-    shard: Shard, kept: dict[str, dict[int, CommittedOffset]], by_id: bool
+    coordinator: GroupCoordinator, kept: dict[str, dict[int, CommittedOffset]], by_id: bool
 ) -> Iterator[OffsetFetchResponseTopics]:
     for name, found in kept.items():
-        topic_id = shard.cluster.topic_id(name) or NO_ID
+        topic_id = coordinator.cluster.topic_id(name) or NO_ID
         if by_id and topic_id == NO_ID:
             continue  # a topic that is gone has no id to be named by
         rows = [_row(partition, entry, 0) for partition, entry in found.items()]
@@ -212,23 +218,25 @@ def _row(partition: int, entry: CommittedOffset | None, code: int) -> OffsetFetc
 # ---------------------------------------------------------------- OffsetDelete
 
 
-def on_delete_offsets(shard: Shard, request: OffsetDeleteRequest, context: RequestContext, ticket: int) -> None:
-    group = shard.groups.get(request.group_id)
+def on_delete_offsets(
+    coordinator: GroupCoordinator, request: OffsetDeleteRequest, context: RequestContext, ticket: int
+) -> None:
+    group = coordinator.groups.get(request.group_id)
     code = delete_fault_of(group, request.group_id)
     if code or group is None:
-        shard.reply(ticket, OffsetDeleteResponse(error_code=code))
+        coordinator.reply(ticket, OffsetDeleteResponse(error_code=code))
         return
     topics: list[OffsetDeleteResponseTopic] = []
     for topic in request.topics:
-        count = shard.cluster.partition_count(topic.name)
+        count = coordinator.cluster.partition_count(topic.name)
         rows = [
             OffsetDeleteResponsePartition(
-                row.partition_index, delete(shard, group, topic.name, count, row.partition_index)
+                row.partition_index, delete(coordinator, group, topic.name, count, row.partition_index)
             )
             for row in topic.partitions
         ]
         topics.append(OffsetDeleteResponseTopic(topic.name, rows))
-    shard.answer(ticket, OffsetDeleteResponse(topics=topics))
+    coordinator.answer(ticket, OffsetDeleteResponse(topics=topics))
 
 
 def delete_fault_of(group: Group | None, group_id: str) -> int:
@@ -241,27 +249,29 @@ def delete_fault_of(group: Group | None, group_id: str) -> int:
     return 0 if group.state is State.EMPTY or group.protocol_type == CONSUMER else NonEmptyGroup.code
 
 
-def delete(shard: Shard, group: Group, topic: str, partitions: int | None, partition: int) -> int:
+def delete(coordinator: GroupCoordinator, group: Group, topic: str, partitions: int | None, partition: int) -> int:
     if partitions is None or not 0 <= partition < partitions:
         return UnknownTopicOrPartition.code
     if group.reads(topic):
         return GroupSubscribedToTopic.code
     if partition in group.offsets.get(topic, ()) or group.is_unstable(topic, partition):
-        shard.append(offset_key(group.group_id, topic, partition), None)
+        coordinator.append(offset_key(group.group_id, topic, partition), None)
     return 0
 
 
 # ---------------------------------------------------------------- replay
 
 
-def replay(shard: Shard, group_id: str, topic: str, partition: int, entry: CommittedOffset | None) -> None:
+def replay(
+    coordinator: GroupCoordinator, group_id: str, topic: str, partition: int, entry: CommittedOffset | None
+) -> None:
     """What the log says of one offset; None is a tombstone. A group that loses its last one is there until a sweep."""
     if entry is not None:
-        group = shard.group(group_id)
+        group = coordinator.group(group_id)
         group.is_known = True
         group.offsets.setdefault(topic, {})[partition] = entry
         return
-    found = shard.groups.get(group_id)
+    found = coordinator.groups.get(group_id)
     if found is None:
         return
     transactions.drop(found, topic, partition)
@@ -275,40 +285,40 @@ def replay(shard: Shard, group_id: str, topic: str, partition: int, entry: Commi
 # ---------------------------------------------------------------- age
 
 
-def sweep(shard: Shard) -> None:
+def sweep(coordinator: GroupCoordinator) -> None:
     """Write tombstones for what has expired, and have the next sweep come."""
     room = MAX_SWEPT
-    for group in shard.groups.values():
-        room -= _sweep_group(shard, group, room)
+    for group in coordinator.groups.values():
+        room -= _sweep_group(coordinator, group, room)
         if room <= 0:
-            shard.after(RETENTION, 0)
+            coordinator.after(RETENTION, 0)
             return
-    if shard.groups:
-        shard.after(RETENTION, shard.settings.retention_check_interval_ms)
+    if coordinator.groups:
+        coordinator.after(RETENTION, coordinator.settings.retention_check_interval_ms)
 
 
-def _sweep_group(shard: Shard, group: Group, room: int) -> int:
+def _sweep_group(coordinator: GroupCoordinator, group: Group, room: int) -> int:
     """Returns the number of tombstones, at most `room`."""
     written = 0
     left = bool(group.uncommitted)
     for topic, partition, entry in group.each_offset():
-        if not expired(shard, group, topic, entry) or group.is_unstable(topic, partition):
+        if not expired(coordinator, group, topic, entry) or group.is_unstable(topic, partition):
             left = True
         elif written == room:
             return written
         else:
-            shard.append(offset_key(group.group_id, topic, partition), None)
+            coordinator.append(offset_key(group.group_id, topic, partition), None)
             written += 1
     if not left and written < room and group.consumer is not None and group.is_empty:
-        cleanup.erase(shard, group.group_id, group.consumer)
+        cleanup.erase(coordinator, group.group_id, group.consumer)
         written += 1
     if not left and written < room and group.is_forsaken:
-        shard.append(group_key(group.group_id), None)
+        coordinator.append(group_key(group.group_id), None)
         written += 1
     return written
 
 
-def expired(shard: Shard, group: Group, topic: str, entry: CommittedOffset) -> bool:
+def expired(coordinator: GroupCoordinator, group: Group, topic: str, entry: CommittedOffset) -> bool:
     if group.protocol_type is None or group.consumer is not None:
         since_ms = entry.commit_ms
     elif group.state is State.EMPTY:
@@ -320,12 +330,12 @@ def expired(shard: Shard, group: Group, topic: str, entry: CommittedOffset) -> b
     if group.reads(topic):
         return False
     if entry.expire_ms != NO_TIME:
-        return shard.wall_ms >= entry.expire_ms
-    return shard.wall_ms - since_ms >= shard.settings.retention_ms
+        return coordinator.wall_ms >= entry.expire_ms
+    return coordinator.wall_ms - since_ms >= coordinator.settings.retention_ms
 
 
-def forget_topics(shard: Shard, topics: Collection[str]) -> None:
+def forget_topics(coordinator: GroupCoordinator, topics: Collection[str]) -> None:
     """Offsets of topics that were deleted go with them, lest a new topic of that name begin in its middle."""
-    for group in shard.groups.values():
+    for group in coordinator.groups.values():
         for topic, partition in group.places(topics):
-            shard.append(offset_key(group.group_id, topic, partition), None)
+            coordinator.append(offset_key(group.group_id, topic, partition), None)

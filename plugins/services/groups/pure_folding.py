@@ -8,9 +8,9 @@ from struct import Struct
 from logkernel.record.layout import Columns, even_ends
 from logkernel.vocabulary import Record
 
+from .coordinator import GroupCoordinator
 from .offset_key_cache import KEY_HEAD, offsets_of_key
 from .records import FLEXIBLE, NO_METADATA, NO_TIME, TOPIC_ID_TAG, USUAL_BYTES, CommittedOffset
-from .shard import Shard
 
 _OFFSET_BYTES = 8
 _PARTITION = Struct(">i")
@@ -19,7 +19,7 @@ _SPLIT_OFFSET = Struct(">hqi28s")
 _REST = Struct(">Bq3s16s")
 
 
-def fold_columns(shard: Shard, columns: Columns, replay: Callable[[Record], None]) -> bool:
+def fold_columns(coordinator: GroupCoordinator, columns: Columns, replay: Callable[[Record], None]) -> bool:
     """As `loading.fold` does with the records of a batch, if all of its keys have one length, and all of its values
     that of a usual offset, as those of a commit of many partitions do. False where they have not, or where the columns
     are not as long as they say: nothing was folded then."""
@@ -34,13 +34,13 @@ def fold_columns(shard: Shard, columns: Columns, replay: Callable[[Record], None
     known, behind = b"", b""
     kept: dict[int, CommittedOffset] | None = None
     at_ms, topic_id = NO_TIME, b""
-    ids = shard.offset_keys.ids
+    ids = coordinator.offset_keys.ids
     keys = Struct(f">{stride - _PARTITION.size}si").iter_unpack(columns.keys)
     offsets = memoryview(columns.offsets).cast("q")
     for (found, partition), usual, record_offset in zip(keys, _SPLIT_OFFSET.iter_unpack(values), offsets, strict=True):
         version, offset, leader_epoch, rest = usual
         if found != known:
-            known, kept = found, offsets_of_key(shard, found)
+            known, kept = found, offsets_of_key(coordinator, found)
         if rest != behind:  # it is the same for all of a commit's offsets in one topic
             size, at_ms, tag, topic_id = _REST.unpack(rest)
             behind = b""

@@ -14,103 +14,103 @@ from collections.abc import Iterable
 from logkernel.errors import RebalanceInProgress, UnknownMemberId
 from logkernel.requests.groups import JoinGroupResponse, JoinGroupResponseMember, SyncGroupResponse
 
-from .shard import Shard, join_key, sync_key
+from .coordinator import GroupCoordinator, join_key, sync_key
 from .state import Event, Group, Member, State
 
 NOBODY_JOINED_MS = 1_000
 """Shortest pause after which a round that nobody joined is looked at again."""
 
 
-def member_changed(shard: Shard, group: Group) -> None:
+def member_changed(coordinator: GroupCoordinator, group: Group) -> None:
     """A member was added or changed: begin a round, or see whether the one under way can end."""
     if group.state is State.PREPARING:
-        end_if_joined(shard, group)
+        end_if_joined(coordinator, group)
     else:
-        prepare(shard, group)
+        prepare(coordinator, group)
 
 
-def prepare(shard: Shard, group: Group) -> None:
+def prepare(coordinator: GroupCoordinator, group: Group) -> None:
     """Begin a round."""
     if group.state is State.COMPLETING:
         for member in group.members.values():
             member.assignment = b""
             ticket, member.sync_ticket = member.sync_ticket, None
             if ticket is not None:
-                shard.reply(ticket, SyncGroupResponse(error_code=RebalanceInProgress.code))
-                shard.alive(group, member)
+                coordinator.reply(ticket, SyncGroupResponse(error_code=RebalanceInProgress.code))
+                coordinator.alive(group, member)
     group.unsynced.clear()
-    shard.timers.cancel(sync_key(group.group_id))
+    coordinator.timers.cancel(sync_key(group.group_id))
     group.first_round = group.state is State.EMPTY
     group.move(Event.REBALANCE)
     if group.first_round:
-        delay_ms = shard.settings.initial_rebalance_delay_ms
+        delay_ms = coordinator.settings.initial_rebalance_delay_ms
         group.came_late = False
         group.first_delay_ms = delay_ms
         group.first_left_ms = max(group.rebalance_timeout_ms - delay_ms, 0)
-        shard.after(join_key(group.group_id), delay_ms)
+        coordinator.after(join_key(group.group_id), delay_ms)
     elif group.all_joined:
-        finish_round(shard, group)
+        finish_round(coordinator, group)
     else:
-        shard.after(join_key(group.group_id), group.rebalance_timeout_ms)
+        coordinator.after(join_key(group.group_id), group.rebalance_timeout_ms)
 
 
-def end_if_joined(shard: Shard, group: Group) -> None:
+def end_if_joined(coordinator: GroupCoordinator, group: Group) -> None:
     if group.state is State.PREPARING and not group.first_round and group.all_joined:
-        finish_round(shard, group)
+        finish_round(coordinator, group)
 
 
-def on_join_timer(shard: Shard, group: Group) -> None:
+def on_join_timer(coordinator: GroupCoordinator, group: Group) -> None:
     """The time to join is up; a first round may take more of it."""
     if group.state is not State.PREPARING:
         return
     if group.first_round and group.came_late and group.first_left_ms:
         group.came_late = False
-        delay_ms = min(shard.settings.initial_rebalance_delay_ms, group.first_left_ms)
+        delay_ms = min(coordinator.settings.initial_rebalance_delay_ms, group.first_left_ms)
         group.first_left_ms = max(group.first_left_ms - group.first_delay_ms, 0)
         group.first_delay_ms = delay_ms
-        shard.after(join_key(group.group_id), delay_ms)
+        coordinator.after(join_key(group.group_id), delay_ms)
     else:
-        finish_round(shard, group)
+        finish_round(coordinator, group)
 
 
-def finish_round(shard: Shard, group: Group) -> None:
+def finish_round(coordinator: GroupCoordinator, group: Group) -> None:
     """Go on with those who have joined. Static members may be late (KIP-345), others are out."""
-    shard.timers.cancel(join_key(group.group_id))
+    coordinator.timers.cancel(join_key(group.group_id))
     if group.emptying:
         return
     for member in list(group.members.values()):
         if member.join_ticket is None and member.instance_id is None:
-            shard.drop_member(group, member.member_id, UnknownMemberId.code)
+            coordinator.drop_member(group, member.member_id, UnknownMemberId.code)
     if not group.members:
         group.emptying = True
-        shard.append_group(group, group.record(shard.wall_ms, group.next_generation(), (), None))
+        coordinator.append_group(group, group.record(coordinator.wall_ms, group.next_generation(), (), None))
     elif group.elect_joined_leader():
-        begin_generation(shard, group)
+        begin_generation(coordinator, group)
     else:  # static members alone, and all of them late
-        shard.after(join_key(group.group_id), max(group.rebalance_timeout_ms, NOBODY_JOINED_MS))
+        coordinator.after(join_key(group.group_id), max(group.rebalance_timeout_ms, NOBODY_JOINED_MS))
 
 
-def begin_generation(shard: Shard, group: Group) -> None:
+def begin_generation(coordinator: GroupCoordinator, group: Group) -> None:
     group.generation = group.next_generation()
     group.protocol = group.select_protocol()
     group.first_round = False
     group.find_subscribed()
     group.move(Event.JOINED)
     for member in group.members.values():
-        shard.reply(group.take_join(member), generation_as_seen_by(group, member))
+        coordinator.reply(group.take_join(member), generation_as_seen_by(group, member))
         member.is_new = False
-        shard.alive(group, member)
+        coordinator.alive(group, member)
     group.unsynced = set(group.members)
-    shard.after(sync_key(group.group_id), group.rebalance_timeout_ms)
+    coordinator.after(sync_key(group.group_id), group.rebalance_timeout_ms)
 
 
-def on_sync_timer(shard: Shard, group: Group) -> None:
+def on_sync_timer(coordinator: GroupCoordinator, group: Group) -> None:
     """Those who have not sent their SyncGroup by now are out."""
     if not group.unsynced or group.state not in (State.COMPLETING, State.STABLE):
         return
     for member_id in sorted(group.unsynced):
-        shard.drop_member(group, member_id, UnknownMemberId.code)
-    prepare(shard, group)
+        coordinator.drop_member(group, member_id, UnknownMemberId.code)
+    prepare(coordinator, group)
 
 
 def generation_as_seen_by(group: Group, member: Member) -> JoinGroupResponse:

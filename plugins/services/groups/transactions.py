@@ -54,8 +54,8 @@ from logkernel.requests.transactions import (
 
 from .. import offsets_topic
 from .consumer import commits
+from .coordinator import Asked, GroupCoordinator, Transaction
 from .records import CommittedOffset, OffsetKey, encode_offset, is_metadata_too_large, offset_key
-from .shard import Asked, Shard, Transaction
 from .state import Group, State
 
 OFFSETS_TOPIC: Final = offsets_topic.TOPIC.name
@@ -76,40 +76,44 @@ AS_COMMITTERS_KNOW: Final[Mapping[int, int]] = {StaleMemberEpoch.code: IllegalGe
 # ---------------------------------------------------------------- the request
 
 
-def on_commit(shard: Shard, request: TxnOffsetCommitRequest, context: RequestContext, ticket: int) -> None:
+def on_commit(
+    coordinator: GroupCoordinator, request: TxnOffsetCommitRequest, context: RequestContext, ticket: int
+) -> None:
     if not request.group_id:
-        shard.reply(ticket, refusal(request, InvalidGroupId.code))
+        coordinator.reply(ticket, refusal(request, InvalidGroupId.code))
         return
-    if not any(_exists(shard, topic.name, row) for topic in request.topics for row in topic.partitions):
-        shard.reply(ticket, refusal(request, UnknownTopicOrPartition.code))
+    if not any(_exists(coordinator, topic.name, row) for topic in request.topics for row in topic.partitions):
+        coordinator.reply(ticket, refusal(request, UnknownTopicOrPartition.code))
         return
-    known = shard.transactions.get(request.producer_id)
+    known = coordinator.transactions.get(request.producer_id)
     if known is not None and known.epoch == request.producer_epoch:
-        write(shard, request, ticket)
+        write(coordinator, request, ticket)
         return
-    shard.last_token += 1
+    coordinator.last_token += 1
     bumps = "transactions_v2" in context.capabilities
-    shard.asked[shard.last_token] = Asked(request, ticket, "transaction_abortable" in context.capabilities, bumps)
+    coordinator.asked[coordinator.last_token] = Asked(
+        request, ticket, "transaction_abortable" in context.capabilities, bumps
+    )
     transaction = AddPartitionsToTxnTransaction(
         transactional_id=request.transactional_id,
         producer_id=request.producer_id,
         producer_epoch=request.producer_epoch,
         verify_only=not bumps,
-        topics=[AddPartitionsToTxnTopic(OFFSETS_TOPIC, [shard.number])],
+        topics=[AddPartitionsToTxnTopic(OFFSETS_TOPIC, [coordinator.number])],
     )
-    shard.out.sends.append((shard.last_token, AddPartitionsToTxnRequest([transaction])))
+    coordinator.out.sends.append((coordinator.last_token, AddPartitionsToTxnRequest([transaction])))
 
 
-def on_response(shard: Shard, token: int, response: AddPartitionsToTxnResponse) -> None:
-    """The coordinator has spoken."""
-    asked = shard.asked.pop(token)
+def on_response(coordinator: GroupCoordinator, token: int, response: AddPartitionsToTxnResponse) -> None:
+    """Take the coordinator's answer."""
+    asked = coordinator.asked.pop(token)
     code = _code_of(response) or (InvalidTxnState.code if asked.ended else 0)
     if code == TransactionAbortable.code and not asked.knows_abortable:
         code = InvalidTxnState.code
     if code:
-        shard.answer(asked.ticket, refusal(asked.request, AS_PRODUCERS_KNOW.get(code, code)))
+        coordinator.answer(asked.ticket, refusal(asked.request, AS_PRODUCERS_KNOW.get(code, code)))
     else:
-        write(shard, asked.request, asked.ticket)
+        write(coordinator, asked.request, asked.ticket)
 
 
 def _code_of(response: AddPartitionsToTxnResponse) -> int:
@@ -122,40 +126,42 @@ def _code_of(response: AddPartitionsToTxnResponse) -> int:
     return response.error_code or (rows[0].partition_error_code if rows else UnknownServerError.code)
 
 
-def write(shard: Shard, request: TxnOffsetCommitRequest, ticket: int) -> None:
+def write(coordinator: GroupCoordinator, request: TxnOffsetCommitRequest, ticket: int) -> None:
     """Append what may be committed, pending."""
-    group = shard.groups.get(request.group_id)
-    fault = GroupIdNotFound.code if request.group_id in shard.foreign else fault_of(group, request)
+    group = coordinator.groups.get(request.group_id)
+    fault = GroupIdNotFound.code if request.group_id in coordinator.foreign else fault_of(group, request)
     topics: list[TxnOffsetCommitResponseTopic] = []
     for topic in request.topics:
         rows = [
             TxnOffsetCommitResponsePartition(
                 row.partition_index,
                 fault
-                or _fault_of_partition(shard, group, request, topic.name, row.partition_index)
-                or _append(shard, request, topic.name, row),
+                or _fault_of_partition(coordinator, group, request, topic.name, row.partition_index)
+                or _append(coordinator, request, topic.name, row),
             )
             for row in topic.partitions
         ]
         topics.append(TxnOffsetCommitResponseTopic(topic.name, rows))
-    shard.out.producer = (request.producer_id, request.producer_epoch)
-    shard.answer(ticket, TxnOffsetCommitResponse(topics=topics))
+    coordinator.out.producer = (request.producer_id, request.producer_epoch)
+    coordinator.answer(ticket, TxnOffsetCommitResponse(topics=topics))
 
 
-def _append(shard: Shard, request: TxnOffsetCommitRequest, topic: str, row: TxnOffsetCommitRequestPartition) -> int:
+def _append(
+    coordinator: GroupCoordinator, request: TxnOffsetCommitRequest, topic: str, row: TxnOffsetCommitRequestPartition
+) -> int:
     """The error code of one partition."""
-    if not _exists(shard, topic, row):
+    if not _exists(coordinator, topic, row):
         return UnknownTopicOrPartition.code
     metadata = row.committed_metadata or ""
-    if is_metadata_too_large(metadata, shard.settings.offset_metadata_max_bytes):
+    if is_metadata_too_large(metadata, coordinator.settings.offset_metadata_max_bytes):
         return OffsetMetadataTooLarge.code
-    entry = CommittedOffset(row.committed_offset, row.committed_leader_epoch, metadata, shard.wall_ms)
-    shard.append(offset_key(request.group_id, topic, row.partition_index), encode_offset(entry))
+    entry = CommittedOffset(row.committed_offset, row.committed_leader_epoch, metadata, coordinator.wall_ms)
+    coordinator.append(offset_key(request.group_id, topic, row.partition_index), encode_offset(entry))
     return 0
 
 
-def _exists(shard: Shard, topic: str, row: TxnOffsetCommitRequestPartition) -> bool:
-    count = shard.cluster.partition_count(topic)
+def _exists(coordinator: GroupCoordinator, topic: str, row: TxnOffsetCommitRequestPartition) -> bool:
+    count = coordinator.cluster.partition_count(topic)
     return count is not None and 0 <= row.partition_index < count
 
 
@@ -183,11 +189,11 @@ def fault_of(group: Group | None, request: TxnOffsetCommitRequest) -> int:
 
 
 def _fault_of_partition(
-    shard: Shard, group: Group | None, request: TxnOffsetCommitRequest, topic: str, partition: int
+    coordinator: GroupCoordinator, group: Group | None, request: TxnOffsetCommitRequest, topic: str, partition: int
 ) -> int:
     if group is None or group.consumer is None:
         return 0
-    topic_id = shard.cluster.topic_id(topic)
+    topic_id = coordinator.cluster.topic_id(topic)
     code = commits.fault_of_partition(group.consumer, request.member_id, request.generation_id, topic_id, partition)
     return AS_COMMITTERS_KNOW.get(code, code)
 
@@ -205,28 +211,30 @@ def refusal(request: TxnOffsetCommitRequest, code: int) -> TxnOffsetCommitRespon
 # ---------------------------------------------------------------- replay
 
 
-def replay(shard: Shard, key: OffsetKey, entry: CommittedOffset, producer_id: int, producer_epoch: int) -> None:
+def replay(
+    coordinator: GroupCoordinator, key: OffsetKey, entry: CommittedOffset, producer_id: int, producer_epoch: int
+) -> None:
     """A pending offset lies in the log."""
-    group = shard.group(key.group_id)
+    group = coordinator.group(key.group_id)
     group.is_known = True
     group.uncommitted.setdefault(producer_id, {})[key.topic, key.partition] = entry
-    transaction = shard.transactions.get(producer_id)
+    transaction = coordinator.transactions.get(producer_id)
     if transaction is None:
-        transaction = shard.transactions[producer_id] = Transaction(producer_epoch)
+        transaction = coordinator.transactions[producer_id] = Transaction(producer_epoch)
     transaction.epoch = producer_epoch
     transaction.groups.add(key.group_id)
 
 
-def end(shard: Shard, producer_id: int, producer_epoch: int, committed: bool) -> None:
+def end(coordinator: GroupCoordinator, producer_id: int, producer_epoch: int, committed: bool) -> None:
     """A marker lies in the log. An offset that was committed later than the pending one stays."""
-    for asked in shard.asked.values():
+    for asked in coordinator.asked.values():
         if asked.request.producer_id == producer_id and not (
             asked.epoch_bump and asked.request.producer_epoch >= producer_epoch
         ):
             asked.ended = True
-    transaction = shard.transactions.pop(producer_id, None)
+    transaction = coordinator.transactions.pop(producer_id, None)
     for group_id in transaction.groups if transaction is not None else ():
-        group = shard.groups.get(group_id)
+        group = coordinator.groups.get(group_id)
         if group is None:
             continue
         for (topic, partition), entry in group.uncommitted.pop(producer_id, {}).items():

@@ -4,7 +4,7 @@ The parts, from the bytes up:
 
     state        one transactional id: its states, their transitions, the producers it accepts
     records      the bytes of __transaction_state
-    shard        all ids of one partition of __transaction_state, and the current event
+    coordinator  all ids of one partition of __transaction_state, and the decision being built
     producers    InitProducerId
     partitions   AddPartitionsToTxn, AddOffsetsToTxn
     ending       EndTxn, timeouts, and the markers from Prepare to Complete

@@ -31,8 +31,8 @@ from logkernel.requests.transactions import (
 )
 from logkernel.vocabulary import TopicPartition
 
+from .coordinator import Ending, TransactionCoordinator
 from .records import by_topic
-from .shard import Ending, Shard
 from .state import DONE, NO_PRODUCER, V2, Transaction
 
 FIRST_PAUSE_MS: Final = 100
@@ -53,115 +53,117 @@ Token = tuple[str, int, int]
 # ---------------------------------------------------------------- deciding
 
 
-def on_end(shard: Shard, request: EndTxnRequest, context: RequestContext, ticket: int) -> None:
+def on_end(coordinator: TransactionCoordinator, request: EndTxnRequest, context: RequestContext, ticket: int) -> None:
     """Answered when the decision is committed; markers follow on their own."""
     version = V2 if "transactions_v2" in context.capabilities else 0
-    txn = shard.transactions.get(request.transactional_id)
+    txn = coordinator.transactions.get(request.transactional_id)
     if txn is None:
-        shard.answer(ticket, EndTxnResponse(error_code=InvalidProducerIdMapping.code))
+        coordinator.answer(ticket, EndTxnResponse(error_code=InvalidProducerIdMapping.code))
         return
     code = txn.judge_end(request.producer_id, request.producer_epoch, request.committed, version >= V2)
     if code is None:
-        txn, code = _decide(shard, request, txn, version)
+        txn, code = _decide(coordinator, request, txn, version)
     if code == DONE:
-        shard.answer(ticket, EndTxnResponse(producer_id=txn.producer_id, producer_epoch=txn.epoch))
+        coordinator.answer(ticket, EndTxnResponse(producer_id=txn.producer_id, producer_epoch=txn.epoch))
     else:
-        shard.answer(ticket, EndTxnResponse(error_code=code))
+        coordinator.answer(ticket, EndTxnResponse(error_code=code))
 
 
-def _decide(shard: Shard, request: EndTxnRequest, txn: Transaction, version: int) -> tuple[Transaction, int]:
+def _decide(
+    coordinator: TransactionCoordinator, request: EndTxnRequest, txn: Transaction, version: int
+) -> tuple[Transaction, int]:
     """The transaction as it will be when it is complete, and an error code."""
     try:
-        next_id = _next_id(shard, txn, version)
+        next_id = _next_id(coordinator, txn, version)
     except KafkaError as error:
         return txn, error.code
-    prepared = txn.end(request.committed, shard.wall_ms, version, next_id)
-    shard.append(request.transactional_id, prepared)
-    carry_out(shard, request.transactional_id, prepared)
-    return prepared.complete(shard.wall_ms), DONE
+    prepared = txn.end(request.committed, coordinator.wall_ms, version, next_id)
+    coordinator.append(request.transactional_id, prepared)
+    carry_out(coordinator, request.transactional_id, prepared)
+    return prepared.complete(coordinator.wall_ms), DONE
 
 
-def abort(shard: Shard, transactional_id: str, txn: Transaction) -> None:
+def abort(coordinator: TransactionCoordinator, transactional_id: str, txn: Transaction) -> None:
     """Take an Ongoing transaction away from its producer. Raises `KafkaError`."""
-    version = V2 if shard.level >= V2 else 0
-    fenced = txn.fence(shard.wall_ms, version, _next_id(shard, txn, version))
-    shard.append(transactional_id, fenced)
-    carry_out(shard, transactional_id, fenced)
+    version = V2 if coordinator.level >= V2 else 0
+    fenced = txn.fence(coordinator.wall_ms, version, _next_id(coordinator, txn, version))
+    coordinator.append(transactional_id, fenced)
+    carry_out(coordinator, transactional_id, fenced)
 
 
-def _next_id(shard: Shard, txn: Transaction, version: int) -> int:
-    return shard.cluster.next_producer_id() if txn.needs_producer_id(version) else NO_PRODUCER
+def _next_id(coordinator: TransactionCoordinator, txn: Transaction, version: int) -> int:
+    return coordinator.cluster.next_producer_id() if txn.needs_producer_id(version) else NO_PRODUCER
 
 
-def abort_timed_out(shard: Shard) -> None:
-    late = [name for name in shard.ongoing if shard.transactions[name].has_timed_out(shard.wall_ms)]
+def abort_timed_out(coordinator: TransactionCoordinator) -> None:
+    late = [name for name in coordinator.ongoing if coordinator.transactions[name].has_timed_out(coordinator.wall_ms)]
     for name in sorted(late)[:ABORTS_AT_ONCE]:
         try:
-            abort(shard, name, shard.transactions[name])
+            abort(coordinator, name, coordinator.transactions[name])
         except KafkaError:
             break  # no producer ids to be had: the next turn tries again
     if len(late) > ABORTS_AT_ONCE:
-        shard.abort_due_ms = shard.mono_ms + 1
+        coordinator.abort_due_ms = coordinator.mono_ms + 1
 
 
 # ---------------------------------------------------------------- carrying out
 
 
-def carry_out(shard: Shard, transactional_id: str, prepared: Transaction) -> None:
+def carry_out(coordinator: TransactionCoordinator, transactional_id: str, prepared: Transaction) -> None:
     """Begin with a Prepare that this decision appends."""
     ending = Ending(prepared.producer_id, prepared.epoch, set(prepared.partitions))
-    shard.endings[transactional_id] = ending
-    _drop_deleted(shard, ending)
-    _go_on(shard, transactional_id, prepared, ending)
+    coordinator.endings[transactional_id] = ending
+    _drop_deleted(coordinator, ending)
+    _go_on(coordinator, transactional_id, prepared, ending)
 
 
-def _go_on(shard: Shard, transactional_id: str, prepared: Transaction, ending: Ending) -> None:
+def _go_on(coordinator: TransactionCoordinator, transactional_id: str, prepared: Transaction, ending: Ending) -> None:
     if not ending.left:
-        shard.append(transactional_id, prepared.complete(shard.wall_ms))
+        coordinator.append(transactional_id, prepared.complete(coordinator.wall_ms))
         return
     ending.attempts += 1
     ending.due_ms = None
-    shard.waiting.discard(transactional_id)
-    shard.send((transactional_id, ending.producer_id, ending.epoch), _markers(shard, prepared, ending))
+    coordinator.waiting.discard(transactional_id)
+    coordinator.send((transactional_id, ending.producer_id, ending.epoch), _markers(coordinator, prepared, ending))
 
 
-def _markers(shard: Shard, prepared: Transaction, ending: Ending) -> WriteTxnMarkersRequest:
+def _markers(coordinator: TransactionCoordinator, prepared: Transaction, ending: Ending) -> WriteTxnMarkersRequest:
     topics = [WritableTxnMarkerTopic(topic, numbers) for topic, numbers in by_topic(ending.left).items()]
     marker = WritableTxnMarker(
         producer_id=ending.producer_id,
         producer_epoch=ending.epoch,
         transaction_result=prepared.is_commit,
         topics=topics,
-        coordinator_epoch=shard.coordinator_epoch,
+        coordinator_epoch=coordinator.epoch,
         transaction_version=prepared.client_version,
     )
     return WriteTxnMarkersRequest([marker])
 
 
-def _drop_deleted(shard: Shard, ending: Ending) -> None:
+def _drop_deleted(coordinator: TransactionCoordinator, ending: Ending) -> None:
     """A partition that is gone needs no marker."""
-    ending.left = {one for one in ending.left if _exists(shard, one)}
+    ending.left = {one for one in ending.left if _exists(coordinator, one)}
 
 
-def _exists(shard: Shard, one: TopicPartition) -> bool:
-    count = shard.cluster.partition_count(one.topic)
+def _exists(coordinator: TransactionCoordinator, one: TopicPartition) -> bool:
+    count = coordinator.cluster.partition_count(one.topic)
     return count is not None and one.partition < count
 
 
-def on_markers(shard: Shard, token: Token, response: WriteTxnMarkersResponse) -> None:
+def on_markers(coordinator: TransactionCoordinator, token: Token, response: WriteTxnMarkersResponse) -> None:
     """What became of the markers of one transaction; answers to what is over are passed over."""
     transactional_id, producer_id, epoch = token
-    ending = shard.endings.get(transactional_id)
+    ending = coordinator.endings.get(transactional_id)
     if ending is None or (ending.producer_id, ending.epoch) != (producer_id, epoch):
         return
     for one, code in _codes(response, producer_id):
-        if code in NEEDS_NO_MARKER or (code == UnknownTopicOrPartition.code and not _exists(shard, one)):
+        if code in NEEDS_NO_MARKER or (code == UnknownTopicOrPartition.code and not _exists(coordinator, one)):
             ending.left.discard(one)
     if ending.left:
-        ending.due_ms = shard.mono_ms + min(FIRST_PAUSE_MS << min(ending.attempts - 1, 16), LONGEST_PAUSE_MS)
-        shard.waiting.add(transactional_id)
+        ending.due_ms = coordinator.mono_ms + min(FIRST_PAUSE_MS << min(ending.attempts - 1, 16), LONGEST_PAUSE_MS)
+        coordinator.waiting.add(transactional_id)
     else:
-        _go_on(shard, transactional_id, shard.transactions[transactional_id], ending)
+        _go_on(coordinator, transactional_id, coordinator.transactions[transactional_id], ending)
 
 
 def _codes(response: Any, producer_id: int) -> Iterator[tuple[TopicPartition, int]]:
@@ -172,31 +174,33 @@ def _codes(response: Any, producer_id: int) -> Iterator[tuple[TopicPartition, in
                     yield TopicPartition(topic.name, row.partition_index), row.error_code
 
 
-def retry_due(shard: Shard) -> None:
-    for transactional_id in sorted(shard.waiting):
-        ending = shard.endings[transactional_id]
-        if ending.due_ms is not None and ending.due_ms <= shard.mono_ms:
-            _drop_deleted(shard, ending)
-            _go_on(shard, transactional_id, shard.transactions[transactional_id], ending)
+def retry_due(coordinator: TransactionCoordinator) -> None:
+    for transactional_id in sorted(coordinator.waiting):
+        ending = coordinator.endings[transactional_id]
+        if ending.due_ms is not None and ending.due_ms <= coordinator.mono_ms:
+            _drop_deleted(coordinator, ending)
+            _go_on(coordinator, transactional_id, coordinator.transactions[transactional_id], ending)
 
 
-def resume(shard: Shard) -> None:
+def resume(coordinator: TransactionCoordinator) -> None:
     """The log was read: carry out what it says is decided.
 
     After a pause, for this may be the machine that follows a failed append: else one that fails for long would keep the
     broker busy with nothing else.
     """
-    for transactional_id, txn in shard.transactions.items():
+    for transactional_id, txn in coordinator.transactions.items():
         if txn.is_ending:
-            ending = Ending(txn.producer_id, txn.epoch, set(txn.partitions), due_ms=shard.mono_ms + FIRST_PAUSE_MS)
-            shard.endings[transactional_id] = ending
-            shard.waiting.add(transactional_id)
+            ending = Ending(
+                txn.producer_id, txn.epoch, set(txn.partitions), due_ms=coordinator.mono_ms + FIRST_PAUSE_MS
+            )
+            coordinator.endings[transactional_id] = ending
+            coordinator.waiting.add(transactional_id)
 
 
-def forget_topics(shard: Shard, topics: Collection[str]) -> None:
+def forget_topics(coordinator: TransactionCoordinator, topics: Collection[str]) -> None:
     """Ends that wait for the markers of deleted topics go on without them."""
-    for transactional_id, ending in list(shard.endings.items()):
+    for transactional_id, ending in list(coordinator.endings.items()):
         before = len(ending.left)
         ending.left = {one for one in ending.left if one.topic not in topics}
         if before and not ending.left:
-            _go_on(shard, transactional_id, shard.transactions[transactional_id], ending)
+            _go_on(coordinator, transactional_id, coordinator.transactions[transactional_id], ending)

@@ -19,25 +19,27 @@ from logkernel.requests.transactions import (
 )
 from logkernel.vocabulary import TopicPartition
 
+from .coordinator import TransactionCoordinator
 from .records import by_topic
-from .shard import Shard
 from .state import State, Transaction
 
 STATES: Final = {**{state.value: state for state in State}, "PrepareEpochFence": State.DEAD}
 """By Kafka's names; its PrepareEpochFence is a state that nothing is ever seen in, as Dead is."""
 
 
-def on_describe(shard: Shard, request: DescribeTransactionsRequest, context: RequestContext, ticket: int) -> None:
-    rows = [describe(shard, name) for name in request.transactional_ids]
-    shard.answer(ticket, DescribeTransactionsResponse(transaction_states=rows))
+def on_describe(
+    coordinator: TransactionCoordinator, request: DescribeTransactionsRequest, context: RequestContext, ticket: int
+) -> None:
+    rows = [describe(coordinator, name) for name in request.transactional_ids]
+    coordinator.answer(ticket, DescribeTransactionsResponse(transaction_states=rows))
 
 
-def describe(shard: Shard, transactional_id: str) -> TransactionState:
-    txn = shard.transactions.get(transactional_id)
+def describe(coordinator: TransactionCoordinator, transactional_id: str) -> TransactionState:
+    txn = coordinator.transactions.get(transactional_id)
     if txn is None:
         code = TransactionalIdNotFound.code if transactional_id else InvalidRequest.code
         return TransactionState(code, transactional_id)
-    topics = by_topic(_partitions_left(shard, transactional_id))
+    topics = by_topic(_partitions_left(coordinator, transactional_id))
     return TransactionState(
         transactional_id=transactional_id,
         transaction_state=txn.state.value,
@@ -49,19 +51,21 @@ def describe(shard: Shard, transactional_id: str) -> TransactionState:
     )
 
 
-def _partitions_left(shard: Shard, transactional_id: str) -> frozenset[TopicPartition]:
+def _partitions_left(coordinator: TransactionCoordinator, transactional_id: str) -> frozenset[TopicPartition]:
     """Those that take part; of an end that is carried out, those whose marker is missing."""
-    ending = shard.endings.get(transactional_id)
-    return shard.transactions[transactional_id].partitions if ending is None else frozenset(ending.left)
+    ending = coordinator.endings.get(transactional_id)
+    return coordinator.transactions[transactional_id].partitions if ending is None else frozenset(ending.left)
 
 
-def on_list(shard: Shard, request: ListTransactionsRequest, context: RequestContext, ticket: int) -> None:
+def on_list(
+    coordinator: TransactionCoordinator, request: ListTransactionsRequest, context: RequestContext, ticket: int
+) -> None:
     unknown = [name for name in request.state_filters if name not in STATES]
     response = ListTransactionsResponse(unknown_state_filters=unknown)
     try:
         matches = _matcher(request.transactional_id_pattern)
     except InvalidRegularExpression as error:
-        shard.answer(ticket, ListTransactionsResponse(error_code=error.code))
+        coordinator.answer(ticket, ListTransactionsResponse(error_code=error.code))
         return
     states = {STATES[name] for name in request.state_filters if name in STATES}
     ids = set(request.producer_id_filters)
@@ -69,16 +73,16 @@ def on_list(shard: Shard, request: ListTransactionsRequest, context: RequestCont
     def wanted(name: str, txn: Transaction) -> bool:
         if (request.state_filters and txn.state not in states) or (ids and txn.producer_id not in ids):
             return False
-        if request.duration_filter >= 0 and shard.wall_ms - txn.started_ms <= request.duration_filter:
+        if request.duration_filter >= 0 and coordinator.wall_ms - txn.started_ms <= request.duration_filter:
             return False
         return matches(name)
 
     response.transaction_states = [
         ListTransactionsResponseTransactionState(name, txn.producer_id, txn.state.value)
-        for name, txn in shard.transactions.items()
+        for name, txn in coordinator.transactions.items()
         if wanted(name, txn)
     ]
-    shard.answer(ticket, response)
+    coordinator.answer(ticket, response)
 
 
 @lru_cache(maxsize=8)

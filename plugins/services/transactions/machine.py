@@ -11,12 +11,12 @@ from logkernel.requests import transactions as requests
 from logkernel.vocabulary import Record
 
 from . import ending, listing, partitions, producers
+from .coordinator import TransactionCoordinator
 from .records import decode_key
 from .settings import TransactionSettings
-from .shard import Shard
 from .state import Transaction
 
-Handler = Callable[[Shard, Any, RequestContext, int], None]
+Handler = Callable[[TransactionCoordinator, Any, RequestContext, int], None]
 
 HANDLERS: Final[Mapping[type, Handler]] = {
     producer_requests.InitProducerIdRequest: producers.on_init,
@@ -34,38 +34,38 @@ TOMBSTONES_AT_ONCE: Final = 1_000
 class TransactionsMachine:
     """The transactional ids of one partition of __transaction_state."""
 
-    __slots__ = ("shard",)
+    __slots__ = ("coordinator",)
 
     def __init__(self, number: int, settings: TransactionSettings, cluster: ClusterView) -> None:
-        self.shard = Shard(number, settings, cluster)
+        self.coordinator = TransactionCoordinator(number, settings, cluster)
 
     @property
     def transactions(self) -> Mapping[str, Transaction]:
         """To look at."""
-        return self.shard.transactions
+        return self.coordinator.transactions
 
     def on_request(self, request: Any, context: RequestContext, ticket: int, wall_ms: int, mono_ms: int) -> Decision:
         """Raises TypeError for a request that is not of this family."""
         handler = HANDLERS.get(type(request))
         if handler is None:
             raise TypeError(f"transactions do not answer {type(request).__name__}")
-        self.shard.begin(wall_ms, mono_ms)
-        handler(self.shard, request, context, ticket)
-        return self.shard.finish()
+        self.coordinator.begin(wall_ms, mono_ms)
+        handler(self.coordinator, request, context, ticket)
+        return self.coordinator.finish()
 
     def on_response(self, token: Any, response: Any, wall_ms: int, mono_ms: int) -> Decision:
-        self.shard.begin(wall_ms, mono_ms)
-        ending.on_markers(self.shard, token, response)
-        return self.shard.finish()
+        self.coordinator.begin(wall_ms, mono_ms)
+        ending.on_markers(self.coordinator, token, response)
+        return self.coordinator.finish()
 
     def on_topics_changed(self, topics: Collection[str], wall_ms: int, mono_ms: int) -> Decision:
         return Decision()
 
     def on_topics_deleted(self, topics: Collection[str], wall_ms: int, mono_ms: int) -> Decision:
         """What is Ongoing keeps them, as in Kafka: a marker in a topic made anew ends nothing there."""
-        self.shard.begin(wall_ms, mono_ms)
-        ending.forget_topics(self.shard, topics)
-        return self.shard.finish()
+        self.coordinator.begin(wall_ms, mono_ms)
+        ending.forget_topics(self.coordinator, topics)
+        return self.coordinator.finish()
 
     def replay(self, record: Record) -> None:
         """Records of kinds that are not ours are passed over. Raises `CorruptMessage` for ours that cannot be read."""
@@ -73,38 +73,43 @@ class TransactionsMachine:
             return
         transactional_id = decode_key(record.key)
         if transactional_id is not None:
-            self.shard.fold(transactional_id, record)
+            self.coordinator.fold(transactional_id, record)
 
     def on_loaded(self, wall_ms: int, mono_ms: int) -> Decision:
         """Ends that were decided are carried out; timers start."""
-        self.shard.begin(wall_ms, mono_ms)
-        ending.resume(self.shard)
-        return self.shard.finish()
+        self.coordinator.begin(wall_ms, mono_ms)
+        ending.resume(self.coordinator)
+        return self.coordinator.finish()
 
     def on_timer(self, wall_ms: int, mono_ms: int) -> Decision:
         """Everything whose time has come."""
-        shard = self.shard
-        shard.begin(wall_ms, mono_ms)
-        ending.retry_due(shard)
-        if shard.abort_due_ms is not None and shard.abort_due_ms <= mono_ms:
-            shard.abort_due_ms = None
-            ending.abort_timed_out(shard)
-        if shard.expire_due_ms is not None and shard.expire_due_ms <= mono_ms:
-            shard.expire_due_ms = None
-            _expire(shard)
-        return shard.finish()
+        coordinator = self.coordinator
+        coordinator.begin(wall_ms, mono_ms)
+        ending.retry_due(coordinator)
+        if coordinator.abort_due_ms is not None and coordinator.abort_due_ms <= mono_ms:
+            coordinator.abort_due_ms = None
+            ending.abort_timed_out(coordinator)
+        if coordinator.expire_due_ms is not None and coordinator.expire_due_ms <= mono_ms:
+            coordinator.expire_due_ms = None
+            _expire(coordinator)
+        return coordinator.finish()
 
     def next_deadline(self) -> int | None:
-        shard = self.shard
-        due = [shard.endings[name].due_ms for name in shard.waiting]
-        return min((one for one in (*due, shard.abort_due_ms, shard.expire_due_ms) if one is not None), default=None)
+        coordinator = self.coordinator
+        due = [coordinator.endings[name].due_ms for name in coordinator.waiting]
+        return min(
+            (one for one in (*due, coordinator.abort_due_ms, coordinator.expire_due_ms) if one is not None),
+            default=None,
+        )
 
 
-def _expire(shard: Shard) -> None:
+def _expire(coordinator: TransactionCoordinator) -> None:
     """Ids that nobody used for long get their tombstones."""
-    expiration_ms = shard.settings.expiration_ms
-    old = [name for name, txn in shard.transactions.items() if txn.has_expired(shard.wall_ms, expiration_ms)]
+    expiration_ms = coordinator.settings.expiration_ms
+    old = [
+        name for name, txn in coordinator.transactions.items() if txn.has_expired(coordinator.wall_ms, expiration_ms)
+    ]
     for name in old[:TOMBSTONES_AT_ONCE]:
-        shard.append_tombstone(name)
+        coordinator.append_tombstone(name)
     if len(old) > TOMBSTONES_AT_ONCE:
-        shard.expire_due_ms = shard.mono_ms + 1
+        coordinator.expire_due_ms = coordinator.mono_ms + 1

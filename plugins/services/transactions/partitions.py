@@ -32,7 +32,7 @@ from logkernel.requests.transactions import (
 from logkernel.vocabulary import TopicPartition
 
 from .. import offsets_topic
-from .shard import Shard
+from .coordinator import TransactionCoordinator
 from .state import V2, State
 
 OFFSETS_TOPIC: Final = offsets_topic.TOPIC.name
@@ -54,48 +54,52 @@ def result_of(
     return AddPartitionsToTxnResult(asked.transactional_id, topics)
 
 
-def on_add_partitions(shard: Shard, request: AddPartitionsToTxnRequest, context: RequestContext, ticket: int) -> None:
-    """One transaction a shard's part (`TransactionsService.split`)."""
+def on_add_partitions(
+    coordinator: TransactionCoordinator, request: AddPartitionsToTxnRequest, context: RequestContext, ticket: int
+) -> None:
+    """One transaction a coordinator's part (`TransactionsService.split`)."""
     by_broker = context.internal or "transactions_v2" in context.capabilities
     (asked,) = request.transactions
-    result = _add(shard, asked, by_broker)
-    shard.answer(ticket, AddPartitionsToTxnResponse(results_by_transaction=[result]))
+    result = _add(coordinator, asked, by_broker)
+    coordinator.answer(ticket, AddPartitionsToTxnResponse(results_by_transaction=[result]))
 
 
-def _add(shard: Shard, asked: AddPartitionsToTxnTransaction, by_broker: bool) -> AddPartitionsToTxnResult:
+def _add(
+    coordinator: TransactionCoordinator, asked: AddPartitionsToTxnTransaction, by_broker: bool
+) -> AddPartitionsToTxnResult:
     partitions = [TopicPartition(topic.name, number) for topic in asked.topics for number in topic.partitions]
-    faults = {one: code for one in partitions if (code := _fault(shard, one, by_broker))}
+    faults = {one: code for one in partitions if (code := _fault(coordinator, one, by_broker))}
     if faults:
         return result_of(asked, lambda one: faults.get(one, OperationNotAttempted.code))
     if not asked.transactional_id:
         return result_of(asked, lambda _: InvalidRequest.code)
     if asked.verify_only:
-        found = _verify(shard, asked, partitions)
+        found = _verify(coordinator, asked, partitions)
         return result_of(asked, found.__getitem__)
     version = V2 if by_broker else 0
-    code = add(shard, asked.transactional_id, asked.producer_id, asked.producer_epoch, partitions, version)
+    code = add(coordinator, asked.transactional_id, asked.producer_id, asked.producer_epoch, partitions, version)
     return result_of(asked, lambda _: code)
 
 
-def _fault(shard: Shard, one: TopicPartition, by_broker: bool) -> int:
+def _fault(coordinator: TransactionCoordinator, one: TopicPartition, by_broker: bool) -> int:
     """Clients do not write to internal topics; brokers do in their name."""
-    if not by_broker and shard.cluster.is_internal(one.topic):
+    if not by_broker and coordinator.cluster.is_internal(one.topic):
         return TopicAuthorizationFailed.code
-    return 0 if 0 <= one.partition < _count(shard, one.topic) else UnknownTopicOrPartition.code
+    return 0 if 0 <= one.partition < _count(coordinator, one.topic) else UnknownTopicOrPartition.code
 
 
-def _count(shard: Shard, topic: str) -> int:
+def _count(coordinator: TransactionCoordinator, topic: str) -> int:
     """Partitions of a topic; that of the groups' offsets is created by their first write, which may be this one."""
-    known = shard.cluster.partition_count(topic)
+    known = coordinator.cluster.partition_count(topic)
     if known is None:
-        return shard.settings.offsets_partitions if topic == OFFSETS_TOPIC else 0
+        return coordinator.settings.offsets_partitions if topic == OFFSETS_TOPIC else 0
     return known
 
 
 def _verify(
-    shard: Shard, asked: AddPartitionsToTxnTransaction, partitions: Iterable[TopicPartition]
+    coordinator: TransactionCoordinator, asked: AddPartitionsToTxnTransaction, partitions: Iterable[TopicPartition]
 ) -> dict[TopicPartition, int]:
-    txn = shard.transactions.get(asked.transactional_id)
+    txn = coordinator.transactions.get(asked.transactional_id)
     code = InvalidProducerIdMapping.code if txn is None else txn.judge(asked.producer_id, asked.producer_epoch)
     if txn is None or code:
         return dict.fromkeys(partitions, code)
@@ -103,7 +107,7 @@ def _verify(
 
 
 def add(
-    shard: Shard,
+    coordinator: TransactionCoordinator,
     transactional_id: str,
     producer_id: int,
     epoch: int,
@@ -111,17 +115,19 @@ def add(
     client_version: int,
 ) -> int:
     """Error code, 0 when they take part (once this decision is committed)."""
-    txn = shard.transactions.get(transactional_id)
+    txn = coordinator.transactions.get(transactional_id)
     if txn is None:
         return InvalidProducerIdMapping.code
     code = txn.judge(producer_id, epoch)
     if code == 0 and not (txn.state is State.ONGOING and txn.partitions.issuperset(partitions)):
-        shard.append(transactional_id, txn.add(partitions, shard.wall_ms, client_version))
+        coordinator.append(transactional_id, txn.add(partitions, coordinator.wall_ms, client_version))
     return code
 
 
-def on_add_offsets(shard: Shard, request: AddOffsetsToTxnRequest, context: RequestContext, ticket: int) -> None:
+def on_add_offsets(
+    coordinator: TransactionCoordinator, request: AddOffsetsToTxnRequest, context: RequestContext, ticket: int
+) -> None:
     """The partition of __consumer_offsets that keeps the group takes part."""
-    partition = TopicPartition(OFFSETS_TOPIC, shard_of(request.group_id, _count(shard, OFFSETS_TOPIC)))
-    code = add(shard, request.transactional_id, request.producer_id, request.producer_epoch, [partition], 0)
-    shard.answer(ticket, AddOffsetsToTxnResponse(error_code=code))
+    partition = TopicPartition(OFFSETS_TOPIC, shard_of(request.group_id, _count(coordinator, OFFSETS_TOPIC)))
+    code = add(coordinator, request.transactional_id, request.producer_id, request.producer_epoch, [partition], 0)
+    coordinator.answer(ticket, AddOffsetsToTxnResponse(error_code=code))

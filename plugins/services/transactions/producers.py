@@ -24,51 +24,53 @@ from logkernel.errors import (
 )
 from logkernel.requests.producers import InitProducerIdRequest, InitProducerIdResponse
 
+from .coordinator import TransactionCoordinator
 from .ending import abort
-from .shard import Shard
 from .state import LAST_CLIENT_EPOCH, NO_EPOCH, NO_PRODUCER, State, Transaction
 
 
-def on_init(shard: Shard, request: InitProducerIdRequest, context: RequestContext, ticket: int) -> None:
+def on_init(
+    coordinator: TransactionCoordinator, request: InitProducerIdRequest, context: RequestContext, ticket: int
+) -> None:
     response = InitProducerIdResponse(producer_id=NO_PRODUCER, producer_epoch=NO_EPOCH)
     try:
-        txn = init(shard, request)
+        txn = init(coordinator, request)
     except KafkaError as error:
         response.error_code = error.code
     else:
         response.producer_id, response.producer_epoch = txn.producer_id, txn.epoch
-    shard.answer(ticket, response)
+    coordinator.answer(ticket, response)
 
 
-def init(shard: Shard, request: InitProducerIdRequest) -> Transaction:
+def init(coordinator: TransactionCoordinator, request: InitProducerIdRequest) -> Transaction:
     """What was appended; raises the `KafkaError` to be told."""
     transactional_id, timeout_ms = request.transactional_id, request.transaction_timeout_ms
     assert transactional_id, "the service answers for those without"
-    _check(shard, request)
+    _check(coordinator, request)
     expected = None if request.producer_id == NO_PRODUCER else (request.producer_id, request.producer_epoch)
-    txn = shard.transactions.get(transactional_id)
+    txn = coordinator.transactions.get(transactional_id)
     if txn is None:
-        txn = Transaction.first(shard.cluster.next_producer_id(), timeout_ms, shard.wall_ms)
+        txn = Transaction.first(coordinator.cluster.next_producer_id(), timeout_ms, coordinator.wall_ms)
     elif txn.is_ending:
         raise ConcurrentTransactions(f"{transactional_id}: the last transaction is still ending")
     elif expected is not None and not _may_go_on(txn, *expected):
         raise ProducerFenced(f"{transactional_id}: producer {expected} is not {txn.producer_id}, {txn.epoch}")
     if txn.state is State.ONGOING:
-        abort(shard, transactional_id, txn)
+        abort(coordinator, transactional_id, txn)
         raise ConcurrentTransactions(f"{transactional_id}: the transaction at hand is aborted first")
-    after = _next(shard, txn, timeout_ms, None if expected is None else expected[1])
-    shard.append(transactional_id, after)
+    after = _next(coordinator, txn, timeout_ms, None if expected is None else expected[1])
+    coordinator.append(transactional_id, after)
     return after
 
 
-def _check(shard: Shard, request: InitProducerIdRequest) -> None:
+def _check(coordinator: TransactionCoordinator, request: InitProducerIdRequest) -> None:
     if request.enable2_pc:
         raise TransactionalIdAuthorizationFailed("two-phase commit is not enabled")
     if request.keep_prepared_txn:
         raise UnsupportedVersion("prepared transactions are not kept")
-    if not 0 < request.transaction_timeout_ms <= shard.settings.max_timeout_ms:
+    if not 0 < request.transaction_timeout_ms <= coordinator.settings.max_timeout_ms:
         raise InvalidTransactionTimeout(
-            f"{request.transaction_timeout_ms} ms are not in 1 to {shard.settings.max_timeout_ms} ms"
+            f"{request.transaction_timeout_ms} ms are not in 1 to {coordinator.settings.max_timeout_ms} ms"
         )
 
 
@@ -80,8 +82,10 @@ def _may_go_on(txn: Transaction, producer_id: int, epoch: int) -> bool:
     return producer_id == txn.producer_id or rotated
 
 
-def _next(shard: Shard, txn: Transaction, timeout_ms: int, expected_epoch: int | None) -> Transaction:
+def _next(
+    coordinator: TransactionCoordinator, txn: Transaction, timeout_ms: int, expected_epoch: int | None
+) -> Transaction:
     if txn.is_exhausted and expected_epoch in (None, txn.epoch):
-        new_id = shard.cluster.next_producer_id()
-        return txn.rotate(new_id, timeout_ms, shard.wall_ms, known=expected_epoch is not None)
-    return txn.init(timeout_ms, shard.wall_ms, expected_epoch)
+        new_id = coordinator.cluster.next_producer_id()
+        return txn.rotate(new_id, timeout_ms, coordinator.wall_ms, known=expected_epoch is not None)
+    return txn.init(timeout_ms, coordinator.wall_ms, expected_epoch)

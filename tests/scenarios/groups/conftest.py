@@ -245,7 +245,7 @@ class World:
         fresh = self.service.machine(0, self._next_id)
         for place in range(len(self.log)):
             self.feed(fresh, place)
-        assert fresh.shard.transactions == self.machine.shard.transactions
+        assert fresh.coordinator.transactions == self.machine.coordinator.transactions
         for group_id, group in self.machine.groups.items():
             kept = fresh.groups.get(group_id)
             assert group.offsets == (kept.offsets if kept else {})
@@ -268,10 +268,10 @@ class World:
         if group.state in (State.EMPTY, State.STABLE):
             assert not any(m.join_ticket or m.sync_ticket for m in group.members.values())
         for member in group.members.values():
-            assert ("session", group.group_id, member.member_id) in self.machine.shard.timers
+            assert ("session", group.group_id, member.member_id) in self.machine.coordinator.timers
             for ticket in (member.join_ticket, member.sync_ticket):
                 assert ticket is None or ticket in self.parked
-        timers = self.machine.shard.timers
+        timers = self.machine.coordinator.timers
         assert (("join", group.group_id) in timers) == (group.state is State.PREPARING)
         syncing = group.state in (State.COMPLETING, State.STABLE) and bool(group.unsynced)
         assert (("sync", group.group_id) in timers) == syncing
@@ -436,7 +436,7 @@ def check_consumer_group(world: World, group: Any, kept: Any) -> None:
     assert set(now.targets) <= set(now.members)
     targets = [part for parts in now.targets.values() for part in parts]
     assert len(targets) == len(set(targets))
-    timers = world.machine.shard.timers
+    timers = world.machine.coordinator.timers
     for member in now.members.values():
         assert ("session", group.group_id, member.member_id) in timers
         assert member.epoch <= now.assignment_epoch

@@ -292,18 +292,22 @@ class World:
     # ------------------------------------------------------------ invariants
 
     def check(self) -> None:
-        shard, fresh = self.machine.shard, self.fresh()
+        coordinator, fresh = self.machine.coordinator, self.fresh()
         assert self.machine.transactions == fresh.transactions
-        assert shard.ongoing == {name for name, txn in shard.transactions.items() if txn.state is State.ONGOING}
-        assert set(shard.endings) == {name for name, txn in shard.transactions.items() if txn.is_ending}
-        assert shard.waiting == {name for name, ending in shard.endings.items() if ending.due_ms is not None}
-        assert not shard._last_epochs, "something was decided and never replayed"
+        assert coordinator.ongoing == {
+            name for name, txn in coordinator.transactions.items() if txn.state is State.ONGOING
+        }
+        assert set(coordinator.endings) == {name for name, txn in coordinator.transactions.items() if txn.is_ending}
+        assert coordinator.waiting == {
+            name for name, ending in coordinator.endings.items() if ending.due_ms is not None
+        }
+        assert not coordinator._last_epochs, "something was decided and never replayed"
         deadline = self.machine.next_deadline()
-        if shard.ongoing or shard.waiting:
+        if coordinator.ongoing or coordinator.waiting:
             assert deadline is not None
         asked = {token for token, _ in self.sends} | set(self.at_hand)
         asked |= {token for held, _ in self.under_way for token, _ in held.sends}
-        for name, ending in shard.endings.items():
+        for name, ending in coordinator.endings.items():
             assert ending.left or ending.due_ms is not None
             on_its_way = (name, ending.producer_id, ending.epoch) in asked
             assert on_its_way or ending.due_ms is not None, f"nobody carries {name} out"
@@ -390,9 +394,9 @@ def used_up(world: World, names: Iterable[str] = ("tx",)) -> None:
     """Bring transactional ids to the last epoch that a producer is given."""
     for name in names:
         txn = evolve(world.machine.transactions[name], epoch=32_766)
-        world.machine.shard.begin(world.wall_ms, world.mono_ms)
-        world.machine.shard.append(name, txn)
-        world.run(world.machine.shard.finish())
+        world.machine.coordinator.begin(world.wall_ms, world.mono_ms)
+        world.machine.coordinator.append(name, txn)
+        world.run(world.machine.coordinator.finish())
 
 
 @pytest.fixture

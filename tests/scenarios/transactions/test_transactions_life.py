@@ -415,7 +415,7 @@ def test_many_are_aborted_in_turns(make_world: Any) -> None:
     world.to(world.machine.next_deadline())
     assert sum(txn.state.value == "Ongoing" for txn in world.machine.transactions.values()) == 100
     world.after(1)
-    assert not world.machine.shard.ongoing
+    assert not world.machine.coordinator.ongoing
 
 
 def test_an_unused_id_expires(make_world: Any) -> None:

@@ -33,7 +33,7 @@ def test_what_fails_is_sent_again_alone_and_ever_later(world: Any, code: int) ->
     assert world.marks() == [("orders-0", 0, True)]
     pauses = []
     while world.state == "PrepareCommit":
-        before, due = world.mono_ms, world.machine.shard.endings["tx"].due_ms
+        before, due = world.mono_ms, world.machine.coordinator.endings["tx"].due_ms
         pauses.append(due - before)
         world.to(due)
     assert pauses == [100, 200, 400, 800, 1_600, 3_200, 6_400, 10_000, 10_000]
@@ -73,7 +73,7 @@ def test_a_topic_that_goes_while_its_marker_waits(world: Any) -> None:
     del world.cluster.topics["bills"]
     world.run(world.machine.on_topics_deleted(["bills", "nothing"], world.wall_ms, world.mono_ms))
     assert world.state == "CompleteCommit"
-    assert world.machine.shard.endings == {}
+    assert world.machine.coordinator.endings == {}
 
 
 def test_a_topic_that_is_known_and_does_not_answer_yet_is_waited_for(world: Any) -> None:
@@ -137,7 +137,7 @@ def test_a_crash_among_the_markers_writes_them_again(world: Any) -> None:
     world.crash()
     world.after(100)
     assert world.marks() == [("bills-1", 0, True), ("orders-0", 0, True)]
-    assert world.machine.shard.coordinator_epoch == 1
+    assert world.machine.coordinator.epoch == 1
 
 
 def test_a_crash_before_the_decision_is_committed(world: Any) -> None:

@@ -305,7 +305,7 @@ def test_a_crash_at_any_record_is_carried_through(make_world: Any, seed: int) ->
         world.log[:] = log[:length]
         world.crash()
         world.after(100)
-        assert not world.machine.shard.endings
+        assert not world.machine.coordinator.endings
         before = list(world.log)
         world.crash()
         assert world.log == before, "what is finished stays as it is"

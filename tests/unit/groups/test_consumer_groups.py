@@ -224,13 +224,13 @@ def test_who_is_left_out_gets_nothing() -> None:
 
 
 def made(gives: Any) -> dict[str, frozenset[Part]]:
-    shard: Any = SimpleNamespace(assignors={"greedy": Greedy(gives)})
+    coordinator: Any = SimpleNamespace(assignors={"greedy": Greedy(gives)})
     topics = target.Topics({"t": T, "u": U}, {T: 4, U: 1})
     members = {
         "m1": Member("m1", MemberFacts(topics=("t", "u"))),
         "m2": Member("m2", MemberFacts(topics=("t", "gone"))),
     }
-    return target.make(shard, ConsumerGroup(), members, {}, topics)
+    return target.make(coordinator, ConsumerGroup(), members, {}, topics)
 
 
 def test_a_hash_tells_names_ids_and_sizes_apart() -> None:

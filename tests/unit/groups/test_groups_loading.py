@@ -91,7 +91,7 @@ def test_places_do_not_grow_for_ever() -> None:
     found, value = machine(), encode_offset(CommittedOffset(1, topic_id=b"i" * 16))
     for number in range(MAX_KEYS + 10):
         found.replay_many([Record(offset_key(f"group-{number}", "t", 0), value)])
-    assert len(found.shard.offset_keys.of_key) == 10
+    assert len(found.coordinator.offset_keys.of_key) == 10
     assert len(found.groups) == MAX_KEYS + 10
 
 

@@ -33,7 +33,7 @@ from logkernel.requests.groups import (
     SyncGroupResponse,
 )
 
-from ..shard import Shard
+from ..coordinator import GroupCoordinator
 from ..state import CONSUMER, Group
 from . import cleanup, heartbeat, leaving, migrate, wire
 from .progress import advance, may_assign
@@ -51,33 +51,35 @@ def takes_joins(owner: Group | None) -> ConsumerGroup | None:
 
 
 def on_join(
-    shard: Shard, group: ConsumerGroup, request: JoinGroupRequest, context: RequestContext, ticket: int
+    coordinator: GroupCoordinator, group: ConsumerGroup, request: JoinGroupRequest, context: RequestContext, ticket: int
 ) -> None:
     try:
-        join(shard, group, request, context, ticket)
+        join(coordinator, group, request, context, ticket)
     except CorruptMessage as error:
-        _refuse_join(shard, ticket, InconsistentGroupProtocol(str(error)))
+        _refuse_join(coordinator, ticket, InconsistentGroupProtocol(str(error)))
     except KafkaError as error:
-        _refuse_join(shard, ticket, error)
+        _refuse_join(coordinator, ticket, error)
 
 
-def _refuse_join(shard: Shard, ticket: int, error: KafkaError) -> None:
-    shard.out = Decision()  # whatever was appended by then
-    shard.reply(ticket, JoinGroupResponse(error_code=error.code))
+def _refuse_join(coordinator: GroupCoordinator, ticket: int, error: KafkaError) -> None:
+    coordinator.out = Decision()  # whatever was appended by then
+    coordinator.reply(ticket, JoinGroupResponse(error_code=error.code))
 
 
-def join(shard: Shard, group: ConsumerGroup, request: JoinGroupRequest, context: RequestContext, ticket: int) -> None:
-    heartbeat.check_room(shard, group, request.member_id, request.group_instance_id)
+def join(
+    coordinator: GroupCoordinator, group: ConsumerGroup, request: JoinGroupRequest, context: RequestContext, ticket: int
+) -> None:
+    heartbeat.check_room(coordinator, group, request.member_id, request.group_instance_id)
     protocols = tuple((row.name, bytes(row.metadata)) for row in request.protocols)
     if request.protocol_type != CONSUMER or not any(group.knows_classic(name) for name, _ in protocols):
         raise InconsistentGroupProtocol("Not a protocol that every member knows.")
     subscription = wire.decode_subscription(protocols[0][1])
     if not request.member_id and request.group_instance_id is None and "member_id_required" in context.capabilities:
-        given = f"{context.client_id or ''}-{shard.ids()}"
-        shard.reply(ticket, JoinGroupResponse(error_code=MemberIdRequired.code, member_id=given))
+        given = f"{context.client_id or ''}-{coordinator.ids()}"
+        coordinator.reply(ticket, JoinGroupResponse(error_code=MemberIdRequired.code, member_id=given))
         return
     before = group.static_member(request.group_instance_id)
-    member = _who(shard, group, request, context)
+    member = _who(coordinator, group, request, context)
     host = context.client_host
     facts = MemberFacts(
         member.facts.instance_id if request.group_instance_id is None else request.group_instance_id,
@@ -90,102 +92,109 @@ def join(shard: Shard, group: ConsumerGroup, request: JoinGroupRequest, context:
         member.facts.assignor,
         ClassicFacts(request.session_timeout_ms, protocols),
     )
-    after = advance(shard, request.group_id, group, member, facts, _held(shard, subscription))
-    _settle_join(shard, group, request.group_id, before, after)
+    after = advance(coordinator, request.group_id, group, member, facts, _held(coordinator, subscription))
+    _settle_join(coordinator, group, request.group_id, before, after)
     answer = JoinGroupResponse(
         generation_id=after.epoch, protocol_type=CONSUMER, protocol_name=protocols[0][0], member_id=after.member_id
     )
-    shard.answer(ticket, answer)
+    coordinator.answer(ticket, answer)
 
 
-def _settle_join(shard: Shard, group: ConsumerGroup, group_id: str, before: Member | None, after: Member) -> None:
+def _settle_join(
+    coordinator: GroupCoordinator, group: ConsumerGroup, group_id: str, before: Member | None, after: Member
+) -> None:
     """Its timers; and the end of the consumer group, where its last consumer came back as a classic member."""
-    cleanup.disarm(shard, group_id, after.member_id)
+    cleanup.disarm(coordinator, group_id, after.member_id)
     replaced = [] if before is None or before.is_classic else [before.member_id]
     left = group.with_member(after)
-    if replaced and all(member.is_classic for member in left.values()) and shard.settings.consumer.downgrades:
+    if replaced and all(member.is_classic for member in left.values()) and coordinator.settings.consumer.downgrades:
         settled = all(member.is_reconciled_to(group.epoch) for member in left.values())
-        migrate.downgrade(shard, group_id, group, left, settled=settled)
+        migrate.downgrade(coordinator, group_id, group, left, settled=settled)
         return
-    cleanup.arm(shard, group_id, after)
-    shard.after(cleanup.resync_key(group_id, after.member_id), after.facts.rebalance_timeout_ms)
+    cleanup.arm(coordinator, group_id, after)
+    coordinator.after(cleanup.resync_key(group_id, after.member_id), after.facts.rebalance_timeout_ms)
 
 
-def _who(shard: Shard, group: ConsumerGroup, request: JoinGroupRequest, context: RequestContext) -> Member:
+def _who(
+    coordinator: GroupCoordinator, group: ConsumerGroup, request: JoinGroupRequest, context: RequestContext
+) -> Member:
     instance_id, member_id = request.group_instance_id, request.member_id
     if instance_id is None:
-        member_id = member_id or f"{context.client_id or ''}-{shard.ids()}"
+        member_id = member_id or f"{context.client_id or ''}-{coordinator.ids()}"
         return group.members.get(member_id) or Member(member_id)
     if member_id:
         return heartbeat.static_member(group, instance_id, member_id)
-    member_id = f"{instance_id}-{shard.ids()}"
+    member_id = f"{instance_id}-{coordinator.ids()}"
     before = group.static_member(instance_id)
     if before is None:
         return Member(member_id)
-    return heartbeat.returned(shard, request.group_id, group, before, member_id)
+    return heartbeat.returned(coordinator, request.group_id, group, before, member_id)
 
 
-def _held(shard: Shard, subscription: wire.Subscription) -> frozenset[Part]:
-    rows = ((shard.cluster.topic_id(topic), partition) for topic, partition in subscription.owned)
+def _held(coordinator: GroupCoordinator, subscription: wire.Subscription) -> frozenset[Part]:
+    rows = ((coordinator.cluster.topic_id(topic), partition) for topic, partition in subscription.owned)
     return frozenset((topic_id, partition) for topic_id, partition in rows if topic_id is not None)
 
 
 # ---------------------------------------------------------------- SyncGroup, Heartbeat
 
 
-def on_sync(shard: Shard, group: ConsumerGroup, request: SyncGroupRequest, ticket: int) -> None:
+def on_sync(coordinator: GroupCoordinator, group: ConsumerGroup, request: SyncGroupRequest, ticket: int) -> None:
     try:
         member = _speaker(group, request.member_id, request.group_instance_id, request.generation_id)
         name = member.classic.protocols[0][0]
         if request.protocol_type not in (None, CONSUMER) or request.protocol_name not in (None, name):
             raise InconsistentGroupProtocol("Not the protocol that the JoinGroup was answered with.")
-        if is_behind(shard, request.group_id, group, member) and member.state is not MemberState.UNREVOKED_PARTITIONS:
-            expect_rejoin(shard, request.group_id, member)
+        if (
+            is_behind(coordinator, request.group_id, group, member)
+            and member.state is not MemberState.UNREVOKED_PARTITIONS
+        ):
+            expect_rejoin(coordinator, request.group_id, member)
             raise RebalanceInProgress("There is a new assignment.")
     except KafkaError as error:
-        shard.reply(ticket, SyncGroupResponse(error_code=error.code))
+        coordinator.reply(ticket, SyncGroupResponse(error_code=error.code))
         return
-    shard.timers.cancel(cleanup.resync_key(request.group_id, member.member_id))
-    cleanup.arm(shard, request.group_id, member)
+    coordinator.timers.cancel(cleanup.resync_key(request.group_id, member.member_id))
+    cleanup.arm(coordinator, request.group_id, member)
     answer = SyncGroupResponse(
-        assignment=migrate.assignment_bytes(shard, member, member.assigned),
+        assignment=migrate.assignment_bytes(coordinator, member, member.assigned),
         protocol_type=request.protocol_type,
         protocol_name=request.protocol_name,
     )
-    shard.answer(ticket, answer)
+    coordinator.answer(ticket, answer)
 
 
-def beat(shard: Shard, group: ConsumerGroup, request: HeartbeatRequest) -> int:
+def beat(coordinator: GroupCoordinator, group: ConsumerGroup, request: HeartbeatRequest) -> int:
     """The error code."""
     try:
         member = _speaker(group, request.member_id, request.group_instance_id, request.generation_id)
     except KafkaError as error:
         return error.code
-    cleanup.arm(shard, request.group_id, member)
+    cleanup.arm(coordinator, request.group_id, member)
     waits = member.state is MemberState.UNRELEASED_PARTITIONS
     if (
-        is_behind(shard, request.group_id, group, member)
+        is_behind(coordinator, request.group_id, group, member)
         or member.state is MemberState.UNREVOKED_PARTITIONS
         or (waits and not group.waits_for_others(member))
     ):
-        expect_rejoin(shard, request.group_id, member)
+        expect_rejoin(coordinator, request.group_id, member)
         return RebalanceInProgress.code
     return 0
 
 
-def is_behind(shard: Shard, group_id: str, group: ConsumerGroup, member: Member) -> bool:
+def is_behind(coordinator: GroupCoordinator, group_id: str, group: ConsumerGroup, member: Member) -> bool:
     """Whether there is an assignment that it has not reached, or none but classic members could bring one about."""
     if member.epoch < group.assignment_epoch:
         return True
-    due = group.epoch > group.assignment_epoch and may_assign(shard, group_id, group)
+    due = group.epoch > group.assignment_epoch and may_assign(coordinator, group_id, group)
     return due and all(other.is_classic for other in group.members.values())
 
 
-def expect_rejoin(shard: Shard, group_id: str, member: Member) -> None:
+def expect_rejoin(coordinator: GroupCoordinator, group_id: str, member: Member) -> None:
     """From when it is first told to join again, it has its rebalance timeout to do so."""
     key = cleanup.rejoin_key(group_id, member.member_id)
-    if key not in shard.timers:
-        shard.after(key, member.facts.rebalance_timeout_ms)
+    if key not in coordinator.timers:
+        coordinator.after(key, member.facts.rebalance_timeout_ms)
 
 
 def _speaker(group: ConsumerGroup, member_id: str, instance_id: str | None, generation: int) -> Member:
@@ -211,7 +220,7 @@ def _named(group: ConsumerGroup, member_id: str, instance_id: str | None) -> Mem
 # ---------------------------------------------------------------- LeaveGroup
 
 
-def on_leave(shard: Shard, group: ConsumerGroup, request: LeaveGroupRequest, ticket: int) -> None:
+def on_leave(coordinator: GroupCoordinator, group: ConsumerGroup, request: LeaveGroupRequest, ticket: int) -> None:
     """Members of either protocol: operators remove them by this too, and know the rows by what they named."""
     rows: list[MemberResponse] = []
     gone: dict[str, None] = {}
@@ -226,8 +235,8 @@ def on_leave(shard: Shard, group: ConsumerGroup, request: LeaveGroupRequest, tic
             row.error_code = error.code
         rows.append(row)
     if gone:
-        leaving.remove(shard, request.group_id, group, list(gone))
-    shard.answer(ticket, LeaveGroupResponse(members=rows))
+        leaving.remove(coordinator, request.group_id, group, list(gone))
+    coordinator.answer(ticket, LeaveGroupResponse(members=rows))
 
 
 def _leaver(group: ConsumerGroup, leaver: MemberIdentity) -> Member:

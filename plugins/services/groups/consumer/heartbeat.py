@@ -34,8 +34,8 @@ from logkernel.requests.consumer_groups import (
     TopicPartitions,
 )
 
+from ..coordinator import GroupCoordinator
 from ..records import fits
-from ..shard import Shard
 from . import cleanup, leaving, migrate
 from .progress import advance
 from .records import MemberFacts, Part
@@ -46,25 +46,25 @@ Request = ConsumerGroupHeartbeatRequest
 FEATURE = "group.version"
 
 
-def on_heartbeat(shard: Shard, request: Request, context: RequestContext, ticket: int) -> None:
+def on_heartbeat(coordinator: GroupCoordinator, request: Request, context: RequestContext, ticket: int) -> None:
     try:
-        check(shard, request, context)
+        check(coordinator, request, context)
         if request.member_epoch in (LEFT_FOR_GOOD, LEFT_FOR_A_WHILE):
-            response = leave(shard, request)
+            response = leave(coordinator, request)
         else:
-            response = beat(shard, request, context)
+            response = beat(coordinator, request, context)
     except KafkaError as error:
-        shard.out = Decision()  # whatever was appended by then
+        coordinator.out = Decision()  # whatever was appended by then
         response = ConsumerGroupHeartbeatResponse(error_code=error.code, error_message=str(error))
-    shard.answer(ticket, response)
+    coordinator.answer(ticket, response)
 
 
 # ---------------------------------------------------------------- is it a request that makes sense?
 
 
-def check(shard: Shard, request: Request, context: RequestContext) -> None:
+def check(coordinator: GroupCoordinator, request: Request, context: RequestContext) -> None:
     """Raises `KafkaError` for what is wrong whatever the group is like."""
-    if not shard.cluster.feature_level(FEATURE):
+    if not coordinator.cluster.feature_level(FEATURE):
         raise UnsupportedVersion("The consumer group protocol is off: group.version is 0.")
     _not_empty(request.group_id, "GroupId")
     if "client_member_id" in context.capabilities or request.member_epoch > 0 or request.member_epoch == LEFT_FOR_GOOD:
@@ -77,10 +77,10 @@ def check(shard: Shard, request: Request, context: RequestContext) -> None:
         raise InvalidRequest("InstanceId can't be null.")
     elif request.member_epoch < LEFT_FOR_A_WHILE:
         raise InvalidRequest("MemberEpoch is invalid.")
-    if request.server_assignor is not None and request.server_assignor not in shard.assignors:
+    if request.server_assignor is not None and request.server_assignor not in coordinator.assignors:
         raise UnsupportedAssignor(
             f"ServerAssignor {request.server_assignor} is not supported."
-            f" Supported assignors: {', '.join(shard.assignors)}."
+            f" Supported assignors: {', '.join(coordinator.assignors)}."
         )
     texts = (request.member_id, request.instance_id, request.rack_id, request.subscribed_topic_regex)
     if not all(fits(text) for text in (*texts, context.client_id, *(request.subscribed_topic_names or ()))):
@@ -104,31 +104,31 @@ def _not_empty(text: str | None, name: str) -> None:
 # ---------------------------------------------------------------- come and stay
 
 
-def beat(shard: Shard, request: Request, context: RequestContext) -> ConsumerGroupHeartbeatResponse:
+def beat(coordinator: GroupCoordinator, request: Request, context: RequestContext) -> ConsumerGroupHeartbeatResponse:
     comes = request.member_epoch == 0
-    owner = shard.groups.get(request.group_id)
+    owner = coordinator.groups.get(request.group_id)
     found = owner.consumer if owner is not None else None
     if found is None and not comes:
         raise GroupIdNotFound(f"Consumer group {request.group_id} not found.")
-    if request.group_id in shard.foreign:
+    if request.group_id in coordinator.foreign:
         raise GroupIdNotFound(f"Group {request.group_id} is not a consumer group.")
-    group = found or (ConsumerGroup(epoch=FIRST_EPOCH) if owner is None else migrate.upgrade(shard, owner))
-    check_room(shard, group, request.member_id, request.instance_id)
-    member = who(shard, group, request)
+    group = found or (ConsumerGroup(epoch=FIRST_EPOCH) if owner is None else migrate.upgrade(coordinator, owner))
+    check_room(coordinator, group, request.member_id, request.instance_id)
+    member = who(coordinator, group, request)
     facts = facts_of(member, request, context)
     if facts.regex and facts.regex not in group.regexes:
         compiled(facts.regex)
     held = None if request.topic_partitions is None else parts_of(request.topic_partitions)
-    after = advance(shard, request.group_id, group, member, facts, held)
+    after = advance(coordinator, request.group_id, group, member, facts, held)
     if found is None and owner is not None:
-        migrate.settle_upgrade(shard, owner)
+        migrate.settle_upgrade(coordinator, owner)
         for name, other in group.members.items():
             if other.is_classic and name != after.member_id:
-                cleanup.arm(shard, request.group_id, other)
-    cleanup.arm(shard, request.group_id, after)
+                cleanup.arm(coordinator, request.group_id, other)
+    cleanup.arm(coordinator, request.group_id, after)
     for key in (cleanup.rejoin_key, cleanup.resync_key):
-        shard.timers.cancel(key(request.group_id, after.member_id))
-    leaving.watch_revocation(shard, request.group_id, member, after)
+        coordinator.timers.cancel(key(request.group_id, after.member_id))
+    leaving.watch_revocation(coordinator, request.group_id, member, after)
     whole = comes or (
         request.rebalance_timeout_ms != -1
         and request.topic_partitions is not None
@@ -137,24 +137,24 @@ def beat(shard: Shard, request: Request, context: RequestContext) -> ConsumerGro
     return ConsumerGroupHeartbeatResponse(
         member_id=after.member_id,
         member_epoch=after.epoch,
-        heartbeat_interval_ms=shard.own_ms(request.group_id, "heartbeat.interval.ms"),
+        heartbeat_interval_ms=coordinator.own_ms(request.group_id, "heartbeat.interval.ms"),
         assignment=told(after.assigned) if whole or after.assigned.keys() != member.assigned.keys() else None,
     )
 
 
-def check_room(shard: Shard, group: ConsumerGroup, member_id: str, instance_id: str | None) -> None:
+def check_room(coordinator: GroupCoordinator, group: ConsumerGroup, member_id: str, instance_id: str | None) -> None:
     known = member_id in group.members or (instance_id is not None and instance_id in group.static)
-    limit = shard.settings.consumer.max_size
+    limit = coordinator.settings.consumer.max_size
     if len(group.members) >= limit and not known:
         raise GroupMaxSizeReached(f"The consumer group has reached its maximum capacity of {limit} members.")
 
 
-def who(shard: Shard, group: ConsumerGroup, request: Request) -> Member:
+def who(coordinator: GroupCoordinator, group: ConsumerGroup, request: Request) -> Member:
     """The member that speaks, a new one where it comes. Raises what fences it."""
-    member_id = request.member_id or shard.ids()
+    member_id = request.member_id or coordinator.ids()
     comes = request.member_epoch == 0
     if request.instance_id is not None:
-        return _static(shard, group, request, member_id)
+        return _static(coordinator, group, request, member_id)
     member = group.members.get(member_id)
     if member is None:
         if not comes:
@@ -164,7 +164,7 @@ def who(shard: Shard, group: ConsumerGroup, request: Request) -> Member:
     return member
 
 
-def _static(shard: Shard, group: ConsumerGroup, request: Request, member_id: str) -> Member:
+def _static(coordinator: GroupCoordinator, group: ConsumerGroup, request: Request, member_id: str) -> Member:
     before = group.static_member(request.instance_id)
     if request.member_epoch != 0:
         member = static_member(group, request.instance_id, member_id)
@@ -179,14 +179,16 @@ def _static(shard: Shard, group: ConsumerGroup, request: Request, member_id: str
             f"Static member {member_id} with instance id {request.instance_id} cannot join the group because"
             f" the instance id is owned by member {before.member_id}."
         )
-    return returned(shard, request.group_id, group, before, member_id)
+    return returned(coordinator, request.group_id, group, before, member_id)
 
 
-def returned(shard: Shard, group_id: str, group: ConsumerGroup, before: Member, member_id: str) -> Member:
+def returned(
+    coordinator: GroupCoordinator, group_id: str, group: ConsumerGroup, before: Member, member_id: str
+) -> Member:
     """A static member is back; under another id, it takes over what it had."""
     member = evolve(before, member_id=member_id, epoch=0, previous_epoch=0)
     if before.member_id != member_id:
-        leaving.replace(shard, group_id, group, before, member)
+        leaving.replace(coordinator, group_id, group, before, member)
     return member
 
 
@@ -248,8 +250,8 @@ def told(parts: Collection[Part]) -> Assignment:
 # ---------------------------------------------------------------- go
 
 
-def leave(shard: Shard, request: Request) -> ConsumerGroupHeartbeatResponse:
-    owner = shard.groups.get(request.group_id)
+def leave(coordinator: GroupCoordinator, request: Request) -> ConsumerGroupHeartbeatResponse:
+    owner = coordinator.groups.get(request.group_id)
     group = owner.consumer if owner is not None else None
     if group is None:
         raise GroupIdNotFound(f"Group {request.group_id} is not a consumer group.")
@@ -260,7 +262,7 @@ def leave(shard: Shard, request: Request) -> ConsumerGroupHeartbeatResponse:
     else:
         raise UnknownMemberId(f"Member {request.member_id} is not a member of group {request.group_id}.")
     if request.member_epoch == LEFT_FOR_A_WHILE:
-        leaving.pause(shard, request.group_id, member)
+        leaving.pause(coordinator, request.group_id, member)
     else:
-        leaving.remove(shard, request.group_id, group, [member.member_id])
+        leaving.remove(coordinator, request.group_id, group, [member.member_id])
     return ConsumerGroupHeartbeatResponse(member_id=member.member_id, member_epoch=request.member_epoch)

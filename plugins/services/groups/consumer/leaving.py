@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Final
 
-from ..shard import Shard
+from ..coordinator import GroupCoordinator
 from . import migrate, progress, records, regex, target
 from .cleanup import arm, bury, disarm, revoke_key
 from .state import LEFT_FOR_A_WHILE, ConsumerGroup, Member, MemberState
@@ -19,57 +19,57 @@ from .state import LEFT_FOR_A_WHILE, ConsumerGroup, Member, MemberState
 TIMERS: Final = frozenset(("revoke", "rejoin", "resync"))
 
 
-def watch_revocation(shard: Shard, group_id: str, before: Member, after: Member) -> None:
+def watch_revocation(coordinator: GroupCoordinator, group_id: str, before: Member, after: Member) -> None:
     """One that is to give up partitions has its rebalance timeout for it; classic members have timers of their own."""
     key = revoke_key(group_id, after.member_id)
     if after.is_classic or after.state is not MemberState.UNREVOKED_PARTITIONS:
-        shard.timers.cancel(key)
-    elif before.current() != after.current() or key not in shard.timers:
-        shard.after(key, after.facts.rebalance_timeout_ms)
+        coordinator.timers.cancel(key)
+    elif before.current() != after.current() or key not in coordinator.timers:
+        coordinator.after(key, after.facts.rebalance_timeout_ms)
 
 
-def on_loaded(shard: Shard, group_id: str, group: ConsumerGroup) -> None:
+def on_loaded(coordinator: GroupCoordinator, group_id: str, group: ConsumerGroup) -> None:
     """Sessions begin anew, and so does the time for what was to be revoked."""
     for member in group.members.values():
-        arm(shard, group_id, member)
+        arm(coordinator, group_id, member)
         if not member.is_classic and member.revoking:
-            shard.after(revoke_key(group_id, member.member_id), member.facts.rebalance_timeout_ms)
+            coordinator.after(revoke_key(group_id, member.member_id), member.facts.rebalance_timeout_ms)
 
 
-def on_timers(shard: Shard, group_id: str, group: ConsumerGroup, members: Collection[str]) -> None:
+def on_timers(coordinator: GroupCoordinator, group_id: str, group: ConsumerGroup, members: Collection[str]) -> None:
     """These members' time is up; all of a turn together, as the group changes only when the turn is over."""
     gone = [name for name in members if name in group.members]
     if gone:
-        remove(shard, group_id, group, gone)
+        remove(coordinator, group_id, group, gone)
 
 
-def remove(shard: Shard, group_id: str, group: ConsumerGroup, gone: Collection[str]) -> None:
+def remove(coordinator: GroupCoordinator, group_id: str, group: ConsumerGroup, gone: Collection[str]) -> None:
     """Take members out for good."""
     for member_id in gone:
-        disarm(shard, group_id, member_id)
-    if migrate.ends_as_classic(shard, group, gone):
-        migrate.downgrade(shard, group_id, group, group.without(gone))
+        disarm(coordinator, group_id, member_id)
+    if migrate.ends_as_classic(coordinator, group, gone):
+        migrate.downgrade(coordinator, group_id, group, group.without(gone))
         return
     for member_id in gone:
-        bury(shard, group_id, member_id)
+        bury(coordinator, group_id, member_id)
     left = group.without(gone)
-    regex.forget(shard, group_id, group.regexes.keys() - group.regexes_of(left.values()))
-    metadata_hash = target.hash_of(target.see(shard, left.values(), group.regexes))
-    progress.keep_epoch(shard, group_id, group, group.epoch + 1, metadata_hash)
+    regex.forget(coordinator, group_id, group.regexes.keys() - group.regexes_of(left.values()))
+    metadata_hash = target.hash_of(target.see(coordinator, left.values(), group.regexes))
+    progress.keep_epoch(coordinator, group_id, group, group.epoch + 1, metadata_hash)
 
 
-def pause(shard: Shard, group_id: str, member: Member) -> None:
+def pause(coordinator: GroupCoordinator, group_id: str, member: Member) -> None:
     """A static member goes and means to be back within its session: it keeps what it has."""
-    shard.timers.cancel(revoke_key(group_id, member.member_id))
+    coordinator.timers.cancel(revoke_key(group_id, member.member_id))
     current = records.CurrentFacts(LEFT_FOR_A_WHILE, member.previous_epoch, member.state, member.assigned, {})
-    shard.append(records.key(records.CURRENT, group_id, member.member_id), records.encode_current(current))
+    coordinator.append(records.key(records.CURRENT, group_id, member.member_id), records.encode_current(current))
 
 
-def replace(shard: Shard, group_id: str, group: ConsumerGroup, before: Member, after: Member) -> None:
+def replace(coordinator: GroupCoordinator, group_id: str, group: ConsumerGroup, before: Member, after: Member) -> None:
     """A static member is back under another id, and has what it had."""
-    bury(shard, group_id, before.member_id)
-    disarm(shard, group_id, before.member_id)
+    bury(coordinator, group_id, before.member_id)
+    disarm(coordinator, group_id, before.member_id)
     name = after.member_id
-    shard.append(records.key(records.MEMBER, group_id, name), records.encode_member(after.facts))
-    shard.append(records.key(records.TARGET, group_id, name), records.encode_target(group.target_of(before)))
-    shard.append(records.key(records.CURRENT, group_id, name), records.encode_current(after.current()))
+    coordinator.append(records.key(records.MEMBER, group_id, name), records.encode_member(after.facts))
+    coordinator.append(records.key(records.TARGET, group_id, name), records.encode_target(group.target_of(before)))
+    coordinator.append(records.key(records.CURRENT, group_id, name), records.encode_current(after.current()))

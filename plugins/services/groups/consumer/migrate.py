@@ -17,8 +17,8 @@ from collections.abc import Collection, Mapping
 
 from logkernel.errors import CorruptMessage, GroupIdNotFound, RebalanceInProgress
 
+from ..coordinator import GroupCoordinator, join_key, session_key, sync_key
 from ..records import NO_TIME, GroupMetadata, MemberMetadata, group_key
-from ..shard import Shard, join_key, session_key, sync_key
 from ..state import CONSUMER, Group, State
 from ..state import Member as ClassicMember
 from ..timers import Key
@@ -35,46 +35,46 @@ def unsettled_key(group_id: str) -> Key:
 # ---------------------------------------------------------------- classic to consumer
 
 
-def upgrade(shard: Shard, owner: Group) -> ConsumerGroup:
+def upgrade(coordinator: GroupCoordinator, owner: Group) -> ConsumerGroup:
     """The group as it will be when the records are replayed. Raises `GroupIdNotFound` where it must stay classic."""
-    settings = shard.settings.consumer
+    settings = coordinator.settings.consumer
     if owner.state is State.EMPTY:
         if owner.recorded:
-            shard.append(group_key(owner.group_id), None)
+            coordinator.append(group_key(owner.group_id), None)
         return ConsumerGroup(epoch=FIRST_EPOCH)
     if not settings.upgrades or owner.protocol_type != CONSUMER or len(owner.members) > settings.max_size:
         raise GroupIdNotFound(f"Group {owner.group_id} is not a consumer group.")
     try:
-        group = _as_consumer(shard, owner)
+        group = _as_consumer(coordinator, owner)
     except CorruptMessage as error:
         raise GroupIdNotFound(f"Group {owner.group_id} cannot be upgraded: {error}") from None
-    shard.append(group_key(owner.group_id), None)
-    _keep_all(shard, owner.group_id, group)
+    coordinator.append(group_key(owner.group_id), None)
+    _keep_all(coordinator, owner.group_id, group)
     return group
 
 
-def settle_upgrade(shard: Shard, owner: Group) -> None:
+def settle_upgrade(coordinator: GroupCoordinator, owner: Group) -> None:
     """What is parked is answered; the round under way, if any, is over."""
     for member in owner.members.values():
-        shard.refuse_parked(owner, member, RebalanceInProgress.code, member.member_id)
-    shard.timers.cancel(join_key(owner.group_id))
-    shard.timers.cancel(sync_key(owner.group_id))
-    _drop_pending(shard, owner)
+        coordinator.refuse_parked(owner, member, RebalanceInProgress.code, member.member_id)
+    coordinator.timers.cancel(join_key(owner.group_id))
+    coordinator.timers.cancel(sync_key(owner.group_id))
+    _drop_pending(coordinator, owner)
 
 
-def _drop_pending(shard: Shard, owner: Group) -> None:
+def _drop_pending(coordinator: GroupCoordinator, owner: Group) -> None:
     for member_id in owner.pending:
-        shard.timers.cancel(session_key(owner.group_id, member_id))
+        coordinator.timers.cancel(session_key(owner.group_id, member_id))
     owner.pending.clear()
 
 
-def _as_consumer(shard: Shard, owner: Group) -> ConsumerGroup:
+def _as_consumer(coordinator: GroupCoordinator, owner: Group) -> ConsumerGroup:
     group = ConsumerGroup(epoch=owner.generation, assignment_epoch=owner.generation)
     for classic in owner.members.values():
         facts = facts_of(classic, owner.protocol)
         parts: dict[Part, int] = {}
         for topic, partition in wire.decode_assignment(classic.assignment):
-            topic_id = shard.cluster.topic_id(topic)
+            topic_id = coordinator.cluster.topic_id(topic)
             if topic_id is not None and (topic_id, partition) not in group.owners:
                 parts[topic_id, partition] = owner.generation
         group.keep_facts(classic.member_id, facts)
@@ -101,25 +101,25 @@ def facts_of(member: ClassicMember, protocol: str | None) -> MemberFacts:
     )
 
 
-def _keep_all(shard: Shard, group_id: str, group: ConsumerGroup) -> None:
+def _keep_all(coordinator: GroupCoordinator, group_id: str, group: ConsumerGroup) -> None:
     for name, member in group.members.items():
-        shard.append(records.key(records.MEMBER, group_id, name), records.encode_member(member.facts))
-    shard.append(records.key(records.GROUP, group_id), records.encode_group(group.epoch, group.metadata_hash))
+        coordinator.append(records.key(records.MEMBER, group_id, name), records.encode_member(member.facts))
+    coordinator.append(records.key(records.GROUP, group_id), records.encode_group(group.epoch, group.metadata_hash))
     for name, parts in group.targets.items():
-        shard.append(records.key(records.TARGET, group_id, name), records.encode_target(parts))
+        coordinator.append(records.key(records.TARGET, group_id, name), records.encode_target(parts))
     value = records.encode_target_epoch(group.assignment_epoch, records.NO_TIME)
-    shard.append(records.key(records.TARGET_EPOCH, group_id), value)
+    coordinator.append(records.key(records.TARGET_EPOCH, group_id), value)
     for name, member in group.members.items():
-        shard.append(records.key(records.CURRENT, group_id, name), records.encode_current(member.current()))
+        coordinator.append(records.key(records.CURRENT, group_id, name), records.encode_current(member.current()))
 
 
 # ---------------------------------------------------------------- consumer to classic
 
 
-def ends_as_classic(shard: Shard, group: ConsumerGroup, gone: Collection[str]) -> bool:
+def ends_as_classic(coordinator: GroupCoordinator, group: ConsumerGroup, gone: Collection[str]) -> bool:
     """Whether those who are left when these are gone are classic members who can be a classic group."""
     left = group.without(gone)
-    settings = shard.settings
+    settings = coordinator.settings
     if not left or not settings.consumer.downgrades or len(left) > settings.max_size:
         return False
     return all(member.is_classic for member in left.values()) and any(
@@ -128,25 +128,30 @@ def ends_as_classic(shard: Shard, group: ConsumerGroup, gone: Collection[str]) -
 
 
 def downgrade(
-    shard: Shard, group_id: str, group: ConsumerGroup, left: Mapping[str, Member], *, settled: bool = False
+    coordinator: GroupCoordinator,
+    group_id: str,
+    group: ConsumerGroup,
+    left: Mapping[str, Member],
+    *,
+    settled: bool = False,
 ) -> None:
     """The group goes on as a classic one with these members, and begins a round unless they have what they shall."""
-    cleanup.erase(shard, group_id, group)
+    cleanup.erase(coordinator, group_id, group)
     for member_id in left.keys() - group.members.keys():  # a static member under its new id
-        cleanup.bury(shard, group_id, member_id)
+        cleanup.bury(coordinator, group_id, member_id)
     protocol = _common_protocol(left)
-    rows = tuple(_as_classic(shard, group, member, protocol) for member in left.values())
+    rows = tuple(_as_classic(coordinator, group, member, protocol) for member in left.values())
     leader = next(iter(left))
-    time_ms = shard.wall_ms if settled else NO_TIME
+    time_ms = coordinator.wall_ms if settled else NO_TIME
     kept = GroupMetadata(CONSUMER, group.epoch, protocol, leader, time_ms, rows)
-    owner = shard.group(group_id)
+    owner = coordinator.group(group_id)
     for member in left.values():
         owner.returning[member.member_id] = _whole(member)
-        cleanup.disarm(shard, group_id, member.member_id)
-        cleanup.arm(shard, group_id, member)
-    shard.append_group(owner, kept)
+        cleanup.disarm(coordinator, group_id, member.member_id)
+        cleanup.arm(coordinator, group_id, member)
+    coordinator.append_group(owner, kept)
     if not settled:
-        shard.after(unsettled_key(group_id), 0)
+        coordinator.after(unsettled_key(group_id), 0)
 
 
 def _common_protocol(members: Mapping[str, Member]) -> str:
@@ -174,16 +179,16 @@ def _whole(member: Member) -> ClassicMember:
     )
 
 
-def _as_classic(shard: Shard, group: ConsumerGroup, member: Member, protocol: str) -> MemberMetadata:
-    assignment = assignment_bytes(shard, member, group.target_of(member))
+def _as_classic(coordinator: GroupCoordinator, group: ConsumerGroup, member: Member, protocol: str) -> MemberMetadata:
+    assignment = assignment_bytes(coordinator, member, group.target_of(member))
     return _whole(member).kept(protocol, assignment)
 
 
-def assignment_bytes(shard: Shard, member: Member, parts: Collection[Part]) -> bytes:
+def assignment_bytes(coordinator: GroupCoordinator, member: Member, parts: Collection[Part]) -> bytes:
     """As this member's client reads it."""
     topics: dict[str, list[int]] = {}
     for topic_id, partition in sorted(parts):
-        name = shard.cluster.topic_name(topic_id)
+        name = coordinator.cluster.topic_name(topic_id)
         if name is not None:
             topics.setdefault(name, []).append(partition)
     version = wire.decode_subscription(member.classic.protocols[0][1]).version

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from logkernel.errors import InvalidRegularExpression
 
-from ..shard import Shard
+from ..coordinator import GroupCoordinator
 from . import records
 from .records import ResolvedRegex
 from .state import ConsumerGroup
@@ -36,33 +36,35 @@ def compiled(expression: str) -> Any:
         ) from None
 
 
-def resolve(shard: Shard, expression: str, version: int = 1) -> ResolvedRegex:
+def resolve(coordinator: GroupCoordinator, expression: str, version: int = 1) -> ResolvedRegex:
     """The topics that there are now of that name. Raises `InvalidRegularExpression`."""
     pattern = compiled(expression)
-    topics = tuple(name for name in shard.cluster.topic_names() if pattern.fullmatch(name))
-    return ResolvedRegex(topics, version, shard.wall_ms)
+    topics = tuple(name for name in coordinator.cluster.topic_names() if pattern.fullmatch(name))
+    return ResolvedRegex(topics, version, coordinator.wall_ms)
 
 
-def refreshed(shard: Shard, group: ConsumerGroup, expressions: Iterable[str]) -> dict[str, ResolvedRegex]:
+def refreshed(
+    coordinator: GroupCoordinator, group: ConsumerGroup, expressions: Iterable[str]
+) -> dict[str, ResolvedRegex]:
     """Expressions that find other topics than before, and those that were looked at too long ago."""
     found: dict[str, ResolvedRegex] = {}
     for expression in sorted(expressions):
         before = group.regexes.get(expression)
-        now = resolve(shard, expression, before.version + 1 if before is not None else 1)
-        if before is None or now.topics != before.topics or is_old(shard, before):
+        now = resolve(coordinator, expression, before.version + 1 if before is not None else 1)
+        if before is None or now.topics != before.topics or is_old(coordinator, before):
             found[expression] = now
     return found
 
 
-def is_old(shard: Shard, resolved: ResolvedRegex) -> bool:
-    return shard.wall_ms - resolved.resolved_ms >= shard.settings.consumer.regex_refresh_interval_ms
+def is_old(coordinator: GroupCoordinator, resolved: ResolvedRegex) -> bool:
+    return coordinator.wall_ms - resolved.resolved_ms >= coordinator.settings.consumer.regex_refresh_interval_ms
 
 
-def keep(shard: Shard, group_id: str, found: dict[str, ResolvedRegex]) -> None:
+def keep(coordinator: GroupCoordinator, group_id: str, found: dict[str, ResolvedRegex]) -> None:
     for expression, resolved in found.items():
-        shard.append(records.key(records.REGEX, group_id, expression), records.encode_regex(resolved))
+        coordinator.append(records.key(records.REGEX, group_id, expression), records.encode_regex(resolved))
 
 
-def forget(shard: Shard, group_id: str, expressions: Iterable[str]) -> None:
+def forget(coordinator: GroupCoordinator, group_id: str, expressions: Iterable[str]) -> None:
     for expression in sorted(expressions):
-        shard.append(records.key(records.REGEX, group_id, expression), None)
+        coordinator.append(records.key(records.REGEX, group_id, expression), None)

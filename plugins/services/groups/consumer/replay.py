@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from ..shard import Shard
+from ..coordinator import GroupCoordinator
 from . import records
 from .records import ConsumerKey
 from .state import ConsumerGroup
 
 
-def replay(shard: Shard, key: ConsumerKey, value: bytes | None) -> None:
+def replay(coordinator: GroupCoordinator, key: ConsumerKey, value: bytes | None) -> None:
     """Raises `CorruptMessage`."""
     if value is None:
-        _forget(shard, key)
+        _forget(coordinator, key)
         return
-    owner = shard.group(key.group_id)
+    owner = coordinator.group(key.group_id)
     group = owner.consumer
     if group is None:
         group = owner.consumer = ConsumerGroup()
@@ -33,14 +33,14 @@ def replay(shard: Shard, key: ConsumerKey, value: bytes | None) -> None:
         group.regexes[key.name] = records.decode_regex(value)
 
 
-def _forget(shard: Shard, key: ConsumerKey) -> None:
-    owner = shard.groups.get(key.group_id)
+def _forget(coordinator: GroupCoordinator, key: ConsumerKey) -> None:
+    owner = coordinator.groups.get(key.group_id)
     if owner is None or owner.consumer is None:
         return
     group = owner.consumer
     if key.kind == records.GROUP:
         owner.consumer, owner.is_known = None, False
-        shard.tidy(owner)
+        coordinator.tidy(owner)
     elif key.kind == records.PARTITIONS:
         group.has_old_metadata = False
     elif key.kind == records.MEMBER:

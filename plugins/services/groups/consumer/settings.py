@@ -1,6 +1,6 @@
 """The broker settings that rule KIP-848 groups, by Kafka's names and with Kafka's defaults.
 
-What a group may have of its own is asked for when it is needed: `Shard.own_ms`.
+What a group may have of its own is asked for when it is needed: `GroupCoordinator.own_ms`.
 """
 
 from __future__ import annotations

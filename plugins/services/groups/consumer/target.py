@@ -15,7 +15,7 @@ from attrs import frozen
 from logkernel.contracts import Assignor, GroupFacts, Subscriber
 from logkernel.errors import UnknownServerError
 
-from ..shard import Shard
+from ..coordinator import GroupCoordinator
 from .records import NO_HASH, Part, ResolvedRegex
 from .state import ConsumerGroup, Member
 
@@ -36,12 +36,12 @@ def subscribed(member: Member, regexes: Mapping[str, ResolvedRegex]) -> Iterable
     return member.facts.topics if found is None else {*member.facts.topics, *found.topics}
 
 
-def see(shard: Shard, members: Iterable[Member], regexes: Mapping[str, ResolvedRegex]) -> Topics:
+def see(coordinator: GroupCoordinator, members: Iterable[Member], regexes: Mapping[str, ResolvedRegex]) -> Topics:
     """The topics that these members subscribe to, as the cluster has them now."""
     ids: dict[str, UUID] = {}
     partitions: dict[UUID, int] = {}
     for name in sorted({name for member in members for name in subscribed(member, regexes)}):
-        count, topic_id = shard.cluster.partition_count(name), shard.cluster.topic_id(name)
+        count, topic_id = coordinator.cluster.partition_count(name), coordinator.cluster.topic_id(name)
         if count is not None and topic_id is not None:
             ids[name] = topic_id
             partitions[topic_id] = count
@@ -58,24 +58,24 @@ def hash_of(topics: Topics) -> int:
     return int.from_bytes(digest.digest(), "big", signed=True) or 1
 
 
-def assignor_for(shard: Shard, members: Mapping[str, Member]) -> Assignor:
+def assignor_for(coordinator: GroupCoordinator, members: Mapping[str, Member]) -> Assignor:
     """The one that most members name, else the first that is set up. Raises `UnknownServerError` if there is none."""
-    if not shard.assignors:
+    if not coordinator.assignors:
         raise UnknownServerError("no assignor of group.consumer.assignors is available; see the broker's log")
     votes = Counter(member.facts.assignor for member in members.values() if member.facts.assignor)
-    known = [(count, name) for name, count in votes.items() if name in shard.assignors]
-    return shard.assignors[max(known)[1] if known else next(iter(shard.assignors))]
+    known = [(count, name) for name, count in votes.items() if name in coordinator.assignors]
+    return coordinator.assignors[max(known)[1] if known else next(iter(coordinator.assignors))]
 
 
 def make(
-    shard: Shard,
+    coordinator: GroupCoordinator,
     group: ConsumerGroup,
     members: Mapping[str, Member],
     regexes: Mapping[str, ResolvedRegex],
     topics: Topics,
 ) -> dict[str, frozenset[Part]]:
     """Member id → its partitions, of every member. Raises `UnknownServerError` for what an assignor does wrong."""
-    assignor = assignor_for(shard, members)
+    assignor = assignor_for(coordinator, members)
     rows = {
         name: Subscriber(
             topics=topics.of(member, regexes),

@@ -43,6 +43,7 @@ from logkernel.requests.share_state import (
 )
 
 from .assignor import assign
+from .coordinator import GroupUpdate, ShareGroupCoordinator, session_key
 from .group import partitions_of
 from .records import (
     CurrentValue,
@@ -54,7 +55,6 @@ from .records import (
     TargetValue,
     TopicIdPartitions,
 )
-from .shard import Shard, Turn, session_key
 
 JOIN: Final = 0
 LEAVE: Final = -1
@@ -62,24 +62,28 @@ UNINITIALIZED: Final = -1
 Topics = dict[UUID, tuple[str, tuple[int, ...]]]
 
 
-def on_heartbeat(shard: Shard, request: ShareGroupHeartbeatRequest, context: RequestContext, ticket: int) -> None:
+def on_heartbeat(
+    coordinator: ShareGroupCoordinator, request: ShareGroupHeartbeatRequest, context: RequestContext, ticket: int
+) -> None:
     """Raises `KafkaError`."""
     _check(request)
     if request.member_epoch != JOIN:
-        _beat(shard, request, context, ticket)
+        _beat(coordinator, request, context, ticket)
         return
 
     def refuse(error: KafkaError) -> None:
-        shard.answer(ticket, refused(error))
+        coordinator.answer(ticket, refused(error))
 
-    when_free(shard, request.group_id, lambda: _beat(shard, request, context, ticket), refuse)
+    when_free(coordinator, request.group_id, lambda: _beat(coordinator, request, context, ticket), refuse)
 
 
-def when_free(shard: Shard, group_id: str, then: Callable[[], None], refuse: Callable[[KafkaError], None]) -> None:
+def when_free(
+    coordinator: ShareGroupCoordinator, group_id: str, then: Callable[[], None], refuse: Callable[[KafkaError], None]
+) -> None:
     """Go on where the id is a share group's, or nobody's. A group that is known by nothing but committed offsets has no
     record that says so: an OffsetDelete of nothing tells whether there is one. What `then` raises after that question
     goes to `refuse`."""
-    if group_id in shard.groups or shard.is_foreign(group_id):
+    if group_id in coordinator.groups or coordinator.is_foreign(group_id):
         then()
         return
 
@@ -91,22 +95,24 @@ def when_free(shard: Shard, group_id: str, then: Callable[[], None], refuse: Cal
         except KafkaError as error:
             refuse(error)
 
-    shard.ask(OffsetDeleteRequest(group_id), heard)
+    coordinator.ask(OffsetDeleteRequest(group_id), heard)
 
 
 def _taken(group_id: str) -> GroupIdNotFound:
     return GroupIdNotFound(f"Group {group_id} is not a share group.")
 
 
-def _beat(shard: Shard, request: ShareGroupHeartbeatRequest, context: RequestContext, ticket: int) -> None:
-    turn = _admit(shard, request)
+def _beat(
+    coordinator: ShareGroupCoordinator, request: ShareGroupHeartbeatRequest, context: RequestContext, ticket: int
+) -> None:
+    update = _admit(coordinator, request)
     group_id, member_id = request.group_id, request.member_id
     if request.member_epoch == LEAVE:
-        remove(turn, member_id, leaves=True)
-        shard.answer(ticket, ShareGroupHeartbeatResponse(member_id=member_id, member_epoch=LEAVE))
+        remove(update, member_id, leaves=True)
+        coordinator.answer(ticket, ShareGroupHeartbeatResponse(member_id=member_id, member_epoch=LEAVE))
         return
-    shard.alive(group_id, member_id)
-    old = turn.group.members.get(member_id)
+    coordinator.alive(group_id, member_id)
+    old = update.group.members.get(member_id)
     host = context.client_host
     member = MemberValue(
         request.rack_id if request.rack_id is not None or old is None else old.rack,
@@ -116,18 +122,18 @@ def _beat(shard: Shard, request: ShareGroupHeartbeatRequest, context: RequestCon
     )
     changed = member != old
     if changed:
-        turn.emit(Kind.MEMBER, member, member_id)
-    if changed or group_id in shard.stale:
-        shard.stale.discard(group_id)
-        seen = metadata_hash(turn)
-        if changed or seen != turn.group.metadata_hash:
-            turn.emit(Kind.GROUP, GroupValue(turn.group.epoch + 1, seen))
+        update.emit(Kind.MEMBER, member, member_id)
+    if changed or group_id in coordinator.stale:
+        coordinator.stale.discard(group_id)
+        seen = metadata_hash(update)
+        if changed or seen != update.group.metadata_hash:
+            update.emit(Kind.GROUP, GroupValue(update.group.epoch + 1, seen))
 
-    def conclude(later: Turn) -> None:
+    def conclude(later: GroupUpdate) -> None:
         _conclude(later, request, ticket)
 
-    if not _initialize(turn, conclude):
-        conclude(turn)
+    if not _initialize(update, conclude):
+        conclude(update)
 
 
 def _check(request: ShareGroupHeartbeatRequest) -> None:
@@ -143,16 +149,18 @@ def _check(request: ShareGroupHeartbeatRequest) -> None:
         raise InvalidRequest("SubscribedTopicNames must be set in first request.")
 
 
-def _admit(shard: Shard, request: ShareGroupHeartbeatRequest) -> Turn:
-    """The group's turn. Raises where the group, the member or its epoch is not right."""
-    group = shard.groups.get(request.group_id)
-    if group is None and shard.is_foreign(request.group_id):
+def _admit(coordinator: ShareGroupCoordinator, request: ShareGroupHeartbeatRequest) -> GroupUpdate:
+    """Begin the update of the group. Raises `KafkaError` if the group, the member or its epoch is wrong."""
+    group = coordinator.groups.get(request.group_id)
+    if group is None and coordinator.is_foreign(request.group_id):
         raise _taken(request.group_id)
     if request.member_epoch == JOIN:
         known = group is not None and request.member_id in group.members
-        if group is not None and not known and len(group.members) >= shard.max_size:
-            raise GroupMaxSizeReached(f"The share group has reached its maximum capacity of {shard.max_size} members.")
-        return shard.turn(request.group_id)
+        if group is not None and not known and len(group.members) >= coordinator.max_size:
+            raise GroupMaxSizeReached(
+                f"The share group has reached its maximum capacity of {coordinator.max_size} members."
+            )
+        return coordinator.begin_update(request.group_id)
     if group is None:
         raise GroupIdNotFound(f"Share group {request.group_id} not found.")
     if request.member_id not in group.members:
@@ -163,7 +171,7 @@ def _admit(shard: Shard, request: ShareGroupHeartbeatRequest) -> Turn:
         raise FencedMemberEpoch(
             f"The share group member has epoch {epochs[0]}, not {request.member_epoch}; it must rejoin."
         )
-    return shard.turn(request.group_id)
+    return coordinator.begin_update(request.group_id)
 
 
 def _topics(request: ShareGroupHeartbeatRequest, old: MemberValue | None) -> tuple[str, ...]:
@@ -172,21 +180,21 @@ def _topics(request: ShareGroupHeartbeatRequest, old: MemberValue | None) -> tup
     return tuple(sorted(set(request.subscribed_topic_names)))
 
 
-def metadata_hash(turn: Turn) -> int:
+def metadata_hash(update: GroupUpdate) -> int:
     """Of the ids and partitions of the subscribed topics. Ours: only its changes matter."""
-    cluster = turn.shard.cluster
-    facts = [f"{name}:{cluster.topic_id(name)}:{cluster.partition_count(name)}" for name in turn.group.subscribed()]
+    cluster = update.coordinator.cluster
+    facts = [f"{name}:{cluster.topic_id(name)}:{cluster.partition_count(name)}" for name in update.group.subscribed()]
     return crc32("\n".join(facts).encode())
 
 
 # ---------------------------------------------------------------- share state
 
 
-def _missing(turn: Turn) -> Topics:
+def _missing(update: GroupUpdate) -> Topics:
     """What members subscribe to, and has no share state yet."""
-    cluster, known = turn.shard.cluster, turn.group.topics.initialized
+    cluster, known = update.coordinator.cluster, update.group.topics.initialized
     found: Topics = {}
-    for name in turn.group.subscribed():
+    for name in update.group.subscribed():
         topic_id, partitions = cluster.topic_id(name), cluster.partition_count(name)
         if topic_id is not None and partitions:
             done = known.get(topic_id, (name, ()))[1]
@@ -196,25 +204,25 @@ def _missing(turn: Turn) -> Topics:
     return found
 
 
-def _initialize(turn: Turn, conclude: Callable[[Turn], None]) -> bool:
+def _initialize(update: GroupUpdate, conclude: Callable[[GroupUpdate], None]) -> bool:
     """Have share state made where it is missing; then `conclude` is called later, and True returned."""
-    shard, group = turn.shard, turn.group
-    waiting = shard.initializing.get(group.group_id)
+    coordinator, group = update.coordinator, update.group
+    waiting = coordinator.initializing.get(group.group_id)
     if waiting is not None:
         waiting.append(conclude)
         return True
-    missing = _missing(turn)
-    if not missing or shard.retry_at.get(group.group_id, 0) > shard.mono_ms:
+    missing = _missing(update)
+    if not missing or coordinator.retry_at.get(group.group_id, 0) > coordinator.mono_ms:
         return False
     topics = group.topics
-    turn.emit(Kind.STATE, StateValue({**topics.initializing, **missing}, topics.initialized, topics.deleting))
-    shard.initializing[group.group_id] = [conclude]
+    update.emit(Kind.STATE, StateValue({**topics.initializing, **missing}, topics.initialized, topics.deleting))
+    coordinator.initializing[group.group_id] = [conclude]
     request = initialize_request(
         group.group_id,
         group.epoch,
         {topic_id: dict.fromkeys(rows, UNINITIALIZED) for topic_id, (_, rows) in missing.items()},
     )
-    shard.ask(request, lambda response: _initialized(shard, group.group_id, missing, response))
+    coordinator.ask(request, lambda response: _initialized(coordinator, group.group_id, missing, response))
     return True
 
 
@@ -233,8 +241,10 @@ def initialize_request(
     )
 
 
-def _initialized(shard: Shard, group_id: str, asked: Topics, response: InitializeShareGroupStateResponse) -> None:
-    turn = shard.turn(group_id)
+def _initialized(
+    coordinator: ShareGroupCoordinator, group_id: str, asked: Topics, response: InitializeShareGroupStateResponse
+) -> None:
+    update = coordinator.begin_update(group_id)
     made = {
         (result.topic_id, row.partition)
         for result in response.results
@@ -245,14 +255,14 @@ def _initialized(shard: Shard, group_id: str, asked: Topics, response: Initializ
         topic_id: (name, tuple(row for row in rows if (topic_id, row) in made))
         for topic_id, (name, rows) in asked.items()
     }
-    if any(rows for _, rows in done.values()) and (turn.group.recorded or turn.group.members):
-        turn.emit(Kind.STATE, with_initialized(turn.group.topics, done))
-        turn.emit(Kind.GROUP, GroupValue(turn.group.epoch + 1, turn.group.metadata_hash))
+    if any(rows for _, rows in done.values()) and (update.group.recorded or update.group.members):
+        update.emit(Kind.STATE, with_initialized(update.group.topics, done))
+        update.emit(Kind.GROUP, GroupValue(update.group.epoch + 1, update.group.metadata_hash))
     if any(len(done[topic_id][1]) < len(rows) for topic_id, (_, rows) in asked.items()):
-        shard.retry_at[group_id] = shard.mono_ms + shard.retry_ms
-        shard.stale.add(group_id)
-    for conclude in shard.initializing.pop(group_id, ()):
-        conclude(turn)
+        coordinator.retry_at[group_id] = coordinator.mono_ms + coordinator.retry_ms
+        coordinator.stale.add(group_id)
+    for conclude in coordinator.initializing.pop(group_id, ()):
+        conclude(update)
 
 
 def with_initialized(topics: StateValue, done: Topics) -> StateValue:
@@ -272,39 +282,39 @@ def with_initialized(topics: StateValue, done: Topics) -> StateValue:
 # ---------------------------------------------------------------- assignment
 
 
-def _conclude(turn: Turn, request: ShareGroupHeartbeatRequest, ticket: int) -> None:
+def _conclude(update: GroupUpdate, request: ShareGroupHeartbeatRequest, ticket: int) -> None:
     """The group is as it should be: assign, and tell the member."""
-    shard, group, member_id = turn.shard, turn.group, request.member_id
+    coordinator, group, member_id = update.coordinator, update.group, request.member_id
     if member_id not in group.members:
-        shard.answer(ticket, refused(UnknownMemberId(f"Member {member_id} left meanwhile.")))
+        coordinator.answer(ticket, refused(UnknownMemberId(f"Member {member_id} left meanwhile.")))
         return
     if group.epoch > group.assignment_epoch:
-        _assign(turn)
+        _assign(update)
     current, target = group.current.get(member_id), group.targets.get(member_id, {})
     moved = current is None or current.epoch != group.assignment_epoch
     if moved:
         before = current.epoch if current is not None else 0
-        turn.emit(Kind.CURRENT, CurrentValue(group.assignment_epoch, before, target), member_id)
+        update.emit(Kind.CURRENT, CurrentValue(group.assignment_epoch, before, target), member_id)
     different = current is None or dict(current.partitions) != dict(target)
     told = different or request.member_epoch == JOIN or request.subscribed_topic_names is not None
-    shard.answer(
+    coordinator.answer(
         ticket,
         ShareGroupHeartbeatResponse(
             member_id=member_id,
             member_epoch=group.assignment_epoch,
-            heartbeat_interval_ms=int(shard.cluster.group_setting(group.group_id, "share.heartbeat.interval.ms")),
+            heartbeat_interval_ms=int(coordinator.cluster.group_setting(group.group_id, "share.heartbeat.interval.ms")),
             assignment=_assignment(target) if told else None,
         ),
     )
 
 
-def _assign(turn: Turn) -> None:
-    group = turn.group
+def _assign(update: GroupUpdate) -> None:
+    group = update.group
     subscriptions = {member_id: member.topics for member_id, member in group.members.items()}
     for member_id, partitions in assign(subscriptions, partitions_of(group.topics)).items():
         if group.targets.get(member_id) != partitions:
-            turn.emit(Kind.TARGET_MEMBER, TargetMemberValue(partitions), member_id)
-    turn.emit(Kind.TARGET, TargetValue(group.epoch, turn.shard.wall_ms))
+            update.emit(Kind.TARGET_MEMBER, TargetMemberValue(partitions), member_id)
+    update.emit(Kind.TARGET, TargetValue(group.epoch, update.coordinator.wall_ms))
 
 
 def _assignment(partitions: TopicIdPartitions) -> Assignment:
@@ -314,21 +324,21 @@ def _assignment(partitions: TopicIdPartitions) -> Assignment:
 # ---------------------------------------------------------------- members that are gone
 
 
-def remove(turn: Turn, member_id: str, *, leaves: bool) -> None:
+def remove(update: GroupUpdate, member_id: str, *, leaves: bool) -> None:
     """Write tombstones. Let go of what the member holds, unless it `leaves` by itself and may still acknowledge it."""
-    group, shard = turn.group, turn.shard
-    shard.timers.cancel(session_key(group.group_id, member_id))
-    turn.emit(Kind.CURRENT, None, member_id)
-    turn.emit(Kind.TARGET_MEMBER, None, member_id)
-    turn.emit(Kind.MEMBER, None, member_id)
-    turn.emit(Kind.GROUP, GroupValue(group.epoch + 1, metadata_hash(turn)))
-    shard.ask(ForgetShareRequest(group.group_id, [member_id], keep_sessions=leaves))
+    group, coordinator = update.group, update.coordinator
+    coordinator.timers.cancel(session_key(group.group_id, member_id))
+    update.emit(Kind.CURRENT, None, member_id)
+    update.emit(Kind.TARGET_MEMBER, None, member_id)
+    update.emit(Kind.MEMBER, None, member_id)
+    update.emit(Kind.GROUP, GroupValue(group.epoch + 1, metadata_hash(update)))
+    coordinator.ask(ForgetShareRequest(group.group_id, [member_id], keep_sessions=leaves))
 
 
-def on_session_timer(shard: Shard, group_id: str, member_id: str) -> None:
-    group = shard.groups.get(group_id)
+def on_session_timer(coordinator: ShareGroupCoordinator, group_id: str, member_id: str) -> None:
+    group = coordinator.groups.get(group_id)
     if group is not None and member_id in group.members:
-        remove(shard.turn(group_id), member_id, leaves=False)
+        remove(coordinator.begin_update(group_id), member_id, leaves=False)
 
 
 def refused(error: KafkaError) -> ShareGroupHeartbeatResponse:

@@ -18,11 +18,11 @@ from logkernel.requests.share_offsets import (
 from logkernel.vocabulary import Record
 
 from . import heartbeat, listing, offsets
+from .coordinator import ShareGroupCoordinator
 from .group import Group
 from .records import KINDS, OFFSET_KEY, OTHER_GROUPS, decode_key, decode_value
-from .shard import Shard
 
-Handler = Callable[[Shard, Any, RequestContext, int], None]
+Handler = Callable[[ShareGroupCoordinator, Any, RequestContext, int], None]
 
 HANDLERS: Final[Mapping[type, Handler]] = {
     ShareGroupHeartbeatRequest: heartbeat.on_heartbeat,
@@ -41,25 +41,25 @@ class ShareGroupsMachine:
     def __init__(
         self, max_size: int, retry_ms: int, cluster: ClusterView, refusal: Callable[[Any, int, str], Any]
     ) -> None:
-        self._shard = Shard(max_size, retry_ms, cluster)
+        self._coordinator = ShareGroupCoordinator(max_size, retry_ms, cluster)
         self._refusal = refusal
 
     @property
     def groups(self) -> Mapping[str, Group]:
         """To look at."""
-        return self._shard.groups
+        return self._coordinator.groups
 
     def on_request(self, request: Any, context: RequestContext, ticket: int, wall_ms: int, mono_ms: int) -> Decision:
         """Raises TypeError for a request that is not of this family."""
         handler = HANDLERS.get(type(request))
         if handler is None:
             raise TypeError(f"share groups do not answer {type(request).__name__}")
-        self._shard.begin(wall_ms, mono_ms)
+        self._coordinator.begin(wall_ms, mono_ms)
         try:
-            handler(self._shard, request, context, ticket)
+            handler(self._coordinator, request, context, ticket)
         except KafkaError as error:
             return Decision(answers=[(ticket, self._refusal(request, error.code, str(error)))])
-        return self._shard.out
+        return self._coordinator.out
 
     def replay(self, record: Record) -> None:
         """Records of kinds that are not ours are passed over, save that their groups' ids are taken.
@@ -69,18 +69,18 @@ class ShareGroupsMachine:
         key = decode_key(record.key) if record.key is not None else None
         if key is None:
             return
-        shard = self._shard
+        coordinator = self._coordinator
         if key.kind in OTHER_GROUPS:
-            (shard.foreign.discard if record.value is None else shard.foreign.add)((key.kind, key.group_id))
+            (coordinator.foreign.discard if record.value is None else coordinator.foreign.add)((key.kind, key.group_id))
             return
-        group = shard.groups.get(key.group_id)
+        group = coordinator.groups.get(key.group_id)
         if group is None:
             if record.value is None:
                 return
-            group = shard.groups[key.group_id] = Group(key.group_id)
+            group = coordinator.groups[key.group_id] = Group(key.group_id)
         group.fold(key, None if record.value is None else decode_value(key.kind, record.value))
         if group.is_unused:
-            del shard.groups[key.group_id]
+            del coordinator.groups[key.group_id]
 
     def replay_many(self, records: Sequence[Record]) -> None:
         """As `replay` does with one after the other; offset commits, most of a log, are not so much as looked into."""
@@ -98,46 +98,46 @@ class ShareGroupsMachine:
 
     def on_loaded(self, wall_ms: int, mono_ms: int) -> Decision:
         """Sessions begin anew; topics may have changed meanwhile."""
-        self._shard.begin(wall_ms, mono_ms)
-        for group in self._shard.groups.values():
-            self._shard.stale.add(group.group_id)
+        self._coordinator.begin(wall_ms, mono_ms)
+        for group in self._coordinator.groups.values():
+            self._coordinator.stale.add(group.group_id)
             for member_id in group.members:
-                self._shard.alive(group.group_id, member_id)
-        return self._shard.out
+                self._coordinator.alive(group.group_id, member_id)
+        return self._coordinator.out
 
     def on_timer(self, wall_ms: int, mono_ms: int) -> Decision:
         """One member at a time: what follows must see that it is gone."""
-        self._shard.begin(wall_ms, mono_ms)
-        key = self._shard.timers.pop(mono_ms)
+        self._coordinator.begin(wall_ms, mono_ms)
+        key = self._coordinator.timers.pop(mono_ms)
         if key is not None:
-            heartbeat.on_session_timer(self._shard, key[1], key[2])
-        return self._shard.out
+            heartbeat.on_session_timer(self._coordinator, key[1], key[2])
+        return self._coordinator.out
 
     def on_response(self, token: Any, response: Any, wall_ms: int, mono_ms: int) -> Decision:
-        self._shard.begin(wall_ms, mono_ms)
-        self._shard.heard(token, response)
-        return self._shard.out
+        self._coordinator.begin(wall_ms, mono_ms)
+        self._coordinator.heard(token, response)
+        return self._coordinator.out
 
     def on_topics_changed(self, topics: Collection[str], wall_ms: int, mono_ms: int) -> Decision:
         """Members learn it by their next heartbeats."""
         changed = set(topics)
-        for group in self._shard.groups.values():
+        for group in self._coordinator.groups.values():
             if changed.intersection(group.subscribed()):
-                self._shard.stale.add(group.group_id)
+                self._coordinator.stale.add(group.group_id)
         return Decision()
 
     def on_topics_deleted(self, topics: Collection[str], wall_ms: int, mono_ms: int) -> Decision:
         """A group knows nothing of them any more; share-state buries their states itself."""
-        shard = self._shard
-        shard.begin(wall_ms, mono_ms)
-        for group in list(shard.groups.values()):
+        coordinator = self._coordinator
+        coordinator.begin(wall_ms, mono_ms)
+        for group in list(coordinator.groups.values()):
             kept = group.topics
             known = {*kept.initializing, *kept.initialized, *kept.deleting}
-            gone = {topic_id for topic_id in known if shard.cluster.topic_name(topic_id) is None}
+            gone = {topic_id for topic_id in known if coordinator.cluster.topic_name(topic_id) is None}
             if gone:
-                offsets.without(shard.turn(group.group_id), gone)
-                shard.stale.add(group.group_id)
-        return shard.out
+                offsets.without(coordinator.begin_update(group.group_id), gone)
+                coordinator.stale.add(group.group_id)
+        return coordinator.out
 
     def next_deadline(self) -> int | None:
-        return self._shard.timers.next_ms()
+        return self._coordinator.timers.next_ms()

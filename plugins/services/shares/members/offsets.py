@@ -29,23 +29,23 @@ from logkernel.requests.share_state import (
 )
 from logkernel.vocabulary import NO_ID
 
+from .coordinator import GroupUpdate, ShareGroupCoordinator
 from .group import Group, State
 from .heartbeat import initialize_request, when_free, with_initialized
 from .records import GroupValue, Kind, StateValue
-from .shard import Shard, Turn
 
 
-def existing(shard: Shard, group_id: str) -> Group:
+def existing(coordinator: ShareGroupCoordinator, group_id: str) -> Group:
     """Raises `GroupIdNotFound`."""
-    group = shard.groups.get(group_id)
+    group = coordinator.groups.get(group_id)
     if group is None:
         raise GroupIdNotFound(f"Group {group_id} not found.")
     return group
 
 
-def empty(shard: Shard, group_id: str) -> Group:
+def empty(coordinator: ShareGroupCoordinator, group_id: str) -> Group:
     """Raises `GroupIdNotFound`, `NonEmptyGroup`."""
-    group = existing(shard, group_id)
+    group = existing(coordinator, group_id)
     if group.state is not State.EMPTY:
         raise NonEmptyGroup(f"Group {group_id} is not empty.")
     return group
@@ -55,18 +55,21 @@ def empty(shard: Shard, group_id: str) -> Group:
 
 
 def on_describe(
-    shard: Shard, request: requests.DescribeShareGroupOffsetsRequest, context: RequestContext, ticket: int
+    coordinator: ShareGroupCoordinator,
+    request: requests.DescribeShareGroupOffsetsRequest,
+    context: RequestContext,
+    ticket: int,
 ) -> None:
     """A part has one group. Where nothing is kept, be it for want of the group or of the topic, the start is -1."""
     asked = request.groups[0]
-    group = shard.groups.get(asked.group_id)
+    group = coordinator.groups.get(asked.group_id)
     known = {} if group is None else {**group.topics.initializing, **group.topics.initialized}
     wanted: list[tuple[str, UUID, list[int]]] = []
     if asked.topics is None:
         wanted = [(name, topic_id, list(rows)) for topic_id, (name, rows) in known.items()]
     else:
         for topic in asked.topics:
-            wanted.append((topic.topic_name, shard.cluster.topic_id(topic.topic_name) or NO_ID, topic.partitions))
+            wanted.append((topic.topic_name, coordinator.cluster.topic_id(topic.topic_name) or NO_ID, topic.partitions))
     read = [
         ReadStateSummaryData(
             topic_id,
@@ -80,21 +83,21 @@ def on_describe(
         states = {(one.topic_id, row.partition): row for one in response.results for row in one.partitions}
         topics = [
             requests.DescribeShareGroupOffsetsResponseTopic(
-                name, topic_id, [_described(shard, asked.group_id, name, topic_id, row, states) for row in rows]
+                name, topic_id, [_described(coordinator, asked.group_id, name, topic_id, row, states) for row in rows]
             )
             for name, topic_id, rows in wanted
         ]
         answer = requests.DescribeShareGroupOffsetsResponseGroup(asked.group_id, topics)
-        shard.answer(ticket, requests.DescribeShareGroupOffsetsResponse(groups=[answer]))
+        coordinator.answer(ticket, requests.DescribeShareGroupOffsetsResponse(groups=[answer]))
 
     if any(topic.partitions for topic in read):
-        shard.ask(ReadShareGroupStateSummaryRequest(asked.group_id, read), told)
+        coordinator.ask(ReadShareGroupStateSummaryRequest(asked.group_id, read), told)
     else:
         told(ReadShareGroupStateSummaryResponse())
 
 
 def _described(
-    shard: Shard,
+    coordinator: ShareGroupCoordinator,
     group_id: str,
     name: str,
     topic_id: UUID,
@@ -106,9 +109,9 @@ def _described(
     if state is None:
         return row
     row.start_offset, row.leader_epoch, row.error_code = state.start_offset, state.leader_epoch, state.error_code
-    offsets = shard.cluster.offsets(name, partition)
+    offsets = coordinator.cluster.offsets(name, partition)
     if offsets is not None and state.start_offset >= 0 and state.delivery_complete_count >= 0:
-        committed = shard.cluster.group_setting(group_id, "share.isolation.level") == "read_committed"
+        committed = coordinator.cluster.group_setting(group_id, "share.isolation.level") == "read_committed"
         end = offsets[1] if committed else offsets[2]
         row.lag = max(-1, end - state.start_offset - state.delivery_complete_count)  # -1: it begins beyond the end
     return row
@@ -118,7 +121,10 @@ def _described(
 
 
 def on_alter(
-    shard: Shard, request: requests.AlterShareGroupOffsetsRequest, context: RequestContext, ticket: int
+    coordinator: ShareGroupCoordinator,
+    request: requests.AlterShareGroupOffsetsRequest,
+    context: RequestContext,
+    ticket: int,
 ) -> None:
     """The share state is made anew, in a new state epoch: whoever still writes in the old one is fenced.
 
@@ -127,28 +133,28 @@ def on_alter(
 
     def refuse(error: KafkaError) -> None:
         refused = requests.AlterShareGroupOffsetsResponse(error_code=error.code, error_message=str(error))
-        shard.answer(ticket, refused)
+        coordinator.answer(ticket, refused)
 
-    when_free(shard, request.group_id, lambda: _alter(shard, request, ticket), refuse)
+    when_free(coordinator, request.group_id, lambda: _alter(coordinator, request, ticket), refuse)
 
 
-def _alter(shard: Shard, request: requests.AlterShareGroupOffsetsRequest, ticket: int) -> None:
-    if request.group_id in shard.groups or shard.is_foreign(request.group_id):
-        empty(shard, request.group_id)
-    turn = shard.turn(request.group_id)
+def _alter(coordinator: ShareGroupCoordinator, request: requests.AlterShareGroupOffsetsRequest, ticket: int) -> None:
+    if request.group_id in coordinator.groups or coordinator.is_foreign(request.group_id):
+        empty(coordinator, request.group_id)
+    update = coordinator.begin_update(request.group_id)
     answer = requests.AlterShareGroupOffsetsResponse()
     rows: dict[tuple[UUID, int], requests.AlterShareGroupOffsetsResponsePartition] = {}
     starts: dict[UUID, dict[int, int]] = {}
     names: dict[UUID, str] = {}
     for topic in request.topics:
-        topic_id = shard.cluster.topic_id(topic.topic_name)
+        topic_id = coordinator.cluster.topic_id(topic.topic_name)
         told = requests.AlterShareGroupOffsetsResponseTopic(topic.topic_name, topic_id or NO_ID)
         answer.responses.append(told)
         for asked in topic.partitions:
             row = requests.AlterShareGroupOffsetsResponsePartition(asked.partition_index)
             told.partitions.append(row)
             if topic_id is None or asked.partition_index not in range(
-                shard.cluster.partition_count(topic.topic_name) or 0
+                coordinator.cluster.partition_count(topic.topic_name) or 0
             ):
                 _refuse(row, UnknownTopicOrPartition(f"{topic.topic_name}-{asked.partition_index} does not exist."))
             elif asked.start_offset < 0:
@@ -158,9 +164,9 @@ def _alter(shard: Shard, request: requests.AlterShareGroupOffsetsRequest, ticket
                 rows[topic_id, asked.partition_index] = row
                 names[topic_id] = topic.topic_name
     if not starts:
-        shard.answer(ticket, answer)
+        coordinator.answer(ticket, answer)
         return
-    turn.emit(Kind.GROUP, GroupValue(turn.group.epoch + 1, turn.group.metadata_hash))
+    update.emit(Kind.GROUP, GroupValue(update.group.epoch + 1, update.group.metadata_hash))
 
     def made(response: InitializeShareGroupStateResponse) -> None:
         done: dict[UUID, tuple[str, tuple[int, ...]]] = {}
@@ -171,13 +177,13 @@ def _alter(shard: Shard, request: requests.AlterShareGroupOffsetsRequest, ticket
                 if not one.error_code:
                     name, before = done.get(result.topic_id, (names[result.topic_id], ()))
                     done[result.topic_id] = (name, (*before, one.partition))
-        later = shard.turn(request.group_id)
+        later = coordinator.begin_update(request.group_id)
         if done:
             later.emit(Kind.STATE, with_initialized(later.group.topics, done))
-        shard.answer(ticket, answer)
+        coordinator.answer(ticket, answer)
 
-    shard.ask(ForgetShareRequest(request.group_id))
-    shard.ask(initialize_request(request.group_id, turn.group.epoch, starts), made)
+    coordinator.ask(ForgetShareRequest(request.group_id))
+    coordinator.ask(initialize_request(request.group_id, update.group.epoch, starts), made)
 
 
 def _refuse(row: requests.AlterShareGroupOffsetsResponsePartition, error: KafkaError) -> None:
@@ -188,14 +194,17 @@ def _refuse(row: requests.AlterShareGroupOffsetsResponsePartition, error: KafkaE
 
 
 def on_delete(
-    shard: Shard, request: requests.DeleteShareGroupOffsetsRequest, context: RequestContext, ticket: int
+    coordinator: ShareGroupCoordinator,
+    request: requests.DeleteShareGroupOffsetsRequest,
+    context: RequestContext,
+    ticket: int,
 ) -> None:
-    group = empty(shard, request.group_id)
+    group = empty(coordinator, request.group_id)
     known = {**group.topics.initializing, **group.topics.initialized}
     answer = requests.DeleteShareGroupOffsetsResponse()
     rows: dict[UUID, requests.DeleteShareGroupOffsetsResponseTopic] = {}
     for topic in request.topics:
-        topic_id = shard.cluster.topic_id(topic.topic_name)
+        topic_id = coordinator.cluster.topic_id(topic.topic_name)
         row = requests.DeleteShareGroupOffsetsResponseTopic(topic.topic_name, topic_id or NO_ID)
         answer.responses.append(row)
         if topic_id is None:
@@ -207,7 +216,7 @@ def on_delete(
         else:
             rows[topic_id] = row
     if not rows:
-        shard.answer(ticket, answer)
+        coordinator.answer(ticket, answer)
         return
 
     def deleted(response: DeleteShareGroupStateResponse) -> None:
@@ -218,11 +227,11 @@ def on_delete(
                     gone.discard(result.topic_id)
                     rows[result.topic_id].error_code = one.error_code
                     rows[result.topic_id].error_message = one.error_message
-        without(shard.turn(request.group_id), gone)
-        shard.answer(ticket, answer)
+        without(coordinator.begin_update(request.group_id), gone)
+        coordinator.answer(ticket, answer)
 
-    shard.ask(ForgetShareRequest(request.group_id))
-    shard.ask(delete_request(request.group_id, {topic_id: known[topic_id][1] for topic_id in rows}), deleted)
+    coordinator.ask(ForgetShareRequest(request.group_id))
+    coordinator.ask(delete_request(request.group_id, {topic_id: known[topic_id][1] for topic_id in rows}), deleted)
 
 
 def delete_request(group_id: str, places: Mapping[UUID, tuple[int, ...]]) -> DeleteShareGroupStateRequest:
@@ -235,11 +244,11 @@ def delete_request(group_id: str, places: Mapping[UUID, tuple[int, ...]]) -> Del
     )
 
 
-def without(turn: Turn, gone: set[UUID]) -> None:
+def without(update: GroupUpdate, gone: set[UUID]) -> None:
     """The group knows nothing of these topics any more."""
-    topics = turn.group.topics
+    topics = update.group.topics
     if gone & {*topics.initializing, *topics.initialized, *topics.deleting}:
-        turn.emit(
+        update.emit(
             Kind.STATE,
             StateValue(
                 {topic_id: row for topic_id, row in topics.initializing.items() if topic_id not in gone},

@@ -1,4 +1,4 @@
-"""All transactional ids of one partition of __transaction_state, and what the event under way asks the host to do."""
+"""The coordinator of all transactional ids in one partition of __transaction_state, and the decision being built."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ FEATURE: Final = "transaction.version"
 
 @define(eq=False)
 class Ending:
-    """Soft: the way of one decided end. Lost with the machine, and begun anew by the next."""
+    """The progress of one decided end. Soft state: a new machine starts it again."""
 
     producer_id: int
     epoch: int
     left: set[TopicPartition]
-    """Partitions whose marker is not known to be written."""
+    """Partitions whose marker is not confirmed yet."""
     attempts: int = 0
     due_ms: int | None = None
-    """Monotonic time of the next attempt; None while one is under way."""
+    """Monotonic ms of the next attempt; None while an attempt is under way."""
 
 
-class Shard:
-    """The parts of the machine share this: transactions, the two clocks' readings, and the decision in the making."""
+class TransactionCoordinator:
+    """What the parts of the machine share: transactions, the time of the event, and the decision being built."""
 
     __slots__ = (
         "_last_epochs",
@@ -55,15 +55,15 @@ class Shard:
         self.cluster = cluster
         self.transactions: dict[str, Transaction] = {}
         self.ongoing: set[str] = set()
-        """Ids of exactly those `transactions` that are Ongoing."""
+        """The ids of `transactions` that are Ongoing."""
         self.endings: dict[str, Ending] = {}
-        """Of exactly those `transactions` that are Prepare."""
+        """Id → progress, for those `transactions` that are in a Prepare state."""
         self.waiting: set[str] = set()
-        """Ids of exactly those `endings` that have a `due_ms`."""
+        """The ids of `endings` that have a `due_ms`."""
         self.abort_due_ms: int | None = None
         self.expire_due_ms: int | None = None
         self._last_epochs: dict[tuple[bytes, bytes], int] = {}
-        """(key, value) of records that were decided and not replayed yet → `last_epoch`, which they do not hold."""
+        """(key, value) of decided records that are not replayed yet → `last_epoch`, which the record does not hold."""
         self.wall_ms = 0
         self.mono_ms = 0
         self.out = Decision()
@@ -85,8 +85,8 @@ class Shard:
         return self.cluster.feature_level(FEATURE)
 
     @property
-    def coordinator_epoch(self) -> int:
-        """The epoch in which this shard's log is led: markers of an older one are refused."""
+    def epoch(self) -> int:
+        """The coordinator epoch: the leader epoch of this log. Partitions refuse markers of an older one."""
         return self.cluster.leader_epoch(TOPIC, self.number) or 0
 
     # ------------------------------------------------------------ what the host is asked to do
@@ -101,7 +101,7 @@ class Shard:
         self.out.records.append(Record(encode_key(transactional_id), None, timestamp_ms=self.wall_ms))
 
     def answer(self, ticket: int, response: Any) -> None:
-        """Every answer waits for what was appended before it: even a refusal may rest on that."""
+        """Answer when all earlier records are committed: even a refusal may depend on them."""
         self.out.answers.append((ticket, response))
 
     def send(self, token: Any, request: Any) -> None:

@@ -1,4 +1,4 @@
-"""All groups of one partition of __consumer_offsets, and what the event under way asks the host to do."""
+"""The coordinator of all groups in one partition of __consumer_offsets: their state, and the decision being built."""
 
 from __future__ import annotations
 
@@ -22,23 +22,23 @@ RETENTION: Final[Key] = ("retention",)
 
 
 def session_key(group_id: str, member_id: str) -> Key:
-    """Without a sign of life until then, the member (or the id that was given out) is gone."""
+    """The key of a member's session timeout; also of a member id that was handed out and not used yet."""
     return ("session", group_id, member_id)
 
 
 def join_key(group_id: str) -> Key:
-    """Then the round goes on with those who have joined."""
+    """The key of the rebalance timeout: the members that have joined go on without the others."""
     return ("join", group_id)
 
 
 def sync_key(group_id: str) -> Key:
-    """Then those who have not sent their SyncGroup are gone."""
+    """The key of the sync timeout: members without a SyncGroup are removed."""
     return ("sync", group_id)
 
 
 @define
 class Transaction:
-    """Which groups a producer's open transaction has pending offsets in."""
+    """The groups in which a producer's open transaction has pending offsets."""
 
     epoch: int
     groups: set[str] = field(factory=set)
@@ -52,13 +52,13 @@ class Asked:
     ticket: int
     knows_abortable: bool
     epoch_bump: bool
-    """Transactions v2: every transaction has an epoch of its own."""
+    """Transactions v2: each transaction has its own producer epoch."""
     ended: bool = False
-    """A marker of its transaction came meanwhile."""
+    """A marker ended the transaction meanwhile."""
 
 
-class Shard:
-    """The parts of the machine share this: groups, timers, the two clocks' readings, and the decision in the making."""
+class GroupCoordinator:
+    """What the parts of the machine share: groups, timers, the time of the event, and the decision being built."""
 
     __slots__ = (
         "asked",
@@ -87,13 +87,13 @@ class Shard:
         number: int,
     ) -> None:
         self.number = number
-        """Which partition this is."""
+        """The partition of __consumer_offsets."""
         self.assignors = assignors
-        """By name, the first for groups whose members name none."""
+        """Name → server-side assignor; the first is the default."""
         self.transactions: dict[int, Transaction] = {}
         """Open transactions with pending offsets, by producer id."""
         self.asked: dict[int, Asked] = {}
-        """Commits that wait for their transactions' coordinators, by token; soft."""
+        """Token → commit that waits for its transaction's coordinator. Soft state."""
         self.last_token = 0
         self.settings = settings
         self.cluster = cluster
@@ -101,7 +101,7 @@ class Shard:
         self.groups: dict[str, Group] = {}
         self.offset_keys = OffsetKeyCache()
         self.foreign: set[str] = set()
-        """Ids that share groups have."""
+        """Ids of share groups, which no other group may have."""
         self.timers = Timers()
         self.wall_ms = 0
         self.mono_ms = 0
@@ -124,33 +124,34 @@ class Shard:
         self.append(group_key(group.group_id), encode_group(kept))
 
     def answer(self, ticket: int, response: Any) -> None:
-        """Answer when this decision's records are committed; at once where it has none."""
+        """Answer when the records of this decision are committed; at once if it has none."""
         self.out.answers.append((ticket, response))
 
     def reply(self, ticket: int | None, response: Any) -> None:
-        """Answer at once: it holds whatever becomes of the records. Nobody waits on None."""
+        """Answer at once, whether or not the records get committed. Does nothing if `ticket` is None."""
         if ticket is not None:
             self.out.replies.append((ticket, response))
 
     def after(self, key: Key, delay_ms: int) -> None:
-        """Never within this turn, or a client's timeout of 0 could keep it going for ever."""
+        """Set a timer, 1 ms from now at the earliest: else a client's timeout of 0 could keep one turn running for
+        ever."""
         self.timers.set(key, self.mono_ms + max(delay_ms, 1))
 
     # ------------------------------------------------------------ groups and members
 
     def own_ms(self, group_id: str, name: str) -> int:
-        """A time of the new protocol: the group's own where it has one (`consumer.` and `name`), else the broker's."""
+        """Return the setting `consumer.<name>` in ms: the group's if it is set, else the broker's."""
         return int(self.cluster.group_setting(group_id, f"consumer.{name}"))
 
     def group(self, group_id: str) -> Group:
-        """The group, made where it is not there; follow up with `tidy`."""
+        """Return the group, and create it if it does not exist. Call `tidy` afterwards."""
         found = self.groups.get(group_id)
         if found is None:
             found = self.groups[group_id] = Group(group_id)
         return found
 
     def tidy(self, group: Group) -> None:
-        """Forget a group of which nothing is left."""
+        """Remove the group if nothing is left in it."""
         if group.is_unused and self.groups.get(group.group_id) is group:
             group.move(Event.FORGOTTEN)
             del self.groups[group.group_id]
@@ -159,11 +160,11 @@ class Shard:
             self.timers.cancel(sync_key(group.group_id))
 
     def alive(self, group: Group, member: Member) -> None:
-        """A sign of life: the member's session begins anew."""
+        """Restart the session timeout of a member that sent a request."""
         self.after(session_key(group.group_id, member.member_id), member.session_timeout_ms)
 
     def drop_member(self, group: Group, member_id: str, code: int) -> None:
-        """Take a member out, and answer with error `code` what it has parked."""
+        """Remove a member, and answer its parked requests with error `code`."""
         self.timers.cancel(session_key(group.group_id, member_id))
         member = group.members.get(member_id)
         if member is not None:

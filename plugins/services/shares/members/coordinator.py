@@ -1,7 +1,7 @@
-"""All share groups of one partition of __consumer_offsets, and the event under way.
+"""The coordinator of all share groups in one partition of __consumer_offsets.
 
-A `Turn` is a decision in the making for one group: what it emits is folded into a draft at once, so that the next
-step of the same event sees it; the group itself changes when the host replays the records.
+A `GroupUpdate` builds the records of one event for one group. Each record is folded into a draft of the group at once,
+so the next step of the event sees it; the group itself changes when the host replays the records.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from .records import OTHER_GROUPS, Key, Kind, Value, encode_key, encode_value
 
 SESSION: Final = "session"
 Then = Callable[[Any], None]
-"""Goes on with an event when the broker has answered."""
+"""Continues an event with the broker's answer."""
 
 
-class Shard:
-    """The parts of the machine share this."""
+class ShareGroupCoordinator:
+    """What the parts of the machine share: groups, timers, the time of the event, and the decision being built."""
 
     def __init__(self, max_size: int, retry_ms: int, cluster: ClusterView) -> None:
         self.max_size = max_size
@@ -32,14 +32,14 @@ class Shard:
         self.cluster = cluster
         self.groups: dict[str, Group] = {}
         self.foreign: set[tuple[int, str]] = set()
-        """(Key type, id) of groups of other kinds."""
+        """(key type, id) of classic and consumer groups, which no share group may have."""
         self.timers = Timers()
         self.stale: set[str] = set()
-        """Groups whose topics may have changed since their metadata hash was taken."""
-        self.initializing: dict[str, list[Callable[[Turn], None]]] = {}
-        """Group → who waits for the share state that is being made."""
+        """Groups whose topics may have changed since their metadata hash was computed."""
+        self.initializing: dict[str, list[Callable[[GroupUpdate], None]]] = {}
+        """Group id → what to call when its share state is initialized."""
         self.retry_at: dict[str, int] = {}
-        """Group → mono ms before which share state that could not be made is not tried again."""
+        """Group id → monotonic ms before which a failed initialization is not retried."""
         self.wall_ms = self.mono_ms = 0
         self.out = Decision()
         self._numbers = count(1)
@@ -49,11 +49,11 @@ class Shard:
         self.wall_ms, self.mono_ms, self.out = wall_ms, mono_ms, Decision()
 
     def answer(self, ticket: int, response: Any) -> None:
-        """When this decision's records are committed."""
+        """Answer when the records of this decision are committed."""
         self.out.answers.append((ticket, response))
 
     def ask(self, request: Any, then: Then | None = None) -> None:
-        """Put `request` to the broker once this decision's records are committed."""
+        """Send `request` to the broker when the records of this decision are committed; `then` gets the response."""
         number = next(self._numbers)
         if then is not None:
             self._waiting[number] = then
@@ -68,30 +68,30 @@ class Shard:
         """Whether a group of another kind has this id."""
         return any((kind, group_id) in self.foreign for kind in OTHER_GROUPS)
 
-    def turn(self, group_id: str) -> Turn:
-        return Turn(self, self.groups.get(group_id) or Group(group_id))
+    def begin_update(self, group_id: str) -> GroupUpdate:
+        return GroupUpdate(self, self.groups.get(group_id) or Group(group_id))
 
     def alive(self, group_id: str, member_id: str) -> None:
-        """A sign of life: the session begins anew."""
+        """Restart the session timeout of a member that sent a request."""
         timeout_ms = int(self.cluster.group_setting(group_id, "share.session.timeout.ms"))
         self.timers.set(session_key(group_id, member_id), self.mono_ms + timeout_ms)
 
 
-class Turn:
-    """One group's part of the decision."""
+class GroupUpdate:
+    """The records of one event for one group, and a draft of the group with them."""
 
-    __slots__ = ("group", "shard")
+    __slots__ = ("coordinator", "group")
 
-    def __init__(self, shard: Shard, group: Group) -> None:
-        self.shard = shard
+    def __init__(self, coordinator: ShareGroupCoordinator, group: Group) -> None:
+        self.coordinator = coordinator
         self.group = group.copy()
-        """As it will be."""
+        """The draft."""
 
     def emit(self, kind: Kind, value: Value | None, member_id: str = "") -> None:
         key = Key(kind, self.group.group_id, member_id)
         self.group.fold(key, value)
         data = None if value is None else encode_value(value)
-        self.shard.out.records.append(Record(encode_key(key), data, timestamp_ms=self.shard.wall_ms))
+        self.coordinator.out.records.append(Record(encode_key(key), data, timestamp_ms=self.coordinator.wall_ms))
 
 
 def session_key(group_id: str, member_id: str) -> TimerKey:
