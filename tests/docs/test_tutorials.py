@@ -122,7 +122,19 @@ def test_the_service_says_what_the_page_says(on_path: Path, tmp_path: Path, caps
 
 
 def test_a_test_gets_a_broker(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert runs("testing.md", tmp_path, capsys) == 6
+    assert runs("testing.md", tmp_path, capsys) == 8
+
+
+def test_the_tests_of_the_testing_page_pass(tmp_path: Path) -> None:
+    """Those blocks that have tests or fixtures, as one suite."""
+    suite = [code for code, _ in blocks("testing.md", "python") if "def test_" in code or "@pytest.fixture" in code]
+    (tmp_path / "test_page.py").write_text("\n".join(suite))
+    ini = re.search(r"^```ini\n(.*?kafka_topics.*?)^```", (DOCS / "testing.md").read_text(), re.MULTILINE | re.DOTALL)
+    assert ini is not None
+    (tmp_path / "pytest.ini").write_text(ini[1].partition("kafka_plugins")[0])
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(tmp_path)]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    assert "4 passed" in done.stdout, done.stdout + done.stderr
 
 
 def test_the_tutorial(

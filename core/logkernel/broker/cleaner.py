@@ -136,6 +136,11 @@ class Cleaner:
         self._runtime.workers.close()
         self._jobs.clear()
 
+    @property
+    def busy(self) -> bool:
+        """Whether there are logs to ask, or rewrites under way."""
+        return bool(self._to_ask or self._jobs)
+
     # ------------------------------------------------------------ rewriting by the clock
 
     def _look_later(self) -> None:

@@ -121,6 +121,11 @@ class Retention:
         if gone is not None:
             self._end(gone, KafkaStorageError(f"{name}: deleted"))
 
+    @property
+    def busy(self) -> bool:
+        """Whether there are logs to look at, or drops under way."""
+        return bool(self._to_look or self._under_way)
+
     # ------------------------------------------------------------ LOOK
 
     def drop_all(self) -> None:

@@ -117,22 +117,22 @@ class ServerConnection:
     __slots__ = (
         "_client",
         "_client_host",
-        "_client_id",
         "_contexts",
         "_defer",
         "_feeding",
-        "_id",
         "_limit",
         "_listener",
-        "_software",
         "_thread",
         "_wake",
+        "client_id",
         "codecs",
         "door",
         "has_more",
+        "id",
         "output",
         "output_bytes",
         "peer",
+        "software",
         "state",
         "unanswered",
     )  # fmt: skip
@@ -158,7 +158,7 @@ class ServerConnection:
         self.output_bytes = 0
         """Bytes of `output` that are in memory."""
         self.unanswered: deque[PendingResponse] = deque()
-        self._id = connection_id
+        self.id = connection_id
         self._client_host = client_host
         self._listener = listener
         self._limit = max_request_bytes
@@ -168,10 +168,10 @@ class ServerConnection:
         self._feeding = False
         self.has_more = False
         """Whether the last `feed` stopped before bytes that it could have handled."""
-        self._software = ("", "")
+        self.software = ("", "")
         self._client = b""
-        """The client id as the last request had it, with its length; `_client_id` is what it says."""
-        self._client_id: str | None = None
+        """The client id as the last request had it, with its length; `client_id` is what it says."""
+        self.client_id: str | None = None
         self._contexts: dict[ApiCodec, RequestContext] = {}
         """Of that client."""
 
@@ -236,16 +236,17 @@ class ServerConnection:
             return
         pending = PendingResponse(codec, correlation_id, key == PRODUCE and request.acks == 0)
         self.unanswered.append(pending)
-        self._submit(pending, request)
+        self.submit(pending, request)
 
     def _meet(self, body: memoryview) -> int:
         """Another client asks than before, as a rule the first one; returns where its id ends."""
-        self._client_id, pos = read_client_id(body, MIN_REQUEST)
+        self.client_id, pos = read_client_id(body, MIN_REQUEST)
         self._client = bytes(body[MIN_REQUEST:pos])
         self._contexts.clear()
         return pos
 
-    def _submit(self, pending: PendingResponse, request: Any) -> None:
+    def submit(self, pending: PendingResponse, request: Any) -> None:
+        """Have a decoded request answered, here or by the broker."""
         codec = pending.codec
         if codec.key == registry.API_VERSIONS_KEY:
             self._answer(pending, self._api_versions(codec.version, request))
@@ -282,10 +283,10 @@ class ServerConnection:
         return self.door.serves() | self.door.commands(self._listener) | {"ApiVersionsRequest"}
 
     def _context(self, codec: ApiCodec) -> RequestContext:
-        name, version = self._software
+        name, version = self.software
         commands = bool(self.door.commands(self._listener))
         context = self._contexts[codec] = RequestContext(
-            self._client_id, self._client_host, self._id, self._listener, name, version, codec.capabilities,
+            self.client_id, self._client_host, self.id, self._listener, name, version, codec.capabilities,
             commands=commands,
         )  # fmt: skip
         return context
@@ -298,7 +299,7 @@ class ServerConnection:
         rows, door = registry.advertised(self._served()), self.door
         response = answer(version, request, rows, door.features(), door.features_epoch())
         if version >= 3 and not response.error_code:
-            self._software = (request.client_software_name, request.client_software_version)
+            self.software = (request.client_software_name, request.client_software_version)
             self._contexts.clear()
         return response
 
@@ -389,7 +390,7 @@ class ServerConnection:
         self.output.clear()
         self.output_bytes = 0
         self._wake = nobody  # it is the driver's, which has us: neither is to wait for the collector
-        self.door.disconnected(self._listener, self._id)
+        self.door.disconnected(self._listener, self.id)
 
 
 def nobody() -> None:

@@ -7,7 +7,7 @@ import logging
 import socket
 import sys
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from itertools import count
 from typing import Any, Final, cast
 
@@ -89,7 +89,7 @@ class Connection(asyncio.BufferedProtocol):
         peer = transport.get_extra_info("peername") or ("", 0)
         self.host = str(peer[0])
         self.buffer = RequestBuffer(listener.shared)
-        self.machine = ServerConnection(
+        self.machine = listener.machine(
             listener.door,
             listener.codecs,
             connection_id=next(listener.ids),
@@ -189,11 +189,24 @@ class Connection(asyncio.BufferedProtocol):
 class TcpListener:
     """`contracts.Listener` over TCP."""
 
-    def __init__(self, name: str, host: str, door: BrokerDoor, settings: Mapping[str, Any]) -> None:
+    def __init__(
+        self,
+        name: str,
+        host: str,
+        door: BrokerDoor,
+        settings: Mapping[str, Any],
+        *,
+        machine: Callable[..., ServerConnection] = ServerConnection,
+        grace_s: float = ANSWER_GRACE_S,
+    ) -> None:
+        """`machine` makes what a connection runs; a tool for tests has one that sees what passes. `grace_s` is how
+        long `close` waits for answers under way."""
         self.name = name
         self.host = host
         self.port = 0
         self.door = door
+        self.machine = machine
+        self._grace_s = grace_s
         self.settings = ListenerSettings.of(settings)
         self.loop = asyncio.get_running_loop()
         self.codecs: dict[tuple[int, int], ApiCodec] = {}
@@ -293,9 +306,9 @@ class TcpListener:
         await self._until(lambda: not self.connections)
 
     async def _until(self, done: Any) -> None:
-        deadline_s = self.loop.time() + ANSWER_GRACE_S
+        deadline_s = self.loop.time() + self._grace_s
         while not done() and self.loop.time() < deadline_s:
-            await asyncio.sleep(0.005)
+            await asyncio.sleep(min(0.005, self._grace_s / 4))
 
 
 def bind(host: str, port: int, settings: ListenerSettings) -> list[socket.socket]:

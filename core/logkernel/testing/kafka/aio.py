@@ -1,0 +1,82 @@
+"""The same for tests on an event loop: calls that wait do so in a thread, so that the program under test goes on."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, overload
+
+from logkernel.testing.kafka.clock import LentClock
+from logkernel.testing.kafka.requests import Requests
+from logkernel.testing.kafka.view import KafkaView
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class _Awaited(Generic[P, T]):
+    """A method of the view as a coroutine."""
+
+    def __init__(self, method: Callable[Concatenate[KafkaView, P], T]) -> None:
+        self._name = method.__name__
+        self.__doc__ = method.__doc__
+
+    @overload
+    def __get__(self, instance: None, owner: type) -> _Awaited[P, T]: ...
+    @overload
+    def __get__(self, instance: AsyncKafka, owner: type) -> Callable[P, Awaitable[T]]: ...
+    def __get__(self, instance: AsyncKafka | None, owner: type) -> Any:
+        if instance is None:
+            return self
+        method: Callable[P, T] = getattr(instance.kafka, self._name)
+
+        async def call(*args: P.args, **kwargs: P.kwargs) -> T:
+            return await asyncio.to_thread(method, *args, **kwargs)
+
+        return call
+
+
+class AsyncKafka:
+    """A `Kafka` or `KafkaNamespace` whose calls are awaited. `kafka` is the one for threads."""
+
+    def __init__(self, kafka: KafkaView) -> None:
+        self.kafka = kafka
+
+    delete_topic = _Awaited(KafkaView.delete_topic)
+    produce = _Awaited(KafkaView.produce)
+    records = _Awaited(KafkaView.records)
+    assert_produced = _Awaited(KafkaView.assert_produced)
+    compact = _Awaited(KafkaView.compact)
+    apply_retention = _Awaited(KafkaView.apply_retention)
+    wait_for_offset = _Awaited(KafkaView.wait_for_offset)
+    wait_for_group = _Awaited(KafkaView.wait_for_group)
+    wait_for_commit = _Awaited(KafkaView.wait_for_commit)
+
+    async def create_topic(self, name: str, partitions: int = -1, **settings: Any) -> None:
+        """See `KafkaView.create_topic`."""
+        await asyncio.to_thread(self.kafka.create_topic, name, partitions, **settings)
+
+    @property
+    def bootstrap_servers(self) -> str:
+        return self.kafka.bootstrap_servers
+
+    @property
+    def clock(self) -> LentClock:
+        """Its `advance` takes some milliseconds, and is not awaited."""
+        return self.kafka.clock
+
+    @property
+    def requests(self) -> Requests:
+        return self.kafka.requests
+
+    def clear_requests(self) -> None:
+        """Forget what clients asked so far."""
+        self.kafka.clear_requests()
+
+    def topic(self, name: str) -> str:
+        """See `KafkaView.topic`."""
+        return self.kafka.topic(name)
+
+    def group(self, name: str) -> str:
+        """See `KafkaView.group`."""
+        return self.kafka.group(name)

@@ -1,0 +1,65 @@
+"""A test's own part of a broker that many tests share: topics and groups with names that no other test has."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from typing import Final, Self
+
+from logkernel.embed import EmbeddedLog
+from logkernel.errors import UnknownTopicOrPartition
+from logkernel.testing.kafka.kafka import Kafka
+from logkernel.testing.kafka.requests import Requests
+from logkernel.testing.kafka.view import KafkaView
+
+LONGEST: Final = 249
+"""Of a topic's name, in Kafka."""
+FOREIGN: Final = re.compile(r"[^A-Za-z0-9._-]")
+
+
+class KafkaNamespace(KafkaView):
+    """A view whose topic "orders" is the broker's "orders.7-test_name". `close` deletes what topics the test made.
+
+    Give the program under test `topic("orders")` and `group("billing")`. One namespace of a broker is open at a time.
+    """
+
+    def __init__(self, kafka: Kafka, number: int, test: str = "") -> None:
+        """`number` is its own among the namespaces of `kafka`; `test` makes its names easier to read."""
+        self._kafka = kafka
+        self._suffix = f".{number}-{FOREIGN.sub('-', test)}".rstrip("-")
+        self.clock = kafka.clock
+        self._before = kafka.topics
+        kafka.clear_requests()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Delete every topic that was created since this namespace is open, whatever its name is."""
+        for name in self._kafka.topics.keys() - self._before.keys():
+            with contextlib.suppress(UnknownTopicOrPartition):  # the test's program deletes it as well
+                self._kafka.delete_topic(name)
+
+    @property
+    def log(self) -> EmbeddedLog:
+        return self._kafka.log
+
+    @property
+    def bootstrap_servers(self) -> str:
+        return self._kafka.bootstrap_servers
+
+    @property
+    def requests(self) -> Requests:
+        return self._kafka.requests
+
+    def clear_requests(self) -> None:
+        self._kafka.clear_requests()
+
+    def topic(self, name: str) -> str:
+        return name if name.endswith(self._suffix) else f"{name}{self._suffix}"[:LONGEST]
+
+    def group(self, name: str) -> str:
+        return self.topic(name)

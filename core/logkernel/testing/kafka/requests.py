@@ -1,0 +1,104 @@
+"""What clients asked, as a test sees it."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from typing import Any, Final, SupportsIndex, overload
+
+from logkernel.attrs_lite import frozen
+from logkernel.requests.data import PartitionProduceData, ProduceRequest, TopicProduceData
+
+MOST_KEPT: Final = 10_000
+"""Requests; the oldest go first."""
+MOST_KEPT_BYTES: Final = 64 << 20
+"""Of the records in them."""
+
+
+@frozen
+class ClientRequest:
+    """One request, as it came. `request` is a class of `logkernel.requests`: newest form, whatever the version was."""
+
+    api: str
+    """Kafka's name, e.g. "Produce"."""
+    version: int
+    client_id: str | None
+    software: str
+    """The client's name and version, "" while it did not say them (KIP-511)."""
+    connection: int
+    correlation_id: int
+    at_ms: int
+    """The broker's wall time when it came, in ms since 1970."""
+    request: Any
+
+    @property
+    def fields(self) -> dict[str, Any]:
+        """The request as dicts and lists."""
+        import attrs
+
+        found: dict[str, Any] = attrs.asdict(self.request)
+        return found
+
+    def __str__(self) -> str:
+        return f"{self.api} v{self.version} client={self.client_id} connection={self.connection} {self.request}"
+
+
+class Requests(tuple[ClientRequest, ...]):
+    """Requests in the order in which they came."""
+
+    __slots__ = ()
+
+    def of(self, api: str | None = None, *, client_id: str | None = None) -> Requests:
+        """Those of one API (Kafka's name, e.g. "Produce"), of one client."""
+        return Requests(
+            each
+            for each in self
+            if (api is None or each.api == api) and (client_id is None or each.client_id == client_id)
+        )
+
+    @overload
+    def __getitem__(self, key: SupportsIndex) -> ClientRequest: ...
+    @overload
+    def __getitem__(self, key: slice) -> Requests: ...
+    def __getitem__(self, key: Any) -> Any:
+        found = super().__getitem__(key)
+        return Requests(found) if isinstance(key, slice) else found
+
+
+class RequestLog:
+    """The newest requests of all clients. Filled and read on the broker's thread."""
+
+    def __init__(self) -> None:
+        self._kept: deque[tuple[ClientRequest, int]] = deque()
+        self._bytes = 0
+
+    def add(self, request: ClientRequest, size: int) -> None:
+        """`size` is how many bytes of records it holds."""
+        self._kept.append((request, size))
+        self._bytes += size
+        while len(self._kept) > MOST_KEPT or (self._bytes > MOST_KEPT_BYTES and len(self._kept) > 1):
+            self._bytes -= self._kept.popleft()[1]
+
+    def __iter__(self) -> Iterator[ClientRequest]:
+        return (request for request, _ in self._kept)
+
+    def clear(self) -> None:
+        self._kept.clear()
+        self._bytes = 0
+
+
+def kept(request: Any) -> tuple[Any, int]:
+    """The request in a form that may be kept, and how many bytes of records that holds: those of a Produce lie in a
+    socket's buffer, which is used again."""
+    if not isinstance(request, ProduceRequest):
+        return request, 0
+    size = 0
+    topics = []
+    for topic in request.topic_data:
+        rows = []
+        for row in topic.partition_data:
+            data = None if row.records is None else bytes(row.records)
+            size += len(data or b"")
+            rows.append(PartitionProduceData(row.index, data))
+        topics.append(TopicProduceData(topic.name, rows, topic.topic_id))
+    return ProduceRequest(request.transactional_id, request.acks, request.timeout_ms, topics), size

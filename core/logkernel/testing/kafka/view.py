@@ -1,0 +1,307 @@
+"""What a test asks of its broker: records, groups, and what clients asked. `Kafka` and `KafkaNamespace` are views.
+
+A view translates the names that a test uses: `KafkaNamespace` has topics and groups of its own in a broker that many
+tests share, `Kafka` has the broker for itself and leaves names as they are.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from logkernel.config.values import render
+from logkernel.embed import EmbeddedLog
+from logkernel.errors import GroupIdNotFound, PolicyViolation, TopicAlreadyExists, UnknownTopicOrPartition
+from logkernel.testing.kafka.clock import LentClock
+from logkernel.testing.kafka.matching import ANYTHING, differences, not_found
+from logkernel.testing.kafka.records import KafkaRecord, encoded
+from logkernel.testing.kafka.requests import Requests
+from logkernel.vocabulary import Record, RecordMetadata
+
+if TYPE_CHECKING:
+    from logkernel.client.admin.client import Admin
+    from logkernel.client.admin.groups import GroupDescription
+    from logkernel.client.consumer.consumer import Consumer
+    from logkernel.client.producer.producer import Producer
+
+T = TypeVar("T")
+Topics = Mapping[str, int | Mapping[str, Any]] | Iterable[str]
+LOOK_AGAIN_S: Final = 0.002
+WITHIN_S: Final = 10.0
+
+
+def wait_for(ready: Callable[[], T | None], within: float, problem: Callable[[], str]) -> T:
+    """What `ready` returns once it is true. Raises `AssertionError` after `within` seconds."""
+    deadline_s = time.monotonic() + within
+    while True:
+        found = ready()
+        if found:
+            return found
+        if time.monotonic() >= deadline_s:
+            raise AssertionError(f"after {within:g} s: {problem()}")
+        time.sleep(LOOK_AGAIN_S)
+
+
+class KafkaView:
+    """See the module. Methods may be called from any thread."""
+
+    clock: LentClock
+    """Its `advance` moves the broker's time."""
+
+    # ------------------------------------------------------------ what a kind of view is
+
+    @property
+    def log(self) -> EmbeddedLog:
+        """The open log inside."""
+        raise NotImplementedError
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """ "host:port", for clients of any kind. Raises `LogkernelError` without sockets."""
+        raise NotImplementedError
+
+    @property
+    def requests(self) -> Requests:
+        """What clients asked, decoded, the oldest first; the newest 10,000 are kept."""
+        raise NotImplementedError
+
+    def clear_requests(self) -> None:
+        """Forget what clients asked so far."""
+        raise NotImplementedError
+
+    def topic(self, name: str) -> str:
+        """The broker's name of the topic that this test calls `name`."""
+        return name
+
+    def group(self, name: str) -> str:
+        """The broker's name of the group, or of the transactional id, that this test calls `name`."""
+        return name
+
+    # ------------------------------------------------------------ our own clients
+
+    def producer(self, **settings: Any) -> Producer:
+        """Our own producer, without a socket. Keywords are Kafka's settings with `_` for `.`."""
+        return self.log.producer(**settings)
+
+    def consumer(self, *topics: str, group: str | None = None, **settings: Any) -> Consumer:
+        """Our own consumer, without a socket. Keywords are Kafka's settings with `_` for `.`."""
+        names = [self.topic(name) for name in topics]
+        return self.log.consumer(*names, group=None if group is None else self.group(group), **settings)
+
+    def admin(self, **settings: Any) -> Admin:
+        """Our own admin client, without a socket."""
+        return self.log.admin(**settings)
+
+    # ------------------------------------------------------------ topics and records
+
+    def create_topic(
+        self, name: str, partitions: int = -1, *, config: Mapping[str, Any] | None = None, **settings: Any
+    ) -> None:
+        """Create a topic. `config` has Kafka's names; keywords have `_` for `.`. Raises what
+        `EmbeddedLog.create_topic` does."""
+        wanted = {key: render(value) for key, value in (config or {}).items()}
+        self.log.create_topic(self.topic(name), partitions, config=wanted, **settings)
+
+    def create_topics(self, topics: Topics) -> None:
+        """Create topics: names, or name → partitions, or name → settings of the topic with `partitions` among them."""
+        for name, wanted in specs(topics):
+            self.create_topic(name, **wanted)
+
+    def delete_topic(self, name: str) -> None:
+        """Delete a topic and its records. Raises `UnknownTopicOrPartition`."""
+        self.log.delete_topic(self.topic(name))
+
+    @property
+    def topics(self) -> dict[str, int]:
+        """The broker's name of each topic → number of partitions, without internal topics."""
+        return self.log.topics()
+
+    def produce(
+        self,
+        topic: str,
+        value: object = None,
+        *,
+        key: object = None,
+        headers: Mapping[str, bytes | str | None] | None = None,
+        partition: int | None = None,
+        timestamp_ms: int = -1,
+    ) -> RecordMetadata:
+        """Write one record; returns its partition and offset. A missing topic is created.
+
+        `value`, `key` and headers are bytes, text for UTF-8, or None; a value or key of another type is written as
+        JSON. Raises `KafkaError` for what the broker refuses.
+        """
+        if self.topic(topic) not in self.topics:
+            self._create_if_missing(topic)
+        pairs = tuple((name, encoded(text)) for name, text in (headers or {}).items())
+        record = Record(encoded(key), encoded(value), pairs, timestamp_ms)
+        return self.log.append_many(self.topic(topic), [record], partition=partition)[0]
+
+    def _create_if_missing(self, topic: str) -> None:
+        try:
+            self.create_topic(topic)
+        except TopicAlreadyExists:  # a client was faster
+            return
+
+    def records(
+        self, topic: str, partition: int | None = None, *, isolation: str = "read_committed"
+    ) -> list[KafkaRecord]:
+        """The records that lie in a topic, partition by partition; none where there is no such topic.
+
+        With `isolation` "read_uncommitted" those of open and aborted transactions are among them.
+        """
+        return [record for number in self._numbers(topic, partition) for record in self._read(topic, number, isolation)]
+
+    def _numbers(self, topic: str, partition: int | None) -> Iterable[int]:
+        return range(self.topics.get(self.topic(topic), 0)) if partition is None else [partition]
+
+    def _read(self, topic: str, partition: int, isolation: str, start: int | None = None) -> Iterable[KafkaRecord]:
+        name = self.topic(topic)
+        for row in self.log.read(name, partition, start, isolation=isolation):
+            yield KafkaRecord(name, partition, row.offset, row.key, row.value, row.headers, row.timestamp_ms)
+
+    def assert_produced(
+        self,
+        topic: str,
+        *,
+        key: Any = ANYTHING,
+        value: Any = ANYTHING,
+        headers: Mapping[str, Any] | None = None,
+        partition: int | None = None,
+        within: float = 0,
+        isolation: str = "read_committed",
+    ) -> KafkaRecord:
+        """Wait until a record is there that matches; returns the first one. `within` is in seconds.
+
+        What `key`, `value` and each of `headers` may be is said in `matching`. Raises `AssertionError`, which shows
+        the closest record and where it differs.
+        """
+
+        def differs(record: KafkaRecord) -> list[str]:
+            return differences(record, key=key, value=value, headers=headers)
+
+        seen: list[KafkaRecord] = []
+        positions: dict[int, int] = {}
+
+        def look() -> KafkaRecord | None:
+            for number in self._numbers(topic, partition):
+                for record in self._read(topic, number, isolation, positions.get(number)):
+                    positions[number] = record.offset + 1
+                    seen.append(record)
+                    if not differs(record):
+                        return record
+            return None
+
+        def problem() -> str:
+            expected = {
+                "key": key,
+                "value": value,
+                **{f"header {name}": each for name, each in (headers or {}).items()},
+            }
+            where = topic if partition is None else f"{topic}-{partition}"
+            there = "" if self.topic(topic) in self.topics else "; there is no such topic"
+            return f"no record in {where} matches{there}\n{not_found(seen, expected, differs)}"
+
+        return wait_for(look, within, problem)
+
+    # ------------------------------------------------------------ cleaning
+
+    def compact(self, topic: str | None = None) -> None:
+        """Compact a topic now, or every one whose `cleanup.policy` compacts. Raises as `EmbeddedLog.compact`."""
+        self._clean(self.log.compact, topic)
+
+    def apply_retention(self, topic: str | None = None) -> None:
+        """Delete what is too old or too much now, of a topic or of every one whose `cleanup.policy` deletes. Raises as
+        `EmbeddedLog.apply_retention`."""
+        self._clean(self.log.apply_retention, topic)
+
+    def _clean(self, work: Callable[[str], object], topic: str | None) -> None:
+        if topic is not None:
+            work(self.topic(topic))
+            return
+        for name in self.topics:
+            try:
+                work(name)
+            except PolicyViolation:  # its policy says otherwise
+                continue
+
+    def start_offset(self, topic: str, partition: int = 0) -> int:
+        """The first offset that can be read. Raises `UnknownTopicOrPartition`."""
+        return self.log.start_offset(self.topic(topic), partition)
+
+    def end_offset(self, topic: str, partition: int = 0) -> int:
+        """One past the last offset that can be read. Raises `UnknownTopicOrPartition`."""
+        return self.log.end_offset(self.topic(topic), partition)
+
+    # ------------------------------------------------------------ waiting
+
+    def wait_for_offset(self, topic: str, partition: int = 0, *, offset: int, within: float = WITHIN_S) -> None:
+        """Wait until the partition's end is at `offset` or behind it. Raises `AssertionError`."""
+        wait_for(
+            lambda: self._end_or_none(topic, partition) >= offset,
+            within,
+            lambda: f"{topic}-{partition} ends at {self._end_or_none(topic, partition)}, not at {offset}",
+        )
+
+    def _end_or_none(self, topic: str, partition: int) -> int:
+        try:
+            return self.end_offset(topic, partition)
+        except UnknownTopicOrPartition:
+            return -1
+
+    def wait_for_group(
+        self, group: str, *, members: int | None = None, state: str | None = None, within: float = WITHIN_S
+    ) -> GroupDescription:
+        """Wait until a group has so many members, and is in a state ("Stable", "Empty" …). Raises `AssertionError`."""
+        name = self.group(group)
+        last: list[GroupDescription] = []
+
+        def look() -> GroupDescription | None:
+            try:
+                found = admin.describe_groups(name)[name]
+            except GroupIdNotFound:
+                return None
+            last[:] = [found]
+            well = members is None or len(found.members) == members
+            return found if well and (state is None or found.state == state) else None
+
+        def problem() -> str:
+            wanted = [*([] if members is None else [f"{members} members"]), *([] if state is None else [state])]
+            there = f"is {last[0].state} with {len(last[0].members)} members" if last else "does not exist"
+            return f"group {group} {there}, not {', '.join(wanted) or 'there'}"
+
+        with self.admin() as admin:
+            return wait_for(look, within, problem)
+
+    def wait_for_commit(
+        self, group: str, topic: str, partition: int = 0, *, offset: int, within: float = WITHIN_S
+    ) -> None:
+        """Wait until a group has committed `offset` or a later one. Raises `AssertionError`."""
+        last = -1
+
+        def look() -> bool:
+            nonlocal last
+            found = admin.list_consumer_group_offsets(self.group(group), [(self.topic(topic), partition)])
+            last = max((each.offset for each in found.values()), default=-1)
+            return last >= offset
+
+        with self.admin() as admin:
+            wait_for(look, within, lambda: f"group {group} has committed {last} of {topic}-{partition}, not {offset}")
+
+
+def specs(topics: Topics) -> Iterable[tuple[str, dict[str, Any]]]:
+    """(name, arguments of `create_topic`) of each."""
+    if isinstance(topics, str):
+        topics = [topics]
+    if not isinstance(topics, Mapping):
+        return [(name, {}) for name in topics]
+    found: list[tuple[str, dict[str, Any]]] = []
+    for name, wanted in topics.items():
+        if isinstance(wanted, int):
+            found.append((name, {"partitions": wanted}))
+        else:
+            config = {key.replace("_", "."): value for key, value in wanted.items()}
+            partitions = config.pop("partitions", -1)
+            found.append((name, {"partitions": partitions, "config": config}))
+    return found
