@@ -25,7 +25,7 @@ from logkernel.client import shutdown
 from logkernel.client.factory import ClientFactory
 from logkernel.cluster.folder import broker_folder, open_store
 from logkernel.cluster.gate import Gate
-from logkernel.cluster.member import Member
+from logkernel.cluster.managed_broker import ManagedBroker
 from logkernel.cluster.network import ProcessNetwork
 from logkernel.cluster.store import SharedStore
 from logkernel.config.listeners import address
@@ -81,8 +81,8 @@ class Cluster:
         try:
             self._store, disks = _open_store(brokers, path)
             self._network = ProcessNetwork(self._loop.call_soon)
-            self._members = {
-                node: Member(
+            self._managed = {
+                node: ManagedBroker(
                     node, self._store, self._network, _overrides(path, node, overrides, racks or {}),
                     size=brokers, config=config, disk=disks.get(node), listen=_listeners(listen, node),
                     session_timeout_s=session_timeout_ms / 1000, over_sockets=over_sockets,
@@ -98,8 +98,8 @@ class Cluster:
             raise
 
     async def _start_all(self) -> None:
-        for member in self._members.values():
-            await member.start()
+        for managed in self._managed.values():
+            await managed.start()
         deadline_s = time.monotonic() + 30
         while not self._is_formed():
             if time.monotonic() > deadline_s:
@@ -108,7 +108,7 @@ class Cluster:
 
     def _is_formed(self) -> bool:
         """Every broker that runs knows all that run, and the controller."""
-        running = {node for node, member in self._members.items() if member.state == "running"}
+        running = {node for node, managed in self._managed.items() if managed.state == "running"}
         return all(
             broker.cluster.controller_id in running and running <= set(broker.metadata.image.nodes)
             for broker in self._running()
@@ -116,8 +116,8 @@ class Cluster:
 
     def _running(self) -> list[Broker]:
         return [
-            member.broker for member in self._members.values()
-            if member.broker is not None and member.state == "running"
+            managed.broker for managed in self._managed.values()
+            if managed.broker is not None and managed.state == "running"
         ]  # fmt: skip
 
     # ------------------------------------------------------------ life
@@ -141,7 +141,7 @@ class Cluster:
         self._closed = True
         shutdown.listens_no_more(self)
         try:
-            if hasattr(self, "_members"):
+            if hasattr(self, "_managed"):
                 self._await(self._stop_all())
             if hasattr(self, "_store"):
                 self.run(self._store.close)
@@ -153,11 +153,11 @@ class Cluster:
     async def _stop_all(self) -> None:
         """Stop all at once; the last broker has no one to hand over to."""
         self._network.heal()
-        for member in self._members.values():
-            if member.state == "paused":
-                member.resume()
-        for member in self._members.values():
-            await member.close()
+        for managed in self._managed.values():
+            if managed.state == "paused":
+                managed.resume()
+        for managed in self._managed.values():
+            await managed.close()
 
     def forked(self) -> None:
         """This is the child of a fork: loop, files and ports are the parent's."""
@@ -190,38 +190,38 @@ class Cluster:
 
     # ------------------------------------------------------------ brokers
 
-    def _member(self, node: int) -> Member:
-        found = self._members.get(node)
+    def _managed_broker(self, node: int) -> ManagedBroker:
+        found = self._managed.get(node)
         if found is None:
-            raise ConfigError(f"there is no broker {node}; there are {', '.join(map(str, self._members))}")
+            raise ConfigError(f"there is no broker {node}; there are {', '.join(map(str, self._managed))}")
         return found
 
     @property
     def brokers(self) -> dict[int, str]:
         """Node id → "running", "paused", "stopped" or "killed"."""
-        return {node: member.state for node, member in self._members.items()}
+        return {node: managed.state for node, managed in self._managed.items()}
 
     def kill(self, node: int) -> None:
         """End a broker as kill -9 would. Its session is over at once, so that others take over without a delay."""
-        self._await(self._member(node).kill())
+        self._await(self._managed_broker(node).kill())
 
     def stop(self, node: int) -> None:
         """Stop a broker cleanly: its partitions are led elsewhere first."""
-        self._await(self._member(node).stop())
+        self._await(self._managed_broker(node).stop())
 
     def start(self, node: int) -> None:
         """Start a broker that was killed or stopped, over the files that it left."""
-        self._await(self._member(node).start())
+        self._await(self._managed_broker(node).start())
 
     def pause(self, node: int) -> None:
         """Stop a broker in its tracks, as SIGSTOP would; its session ends after `session_timeout_ms`."""
-        member = self._member(node)
-        self.run(member.pause)
+        managed = self._managed_broker(node)
+        self.run(managed.pause)
 
     def resume(self, node: int) -> None:
         """Let a paused broker go on."""
-        member = self._member(node)
-        self.run(member.resume)
+        managed = self._managed_broker(node)
+        self.run(managed.resume)
 
     def cut(self, one: Collection[int], other: Collection[int], *, both_ways: bool = True) -> None:
         """Hold all messages between two sets of brokers, or only those from `one` to `other`, until `heal`. Clients and
@@ -231,7 +231,7 @@ class Cluster:
                 "cannot cut brokers off: they are connected by sockets; open the cluster without over_sockets"
             )
         for node in (*one, *other):
-            self._member(node)
+            self._managed_broker(node)
         self.run(lambda: self._network.cut(set(one), set(other), both_ways=both_ways))
 
     def heal(self) -> None:
@@ -239,9 +239,9 @@ class Cluster:
 
         def heal() -> None:
             self._network.heal()
-            for member in self._members.values():
-                if member.state == "paused":
-                    member.resume()
+            for managed in self._managed.values():
+                if managed.state == "paused":
+                    managed.resume()
 
         self.run(heal)
 
@@ -337,10 +337,10 @@ class Cluster:
             if self._controller() is None:
                 return False
             row = self._row(topic, partition)
-            member = self._members.get(row.leader)
-            if row.leader == other_than or member is None or member.state != "running" or member.broker is None:
+            managed = self._managed.get(row.leader)
+            if row.leader == other_than or managed is None or managed.state != "running" or managed.broker is None:
                 return False
-            replica = member.broker.replicas.led.get((topic, partition))
+            replica = managed.broker.replicas.led.get((topic, partition))
             return replica is not None and replica.leader.leader_epoch == row.leader_epoch
 
         self._wait_for(ready, timeout_ms, f"{topic}-{partition} has no leader")
@@ -362,8 +362,8 @@ class Cluster:
         def found() -> list[str]:
             return [
                 address(listener.host, listener.port)
-                for member in self._members.values() if member.server is not None
-                for listener in member.server.listeners
+                for managed in self._managed.values() if managed.server is not None
+                for listener in managed.server.listeners
             ]  # fmt: skip
 
         addresses = self.run(found)
@@ -409,7 +409,7 @@ class Cluster:
 
     def gate(self, node: int) -> Gate:
         """The door of broker `node`, of any that runs for a negative number. Raises `ConnectionError`."""
-        running = [each for each in self._members.values() if each.state == "running" and each.gate is not None]
+        running = [each for each in self._managed.values() if each.state == "running" and each.gate is not None]
         if node >= 0:
             running = [each for each in running if each.node_id == node]
         if not running:

@@ -15,7 +15,7 @@ from logkernel.vocabulary import Record
 from .offset_key_cache import OffsetKeyCache
 from .records import GroupMetadata, encode_group, group_key
 from .settings import GroupSettings
-from .state import Event, Group, Member
+from .state import ClassicMember, Event, Group
 from .timers import Key, Timers
 
 RETENTION: Final[Key] = ("retention",)
@@ -159,7 +159,7 @@ class GroupCoordinator:
             self.timers.cancel(join_key(group.group_id))
             self.timers.cancel(sync_key(group.group_id))
 
-    def alive(self, group: Group, member: Member) -> None:
+    def alive(self, group: Group, member: ClassicMember) -> None:
         """Restart the session timeout of a member that sent a request."""
         self.after(session_key(group.group_id, member.member_id), member.session_timeout_ms)
 
@@ -171,7 +171,7 @@ class GroupCoordinator:
             self.refuse_parked(group, member, code)
         group.remove(member_id)
 
-    def refuse_parked(self, group: Group, member: Member, code: int, member_id: str = "") -> None:
+    def refuse_parked(self, group: Group, member: ClassicMember, code: int, member_id: str = "") -> None:
         self.reply(group.take_join(member), JoinGroupResponse(error_code=code, member_id=member_id))
         ticket, member.sync_ticket = member.sync_ticket, None
         self.reply(ticket, SyncGroupResponse(error_code=code))

@@ -27,7 +27,7 @@ from . import rebalance
 from .consumer import classic, cleanup
 from .coordinator import GroupCoordinator, session_key
 from .records import fits
-from .state import Group, Member, State
+from .state import ClassicMember, Group, State
 
 NEW_MEMBER_TIMEOUT_MS = 5 * 60_000
 """How long a member that has seen no generation yet may wait for its first; it cannot heartbeat meanwhile."""
@@ -120,9 +120,9 @@ def join_without_id(
         add_member(coordinator, group, new_member(request, context, member_id), request, ticket)
 
 
-def new_member(request: JoinGroupRequest, context: RequestContext, member_id: str) -> Member:
+def new_member(request: JoinGroupRequest, context: RequestContext, member_id: str) -> ClassicMember:
     host = context.client_host
-    return Member(
+    return ClassicMember(
         member_id=member_id,
         instance_id=request.group_instance_id,
         client_id=context.client_id or "",
@@ -143,7 +143,7 @@ def rebalance_timeout_of(request: JoinGroupRequest) -> int:
 
 
 def add_member(
-    coordinator: GroupCoordinator, group: Group, member: Member, request: JoinGroupRequest, ticket: int
+    coordinator: GroupCoordinator, group: Group, member: ClassicMember, request: JoinGroupRequest, ticket: int
 ) -> None:
     if group.state is State.PREPARING and group.first_round:
         group.came_late = True
@@ -170,7 +170,9 @@ def rejoin(coordinator: GroupCoordinator, group: Group, request: JoinGroupReques
         coordinator.reply(ticket, rebalance.generation_as_seen_by(group, member))
 
 
-def update(coordinator: GroupCoordinator, group: Group, member: Member, request: JoinGroupRequest, ticket: int) -> None:
+def update(
+    coordinator: GroupCoordinator, group: Group, member: ClassicMember, request: JoinGroupRequest, ticket: int
+) -> None:
     group.relearn(member, protocols_of(request))
     member.rebalance_timeout_ms = rebalance_timeout_of(request)
     member.session_timeout_ms = request.session_timeout_ms
@@ -181,8 +183,8 @@ def update(coordinator: GroupCoordinator, group: Group, member: Member, request:
 def come_back(
     coordinator: GroupCoordinator,
     group: Group,
-    before: Member,
-    member: Member,
+    before: ClassicMember,
+    member: ClassicMember,
     context: RequestContext,
     ticket: int,
 ) -> None:
@@ -208,9 +210,9 @@ def come_back(
 def take_over(
     coordinator: GroupCoordinator,
     group: Group,
-    before: Member,
-    member: Member,
-    others: list[Member],
+    before: ClassicMember,
+    member: ClassicMember,
+    others: list[ClassicMember],
     context: RequestContext,
     ticket: int,
 ) -> None:

@@ -22,7 +22,7 @@ from logkernel.requests.groups import (
 from .consumer import cleanup
 from .coordinator import GroupCoordinator
 from .records import group_key, offset_key
-from .state import CONSUMER, Group, Member, State
+from .state import CONSUMER, ClassicMember, Group, State
 
 ALL_OPERATIONS: Final = 1 << 3 | 1 << 6 | 1 << 8 | 1 << 10 | 1 << 11
 """Read, Delete, Describe, DescribeConfigs, AlterConfigs: what can be done to a group, all of it allowed."""
@@ -60,7 +60,7 @@ def describe(coordinator: GroupCoordinator, group_id: str, context: RequestConte
     )
 
 
-def _member(member: Member, protocol: str | None, stable: bool) -> DescribedGroupMember:
+def _member(member: ClassicMember, protocol: str | None, stable: bool) -> DescribedGroupMember:
     return DescribedGroupMember(
         member_id=member.member_id,
         group_instance_id=member.instance_id,

@@ -24,7 +24,7 @@ from logkernel.requests.groups import (
 from . import rebalance
 from .consumer import classic
 from .coordinator import GroupCoordinator, session_key, sync_key
-from .state import Group, Member, State
+from .state import ClassicMember, Group, State
 
 # ---------------------------------------------------------------- SyncGroup
 
@@ -172,5 +172,5 @@ def on_session_timer(coordinator: GroupCoordinator, group: Group, member_id: str
     coordinator.tidy(group)
 
 
-def waits(member: Member) -> bool:
+def waits(member: ClassicMember) -> bool:
     return member.join_ticket is not None or member.sync_ticket is not None

@@ -15,7 +15,7 @@ from logkernel.errors import RebalanceInProgress, UnknownMemberId
 from logkernel.requests.groups import JoinGroupResponse, JoinGroupResponseMember, SyncGroupResponse
 
 from .coordinator import GroupCoordinator, join_key, sync_key
-from .state import Event, Group, Member, State
+from .state import ClassicMember, Event, Group, State
 
 NOBODY_JOINED_MS = 1_000
 """Shortest pause after which a round that nobody joined is looked at again."""
@@ -113,7 +113,7 @@ def on_sync_timer(coordinator: GroupCoordinator, group: Group) -> None:
     prepare(coordinator, group)
 
 
-def generation_as_seen_by(group: Group, member: Member) -> JoinGroupResponse:
+def generation_as_seen_by(group: Group, member: ClassicMember) -> JoinGroupResponse:
     """The generation; the leader alone is told who is in it."""
     return JoinGroupResponse(
         generation_id=group.generation,
@@ -125,7 +125,7 @@ def generation_as_seen_by(group: Group, member: Member) -> JoinGroupResponse:
     )
 
 
-def member_list(members: Iterable[Member], protocol: str | None) -> list[JoinGroupResponseMember]:
+def member_list(members: Iterable[ClassicMember], protocol: str | None) -> list[JoinGroupResponseMember]:
     return [
         JoinGroupResponseMember(
             member_id=member.member_id,

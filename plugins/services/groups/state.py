@@ -69,7 +69,7 @@ TRANSITIONS: Final[Mapping[tuple[State, Event], State]] = {
 
 
 @define(eq=False)
-class Member:
+class ClassicMember:
     member_id: str
     instance_id: str | None
     client_id: str
@@ -124,7 +124,7 @@ class Group:
     """Whether the log holds a group record that is no tombstone."""
     is_known: bool = False
     """Offsets of it are in the log, or were: only a tombstone of its own ends it."""
-    members: dict[str, Member] = field(factory=dict)
+    members: dict[str, ClassicMember] = field(factory=dict)
     offsets: dict[str, dict[int, CommittedOffset]] = field(factory=dict)
     """Topic → partition → offset; no topic without partitions."""
     uncommitted: dict[int, dict[tuple[str, int], CommittedOffset]] = field(factory=dict)
@@ -139,7 +139,7 @@ class Group:
     """Member ids that were given out and have not joined yet (KIP-394)."""
     unsynced: set[str] = field(factory=set)
     """Members of this generation that have not sent their SyncGroup."""
-    returning: dict[str, Member] = field(factory=dict)
+    returning: dict[str, ClassicMember] = field(factory=dict)
     """Static members under their new ids, until the record that lets them in is replayed."""
     subscribed: frozenset[str] | None = None
     """Topics that the members read; None where that cannot be known."""
@@ -195,7 +195,7 @@ class Group:
 
     # ------------------------------------------------------------ members
 
-    def add(self, member: Member) -> None:
+    def add(self, member: ClassicMember) -> None:
         self.members[member.member_id] = member
         self.pending.discard(member.member_id)
         if member.instance_id is not None:
@@ -205,7 +205,7 @@ class Group:
         self.joining += member.join_ticket is not None
         self._count(member, 1)
 
-    def remove(self, member_id: str) -> Member | None:
+    def remove(self, member_id: str) -> ClassicMember | None:
         self.pending.discard(member_id)
         self.unsynced.discard(member_id)
         member = self.members.pop(member_id, None)
@@ -219,24 +219,24 @@ class Group:
         self._count(member, -1)
         return member
 
-    def park_join(self, member: Member, ticket: int) -> int | None:
+    def park_join(self, member: ClassicMember, ticket: int) -> int | None:
         """Let a JoinGroup wait; returns the ticket that waited in its place."""
         before, member.join_ticket = member.join_ticket, ticket
         self.joining += before is None
         return before
 
-    def take_join(self, member: Member) -> int | None:
+    def take_join(self, member: ClassicMember) -> int | None:
         """The JoinGroup that waits, which waits no longer."""
         ticket, member.join_ticket = member.join_ticket, None
         self.joining -= ticket is not None
         return ticket
 
-    def relearn(self, member: Member, protocols: dict[str, bytes]) -> None:
+    def relearn(self, member: ClassicMember, protocols: dict[str, bytes]) -> None:
         self._count(member, -1)
         member.protocols = protocols
         self._count(member, 1)
 
-    def _count(self, member: Member, change: int) -> None:
+    def _count(self, member: ClassicMember, change: int) -> None:
         for name in member.protocols:
             left = self.known_by.get(name, 0) + change
             if left:
@@ -283,7 +283,7 @@ class Group:
         size = len(self.members)
         return self.protocol_type == protocol_type and any(self.known_by.get(name, 0) == size for name in protocols)
 
-    def select_protocol(self, members: Iterable[Member] | None = None) -> str | None:
+    def select_protocol(self, members: Iterable[ClassicMember] | None = None) -> str | None:
         """The protocol that all know and most prefer; of equals, the one voted for first."""
         voters = list(self.members.values() if members is None else members)
         if not voters:
@@ -379,8 +379,8 @@ class Group:
                 yield topic, partition, entry
 
 
-def _loaded(facts: MemberMetadata) -> Member:
-    return Member(
+def _loaded(facts: MemberMetadata) -> ClassicMember:
+    return ClassicMember(
         facts.member_id,
         facts.instance_id,
         facts.client_id,

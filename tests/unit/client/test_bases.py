@@ -8,7 +8,7 @@ import pytest
 
 from logkernel.client.cluster.leader_queries import LeaderQuery
 from logkernel.client.drivers.driver import Driver
-from logkernel.client.membership.base import Membership
+from logkernel.client.membership.base import GroupMembership
 
 
 @pytest.mark.parametrize(
@@ -16,7 +16,7 @@ from logkernel.client.membership.base import Membership
     [
         (LeaderQuery, {"request", "rows"}),
         (Driver, {"perform", "wake"}),
-        (Membership, {"handled", "step", "rejoin", "stale", "lost", "leave", "_too_slow"}),
+        (GroupMembership, {"handled", "step", "rejoin", "stale", "lost", "leave", "_too_slow"}),
     ],
 )
 def test_who_leaves_something_out_cannot_be_made(base: Any, wanted: set[str]) -> None:

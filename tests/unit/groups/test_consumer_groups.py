@@ -15,7 +15,7 @@ from logkernel.plugins.services.groups.consumer import regex, target
 from logkernel.plugins.services.groups.consumer.reconcile import TRANSITIONS, Finding, Goal, reconcile
 from logkernel.plugins.services.groups.consumer.records import MemberFacts, Part
 from logkernel.plugins.services.groups.consumer.settings import ConsumerSettings
-from logkernel.plugins.services.groups.consumer.state import ConsumerGroup, Member, MemberState
+from logkernel.plugins.services.groups.consumer.state import ConsumerGroup, ConsumerMember, MemberState
 
 T, U = UUID(int=1), UUID(int=2)
 STABLE, UNREVOKED, UNRELEASED, UNKNOWN = MemberState
@@ -35,8 +35,12 @@ def goal(
     return Goal(epoch, wanted, readable, dict.fromkeys(others, "other"), held)
 
 
-def member(state: MemberState, epoch: int, assigned: Collection[Part], revoking: Collection[Part] = ()) -> Member:
-    return Member("m", MemberFacts(), epoch, epoch, state, dict.fromkeys(assigned, 3), dict.fromkeys(revoking, 3))
+def member(
+    state: MemberState, epoch: int, assigned: Collection[Part], revoking: Collection[Part] = ()
+) -> ConsumerMember:
+    return ConsumerMember(
+        "m", MemberFacts(), epoch, epoch, state, dict.fromkeys(assigned, 3), dict.fromkeys(revoking, 3)
+    )
 
 
 CASES = [
@@ -113,7 +117,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("name", "before", "to", "after"), CASES, ids=[case[0] for case in CASES])
-def test_a_member_on_its_way(name: str, before: Member, to: Goal, after: tuple[Any, ...]) -> None:
+def test_a_member_on_its_way(name: str, before: ConsumerMember, to: Goal, after: tuple[Any, ...]) -> None:
     found = reconcile(before, to, False)
     assert (found.state, found.epoch, set(found.assigned), set(found.revoking)) == after
     for part, since in found.assigned.items():
@@ -227,8 +231,8 @@ def made(gives: Any) -> dict[str, frozenset[Part]]:
     coordinator: Any = SimpleNamespace(assignors={"greedy": Greedy(gives)})
     topics = target.Topics({"t": T, "u": U}, {T: 4, U: 1})
     members = {
-        "m1": Member("m1", MemberFacts(topics=("t", "u"))),
-        "m2": Member("m2", MemberFacts(topics=("t", "gone"))),
+        "m1": ConsumerMember("m1", MemberFacts(topics=("t", "u"))),
+        "m2": ConsumerMember("m2", MemberFacts(topics=("t", "gone"))),
     }
     return target.make(coordinator, ConsumerGroup(), members, {}, topics)
 

@@ -10,19 +10,19 @@ from logkernel.errors import ConfigError
 from logkernel.plugins.services.groups.settings import NAMES, GroupSettings
 from logkernel.plugins.services.groups.state import (
     TRANSITIONS,
+    ClassicMember,
     Event,
     Group,
-    Member,
     State,
     subscribed_topics,
 )
 
 
-def member(name: str, *protocols: str) -> Member:
-    return Member(name, None, name, "", 1_000, 1_000, dict.fromkeys(protocols, b""))
+def member(name: str, *protocols: str) -> ClassicMember:
+    return ClassicMember(name, None, name, "", 1_000, 1_000, dict.fromkeys(protocols, b""))
 
 
-def group_of(*members: Member) -> Group:
+def group_of(*members: ClassicMember) -> Group:
     group = Group("g", State.PREPARING, protocol_type="consumer")
     for each in members:
         group.add(each)

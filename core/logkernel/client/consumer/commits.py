@@ -23,7 +23,7 @@ from attrs import define, field
 from logkernel.client.cluster.calls import BY_NAME, Call, ClientCore
 from logkernel.client.cluster.leader_queries import by_topic
 from logkernel.client.consumer.metrics import ConsumerMetrics
-from logkernel.client.membership.base import COORDINATOR_ERRORS, Membership
+from logkernel.client.membership.base import COORDINATOR_ERRORS, GroupMembership
 from logkernel.client.vocabulary import Committed, Offsets
 from logkernel.errors import (
     IllegalGeneration,
@@ -89,7 +89,7 @@ class Commits:
     """See the module."""
 
     def __init__(
-        self, core: ClientCore, group: Membership, settings: Mapping[str, Any], metrics: ConsumerMetrics
+        self, core: ClientCore, group: GroupMembership, settings: Mapping[str, Any], metrics: ConsumerMetrics
     ) -> None:
         self.core = core
         self.group = group

@@ -23,7 +23,7 @@ from logkernel.client.consumer.commits import Commit, Commits, Reading, is_fleet
 from logkernel.client.consumer.fetcher import Fetcher
 from logkernel.client.consumer.metrics import ConsumerMetrics
 from logkernel.client.consumer.positions import UNKNOWN, ConsumerRecord, Part
-from logkernel.client.membership.base import FAILED, LEFT, Membership
+from logkernel.client.membership.base import FAILED, LEFT, GroupMembership
 from logkernel.client.membership.classic_member import ClassicMember
 from logkernel.client.membership.kip848_member import Kip848Member
 from logkernel.client.vocabulary import GroupMetadata
@@ -49,7 +49,7 @@ class ConsumerMachine:
         self.metrics = ConsumerMetrics(settings)
         self.fetcher = Fetcher(self.core, settings, codec_for)
         self.arrow = ArrowTaker(self.fetcher)
-        self.group: Membership | None = None
+        self.group: GroupMembership | None = None
         self.commits: Commits | None = None
         if settings["group.id"] is not None:
             speaks = Kip848Member if settings["group.protocol"] == "consumer" else ClassicMember

@@ -43,7 +43,7 @@ class Event:
     partitions: list[TopicPartition]
 
 
-class Membership(ABC):
+class GroupMembership(ABC):
     """See the module. `topics` is set by `subscribe`; `owned` are the partitions that events gave."""
 
     def __init__(self, core: ClientCore, settings: Mapping[str, Any], metrics: WindowedMetrics) -> None:

@@ -39,7 +39,7 @@ from logkernel.client.membership.base import (
     STABLE,
     SYNCING,
     Event,
-    Membership,
+    GroupMembership,
     coordinator_error,
 )
 from logkernel.client.membership.consumer_protocol import (
@@ -77,7 +77,7 @@ JOIN_GRACE_MS: Final = 5_000
 """Added to the time that a join may take, as the coordinator itself waits for so long."""
 
 
-class ClassicMember(Membership):
+class ClassicMember(GroupMembership):
     """See the module."""
 
     def __init__(self, core: ClientCore, settings: Mapping[str, Any], metrics: WindowedMetrics) -> None:

@@ -46,7 +46,7 @@ from logkernel.client.membership.base import (
     REVOKE,
     STABLE,
     Event,
-    Membership,
+    GroupMembership,
     coordinator_error,
 )
 from logkernel.client.metrics import WindowedMetrics
@@ -80,7 +80,7 @@ class HeartbeatContent:
     held: frozenset[Held]
 
 
-class Kip848Member(Membership):
+class Kip848Member(GroupMembership):
     """See the module."""
 
     def __init__(self, core: ClientCore, settings: Mapping[str, Any], metrics: WindowedMetrics) -> None:

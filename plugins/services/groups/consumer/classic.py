@@ -38,7 +38,7 @@ from ..state import CONSUMER, Group
 from . import cleanup, heartbeat, leaving, migrate, wire
 from .progress import advance, may_assign
 from .records import ClassicFacts, MemberFacts, Part
-from .state import LEFT_FOR_A_WHILE, ConsumerGroup, Member, MemberState
+from .state import LEFT_FOR_A_WHILE, ConsumerGroup, ConsumerMember, MemberState
 
 
 def takes_joins(owner: Group | None) -> ConsumerGroup | None:
@@ -101,7 +101,11 @@ def join(
 
 
 def _settle_join(
-    coordinator: GroupCoordinator, group: ConsumerGroup, group_id: str, before: Member | None, after: Member
+    coordinator: GroupCoordinator,
+    group: ConsumerGroup,
+    group_id: str,
+    before: ConsumerMember | None,
+    after: ConsumerMember,
 ) -> None:
     """Its timers; and the end of the consumer group, where its last consumer came back as a classic member."""
     cleanup.disarm(coordinator, group_id, after.member_id)
@@ -117,17 +121,17 @@ def _settle_join(
 
 def _who(
     coordinator: GroupCoordinator, group: ConsumerGroup, request: JoinGroupRequest, context: RequestContext
-) -> Member:
+) -> ConsumerMember:
     instance_id, member_id = request.group_instance_id, request.member_id
     if instance_id is None:
         member_id = member_id or f"{context.client_id or ''}-{coordinator.ids()}"
-        return group.members.get(member_id) or Member(member_id)
+        return group.members.get(member_id) or ConsumerMember(member_id)
     if member_id:
         return heartbeat.static_member(group, instance_id, member_id)
     member_id = f"{instance_id}-{coordinator.ids()}"
     before = group.static_member(instance_id)
     if before is None:
-        return Member(member_id)
+        return ConsumerMember(member_id)
     return heartbeat.returned(coordinator, request.group_id, group, before, member_id)
 
 
@@ -182,7 +186,7 @@ def beat(coordinator: GroupCoordinator, group: ConsumerGroup, request: Heartbeat
     return 0
 
 
-def is_behind(coordinator: GroupCoordinator, group_id: str, group: ConsumerGroup, member: Member) -> bool:
+def is_behind(coordinator: GroupCoordinator, group_id: str, group: ConsumerGroup, member: ConsumerMember) -> bool:
     """Whether there is an assignment that it has not reached, or none but classic members could bring one about."""
     if member.epoch < group.assignment_epoch:
         return True
@@ -190,30 +194,30 @@ def is_behind(coordinator: GroupCoordinator, group_id: str, group: ConsumerGroup
     return due and all(other.is_classic for other in group.members.values())
 
 
-def expect_rejoin(coordinator: GroupCoordinator, group_id: str, member: Member) -> None:
+def expect_rejoin(coordinator: GroupCoordinator, group_id: str, member: ConsumerMember) -> None:
     """From when it is first told to join again, it has its rebalance timeout to do so."""
     key = cleanup.rejoin_key(group_id, member.member_id)
     if key not in coordinator.timers:
         coordinator.after(key, member.facts.rebalance_timeout_ms)
 
 
-def _speaker(group: ConsumerGroup, member_id: str, instance_id: str | None, generation: int) -> Member:
+def _speaker(group: ConsumerGroup, member_id: str, instance_id: str | None, generation: int) -> ConsumerMember:
     """The classic member that speaks. Raises what fences it."""
     member = _named(group, member_id, instance_id)
     if not member.is_classic or member.epoch == LEFT_FOR_A_WHILE:
-        raise UnknownMemberId(f"Member {member_id} is not a classic member of this group.")
+        raise UnknownMemberId(f"ConsumerMember {member_id} is not a classic member of this group.")
     if generation != member.epoch:
         raise IllegalGeneration(f"Generation {generation} is not the member epoch {member.epoch}.")
     return member
 
 
-def _named(group: ConsumerGroup, member_id: str, instance_id: str | None) -> Member:
+def _named(group: ConsumerGroup, member_id: str, instance_id: str | None) -> ConsumerMember:
     if instance_id is not None:
-        member: Member | None = heartbeat.static_member(group, instance_id, member_id)
+        member: ConsumerMember | None = heartbeat.static_member(group, instance_id, member_id)
     else:
         member = group.members.get(member_id)
     if member is None:
-        raise UnknownMemberId(f"Member {member_id} is not a member of this group.")
+        raise UnknownMemberId(f"ConsumerMember {member_id} is not a member of this group.")
     return member
 
 
@@ -239,6 +243,6 @@ def on_leave(coordinator: GroupCoordinator, group: ConsumerGroup, request: Leave
     coordinator.answer(ticket, LeaveGroupResponse(members=rows))
 
 
-def _leaver(group: ConsumerGroup, leaver: MemberIdentity) -> Member:
+def _leaver(group: ConsumerGroup, leaver: MemberIdentity) -> ConsumerMember:
     """An operator names a static member by its instance alone."""
     return _named(group, leaver.member_id, leaver.group_instance_id)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..coordinator import GroupCoordinator, session_key
 from ..timers import Key
 from . import records, regex
-from .state import ConsumerGroup, Member
+from .state import ConsumerGroup, ConsumerMember
 
 
 def revoke_key(group_id: str, member_id: str) -> Key:
@@ -20,7 +20,7 @@ def resync_key(group_id: str, member_id: str) -> Key:
     return ("resync", group_id, member_id)
 
 
-def arm(coordinator: GroupCoordinator, group_id: str, member: Member) -> None:
+def arm(coordinator: GroupCoordinator, group_id: str, member: ConsumerMember) -> None:
     """The member's session begins anew."""
     if member.is_classic:
         timeout_ms = member.classic.session_timeout_ms

@@ -12,7 +12,7 @@ from uuid import UUID
 from logkernel.contracts import RequestContext
 from logkernel.errors import IllegalGeneration, StaleMemberEpoch, UnknownMemberId, UnsupportedVersion
 
-from .state import ConsumerGroup, Member
+from .state import ConsumerGroup, ConsumerMember
 
 
 def fault_of(
@@ -46,7 +46,7 @@ def fault_of_partition(group: ConsumerGroup, member_id: str, epoch: int, topic_i
     return 0 if since is not None and epoch >= since else mismatch(member)
 
 
-def mismatch(member: Member) -> int:
+def mismatch(member: ConsumerMember) -> int:
     return IllegalGeneration.code if member.is_classic else StaleMemberEpoch.code
 
 

@@ -20,7 +20,7 @@ from ..coordinator import GroupCoordinator
 from ..listing import ALL_OPERATIONS
 from . import target
 from .records import Part
-from .state import ConsumerGroup, Member
+from .state import ConsumerGroup, ConsumerMember
 
 CLASSIC, CONSUMER = 0, 1
 
@@ -56,7 +56,7 @@ def describe(coordinator: GroupCoordinator, group_id: str) -> DescribedGroup:
     )
 
 
-def _row(coordinator: GroupCoordinator, group: ConsumerGroup, member: Member) -> Row:
+def _row(coordinator: GroupCoordinator, group: ConsumerGroup, member: ConsumerMember) -> Row:
     facts = member.facts
     return Row(
         member_id=member.member_id,

@@ -40,7 +40,7 @@ from . import cleanup, leaving, migrate
 from .progress import advance
 from .records import MemberFacts, Part
 from .regex import compiled
-from .state import FIRST_EPOCH, LEFT_FOR_A_WHILE, LEFT_FOR_GOOD, ConsumerGroup, Member
+from .state import FIRST_EPOCH, LEFT_FOR_A_WHILE, LEFT_FOR_GOOD, ConsumerGroup, ConsumerMember
 
 Request = ConsumerGroupHeartbeatRequest
 FEATURE = "group.version"
@@ -149,7 +149,7 @@ def check_room(coordinator: GroupCoordinator, group: ConsumerGroup, member_id: s
         raise GroupMaxSizeReached(f"The consumer group has reached its maximum capacity of {limit} members.")
 
 
-def who(coordinator: GroupCoordinator, group: ConsumerGroup, request: Request) -> Member:
+def who(coordinator: GroupCoordinator, group: ConsumerGroup, request: Request) -> ConsumerMember:
     """The member that speaks, a new one where it comes. Raises what fences it."""
     member_id = request.member_id or coordinator.ids()
     comes = request.member_epoch == 0
@@ -158,20 +158,20 @@ def who(coordinator: GroupCoordinator, group: ConsumerGroup, request: Request) -
     member = group.members.get(member_id)
     if member is None:
         if not comes:
-            raise UnknownMemberId(f"Member {member_id} is not a member of group {request.group_id}.")
-        return Member(member_id)
+            raise UnknownMemberId(f"ConsumerMember {member_id} is not a member of group {request.group_id}.")
+        return ConsumerMember(member_id)
     check_epoch(member, request)
     return member
 
 
-def _static(coordinator: GroupCoordinator, group: ConsumerGroup, request: Request, member_id: str) -> Member:
+def _static(coordinator: GroupCoordinator, group: ConsumerGroup, request: Request, member_id: str) -> ConsumerMember:
     before = group.static_member(request.instance_id)
     if request.member_epoch != 0:
         member = static_member(group, request.instance_id, member_id)
         check_epoch(member, request)
         return member
     if before is None:
-        return group.members.get(member_id) or Member(member_id)
+        return group.members.get(member_id) or ConsumerMember(member_id)
     if not before.is_classic and before.epoch != LEFT_FOR_A_WHILE:
         if before.member_id == member_id:
             return before  # it begins anew
@@ -183,8 +183,8 @@ def _static(coordinator: GroupCoordinator, group: ConsumerGroup, request: Reques
 
 
 def returned(
-    coordinator: GroupCoordinator, group_id: str, group: ConsumerGroup, before: Member, member_id: str
-) -> Member:
+    coordinator: GroupCoordinator, group_id: str, group: ConsumerGroup, before: ConsumerMember, member_id: str
+) -> ConsumerMember:
     """A static member is back; under another id, it takes over what it had."""
     member = evolve(before, member_id=member_id, epoch=0, previous_epoch=0)
     if before.member_id != member_id:
@@ -192,7 +192,7 @@ def returned(
     return member
 
 
-def static_member(group: ConsumerGroup, instance_id: str | None, member_id: str) -> Member:
+def static_member(group: ConsumerGroup, instance_id: str | None, member_id: str) -> ConsumerMember:
     """Raises `UnknownMemberId`, and `FencedInstanceId` where the instance goes under another id now."""
     member = group.static_member(instance_id)
     if member is None:
@@ -204,7 +204,7 @@ def static_member(group: ConsumerGroup, instance_id: str | None, member_id: str)
     return member
 
 
-def check_epoch(member: Member, request: Request) -> None:
+def check_epoch(member: ConsumerMember, request: Request) -> None:
     """Whoever is one epoch behind with nothing that it should not have did not hear the last answer."""
     if request.member_epoch in (0, member.epoch):
         return
@@ -218,7 +218,7 @@ def check_epoch(member: Member, request: Request) -> None:
     )
 
 
-def facts_of(member: Member, request: Request, context: RequestContext) -> MemberFacts:
+def facts_of(member: ConsumerMember, request: Request, context: RequestContext) -> MemberFacts:
     """What is known of it, with what the request says anew."""
     facts = member.facts
     names = request.subscribed_topic_names
@@ -260,7 +260,7 @@ def leave(coordinator: GroupCoordinator, request: Request) -> ConsumerGroupHeart
     elif request.member_id in group.members:
         member = group.members[request.member_id]
     else:
-        raise UnknownMemberId(f"Member {request.member_id} is not a member of group {request.group_id}.")
+        raise UnknownMemberId(f"ConsumerMember {request.member_id} is not a member of group {request.group_id}.")
     if request.member_epoch == LEFT_FOR_A_WHILE:
         leaving.pause(coordinator, request.group_id, member)
     else:

@@ -14,12 +14,14 @@ from typing import Final
 from ..coordinator import GroupCoordinator
 from . import migrate, progress, records, regex, target
 from .cleanup import arm, bury, disarm, revoke_key
-from .state import LEFT_FOR_A_WHILE, ConsumerGroup, Member, MemberState
+from .state import LEFT_FOR_A_WHILE, ConsumerGroup, ConsumerMember, MemberState
 
 TIMERS: Final = frozenset(("revoke", "rejoin", "resync"))
 
 
-def watch_revocation(coordinator: GroupCoordinator, group_id: str, before: Member, after: Member) -> None:
+def watch_revocation(
+    coordinator: GroupCoordinator, group_id: str, before: ConsumerMember, after: ConsumerMember
+) -> None:
     """One that is to give up partitions has its rebalance timeout for it; classic members have timers of their own."""
     key = revoke_key(group_id, after.member_id)
     if after.is_classic or after.state is not MemberState.UNREVOKED_PARTITIONS:
@@ -58,14 +60,16 @@ def remove(coordinator: GroupCoordinator, group_id: str, group: ConsumerGroup, g
     progress.keep_epoch(coordinator, group_id, group, group.epoch + 1, metadata_hash)
 
 
-def pause(coordinator: GroupCoordinator, group_id: str, member: Member) -> None:
+def pause(coordinator: GroupCoordinator, group_id: str, member: ConsumerMember) -> None:
     """A static member goes and means to be back within its session: it keeps what it has."""
     coordinator.timers.cancel(revoke_key(group_id, member.member_id))
     current = records.CurrentFacts(LEFT_FOR_A_WHILE, member.previous_epoch, member.state, member.assigned, {})
     coordinator.append(records.key(records.CURRENT, group_id, member.member_id), records.encode_current(current))
 
 
-def replace(coordinator: GroupCoordinator, group_id: str, group: ConsumerGroup, before: Member, after: Member) -> None:
+def replace(
+    coordinator: GroupCoordinator, group_id: str, group: ConsumerGroup, before: ConsumerMember, after: ConsumerMember
+) -> None:
     """A static member is back under another id, and has what it had."""
     bury(coordinator, group_id, before.member_id)
     disarm(coordinator, group_id, before.member_id)

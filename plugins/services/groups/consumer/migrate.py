@@ -19,12 +19,11 @@ from logkernel.errors import CorruptMessage, GroupIdNotFound, RebalanceInProgres
 
 from ..coordinator import GroupCoordinator, join_key, session_key, sync_key
 from ..records import NO_TIME, GroupMetadata, MemberMetadata, group_key
-from ..state import CONSUMER, Group, State
-from ..state import Member as ClassicMember
+from ..state import CONSUMER, ClassicMember, Group, State
 from ..timers import Key
 from . import cleanup, records, wire
 from .records import ClassicFacts, MemberFacts, Part
-from .state import FIRST_EPOCH, ConsumerGroup, Member
+from .state import FIRST_EPOCH, ConsumerGroup, ConsumerMember
 
 
 def unsettled_key(group_id: str) -> Key:
@@ -78,7 +77,7 @@ def _as_consumer(coordinator: GroupCoordinator, owner: Group) -> ConsumerGroup:
             if topic_id is not None and (topic_id, partition) not in group.owners:
                 parts[topic_id, partition] = owner.generation
         group.keep_facts(classic.member_id, facts)
-        current = Member(classic.member_id, facts, owner.generation, owner.generation, assigned=parts)
+        current = ConsumerMember(classic.member_id, facts, owner.generation, owner.generation, assigned=parts)
         group.keep_current(classic.member_id, current.current())
         group.targets[classic.member_id] = frozenset(parts)
     return group
@@ -131,7 +130,7 @@ def downgrade(
     coordinator: GroupCoordinator,
     group_id: str,
     group: ConsumerGroup,
-    left: Mapping[str, Member],
+    left: Mapping[str, ConsumerMember],
     *,
     settled: bool = False,
 ) -> None:
@@ -154,7 +153,7 @@ def downgrade(
         coordinator.after(unsettled_key(group_id), 0)
 
 
-def _common_protocol(members: Mapping[str, Member]) -> str:
+def _common_protocol(members: Mapping[str, ConsumerMember]) -> str:
     """One that all know and most prefer."""
     votes: dict[str, int] = {}
     names = [[name for name, _ in member.classic.protocols] for member in members.values()]
@@ -165,7 +164,7 @@ def _common_protocol(members: Mapping[str, Member]) -> str:
     return max(votes, key=votes.__getitem__)
 
 
-def _whole(member: Member) -> ClassicMember:
+def _whole(member: ConsumerMember) -> ClassicMember:
     """With all of its protocols, of which a record keeps one."""
     facts = member.facts
     return ClassicMember(
@@ -179,12 +178,14 @@ def _whole(member: Member) -> ClassicMember:
     )
 
 
-def _as_classic(coordinator: GroupCoordinator, group: ConsumerGroup, member: Member, protocol: str) -> MemberMetadata:
+def _as_classic(
+    coordinator: GroupCoordinator, group: ConsumerGroup, member: ConsumerMember, protocol: str
+) -> MemberMetadata:
     assignment = assignment_bytes(coordinator, member, group.target_of(member))
     return _whole(member).kept(protocol, assignment)
 
 
-def assignment_bytes(coordinator: GroupCoordinator, member: Member, parts: Collection[Part]) -> bytes:
+def assignment_bytes(coordinator: GroupCoordinator, member: ConsumerMember, parts: Collection[Part]) -> bytes:
     """As this member's client reads it."""
     topics: dict[str, list[int]] = {}
     for topic_id, partition in sorted(parts):

@@ -15,17 +15,17 @@ from ..coordinator import GroupCoordinator
 from . import records, regex, target
 from .reconcile import Goal, reconcile
 from .records import MemberFacts, Part, ResolvedRegex
-from .state import ConsumerGroup, Member
+from .state import ConsumerGroup, ConsumerMember
 
 
 def advance(
     coordinator: GroupCoordinator,
     group_id: str,
     group: ConsumerGroup,
-    member: Member,
+    member: ConsumerMember,
     facts: MemberFacts,
     held: Collection[Part] | None,
-) -> Member:
+) -> ConsumerMember:
     """The member as it is with these facts, its records appended. Raises `KafkaError`."""
     known = group.members.get(member.member_id)
     updated = member if member.facts == facts else evolve(member, facts=facts)
@@ -58,7 +58,7 @@ def advance(
 
 
 def _regexes(
-    coordinator: GroupCoordinator, group_id: str, group: ConsumerGroup, updated: Member
+    coordinator: GroupCoordinator, group_id: str, group: ConsumerGroup, updated: ConsumerMember
 ) -> dict[str, ResolvedRegex]:
     """The group's expressions with this member as it is now; the very same object where none found anything new."""
     if not group.regexes and not updated.facts.regex:

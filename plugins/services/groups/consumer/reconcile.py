@@ -31,7 +31,7 @@ from attrs import evolve, frozen
 from logkernel.errors import FencedMemberEpoch
 
 from .records import Part
-from .state import Member, MemberState
+from .state import ConsumerMember, MemberState
 
 
 class Finding(Enum):
@@ -78,7 +78,7 @@ class Goal:
         return bool(parts) and (self.held is None or any(part in parts for part in self.held))
 
 
-def reconcile(member: Member, goal: Goal, subscription_changed: bool) -> Member:
+def reconcile(member: ConsumerMember, goal: Goal, subscription_changed: bool) -> ConsumerMember:
     """The member as it is after this heartbeat; itself where nothing changes. Raises `FencedMemberEpoch`."""
     if member.state is UNKNOWN and (goal.held is None or goal.held):
         raise FencedMemberEpoch("The member is in a state that is not known here. It must rejoin without partitions.")
@@ -91,7 +91,7 @@ def reconcile(member: Member, goal: Goal, subscription_changed: bool) -> Member:
     return _towards(member, goal.epoch if member.state is UNKNOWN else member.epoch, goal)
 
 
-def _towards(member: Member, epoch: int, goal: Goal) -> Member:
+def _towards(member: ConsumerMember, epoch: int, goal: Goal) -> ConsumerMember:
     target = {part for part in goal.target if part[0] in goal.readable}
     kept = {part: since for part, since in member.assigned.items() if part in target}
     surplus = {part: since for part, since in member.assigned.items() if part not in target}
@@ -103,7 +103,7 @@ def _towards(member: Member, epoch: int, goal: Goal) -> Member:
     return _moved(member, finding, goal.epoch, {**kept, **dict.fromkeys(free, goal.epoch)}, {})
 
 
-def _drop_unsubscribed(member: Member, goal: Goal) -> Member:
+def _drop_unsubscribed(member: ConsumerMember, goal: Goal) -> ConsumerMember:
     """What it does not read any more is taken from it at once; the target follows."""
     surplus = {part: since for part, since in member.assigned.items() if part[0] not in goal.readable}
     if not surplus:
@@ -116,8 +116,8 @@ def _drop_unsubscribed(member: Member, goal: Goal) -> Member:
 
 
 def _moved(
-    member: Member, finding: Finding, epoch: int, assigned: Mapping[Part, int], revoking: Mapping[Part, int]
-) -> Member:
+    member: ConsumerMember, finding: Finding, epoch: int, assigned: Mapping[Part, int], revoking: Mapping[Part, int]
+) -> ConsumerMember:
     return evolve(
         member,
         state=TRANSITIONS[member.state, finding],

@@ -55,7 +55,7 @@ class MemberState(IntEnum):
 
 
 @frozen
-class Member:
+class ConsumerMember:
     member_id: str
     facts: MemberFacts = field(factory=MemberFacts)
     epoch: int = 0
@@ -102,7 +102,7 @@ class ConsumerGroup:
     assignment_epoch: int = 0
     assigned_ms: int = 0
     """Wall ms at which the target was made."""
-    members: dict[str, Member] = field(factory=dict)
+    members: dict[str, ConsumerMember] = field(factory=dict)
     targets: dict[str, frozenset[Part]] = field(factory=dict)
     regexes: dict[str, ResolvedRegex] = field(factory=dict)
     static: dict[str, str] = field(factory=dict)
@@ -127,18 +127,18 @@ class ConsumerGroup:
             return GroupState.STABLE
         return GroupState.RECONCILING
 
-    def static_member(self, instance_id: str | None) -> Member | None:
+    def static_member(self, instance_id: str | None) -> ConsumerMember | None:
         found = self.static.get(instance_id) if instance_id is not None else None
         return None if found is None else self.members[found]
 
-    def target_of(self, member: Member) -> frozenset[Part]:
+    def target_of(self, member: ConsumerMember) -> frozenset[Part]:
         """A static member that has come back under a new id takes over its target."""
         found = self.targets.get(member.member_id)
         if found is None and member.facts.instance_id is not None:
             found = self.targets.get(self.static.get(member.facts.instance_id, ""))
         return found or frozenset()
 
-    def with_member(self, member: Member) -> dict[str, Member]:
+    def with_member(self, member: ConsumerMember) -> dict[str, ConsumerMember]:
         """The members, were this one kept: in place of itself, or of the one whose instance it is."""
         found = dict(self.members)
         before = self.static.get(member.facts.instance_id) if member.facts.instance_id is not None else None
@@ -147,7 +147,7 @@ class ConsumerGroup:
         found[member.member_id] = member
         return found
 
-    def without(self, gone: Collection[str]) -> dict[str, Member]:
+    def without(self, gone: Collection[str]) -> dict[str, ConsumerMember]:
         return {name: member for name, member in self.members.items() if name not in gone}
 
     def reads(self, topic: str) -> bool:
@@ -160,7 +160,7 @@ class ConsumerGroup:
         found = self.regexes.get(regex) if regex else None
         return found is not None and topic in found.topics
 
-    def regexes_of(self, members: Iterable[Member]) -> set[str]:
+    def regexes_of(self, members: Iterable[ConsumerMember]) -> set[str]:
         return {member.facts.regex for member in members if member.facts.regex}
 
     def knows_classic(self, protocol: str) -> bool:
@@ -171,7 +171,7 @@ class ConsumerGroup:
             if member.is_classic
         )
 
-    def waits_for_others(self, member: Member) -> bool:
+    def waits_for_others(self, member: ConsumerMember) -> bool:
         """Whether others still hold what an UNRELEASED member is to get."""
         wanted = self.targets.get(member.member_id, frozenset()) - member.assigned.keys()
         return any(part in self.owners for part in wanted)
@@ -182,12 +182,12 @@ class ConsumerGroup:
         before = self.members.get(member_id)
         if before is not None and before.facts.instance_id is not None:
             self._forget_instance(before)
-        self.members[member_id] = evolve(before or Member(member_id), facts=facts)
+        self.members[member_id] = evolve(before or ConsumerMember(member_id), facts=facts)
         if facts.instance_id is not None:
             self.static[facts.instance_id] = member_id
 
     def keep_current(self, member_id: str, current: CurrentFacts) -> None:
-        before = self.members.get(member_id) or Member(member_id)
+        before = self.members.get(member_id) or ConsumerMember(member_id)
         self._release(before)
         after = evolve(
             before,
@@ -205,7 +205,7 @@ class ConsumerGroup:
         member = self.members.get(member_id)
         if member is not None:
             self._release(member)
-            self.members[member_id] = Member(member_id, member.facts)
+            self.members[member_id] = ConsumerMember(member_id, member.facts)
 
     def forget_member(self, member_id: str) -> None:
         member = self.members.pop(member_id, None)
@@ -213,12 +213,12 @@ class ConsumerGroup:
             self._release(member)
             self._forget_instance(member)
 
-    def _forget_instance(self, member: Member) -> None:
+    def _forget_instance(self, member: ConsumerMember) -> None:
         instance_id = member.facts.instance_id
         if instance_id is not None and self.static.get(instance_id) == member.member_id:
             del self.static[instance_id]
 
-    def _release(self, member: Member) -> None:
+    def _release(self, member: ConsumerMember) -> None:
         for part in (*member.assigned, *member.revoking):
             if self.owners.get(part) == member.member_id:
                 del self.owners[part]

@@ -17,7 +17,7 @@ from logkernel.errors import UnknownServerError
 
 from ..coordinator import GroupCoordinator
 from .records import NO_HASH, Part, ResolvedRegex
-from .state import ConsumerGroup, Member
+from .state import ConsumerGroup, ConsumerMember
 
 
 @frozen
@@ -27,16 +27,18 @@ class Topics:
     ids: Mapping[str, UUID]
     partitions: Mapping[UUID, int]
 
-    def of(self, member: Member, regexes: Mapping[str, ResolvedRegex]) -> frozenset[UUID]:
+    def of(self, member: ConsumerMember, regexes: Mapping[str, ResolvedRegex]) -> frozenset[UUID]:
         return frozenset(self.ids[name] for name in subscribed(member, regexes) if name in self.ids)
 
 
-def subscribed(member: Member, regexes: Mapping[str, ResolvedRegex]) -> Iterable[str]:
+def subscribed(member: ConsumerMember, regexes: Mapping[str, ResolvedRegex]) -> Iterable[str]:
     found = regexes.get(member.facts.regex) if member.facts.regex else None
     return member.facts.topics if found is None else {*member.facts.topics, *found.topics}
 
 
-def see(coordinator: GroupCoordinator, members: Iterable[Member], regexes: Mapping[str, ResolvedRegex]) -> Topics:
+def see(
+    coordinator: GroupCoordinator, members: Iterable[ConsumerMember], regexes: Mapping[str, ResolvedRegex]
+) -> Topics:
     """The topics that these members subscribe to, as the cluster has them now."""
     ids: dict[str, UUID] = {}
     partitions: dict[UUID, int] = {}
@@ -58,7 +60,7 @@ def hash_of(topics: Topics) -> int:
     return int.from_bytes(digest.digest(), "big", signed=True) or 1
 
 
-def assignor_for(coordinator: GroupCoordinator, members: Mapping[str, Member]) -> Assignor:
+def assignor_for(coordinator: GroupCoordinator, members: Mapping[str, ConsumerMember]) -> Assignor:
     """The one that most members name, else the first that is set up. Raises `UnknownServerError` if there is none."""
     if not coordinator.assignors:
         raise UnknownServerError("no assignor of group.consumer.assignors is available; see the broker's log")
@@ -70,7 +72,7 @@ def assignor_for(coordinator: GroupCoordinator, members: Mapping[str, Member]) -
 def make(
     coordinator: GroupCoordinator,
     group: ConsumerGroup,
-    members: Mapping[str, Member],
+    members: Mapping[str, ConsumerMember],
     regexes: Mapping[str, ResolvedRegex],
     topics: Topics,
 ) -> dict[str, frozenset[Part]]:

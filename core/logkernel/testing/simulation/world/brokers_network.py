@@ -1,4 +1,4 @@
-"""The network between the brokers of a simulated world: `cluster.member.MembersNetwork`."""
+"""The network between the brokers of a simulated world: `cluster.managed_broker.InterBrokerNetwork`."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class BrokersNetwork:
         self._cuts: Counter[Link] = Counter()
         self._numbers = count()
 
-    # ------------------------------------------------------------ cluster.member.MembersNetwork
+    # ------------------------------------------------------------ cluster.managed_broker.InterBrokerNetwork
 
     def transport(self, node_id: int) -> SimulatedTransport:
         self._transports[node_id] = made = SimulatedTransport(self, node_id)

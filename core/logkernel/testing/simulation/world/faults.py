@@ -214,8 +214,8 @@ class Faults:
         self._dying.add(node)
         self.network.leave(node)
         process = self.processes[node]
-        if process.member.gate is not None:
-            process.member.gate.remove()
+        if process.managed.gate is not None:
+            process.managed.gate.remove()
 
         def die() -> None:
             self._dying.discard(node)

@@ -1,7 +1,8 @@
 """The brokers of a simulated world as processes: each with a disk, a clock, chance and workers of its own.
 
-A broker here is the real one, held by a `cluster.member.Member`. What is the world's: its disk (`storage.simdisk`),
-which a power cut leaves torn; its clock, which may jump; its workers, whose jobs run on the loop, some time later.
+A broker here is the real one, held by a `cluster.managed_broker.ManagedBroker`. What is the world's: its disk
+(`storage.simdisk`), which a power cut leaves torn; its clock, which may jump; its workers, whose jobs run on the loop,
+some time later.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from logkernel.broker.broker import Broker
 from logkernel.broker.runtime import Randomness
 from logkernel.broker.timers import Clock
 from logkernel.broker.workers import Done, SteppedWorkers, Work
-from logkernel.cluster.member import Member, Surroundings
+from logkernel.cluster.managed_broker import Environment, ManagedBroker
 from logkernel.errors import LogkernelError
 from logkernel.kernel import Kernel
 from logkernel.storage.log import Log
@@ -89,23 +90,23 @@ class Process:
         self._kernel = kernel
         self._on_power_cut = on_power_cut
         self._store = store
-        self.member = Member(
+        self.managed = ManagedBroker(
             node, store, network, settings, size=size, disk=self.disk, session_timeout_s=session_ms / 1000,
-            surroundings=self._surroundings,
+            environment=self._environment,
         )  # fmt: skip
 
-    def _surroundings(self) -> Surroundings:
+    def _environment(self) -> Environment:
         chance = Random(self.stage.random.randrange(2**60))
-        return Surroundings(self._kernel, self.clock, Seeded(chance), LoopWorkers(self.stage))
+        return Environment(self._kernel, self.clock, Seeded(chance), LoopWorkers(self.stage))
 
     @property
     def broker(self) -> Broker | None:
         """The broker of a process that is there, paused or not."""
-        return self.member.broker
+        return self.managed.broker
 
     @property
     def state(self) -> str:
-        return self.member.state
+        return self.managed.state
 
     @property
     def session(self) -> WorldSession | None:
@@ -125,7 +126,7 @@ class Process:
                 self.disk.forget_locks()
                 self.harmed = self.disk.fault is not None
                 try:
-                    await self.member.start()
+                    await self.managed.start()
                 except (LogkernelError, OSError) as error:
                     self.stage.note(f"broker {self.node} does not start: {type(error).__name__}")
                     await self._rest()
@@ -147,7 +148,7 @@ class Process:
         async def stop() -> None:
             self.starting = True
             try:
-                await self.member.stop()
+                await self.managed.stop()
             finally:
                 self.starting = False
             self.stage.note(f"stopped {self.node}")
@@ -158,8 +159,8 @@ class Process:
 
     def kill(self, *, power: bool = False, lingers_ms: int | None = None) -> None:
         """End it here and now. Its session lingers; a power cut also takes what was not synced."""
-        member = self.member
-        if member.state not in ("running", "paused"):
+        managed = self.managed
+        if managed.state not in ("running", "paused"):
             return
         if self._stopping is not None:
             self._stopping.cancel()
@@ -168,7 +169,7 @@ class Process:
             held[0].lingers_ms = lingers_ms
         self.stage.note(f"{'power cut' if power else 'kill'} {self.node}")
         self.last_logs = self.logs()
-        ending = member.kill()
+        ending = managed.kill()
         try:
             ending.send(None)  # a broker without listeners has nothing to wait for
         except StopIteration:
@@ -180,17 +181,17 @@ class Process:
 
     def _tear(self) -> None:
         self._on_power_cut(self, self.disk)
-        self.disk = self.member.disk = self.disk.crash()
+        self.disk = self.managed.disk = self.disk.crash()
 
     def pause(self) -> None:
         if self.state == "running":
             self.stage.note(f"pause {self.node}")
-            self.member.pause()
+            self.managed.pause()
 
     def resume(self) -> None:
         if self.state == "paused":
             self.stage.note(f"resume {self.node}")
-            self.member.resume()
+            self.managed.resume()
 
     # ------------------------------------------------------------ its disk and clock
 
@@ -200,8 +201,8 @@ class Process:
             self.clock.wall_ahead_ms += ms
             return
         self.clock.mono_ahead_ms += ms
-        if self.state == "running" and self.member.server is not None:
-            self.member.server.resume()
+        if self.state == "running" and self.managed.server is not None:
+            self.managed.server.resume()
 
     def fill_disk(self) -> None:
         def full(kind: str, path: str) -> int | None:

@@ -121,7 +121,7 @@ class World:
 
     def _gates(self) -> dict[int, Gate]:
         return {
-            node: process.member.gate for node, process in self.processes.items() if process.member.gate is not None
+            node: process.managed.gate for node, process in self.processes.items() if process.managed.gate is not None
         }
 
     def _leader(self) -> int:

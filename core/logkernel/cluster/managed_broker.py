@@ -1,11 +1,11 @@
 """One broker of a cluster in this process: started, paused, stopped, killed. Everything here runs on the loop's thread.
 
-| state | its session | what it hears | its files |
+| state | its session | requests to it | its files |
 |---|---|---|---|
-| running | alive | everything | open |
-| paused | ends after the session timeout | all of it, when it goes on | open |
-| stopped | said goodbye | nothing | closed cleanly |
-| killed | ended | nothing | as a kill -9 leaves them |
+| running | alive | are answered | open |
+| paused | ends after the session timeout | wait until it resumes | open |
+| stopped | closed | fail | closed cleanly |
+| killed | closed | fail | as kill -9 leaves them |
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from logkernel.kernel import Kernel
 
 
-class MembersNetwork(Protocol):
-    """How the members reach one another: `network.ProcessNetwork`, or a simulation's."""
+class InterBrokerNetwork(Protocol):
+    """How the brokers of a cluster reach one another: `network.ProcessNetwork`, or a simulation's network."""
 
     def transport(self, node_id: int) -> PeerTransport: ...
     def join(self, node_id: int, door: BrokerDoor) -> None: ...
@@ -41,8 +41,8 @@ class MembersNetwork(Protocol):
     def resume(self, node_id: int) -> None: ...
 
 
-class Surroundings(NamedTuple):
-    """What one life of a broker finds around it, where that is not the system's: a simulation's own."""
+class Environment(NamedTuple):
+    """What a broker gets at a start in place of the system's: None for the system's own."""
 
     kernel: Kernel | None = None
     clock: Clock | None = None
@@ -50,14 +50,14 @@ class Surroundings(NamedTuple):
     workers: Workers | None = None
 
 
-class Member:
-    """A node id, and the broker that runs under it at times."""
+class ManagedBroker:
+    """A node id of a cluster, with its broker while that runs. It is started, paused, stopped and killed."""
 
     def __init__(
         self,
         node_id: int,
         store: SharedStore,
-        network: MembersNetwork,
+        network: InterBrokerNetwork,
         overrides: Sequence[str],
         *,
         size: int,
@@ -66,10 +66,10 @@ class Member:
         listen: Sequence[tuple[str, str, int]] = (),
         session_timeout_s: float,
         over_sockets: bool = False,
-        surroundings: Callable[[], Surroundings] = Surroundings,
+        environment: Callable[[], Environment] = Environment,
     ) -> None:
-        """`size` is how many brokers the cluster is to have. `disk` is where the broker's files lie if not on the
-        operating system's; it outlives the broker. `surroundings` is asked at each start."""
+        """`size` is the planned number of brokers. `disk` holds the broker's files, None for the operating system's; it
+        outlives the broker. `environment` is called at each start."""
         self.node_id = node_id
         self.state = "stopped"
         self.broker: Broker | None = None
@@ -81,7 +81,7 @@ class Member:
         self._config = config
         self.disk = disk
         """To be replaced only while the broker does not run."""
-        self._surroundings = surroundings
+        self._environment = environment
         self._listen = list(listen)
         self._session_timeout_s = session_timeout_s
         self._session: StoreSession | None = None
@@ -92,14 +92,15 @@ class Member:
     # ------------------------------------------------------------ life
 
     async def start(self) -> None:
-        """Start the broker and have it announced. Raises what a start raises, and `LogkernelError` if it runs."""
+        """Start the broker and register it. Raises `LogkernelError` if it is running or paused, or whatever its start
+        raises."""
         if self.state in ("running", "paused"):
             raise LogkernelError(f"broker {self.node_id} is {self.state}; kill or stop it first")
         transport = None if self._over_sockets else self._network.transport(self.node_id)
         access = ClusterAccess(self._new_session, transport, self._size)
         broker = build(
             self._config, self._overrides, in_memory=self.disk is not None, disk=self.disk, access=access,
-            **self._surroundings()._asdict(),
+            **self._environment()._asdict(),
         )  # fmt: skip
         try:
             broker.start()
@@ -124,7 +125,7 @@ class Member:
         return self._session
 
     async def stop(self) -> None:
-        """Have its partitions led elsewhere, close it cleanly, say goodbye."""
+        """Stop the broker with a controlled shutdown: other brokers take over its partitions, then it closes."""
         if self.state == "paused":
             self.resume()
         if self.state != "running":
@@ -134,7 +135,7 @@ class Member:
         await self.close()
 
     async def close(self) -> None:
-        """Close it cleanly, whoever leads its partitions then."""
+        """Close the broker cleanly, without a controlled shutdown."""
         if self.state != "running":
             return
         assert self.broker is not None
@@ -147,7 +148,7 @@ class Member:
         self._end("stopped")
 
     async def kill(self) -> None:
-        """End it as kill -9 would: nothing is flushed, nobody is told, its connections break."""
+        """End the broker as kill -9 would: nothing is flushed, its session ends, its connections break."""
         if self.state not in ("running", "paused"):
             return
         assert self.broker is not None
@@ -155,7 +156,7 @@ class Member:
         assert self.gate is not None
         assert self._session is not None
         self.gate.remove()
-        self.gate = None  # who comes meanwhile finds nobody
+        self.gate = None  # requests from now on find no broker
         self._session.close()
         self._network.leave(self.node_id)
         if self.broker.membership is not None:
@@ -176,7 +177,7 @@ class Member:
     # ------------------------------------------------------------ pauses
 
     def pause(self) -> None:
-        """Stop the broker in its tracks, as SIGSTOP would. Its session ends after the session timeout."""
+        """Pause the broker as SIGSTOP would. Its session ends after the session timeout."""
         if self.state != "running":
             raise LogkernelError(f"broker {self.node_id} is {self.state}; only one that runs can be paused")
         if self._over_sockets:
@@ -193,7 +194,7 @@ class Member:
         self._expiry = asyncio.get_running_loop().call_later(self._session_timeout_s, self._session.expire)
 
     def resume(self) -> None:
-        """It goes on with what it believed, and hears what it missed."""
+        """Resume a paused broker: it keeps its state, and gets what was sent to it meanwhile."""
         if self.state != "paused":
             raise LogkernelError(f"broker {self.node_id} is {self.state}, not paused")
         assert self.gate is not None
