@@ -514,6 +514,11 @@ class SharedCoordination(Coordination, Protocol):
         """Return who is the controller now, None for nobody, and the term. Who subscribes is told of it instead."""
         ...
 
+    def partition_count(self, topic: str) -> int | None:
+        """Return how many partitions the topic has that is stored now, None if there is none. Commits of all sessions
+        that were answered before this call are counted."""
+        ...
+
     def subscribe(self, events: SessionEvents, ring: Callable[[], object]) -> None:
         """Report events to `events` from now on. Earlier commits are in `changes`.
 
@@ -754,7 +759,16 @@ class ClusterView(Protocol):
         """Return the leader epoch of a partition led here, at least the latest in its log; else None."""
         ...
 
-    def partition_count(self, topic: str) -> int | None: ...
+    def partition_count(self, topic: str) -> int | None:
+        """Return how many partitions the topic has as far as this broker was told; None for a topic that it was not
+        told of, which may exist: a broker is told of the cluster some time after it started, or was out of reach."""
+        ...
+
+    def find_partition_count(self, topic: str) -> int | None:
+        """Like `partition_count`, but asks the coordination, so None means that there is no such topic. Call it seldom.
+        Raises `KafkaError` if there is no answer."""
+        ...
+
     def topic_id(self, topic: str) -> Any: ...
     def topic_name(self, topic_id: Any) -> str | None: ...
     def brokers(self, listener: str) -> Sequence[tuple[int, str, int, str | None]]:

@@ -87,6 +87,20 @@ def test_a_new_session_finds_what_was_kept(shared: Shared) -> None:
     assert two.broker_epochs() == {1: epoch}
 
 
+def test_partitions_of_a_topic_are_counted_as_they_are_stored(shared: Shared) -> None:
+    (one, _), (two, _) = listening(shared), listening(shared)
+    assert two.partition_count("t") is None
+    term = elected(one, 1)
+    one.commit_as_controller([TOPIC], term)
+    assert two.partition_count("t") == 1
+    assert TOPIC.value is not None
+    grown = MetadataChange("topic", "t", {**TOPIC.value, "partitions": [ROW, ROW, ROW]})
+    one.commit_as_controller([grown], term)
+    assert two.partition_count("t") == 3
+    one.commit_as_controller([MetadataChange("topic", "t", None)], term)
+    assert two.partition_count("t") is None
+
+
 def test_a_broker_is_there_as_long_as_its_session(shared: Shared) -> None:
     (one, _), (two, at_two) = listening(shared), listening(shared)
     elected(two, 2)

@@ -64,6 +64,10 @@ class LiveClusterView:
     def partition_count(self, topic: str) -> int | None:
         return self._metadata.partition_count(topic)
 
+    def find_partition_count(self, topic: str) -> int | None:
+        """What the coordination says, in a cluster. Raises `KafkaError` if there is no answer."""
+        return self.partition_count(topic) if self.election is None else self.election.partition_count(topic)
+
     def topic_names(self) -> list[str]:
         return sorted(self.topics)
 

@@ -215,6 +215,14 @@ class StoreSession:
         self._check()
         return self._store.controller_id, self._store.term
 
+    def partition_count(self, topic: str) -> int | None:
+        self._check()
+        last = None
+        for change in self._store.keeper.changes():
+            if change.kind == "topic" and change.key == topic:
+                last = change.value
+        return None if last is None else len(last["partitions"])
+
     def subscribe(self, events: SessionEvents, ring: Callable[[], object]) -> None:
         """Subscribe; the first notification names the controller."""
         self._check()

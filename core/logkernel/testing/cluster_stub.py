@@ -38,6 +38,8 @@ class ClusterStub:
         """(topic, partition) → leader epoch; 0 where nothing is written."""
         self.internal: set[str] = set()
         """Topics in which services keep their state."""
+        self.untold: dict[str, int] = {}
+        """Topics, like `topics`, that the broker was not told of yet."""
         self.live_brokers: list[tuple[int, str, int, str | None]] = [(1, "127.0.0.1", 9092, None)]
         self._topic_ids: dict[str, UUID] = {}
         self._numbers = count(1)
@@ -75,6 +77,9 @@ class ClusterStub:
 
     def partition_count(self, topic: str) -> int | None:
         return self.topics.get(topic)
+
+    def find_partition_count(self, topic: str) -> int | None:
+        return self.topics.get(topic, self.untold.get(topic))
 
     def topic_id(self, topic: str) -> UUID | None:
         if topic not in self.topics:

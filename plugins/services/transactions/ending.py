@@ -142,11 +142,19 @@ def _markers(coordinator: TransactionCoordinator, prepared: Transaction, ending:
 
 def _drop_deleted(coordinator: TransactionCoordinator, ending: Ending) -> None:
     """A partition that is gone needs no marker."""
-    ending.left = {one for one in ending.left if _exists(coordinator, one)}
+    ending.left = {one for one in ending.left if _may_exist(coordinator, one)}
 
 
-def _exists(coordinator: TransactionCoordinator, one: TopicPartition) -> bool:
+def _may_exist(coordinator: TransactionCoordinator, one: TopicPartition) -> bool:
+    """False for a partition that was deleted. One that this broker was not told of yet exists: a coordinator that
+    leaves its marker out loses what was committed there."""
     count = coordinator.cluster.partition_count(one.topic)
+    if count is not None and one.partition < count:
+        return True
+    try:
+        count = coordinator.cluster.find_partition_count(one.topic)
+    except KafkaError:
+        return True  # the next attempt asks again
     return count is not None and one.partition < count
 
 
@@ -157,7 +165,7 @@ def on_markers(coordinator: TransactionCoordinator, token: Token, response: Writ
     if ending is None or (ending.producer_id, ending.epoch) != (producer_id, epoch):
         return
     for one, code in _codes(response, producer_id):
-        if code in NEEDS_NO_MARKER or (code == UnknownTopicOrPartition.code and not _exists(coordinator, one)):
+        if code in NEEDS_NO_MARKER or (code == UnknownTopicOrPartition.code and not _may_exist(coordinator, one)):
             ending.left.discard(one)
     if ending.left:
         ending.due_ms = coordinator.mono_ms + min(FIRST_PAUSE_MS << min(ending.attempts - 1, 16), LONGEST_PAUSE_MS)

@@ -11,8 +11,10 @@ from typing import Final
 
 from logkernel.contracts import RequestContext
 from logkernel.errors import (
+    CoordinatorLoadInProgress,
     InvalidProducerIdMapping,
     InvalidRequest,
+    KafkaError,
     OperationNotAttempted,
     TopicAuthorizationFailed,
     TransactionAbortable,
@@ -85,15 +87,20 @@ def _fault(coordinator: TransactionCoordinator, one: TopicPartition, by_broker: 
     """Clients do not write to internal topics; brokers do in their name."""
     if not by_broker and coordinator.cluster.is_internal(one.topic):
         return TopicAuthorizationFailed.code
-    return 0 if 0 <= one.partition < _count(coordinator, one.topic) else UnknownTopicOrPartition.code
+    try:
+        return 0 if 0 <= one.partition < _count(coordinator, one.topic) else UnknownTopicOrPartition.code
+    except KafkaError:
+        return CoordinatorLoadInProgress.code
 
 
 def _count(coordinator: TransactionCoordinator, topic: str) -> int:
-    """Partitions of a topic; that of the groups' offsets is created by their first write, which may be this one."""
+    """Partitions of a topic; that of the groups' offsets is created by their first write, which may be this one.
+    Raises `KafkaError` while that cannot be known."""
     known = coordinator.cluster.partition_count(topic)
-    if known is None:
-        return coordinator.settings.offsets_partitions if topic == OFFSETS_TOPIC else 0
-    return known
+    if known is None and topic == OFFSETS_TOPIC:
+        known = coordinator.cluster.find_partition_count(topic)
+        return coordinator.settings.offsets_partitions if known is None else known
+    return known or 0
 
 
 def _verify(
@@ -128,6 +135,9 @@ def on_add_offsets(
     coordinator: TransactionCoordinator, request: AddOffsetsToTxnRequest, context: RequestContext, ticket: int
 ) -> None:
     """The partition of __consumer_offsets that keeps the group takes part."""
-    partition = TopicPartition(OFFSETS_TOPIC, shard_of(request.group_id, _count(coordinator, OFFSETS_TOPIC)))
-    code = add(coordinator, request.transactional_id, request.producer_id, request.producer_epoch, [partition], 0)
+    try:
+        partition = TopicPartition(OFFSETS_TOPIC, shard_of(request.group_id, _count(coordinator, OFFSETS_TOPIC)))
+        code = add(coordinator, request.transactional_id, request.producer_id, request.producer_epoch, [partition], 0)
+    except KafkaError:
+        code = CoordinatorLoadInProgress.code
     coordinator.answer(ticket, AddOffsetsToTxnResponse(error_code=code))

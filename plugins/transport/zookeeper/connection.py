@@ -247,6 +247,10 @@ class Connection:
         """None for a node that is not there; it is not watched then."""
         return _node(self._one(lambda: self._client.get_async(self._root + path, watch)))
 
+    def sync(self, path: str) -> None:
+        """Have reads from now on show what was stored by anybody until now."""
+        self._one(lambda: self._client.sync_async(self._root + path))
+
     def exists(self, path: str, watch: Callable[[Any], None] | None = None) -> Node | None:
         """As `get`, without the data; `watch` is told when the node comes, too."""
         found = self._one(lambda: self._client.exists_async(self._root + path or "/", watch))

@@ -377,6 +377,19 @@ class ZooKeeperSession:
             self._unanswered()
             raise
 
+    def partition_count(self, topic: str) -> int | None:
+        """A topic that is queued for deletion counts as deleted. One whose node is not as Kafka writes it is no
+        answer."""
+        self._check()
+        path = layout.topic_path(topic)
+        try:
+            self.zk.sync(path)
+            found, deleting = self.zk.get_many([path, f"{layout.DELETE_TOPICS}/{topic}"])
+        except Unanswered:
+            self._unanswered()
+            raise
+        return None if found is None or deleting is not None else len(layout.TopicNode.parse(found.data, path).replicas)
+
     def subscribe(self, events: SessionEvents, ring: Callable[[], object]) -> None:
         """Who is the controller is told first."""
         self._check()

@@ -47,9 +47,18 @@ class Cluster:
     next_id: int = 4000
     epoch: int = 0
     ids_fail: Exception | None = None
+    untold: dict[str, int] = field(factory=dict)
+    """Topics that the broker was not told of yet."""
+    silent: Exception | None = None
+    """What the coordination answers who asks it."""
 
     def partition_count(self, topic: str) -> int | None:
         return self.topics.get(topic)
+
+    def find_partition_count(self, topic: str) -> int | None:
+        if self.silent is not None:
+            raise self.silent
+        return self.untold.get(topic, self.topics.get(topic))
 
     def is_internal(self, topic: str) -> bool:
         return topic.startswith("__")

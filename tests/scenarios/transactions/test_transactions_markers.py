@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from logkernel.errors import KafkaStorageError
 from logkernel.requests.producers import InitProducerIdRequest
 from logkernel.requests.transactions import (
     DescribeTransactionsRequest,
@@ -53,6 +54,42 @@ def test_a_topic_that_is_gone_needs_no_marker(world: Any) -> None:
     who = begun(world)
     del world.cluster.topics["bills"]
     world.end(who)
+    assert world.marks() == [("orders-0", 0, True)]
+    assert world.state == "CompleteCommit"
+
+
+def test_a_topic_of_which_the_coordinator_was_not_told_yet_gets_its_marker(world: Any) -> None:
+    """World seed 20243: a coordinator that was started again left the markers out of all its partitions, as it had
+    heard of no topic yet; what was committed there stayed invisible."""
+    who = begun(world)
+    world.cluster.untold["bills"] = world.cluster.topics.pop("bills")
+    world.end(who)
+    assert world.state == "PrepareCommit"
+    world.cluster.topics["bills"] = 2
+    world.after(100)
+    assert world.marks() == [("bills-1", 0, True), ("orders-0", 0, True)]
+    assert world.state == "CompleteCommit"
+
+
+def test_a_partition_of_which_the_coordinator_was_not_told_yet_gets_its_marker(world: Any) -> None:
+    who = begun(world)
+    world.cluster.untold["bills"], world.cluster.topics["bills"] = 2, 1
+    world.end(who)
+    assert world.state == "PrepareCommit"
+    world.cluster.topics["bills"] = 2
+    world.after(100)
+    assert world.marks() == [("bills-1", 0, True), ("orders-0", 0, True)]
+
+
+def test_a_topic_that_may_be_there_is_waited_for_until_the_coordination_answers(world: Any) -> None:
+    who = begun(world)
+    del world.cluster.topics["bills"]
+    world.cluster.silent = KafkaStorageError("unsure")
+    world.marker_codes[BILLS] = [3]
+    world.end(who)
+    assert world.state == "PrepareCommit"
+    world.cluster.silent = None
+    world.after(100)
     assert world.marks() == [("orders-0", 0, True)]
     assert world.state == "CompleteCommit"
 

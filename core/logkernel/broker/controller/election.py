@@ -31,7 +31,7 @@ from logkernel.controller.controller import Controller
 from logkernel.controller.image import WATCHED, ClusterImage
 from logkernel.controller.orders import Orders
 from logkernel.controller.state import ControllerState, State, ToDo
-from logkernel.errors import KafkaError
+from logkernel.errors import KafkaError, KafkaStorageError
 
 log = logging.getLogger("logkernel.controller")
 
@@ -95,6 +95,12 @@ class ControllerElection:
     @property
     def counters(self) -> Counters:
         return self._kept.counters
+
+    def partition_count(self, topic: str) -> int | None:
+        """Partitions of a topic, as the coordination says it. Raises `KafkaError`."""
+        if self._coordination is None:
+            raise KafkaStorageError("the broker has no session with the coordination; try again when it has joined")
+        return self._coordination.partition_count(topic)
 
     # ------------------------------------------------------------ life
 

@@ -269,6 +269,13 @@ def _read_controller(session: StoreSession, message: Message) -> tuple[int | Non
     return session.read_controller()
 
 
+def _partition_count(session: StoreSession, message: Message) -> int | None:
+    topic = message.get("topic")
+    if not isinstance(topic, str):
+        raise InvalidRequest("a topic is a text")
+    return session.partition_count(topic)
+
+
 def _close(session: StoreSession, message: Message) -> None:
     session.close()
 
@@ -284,5 +291,6 @@ CALLS: Mapping[str, Call] = {
     "resign": _resign,
     "broker_epochs": _broker_epochs,
     "read_controller": _read_controller,
+    "partition_count": _partition_count,
     "close": _close,
 }

@@ -131,6 +131,10 @@ class SocketSession:
         node_id, term = self._call("read_controller")
         return None if node_id is None else int(node_id), int(term)
 
+    def partition_count(self, topic: str) -> int | None:
+        count = self._call("partition_count", topic=topic)
+        return None if count is None else int(count)
+
     def subscribe(self, events: SessionEvents, ring: Ring) -> None:
         """Subscribe; the first notification names the controller."""
         self._check()

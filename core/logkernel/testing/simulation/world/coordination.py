@@ -88,6 +88,11 @@ class WorldSession(StoreSession):
             self, lambda: super(WorldSession, self).commit_as_controller(changes, term), controller=True
         )
 
+    def partition_count(self, topic: str) -> int | None:
+        if self.deaf:
+            raise KafkaStorageError("the coordination did not answer")
+        return super().partition_count(topic)
+
     def hear(self) -> None:
         events = self._events
         while self._own and events is not None:
