@@ -173,6 +173,8 @@ class LogDirectories:
         for directory in self.online():  # or below where it was compacted to: what is written there is not
             if any(each.clean_offset != directory.clean_offsets.get(name) for name, each in directory.logs.items()):
                 self._try(directory, DataDirectory.write_clean_offsets)
+            if directory.limit_high_watermarks():
+                self._try(directory, lambda each: each.write_high_watermarks({}))
 
     def _true_place(self, name: TopicPartition, places: Sequence[DataDirectory]) -> list[DataDirectory]:
         """Which of several directories has the log of a partition, as a list of one; elsewhere its folder goes, left
@@ -343,10 +345,11 @@ class LogDirectories:
         return made
 
     def truncate(self, name: TopicPartition, offset: int) -> None:
-        """Cut a log to end at `offset`. Recovery points and clean offsets are written before, so that a cut that a
-        crash interrupts is finished by recovery, and after, where a whole batch went with `offset`, before anything is
-        appended there."""
+        """Cut a log to end at `offset`. Watermarks, recovery points and clean offsets are written before, so that a cut
+        that a crash interrupts is finished by recovery, and after, where a whole batch went with `offset`, before
+        anything is appended there."""
         each, directory = self.logs[name], self.directory_of(name)
+        directory.lower_high_watermark(name, offset)
         each.lower_recovery_point(offset)
         directory.write_recovery_points()
         if each.clean_offset is not None and each.clean_offset > offset:
@@ -355,6 +358,7 @@ class LogDirectories:
         clean_offset = each.clean_offset
         each.truncate_to(offset)
         if each.end_offset < offset:
+            directory.lower_high_watermark(name, each.end_offset)
             directory.write_recovery_points()
         if each.clean_offset != clean_offset:
             directory.write_clean_offsets()
@@ -362,6 +366,7 @@ class LogDirectories:
     def truncate_fully_and_start_at(self, name: TopicPartition, offset: int, wall_ms: int) -> None:
         """Empty a log and start it at `offset`; recovery points are written before, log starts after."""
         each, directory = self.logs[name], self.directory_of(name)
+        directory.lower_high_watermark(name, offset)
         each.lower_recovery_point(min(each.first_base_offset, offset))
         directory.write_recovery_points()
         if each.clean_offset is not None:
@@ -373,7 +378,7 @@ class LogDirectories:
     # ------------------------------------------------------------ checkpoints
 
     def high_watermark(self, name: TopicPartition) -> int:
-        """What the checkpoint said at open; 0 for a log that it does not name."""
+        """The last that was noted; 0 where none was."""
         return self.directory_of(name).high_watermarks.get(name, 0)
 
     def write_recovery_points(self) -> None:

@@ -118,9 +118,10 @@ class DataDirectory:
         self.log_starts: Mapping[TopicPartition, int] = {}
         """What their file says, durably."""
         self.recovery_points: dict[TopicPartition, int] = {}
-        """As read at open; so are the next two."""
-        self.high_watermarks: dict[TopicPartition, int] = {}
+        """As read at open; so are clean offsets."""
         self.clean_offsets: dict[TopicPartition, int] = {}
+        self.high_watermarks: dict[TopicPartition, int] = {}
+        """The last ones that are known, as read at open or noted since; none above its log's end once logs are open."""
         self.noted: dict[str, frozenset[TopicPartition]] = {}
         """Checkpoint file → the partitions that it names, or may name."""
         self._turn = 0
@@ -296,8 +297,26 @@ class DataDirectory:
     def begin_high_watermarks(self, watermarks: Mapping[TopicPartition, int]) -> CheckpointWrite:
         """`watermarks` may name partitions that lie elsewhere. A log that it does not name keeps its old one: it is not
         served, or not yet."""
-        kept = {name: mark for name, mark in self.high_watermarks.items() if name in self.logs}
-        return self._begin(HIGH_WATERMARKS, kept | {name: watermarks[name] for name in self.logs if name in watermarks})
+        self.high_watermarks.update((name, watermarks[name]) for name in self.logs if name in watermarks)
+        return self._begin(
+            HIGH_WATERMARKS, {name: mark for name, mark in self.high_watermarks.items() if name in self.logs}
+        )
+
+    def limit_high_watermarks(self) -> bool:
+        """Lower those above their logs' ends, which a crash may have cut. True: they have to be written."""
+        above = {name: each.end_offset for name, each in self.logs.items() if self._mark(name) > each.end_offset}
+        self.high_watermarks.update(above)
+        return bool(above)
+
+    def _mark(self, name: TopicPartition) -> int:
+        return self.high_watermarks.get(name, 0)
+
+    def lower_high_watermark(self, name: TopicPartition, end: int) -> None:
+        """A log ends, or is about to end, at `end`: keep no watermark above it, durably. Else what is appended there
+        would count as committed after a crash. Raises `OSError`."""
+        if self._mark(name) > end:
+            self.high_watermarks[name] = end
+            self.write_high_watermarks({})
 
     def begin_clean_offsets(self) -> CheckpointWrite:
         """Of the logs that were rewritten once."""

@@ -11,12 +11,13 @@ from logkernel.config.topic import TopicSettings
 from logkernel.errors import ConfigError, DataDirectoryLocked, KafkaStorageError
 from logkernel.record.batch import batches
 from logkernel.record.encode import encode_batch
+from logkernel.storage.checkpoints import parse_offsets
 from logkernel.storage.directories import REMOVED_AT_CLOSE, LogDirectories, Needs
 from logkernel.storage.directory import DataDirectory
 from logkernel.storage.disk import RealDisk
 from logkernel.storage.file_deleter import PORTION, FileDeleter
 from logkernel.storage.names import DELETE_DIR
-from logkernel.storage.simdisk import SimulatedDisk
+from logkernel.storage.simdisk import PowerCut, SimulatedDisk
 from logkernel.vocabulary import Record, TopicPartition
 
 T0, T1, T2 = (TopicPartition("t", number) for number in range(3))
@@ -441,3 +442,63 @@ def test_a_folder_of_which_a_file_cannot_be_removed_is_left_to_the_next_start(pl
     file_deleter.remove(PORTION)
     assert file_deleter.waiting == 0
     assert sorted(disk.listdir(folder)) == ["a", "b"]
+
+
+def marks_of(disk):
+    """What the checkpoint of watermarks says."""
+    path = "/top/a/replication-offset-checkpoint"
+    return parse_offsets(disk.read(path), path) if disk.exists(path) else {}
+
+
+def test_no_watermark_is_kept_above_a_log_that_a_power_cut_shortened(needs):
+    """Else what the log grows to holds afterwards would count as committed after the next crash."""
+    disk = SimulatedDisk()
+    dirs = start((disk, "/top"), needs)
+    log = dirs.create(T0, TOPIC_ID, 1000)
+    append(log, 20)
+    log.flush()
+    dirs.write_recovery_points()
+    append(log, 10)
+    dirs.write_high_watermarks({T0: 30})
+    disk = disk.crash()
+    dirs = start((disk, "/top"), needs)
+    end = dirs.logs[T0].end_offset
+    assert end < 30
+    assert dirs.high_watermark(T0) == end == marks_of(disk)[T0]
+    append(dirs.logs[T0], 30)
+    dirs.abandon()
+    assert start((disk, "/top"), needs).high_watermark(T0) == end
+
+
+@pytest.mark.parametrize("how", ["cut", "restarted"])
+def test_a_watermark_falls_with_a_cut_before_anything_else(needs, how):
+    """World seed 30237: a leader's old watermark lay in the midst of a batch that was written behind a cut."""
+    for operation in range(1, 40):
+        disk = SimulatedDisk()
+        dirs = start((disk, "/top"), needs)
+        log = dirs.create(T0, TOPIC_ID, 1000)
+        append(log, 20)
+        log.flush()
+        dirs.write_recovery_points()
+        dirs.write_high_watermarks({T0: 18})
+        disk.fail_at(disk.operations + operation, None)
+        try:
+            if how == "cut":
+                dirs.truncate(T0, 15)
+            else:
+                dirs.truncate_fully_and_start_at(T0, 15, 1000)
+        except PowerCut:
+            disk = disk.crash()
+            again = start((disk, "/top"), needs)
+            assert again.high_watermark(T0) == marks_of(disk)[T0] <= again.logs[T0].end_offset
+            again.abandon()
+        else:
+            disk.heal()
+            break
+    else:
+        raise AssertionError("the cut never ended")
+    assert operation > 3
+    assert marks_of(disk)[T0] == 15
+    append(dirs.logs[T0], 10)
+    dirs.abandon()
+    assert start((disk.crash(), "/top"), needs).high_watermark(T0) == 15

@@ -1,6 +1,6 @@
 """What no event may break, checked after each of them against the brokers' own logs and the coordination's facts.
 
-- One leader an epoch. The watermark of a leader never falls, and never passes its log's end.
+- One leader an epoch. The watermark of a leader never falls, never passes its log's end, and never parts a batch.
 - What a watermark has passed is committed: every leader that comes after, and every replica that is in sync, has the
   same batches there. Two losses are lawful, and told to the history: what an election loses that was allowed to, and
   what a log that a power cut tore loses when it leads as the only member of its in-sync replicas (rule 30).
@@ -247,6 +247,8 @@ class Promises:
         if end <= known.end:
             return
         new = marks(replica.log, known.end, end)
+        if new and new[-1].last >= end:
+            self.stage.fail(f"the watermark of {replica.name} at {node} stands at {end}, within {new[-1]}")
         compacted = self._is_compacted(replica)
         for mark in new:
             self._check_sequence(replica, known, mark, compacted=compacted)
