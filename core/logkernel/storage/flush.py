@@ -6,6 +6,8 @@ takes note. Order: records, indexes of sealed segments, leader epochs, names.
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from logkernel.attrs_lite import field, mutable
 from logkernel.storage.disk import Disk
 from logkernel.storage.epochs import LeaderEpochCache
@@ -45,7 +47,8 @@ class Flush:
             self.may_be_repeated = True
             raise
         for path in self._files:
-            self._disk.sync(path)
+            with suppress(FileNotFoundError):  # it went while this ran: there is nothing left to make durable
+                self._disk.sync(path)
         for folder in self._folders:
             self._disk.sync_dir(folder)
 

@@ -26,7 +26,9 @@ from logkernel.vocabulary import TopicPartition
 class LogFolder:
     """Made on the disk, unless it is there already. `file_deleter` removes what is dropped; at once without one."""
 
-    __slots__ = ("_file_deleter", "_unsynced_names", "_unsynced_self", "disk", "dropped", "is_fresh", "path")
+    __slots__ = (
+        "_file_deleter", "_loose", "_taken", "_unsynced_names", "_unsynced_self", "disk", "dropped", "is_fresh", "path",
+    )  # fmt: skip
 
     def __init__(self, disk: Disk, path: str, file_deleter: FileDeleter | None = None) -> None:
         self.disk = disk
@@ -39,6 +41,10 @@ class LogFolder:
         """The folder's own name, or its partition.metadata, may not be durable."""
         self._unsynced_names = True
         """Names in the folder may not be durable."""
+        self._loose: set[str] = set()
+        """Small files that were written and that no flush took yet."""
+        self._taken: set[str] = set()
+        """Those that the last flush took, which may run still."""
         if self.is_fresh:
             disk.mkdir(path)
 
@@ -82,12 +88,31 @@ class LogFolder:
         """The next flush has to sync the folder."""
         self._unsynced_names = True
 
+    def write(self, path: str, data: bytes) -> None:
+        """Write a small file that the next flush has to sync. Raises `OSError`."""
+        self.disk.write(path, data)
+        self._loose.add(path)
+        self._unsynced_names = True
+
+    def settle(self, path: str) -> None:
+        """Sync such a file now, unless a flush did. Raises `OSError`."""
+        if path in self._loose or path in self._taken:
+            self.disk.sync(path)
+            self.sync()
+            self._loose.discard(path)
+            self._taken.discard(path)
+
+    def forget(self, path: str) -> None:
+        """Such a file was removed."""
+        self._loose.discard(path)
+        self._taken.discard(path)
+
     def opened(self, *, changed: bool) -> None:
         """The log's files were read; where that `changed` names they are made durable, unless the folder is new."""
         if not self._unsynced_self:
             if changed:
                 self.sync()
-            self._unsynced_names = False
+            self._unsynced_names = bool(self._loose)
 
     def sync(self) -> None:
         """Make the names in the folder durable. Raises `OSError`."""
@@ -101,12 +126,14 @@ class LogFolder:
             folders.append(self.path.rpartition("/")[0])
         if self._unsynced_names:
             folders.append(self.path)
+        self._taken, self._loose = self._loose, set()
         self._unsynced_self = self._unsynced_names = False
-        return files, folders
+        return [*files, *sorted(self._taken)], folders
 
     def not_synced(self) -> None:
         """What `take_unsynced` gave was not synced: the next flush has to do all of it."""
         self._unsynced_self = self._unsynced_names = True
+        self._loose |= self._taken
 
     # ------------------------------------------------------------ what goes
 

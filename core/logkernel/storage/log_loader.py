@@ -250,6 +250,8 @@ class LogLoader:
             self._state_at = segment.next_offset
             if damage is not None and number + 1 < len(segments):
                 return self._cut_behind(segments, number + 1, "the log ends before it now")
+            if number + 1 < len(segments) and self.producers.mend(segments[number + 1].base):
+                self.names.add(offset_name(segments[number + 1].base, SNAPSHOT))
         return segments
 
     def _is_hole(self, before: Segment, after: Segment) -> bool:

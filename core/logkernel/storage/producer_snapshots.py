@@ -1,7 +1,8 @@
 """The state of a log's producers on disk: snapshots in its folder, and the batches behind them.
 
 A snapshot is named after the offset that it holds the state of. It is written when a segment is rolled and when the log
-is closed; a torn one is found by its checksum, and then an older one serves, with more batches to replay.
+is closed; a flush syncs it. A torn one is found by its checksum, and then an older one serves, with more batches to
+replay. That at the base of the oldest segment has nothing older: it is durable before the segments below it go.
 """
 
 from __future__ import annotations
@@ -35,14 +36,26 @@ class ProducerSnapshots:
 
     def write(self, offset: int) -> None:
         """Write the state as it is at `offset`, the log's end."""
-        self._folder.disk.write(self.path(offset), snapshot.encode(self.ledger.entries()))
-        self._folder.names_changed()
+        self._folder.write(self.path(offset), snapshot.encode(self.ledger.entries()))
+
+    def mend(self, offset: int) -> bool:
+        """The state at `offset` was rebuilt from batches: write it, where the file does not hold that. A power cut may
+        have torn it, and a later opening may find nothing below it to replay. Returns whether it was written."""
+        path, data = self.path(offset), snapshot.encode(self.ledger.entries())
+        if self._folder.disk.exists(path) and self._folder.disk.read(path) == data:
+            return False
+        self._folder.write(path, data)
+        return True
+
+    def settle(self, offset: int) -> None:
+        """Make the snapshot at `offset` durable, if there is one. Raises `OSError`."""
+        self._folder.settle(self.path(offset))
 
     def write_durably(self, offset: int) -> None:
-        """As `write`, unless it is there, and sync it."""
+        """As `write`, unless it is there, and durably."""
         if not self._folder.disk.exists(self.path(offset)):
             self.write(offset)
-            self._folder.disk.sync(self.path(offset))
+        self.settle(offset)
 
     def restore(self, segments: Sequence[Segment], end: int, offsets: Iterable[int]) -> list[int]:
         """Bring the ledger to the state at offset `end`: the newest readable snapshot up to it, of those at `offsets`,
@@ -57,6 +70,7 @@ class ProducerSnapshots:
             except CorruptMessage as error:
                 log.warning("%s: %s", path, error)
                 self._folder.disk.remove(path)
+                self._folder.forget(path)
                 rotten.append(at)
                 continue
             offset = at
@@ -70,7 +84,8 @@ class ProducerSnapshots:
         for name in self._folder.disk.listdir(self._folder.path):
             at = offset_of(name, SNAPSHOT)
             if at is not None and not segments[0].base <= at <= end:
-                self._folder.disk.remove(f"{self._folder.path}/{name}")
+                self._folder.disk.remove(self.path(at))
+                self._folder.forget(self.path(at))
             elif at is not None:
                 kept.append(at)
         self.restore(segments, end, kept)

@@ -66,6 +66,7 @@ class Truncation:
         """Drop the oldest `count` segments; returns what they were."""
         if not count:
             return []
+        self._producers.settle(self._segments[count].base)  # what it says of producers is said nowhere else then
         facts = self._segments.facts_of_first(count, settings.cleanup_policy)
         for segment in self._segments.take_first(count):
             self._folder.dropped.leave(segment.base, wall_ms)
@@ -75,6 +76,7 @@ class Truncation:
 
     def remove_first(self) -> int:
         """Remove the files of the oldest segment, which is not the only one, here and now; returns where it ended."""
+        self._producers.settle(self._segments[1].base)
         (segment,) = self._segments.take_first(1)
         for path in self._folder.dropped.files_of(segment.base):
             if self._folder.disk.exists(path):
