@@ -104,10 +104,10 @@ class Server:
 
         def finish(future: asyncio.Future[None]) -> None:
             self._flushes.discard(future)
-            if self._killed:
-                return
-            done(future.exception())
-            self.broker.turn.end()
+            error = future.exception()
+            if not self._killed:  # else nobody is left who wants to know
+                done(error)
+                self.broker.turn.end()
 
         try:
             if self._flusher is None:

@@ -98,6 +98,8 @@ class Faults:
         """No more faults: everybody comes back."""
         self.stage.healing = True
         self.stage.note("heal")
+        for process in self.processes.values():
+            process.heal_disk()  # before what was held back arrives there
         self.stage.weather.clear()
         self.network.heal()
         self.clients.shunned.clear()
@@ -105,7 +107,6 @@ class Faults:
         self.store.lose_answer_ms = 0
         self._writes_left = None
         for process in self.processes.values():
-            process.heal_disk()
             if process.harmed:
                 process.kill(lingers_ms=self.shape.session_ms)
             process.resume()

@@ -86,7 +86,7 @@ class Process:
         """The disk failed in this life: a directory or a partition may be offline until the next start."""
         self._stopping: asyncio.Task[None] | None = None
         self.last_logs: dict[TopicPartition, Log] = {}
-        """Of the life that ended last."""
+        """Those that the disk holds, as the last life that had them open left them."""
         self._kernel = kernel
         self._on_power_cut = on_power_cut
         self._store = store
@@ -151,6 +151,7 @@ class Process:
                 await self.managed.stop()
             finally:
                 self.starting = False
+            self.last_logs = {}  # all was synced
             self.stage.note(f"stopped {self.node}")
             self.start_later(away_ms)
 
@@ -168,7 +169,7 @@ class Process:
         if lingers_ms is not None and held is not None and isinstance(held[0], WorldSession):
             held[0].lingers_ms = lingers_ms
         self.stage.note(f"{'power cut' if power else 'kill'} {self.node}")
-        self.last_logs = self.logs()
+        self._keep_logs()
         ending = managed.kill()
         try:
             ending.send(None)  # a broker without listeners has nothing to wait for
@@ -178,6 +179,12 @@ class Process:
             raise AssertionError("a kill waits")
         if power:
             self._tear()
+
+    def _keep_logs(self) -> None:
+        """A disk that failed while this life began holds logs that it never opened."""
+        broker, found = self.broker, self.logs()
+        is_whole = broker is not None and not broker.logs.directories.offline()
+        self.last_logs = found if is_whole else self.last_logs | found
 
     def _tear(self) -> None:
         self._on_power_cut(self, self.disk)
