@@ -1,35 +1,36 @@
-"""What the controller has still to tell each broker: the image, minus what that broker was told and confirmed.
+"""The orders that the controller has still to send to each broker: UpdateMetadata, LeaderAndIsr, StopReplica.
 
-The controller folds its changes by `Orders.fold`. That notes for each live broker which partitions it has to hear of,
-and nothing else: a request is made of the image as it stands when the request goes out, so a partition that changed ten
-times meanwhile is told once. One request is under way a broker. What it carried is confirmed by its answer; without
-one, all of it is to be told again. So a lost answer, a broker that was started again (it is told everything, once) and
-a new controller (it tells everybody everything, once) are one case.
+The controller folds its committed changes by `Orders.fold`. That adds the names of the changed partitions to the
+backlog of each live broker. A request is built from the image when it is sent, so a partition that changed ten times
+meanwhile is sent once. Each broker has at most one request in flight. Its response confirms what it carried; without a
+response, all of it goes back into the backlog. A broker that was started again gets everything once, and a new
+controller sends everything to every broker once, so a lost response, a restart and a new controller are one case.
 
-A broker is told, in this order, as far as there is something to tell:
+A broker gets, in this order, whatever its backlog holds:
 
-    1 UpdateMetadata   the live brokers: a follower learns from it where its leader is
+    1 UpdateMetadata   the live brokers: a follower needs its leader's address
     2 UpdateMetadata   partitions of deleted topics, leader -2: forget them
-    3 StopReplica      of deleted topics, delete false: nobody writes or follows any more
-    4 StopReplica      of deleted topics and of replicas that were taken away, delete true
-    5 LeaderAndIsr     partitions that it holds, unless 3 or 4 of the same name is not confirmed
+    3 StopReplica      of deleted topics, delete false: their replicas stop
+    4 StopReplica      of deleted topics and of reassigned replicas, delete true
+    5 LeaderAndIsr     partitions with a replica on it, unless 3 or 4 of the same name is not confirmed
     6 UpdateMetadata   partitions that changed
 
-So a topic that was made again under its name is ordered when the broker has confirmed that the old one is gone. A
-partition whose in-sync replicas alone changed is not ordered anew: its leader knows (it proposed the change), and
-followers need not.
+So a topic that was created again under the same name is ordered only after the broker has confirmed that the old one
+is gone. A partition of which only the ISR changed gets no LeaderAndIsr: its leader proposed the change, and followers
+do not need it.
 
-| what an answer says of a partition | what follows |
+| a partition's error code in the response | what follows |
 |---|---|
-| 0, STALE_CONTROLLER_EPOCH, FENCED_LEADER_EPOCH (the broker holds this leader epoch, or a later one) | confirmed |
-| KAFKA_STORAGE_ERROR | confirmed; the replica is offline until its broker is started again |
-| INCONSISTENT_TOPIC_ID (it holds a log of an earlier topic of that name) | 4 for that log, then 5 again |
-| anything else | told again after `REFUSED_MS` |
+| 0, STALE_CONTROLLER_EPOCH, FENCED_LEADER_EPOCH (the broker has this leader epoch, or a later one) | confirmed |
+| KAFKA_STORAGE_ERROR | confirmed; the replica is offline until its broker restarts |
+| INCONSISTENT_TOPIC_ID (it has a log of an earlier topic of that name) | 4 for that log, then 5 again |
+| anything else | sent again after `REFUSED_MS` |
 
-`offline_replicas` names replicas in offline directories. That a broker is away, the list of live brokers says. A broker
-gives up by itself a replica that a newer UpdateMetadata places elsewhere: the controller that took it away may be gone.
+`offline_replicas` names replicas in offline directories; which brokers are down follows from the list of live brokers.
+A broker stops a replica by itself if a newer UpdateMetadata places it elsewhere: the controller that reassigned it may
+have failed before its StopReplica.
 
-A request costs what it carries: O(changed). Pure; time is an argument.
+A request costs O(changed partitions). Pure; time is an argument.
 """
 
 from __future__ import annotations
@@ -64,11 +65,11 @@ from logkernel.requests.replication import (
 )
 
 MAX_PARTITIONS: Final = 1_000
-"""Of one request. UpdateMetadata never splits a topic, as brokers go by its number of partitions."""
+"""Maximum partitions of one request. UpdateMetadata never splits a topic, as brokers derive its partition count."""
 RETRY_MS: Final = 100
-"""After a request without an answer, as in Kafka."""
+"""Back-off after a request without a response, as in Kafka."""
 REFUSED_MS: Final = 1_000
-"""Before a partition is told again that a broker refused."""
+"""Time before a partition is sent again that a broker refused."""
 BEING_DELETED: Final = -2
 """The leader in UpdateMetadata and the leader epoch in StopReplica of a deleted topic's partition."""
 CONFIRMED: Final = frozenset((0, StaleControllerEpoch.code, FencedLeaderEpoch.code))
@@ -82,27 +83,27 @@ V = TypeVar("V")
 
 @mutable
 class Answered:
-    """What an answer says besides what it confirms."""
+    """What follows from a response, besides what it confirms."""
 
     offline: list[Name] = field(factory=list)
     """The broker's replicas of these partitions went offline."""
     settled: list[UUID] = field(factory=list)
     """Deleted topics whose last replica is confirmed to be gone."""
     stale_controller: bool = False
-    """The broker knows of a later controller."""
+    """The broker has orders of a later controller."""
     stale_broker: bool = False
-    """The broker was started again: ask the coordination for its epoch."""
+    """The broker was started again: read its epoch from the coordination."""
     refused: list[tuple[Name, int]] = field(factory=list)
-    """(partition, error code): told again later."""
+    """(partition, error code) of what is sent again later."""
 
 
 @mutable
-class _Load:
-    """What one request carries."""
+class _Payload:
+    """One request, and the part of the backlog that it carries."""
 
     request: Order
     version: int | None = None
-    """Of the live brokers."""
+    """Version of the live brokers that the request carries, if it is 1."""
     forgotten: dict[UUID, Topic] = field(factory=dict)
     quieted: dict[Name, None] = field(factory=dict)
     stopped: dict[Name, int] = field(factory=dict)
@@ -111,27 +112,27 @@ class _Load:
 
 
 @mutable
-class _Told:
-    """What one broker, in one broker epoch, has still to be told."""
+class _Backlog:
+    """What one broker, in one broker epoch, has not confirmed yet."""
 
     broker_epoch: int
     version: int = -1
-    """Of the live brokers that it confirmed."""
+    """Version of the live brokers that it confirmed."""
     forget: dict[UUID, Topic] = field(factory=dict)
     quiet: dict[Name, None] = field(factory=dict)
     stops: dict[Name, int] = field(factory=dict)
-    """Replica that has to go → leader epoch: the partition's then, -2 where its topic is deleted."""
+    """Partition whose replica is to be deleted → its leader epoch; `BEING_DELETED` if its topic is deleted."""
     orders: dict[Name, bool] = field(factory=dict)
-    """Partition → whether it is new: no log of it was ever here."""
+    """Partition → whether the replica is new: this broker never had a log of it."""
     changed: dict[str, set[int]] = field(factory=dict)
     stopping: set[Name] = field(factory=set)
-    """All of `quiet` and `stops`, waiting, under way or put off: no order of that name before."""
-    under_way: _Load | None = None
+    """All of `quiet` and `stops`, be they waiting, in flight or deferred; these get no LeaderAndIsr before."""
+    under_way: _Payload | None = None
     not_before_ms: int = 0
-    """Monotonic: nothing is sent before."""
-    put_off: _Load | None = None
-    """What was refused."""
-    put_off_until_ms: int = 0
+    """Monotonic ms before which nothing is sent."""
+    deferred: _Payload | None = None
+    """What the broker refused."""
+    deferred_until_ms: int = 0
 
     # ------------------------------------------------------------ questions
 
@@ -143,17 +144,17 @@ class _Told:
         return bool(some) or self.has_orders()
 
     def is_idle(self, version: int) -> bool:
-        return self.under_way is None and self.put_off is None and not self.has_something(version) and not self.orders
+        return self.under_way is None and self.deferred is None and not self.has_something(version) and not self.orders
 
-    # ------------------------------------------------------------ to be told
+    # ------------------------------------------------------------ additions
 
-    def tell(self, topic: str, indexes: Iterable[int]) -> None:
+    def change(self, topic: str, indexes: Iterable[int]) -> None:
         self.changed.setdefault(topic, set()).update(indexes)
 
     def order(self, name: Name, *, is_new: bool) -> None:
         self.orders[name] = is_new or self.orders.get(name, False)
-        if self.put_off is not None:
-            self.put_off.ordered.pop(name, None)
+        if self.deferred is not None:
+            self.deferred.ordered.pop(name, None)
 
     def stop(self, name: Name, leader_epoch: int) -> None:
         self.orders.pop(name, None)
@@ -161,7 +162,7 @@ class _Told:
         self.stopping.add(name)
 
     def keep(self, name: Name) -> None:
-        """The replica stays after all."""
+        """Take back a `stop`: the partition is assigned to this broker again."""
         if self.stops.get(name, BEING_DELETED) != BEING_DELETED:
             del self.stops[name]
             self.stopping.discard(name)
@@ -178,7 +179,7 @@ class _Told:
             self.stopping.add(name)
 
     def take_changed(self) -> dict[str, set[int]]:
-        """Whole topics, until there are enough."""
+        """Take out whole topics, until they have `MAX_PARTITIONS` partitions."""
         taken: dict[str, set[int]] = {}
         count = 0
         while self.changed and count < MAX_PARTITIONS:
@@ -199,39 +200,42 @@ class _Told:
         return taken
 
     def resume(self, mono_ms: int) -> None:
-        """What was put off for long enough is to be told again."""
-        if self.put_off is not None and mono_ms >= self.put_off_until_ms:
-            load, self.put_off = self.put_off, None
-            self.quiet |= load.quieted
-            self.stops |= load.stopped
-            self.orders = load.ordered | self.orders
+        """Move what was deferred long enough back into the backlog."""
+        if self.deferred is not None and mono_ms >= self.deferred_until_ms:
+            payload, self.deferred = self.deferred, None
+            self.quiet |= payload.quieted
+            self.stops |= payload.stopped
+            self.orders = payload.ordered | self.orders
 
 
 class Orders:
-    """The orders of one controller in one term. It owns the image: `fold` alone changes it."""
+    """The orders of one controller in one term. It owns the image, which only `fold` changes."""
 
     def __init__(self, controller_id: int, term: int, image: ClusterImage) -> None:
         self.controller_id = controller_id
         self.term = term
         self.image = image
-        self.brokers: dict[int, _Told] = {}
-        """Node id → what it has to be told; read-only for others."""
+        self.brokers: dict[int, _Backlog] = {}
+        """Node id → backlog; read-only for others."""
         self.offline: dict[Name, set[int]] = {}
-        """Partition → live brokers whose replica of it lies in an offline directory; read-only for others."""
+        """Partition → live brokers whose replica of it is in an offline directory; read-only for others."""
         self._version = 0
-        """Grows when a broker comes, goes or moves."""
+        """Version of the live brokers; grows when one registers, leaves or changes its address."""
         self._deleting: dict[str, dict[UUID, set[tuple[int, int]]]] = {}
-        """Topic → deleted ids of that name → (broker, partition) of each replica that is not confirmed to be gone."""
+        """Topic name → deleted topic id → (broker, partition) of each replica whose deletion is not confirmed."""
         self.settled: list[UUID] = []
-        """Deleted topics of which no broker holds anything any more, besides those that answers tell of."""
+        """Deleted topics whose last replica is gone, besides those in `Answered.settled`."""
         for topic in image.gone.values():
             if topic is not None:
                 self._resume_deletion(topic)
 
     def _resume_deletion(self, topic: Topic) -> None:
-        """Another controller did not hear the end of it. Where a later topic of that name has a replica instead,
-        nothing is stopped, here and when a broker comes: StopReplica names no id, so it could hit the later one. The
-        broker says if it still has the earlier one (INCONSISTENT_TOPIC_ID)."""
+        """Continue a deletion that an earlier controller did not finish.
+
+        A replica that now belongs to a later topic of that name is not stopped, neither here nor when a broker
+        registers: StopReplica has no topic id, so it could delete the later log. A broker that still has the earlier
+        log answers LeaderAndIsr with INCONSISTENT_TOPIC_ID.
+        """
         rows = enumerate(topic.partitions)
         replicas = {(node, index) for index, row in rows for node in row.replicas}
         waiting = {pair for pair in replicas if not self._holds(pair[0], (topic.name, pair[1]))}
@@ -243,75 +247,76 @@ class Orders:
     # ------------------------------------------------------------ questions
 
     def alive(self, topic: str, index: int, living: frozenset[int]) -> frozenset[int]:
-        """Those of `living` whose replica of the partition is not offline."""
+        """Return those of `living` whose replica of the partition is not offline."""
         offline = self.offline.get((topic, index))
         return living if offline is None else living - offline
 
     def ready(self, mono_ms: int) -> list[int]:
-        """Brokers for which `next_request` has one now."""
-        return [node for node, told in self.brokers.items() if self._may_be_told(told, mono_ms)]
+        """Return the brokers for which `next_request` returns a request now."""
+        return [node for node, backlog in self.brokers.items() if self._may_send(backlog, mono_ms)]
 
-    def _may_be_told(self, told: _Told, mono_ms: int) -> bool:
-        told.resume(mono_ms)
-        return told.under_way is None and mono_ms >= told.not_before_ms and told.has_something(self._version)
+    def _may_send(self, backlog: _Backlog, mono_ms: int) -> bool:
+        backlog.resume(mono_ms)
+        return backlog.under_way is None and mono_ms >= backlog.not_before_ms and backlog.has_something(self._version)
 
     def next_deadline(self) -> int | None:
-        """Monotonic ms at which a back-off ends; None where none is under way."""
+        """Return the monotonic ms at which the next back-off ends; None if there is none."""
         due = []
-        for told in self.brokers.values():
-            if told.put_off is not None:
-                due.append(max(told.put_off_until_ms, told.not_before_ms))
-            if told.under_way is None and told.has_something(self._version):
-                due.append(told.not_before_ms)
+        for backlog in self.brokers.values():
+            if backlog.deferred is not None:
+                due.append(max(backlog.deferred_until_ms, backlog.not_before_ms))
+            if backlog.under_way is None and backlog.has_something(self._version):
+                due.append(backlog.not_before_ms)
         return min(due, default=None)
 
-    def is_told(self, node: int) -> bool:
-        """A broker has confirmed all that there is to tell it, or is away."""
-        told = self.brokers.get(node)
-        return told is None or told.is_idle(self._version)
+    def is_up_to_date(self, node: int) -> bool:
+        """Whether a broker has confirmed everything, or is not alive."""
+        backlog = self.brokers.get(node)
+        return backlog is None or backlog.is_idle(self._version)
 
     @property
     def is_idle(self) -> bool:
-        """Every live broker has confirmed all that there is to tell."""
-        return all(told.is_idle(self._version) for told in self.brokers.values())
+        """Whether every live broker has confirmed everything."""
+        return all(backlog.is_idle(self._version) for backlog in self.brokers.values())
 
     # ------------------------------------------------------------ events
 
     def broker_came(self, node: int, broker_epoch: int) -> None:
-        """A broker registered, in this broker epoch: it is told everything."""
+        """A broker registered with this broker epoch: its backlog is everything."""
         self.broker_gone(node)
-        told = self.brokers[node] = _Told(broker_epoch)
+        backlog = self.brokers[node] = _Backlog(broker_epoch)
         for topic_name, ids in list(self._deleting.items()):
             for index in {index for replicas in ids.values() for holder, index in replicas if holder == node}:
                 if self._holds(node, (topic_name, index)):
                     self._gone(node, (topic_name, index), self.settled)
                 else:
-                    told.stop((topic_name, index), BEING_DELETED)
-        told.forget |= {topic_id: topic for topic_id, topic in self.image.gone.items() if topic is not None}
+                    backlog.stop((topic_name, index), BEING_DELETED)
+        backlog.forget |= {topic_id: topic for topic_id, topic in self.image.gone.items() if topic is not None}
         for topic in self.image.topics.values():
-            told.tell(topic.name, range(len(topic.partitions)))
+            backlog.change(topic.name, range(len(topic.partitions)))
             for index, row in enumerate(topic.partitions):
                 if node in row.replicas:
-                    told.order((topic.name, index), is_new=False)
+                    backlog.order((topic.name, index), is_new=False)
 
     def replicas_again(self, node: int) -> None:
-        """A log directory of the broker failed: it is ordered again, and its answer says which replicas it lost."""
-        told = self.brokers.get(node)
-        if told is not None:
+        """A log directory of the broker failed: send it LeaderAndIsr again; the response names the replicas that it
+        lost."""
+        backlog = self.brokers.get(node)
+        if backlog is not None:
             for topic in self.image.topics.values():
                 for index, row in enumerate(topic.partitions):
                     if node in row.replicas:
-                        told.order((topic.name, index), is_new=False)
+                        backlog.order((topic.name, index), is_new=False)
 
     def broker_gone(self, node: int) -> None:
-        """Its session ended: it is told nothing any more. Its replicas are away, and not offline."""
+        """A broker's session ended: drop its backlog. Its replicas count as down, not as offline."""
         self.brokers.pop(node, None)
         self._version += 1
         for name in list(self.offline):
             self._is_online(node, name)
 
     def fold(self, changes: Iterable[MetadataChange]) -> None:
-        """Fold what was committed into the image, and note who has to hear of it."""
+        """Fold committed changes into the image, and add them to the backlogs."""
         for change in changes:
             if change.kind == "topic":
                 self._fold_topic(change)
@@ -349,21 +354,21 @@ class Orders:
         self._moved((topic, index), before, self.image.topics[topic].partitions[index])
 
     def _moved(self, name: Name, before: Partition | None, after: Partition) -> None:
-        """A partition is another than before, or new."""
+        """A partition changed; `before` is None for a new one."""
         if after == before:
             return
         is_new = before is None
         held = () if before is None else before.replicas
         obeyed = before is not None and _commands(before) == _commands(after)
-        for node, told in self.brokers.items():
-            told.tell(name[0], (name[1],))
+        for node, backlog in self.brokers.items():
+            backlog.change(name[0], (name[1],))
             if node in after.replicas:
                 if not is_new:
-                    told.keep(name)
+                    backlog.keep(name)
                 if not obeyed:
-                    told.order(name, is_new=node not in held)
+                    backlog.order(name, is_new=node not in held)
             elif node in held:
-                told.stop(name, after.leader_epoch)
+                backlog.stop(name, after.leader_epoch)
 
     def _deleted(self, topic: Topic) -> None:
         rows = topic.partitions
@@ -371,53 +376,53 @@ class Orders:
         self._deleting.setdefault(topic.name, {})[topic.id] = replicas
         for index in range(len(rows)):
             self.offline.pop((topic.name, index), None)
-        for node, told in self.brokers.items():
-            told.delete(topic, [index for index, row in enumerate(rows) if node in row.replicas])
+        for node, backlog in self.brokers.items():
+            backlog.delete(topic, [index for index, row in enumerate(rows) if node in row.replicas])
 
-    def _tell_all(self, name: Name) -> None:
+    def _change_for_all(self, name: Name) -> None:
         topic = self.image.topics.get(name[0])
         if topic is not None and name[1] < len(topic.partitions):
-            for told in self.brokers.values():
-                told.tell(name[0], (name[1],))
+            for backlog in self.brokers.values():
+                backlog.change(name[0], (name[1],))
 
     # ------------------------------------------------------------ requests
 
     def next_request(self, node: int, mono_ms: int) -> Order | None:
-        """The next order for a broker; None while one is under way, during a back-off, or where it knows all.
+        """Return the next request to a broker; None if one is in flight, during a back-off, or if its backlog is empty.
 
-        What is returned is to be sent, and `on_answer` told once what came of it.
+        The caller sends it, and calls `on_answer` once.
         """
-        told = self.brokers.get(node)
-        if told is None or not self._may_be_told(told, mono_ms):
+        backlog = self.brokers.get(node)
+        if backlog is None or not self._may_send(backlog, mono_ms):
             return None
-        load = told.under_way = self._load(told)
-        return load.request
+        payload = backlog.under_way = self._next_payload(backlog)
+        return payload.request
 
-    def _load(self, told: _Told) -> _Load:
-        """The docstring's order."""
-        if told.version != self._version:
-            return _Load(self._update_metadata(told, []), version=self._version)
-        if told.forget:
-            gone = _take(told.forget, 1)
-            return _Load(self._update_metadata(told, [_forgetting(row) for row in gone.values()]), forgotten=gone)
-        if told.quiet:
-            quieted = _take(told.quiet)
+    def _next_payload(self, backlog: _Backlog) -> _Payload:
+        """Take the first of 1 to 6 (see the module) that the backlog holds."""
+        if backlog.version != self._version:
+            return _Payload(self._update_metadata(backlog, []), version=self._version)
+        if backlog.forget:
+            gone = _take(backlog.forget, 1)
+            return _Payload(self._update_metadata(backlog, [_forgetting(row) for row in gone.values()]), forgotten=gone)
+        if backlog.quiet:
+            quieted = _take(backlog.quiet)
             stops = dict.fromkeys(quieted, BEING_DELETED)
-            return _Load(self._stop_replica(told, stops, delete=False), quieted=quieted)
-        if told.stops:
-            stopped = _take(told.stops)
-            return _Load(self._stop_replica(told, stopped, delete=True), stopped=stopped)
-        ordered = told.take_orders()
+            return _Payload(self._stop_replica(backlog, stops, delete=False), quieted=quieted)
+        if backlog.stops:
+            stopped = _take(backlog.stops)
+            return _Payload(self._stop_replica(backlog, stopped, delete=True), stopped=stopped)
+        ordered = backlog.take_orders()
         if ordered:
-            return _Load(self._leader_and_isr(told, ordered), ordered=ordered)
-        changed = told.take_changed()
-        return _Load(self._update_metadata(told, self._rows(changed)), changed=changed)
+            return _Payload(self._leader_and_isr(backlog, ordered), ordered=ordered)
+        changed = backlog.take_changed()
+        return _Payload(self._update_metadata(backlog, self._rows(changed)), changed=changed)
 
-    def _update_metadata(self, told: _Told, topics: list[UpdateMetadataTopicState]) -> UpdateMetadataRequest:
+    def _update_metadata(self, backlog: _Backlog, topics: list[UpdateMetadataTopicState]) -> UpdateMetadataRequest:
         return UpdateMetadataRequest(
             controller_id=self.controller_id,
             controller_epoch=self.term,
-            broker_epoch=told.broker_epoch,
+            broker_epoch=backlog.broker_epoch,
             topic_states=topics,
             live_brokers=[_live(node) for _, node in sorted(self.image.nodes.items())],
         )
@@ -442,7 +447,7 @@ class Orders:
             offline_replicas=sorted(self.offline.get((topic, index), ())),
         )
 
-    def _leader_and_isr(self, told: _Told, ordered: Mapping[Name, bool]) -> LeaderAndIsrRequest:
+    def _leader_and_isr(self, backlog: _Backlog, ordered: Mapping[Name, bool]) -> LeaderAndIsrRequest:
         topics: dict[str, LeaderAndIsrTopicState] = {}
         leaders: dict[int, None] = {}
         for (name, index), is_new in ordered.items():
@@ -470,12 +475,12 @@ class Orders:
         return LeaderAndIsrRequest(
             controller_id=self.controller_id,
             controller_epoch=self.term,
-            broker_epoch=told.broker_epoch,
+            broker_epoch=backlog.broker_epoch,
             topic_states=list(topics.values()),
             live_leaders=[_leader(node) for node in nodes if node is not None],
         )
 
-    def _stop_replica(self, told: _Told, stops: Mapping[Name, int], *, delete: bool) -> StopReplicaRequest:
+    def _stop_replica(self, backlog: _Backlog, stops: Mapping[Name, int], *, delete: bool) -> StopReplicaRequest:
         topics: dict[str, StopReplicaTopicState] = {}
         for (name, index), leader_epoch in stops.items():
             state = topics.get(name)
@@ -485,53 +490,53 @@ class Orders:
         return StopReplicaRequest(
             controller_id=self.controller_id,
             controller_epoch=self.term,
-            broker_epoch=told.broker_epoch,
+            broker_epoch=backlog.broker_epoch,
             topic_states=list(topics.values()),
         )
 
     # ------------------------------------------------------------ answers
 
     def on_answer(self, node: int, request: Order, response: Any, mono_ms: int) -> Answered:
-        """What came of a request; `response` is None where no answer came. What belongs to no request under way (the
-        broker was started again since) counts for nothing."""
+        """Take the response to a request; None if there was none. The response to a request that is not in flight any
+        more (the broker was started again) is ignored."""
         answered = Answered()
-        told = self.brokers.get(node)
-        if told is None or told.under_way is None or told.under_way.request is not request:
+        backlog = self.brokers.get(node)
+        if backlog is None or backlog.under_way is None or backlog.under_way.request is not request:
             return answered
-        load, told.under_way = told.under_way, None
+        payload, backlog.under_way = backlog.under_way, None
         if response is None or response.error_code:
             if response is not None:
                 answered.stale_controller = response.error_code == StaleControllerEpoch.code
                 answered.stale_broker = response.error_code == StaleBrokerEpoch.code
-            self._tell_again(node, told, load)
-            told.not_before_ms = mono_ms + RETRY_MS
+            self._requeue(node, backlog, payload)
+            backlog.not_before_ms = mono_ms + RETRY_MS
             return answered
-        if load.version is not None:
-            told.version = load.version
-        refused = _Load(request)
+        if payload.version is not None:
+            backlog.version = payload.version
+        refused = _Payload(request)
         errors = self._errors(request, response)
-        for name in load.quieted:
+        for name in payload.quieted:
             if self._is_confirmed(name, errors.get(name, 0), answered):
-                told.stops[name] = BEING_DELETED
+                backlog.stops[name] = BEING_DELETED
             else:
                 refused.quieted[name] = None
-        for name, leader_epoch in load.stopped.items():
+        for name, leader_epoch in payload.stopped.items():
             if self._is_confirmed(name, errors.get(name, 0), answered):
-                if name not in told.quiet and name not in told.stops:
-                    told.stopping.discard(name)
+                if name not in backlog.quiet and name not in backlog.stops:
+                    backlog.stopping.discard(name)
                 if errors.get(name) != KafkaStorageError.code:
                     self._gone(node, name, answered.settled)
             else:
                 refused.stopped[name] = leader_epoch
-        for name, is_new in load.ordered.items():
+        for name, is_new in payload.ordered.items():
             if self._holds(node, name):
-                self._ordered(node, told, name, is_new, errors.get(name, 0), answered, refused)
+                self._ordered(node, backlog, name, is_new, errors.get(name, 0), answered, refused)
         if answered.refused:
-            self._put_off(told, refused, mono_ms)
+            self._defer(backlog, refused, mono_ms)
         return answered
 
     def _errors(self, request: Order, response: Any) -> dict[Name, int]:
-        """Partition → the error code that the answer has for it."""
+        """Return partition → its error code in the response."""
         if isinstance(request, StopReplicaRequest):
             return {(row.topic_name, row.partition_index): row.error_code for row in response.partition_errors}
         if isinstance(request, LeaderAndIsrRequest):
@@ -551,8 +556,8 @@ class Orders:
         return False
 
     def _gone(self, node: int, name: Name, settled: list[UUID]) -> None:
-        """A broker holds no replica of deleted topics of that name: of the one that was meant, or of one since, as
-        nothing was ordered meanwhile."""
+        """A broker has no replica of any deleted topic of that name any more: none was ordered since the
+        StopReplica."""
         deleting = self._deleting.get(name[0])
         if deleting is None:
             return
@@ -565,16 +570,16 @@ class Orders:
             del self._deleting[name[0]]
 
     def _ordered(
-        self, node: int, told: _Told, name: Name, is_new: bool, code: int, answered: Answered, refused: _Load
+        self, node: int, backlog: _Backlog, name: Name, is_new: bool, code: int, answered: Answered, refused: _Payload
     ) -> None:
         if code == InconsistentTopicId.code:
-            told.stop(name, BEING_DELETED)
-            told.order(name, is_new=is_new)
+            backlog.stop(name, BEING_DELETED)
+            backlog.order(name, is_new=is_new)
         elif not self._is_confirmed(name, code, answered):
             refused.ordered[name] = is_new
         elif code == KafkaStorageError.code:
             self.offline.setdefault(name, set()).add(node)
-            self._tell_all(name)
+            self._change_for_all(name)
             answered.offline.append(name)
         else:
             self._is_online(node, name)
@@ -585,41 +590,41 @@ class Orders:
             nodes.discard(node)
             if not nodes:
                 del self.offline[name]
-            self._tell_all(name)
+            self._change_for_all(name)
 
     def _holds(self, node: int, name: Name) -> bool:
-        """Whether the partition exists, with a replica on that broker."""
+        """Whether the partition exists and has a replica on that broker."""
         topic = self.image.topics.get(name[0])
         return topic is not None and name[1] < len(topic.partitions) and node in topic.partitions[name[1]].replicas
 
-    def _tell_again(self, node: int, told: _Told, load: _Load) -> None:
-        """Nothing of it was confirmed. What changed since is told as it is now."""
-        told.forget = load.forgotten | told.forget
-        told.quiet = load.quieted | told.quiet
-        for name, leader_epoch in load.stopped.items():
+    def _requeue(self, node: int, backlog: _Backlog, payload: _Payload) -> None:
+        """Put an unconfirmed payload back, except for what is obsolete by now."""
+        backlog.forget = payload.forgotten | backlog.forget
+        backlog.quiet = payload.quieted | backlog.quiet
+        for name, leader_epoch in payload.stopped.items():
             if leader_epoch != BEING_DELETED and self._holds(node, name):
-                told.stopping.discard(name)  # it was given back meanwhile
-            elif name not in told.quiet:
-                told.stops.setdefault(name, leader_epoch)
-        for name, is_new in load.ordered.items():
-            if self._holds(node, name) and name not in told.stopping:
-                told.order(name, is_new=is_new)
-        for topic, indexes in load.changed.items():
+                backlog.stopping.discard(name)  # it was assigned to the broker again meanwhile
+            elif name not in backlog.quiet:
+                backlog.stops.setdefault(name, leader_epoch)
+        for name, is_new in payload.ordered.items():
+            if self._holds(node, name) and name not in backlog.stopping:
+                backlog.order(name, is_new=is_new)
+        for topic, indexes in payload.changed.items():
             found = self.image.topics.get(topic)
             if found is not None:
-                told.tell(topic, (index for index in indexes if index < len(found.partitions)))
+                backlog.change(topic, (index for index in indexes if index < len(found.partitions)))
 
-    def _put_off(self, told: _Told, refused: _Load, mono_ms: int) -> None:
-        if told.put_off is None:
-            told.put_off, told.put_off_until_ms = refused, mono_ms + REFUSED_MS
+    def _defer(self, backlog: _Backlog, refused: _Payload, mono_ms: int) -> None:
+        if backlog.deferred is None:
+            backlog.deferred, backlog.deferred_until_ms = refused, mono_ms + REFUSED_MS
         else:
-            told.put_off.quieted |= refused.quieted
-            told.put_off.stopped |= refused.stopped
-            told.put_off.ordered |= refused.ordered
+            backlog.deferred.quieted |= refused.quieted
+            backlog.deferred.stopped |= refused.stopped
+            backlog.deferred.ordered |= refused.ordered
 
 
 def _take(waiting: dict[K, V], count: int = MAX_PARTITIONS) -> dict[K, V]:
-    """Take out the first of them."""
+    """Take out and return the first `count` entries."""
     taken = dict(zip(list(waiting)[:count], list(waiting.values())[:count], strict=True))
     for key in taken:
         del waiting[key]
@@ -627,7 +632,7 @@ def _take(waiting: dict[K, V], count: int = MAX_PARTITIONS) -> dict[K, V]:
 
 
 def _commands(row: Partition) -> tuple[int, int, tuple[int, ...]]:
-    """What a replica is ordered: the rest it learns by itself, or need not know."""
+    """The fields that make a new LeaderAndIsr necessary when they change."""
     return row.leader, row.leader_epoch, row.replicas
 
 

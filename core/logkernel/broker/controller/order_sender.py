@@ -64,7 +64,7 @@ class OrderSender:
         self._stop_timer()
         if deadline is not None:
             self._back_off = self._runtime.timers.at(max(deadline, now + 1), self._send_all)
-        if self._waits and orders.is_told(self._runtime.node_id):
+        if self._waits and orders.is_up_to_date(self._runtime.node_id):
             self._waits.told()
 
     def _stop_timer(self) -> None:
