@@ -15,6 +15,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 import class_archive
+from members import MEMBERS, MemberCluster
 from server import Server, free_port
 
 VERSION = "4.3.1"
@@ -239,10 +240,15 @@ class ZooKeeperServer(Server):
 
     def command(self) -> list[str]:
         path = self.folder / "zookeeper.properties"
-        path.write_text(
-            f"dataDir={self.folder / 'data'}\nclientPort={self.port}\nclientPortAddress=127.0.0.1\n"
-            "maxClientCnxns=0\nadmin.enableServer=false\n"
-        )
+        properties = {
+            "dataDir": str(self.folder / "data"),
+            "clientPort": str(self.port),
+            "clientPortAddress": "127.0.0.1",
+            "maxClientCnxns": "0",
+            "admin.enableServer": "false",
+            **self.settings,
+        }
+        path.write_text("".join(f"{name}={value}\n" for name, value in properties.items()))
         paths = ["-cp", f"{jars_of(OLDER)}/*", "org.apache.zookeeper.server.quorum.QuorumPeerMain", str(path)]
         return ["java", "-Xmx512M", *class_archive.QUICK, *logging_options("INFO"), *paths]
 
@@ -251,13 +257,18 @@ class ZooKeeperServer(Server):
 
 
 class KafkaMember(Server):
-    """A broker of Kafka 3.9 in a cluster with ZooKeeper. Settings are Kafka's defaults, for three brokers."""
+    """A broker of Kafka 3.9 in a cluster with ZooKeeper (HOST:PORT/CHROOT). Settings are Kafka's defaults, for three
+    brokers."""
 
     name = f"Apache Kafka {OLDER}"
 
     def __init__(self, folder: Path, node_id: int, zookeeper: str, settings: dict[str, str] | None = None) -> None:
         super().__init__(folder, settings)
         self.node_id, self.zookeeper = node_id, zookeeper
+
+    def prepare(self) -> None:
+        super().prepare()
+        fetch(jars_of(OLDER), artifacts_of(OLDER))
 
     def command(self) -> list[str]:
         properties = {
@@ -273,31 +284,22 @@ class KafkaMember(Server):
         return ["java", *SERVER_JVM, *logging_options("INFO"), "-cp", f"{jars_of(OLDER)}/*", "kafka.Kafka", str(path)]
 
 
-class KafkaCluster:
-    """ZooKeeper and brokers of Kafka 3.9, with ids from 1."""
+def kafka_members(folder: Path, zookeeper: str, settings: dict[str, str] | None = None) -> list[Server]:
+    return [KafkaMember(folder / f"broker-{node_id}", node_id, zookeeper, settings) for node_id in MEMBERS]
 
-    def __init__(self, folder: Path, brokers: int = 3, settings: dict[str, str] | None = None) -> None:
+
+class KafkaCluster(MemberCluster):
+    """ZooKeeper and three brokers of Kafka 3.9."""
+
+    def __init__(self, folder: Path) -> None:
         self.zookeeper = ZooKeeperServer(folder / "zookeeper")
-        self.brokers = [
-            KafkaMember(folder / f"broker-{node_id}", node_id, self.zookeeper.bootstrap, settings)
-            for node_id in range(1, brokers + 1)
-        ]
-
-    @property
-    def bootstrap(self) -> str:
-        return ",".join(broker.bootstrap for broker in self.brokers)
-
-    @property
-    def pids(self) -> list[int]:
-        """Of the brokers; ZooKeeper's work is not theirs."""
-        return [broker.pid for broker in self.brokers]
+        super().__init__(kafka_members(folder, self.zookeeper.bootstrap))
 
     def start(self) -> None:
-        fetch(jars_of(OLDER), artifacts_of(OLDER))
-        for server in (self.zookeeper, *self.brokers):
-            server.prepare()
-            server.start()
+        self.zookeeper.prepare()
+        self.zookeeper.start()
+        super().start()
 
     def stop(self) -> None:
-        for server in (*self.brokers, self.zookeeper):
-            server.stop()
+        super().stop()
+        self.zookeeper.stop()

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
 import time
+from collections.abc import Sequence
 from typing import Any
 
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
@@ -15,6 +17,7 @@ FAST_RECONNECT = {
     "reconnect.backoff.max.ms": 50,
     "topic.metadata.refresh.fast.interval.ms": 20,
     "retry.backoff.ms": 20,
+    "retry.backoff.max.ms": 50,
     "log_level": 0,
 }
 """For measures of a restart, so that they show the broker and not the client's patience."""
@@ -27,12 +30,17 @@ def create_topic(
     timeout_s: float = WAIT_S,
     *,
     replicas: int = 1,
+    assignment: Sequence[Sequence[int]] | None = None,
     settings: dict[str, str] | None = None,
 ) -> float:
-    """Seconds until the topic exists and all its partitions have leaders."""
+    """Seconds until the topic exists and all its partitions have leaders. `assignment` names each partition's
+    brokers."""
     admin = AdminClient({"bootstrap.servers": bootstrap})
     begun = time.perf_counter()
-    new = NewTopic(topic, partitions, replicas, config=settings or {})
+    placed: dict[str, Any] = {"replication_factor": replicas}
+    if assignment is not None:
+        placed = {"replica_assignment": [list(brokers) for brokers in assignment]}
+    new = NewTopic(topic, partitions, config=settings or {}, **placed)
     admin.create_topics([new], request_timeout=timeout_s)[topic].result(timeout_s)
     wait_for_leaders(admin, topic, partitions, begun + timeout_s)
     return time.perf_counter() - begun
@@ -51,6 +59,26 @@ def wait_for_leaders(admin: AdminClient, topic: str, partitions: int, deadline: 
             return
         time.sleep(0.01)
     raise TimeoutError(f"{topic}: no leaders")
+
+
+def wait_for_isr(bootstrap: str, topic: str, count: int) -> None:
+    """Until all partitions of a topic have so many replicas in sync; raises TimeoutError."""
+    admin = AdminClient({"bootstrap.servers": bootstrap, **FAST_RECONNECT})
+    deadline = time.perf_counter() + WAIT_S
+    while time.perf_counter() < deadline:
+        with contextlib.suppress(KafkaException):  # a broker that is not there yet
+            found = admin.list_topics(topic, timeout=5).topics[topic].partitions
+            if found and all(len(partition.isrs) == count for partition in found.values()):
+                return
+        time.sleep(0.02)
+    raise TimeoutError(f"{topic}: not {count} replicas in sync")
+
+
+def leader(bootstrap: str, topic: str) -> int:
+    """The node that leads partition 0."""
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    found: int = admin.list_topics(topic, timeout=30).topics[topic].partitions[0].leader
+    return found
 
 
 def wait_for_brokers(bootstrap: str, count: int) -> None:
@@ -86,7 +114,9 @@ def payloads(size: int, count: int = 512) -> list[bytes]:
     return [(chance.randbytes(size // 2) + b"." * size)[:size] for _ in range(count)]
 
 
-def produce(bootstrap: str, topic: str, partitions: int, size: int, count: int) -> float:
+def produce(
+    bootstrap: str, topic: str, partitions: int, size: int, count: int, settings: dict[str, Any] | None = None
+) -> float:
     """Seconds from the first record handed over to the last one acknowledged."""
     values = payloads(size)
     failed: list[Any] = []
@@ -95,7 +125,7 @@ def produce(bootstrap: str, topic: str, partitions: int, size: int, count: int) 
         if error is not None:
             failed.append(error)
 
-    producer = Producer({"bootstrap.servers": bootstrap, "on_delivery": delivered})
+    producer = Producer({"bootstrap.servers": bootstrap, "on_delivery": delivered, **(settings or {})})
     producer.list_topics(topic, timeout=30)
     begun = time.perf_counter()
     for number in range(count):
@@ -141,6 +171,29 @@ def latencies_ms(bootstrap: str, topic: str, count: int, size: int = 100) -> lis
             raise RuntimeError("no acknowledgement")
         found.append((time.perf_counter() - begun) * 1000)
     return found[count // 10 :]
+
+
+def paced_latencies_ms(bootstrap: str, topic: str, partitions: int, rate: int, count: int, size: int) -> list[float]:
+    """From handing over to acknowledgement, as the client measures it, of `rate` records a second, acks=all, linger 0.
+    The first fifth warms up and is dropped."""
+    found: list[float] = []
+
+    def delivered(error: Any, message: Any) -> None:
+        if error is not None:
+            raise RuntimeError(str(error))
+        found.append(message.latency() * 1000)
+
+    producer = Producer({"bootstrap.servers": bootstrap, "acks": "all", "linger.ms": 0, "on_delivery": delivered})
+    producer.list_topics(topic, timeout=30)
+    values = payloads(size)
+    begun = time.perf_counter()
+    for number in range(count):
+        while (left := begun + number / rate - time.perf_counter()) > 0:
+            producer.poll(left)
+        producer.produce(topic, values[number % len(values)], partition=number % partitions)
+    if producer.flush(WAIT_S):
+        raise RuntimeError("records without acknowledgement")
+    return found[count // 5 :]
 
 
 def first_ack(bootstrap: str, topic: str) -> None:

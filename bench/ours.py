@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import clients
+from members import MEMBERS
 from server import Server, free_ports
 
 
@@ -34,6 +35,21 @@ class LogkernelServer(Server):
         options = [part for name, value in self.settings.items() for part in ("--set", f"{name}={value}")]
         serve = [str(self._python), "-m", "logkernel", "serve", "--data", str(self.data), "--listen", self.bootstrap]
         return [*serve, *options]
+
+
+class LogkernelMember(LogkernelServer):
+    """A broker of a cluster on ZooKeeper (HOST:PORT/CHROOT)."""
+
+    def __init__(self, folder: Path, node_id: int, zookeeper: str, settings: dict[str, str] | None = None) -> None:
+        super().__init__(folder, settings)
+        self._member = ["--coordination", f"zookeeper://{zookeeper}", "--node-id", str(node_id)]
+
+    def command(self) -> list[str]:
+        return [*super().command(), *self._member]
+
+
+def logkernel_members(folder: Path, zookeeper: str, settings: dict[str, str] | None = None) -> list[Server]:
+    return [LogkernelMember(folder / f"broker-{node_id}", node_id, zookeeper, settings) for node_id in MEMBERS]
 
 
 class LogkernelCluster:

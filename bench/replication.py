@@ -12,18 +12,15 @@ round costs no less than the one before it.
 from __future__ import annotations
 
 import argparse
-import math
 import os
 import sys
 import tempfile
 import time
-import uuid
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import clients
-import process
+import rounds
 from apache_kafka import KafkaCluster
 from ours import LogkernelCluster
 from table import Table
@@ -31,48 +28,17 @@ from table import Table
 import logkernel
 
 OURS, KAFKA = "logkernel", "kafka"
-SIZE, PARTITIONS, REPLICAS = 1000, 6, 3
-WARM_ROUNDS = 12
+SIZE, REPLICAS = 1000, 3
 APPENDS = 3000
 IDLE_PARTITIONS = 1000
 
 Samples = dict[str, float]
 
 
-def _cpu_s(cluster: Any) -> float:
-    return sum(process.cpu_s(pid) for pid in cluster.pids)
-
-
-def _round(cluster: Any, count: int) -> tuple[float, float]:
-    """(CPU seconds, seconds) of a produce to a new topic."""
-    topic = f"bench-{uuid.uuid4().hex[:10]}"
-    settings = {"min.insync.replicas": "2"}
-    clients.create_topic(cluster.bootstrap, topic, PARTITIONS, replicas=REPLICAS, settings=settings)
-    clients.wait_for_logs(cluster.bootstrap, topic, PARTITIONS)
-    before = _cpu_s(cluster)
-    seconds = clients.produce(cluster.bootstrap, topic, PARTITIONS, SIZE, count)
-    time.sleep(0.5)  # the last fetches of followers
-    spent = _cpu_s(cluster) - before
-    clients.delete_topic(cluster.bootstrap, topic)
-    return spent, seconds
-
-
-def _warm(cluster: Any, count: int) -> None:
-    last = math.inf
-    for _ in range(WARM_ROUNDS):
-        spent, _ = _round(cluster, count)
-        if spent > 0.95 * last:
-            return
-        last = spent
-
-
-def produce(cluster: Any, count: int) -> Samples:
-    spent, seconds = _round(cluster, count)
+def produce(cluster: rounds.Cluster, count: int) -> Samples:
+    made = rounds.produce(cluster, SIZE, count, REPLICAS)
     label = f"produce {SIZE} B, {REPLICAS} replicas"
-    return {
-        f"{label}, brokers' CPU": spent / (count * SIZE / 1e9),
-        f"{label}, throughput": count * SIZE / seconds / 1e6,
-    }
+    return {f"{label}, brokers' CPU": made.total, f"{label}, throughput": made.mb_per_s}
 
 
 def opening() -> Samples:
@@ -134,7 +100,7 @@ def main() -> int:
             for name, make in makers.items():
                 running[name] = make(Path(folder) / name)
                 running[name].start()
-                _warm(running[name], count)
+                rounds.warm(running[name], SIZE, count, REPLICAS)
             for run in range(options.runs):
                 for name in list(running)[:: 1 if run % 2 == 0 else -1]:
                     samples = produce(running[name], count)

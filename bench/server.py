@@ -82,16 +82,21 @@ class Server(ABC):
 
     def start(self) -> float:
         """Start it; returns the seconds from exec to its first answer (ApiVersions, asked every 2 ms)."""
+        begun = time.perf_counter()
+        self.launch()
+        self.wait_for_answer()
+        return time.perf_counter() - begun
+
+    def launch(self) -> None:
+        """Start it, and return at once."""
         with self.log_path.open("ab") as log:
-            begun = time.perf_counter()
             self.process = subprocess.Popen(
                 self.command(), cwd=self.folder, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=_environment(),
                 start_new_session=True,  # as a service, a container or a terminal of its own has it (decision 032)
             )  # fmt: skip
-        self._wait_for_answer(begun + READY_TIMEOUT_S)
-        return time.perf_counter() - begun
 
-    def _wait_for_answer(self, deadline: float) -> None:
+    def wait_for_answer(self) -> None:
+        deadline = time.perf_counter() + READY_TIMEOUT_S
         while time.perf_counter() < deadline:
             assert self.process is not None
             if self.process.poll() is not None:
