@@ -95,6 +95,10 @@ class CachedPartition:
             or (data.high_watermark, data.last_stable_offset, data.log_start_offset) != self._told
         )
 
+    def start_moved(self, data: PartitionData) -> bool:
+        """Whether the log start is another than was told, or none was told."""
+        return self._told is None or data.log_start_offset != self._told[2]
+
     def forget_told(self) -> None:
         """Tell it anew."""
         self._told = None

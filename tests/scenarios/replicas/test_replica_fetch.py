@@ -109,7 +109,7 @@ def test_a_parked_fetch_is_answered_by_an_append_that_no_consumer_may_see(pair: 
     assert one.led.high_watermark == 0
 
 
-def test_a_parked_fetch_is_answered_when_the_watermark_moves(make: Make) -> None:
+def test_a_parked_fetch_tells_of_the_watermark_with_the_next_records_or_when_its_wait_ends(make: Make) -> None:
     one = make(1)
     settings = one.broker.metadata.topic_settings(NAME.topic)
     state = LeaderAndIsrPartitionState(0, 1, 1, 0, [1, 2, 3], 0, [1, 2, 3], is_new=True)
@@ -122,8 +122,12 @@ def test_a_parked_fetch_is_answered_when_the_watermark_moves(make: Make) -> None
         assert session.answer()[0].records.size > 0
     two.fetch({0: 1})
     assert two.told == [], "3 has not said that it holds the record"
-    three.fetch({0: 1})
+    three.fetch({0: 1}, wait_ms=100)
+    assert one.led.high_watermark == 1
+    assert (two.told, three.told) == ([], []), "that alone is not worth an answer (KAFKA-9731)"
+    one.pass_ms(101)
     assert three.answer()[0].high_watermark == 1
+    one.produce(b"b", acks=1)
     assert two.answer()[0].high_watermark == 1
 
 
@@ -259,8 +263,9 @@ def test_idle_partitions_cost_nothing(make: Make, monkeypatch: pytest.MonkeyPatc
     assert list(session.answer()) == [7]
     assert looked == [(NAME.topic, 7)]
     assert fetched == []
-    session.fetch({7: 1})
+    session.fetch({7: 1}, wait_ms=100)
     assert fetched == [(NAME.topic, 7)]
+    one.pass_ms(101)
     assert session.answer()[7].high_watermark == 1
 
 

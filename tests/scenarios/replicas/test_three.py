@@ -196,10 +196,10 @@ def test_nothing_acknowledged_is_lost_and_all_logs_become_one(seed: int) -> None
         fate = chance.random()
         if fate < 0.01:
             world.elect()
-        elif fate < 0.03 and not world.down and len(world.isr) == len(NODES):
+        elif fate < 0.04 and not world.down and len(world.isr) == len(NODES):
             world.crash(chance.choice(NODES))
             crashes += 1
-        elif fate < 0.06 and world.down:
+        elif fate < 0.07 and world.down:
             world.bring_back(next(iter(world.down)))
         world.step()
         world.look()

@@ -7,7 +7,8 @@ left; the others hold all that there was, and need not say so again.
     a partition is told           when
     records                       the follower may read there, and there are some
     a diverging epoch             its log differs from the leader's
-    watermark and log start       they moved since they were told last; at once, as a follower's own depend on them
+    log start                     it moved since it was told last
+    watermark                     it moved, and there is something else to tell, or the wait is over (KAFKA-9731)
     an error                      always
 
 A fetch that has nothing to tell is parked until a partition has news for followers (`LeaderReplica.end_news`).
@@ -74,7 +75,7 @@ class _ReplicaFetch:
             if isinstance(data.records, FileSlice):
                 size += data.records.size
                 left = max(0, left - data.records.size)
-            elif data.error_code or data.diverging_epoch.end_offset >= 0 or (in_session and partition.has_news(data)):
+            elif _is_urgent(data) or (in_session and partition.start_moved(data)):
                 urgent = True
         if size < self._request.min_bytes and not urgent:
             return False
@@ -173,6 +174,10 @@ class _ReplicaFetch:
                 partition.subscribe()
             else:
                 session.pending.add(partition)
+
+
+def _is_urgent(data: PartitionData) -> bool:
+    return bool(data.error_code) or data.diverging_epoch.end_offset >= 0
 
 
 def fetch_as_replica(ctx: HandlerContext, request: FetchRequest, context: RequestContext, answer: Answer) -> None:
