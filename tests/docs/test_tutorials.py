@@ -134,7 +134,7 @@ def test_the_tests_of_the_testing_page_pass(tmp_path: Path) -> None:
     (tmp_path / "pytest.ini").write_text(ini[1].partition("kafka_plugins")[0])
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(tmp_path)]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120)
-    assert "4 passed" in done.stdout, done.stdout + done.stderr
+    assert "5 passed" in done.stdout, done.stdout + done.stderr
 
 
 def test_the_tutorial(

@@ -27,7 +27,8 @@ DEFAULT_LISTEN = "127.0.0.1:9092"
 DEFAULT_FOLDER = "./data"
 NODE_IDS, COORDINATIONS = ("node.id", "broker.id"), ("coordination",)
 FOLDERS, LISTENERS = ("log.dirs", "log.dir"), ("listeners",)
-"""The settings that `--data` and `--listen` give, by all their names."""
+AS_VERSION = ("logkernel.as.version",)
+"""The settings that options give, by all their names."""
 HELP_WIDTH = 100
 MAX_PORT = 65535
 FOLDERS_S = 10.0
@@ -64,6 +65,11 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "--node-id", metavar="N", type=int, help="the id of this broker, unique in its cluster (node.id); default 1"
+    )
+    parser.add_argument(
+        "--as-version",
+        metavar="RELEASE",
+        help="speak as this release of Kafka did, 2.8 to 4.3, for tests of clients (logkernel.as.version)",
     )
     parser.add_argument(
         "--brokers",
@@ -169,6 +175,7 @@ def _overrides(arguments: argparse.Namespace) -> list[str]:
     options = (
         ("--data", arguments.data, FOLDERS), ("--listen", arguments.listen, LISTENERS),
         ("--node-id", arguments.node_id, NODE_IDS), ("--coordination", arguments.coordination, COORDINATIONS),
+        ("--as-version", arguments.as_version, AS_VERSION),
     )  # fmt: skip
     for option, given, names in options:
         if given is None or given == "":
@@ -326,7 +333,8 @@ def _cluster_settings(arguments: argparse.Namespace) -> list[str]:
             raise ConfigError(
                 f"--set {word}: with --brokers each broker has its own {name}; use --data DIR and --listen HOST:PORT"
             )
-    return list(arguments.settings)
+    as_version = [] if arguments.as_version is None else [f"{AS_VERSION[0]}={arguments.as_version}"]
+    return [*arguments.settings, *as_version]
 
 
 def _racks(arguments: argparse.Namespace) -> dict[int, str]:

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from logkernel.config.definitions import Setting
 from logkernel.config.table_topic import ELECTIONS, ISR_POLICIES, NATURAL, PARTITIONERS, PLACEMENTS, POSITIVE
-from logkernel.config.values import BOOLEAN, INT, LIST, LONG, STRING, Between, Each, NonEmpty, Validator
+from logkernel.config.values import BOOLEAN, INT, LIST, LONG, STRING, Between, Each, NonEmpty, OneOf, Validator
+
+AS_VERSIONS = (
+    "2.8", "3.0", "3.1", "3.2", "3.3", "3.4", "3.5", "3.6", "3.7", "3.8", "3.9", "4.0", "4.1", "4.2", "4.3",
+)  # fmt: skip
+"""Releases of Kafka that the transport "tcp" can look like."""
 
 
 class _Factor:
@@ -107,6 +112,16 @@ ROWS: tuple[Setting, ...] = (
         "Time in µs that the broker polls for the next request before it sleeps, while requests come that fast."
         " It lowers the latency of a client that waits for each answer, and uses up to one processor. 0 never polls."
         " A setting of logkernel, not of Kafka.",
+        own=True,
+    ),
+    _row(
+        "logkernel.as.version",
+        STRING,
+        "",
+        OneOf("", *AS_VERSIONS),
+        "A release of Apache Kafka, 2.8 to 4.3: clients are told of the APIs, versions and features that it had, and"
+        " newer requests are refused as it would. Empty: everything that the broker speaks. What a release had behind a"
+        " switch is off. For tests of clients. A setting of logkernel, not of Kafka.",
         own=True,
     ),
     # listeners

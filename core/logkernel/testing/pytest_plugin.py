@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from logkernel.testing.kafka.view import KafkaView
 
 MARKER = (
-    "kafka(topics=..., settings=..., plugins=..., brokers=...): what the broker of the fixtures kafka, kafka_memory and"
-    " kafka_cluster is like; kafka_session takes topics"
+    "kafka(topics=..., settings=..., plugins=..., as_version=..., brokers=...): what the broker of the fixtures kafka,"
+    " kafka_memory and kafka_cluster is like; kafka_session takes topics"
 )
 MERGED = ("settings", "topics")
 """Options that add to those of an outer marker; the others replace them."""
@@ -45,6 +45,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addini("kafka_settings", "settings of the tests' brokers, NAME=VALUE a line", "linelist", [])
     parser.addini("kafka_topics", "topics of the tests' brokers, NAME or NAME=PARTITIONS a line", "linelist", [])
     parser.addini("kafka_plugins", "plugins of the tests' brokers, modules by their dotted names", "linelist", [])
+    parser.addini("kafka_as_version", "the release of Kafka that the tests' brokers look like, 2.8 to 4.3")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -67,6 +68,8 @@ def _from_ini(config: pytest.Config) -> dict[str, Any]:
         from importlib import import_module
 
         found["plugins"] = [import_module(line) for line in lines]
+    if version := config.getini("kafka_as_version"):
+        found["as_version"] = version
     return found
 
 
@@ -128,7 +131,7 @@ def kafka_session_options() -> dict[str, Any]:
 
 # ---------------------------------------------------------------- fixtures
 
-KNOWN = ("plugins", "settings", "topics")
+KNOWN = ("as_version", "plugins", "settings", "topics")
 
 
 @pytest.fixture
@@ -183,9 +186,11 @@ def kafka_cluster(request: pytest.FixtureRequest, kafka_options: Mapping[str, An
     from logkernel.testing.kafka.kafka import FOR_TESTS
     from logkernel.testing.kafka.view import specs
 
-    options = _options(request, kafka_options, "brokers", "settings", "topics")
+    options = _options(request, kafka_options, "as_version", "brokers", "settings", "topics")
     brokers = options.get("brokers", 3)
     settings = {**FOR_TESTS, "default.replication.factor": brokers, **options.get("settings", {})}
+    if "as_version" in options:
+        settings["logkernel.as.version"] = options["as_version"]
     named = {name.replace(".", "_"): value for name, value in settings.items()}
     with _logged(request), open_cluster(brokers, listen=True, **named) as cluster:
         for name, wanted in specs(options.get("topics", ())):

@@ -1,7 +1,7 @@
 """The Kafka protocol over TCP, both halves.
 
 wire, messages, frames    bytes: own primitives, messages from kio's schemas, frames and headers
-api, registry, apis/      the APIs, a file each; start reading here
+api, registry, apis/      the APIs, a file each; start reading here;  releases: what Kafka's releases had of them
 connection, request_buffer, sending, server     the listening half: a machine without I/O, and its asyncio driver
 client, channel           the connecting half: a machine without I/O, a blocking and an asyncio driver
 """

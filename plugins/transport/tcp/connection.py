@@ -37,7 +37,7 @@ from logkernel.contracts import BrokerDoor, RequestContext
 from logkernel.vocabulary import FileSlice
 
 from . import registry
-from .api import Api, DecodeBody, EncodeBody
+from .api import Api, DecodeBody, EncodeBody, Row
 from .frames import (
     FLEXIBLE_FRAME_HEAD,
     FRAME_HEAD,
@@ -47,6 +47,7 @@ from .frames import (
     read_client_id,
     skip_tags,
 )
+from .releases import NEWEST, Release
 from .wire import DECODE_ERRORS, ENCODE_ERRORS, I32, Part, WireError, fault
 
 log = logging.getLogger("logkernel.tcp")
@@ -122,6 +123,7 @@ class ServerConnection:
         "_feeding",
         "_limit",
         "_listener",
+        "_spoken",
         "_thread",
         "_wake",
         "client_id",
@@ -149,8 +151,10 @@ class ServerConnection:
         max_request_bytes: int,
         wake: Callable[[], None],
         defer: Callable[..., Any],
+        release: Release = NEWEST,
     ) -> None:
         self.door = door
+        self._spoken = release
         self.codecs = codecs
         self.peer = peer
         self.state = OPEN
@@ -264,7 +268,7 @@ class ServerConnection:
             self._end(UNANSWERABLE)
 
     def _codec(self, key: int, version: int, correlation_id: int) -> ApiCodec | None:
-        row = registry.BY_KEY.get(key)
+        row = self._spoken.rows.get(key)
         if row is None or row.request_name not in self._served():
             self._refuse(f"a request of API key {key}, version {version}, which is not served here")
         elif not row.min_version <= version <= row.max_version:
@@ -296,12 +300,17 @@ class ServerConnection:
     def _api_versions(self, version: int, request: Any) -> Any:
         from .apis.api_versions import answer
 
-        rows, door = registry.advertised(self._served()), self.door
-        response = answer(version, request, rows, door.features(), door.features_epoch())
+        door = self.door
+        features = self._spoken.told(door.features())
+        response = answer(version, request, self._advertised(), features, door.features_epoch())
         if version >= 3 and not response.error_code:
             self.software = (request.client_software_name, request.client_software_version)
             self._contexts.clear()
         return response
+
+    def _advertised(self) -> list[Row]:
+        names = self._served()
+        return [row for row in self._spoken.rows.values() if row.request_name in names]
 
     def _answer_unknown_api_versions(self, correlation_id: int) -> None:
         from logkernel.errors import UnsupportedVersion
@@ -313,7 +322,7 @@ class ServerConnection:
         assert codec is not None
         pending = PendingResponse(codec, correlation_id, False)
         self.unanswered.append(pending)
-        self._answer(pending, listing(registry.advertised(self._served()), UnsupportedVersion.code))
+        self._answer(pending, listing(self._advertised(), UnsupportedVersion.code))
 
     # ------------------------------------------------------------ out
 

@@ -6,7 +6,6 @@ The versions are those of Apache Kafka 4.3, and those of 3.9 where brokers comma
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Final
 
 from .api import NEVER, Api, Row
@@ -108,9 +107,3 @@ def load(key: int) -> Api:
         kind: type[Api] = getattr(module, row.name)
         api = _loaded[key] = kind(row)
     return api
-
-
-def advertised(served: Iterable[str]) -> list[Row]:
-    """The rows whose requests are in `served` (see `BrokerDoor.serves` and `commands`); ApiVersions always."""
-    names = {*served, "ApiVersionsRequest"}
-    return [row for row in ROWS if row.request_name in names]

@@ -16,6 +16,7 @@ from logkernel.contracts import BrokerDoor
 
 from .connection import OPEN, ApiCodec, ServerConnection
 from .polling import busy_poll
+from .releases import NEWEST, release
 from .request_buffer import SHARED_BYTES, RequestBuffer, new_buffer
 from .sending import Sender
 
@@ -43,6 +44,7 @@ class ListenerSettings:
     receive_buffer_bytes: int = KAFKA_BUFFER_BYTES
     use_sendfile: bool = True
     busy_poll_us: int = 0
+    as_version: str = ""
 
     @classmethod
     def of(cls, settings: Mapping[str, Any]) -> ListenerSettings:
@@ -58,6 +60,7 @@ class ListenerSettings:
             receive_buffer_bytes=int(get("socket.receive.buffer.bytes", KAFKA_BUFFER_BYTES)),
             use_sendfile=str(get("logkernel.sendfile", True)).lower() == "true",
             busy_poll_us=int(get("logkernel.busy.poll.us", 0)),
+            as_version=str(get("logkernel.as.version", "")),
         )
 
 
@@ -99,6 +102,7 @@ class Connection(asyncio.BufferedProtocol):
             max_request_bytes=listener.settings.max_request_bytes,
             wake=self.send,
             defer=listener.loop.call_soon_threadsafe,
+            release=listener.release,
         )
         self.sender = Sender(
             listener.loop, self.transport, self.machine, listener.settings.use_sendfile, self._after_sending
@@ -208,6 +212,9 @@ class TcpListener:
         self.machine = machine
         self._grace_s = grace_s
         self.settings = ListenerSettings.of(settings)
+        as_version = self.settings.as_version
+        self.release = release(as_version) if as_version and not door.commands(name) else NEWEST
+        """Brokers among themselves speak everything."""
         self.loop = asyncio.get_running_loop()
         self.codecs: dict[tuple[int, int], ApiCodec] = {}
         self.ids = count(1)

@@ -49,19 +49,23 @@ class Kafka(KafkaView):
         plugins: Iterable[object] = (),
         path: str | Path | None = None,
         sockets: bool = True,
+        as_version: str | None = None,
     ) -> None:
         """Start a broker in memory, or in the folder `path`.
 
         `topics` are names, or name → partitions, or name → settings of the topic with `partitions` among them.
         `settings` are the broker's by Kafka's names; `_` may stand for `.`. `plugins` are modules or objects with
         hooks, in addition to those that are installed. Without `sockets` only clients that are made here reach it.
-        Raises `ConfigError`, `PluginError`.
+        `as_version` is a release of Kafka ("2.8" to "4.3"): clients are told of what it had, and newer requests are
+        refused. Raises `ConfigError`, `PluginError`.
         """
         self._requests = RequestLog()
         self.clock = LentClock(self._settle)
         """Its `advance` moves the broker's time."""
         given = {name.replace("_", "."): value for name, value in (settings or {}).items()}
         self._overrides = [f"{name}={render(value)}" for name, value in {**FOR_TESTS, **given}.items()]
+        if as_version is not None:
+            self._overrides.append(f"logkernel.as.version={as_version}")
         self._path = path
         if path is not None:
             self._overrides.append(f"log.dirs={path}")
