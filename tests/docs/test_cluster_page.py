@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import re
+import signal
+import subprocess
+import sys
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
+import zookeepers
+from outside_tools import missing
 
 from logkernel.cluster.cluster import Cluster
 
@@ -30,3 +37,45 @@ def test_every_call_of_a_test_author_is_listed() -> None:
                  "producer", "consumer", "admin", "host", "gate"}  # fmt: skip
     listed = {name for name in CALLS if hasattr(Cluster, name)}
     assert {name for name in vars(Cluster) if not name.startswith("_")} - elsewhere == listed
+
+
+def lines_to_paste() -> tuple[str, list[str]]:
+    """(the lines of the section on ZooKeeper that run on one machine, what they say in the end)"""
+    section = PAGE.partition("\n## Brokers on several machines\n")[2].partition("\nOn machines of their own")[0]
+    blocks = re.findall(r"^```sh\n(.*?)^```", section, re.MULTILINE | re.DOTALL)
+    said = re.findall(r"^```text\n(.*?)^```", section, re.MULTILINE | re.DOTALL)
+    return "".join(block for block in blocks if "pip install" not in block), said[0].splitlines()
+
+
+@pytest.mark.long
+@pytest.mark.longest
+def test_a_cluster_over_zookeeper_by_the_lines_of_the_page(tmp_path: Path) -> None:
+    why = zookeepers.absent()
+    if why is not None:
+        missing(why)
+    code, expected = lines_to_paste()
+    ports = ("2181", "9092", "9093", "9094")
+    for port, free in zip(ports, zookeepers.free_ports(len(ports)), strict=True):
+        assert port in code
+        code = code.replace(f"127.0.0.1:{port}", f"127.0.0.1:{free}").replace(
+            f"clientPort={port}", f"clientPort={free}"
+        )
+        if port == "9092":
+            code = f"export LOGKERNEL_BOOTSTRAP=127.0.0.1:{free}\n{code}"  # the default, on another port
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    with (tmp_path / "stderr").open("wb") as complaints:
+        shell = subprocess.Popen(
+            ["bash", "-c", code], cwd=tmp_path, env={**os.environ, "PATH": path}, start_new_session=True, text=True,
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=complaints,
+        )  # fmt: skip
+    try:
+        said, _ = shell.communicate(timeout=150)
+    except subprocess.TimeoutExpired:
+        pytest.fail(f"the lines did not end: {(tmp_path / 'stderr').read_text()}")
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(shell.pid, signal.SIGKILL)
+        shell.wait()
+    for line in expected:
+        assert line in said.splitlines(), f"{said}\n{(tmp_path / 'stderr').read_text()}"
+    assert "error: broker 1" not in said
