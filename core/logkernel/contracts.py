@@ -155,7 +155,7 @@ class Elected:
 
 @runtime_checkable
 class ElectionStrategy(Protocol):
-    """Elects the leader of a partition whose leader is gone."""
+    """Elects a leader for a partition that has lost its leader."""
 
     def elect(self, candidates: Candidates) -> Elected | None:
         """Return the new leader with its first ISR, or None if no replica may lead."""
@@ -171,14 +171,14 @@ class FollowerFacts:
 
     node: int
     is_member: bool
-    """Whether it is in the ISR. Members are asked about by the clock, twice in replica.lag.time.max.ms; others when
-    they fetch."""
+    """Whether it is in the ISR. The policy is called for members twice in each `replica.lag.time.max.ms`, and for other
+    followers when they fetch."""
     lag_records: int | None
-    """How many offsets its log ends behind the leader's; None before its first fetch in this leader epoch."""
+    """Leader's log end offset minus the follower's; None before its first fetch in this leader epoch."""
     caught_up_ms: int
-    """Time since it last held all that the leader held then; for a member at most the age of the leader epoch."""
+    """Time since it last had all of the leader's records; for a member at most the age of the leader epoch."""
     fetched_ms: int
-    """Time since it last fetched, or last held all records of an idle leader; for a member at most the age of the
+    """Time since it last fetched, or last had all records of an idle leader; for a member at most the age of the
     leader epoch."""
     lag_time_max_ms: int
     """`replica.lag.time.max.ms` of the leader's broker."""
@@ -188,12 +188,13 @@ class FollowerFacts:
 class IsrPolicy(Protocol):
     """Says which followers of a partition count as in sync. One object for each partition that a broker leads.
 
-    It decides who is in the ISR, and not what the ISR is for: the high watermark always waits for all of the ISR, and
-    stands still while the ISR is smaller than `min.insync.replicas`. A replica joins only if it also holds all that is
-    committed and its broker is alive."""
+    It decides which replicas are in the ISR, not what the ISR does: the high watermark always waits for all of the
+    ISR, and does not advance while the ISR is smaller than `min.insync.replicas`. A replica joins only if it also has
+    all committed records and its broker is alive."""
 
     def is_in_sync(self, follower: FollowerFacts) -> bool:
-        """True: a member stays, another one joins. False: a member leaves. Must depend on the facts alone."""
+        """Return True for a member to stay or another follower to join, False for a member to leave. Depend on the
+        facts only."""
         ...
 
 
@@ -206,23 +207,25 @@ class PlacementFacts:
     `first` + 1, … of the topic."""
 
     partitions: int
-    """How many to place."""
+    """Number of partitions to place."""
     factor: int
     """Replicas of each; `1 <= factor <= len(brokers)`."""
     brokers: tuple[tuple[int, str | None], ...]
-    """(node id, rack) of the live brokers, ascending by node id; rack None where the broker names none."""
+    """(node id, rack) of the live brokers, ascending by node id; rack is None if the broker has no `broker.rack`."""
     draw: Callable[[int], int]
-    """A random number from 0 up to the argument, excluded: the only randomness."""
+    """Returns a random number from 0 up to the argument, excluded. Use no other randomness."""
     first: int = 0
-    """How many partitions the topic has already."""
+    """Number of partitions that the topic has already."""
     leader_of_first: int | None = None
-    """The first replica of the topic's partition 0, where it has one."""
+    """The first replica of the topic's partition 0; None for a new topic."""
 
 
 @runtime_checkable
 class PlacementStrategy(Protocol):
+    """Chooses the brokers that get the replicas of new partitions."""
+
     def place(self, facts: PlacementFacts) -> Sequence[Sequence[int]]:
-        """The node ids of each partition's replicas, the preferred leader first; `facts.factor` different ones each."""
+        """Return the replicas of each partition: `facts.factor` different node ids, the preferred leader first."""
         ...
 
 
@@ -242,7 +245,7 @@ class LogFacts:
     settings: Any
     """The topic's `TopicSettings`."""
     last_stable_offset: int = -1
-    """Every transaction below it has ended."""
+    """Every transaction below this offset has ended."""
     clean_offset: int | None = None
     """The end of the last rewrite (`cleaner-offset-checkpoint`); None before the first."""
     table_bytes: int = 0
@@ -463,10 +466,10 @@ class SharedCoordination(Coordination, Protocol):
     The fact of a broker ("broker", node id) lives as long as its session. The broker that `campaign` elects may commit
     as controller. Each such commit names its term, so that a deposed controller is refused.
 
-    Every call raises `KafkaStorageError` where the session is over or unsure, or where no answer came. A commit without
-    an answer may have been stored. The session is unsure from then on: the next `hear` reports that, nothing can be
-    committed before it is "back", and `changes` tells then what was stored. A commit of more than a few dozen facts may
-    be stored in parts; where it raises, some of them may have been stored.
+    Every call raises `KafkaStorageError` if the session has ended or is unsure, or if no answer came. A commit without
+    an answer may have been stored. The session is unsure from then on: the next `hear` reports it, no commit is
+    possible before the session is "back", and then `changes` shows what was stored. A commit of more than a few dozen
+    facts may be stored in parts; if it raises, some of them may have been stored.
 
     A session that only reads (`changes`, `broker_epochs`, `read_controller`) changes nothing.
     """
@@ -475,8 +478,8 @@ class SharedCoordination(Coordination, Protocol):
     """How long in ms a killed broker's registration may remain. A restarted broker retries its own for this long."""
 
     def changes(self, kinds: Collection[str] | None = None) -> Iterator[MetadataChange]:
-        """Return the facts that are stored now, of some kinds or of all, and the brokers that are announced. What was
-        committed later is reported by `hear`, if not here."""
+        """Return the facts that are stored now, of `kinds` or of all, registrations included. `hear` reports later
+        ones, unless they are returned here already."""
         ...
 
     def renew(self) -> SharedCoordination:
@@ -485,10 +488,10 @@ class SharedCoordination(Coordination, Protocol):
         ...
 
     def announce(self, node_id: int, value: Mapping[str, Any]) -> int:
-        """Store the broker's fact until the session ends; return its broker epoch, larger than any before (KIP-380).
+        """Register the broker until the session ends; return its broker epoch, larger than any before (KIP-380).
 
         Raises `DuplicateBrokerRegistration` while another session has that node id: that of another broker, or of an
-        earlier life of this one that was killed and whose session has not ended yet."""
+        earlier incarnation of this one that was killed and whose session has not ended yet."""
         ...
 
     def campaign(self, node_id: int) -> int | None:
@@ -511,12 +514,12 @@ class SharedCoordination(Coordination, Protocol):
         ...
 
     def read_controller(self) -> tuple[int | None, int]:
-        """Return who is the controller now, None for nobody, and the term. Who subscribes is told of it instead."""
+        """Return (node id of the controller or None, term) as of now. Subscribers get `on_controller` instead."""
         ...
 
     def partition_count(self, topic: str) -> int | None:
-        """Return how many partitions the topic has that is stored now, None if there is none. Commits of all sessions
-        that were answered before this call are counted."""
+        """Return the number of partitions of a topic as it is stored now, None if there is no such topic. Includes
+        every commit of any session that was answered before this call."""
         ...
 
     def subscribe(self, events: SessionEvents, ring: Callable[[], object]) -> None:
@@ -554,7 +557,7 @@ class StateLog(Protocol):
 
 @frozen
 class RequestContext:
-    """Who sent a request. `capabilities` name what depends on the protocol version (see `requests`)."""
+    """The sender of a request. `capabilities` name what depends on the protocol version (see `requests`)."""
 
     client_id: str | None = None
     client_host: str = ""
@@ -567,8 +570,8 @@ class RequestContext:
     internal: bool = False
     """Sent by the broker itself or one of its services, not by a client."""
     commands: bool = False
-    """Came over a listener by which brokers command one another: a replica's fetch, a controller's order and
-    a leader's proposal are accepted only here."""
+    """Came over an inter-broker listener: only there the broker accepts a replica's fetch, a controller's order and a
+    leader's proposal."""
 
 
 Answer = Callable[[Any], None]
@@ -760,8 +763,8 @@ class ClusterView(Protocol):
         ...
 
     def partition_count(self, topic: str) -> int | None:
-        """Return how many partitions the topic has as far as this broker was told; None for a topic that it was not
-        told of, which may exist: a broker is told of the cluster some time after it started, or was out of reach."""
+        """Return the topic's number of partitions, None if this broker does not know the topic. The topic may exist
+        nevertheless: a broker that just started, or was cut off, has not got all metadata from the controller yet."""
         ...
 
     def find_partition_count(self, topic: str) -> int | None:
@@ -838,8 +841,8 @@ class BrokerDoor(Protocol):
         ...
 
     def commands(self, listener: str) -> frozenset[str]:
-        """Return the names of the additional requests answered over `listener`, because brokers command over it; none
-        for other listeners. Requests over such a listener have `RequestContext.commands`."""
+        """Return the names of the requests answered only over inter-broker listeners, if `listener` is one; else an
+        empty set. Requests over such a listener have `RequestContext.commands`."""
         ...
 
     def features(self) -> Mapping[str, tuple[int, int, int]]:
@@ -895,18 +898,18 @@ Failed = Callable[[Exception], None]
 
 
 class PeerTransport(Protocol):
-    """How requests of a broker get to the brokers of its cluster, itself included.
+    """Sends a broker's requests to the brokers of its cluster, itself included.
 
     To one broker, order is kept within a controller's orders, within fetches and within requests to the controller, not
     between these groups: each request arrives in its group's order, or fails.
     """
 
     def send(self, target: int, request: Any, answer: Answer, failed: Failed, timeout_ms: int) -> None:
-        """Send to broker `target`. Then exactly one of `answer` and `failed` is called, later, not from within this
-        call; or none, after `close`. `failed` gets a `NetworkException` where the broker cannot be reached, or is lost
-        before it answers. A connection on which nothing is answered for `timeout_ms` is given up."""
+        """Send `request` to broker `target`. Exactly one of `answer` and `failed` is called, never from within this
+        call; none after `close`. `failed` gets a `NetworkException` if the broker cannot be reached, or the connection
+        breaks before its answer. A connection without an answer for `timeout_ms` is closed."""
         ...
 
     def close(self) -> None:
-        """Send nothing and call nobody any more."""
+        """Send nothing more, and make no more calls of `answer` or `failed`."""
         ...

@@ -421,24 +421,24 @@ class EmbeddedLog:
         The active segments are closed first. Raises `UnknownTopicOrPartition`, `PolicyViolation` if cleanup.policy does
         not compact, `CorruptMessage` with the place of damaged bytes, `OSError`.
         """
-        told: Future[list[CleanupResult]] = Future()
-        self._run(lambda: self._broker.cleaner.compact(topic, _into(told)))
-        while not told.done() and self._listening is None:
+        future: Future[list[CleanupResult]] = Future()
+        self._run(lambda: self._broker.cleaner.compact(topic, _into(future)))
+        while not future.done() and self._listening is None:
             self._broker.runtime.workers.wait(WAIT_S)
             self.step()
-        return told.result()
+        return future.result()
 
     def apply_retention(self, topic: str) -> list[CleanupResult]:
         """Apply the topic's retention now; return what was done to each partition that lost segments.
 
         Raises `UnknownTopicOrPartition`, `PolicyViolation` if cleanup.policy does not delete, `KafkaStorageError`.
         """
-        told: Future[list[CleanupResult]] = Future()
-        self._run(lambda: self._broker.retention.expire(topic, _into(told), at_once=self._listening is None))
-        while not told.done() and self._listening is None:
+        future: Future[list[CleanupResult]] = Future()
+        self._run(lambda: self._broker.retention.expire(topic, _into(future), at_once=self._listening is None))
+        while not future.done() and self._listening is None:
             time.sleep(0.001)
             self.step()
-        return told.result()
+        return future.result()
 
     def request(self, request: Any) -> Any:
         """Return the response to a versionless request of `logkernel.requests`, e.g. a `DescribeConfigsRequest`.
@@ -456,14 +456,14 @@ class EmbeddedLog:
         return future.result()
 
 
-def _into(told: Future[list[CleanupResult]]) -> Callable[[list[CleanupResult] | BaseException], None]:
-    def tell(outcome: list[CleanupResult] | BaseException) -> None:
+def _into(future: Future[list[CleanupResult]]) -> Callable[[list[CleanupResult] | BaseException], None]:
+    def finish(outcome: list[CleanupResult] | BaseException) -> None:
         if isinstance(outcome, BaseException):
-            told.set_exception(outcome)
+            future.set_exception(outcome)
         else:
-            told.set_result(outcome)
+            future.set_result(outcome)
 
-    return tell
+    return finish
 
 
 class _Host:
@@ -527,18 +527,18 @@ class _Listening:
         await server.close()
 
     def run(self, work: Callable[[], T]) -> T:
-        done: Future[T] = Future()
+        future: Future[T] = Future()
 
         def call() -> None:
             try:
-                done.set_result(work())
+                future.set_result(work())
             except BaseException as error:
-                done.set_exception(error)
+                future.set_exception(error)
 
         if threading.current_thread() is self._thread:
             return work()
         self._loop.call_soon_threadsafe(call)
-        return done.result()
+        return future.result()
 
     def stop(self, timeout_s: float | None) -> None:
         self._loop.call_soon_threadsafe(self._stopping.set)

@@ -178,7 +178,8 @@ class Kernel:
             ) from error
 
     def tell(self, hook: str, /, **facts: Any) -> None:
-        """Call a hook that tells, in every plugin. What one raises is logged with its name and kept in `faults`."""
+        """Call an event hook in every plugin. What a plugin raises is logged with the plugin's name and kept in
+        `faults`."""
         for implementation in reversed(getattr(self._manager.hook, hook).get_hookimpls()):
             origin = self._origin(implementation.plugin_name)
             begun_s = monotonic()

@@ -1,7 +1,8 @@
-"""What plugins did wrong while the kernel ran: logged with the plugin's name, and kept for `logkernel status`.
+"""Faults of plugins while the kernel runs: logged with the plugin's name, and kept for `logkernel status`.
 
-A plugin's mistake costs what is its own (an observer's notice, a service's shard, a topic's cleanup), so nobody may
-see it otherwise. One row a plugin and place; a place that keeps failing only counts up, and logs at powers of two.
+A plugin's fault affects only what the plugin provides (an observer's event, a service's shard, a topic's cleanup), so
+it could remain unseen. There is one row for each plugin and call; repeated faults only count up, and are logged at
+powers of two.
 """
 
 from __future__ import annotations
@@ -75,7 +76,7 @@ class PluginFaults:
 
     def took(self, origin: Origin, place: str, elapsed_ms: float) -> None:
         """Note a call that took longer than `SLOW_MS`."""
-        what = f"took {elapsed_ms:,.0f} ms, and nobody was served meanwhile"
+        what = f"took {elapsed_ms:,.0f} ms, during which the broker answered no request"
         self.misbehaved(origin, place, what, "hooks must return quickly; move the work to a thread of the plugin")
 
     def _note(self, origin: Origin, place: str, error: str) -> PluginFault:
