@@ -228,7 +228,7 @@ class InBroker:
         self._flushes: list[tuple[Callable[[], None], Callable[[BaseException | None], None]]] = []
         self._holding = False
         self._broker = self._start()
-        self._broker.create_internal(TOPIC)
+        self._broker.governance.create_internal(TOPIC)
 
     def _start(self) -> Broker:
         settings = [f"log.dirs={self._folder}", f"num.partitions={SHARDS}", "auto.create.topics.enable=false"]

@@ -21,7 +21,7 @@ from kafka_with_zookeeper import member, register, until, zookeeper
 
 from logkernel.broker.broker import Broker
 from logkernel.broker.build import build
-from logkernel.broker.membership import ClusterAccess
+from logkernel.broker.governance.access import ClusterAccess
 from logkernel.broker.serve import Server, new_event_loop
 from logkernel.cluster.store import SharedStore
 from logkernel.kernel import Kernel
@@ -76,7 +76,7 @@ class Ours:
     async def _start(self) -> Server:
         self.broker.start()
         server = Server(self.broker)
-        await server.start(self.broker.cluster.configured_listeners())
+        await server.start(self.broker.addresses.configured_listeners())
         server.join()
         return server
 

@@ -8,7 +8,6 @@ from os import PathLike
 from typing import TYPE_CHECKING
 
 from logkernel.broker.broker import Broker
-from logkernel.broker.log_manager import LogManager
 from logkernel.broker.runtime import Randomness, Runtime
 from logkernel.broker.timers import Clock
 from logkernel.broker.workers import Workers
@@ -20,7 +19,7 @@ from logkernel.kernel import Kernel
 from logkernel.storage.disk import Disk
 
 if TYPE_CHECKING:
-    from logkernel.broker.membership import ClusterAccess
+    from logkernel.broker.governance.access import ClusterAccess
 
 log = logging.getLogger("logkernel.build")
 
@@ -52,7 +51,7 @@ def build(
     if access is None and not in_memory:
         access = _named_access(config, kernel, serves=serves)
     runtime = Runtime(config, kernel, clock=clock, randomness=randomness, workers=workers)
-    return Broker(runtime, LogManager(runtime, in_memory=in_memory, disk=disk), access)
+    return Broker(runtime, access, in_memory=in_memory, disk=disk)
 
 
 def _named_access(config: BrokerConfig, kernel: Kernel, *, serves: bool) -> ClusterAccess | None:
@@ -62,7 +61,7 @@ def _named_access(config: BrokerConfig, kernel: Kernel, *, serves: bool) -> Clus
         return None
     if not serves:
         raise ConfigError(f"coordination={name}: only a broker that serves can be in a cluster; run logkernel serve")
-    from logkernel.broker.membership import ClusterAccess
+    from logkernel.broker.governance.access import ClusterAccess
 
     session: SharedCoordination | None = None
 

@@ -10,7 +10,7 @@ import logging
 import os
 from collections.abc import Callable, Container, Mapping
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 from uuid import UUID
 
 from logkernel.broker.metadata_log import DiskMetadataLog, metadata_generations
@@ -39,16 +39,27 @@ Rolled = Callable[[TopicPartition, int, int], None]
 """Told partition, base offset and bytes of a segment that was closed."""
 
 
-def _nobody(name: TopicPartition, error: KafkaStorageError) -> None:
-    """Hears of failed partitions until somebody does."""
+class LogEvents(Protocol):
+    """What the rest of the broker does about failed directories."""
+
+    def directory_failed(self, directory: DataDirectory) -> None:
+        """A directory failed; its partitions are reported next."""
+        ...
+
+    def partition_failed(self, name: TopicPartition, error: KafkaStorageError) -> None:
+        """The partition lies in a directory that is offline; told every time that this is looked at."""
+        ...
 
 
 class LogManager:
     """All data directories of one broker."""
 
-    def __init__(self, runtime: Runtime, *, in_memory: bool = False, disk: Disk | None = None) -> None:
+    def __init__(
+        self, runtime: Runtime, events: LogEvents, *, in_memory: bool = False, disk: Disk | None = None
+    ) -> None:
         """`disk` stands in for the operating system's (a simulation)."""
         self._runtime = runtime
+        self._events = events
         self._in_memory = in_memory
         self._ledgers: dict[TopicPartition, ProducerStates] = {}
         self._directories: LogDirectories | None = None
@@ -60,10 +71,6 @@ class LogManager:
         if not self.paths:
             self.paths = [DEFAULT_FOLDER]
         self._disk = disk or self._make_disk()
-        self.on_partition_failed: Callable[[TopicPartition, KafkaStorageError], None] = _nobody
-        """Told each partition in a directory that is offline, every time that this is looked at."""
-        self.directory_observers: list[Callable[[DataDirectory], None]] = []
-        """Told a directory that failed, before its partitions are."""
 
     def _make_disk(self) -> Disk:
         if self._in_memory:
@@ -261,15 +268,14 @@ class LogManager:
 
     def directory_failed(self, directory: DataDirectory) -> None:
         """Somebody found that it is offline."""
-        for told in self.directory_observers:
-            told(directory)
+        self._events.directory_failed(directory)
         self.report_failures()
 
     def report_failures(self) -> None:
         """Report every partition in an offline directory, however the failure was found."""
         for directory in self.directories.offline():
             for name in directory.logs:
-                self.on_partition_failed(name, KafkaStorageError(f"{directory.path}: {directory.failure}"))
+                self._events.partition_failed(name, KafkaStorageError(f"{directory.path}: {directory.failure}"))
 
     def path_of(self, directory: DataDirectory) -> str:
         """A directory's absolute path, as tools are told it."""

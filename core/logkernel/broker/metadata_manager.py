@@ -23,7 +23,6 @@ from logkernel.controller.effects import ControllerResult, Effects
 from logkernel.controller.image import WATCHED, ClusterImage, Partition, Topic
 from logkernel.controller.internal import internal_topics
 from logkernel.controller.producers import ProducerIds
-from logkernel.errors import CoordinatorLoadInProgress
 from logkernel.storage.checkpoints import format_id
 from logkernel.vocabulary import TopicPartition
 
@@ -32,15 +31,14 @@ log = logging.getLogger("logkernel.admin")
 NAME: Final = frozenset({"cluster"})
 """The kind of the cluster's name."""
 TOPICS: Final = frozenset({"topic"})
-ASK_AHEAD: Final = 100
-"""Ids of a block that are left when the next one is asked for."""
 
 
 class MetadataManager:
     """Owns the image, the coordination that keeps its changes, and the producer ids that this broker may give."""
 
-    def __init__(self, runtime: Runtime, settle_deletions: Callable[[], bool]) -> None:
-        """`settle_deletions` makes the removal of deleted topics' folders durable; False where one may come back."""
+    def __init__(self, runtime: Runtime, settle_deletions: Callable[[], bool], cluster_size: int | None = 1) -> None:
+        """`settle_deletions` makes the removal of deleted topics' folders durable; False where one may come back.
+        `cluster_size` is the number of brokers that the cluster is planned to have, None if it is not known."""
         self._runtime = runtime
         self._settle_deletions = settle_deletions
         self.image = ClusterImage()
@@ -48,12 +46,10 @@ class MetadataManager:
         internal = internal_topics(runtime.kernel.services(), runtime.config)
         chance = runtime.random
         self.controller = Controller(
-            runtime.config, runtime.node_id, chance.uuid, internal, runtime.kernel.placement, chance.below
+            runtime.config, runtime.node_id, chance.uuid, internal, runtime.kernel.placement, chance.below, cluster_size
         )
         self._coordination: Coordination | None = None
         self._producer_ids = ProducerIds()
-        self.ask_producer_ids: Callable[[], None] | None = None
-        """In a cluster: have the controller give another block; `take_producer_ids` is told it."""
         self._compaction = MetadataCompaction()
 
     # ------------------------------------------------------------ life
@@ -200,24 +196,15 @@ class MetadataManager:
 
     # ------------------------------------------------------------ producer ids
 
-    def take_producer_ids(self, block: range) -> None:
-        """A block that the controller gave; what is left of the one before is never given."""
-        self._producer_ids.refill(block)
-
     def reserve_producer_ids(self, largest: int) -> None:
         """Logs hold producers up to this id: those of an adopted folder were given by another cluster."""
         if largest >= self.image.next_producer_id:
             self._keep([MetadataChange("producer_ids", "", {"next": largest + 1})])
 
     def next_producer_id(self) -> int:
-        """An id that was never given before, also after a crash: a block is kept before its first id is used."""
+        """An id that was never given before, also after a crash: a block is kept before its first id is used. For a
+        broker that stands alone."""
         taken = self._producer_ids.take()
-        if self.ask_producer_ids is not None:
-            if self._producer_ids.left <= ASK_AHEAD:
-                self.ask_producer_ids()
-            if taken is None:
-                raise CoordinatorLoadInProgress("a block of producer ids was asked for; try again")
-            return taken
         while taken is None:
             result = self.controller.allocate_producer_ids(self.image)
             self._keep(result.changes)

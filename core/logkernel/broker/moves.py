@@ -55,7 +55,6 @@ class Moves:
         self._runtime = runtime
         self._replicas = replicas
         self._logs = logs
-        logs.directory_observers.append(self._directory_failed)
         self.active: dict[TopicPartition, Move] = {}
         self._free_at_ms = 0.0
         """When the copies made so far are paid for, by the rate."""
@@ -116,7 +115,7 @@ class Moves:
         for name in [name for name in self.active if name.topic == topic]:
             self.cancel(name, "the topic is deleted")
 
-    def _directory_failed(self, directory: DataDirectory) -> None:
+    def directory_failed(self, directory: DataDirectory) -> None:
         for name, move in list(self.active.items()):
             if directory in (move.future.target, move.future.source_directory):
                 self.cancel(name, f"{directory.path} is offline")

@@ -12,7 +12,7 @@ from logkernel.broker.control_socket import ControlServer, Reply
 from logkernel.broker.runtime import flush_here
 from logkernel.config.listeners import address
 from logkernel.contracts import BrokerDoor, Listener
-from logkernel.errors import CannotListen
+from logkernel.errors import CannotListen, DuplicateBrokerRegistration
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
@@ -78,7 +78,7 @@ class Server:
             except OSError as error:
                 raise CannotListen(_cannot_listen(host, port, error)) from error
             self.listeners.append(listener)
-            self.broker.cluster.listening(name, listener.port, listener.host)
+            self.broker.addresses.listening(name, listener.port, listener.host)
         await self._listen_for_commands()
         self._step()
         addresses = tuple(address(listener.host, listener.port) for listener in self.listeners)
@@ -143,14 +143,14 @@ class Server:
 
     def join(self) -> None:
         """Have a broker of a cluster announced."""
-        self.broker.join()
+        self.broker.governance.join()
         self._step()
 
     async def leave(self) -> None:
         """Have others lead the partitions of a broker of a cluster, where they can; waits as long as
         `controlled.shutdown.max.retries` and `controlled.shutdown.retry.backoff.ms` say."""
         left = self._loop.create_future()
-        self.broker.leave(lambda: None if left.done() else left.set_result(None))
+        self.broker.governance.leave(lambda: None if left.done() else left.set_result(None))
         self._step()
         await left
 
@@ -215,19 +215,18 @@ async def run(
         loop.add_signal_handler(number, stop.set)
     server = Server(broker)
     await server.start(listeners)
-    if broker.membership is not None:
-        server.join()
-        while not (stop.is_set() or _is_told(broker, known)):
+    server.join()
+    try:
+        while not (stop.is_set() or broker.governance.is_ready(known)):
             await asyncio.sleep(LOOK_AGAIN_S)
-            if broker.membership.refused is not None:
-                await server.close()
-                raise broker.membership.refused
+    except DuplicateBrokerRegistration:
+        await server.close()
+        raise
     if not stop.is_set():
         ready(server)
     await stop.wait()
     log.info("stopping")
-    if broker.membership is not None:
-        await _leave(server, alone or asyncio.Event())
+    await _leave(server, alone or asyncio.Event())
     await server.close()
 
 
@@ -236,8 +235,3 @@ async def _leave(server: Server, alone: asyncio.Event) -> None:
     await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
     for task in tasks:
         task.cancel()
-
-
-def _is_told(broker: Broker, known: int) -> bool:
-    nodes = broker.metadata.image.nodes
-    return broker.cluster.controller_id in nodes and broker.runtime.node_id in nodes and len(nodes) >= known

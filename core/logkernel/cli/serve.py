@@ -218,7 +218,7 @@ def _run_broker(arguments: argparse.Namespace) -> int:
             "--racks is for brokers of a cluster; say how many by --brokers N, or --set broker.rack=NAME for one"
         )
     broker = build(arguments.config, _overrides(arguments), serves=True)
-    listeners = broker.cluster.configured_listeners()
+    listeners = broker.addresses.configured_listeners()
     importing = threading.Thread(target=_import_event_loop)
     importing.start()
     try:
@@ -308,7 +308,7 @@ def _run_child(arguments: argparse.Namespace) -> int:
     settings += [f"broker.rack={rack}"] if rack else []
     broker = build_child(folder, arguments.child, arguments.brokers, arguments.listen, arguments.config, settings, loop)
     broker.start()
-    _serve_on_loop(broker, broker.cluster.configured_listeners(), loop, arguments.known, alone)
+    _serve_on_loop(broker, broker.addresses.configured_listeners(), loop, arguments.known, alone)
     return 0
 
 

@@ -293,9 +293,8 @@ class Cluster:
     def _controller(self) -> ClusterImage | None:
         """The image of the active controller; None while there is none."""
         for broker in self._running():
-            membership = broker.membership
-            if membership is not None and membership.election.is_active:
-                return membership.election.active.image
+            if broker.governance.is_controller:
+                return broker.governance.image
         return None
 
     def controller(self) -> int | None:

@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from logkernel.broker.build import build
-from logkernel.broker.membership import ClusterAccess
+from logkernel.broker.governance.access import ClusterAccess
 from logkernel.broker.serve import Server
 from logkernel.cluster.gate import Gate
 from logkernel.errors import LogkernelError
@@ -159,8 +159,7 @@ class ManagedBroker:
         self.gate = None  # requests from now on find no broker
         self._session.close()
         self._network.leave(self.node_id)
-        if self.broker.membership is not None:
-            self.broker.membership.abandon()
+        self.broker.governance.abandon()
         await self.server.kill()
         self.broker.abandon()
         self._end("killed")

@@ -121,7 +121,7 @@ def test_compact_and_delete_together(tmp_path):
 
 def test_internal_topics_are_compacted(tmp_path):
     with logkernel.open(tmp_path, log_cleaner_enable=False) as log:
-        log.broker.create_internal("__consumer_offsets", 1)
+        log.broker.governance.create_internal("__consumer_offsets", 1)
         for number in range(100):
             log.append("__consumer_offsets", b"%d" % number, key=b"group")
         (result,) = log.compact("__consumer_offsets")

@@ -48,7 +48,6 @@ class Broken:
 
 def opened(folder, *plugins):
     from logkernel.broker.broker import Broker
-    from logkernel.broker.log_manager import LogManager
     from logkernel.broker.runtime import Runtime
     from logkernel.config.broker import BrokerConfig
     from logkernel.embed import EmbeddedLog
@@ -58,7 +57,7 @@ def opened(folder, *plugins):
     given = [f"log.dirs={folder}", "log.cleaner.backoff.ms=10"]
     config = BrokerConfig.load(None, given, kernel.declarations())
     runtime = Runtime(config, kernel)
-    return EmbeddedLog(Broker(runtime, LogManager(runtime)))
+    return EmbeddedLog(Broker(runtime))
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from logkernel.broker.build import build
-from logkernel.broker.membership import ClusterAccess
+from logkernel.broker.governance.access import ClusterAccess
 from logkernel.cluster.network import ProcessNetwork
 from logkernel.cluster.store import SharedStore
 from logkernel.kernel import Kernel
@@ -20,7 +20,7 @@ def test_an_abandoned_controller_neither_resigns_nor_ends_its_session() -> None:
     access = ClusterAccess(store.session, ProcessNetwork(lambda call: None).transport(1))
     broker = build(None, ("log.dirs=/data", "node.id=1", "log.cleaner.enable=false"), in_memory=True, access=access)
     broker.start()
-    broker.join()
+    broker.governance.join()
     broker.step()
     assert store.controller_id == 1
     broker.abandon()

@@ -16,7 +16,7 @@ import pytest
 
 from logkernel.broker.broker import Broker
 from logkernel.broker.build import build
-from logkernel.broker.membership import ClusterAccess
+from logkernel.broker.governance.access import ClusterAccess
 from logkernel.broker.serve import Server, new_event_loop
 from logkernel.cluster.store import SharedStore
 from logkernel.kernel import Kernel
@@ -87,7 +87,7 @@ async def told_broker() -> AsyncIterator[Told]:
     broker = build(None, SETTINGS, in_memory=True, access=ClusterAccess(store.session))
     broker.start()
     server = Server(broker)
-    await server.start(broker.cluster.configured_listeners())
+    await server.start(broker.addresses.configured_listeners())
     server.join()
     try:
         yield Told(broker, {listener.name: listener.port for listener in server.listeners})
@@ -178,7 +178,7 @@ def test_orders_of_a_deposed_controller_are_not_obeyed(run: Callable[[Any], None
         registers, leads, *_ = chapters()
         async with told_broker() as told:
             await told.tell(registers)
-            told.broker.cluster.election.view.check_order(99, 2)  # type: ignore[union-attr]
+            told.broker.governance.admit(99, 2)
             answers = await told.tell(without_fetches(leads))
             assert [answer.error_code for answer in answers] == [11, 11]
             assert told.led == set()

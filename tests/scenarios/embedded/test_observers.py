@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from logkernel.broker.broker import Broker
-from logkernel.broker.log_manager import LogManager
 from logkernel.broker.runtime import Runtime
 from logkernel.config.broker import BrokerConfig
 from logkernel.embed import EmbeddedLog
@@ -61,7 +60,7 @@ class Raises:
 def opened(folder: Path, plugin: object) -> EmbeddedLog:
     kernel = Kernel(plugins=[plugin])
     runtime = Runtime(BrokerConfig.load(None, [f"log.dirs={folder}"], kernel.declarations()), kernel)
-    return EmbeddedLog(Broker(runtime, LogManager(runtime)))
+    return EmbeddedLog(Broker(runtime))
 
 
 def faults(caplog: pytest.LogCaptureFixture, hook: str) -> list[str]:

@@ -11,7 +11,6 @@ import pytest
 from hand_clock import HandClock
 
 from logkernel.broker.broker import Broker
-from logkernel.broker.log_manager import LogManager
 from logkernel.broker.runtime import Runtime, flush_here
 from logkernel.config.broker import BrokerConfig
 from logkernel.contracts import RequestContext
@@ -43,7 +42,7 @@ class Machine:
     def boot(self) -> Broker:
         config = BrokerConfig.load(None, self.settings, KERNEL.declarations())
         runtime = Runtime(config, KERNEL, clock=self.clock)
-        self.broker = Broker(runtime, LogManager(runtime, disk=self.disk))
+        self.broker = Broker(runtime, disk=self.disk)
         self.broker.runtime.run_flush = self._flush
         self.flushes.clear()
         self.broker.start()

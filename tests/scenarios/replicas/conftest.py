@@ -10,7 +10,8 @@ import pytest
 from hand_clock import HandClock
 
 from logkernel.broker.broker import Broker
-from logkernel.broker.log_manager import LogManager
+from logkernel.broker.governance.governance import Access, Governance, Parts
+from logkernel.broker.governance.standalone import Standalone
 from logkernel.broker.replicas.follower_replica import FollowerReplica
 from logkernel.broker.replicas.leader_replica import LeaderReplica
 from logkernel.broker.runtime import Runtime
@@ -41,21 +42,48 @@ PEER = RequestContext(commands=True, internal=True)
 CLIENT = RequestContext(capabilities=frozenset({"zstd"}))
 
 
-class Node:
-    """One broker over a disk that can crash. It leads and follows as it is told, and nothing else."""
+class Ordered(Standalone):
+    """Proposals and roles are the test's."""
 
-    def __init__(self, node_id: int, clock: HandClock, settings: Iterable[str] = ()) -> None:
+    def __init__(self, parts: Parts, node: Node) -> None:
+        super().__init__(parts)
+        self.node = node
+
+    def isr_proposed(self, replica: LeaderReplica, proposal: IsrProposal) -> None:
+        self.node.proposed(replica, proposal)
+
+    def role_changed(self, name: TopicPartition) -> None:
+        for observer in self.node.role_observers:
+            observer(name)
+
+
+class Node:
+    """One broker over a disk that can crash, and its `Access`. It leads and follows as it is told, and nothing else."""
+
+    size = 1
+
+    def __init__(
+        self, node_id: int, clock: HandClock, settings: Iterable[str] = (), access: Access | None = None
+    ) -> None:
         self.node_id = node_id
         self.clock = clock
         self.disk = SimulatedDisk(node_id)
         self.settings = ("log.dirs=/data", f"node.id={node_id}", "log.cleaner.enable=false", *settings)
         self.proposals: list[tuple[LeaderReplica, IsrProposal]] = []
+        self.role_observers: list[Callable[[TopicPartition], None]] = []
+        self.access = access or self
         self.boot()
+
+    def govern(self, parts: Parts) -> Governance:
+        return Ordered(parts, self)
+
+    def proposed(self, replica: LeaderReplica, proposal: IsrProposal) -> None:
+        self.proposals.append((replica, proposal))
 
     def boot(self) -> None:
         config = BrokerConfig.load(None, self.settings, KERNEL.declarations())
         runtime = Runtime(config, KERNEL, clock=self.clock)
-        self.broker = broker = Broker(runtime, LogManager(runtime, disk=self.disk))
+        self.broker = broker = Broker(runtime, self.access, disk=self.disk)
         broker.logs.open()
         broker.metadata.load("memory", broker.logs.open_metadata_log, broker.logs.cluster_id)
         broker.logs.load(broker.metadata.topic_settings, frozenset(), broker.replicas.segment_rolled)
@@ -63,7 +91,6 @@ class Node:
         broker.scheduler.start()
         self.proposals.clear()
         self.replicas = broker.replicas
-        self.replicas.propose = lambda replica, proposal: self.proposals.append((replica, proposal))
 
     def crash(self) -> None:
         """The power goes and comes back: what was not synced is lost."""
@@ -209,8 +236,8 @@ def make(clock: HandClock) -> Iterator[Make]:
     """Makes nodes; closes them all."""
     made: list[Node] = []
 
-    def new(node_id: int, *settings: str) -> Node:
-        made.append(Node(node_id, clock, settings))
+    def new(node_id: int, *settings: str, access: Access | None = None) -> Node:
+        made.append(Node(node_id, clock, settings, access))
         return made[-1]
 
     yield new

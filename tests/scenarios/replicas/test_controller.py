@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from logkernel.attrs_lite import evolve
-from logkernel.broker.controller.channel import ControllerChannel
 from logkernel.broker.controller.election import ControllerElection
+from logkernel.broker.governance.cluster_member import ClusterMember
+from logkernel.broker.governance.governance import Governance, Parts
 from logkernel.broker.handlers.metadata import NO_METADATA_MS
-from logkernel.broker.received_metadata import ReceivedMetadata
 from logkernel.cluster.store import SharedStore, StoreSession
-from logkernel.contracts import MetadataChange
+from logkernel.contracts import MetadataChange, PeerTransport
 from logkernel.controller.effects import Effects
 from logkernel.controller.image import log_dirs_change
 from logkernel.errors import (
@@ -62,35 +62,61 @@ from logkernel.requests.topics import (
 )
 from logkernel.vocabulary import NO_ID, TopicPartition
 
-from .conftest import CLIENT, KERNEL, PEER, Make, Node, ask
+from .conftest import CLIENT, KERNEL, PEER, Make, ask
 
 
-class Member:
-    """A node, its session, and its part in the control of the cluster."""
+class Commanded(ClusterMember):
+    """The test carries its requests, and has it hear. It fetches nothing."""
 
-    def __init__(self, cluster: Cluster, node: Node) -> None:
-        self.cluster, self.node, self.broker = cluster, node, node.broker
-        self.news: list[Effects] = []
-        metadata = self.broker.metadata
-        self.election = ControllerElection(self.broker.runtime, self.broker.turn, metadata.controller, self.send, self)
-        self.broker.cluster.election = self.election
-        self.broker.cluster.channel = ControllerChannel(
-            self.broker.turn, metadata.controller, self.send, self.election.view
-        )
-        self.broker.cluster.received = ReceivedMetadata(metadata.image, metadata.controller.internal, self.news.append)
-        self.broker.context.commit = lambda result: self.election.active.commit(result)
-        self.session: StoreSession = cluster.store.session()
-        self.election.join(self.session, lambda: cluster.rings.append(self))
-        self.election.announce({"listeners": {"P": ["h", node.node_id]}, "rack": None})
+    def __init__(self, parts: Parts, member: Member) -> None:
+        self.member = member
+        super().__init__(parts._replace(events=member), lambda: member.session, member)
 
-    def send(self, target: int, request: Any, done: Callable[[Any], None]) -> None:
-        self.cluster.sent.append((self, target, request, done))
+    def forward(self, node: int, request: Any, done: Callable[[Any], None]) -> None:
+        self.member.cluster.sent.append((self.member, node, request, done))
+
+    def role_changed(self, name: TopicPartition) -> None: ...
 
     def on_watched(self, changes: Sequence[MetadataChange]) -> None: ...
 
     def on_decides(self, brokers: int, *, elected: bool) -> None: ...
 
     def on_session_lost(self) -> None: ...
+
+
+class Member(PeerTransport):
+    """A node, its session, and its part in the control of the cluster; the node's `Access`."""
+
+    size = 1
+
+    def __init__(self, cluster: Cluster, make: Make, node_id: int) -> None:
+        self.cluster = cluster
+        self.news: list[Effects] = []
+        self.session: StoreSession = cluster.store.session()
+        self.node = make(node_id, access=self)
+        self.broker = self.node.broker
+        self.join()
+
+    def join(self) -> None:
+        self.election.join(self.session, lambda: self.cluster.rings.append(self))
+        self.election.announce({"listeners": {"P": ["h", self.node.node_id]}, "rack": None})
+
+    def come_back(self) -> None:
+        """With a new session."""
+        self.session = self.cluster.store.session()
+        self.join()
+
+    def govern(self, parts: Parts) -> Governance:
+        self.commanded = Commanded(parts, self)
+        self.election = self.commanded.election
+        return self.commanded
+
+    def on_effects(self, effects: Effects) -> None:
+        self.news.append(effects)
+
+    def on_deletion(self, topic: str) -> None: ...
+
+    def on_shard_role(self, name: TopicPartition) -> None: ...
 
     @property
     def roles(self) -> dict[tuple[str, int], str]:
@@ -103,7 +129,7 @@ class Cluster:
         self.store = SharedStore(KERNEL.coordination("memory", lambda: None))  # type: ignore[arg-type,return-value]
         self.rings: list[Member] = []
         self.sent: list[tuple[Member, int, Any, Callable[[Any], None]]] = []
-        self.members = {number: Member(self, make(number)) for number in (1, 2, 3)}
+        self.members = {number: Member(self, make, number) for number in (1, 2, 3)}
         self.run()
 
     def run(self) -> None:
@@ -181,7 +207,7 @@ def test_a_client_that_asks_before_the_broker_is_told_of_the_cluster_waits_for_t
     cluster: Cluster, make: Make
 ) -> None:
     """librdkafka's admin client, which was told of no broker, did not ask again for five minutes."""
-    member = cluster.members[4] = Member(cluster, make(4))
+    member = cluster.members[4] = Member(cluster, make, 4)
     answers = ask(member.node, MetadataRequest(topics=[]), CLIENT)
     assert answers == []
     cluster.run()
@@ -194,7 +220,7 @@ def test_a_client_that_asks_before_the_broker_is_told_of_the_cluster_waits_for_t
 def test_a_client_of_a_broker_that_nobody_tells_of_the_cluster_is_answered_in_the_end(
     cluster: Cluster, make: Make
 ) -> None:
-    member = Member(cluster, make(4))
+    member = Member(cluster, make, 4)
     answers = ask(member.node, MetadataRequest(topics=[]), CLIENT)
     member.node.clock.now_ms += NO_METADATA_MS - 1
     member.broker.step()
@@ -424,9 +450,10 @@ def test_a_broker_that_came_back_says_how_far_it_is_also_where_nothing_is_writte
 
     found = fetch(0, 0, FetchPartition(0, 0, 1 << 20, 0, 0, -1))
     assert fetch(found.session_id, 1).error_code == 0
-    again = cluster.members[3].node
+    again = cluster.members[3]
     cluster.kill(3)
-    cluster.members[3] = Member(cluster, again)
+    again.come_back()
+    cluster.members[3] = again
     cluster.run()
     assert fetch(found.session_id, 2).error_code == FetchSessionIdNotFound.code, "it is to name every partition"
     fetch(0, 0, FetchPartition(0, 0, 1 << 20, 0, 0, -1))

@@ -127,7 +127,7 @@ def test_readers_learn_that_the_role_ended(pair: Pair) -> None:
 def test_observers_hear_of_every_change_of_role(pair: Pair) -> None:
     one, _ = pair
     heard: list[tuple[TopicPartition, bool, bool]] = []
-    one.replicas.role_observers.append(
+    one.role_observers.append(
         lambda name: heard.append((name, name in one.replicas.led, name in one.replicas.followed))
     )
     one.order(2, 1)

@@ -143,8 +143,10 @@ class Broker(Node, PeerTransport):
         self.fetchers = ReplicaFetchers(
             runtime, Peers(runtime, turn, self), lambda: self.life, self.replicas.keep_log_starts
         )
-        self.replicas.role_observers.append(self._role)
-        self.replicas.propose = self.world.propose
+        self.role_observers = [self._role]
+
+    def proposed(self, replica: LeaderReplica, proposal: IsrProposal) -> None:
+        self.world.propose(replica, proposal)
 
     def _role(self, name: TopicPartition) -> None:
         followed = self.replicas.followed.get(name)

@@ -14,7 +14,6 @@ import pytest
 from hand_clock import HandClock
 
 from logkernel.broker.broker import Broker
-from logkernel.broker.log_manager import LogManager
 from logkernel.broker.runtime import Runtime
 from logkernel.config.broker import BrokerConfig
 from logkernel.contracts import Buffer, RequestContext
@@ -103,7 +102,7 @@ class World:
         settings = (*SETTINGS, "log.flush.interval.messages=1") if self.durable else SETTINGS
         config = BrokerConfig.load(None, settings, KERNEL.declarations())
         runtime = Runtime(config, KERNEL, clock=self.clock)
-        self.broker = Broker(runtime, LogManager(runtime, disk=self.disk))
+        self.broker = Broker(runtime, disk=self.disk)
         self.broker.start()
         self.boots += 1
 

@@ -19,16 +19,16 @@ SETTINGS = ["zookeeper.connect=127.0.0.1:1", "zookeeper.connection.timeout.ms=10
 
 def test_a_broker_that_serves_is_a_member_where_zookeeper_connect_says_so(tmp_path: Path) -> None:
     named = [*SETTINGS, f"log.dirs={tmp_path}"]
-    assert build(None, named, serves=True).membership is not None
-    assert build(None, [*named, "coordination=local"], serves=True).membership is None
-    assert build(None, [f"log.dirs={tmp_path}"], serves=True).membership is None
-    assert build(None, [*named, "coordination=zookeeper"], serves=True).membership is not None
+    assert build(None, named, serves=True).governance.is_shared
+    assert build(None, [*named, "coordination=local"], serves=True).governance.is_shared is False
+    assert build(None, [f"log.dirs={tmp_path}"], serves=True).governance.is_shared is False
+    assert build(None, [*named, "coordination=zookeeper"], serves=True).governance.is_shared
 
 
 def test_an_embedded_log_stands_alone(tmp_path: Path) -> None:
     file = tmp_path / "server.properties"
     file.write_text("\n".join(SETTINGS))
-    assert build(file, [f"log.dirs={tmp_path}"]).membership is None
+    assert build(file, [f"log.dirs={tmp_path}"]).governance.is_shared is False
     with pytest.raises(ConfigError, match="only a broker that serves can be in a cluster; run logkernel serve"):
         build(None, ["coordination=zookeeper", *SETTINGS])
 

@@ -7,7 +7,7 @@ import logging
 from logkernel.broker.handlers.context import HandlerContext, Handlers, on
 from logkernel.broker.handlers.refusals import refusal
 from logkernel.contracts import Answer, RequestContext
-from logkernel.controller import features, leaders, reassignment
+from logkernel.controller import features, reassignment
 from logkernel.errors import BrokerIdNotRegistered, InvalidRequest, NotController, UnsupportedVersion
 from logkernel.requests.placement import (
     AlterPartitionReassignmentsRequest,
@@ -26,38 +26,28 @@ log = logging.getLogger("logkernel.admin")
 
 
 def elect_leaders(ctx: HandlerContext, request: ElectLeadersRequest, context: RequestContext, answer: Answer) -> None:
-    election = ctx.cluster.election
-    if election is None:
-        answer(leaders.elect_leaders(request, ctx.metadata.image, ctx.replicas.is_offline))
-        return
     try:
-        active = election.active
-        response = active.elect_leaders(request)
+        response = ctx.governance.elect_leaders(request)
     except NotController as error:
         answer(refusal(request, error))
     else:
-        active.when_told(lambda: answer(response), request.timeout_ms)
+        ctx.governance.when_told(lambda: answer(response), request.timeout_ms)
 
 
 def alter_partition_reassignments(
     ctx: HandlerContext, request: AlterPartitionReassignmentsRequest, context: RequestContext, answer: Answer
 ) -> None:
-    election = ctx.cluster.election
-    if election is not None:
-        try:
-            answer(election.active.reassignments.alter(request))
-        except NotController as error:
-            answer(refusal(request, error))
-        return
-    brokers = sorted({ctx.runtime.node_id, *ctx.metadata.image.nodes})
-    answer(leaders.alter_reassignments(request, ctx.metadata.image, brokers))
+    try:
+        answer(ctx.governance.alter_reassignments(request))
+    except NotController as error:
+        answer(refusal(request, error))
 
 
 def list_partition_reassignments(
     ctx: HandlerContext, request: ListPartitionReassignmentsRequest, context: RequestContext, answer: Answer
 ) -> None:
     try:
-        answer(reassignment.list_reassignments(request, ctx.deciding_image))
+        answer(reassignment.list_reassignments(request, ctx.governance.image))
     except NotController as error:
         answer(refusal(request, error))
 

@@ -8,17 +8,15 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from logkernel.broker.cluster_view import LiveClusterView
 from logkernel.broker.fetch_sessions import FetchSessions
+from logkernel.broker.governance.governance import Governance
 from logkernel.broker.log_manager import LogManager
 from logkernel.broker.metadata_manager import MetadataManager
 from logkernel.broker.moves import Moves
 from logkernel.broker.purgatory import RequestPurgatory
 from logkernel.broker.replicas.manager import ReplicaManager
 from logkernel.broker.runtime import Runtime
-from logkernel.broker.service_host.host import Forward
 from logkernel.broker.service_host.registry import ServiceRegistry
 from logkernel.contracts import Answer, RequestContext
-from logkernel.controller.effects import ControllerResult
-from logkernel.controller.image import ClusterImage
 
 if TYPE_CHECKING:
     from logkernel.broker.verifications import Verifications
@@ -27,7 +25,7 @@ R = TypeVar("R")
 
 
 class HandlerContext:
-    """The parts of the broker, and the two things that only the whole can do: `commit` and `dispatch`."""
+    """The parts of the broker."""
 
     def __init__(
         self,
@@ -40,8 +38,7 @@ class HandlerContext:
         logs: LogManager,
         moves: Moves,
         services: ServiceRegistry,
-        commit: Callable[[ControllerResult], Any],
-        forward: Forward | None = None,
+        governance: Governance,
     ) -> None:
         self.runtime = runtime
         self.purgatory = purgatory
@@ -51,10 +48,8 @@ class HandlerContext:
         self.logs = logs
         self.moves = moves
         self.services = services
-        self.commit = commit
-        """Keep what the controller decided and do what it asks for; returns the response. Raises `KafkaError`."""
-        self.forward = forward
-        """Asks another broker of the cluster; None where there is none."""
+        self.governance = governance
+        self.commit = governance.commit
         self.dispatch: Callable[[Any, RequestContext, Answer], None]
         """Have a request answered within this turn; the router's."""
         self.serves: Callable[[], frozenset[str]]
@@ -63,12 +58,6 @@ class HandlerContext:
         self.fetch_max_bytes = int(get("fetch.max.bytes"))
         slots = int(get("max.incremental.fetch.session.cache.slots"))
         self.sessions = FetchSessions(slots, int.from_bytes(runtime.random.bytes(4), "big"))
-
-    @property
-    def deciding_image(self) -> ClusterImage:
-        """What the controller decides by: of a broker that stands alone its own image, else the controller's. Raises
-        `NotController` where another broker is that."""
-        return self.metadata.image if self.cluster.election is None else self.cluster.election.active.image
 
     @cached_property
     def verifications(self) -> Verifications:

@@ -95,11 +95,9 @@ def stop_replica(ctx: HandlerContext, request: StopReplicaRequest, context: Requ
 
 def _admitted(ctx: HandlerContext, request: Order, context: RequestContext) -> ReceivedMetadata:
     """Check an order against the table above, and return the metadata that it may change. Raises `KafkaError`."""
-    election, received = ctx.cluster.election, ctx.cluster.received
-    if election is None or received is None or not context.commands:
+    if not context.commands:
         raise ClusterAuthorizationFailed(f"listener {context.listener} takes no orders")
-    election.view.check_order(request.broker_epoch, request.controller_epoch)
-    return received
+    return ctx.governance.admit(request.broker_epoch, request.controller_epoch)
 
 
 HANDLERS: Handlers = dict(

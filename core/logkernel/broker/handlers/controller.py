@@ -121,10 +121,9 @@ def controlled_shutdown(
 
 
 def _active(ctx: HandlerContext, context: RequestContext) -> ActiveController:
-    election = ctx.cluster.election
-    if election is None or not context.commands:
+    if not context.commands:
         raise ClusterAuthorizationFailed(f"listener {context.listener} is not for brokers")
-    return election.active
+    return ctx.governance.active
 
 
 HANDLERS: Handlers = dict(

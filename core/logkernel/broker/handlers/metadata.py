@@ -11,7 +11,6 @@ from logkernel.controller.names import check_name
 from logkernel.errors import (
     InvalidTopicException,
     KafkaError,
-    LeaderNotAvailable,
     MismatchedEndpointType,
     UnknownTopicId,
     UnknownTopicOrPartition,
@@ -49,11 +48,7 @@ brokers: a client that gets such an answer may not ask again for minutes."""
 
 
 def metadata(ctx: HandlerContext, request: MetadataRequest, context: RequestContext, answer: Answer) -> None:
-    received = ctx.cluster.received
-    if received is not None and not ctx.metadata.image.nodes:
-        received.on_next_update(lambda: _metadata(ctx, request, context, answer), ctx.runtime.after, NO_METADATA_MS)
-    else:
-        _metadata(ctx, request, context, answer)
+    ctx.governance.when_known(lambda: _metadata(ctx, request, context, answer), NO_METADATA_MS)
 
 
 def _metadata(ctx: HandlerContext, request: MetadataRequest, context: RequestContext, answer: Answer) -> None:
@@ -89,12 +84,8 @@ def _topic(ctx: HandlerContext, name: str, topic_id: UUID, *, create: bool) -> M
     try:
         topic = ctx.cluster.topics.get(name)
         if topic is None and create and ctx.runtime.config.get("auto.create.topics.enable"):
-            if ctx.cluster.channel is not None:
-                ctx.cluster.channel.ask_for_topic(name, ctx.metadata.image)
-                raise LeaderNotAvailable(f"the topic {name} is being created; try again")
-            else:
-                ctx.commit(ctx.metadata.controller.auto_create(name, ctx.metadata.image))
-                topic = ctx.cluster.topics.get(name)
+            ctx.governance.auto_create(name)
+            topic = ctx.cluster.topics.get(name)
         if topic is None:
             check_name(name)
             raise UnknownTopicOrPartition(name)

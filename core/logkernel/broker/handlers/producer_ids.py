@@ -24,7 +24,7 @@ def init_producer_id(
         answer(response)
         return
     try:
-        response.producer_id, response.producer_epoch = ctx.metadata.next_producer_id(), 0
+        response.producer_id, response.producer_epoch = ctx.cluster.next_producer_id(), 0
     except KafkaError as error:
         response.error_code = error.code
     answer(response)

@@ -37,16 +37,12 @@ def create_partitions(
 def _decide(
     ctx: HandlerContext, request: Request, answer: Answer, decide: Callable[[ClusterImage], ControllerResult]
 ) -> None:
-    election = ctx.cluster.election
     try:
-        response: Any = ctx.commit(decide(ctx.deciding_image))
+        response: Any = ctx.commit(decide(ctx.governance.image))
     except NotController as error:
         answer(refusal(request, error))
         return
-    if election is None:
-        answer(response)
-    else:
-        election.active.when_told(lambda: answer(response), request.timeout_ms)
+    ctx.governance.when_told(lambda: answer(response), request.timeout_ms)
 
 
 HANDLERS: Handlers = dict(

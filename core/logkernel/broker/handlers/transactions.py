@@ -115,13 +115,13 @@ class _Elsewhere:
     def take(self, name: TopicPartition, marker: WritableTxnMarker, row: WritableTxnMarkerPartitionResult) -> bool:
         """Whether another broker leads the partition: then `row` is filled in from its answer."""
         leader = self._ctx.cluster.leader(*name)
-        if self._ctx.forward is None or leader is None or leader == self._ctx.runtime.node_id:
+        if self._ctx.governance.forward is None or leader is None or leader == self._ctx.runtime.node_id:
             return False
         self._by_leader.setdefault(leader, []).append((name, marker, row))
         return True
 
     def send(self, pending: PendingResponse[WriteTxnMarkersResponse]) -> None:
-        forward = self._ctx.forward
+        forward = self._ctx.governance.forward
         for leader, rows in self._by_leader.items():
             assert forward is not None, "only a member of a cluster has others to ask"
             pending.open_parts += 1

@@ -57,14 +57,10 @@ class Cuts(Protocol):
         """Throw every record away; the log starts and ends at `offset`. Durable on return. Raises `OSError`."""
 
 
-def _nobody(replica: FollowerReplica) -> None:
-    """Hears of followed replicas until somebody does."""
-
-
 class FollowerReplica(Replica):
     """A followed partition: its log and its machine."""
 
-    __slots__ = ("_cuts", "_refusals", "follower", "on_cut", "start_moved")
+    __slots__ = ("_cuts", "_log_cut", "_refusals", "follower", "start_moved")
 
     def __init__(
         self,
@@ -77,6 +73,7 @@ class FollowerReplica(Replica):
         settings: TopicSettings,
         *,
         cuts: Cuts,
+        log_cut: Callable[[TopicPartition], None],
         storage_failed: StorageFailed,
         before: Replica | None = None,
     ) -> None:
@@ -84,13 +81,12 @@ class FollowerReplica(Replica):
             runtime, name, topic_id, disk_log, producers, settings, storage_failed=storage_failed, before=before
         )
         self._cuts = cuts
+        self._log_cut = log_cut
         self._refusals = 0
         """How often the leader refused in a row."""
         self.follower = follower
         self.start_moved = False
         """The log start followed the leader's, and is to be kept before the next fetch tells of it."""
-        self.on_cut: Callable[[FollowerReplica], None] = _nobody
-        """Told when the log became shorter; a copy of it has to begin anew."""
         self.configure(settings)
         producers.on_watermark(follower.high_watermark)
 
@@ -202,7 +198,7 @@ class FollowerReplica(Replica):
             follower.on_truncated(self.log.end_offset)
         else:
             return
-        self.on_cut(self)
+        self._log_cut(self.name)
         self.news.tell()
 
     def _restart(self, offset: int) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 from uuid import UUID
 
 from logkernel.broker.runtime import Runtime
@@ -48,12 +48,26 @@ NO_EPOCHS: Final = (-1, -2)
 """Leader epochs of StopReplica that are newer than any: none was told, and the topic is being deleted."""
 
 
-def _nobody(name: TopicPartition) -> None:
-    """Default observer: ignores events until one is set."""
+class ReplicaEvents(Protocol):
+    """What the rest of the broker does about changes of replicas."""
 
+    def role_changed(self, name: TopicPartition) -> None:
+        """The role, leader or leader epoch of a partition here changed, or it is gone: `led`, `followed` or neither has
+        it by then."""
+        ...
 
-def _no_controller(replica: LeaderReplica, proposal: IsrProposal) -> None:
-    """Drops proposals: a standalone broker makes none."""
+    def log_cut(self, name: TopicPartition) -> None:
+        """A log became shorter: a copy of it has to begin anew."""
+        ...
+
+    def before_delete(self, name: TopicPartition) -> None:
+        """The log of a partition is about to be deleted."""
+        ...
+
+    def isr_proposed(self, replica: LeaderReplica, proposal: IsrProposal) -> None:
+        """Ask the controller for in-sync replicas. Must not answer before it returns; the replica is then told
+        `isr_accepted`, `isr_refused` or `isr_unanswered`."""
+        ...
 
 
 class ReplicaManager:
@@ -66,25 +80,17 @@ class ReplicaManager:
         *,
         partition_count: Callable[[str], int | None],
         logs: Logs,
+        events: ReplicaEvents,
     ) -> None:
         self._runtime = runtime
         self._turn = turn
         self._partition_count = partition_count
         self._logs = logs
+        self._events = events
         self.led: dict[tuple[str, int], LeaderReplica] = {}
         """Replicas that this broker leads, and serves to clients; read-only."""
         self.followed: dict[tuple[str, int], FollowerReplica] = {}
         """Replicas that another broker leads, or none; read-only."""
-        self.propose: Callable[[LeaderReplica, IsrProposal], None] = _no_controller
-        """Asks the controller for in-sync replicas; whoever connects the broker to one sets it. It must not answer
-        before it returns, and tells the replica `isr_accepted`, `isr_refused` or `isr_unanswered`."""
-        self.role_observers: list[Callable[[TopicPartition], None]] = []
-        """Each is told of a partition whose role, leader or leader epoch here changed, or which is gone: `led`,
-        `followed` or neither has it by then."""
-        self.on_cut: Callable[[TopicPartition], None] = _nobody
-        """Told of a log that became shorter."""
-        self.before_delete: Callable[[TopicPartition], None] = _nobody
-        """Told of a partition whose log is about to be deleted by `stop`."""
         self._live: frozenset[int] = frozenset()
         self._ticking = False
         self._offline: set[TopicPartition] = set()
@@ -228,9 +234,9 @@ class ReplicaManager:
             self._logs.note_watermark(name, current.high_watermark)
             self._resign(name)
             self._retire(name)
-            self._tell_role(name)
+            self._events.role_changed(name)
         if delete:
-            self.before_delete(name)
+            self._events.before_delete(name)
             self._logs.delete(name)
         return 0
 
@@ -271,7 +277,7 @@ class ReplicaManager:
             if leads:
                 made = roles.make_leader(
                     runtime, name, topic_id, state, held, settings, self._target_codec(settings),
-                    storage_failed=self.storage_failed, propose=self._proposed,
+                    storage_failed=self.storage_failed, propose=self._events.isr_proposed,
                     isr_policy=self._isr_policy(name.topic, settings),
                 )  # fmt: skip
                 self._retire(name)
@@ -279,27 +285,19 @@ class ReplicaManager:
             else:
                 follower = roles.make_follower(
                     runtime, name, topic_id, state, held, settings,
-                    cuts=self._logs, storage_failed=self.storage_failed,
+                    cuts=self._logs, log_cut=self._events.log_cut, storage_failed=self.storage_failed,
                 )  # fmt: skip
-                follower.on_cut = lambda replica: self.on_cut(replica.name)
                 self._resign(name)
                 self._retire(name)
                 self.followed[name] = follower
         if leads:
             self._began_to_lead(self.led[name])
-        self._tell_role(name)
+        self._events.role_changed(name)
 
     def _began_to_lead(self, led: LeaderReplica) -> None:
         led.on_live_brokers(self._live, self._runtime.clock.mono_ms())
         if led.leader.sync is not None:
             self._tick_later()
-
-    def _tell_role(self, name: TopicPartition) -> None:
-        for told in self.role_observers:
-            told(name)
-
-    def _proposed(self, replica: LeaderReplica, proposal: IsrProposal) -> None:
-        self.propose(replica, proposal)
 
     # ------------------------------------------------------------ by the clock
 
@@ -406,5 +404,5 @@ class ReplicaManager:
         replica = self._retire(name)
         if replica is not None:
             self._offline.add(name)
-            self._tell_role(name)
+            self._events.role_changed(name)
             self._turn.call_soon(partial(replica.went_offline, error))

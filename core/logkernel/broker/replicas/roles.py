@@ -16,6 +16,7 @@ refusal; orders for it are then refused as for an offline directory.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple, Protocol
 from uuid import UUID
 
@@ -143,6 +144,7 @@ def make_follower(
     settings: TopicSettings,
     *,
     cuts: Cuts,
+    log_cut: Callable[[TopicPartition], None],
     storage_failed: StorageFailed,
 ) -> FollowerReplica:
     """Follow from the log end on, with the epoch of the last record: what differs is cut by the leader's answer."""
@@ -157,7 +159,7 @@ def make_follower(
     )
     return FollowerReplica(
         runtime, name, topic_id, disk_log, held.producers, follower, settings,
-        cuts=cuts, storage_failed=storage_failed, before=held.before,
+        cuts=cuts, log_cut=log_cut, storage_failed=storage_failed, before=held.before,
     )  # fmt: skip
 
 

@@ -16,6 +16,7 @@ from itertools import count
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from logkernel.broker.cluster_view import LiveClusterView
+from logkernel.broker.governance.governance import Governance
 from logkernel.broker.pending_response import PendingResponse
 from logkernel.broker.replicas.manager import ReplicaManager
 from logkernel.broker.runtime import Runtime
@@ -47,10 +48,6 @@ ASK_AGAIN_MS = 100
 """In a cluster: a service that asks another one, whose shard is on its way, asks again after so long."""
 
 
-Forward = Callable[[int, Any, Callable[[Any], None]], None]
-"""(node id, request, done): `done` is called once, later, with the response, or with None where none came."""
-
-
 class Lent(NamedTuple):
     """What the broker lends to every service that it hosts."""
 
@@ -60,13 +57,8 @@ class Lent(NamedTuple):
     cluster: LiveClusterView
     submit: Callable[[Any, RequestContext, Answer], None]
     """Put a request to the broker, as a client would."""
-    create_topic: Callable[[str], None]
-    """Create the topic of a service, as it is declared. Raises `KafkaError`; in a cluster always
-    `CoordinatorNotAvailable`, as the controller was asked for it."""
-    shared: bool = False
-    """In a cluster: a shard is here while its partition is led here."""
-    forward: Forward | None = None
-    """In a cluster: what a service or a part of this broker asks of a shard that is led elsewhere goes there."""
+    governance: Governance
+    """Creates the topics of services, and asks other brokers for shards that they lead."""
 
 
 class ServiceHost:
@@ -83,7 +75,7 @@ class ServiceHost:
         self.guard = ServiceGuard(lent.runtime, declared.name)
         self._lent = lent
         self._sharing = sharing
-        self.is_led = lent.shared and declared.topic is not None
+        self.is_led = lent.governance.is_shared and declared.topic is not None
         """Whether a shard is here only while its partition is led here."""
         setting = "" if declared.topic is None else declared.topic.commit_timeout_setting
         self.commit_timeout_ms = int(lent.runtime.config.get(setting)) if setting else COMMIT_TIMEOUT_MS
@@ -142,7 +134,7 @@ class ServiceHost:
         assert topic is not None, f"service {self.declared.name} keeps records but has no topic"
         replica = self.replica(shard)
         if replica is None:
-            self._lent.create_topic(topic.name)
+            self._lent.governance.create_internal(topic.name)
             replica = self._lent.replicas.get(TopicPartition(topic.name, shard))
         return replica
 
@@ -185,7 +177,7 @@ class ServiceHost:
             assert topic is not None, f"service {self.declared.name} has no topic"
             if self.replica(number) is None:
                 if self._lent.cluster.partition_count(topic.name) is None:
-                    self._lent.create_topic(topic.name)
+                    self._lent.governance.create_internal(topic.name)
                 raise NotCoordinator(f"service {self.declared.name}: another broker leads shard {number}")
             self.load_in_turns(number)
         shard = self._shards.get(number)
@@ -380,7 +372,7 @@ class ServiceHost:
 
     def _forwarded(self, number: int, part: Any, take: Callable[[Any], None]) -> bool:
         """Whether another broker leads the shard, and was asked."""
-        topic, forward = self.declared.topic, self._lent.forward
+        topic, forward = self.declared.topic, self._lent.governance.forward
         assert topic is not None, f"service {self.declared.name} has no topic"
         leader = self._lent.cluster.leader(topic.name, number)
         if forward is None or leader is None or leader == self.runtime.node_id:

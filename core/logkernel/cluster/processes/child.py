@@ -18,7 +18,7 @@ from typing import Final
 
 from logkernel.broker.broker import Broker
 from logkernel.broker.build import build
-from logkernel.broker.membership import ClusterAccess
+from logkernel.broker.governance.access import ClusterAccess
 from logkernel.cluster.folder import broker_folder, coordination_folder
 from logkernel.cluster.processes.session import SocketSession
 

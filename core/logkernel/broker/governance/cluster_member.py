@@ -1,0 +1,239 @@
+"""A broker of a cluster: commanded by the controller that the brokers elected, which may be it itself.
+
+Builds what it takes, and knows which part does what:
+
+    membership             the session with the coordination
+    controller/election    who is the controller; its `active` decides while it is this broker
+    controller/channel     what this broker asks of the controller
+    isr_proposals          AlterPartition              producer_id_requests   AllocateProducerIds
+    controlled_shutdown    ControlledShutdown
+    received_metadata      what the controller told of the cluster
+    peers                  requests to other brokers   replicas/fetchers      fetches from leaders
+    configured_topics      the topics of the broker's file, which the controller creates
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, Final
+
+from logkernel.broker.cluster_view import LiveClusterView, SharedClusterView
+from logkernel.broker.controller.active import ActiveController
+from logkernel.broker.controller.channel import ControllerChannel
+from logkernel.broker.controller.election import ControllerElection
+from logkernel.broker.governance.configured_topics import ClusterTopics, ConfiguredTopics
+from logkernel.broker.governance.controlled_shutdown import ControlledShutdown
+from logkernel.broker.governance.governance import Parts
+from logkernel.broker.governance.isr_proposals import IsrProposals
+from logkernel.broker.governance.membership import Membership
+from logkernel.broker.governance.producer_id_requests import ProducerIdRequests
+from logkernel.broker.peers import Peers
+from logkernel.broker.received_metadata import ReceivedMetadata
+from logkernel.broker.replicas.fetchers import ReplicaFetchers
+from logkernel.broker.replicas.leader_replica import LeaderReplica
+from logkernel.contracts import MetadataChange, PeerTransport, SharedCoordination
+from logkernel.controller.effects import ControllerResult
+from logkernel.controller.image import ClusterImage
+from logkernel.errors import CoordinatorNotAvailable, LeaderNotAvailable
+from logkernel.requests.placement import (
+    AlterPartitionReassignmentsRequest,
+    AlterPartitionReassignmentsResponse,
+    ElectLeadersRequest,
+    ElectLeadersResponse,
+)
+from logkernel.vocabulary import IsrProposal, TopicPartition
+
+log = logging.getLogger("logkernel.cluster")
+
+ANYBODYS: Final = frozenset({"config", "acl", "scram", "quota", "log_dirs"})
+"""Kinds of changes that any broker commits, as the one that was asked."""
+
+
+class ClusterMember:
+    """`Governance` of one broker of several."""
+
+    is_shared = True
+
+    def __init__(
+        self, parts: Parts, new_session: Callable[[], SharedCoordination], transport: PeerTransport | None
+    ) -> None:
+        """Without a `transport`, brokers reach one another over their listeners."""
+        runtime, turn, _, metadata, replicas, addresses, *_ = parts
+        self._parts = parts
+        self._metadata = metadata
+        self.command_listeners: frozenset[str] = frozenset()
+        if transport is None:
+            transport = self._over_listeners(parts)
+        self._peers = Peers(runtime, turn, transport)
+        self.election = ControllerElection(runtime, turn, metadata.controller, self.forward, self)
+        view = self.election.view
+        self._channel = channel = ControllerChannel(turn, metadata.controller, self.forward, view)
+        self._proposals = IsrProposals(runtime.node_id, turn, view, channel)
+        self._producer_ids = ids = ProducerIdRequests(runtime, turn, view, channel)
+        self._shutdown = ControlledShutdown(runtime, view, channel)
+        self._fetchers = ReplicaFetchers(runtime, self._peers, lambda: view.broker_epoch, replicas.keep_log_starts)
+        self._received = ReceivedMetadata(metadata.image, metadata.controller.internal, parts.events.on_effects)
+        self._membership = Membership(
+            runtime, turn, new_session, self.election, addresses.registration,
+            joined=lambda: runtime.after(0, ids.ask),  # who comes first finds a block in hand
+        )  # fmt: skip
+        self._file_topics = ClusterTopics(
+            ConfiguredTopics(metadata.controller, lambda: self.image, self.commit), runtime.config.topics
+        )
+        self.view: LiveClusterView = SharedClusterView(
+            runtime, metadata, replicas, addresses, ids.next, self.election, channel, self._received
+        )
+
+    def _over_listeners(self, parts: Parts) -> PeerTransport:
+        from logkernel.broker.peer_channels import PeerChannels
+
+        listeners = parts.runtime.config.inter_broker_listeners
+        self.command_listeners = frozenset(listeners)
+        if not parts.runtime.config.get("inter.broker.listener.name"):
+            log.warning(
+                "brokers command over the listener %s: if clients use it as well, any of them can command; set"
+                " inter.broker.listener.name to a listener of the brokers' own", listeners[0],
+            )  # fmt: skip
+        return PeerChannels(parts.runtime, "tcp", partial(self._peer_address, listeners), parts.door)
+
+    def _peer_address(self, listeners: Sequence[str], node_id: int, by_controller: bool) -> tuple[str, int] | None:
+        """Return (host, port) of broker `node_id` on the inter-broker `listeners`, or None while it is not known.
+
+        `by_controller`: the request goes to or comes from a controller, so the listener of the controller's orders is
+        preferred. The controller knows a broker first."""
+        found = self.image.nodes.get(node_id) if self.is_controller else None
+        found = found or self._metadata.image.nodes.get(node_id)
+        if found is None:
+            return None
+        for name in reversed(listeners) if by_controller else listeners[:1]:
+            address = found.listeners.get(name)
+            if address is not None:
+                return address[0], address[1]
+        return None
+
+    # ------------------------------------------------------------ life
+
+    def open(self) -> None:
+        logs, metadata, session = self._parts.logs, self._metadata, self._membership.session()
+        logs.open(metadata.join(session))
+        metadata.load_shared(session)
+        self._received.found(metadata.shared_topics(session))
+        logs.load(metadata.topic_settings, (), self._parts.replicas.segment_rolled)
+
+    def join(self) -> None:
+        self._membership.join()
+
+    def is_ready(self, brokers: int) -> bool:
+        if self._membership.refused is not None:
+            raise self._membership.refused
+        nodes = self._metadata.image.nodes
+        own = self._parts.runtime.node_id
+        return self.view.controller_id in nodes and own in nodes and len(nodes) >= brokers
+
+    def leave(self, done: Callable[[], None]) -> None:
+        self._shutdown.begin(done)
+
+    def close(self) -> None:
+        self.abandon()
+        self.election.close()
+        self._membership.close()
+
+    def abandon(self) -> None:
+        """The session is left to whoever gave it."""
+        self._membership.abandon()
+        self._producer_ids.close()
+        self._fetchers.close()
+        self._peers.close()
+
+    # ------------------------------------------------------------ decisions
+
+    @property
+    def is_controller(self) -> bool:
+        return self.election.is_active
+
+    @property
+    def active(self) -> ActiveController:
+        return self.election.active
+
+    @property
+    def image(self) -> ClusterImage:
+        return self.election.active.image
+
+    def commit(self, result: ControllerResult) -> Any:
+        """Directly if any broker may, else as the controller."""
+        if any(change.kind not in ANYBODYS for change in result.changes):
+            return self.election.active.commit(result)
+        if result.changes:
+            self._membership.session().commit(result.changes)
+            self.election.hear_soon()
+        return result.response
+
+    def when_told(self, work: Callable[[], None], timeout_ms: int) -> None:
+        self.election.active.when_told(work, timeout_ms)
+
+    def elect_leaders(self, request: ElectLeadersRequest) -> ElectLeadersResponse:
+        return self.election.active.elect_leaders(request)
+
+    def alter_reassignments(self, request: AlterPartitionReassignmentsRequest) -> AlterPartitionReassignmentsResponse:
+        return self.election.active.reassignments.alter(request)
+
+    # ------------------------------------------------------------ what this broker needs
+
+    def create_internal(self, name: str, partitions: int = -1) -> None:
+        self._channel.ask_for_topic(name, self._metadata.image)
+        raise CoordinatorNotAvailable(f"the topic {name} is being created; try again")
+
+    def auto_create(self, name: str) -> None:
+        self._channel.ask_for_topic(name, self._metadata.image)
+        raise LeaderNotAvailable(f"the topic {name} is being created; try again")
+
+    def when_known(self, work: Callable[[], None], timeout_ms: int) -> None:
+        if self._metadata.image.nodes:
+            work()
+        else:
+            self._received.on_next_update(work, self._parts.runtime.after, timeout_ms)
+
+    def forward(self, node: int, request: Any, done: Callable[[Any], None]) -> None:
+        """Ask another broker, or this one; `done` is told the response, or None."""
+        timeout_ms = int(self._parts.runtime.config.get("request.timeout.ms", 30_000))
+        self._peers.send(node, request, lambda response, error: done(response), timeout_ms)
+
+    def admit(self, broker_epoch: int, controller_epoch: int) -> ReceivedMetadata:
+        self.election.view.check_order(broker_epoch, controller_epoch)
+        return self._received
+
+    # ------------------------------------------------------------ events of this broker
+
+    def isr_proposed(self, replica: LeaderReplica, proposal: IsrProposal) -> None:
+        self._proposals.propose(replica, proposal)
+
+    def role_changed(self, name: TopicPartition) -> None:
+        followed = self._parts.replicas.followed.get(name)
+        if followed is None:
+            self._fetchers.forget(name)
+        else:
+            self._fetchers.follow(followed, followed.follower.leader)
+        self._parts.events.on_shard_role(name)
+
+    def log_dir_failed(self) -> None:
+        self._membership.log_dir_failed()
+
+    # ------------------------------------------------------------ controller.election.Watcher
+
+    def on_watched(self, changes: Sequence[MetadataChange]) -> None:
+        metadata, replicas = self._metadata, self._parts.replicas
+        for topic in metadata.on_watched(changes):
+            known = metadata.image.topics.get(topic)
+            if known is not None:
+                replicas.configure(topic, len(known.partitions), metadata.topic_settings(topic))
+
+    def on_decides(self, brokers: int, *, elected: bool) -> None:
+        if elected:
+            self._file_topics.on_elected(brokers)
+        else:
+            self._file_topics.on_brokers()
+
+    def on_session_lost(self) -> None:
+        self._membership.on_session_lost()

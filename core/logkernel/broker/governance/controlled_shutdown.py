@@ -1,0 +1,55 @@
+"""Has others lead what this broker leads, before it stops."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from logkernel.broker.controller.channel import ControllerChannel
+from logkernel.broker.controller.view import ControllerView
+from logkernel.broker.runtime import Runtime
+from logkernel.requests.replication import ControlledShutdownRequest
+
+log = logging.getLogger("logkernel.cluster")
+
+
+class ControlledShutdown:
+    """Asks the controller, `controlled.shutdown.max.retries` times at most, with pauses of
+    `controlled.shutdown.retry.backoff.ms`."""
+
+    def __init__(self, runtime: Runtime, view: ControllerView, channel: ControllerChannel) -> None:
+        self._runtime = runtime
+        self._view = view
+        self._channel = channel
+
+    def begin(self, done: Callable[[], None]) -> None:
+        """`done` is called when no partition is led here that others could lead, or after the last attempt."""
+        get = self._runtime.config.get
+        attempts = int(get("controlled.shutdown.max.retries")) if get("controlled.shutdown.enable") else 0
+        if attempts > 0:
+            self._ask(attempts, done)
+        else:
+            done()
+
+    def _ask(self, attempts: int, done: Callable[[], None]) -> None:
+        request = ControlledShutdownRequest(self._runtime.node_id, self._view.broker_epoch)
+        self._channel.ask(request, partial(self._answered, attempts - 1, done))
+
+    def _answered(self, left: int, done: Callable[[], None], response: Any) -> None:
+        node_id = self._runtime.node_id
+        if response is not None and not response.error_code and not response.remaining_partitions:
+            done()
+            return
+        log.info(
+            "partitions are led here still: node_id=%d error=%s partitions=%s attempts_left=%d",
+            node_id, "no answer" if response is None else response.error_code,
+            [] if response is None else response.remaining_partitions[:10], left,
+        )  # fmt: skip
+        if left:
+            pause_ms = int(self._runtime.config.get("controlled.shutdown.retry.backoff.ms"))
+            self._runtime.after(pause_ms, partial(self._ask, left, done))
+        else:
+            log.warning("the broker stops, and leads partitions still: node_id=%d", node_id)
+            done()
