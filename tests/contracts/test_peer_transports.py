@@ -124,7 +124,7 @@ class OverChannels:
             if deadline is not None:
                 arm(deadline)
 
-        runtime.timers.on_earlier = arm
+        runtime.timers.tell_earlier(arm)
         made = PeerChannels(runtime, self.transport, lambda target, _: self.places.get(target), self.doors[node])
         self.made.append(made)
         return made

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from typing import Protocol
 from uuid import UUID
 
 from logkernel.broker.timers import Clock, Timer, Timers
@@ -51,10 +52,26 @@ class Randomness:
         return int.from_bytes(self.bytes(4), "big") / (1 << 32)
 
 
+class Driver(Protocol):
+    """An event loop that serves a broker."""
+
+    def wake_at(self, mono_ms: int) -> None:
+        """Step the broker then: its earliest deadline is a new one."""
+        ...
+
+    def wake(self) -> None:
+        """From any thread: step the broker soon."""
+        ...
+
+    def run_flush(self, work: Callable[[], None], done: Flushed) -> None:
+        """As of `Runtime.run_flush`, on a thread of its own."""
+        ...
+
+
 class Runtime:
     """The surroundings of one broker. Two brokers in a process share none of it."""
 
-    __slots__ = ("clock", "config", "kernel", "node_id", "random", "run_flush", "timers", "workers")
+    __slots__ = ("clock", "config", "is_driven", "kernel", "node_id", "random", "run_flush", "timers", "workers")
 
     def __init__(
         self,
@@ -76,6 +93,15 @@ class Runtime:
         """For long work; what came of it is told on the broker's own thread."""
         self.run_flush: RunFlush = flush_here
         """How a flush is run: on the calling thread, or on another one while an event loop serves."""
+        self.is_driven = False
+        """Whether an event loop serves; read-only."""
+
+    def drive(self, driver: Driver | None) -> None:
+        """An event loop serves from now on; None: it does no more, and the broker's caller steps it."""
+        self.is_driven = driver is not None
+        self.timers.tell_earlier(None if driver is None else driver.wake_at)
+        self.workers.ring_by(None if driver is None else driver.wake)
+        self.run_flush = flush_here if driver is None else driver.run_flush
 
     def after(self, wait_ms: int, action: Callable[[], None]) -> Timer:
         """Run `action` once, `wait_ms` from now."""

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from logkernel.broker.control_socket import ControlServer, Reply
-from logkernel.broker.runtime import flush_here
+from logkernel.broker.runtime import Flushed, flush_here
 from logkernel.config.listeners import address
 from logkernel.contracts import BrokerDoor, Listener
 from logkernel.errors import CannotListen, DuplicateBrokerRegistration
@@ -58,7 +58,7 @@ class Server:
         """`door` is what listeners see in the broker's place."""
         self.broker = broker
         self._door: BrokerDoor = door or broker
-        self._paused = self._killed = False
+        self._paused = self._killed = self._closing = False
         self.listeners: list[Listener] = []
         self._loop = asyncio.get_running_loop()
         self._handle: asyncio.TimerHandle | None = None
@@ -68,9 +68,7 @@ class Server:
 
     async def start(self, listeners: list[tuple[str, str, int]], transport: str = "tcp") -> None:
         """Listen on each (name, host, port); port 0 picks a free one. Raises `CannotListen`."""
-        self.broker.runtime.timers.on_earlier = self._arm
-        self.broker.runtime.run_flush = self._flush_on_thread
-        self.broker.runtime.workers.ring = lambda: self._loop.call_soon_threadsafe(self._step)
+        self.broker.runtime.drive(self)
         half = self.broker.runtime.kernel.transport(transport)
         for name, host, port in listeners:
             try:
@@ -99,8 +97,13 @@ class Server:
             self._control = ControlServer(folders, handle)
             await self._control.start()
 
-    def _flush_on_thread(self, work: Callable[[], None], done: Callable[[BaseException | None], None]) -> None:
+    # ------------------------------------------------------------ runtime.Driver
+
+    def run_flush(self, work: Callable[[], None], done: Flushed) -> None:
         """Sync without stalling the loop; what is appended meanwhile shares the next flush."""
+        if self._closing:
+            flush_here(work, done)
+            return
 
         def finish(future: asyncio.Future[None]) -> None:
             self._flushes.discard(future)
@@ -121,7 +124,11 @@ class Server:
         self._flushes.add(future)
         future.add_done_callback(finish)
 
-    def _arm(self, mono_ms: int) -> None:
+    def wake(self) -> None:
+        if not self._closing:
+            self._loop.call_soon_threadsafe(self._step)
+
+    def wake_at(self, mono_ms: int) -> None:
         if self._handle is not None:
             self._handle.cancel()
         wait_ms = max(0, mono_ms - self.broker.runtime.clock.mono_ms())
@@ -139,7 +146,9 @@ class Server:
             log.exception("a timer failed")
             deadline = self.broker.runtime.timers.next_deadline()
         if deadline is not None:
-            self._arm(deadline)
+            self.wake_at(deadline)
+
+    # ------------------------------------------------------------ a cluster
 
     def join(self) -> None:
         """Have a broker of a cluster announced."""
@@ -165,8 +174,7 @@ class Server:
     async def kill(self) -> None:
         """Run nothing of the broker ever again; its listeners are closed, its flushes end unheard."""
         self._killed = True
-        self.broker.runtime.timers.on_earlier = None
-        self.broker.runtime.workers.ring = None
+        self.broker.runtime.drive(None)
         if self._control is not None:
             await self._control.close()
         for listener in self.listeners:
@@ -181,14 +189,13 @@ class Server:
         for listener in self.listeners:
             await listener.close()
         self.listeners.clear()
-        self.broker.runtime.run_flush = flush_here
-        self.broker.runtime.workers.ring = None
+        self._closing = True
         while self._flushes:
             await asyncio.wait(self._flushes)
             await asyncio.sleep(0)
         if self._flusher is not None:
             self._flusher.shutdown()
-        self.broker.runtime.timers.on_earlier = None
+        self.broker.runtime.drive(None)
         if self._handle is not None:
             self._handle.cancel()
 

@@ -30,7 +30,7 @@ class Timer:
 
 
 class Timers:
-    """Call `at` to schedule, `run` when time has passed. `on_earlier` hears of a new earliest deadline."""
+    """Call `at` to schedule, `run` when time has passed. `tell_earlier` has a new earliest deadline told."""
 
     def __init__(self) -> None:
         self._heap: list[tuple[int, int, Timer]] = []
@@ -38,7 +38,11 @@ class Timers:
         self._running_ms: int | None = None
         """While `run` runs an action: when that was due."""
         self._next_run: list[tuple[int, int, Timer]] = []
-        self.on_earlier: Callable[[int], None] | None = None
+        self._earlier: Callable[[int], None] | None = None
+
+    def tell_earlier(self, told: Callable[[int], None] | None) -> None:
+        """From now on tell each new earliest deadline (monotonic ms), which `told` must not run; None: tell nobody."""
+        self._earlier = told
 
     def at(self, mono_ms: int, action: Callable[[], None]) -> Timer:
         timer = Timer(mono_ms, action)
@@ -47,8 +51,8 @@ class Timers:
             return timer
         earliest = not self._heap or mono_ms < self._heap[0][0]
         heappush(self._heap, (mono_ms, next(self._order), timer))
-        if earliest and self.on_earlier is not None:
-            self.on_earlier(mono_ms)
+        if earliest and self._earlier is not None:
+            self._earlier(mono_ms)
         return timer
 
     def next_deadline(self) -> int | None:

@@ -1,6 +1,6 @@
 """Long-running work off the request path; results are delivered on the broker's thread.
 
-ThreadWorkers     jobs run on threads. While an event loop runs, `ring` wakes it; embedded, the caller's next step
+ThreadWorkers     jobs run on threads. An event loop has itself woken (`ring_by`); embedded, the caller's next step
                   hears of them
 SteppedWorkers    jobs run on the calling thread, one at a time, when told: those of a simulation
 """
@@ -21,8 +21,8 @@ Done = Callable[[BaseException | None], None]
 class Workers(Protocol):
     """What the broker needs of them."""
 
-    ring: Callable[[], object] | None
-    """Called from a worker's thread when there is something to hear."""
+    def ring_by(self, ring: Callable[[], object] | None) -> None:
+        """Call `ring`, from any thread, when there is something to hear; None: call nobody."""
 
     def run(self, work: Work, done: Done) -> None:
         """Do `work` at some time; then `done` is told, on the broker's thread, what it raised."""
@@ -54,7 +54,10 @@ class ThreadWorkers:
         self._told: deque[tuple[Done, BaseException | None]] = deque()
         self._news = threading.Event()
         self._hurry = threading.Event()
-        self.ring: Callable[[], object] | None = None
+        self._ring: Callable[[], object] | None = None
+
+    def ring_by(self, ring: Callable[[], object] | None) -> None:
+        self._ring = ring
 
     def run(self, work: Work, done: Done) -> None:
         if self._pool is None:
@@ -74,7 +77,7 @@ class ThreadWorkers:
     def _tell(self, done: Done, error: BaseException | None) -> None:
         self._told.append((done, error))
         self._news.set()
-        ring = self.ring
+        ring = self._ring
         if ring is not None:
             with contextlib.suppress(RuntimeError):  # the loop is closed: nobody hears any more
                 ring()
@@ -109,8 +112,11 @@ class SteppedWorkers:
         """Jobs that were not run yet, the oldest first."""
         self.paused_s = 0.0
         """How long jobs have rested, all together; no time passes meanwhile."""
-        self.ring: Callable[[], object] | None = None
+        self._ring: Callable[[], object] | None = None
         self._told: deque[tuple[Done, Exception | None]] = deque()
+
+    def ring_by(self, ring: Callable[[], object] | None) -> None:
+        self._ring = ring
 
     def run(self, work: Work, done: Done) -> None:
         self.waiting.append((work, done))
@@ -129,8 +135,8 @@ class SteppedWorkers:
         except Exception as raised:
             error = raised
         self._told.append((done, error))
-        if self.ring is not None:
-            self.ring()
+        if self._ring is not None:
+            self._ring()
         return True
 
     def call(self, action: Callable[[], None]) -> None:

@@ -7,7 +7,7 @@ from logkernel.broker.timers import Timers
 
 def test_order_cancel_and_deadline():
     timers, ran, told = Timers(), [], []
-    timers.on_earlier = told.append
+    timers.tell_earlier(told.append)
     timers.at(50, lambda: ran.append("b"))
     timers.at(30, lambda: ran.append("a"))
     gone = timers.at(10, lambda: ran.append("never"))

@@ -28,7 +28,7 @@ def heard(workers: Workers, told: list[object], count: int) -> list[object]:
 def test_what_came_of_a_job_is_told_when_its_owner_listens(workers: Workers) -> None:
     order: list[object] = []
     rang: list[None] = []
-    workers.ring = lambda: rang.append(None)
+    workers.ring_by(lambda: rang.append(None))
     workers.run(lambda: order.append("work"), lambda error: order.append(error))
     assert heard(workers, order, 2) == ["work", None]
     assert rang == [None]

@@ -136,7 +136,7 @@ class Kafka(KafkaView):
     def _settle(self) -> None:
         """Have everything done that is due, and what follows from it."""
         broker = self._log.broker
-        if broker.runtime.workers.ring is not None:  # a loop has set its alarm by the time before
+        if broker.runtime.is_driven:  # a loop has set its alarm by the time before
             heard: Future[None] = Future()
             broker.runtime.workers.call(lambda: heard.set_result(None))
             heard.result()
