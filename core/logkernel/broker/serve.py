@@ -65,6 +65,8 @@ class Server:
         self._flusher: Executor | None = None
         self._flushes: set[asyncio.Future[None]] = set()
         self._control: ControlServer | None = None
+        self._left: asyncio.Future[None] | None = None
+        """Done when `leave` need not wait any more."""
 
     async def start(self, listeners: list[tuple[str, str, int]], transport: str = "tcp") -> None:
         """Listen on each (name, host, port); port 0 picks a free one. Raises `CannotListen`."""
@@ -157,8 +159,8 @@ class Server:
 
     async def leave(self) -> None:
         """Have others lead the partitions of a broker of a cluster, where they can; waits as long as
-        `controlled.shutdown.max.retries` and `controlled.shutdown.retry.backoff.ms` say."""
-        left = self._loop.create_future()
+        `controlled.shutdown.max.retries` and `controlled.shutdown.retry.backoff.ms` say, or until it is killed."""
+        left = self._left = self._loop.create_future()
         self.broker.governance.leave(lambda: None if left.done() else left.set_result(None))
         self._step()
         await left
@@ -174,6 +176,8 @@ class Server:
     async def kill(self) -> None:
         """Run nothing of the broker ever again; its listeners are closed, its flushes end unheard."""
         self._killed = True
+        if self._left is not None and not self._left.done():
+            self._left.set_result(None)
         self.broker.runtime.drive(None)
         if self._control is not None:
             await self._control.close()

@@ -130,21 +130,26 @@ class ManagedBroker:
             self.resume()
         if self.state != "running":
             return
-        assert self.server is not None
-        await self.server.leave()
-        await self.close()
+        server = self.server
+        assert server is not None
+        await server.leave()
+        if self.server is server:  # else it was killed meanwhile, and may have been started again
+            await self.close()
 
     async def close(self) -> None:
         """Close the broker cleanly, without a controlled shutdown."""
         if self.state != "running":
             return
-        assert self.broker is not None
-        assert self.server is not None
-        assert self.gate is not None
-        await self.server.close()
-        self.gate.remove()  # clients in this process must not write to a broker that is closed
+        broker, server, gate = self.broker, self.server, self.gate
+        assert broker is not None
+        assert server is not None
+        assert gate is not None
+        await server.close()
+        if self.server is not server:
+            return  # it was killed meanwhile
+        gate.remove()  # clients in this process must not write to a broker that is closed
         self._network.leave(self.node_id)
-        self.broker.close()
+        broker.close()
         self._end("stopped")
 
     async def kill(self) -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -175,6 +176,47 @@ def test_a_broker_says_that_it_leaves_where_the_setting_says_so(
 
 
 LEAVES = "broker leaves: node_id="
+PATIENT = {"controlled_shutdown_max_retries": 1000, "controlled_shutdown_retry_backoff_ms": 100}
+
+
+@contextmanager
+def behind(**settings: Any) -> Iterator[Cluster]:
+    """Broker 1 leads a partition, and broker 2, which is alive, is not in sync."""
+    with logkernel.open_cluster(replica_lag_time_max_ms=300, **settings) as cluster:
+        cluster.create_topic("orders", assignment={0: [1, 2]})
+        if cluster.controller() == 2:  # it must hear that 2 is not in sync
+            cluster.stop(2)
+            cluster.start(2)
+        cluster.wait_for_isr("orders", 0, 2)
+        cluster.cut({1}, {2})
+        with cluster.producer(acks="1") as producer:
+            producer.send("orders", b"what 2 does not have").result(30)
+        while cluster.isr("orders", 0) != [1]:
+            cluster.wait_for_leader("orders", 0)
+        yield cluster
+
+
+def test_a_broker_that_stops_does_not_wait_for_replicas_that_are_away() -> None:
+    with logkernel.open_cluster(brokers=3, **PATIENT) as cluster:
+        cluster.create_topic("orders", assignment={0: [1, 2]})
+        cluster.kill(2)
+        stopping = threading.Thread(target=cluster.stop, args=(1,))
+        stopping.start()
+        stopping.join(30)
+        assert cluster.brokers[1] == "stopped"
+
+
+def test_a_broker_that_is_killed_while_it_stops_is_waited_for_no_longer(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level("INFO", "logkernel.controller"), behind(brokers=3, **PATIENT) as cluster:
+        stopping = threading.Thread(target=cluster.stop, args=(1,))
+        stopping.start()
+        while not any(LEAVES in record.getMessage() for record in caplog.records):
+            cluster.wait_for_leader("orders", 0)
+        cluster.kill(1)
+        cluster.start(1)
+        stopping.join(30)
+        assert not stopping.is_alive()
+        assert cluster.brokers[1] == "running"
 
 
 @pytest.mark.parametrize(("retries", "pauses"), [(0, 0), (1, 0), (3, 2)])
@@ -182,9 +224,7 @@ def test_a_broker_that_nobody_can_replace_asks_as_often_as_its_settings_say(
     retries: int, pauses: int, caplog: pytest.LogCaptureFixture
 ) -> None:
     settings = {"controlled_shutdown_max_retries": retries, "controlled_shutdown_retry_backoff_ms": 60}
-    with caplog.at_level("INFO", "logkernel.controller"), logkernel.open_cluster(brokers=2, **settings) as cluster:
-        cluster.create_topic("orders", assignment={0: [1, 2]})
-        cluster.kill(2)
+    with caplog.at_level("INFO", "logkernel.controller"), behind(brokers=3, **settings) as cluster:
         begun_s = time.monotonic()
         cluster.stop(1)
         assert time.monotonic() - begun_s >= pauses * 0.06
@@ -192,19 +232,16 @@ def test_a_broker_that_nobody_can_replace_asks_as_often_as_its_settings_say(
 
 
 def test_a_broker_that_stops_waits_for_one_that_can_lead_in_its_place() -> None:
-    settings = {"controlled_shutdown_max_retries": 1000, "controlled_shutdown_retry_backoff_ms": 20}
-    with logkernel.open_cluster(brokers=3, **settings) as cluster:
-        cluster.create_topic("orders", assignment={0: [1, 2]})
-        cluster.kill(2)
+    with behind(brokers=3, **PATIENT) as cluster:
         with cluster.producer(acks="all") as producer:
             producer.send("orders", b"of broker 1 alone").result(30)
         stopping = threading.Thread(target=cluster.stop, args=(1,))
         stopping.start()
-        cluster.start(2)
+        cluster.heal()
         stopping.join(30)
         assert (cluster.brokers[1], cluster.wait_for_leader("orders", 0)) == ("stopped", 2)
         with cluster.consumer("orders", auto_offset_reset="earliest") as consumer:
-            assert [record.value for record in consumer.poll(10)] == [b"of broker 1 alone"]
+            assert [record.value for record in consumer.poll(10)] == [b"what 2 does not have", b"of broker 1 alone"]
 
 
 def test_what_a_follower_told_of_its_log_start_is_there_after_its_broker_was_killed(tmp_path: Path) -> None:

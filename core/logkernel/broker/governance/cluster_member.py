@@ -72,7 +72,7 @@ class ClusterMember:
         self._channel = channel = ControllerChannel(turn, metadata.controller, self.forward, view)
         self._proposals = IsrProposals(runtime.node_id, turn, view, channel)
         self._producer_ids = ids = ProducerIdRequests(runtime, turn, view, channel)
-        self._shutdown = ControlledShutdown(runtime, view, channel)
+        self._shutdown = ControlledShutdown(runtime, view, channel, replicas.has_living_follower)
         self._fetchers = ReplicaFetchers(runtime, self._peers, lambda: view.broker_epoch, replicas.keep_log_starts)
         self._received = ReceivedMetadata(metadata.image, metadata.controller.internal, parts.events.on_effects)
         self._membership = Membership(

@@ -10,19 +10,31 @@ from typing import Any
 from logkernel.broker.controller.channel import ControllerChannel
 from logkernel.broker.controller.view import ControllerView
 from logkernel.broker.runtime import Runtime
-from logkernel.requests.replication import ControlledShutdownRequest
+from logkernel.requests.replication import ControlledShutdownRequest, ControlledShutdownResponse
 
 log = logging.getLogger("logkernel.cluster")
 
 
 class ControlledShutdown:
     """Asks the controller, `controlled.shutdown.max.retries` times at most, with pauses of
-    `controlled.shutdown.retry.backoff.ms`."""
+    `controlled.shutdown.retry.backoff.ms`.
 
-    def __init__(self, runtime: Runtime, view: ControllerView, channel: ControllerChannel) -> None:
+    It does not pause when all other replicas of what is left are on brokers that are away: they may be away for good.
+    Kafka's controller answers that at once, too; its broker only stops later.
+    """
+
+    def __init__(
+        self,
+        runtime: Runtime,
+        view: ControllerView,
+        channel: ControllerChannel,
+        has_living_follower: Callable[[tuple[str, int]], bool],
+    ) -> None:
+        """`has_living_follower`: whether a partition that is led here has another replica on a broker that is alive."""
         self._runtime = runtime
         self._view = view
         self._channel = channel
+        self._has_living_follower = has_living_follower
 
     def begin(self, done: Callable[[], None]) -> None:
         """`done` is called when no partition is led here that others could lead, or after the last attempt."""
@@ -47,9 +59,14 @@ class ControlledShutdown:
             node_id, "no answer" if response is None else response.error_code,
             [] if response is None else response.remaining_partitions[:10], left,
         )  # fmt: skip
-        if left:
+        if left and (response is None or response.error_code or self._may_be_led_elsewhere(response)):
             pause_ms = int(self._runtime.config.get("controlled.shutdown.retry.backoff.ms"))
             self._runtime.after(pause_ms, partial(self._ask, left, done))
         else:
             log.warning("the broker stops, and leads partitions still: node_id=%d", node_id)
             done()
+
+    def _may_be_led_elsewhere(self, response: ControlledShutdownResponse) -> bool:
+        """Whether a replica of some partition that is left is alive: it may be in sync soon."""
+        names = ((row.topic_name, row.partition_index) for row in response.remaining_partitions)
+        return any(self._has_living_follower(name) for name in names)

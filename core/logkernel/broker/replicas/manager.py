@@ -145,6 +145,11 @@ class ReplicaManager:
             return error(f"there is no topic {name.topic!r}; create it first")
         return error(no_partition(*name, count))
 
+    def has_living_follower(self, name: tuple[str, int]) -> bool:
+        """Whether this broker leads the partition, and another replica of it is on a broker that is alive."""
+        led = self.led.get(name)
+        return led is not None and led.leader.sync is not None and not self._live.isdisjoint(led.leader.sync.followers)
+
     def is_offline(self, topic: str, partition: int) -> bool:
         """Whether the partition belongs here, but what it holds cannot be known."""
         return (topic, partition) in self._offline
