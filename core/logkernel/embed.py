@@ -104,6 +104,17 @@ class EmbeddedLog:
             self._closed = True
             self._broker.close()
 
+    def abandon(self) -> None:
+        """End as if the process were killed: nothing is flushed or told to clients made here; the next `open` of the
+        same files recovers. A second call does nothing."""
+        if self._closed:
+            return
+        self._factory.let_go()
+        self._stop_listening()
+        with self._mutex:
+            self._closed = True
+            self._broker.abandon()
+
     @property
     def closed(self) -> bool:
         """Whether the log is closed, or belongs to the parent of this process."""

@@ -122,7 +122,7 @@ def test_the_service_says_what_the_page_says(on_path: Path, tmp_path: Path, caps
 
 
 def test_a_test_gets_a_broker(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert runs("testing.md", tmp_path, capsys) == 8
+    assert runs("testing.md", tmp_path, capsys) == 9
 
 
 def test_the_tests_of_the_testing_page_pass(tmp_path: Path) -> None:
@@ -134,7 +134,7 @@ def test_the_tests_of_the_testing_page_pass(tmp_path: Path) -> None:
     (tmp_path / "pytest.ini").write_text(ini[1].partition("kafka_plugins")[0])
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(tmp_path)]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120)
-    assert "5 passed" in done.stdout, done.stdout + done.stderr
+    assert "6 passed" in done.stdout, done.stdout + done.stderr
 
 
 def test_the_tutorial(

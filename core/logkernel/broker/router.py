@@ -209,12 +209,12 @@ class Router:
             handler(request, context, answer)
         except (KafkaError, OSError) as error:
             log.error("request refused: request=%s error=%s", name, error, exc_info=True)
-            answer(self._refusal(name, request, error))
+            answer(self.refusal(name, request, error))
         except ServiceFailed as error:  # told of with the plugin's name
-            answer(self._refusal(name, request, UnknownServerError(str(error))))
+            answer(self.refusal(name, request, UnknownServerError(str(error))))
         except Exception:
             log.exception("request failed: request=%s", name)
-            answer(self._refusal(name, request, UnknownServerError("the broker failed; its log says why")))
+            answer(self.refusal(name, request, UnknownServerError("the broker failed; its log says why")))
 
     def _find(self, name: str) -> Bound:
         host = self._services.get(name)
@@ -226,7 +226,8 @@ class Router:
             raise UnknownServerError(f"nothing here answers {name}")
         return partial(table()[name], self._context)
 
-    def _refusal(self, name: str, request: Any, error: KafkaError | OSError) -> Any:
+    def refusal(self, name: str, request: Any, error: KafkaError | OSError) -> Any:
+        """The response to a request, of the class `name`, that says that it failed as a whole."""
         refused = KafkaStorageError(str(error)) if isinstance(error, OSError) else error
         host = self._services.get(name)
         if host is not None:

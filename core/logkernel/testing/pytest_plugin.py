@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from logkernel.testing.kafka.view import KafkaView
 
 MARKER = (
-    "kafka(topics=..., settings=..., plugins=..., as_version=..., brokers=...): what the broker of the fixtures kafka,"
-    " kafka_memory and kafka_cluster is like; kafka_session takes topics"
+    "kafka(topics=..., settings=..., plugins=..., as_version=..., seed=..., brokers=...): what the broker of the"
+    " fixtures kafka, kafka_memory and kafka_cluster is like; kafka_session takes topics"
 )
 MERGED = ("settings", "topics")
 """Options that add to those of an outer marker; the others replace them."""
@@ -131,7 +131,7 @@ def kafka_session_options() -> dict[str, Any]:
 
 # ---------------------------------------------------------------- fixtures
 
-KNOWN = ("as_version", "plugins", "settings", "topics")
+KNOWN = ("as_version", "plugins", "seed", "settings", "topics")
 
 
 @pytest.fixture
@@ -237,6 +237,9 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
         for view in item.stash.get(_views, []):
             last = view.requests[-LAST_REQUESTS:]
             report.sections.append(("what clients asked of Kafka last", "\n".join(map(str, last)) or "nothing"))
+            if made := view.faults.made:
+                lines = [f"seed={view.faults.seed}", *map(str, made)]
+                report.sections.append(("faults of Kafka", "\n".join(lines)))
     if report.failed and _broker_log in item.stash and (text := item.stash[_broker_log].text):
         report.sections.append(("log of the Kafka broker", text))
     return report

@@ -12,8 +12,9 @@ from logkernel.errors import KafkaStorageError
 class MemoryCoordination:
     """`contracts.Coordination`. Values are copied, as what is kept elsewhere could not be changed by its giver."""
 
-    def __init__(self) -> None:
-        self._kept: list[MetadataChange] = []
+    def __init__(self, kept: list[MetadataChange] | None = None) -> None:
+        """`kept` holds the changes of an earlier one, and will hold those of this one."""
+        self._kept: list[MetadataChange] = [] if kept is None else kept
         self._closed = False
 
     def changes(self) -> Iterator[MetadataChange]:
@@ -30,7 +31,7 @@ class MemoryCoordination:
 
     def replace(self, changes: Sequence[MetadataChange]) -> None:
         self._check_open()
-        self._kept = copy.deepcopy(list(changes))
+        self._kept[:] = copy.deepcopy(list(changes))
 
     def close(self) -> None:
         self._closed = True

@@ -333,7 +333,7 @@ class ServerConnection:
         if self.state != OPEN or pending.parts is not None:
             return
         try:
-            self._encode(pending, response)
+            self.encode(pending, response)
         except ENCODE_ERRORS:
             log.exception("connection failed peer=%s: cannot write %r", self.peer, type(response).__name__)
             self._end(UNANSWERABLE)
@@ -343,13 +343,16 @@ class ServerConnection:
             if not self._feeding:
                 self._wake()
 
-    def _encode(self, pending: PendingResponse, response: Any) -> None:
+    def encode(self, pending: PendingResponse, response: Any) -> None:
+        """Give a pending response its parts."""
         codec = pending.codec
         if pending.silent:
             from .apis.produce import failed
 
             pending.parts = []
             pending.last = failed(response)
+            if pending.last:
+                log.info("connection closed peer=%s: a produce with acks=0 failed, and has no response", self.peer)
             return
         parts = codec.encode(response)
         if len(parts) == 1 and type(parts[0]) is not FileSlice:  # nearly always
@@ -372,7 +375,6 @@ class ServerConnection:
                 if type(part) is not FileSlice:
                     self.output_bytes += len(part)  # type: ignore[arg-type]
             if pending.last:
-                log.info("connection closed peer=%s: a produce with acks=0 failed, and has no response", self.peer)
                 self._end(UNACKNOWLEDGED_FAILED)
 
     def sent(self, part: Part) -> None:

@@ -1,9 +1,11 @@
 """A broker for tests of programs that talk to Kafka (decision 050).
 
-kafka        `Kafka`: what a test holds
-clock        time that the test moves
-watched      the transport "tcp" with a machine for each connection that shows the test what clients ask
-requests     what clients asked
-records      what lies in topics
-matching     pure: does a record match, and where does it not
+kafka        `Kafka`: a broker of the test's own, its life and its time;  namespace: a part of a shared one
+view         what a test asks of either: topics, records, groups, waits;  aio: the same, awaited
+clock, disk  what is lent to the broker: time that the test moves, files that outlive it
+watched      the transport "tcp" for it;  connection: the machine of each connection, which shows what clients ask
+requests     what clients asked;  named: pure: which partitions a request is about
+faults       pure: which requests are struck, and by what
+records      what lies in topics;  matching: pure: does a record match, and where does it not
+broker_log   what brokers log, for the report of a test that fails
 """

@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, overload
 
 from logkernel.testing.kafka.clock import LentClock
+from logkernel.testing.kafka.faults import Faults
 from logkernel.testing.kafka.requests import Requests
 from logkernel.testing.kafka.view import KafkaView
 
@@ -64,6 +65,11 @@ class AsyncKafka:
     def clock(self) -> LentClock:
         """Its `advance` takes some milliseconds, and is not awaited."""
         return self.kafka.clock
+
+    @property
+    def faults(self) -> Faults:
+        """What goes wrong with clients' requests."""
+        return self.kafka.faults
 
     @property
     def requests(self) -> Requests:

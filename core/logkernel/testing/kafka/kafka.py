@@ -10,21 +10,29 @@ may be called from any thread; those of the broker's own work are run there.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+import asyncio
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, Self, TypeVar
+from uuid import UUID
 
 from logkernel.broker.build import build
 from logkernel.config.loading import plugin_lists
 from logkernel.config.values import render
+from logkernel.contracts import MetadataChange
 from logkernel.embed import EmbeddedLog
-from logkernel.errors import LogkernelError
+from logkernel.errors import ConfigError, KafkaError, LogkernelError
 from logkernel.kernel import Kernel
+from logkernel.plugins.transport.tcp import registry
 from logkernel.testing.kafka.clock import LentClock
+from logkernel.testing.kafka.disk import TestDisk
+from logkernel.testing.kafka.faults import Faults
 from logkernel.testing.kafka.requests import ClientRequest, RequestLog, Requests
 from logkernel.testing.kafka.view import KafkaView, Topics, wait_for
 from logkernel.testing.kafka.watched import WatchPlugin
+from logkernel.vocabulary import NO_ID
 
 T = TypeVar("T")
 
@@ -50,6 +58,7 @@ class Kafka(KafkaView):
         path: str | Path | None = None,
         sockets: bool = True,
         as_version: str | None = None,
+        seed: int = 0,
     ) -> None:
         """Start a broker in memory, or in the folder `path`.
 
@@ -57,9 +66,11 @@ class Kafka(KafkaView):
         `settings` are the broker's by Kafka's names; `_` may stand for `.`. `plugins` are modules or objects with
         hooks, in addition to those that are installed. Without `sockets` only clients that are made here reach it.
         `as_version` is a release of Kafka ("2.8" to "4.3"): clients are told of what it had, and newer requests are
-        refused. Raises `ConfigError`, `PluginError`.
+        refused. `seed` decides what faults with a probability strike. Raises `ConfigError`, `PluginError`.
         """
         self._requests = RequestLog()
+        self.faults = Faults(seed, [row.name for row in registry.ROWS], self._run)
+        """What goes wrong with clients' requests; those of clients that are made here are spared."""
         self.clock = LentClock(self._settle)
         """Its `advance` moves the broker's time."""
         given = {name.replace("_", "."): value for name, value in (settings or {}).items()}
@@ -70,6 +81,8 @@ class Kafka(KafkaView):
         if path is not None:
             self._overrides.append(f"log.dirs={path}")
         self._plugins = list(plugins)
+        self._disk = TestDisk() if path is None else None
+        self._metadata: list[MetadataChange] = []
         self._log = self._open()
         try:
             self._address = self._log.listen() if sockets else ""
@@ -80,8 +93,12 @@ class Kafka(KafkaView):
 
     def _open(self) -> EmbeddedLog:
         allow, block = plugin_lists(None, self._overrides)
-        kernel = Kernel(allow=allow, block=block, plugins=[*self._plugins, WatchPlugin(self)])
-        return EmbeddedLog(build(None, self._overrides, in_memory=self._path is None, kernel=kernel, clock=self.clock))
+        plugins = [*self._plugins, WatchPlugin(self, self._metadata)]
+        kernel = Kernel(allow=allow, block=block, plugins=plugins)
+        in_memory = self._path is None
+        return EmbeddedLog(
+            build(None, self._overrides, in_memory=in_memory, kernel=kernel, clock=self.clock, disk=self._disk)
+        )
 
     # ------------------------------------------------------------ life
 
@@ -94,6 +111,41 @@ class Kafka(KafkaView):
     def close(self) -> None:
         """End the broker; connections break. A second call does nothing."""
         self._log.close()
+
+    def stop(self) -> None:
+        """Stop the broker cleanly; `start` goes on with what it has. Clients that were made here are closed."""
+        self._log.close()
+
+    def kill(self) -> None:
+        """End the broker as kill -9 would; `start` recovers what it wrote. Clients that were made here are of no use
+        any more."""
+        self._log.abandon()
+        if self._disk is not None:
+            self._disk.forget_locks()
+
+    def start(self) -> None:
+        """Start a broker that was stopped or killed, on the same port. Raises `LogkernelError` while it runs."""
+        if not self._log.closed:
+            raise LogkernelError("this broker runs; stop or kill it first")
+        self._log = self._open()
+        if self._address:
+            self._log.listen(self._address)
+
+    def restart(self) -> None:
+        """Stop the broker cleanly, and start it."""
+        self.stop()
+        self.start()
+
+    @contextmanager
+    def full_disk(self) -> Iterator[None]:
+        """Meanwhile the broker's disk has no room. Raises `ConfigError` for a broker in a folder."""
+        if self._disk is None:
+            raise ConfigError("only the disk of a broker in memory can be full; leave out path")
+        self._disk.is_full = True
+        try:
+            yield
+        finally:
+            self._disk.is_full = False
 
     @property
     def bootstrap_servers(self) -> str:
@@ -123,13 +175,30 @@ class Kafka(KafkaView):
         """Forget what clients asked so far."""
         self._run(self._requests.clear)
 
+    # ------------------------------------------------------------ what connections ask (`connection.Watch`)
+
     def now_ms(self) -> int:
-        """The broker's wall time, in ms since 1970."""
         return self.clock.wall_ms()
 
     def saw(self, request: ClientRequest, size: int) -> None:
-        """See `watched.Watch`."""
         self._requests.add(request, size)
+
+    def topic_name(self, topic_id: UUID) -> str:
+        return self._log.broker.cluster.topic_name(topic_id) or ""
+
+    def topic_id(self, topic: str) -> UUID:
+        return self._log.broker.cluster.topic_id(topic) or NO_ID
+
+    def refusal(self, request: Any, error: KafkaError) -> Any:
+        return self._log.broker.router.refusal(type(request).__name__, request, error)
+
+    def later(self, wait_ms: int, work: Callable[[], None]) -> None:
+        loop = asyncio.get_running_loop()
+
+        def soon() -> None:
+            loop.call_soon(work)
+
+        self._log.broker.runtime.after(wait_ms, soon)
 
     # ------------------------------------------------------------ time
 
@@ -147,3 +216,4 @@ class Kafka(KafkaView):
             return not (due or broker.retention.busy or broker.cleaner.busy)
 
         wait_for(lambda: self._run(settled), SETTLES_S, lambda: "the broker is still busy with what fell due")
+        self._run(lambda: None)  # what the last of it had done soon

@@ -27,7 +27,7 @@ class KafkaNamespace(KafkaView):
         """`number` is its own among the namespaces of `kafka`; `test` makes its names easier to read."""
         self._kafka = kafka
         self._suffix = f".{number}-{FOREIGN.sub('-', test)}".rstrip("-")
-        self.clock = kafka.clock
+        self.clock, self.faults = kafka.clock, kafka.faults
         self._before = kafka.topics
         kafka.clear_requests()
 
@@ -38,7 +38,8 @@ class KafkaNamespace(KafkaView):
         self.close()
 
     def close(self) -> None:
-        """Delete every topic that was created since this namespace is open, whatever its name is."""
+        """Delete every topic that was created since this namespace is open, whatever its name is, and every fault."""
+        self.faults.clear()
         for name in self._kafka.topics.keys() - self._before.keys():
             with contextlib.suppress(UnknownTopicOrPartition):  # the test's program deletes it as well
                 self._kafka.delete_topic(name)

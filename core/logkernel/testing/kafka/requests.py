@@ -102,3 +102,21 @@ def kept(request: Any) -> tuple[Any, int]:
             rows.append(PartitionProduceData(row.index, data))
         topics.append(TopicProduceData(topic.name, rows, topic.topic_id))
     return ProduceRequest(request.transactional_id, request.acks, request.timeout_ms, topics), size
+
+
+def again(request: Any) -> Any:
+    """A kept request in the form that a broker takes: it writes into the batches of a Produce."""
+    if not isinstance(request, ProduceRequest):
+        return request
+    topics = [
+        TopicProduceData(
+            topic.name,
+            [
+                PartitionProduceData(row.index, None if row.records is None else bytearray(row.records))
+                for row in topic.partition_data
+            ],
+            topic.topic_id,
+        )
+        for topic in request.topic_data
+    ]
+    return ProduceRequest(request.transactional_id, request.acks, request.timeout_ms, topics)

@@ -14,6 +14,7 @@ from logkernel.config.values import render
 from logkernel.embed import EmbeddedLog
 from logkernel.errors import GroupIdNotFound, PolicyViolation, TopicAlreadyExists, UnknownTopicOrPartition
 from logkernel.testing.kafka.clock import LentClock
+from logkernel.testing.kafka.faults import Faults
 from logkernel.testing.kafka.matching import ANYTHING, differences, not_found
 from logkernel.testing.kafka.records import KafkaRecord, encoded
 from logkernel.testing.kafka.requests import Requests
@@ -48,6 +49,8 @@ class KafkaView:
 
     clock: LentClock
     """Its `advance` moves the broker's time."""
+    faults: Faults
+    """What goes wrong with clients' requests."""
 
     # ------------------------------------------------------------ what a kind of view is
 

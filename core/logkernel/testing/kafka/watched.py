@@ -1,56 +1,23 @@
-"""The transport "tcp", with a machine for each connection that tells a test what clients ask.
+"""The transport "tcp" with connections that a test watches, and metadata that outlives a broker in memory.
 
-It is a plugin of the tested broker alone, so a broker that nobody tests runs without it.
+Both are plugins of the tested broker alone, so a broker that nobody tests runs without them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
-from logkernel.contracts import BrokerDoor, Transport
+from logkernel.contracts import BrokerDoor, Coordination, MetadataChange, Transport
 from logkernel.hookspecs import hookimpl
-from logkernel.plugins.transport.tcp.connection import PendingResponse, ServerConnection
+from logkernel.plugins.transport.memory.coordination import MemoryCoordination
 from logkernel.plugins.transport.tcp.server import TcpListener
 from logkernel.plugins.transport.tcp.transport import TcpTransport
-from logkernel.testing.kafka.requests import ClientRequest, kept
+from logkernel.testing.kafka.connection import Watch, WatchedConnection
 
 GRACE_S: Final = 0.005
 """How long a test waits for answers under way when it ends its broker; a fetch that waits for records is one."""
-
-
-class Watch(Protocol):
-    """Who is told."""
-
-    def now_ms(self) -> int:
-        """Wall time."""
-        ...
-
-    def saw(self, request: ClientRequest, size: int) -> None:
-        """A request came, which holds `size` bytes of records; on the broker's thread, before it is answered."""
-        ...
-
-
-class WatchedConnection(ServerConnection):
-    """See the module."""
-
-    __slots__ = ("_watch",)
-
-    def __init__(self, watch: Watch, door: BrokerDoor, *given: Any, **named: Any) -> None:
-        super().__init__(door, *given, **named)
-        self._watch = watch
-
-    def submit(self, pending: PendingResponse, request: Any) -> None:
-        codec = pending.codec
-        name, version = self.software
-        copy, size = kept(request)
-        seen = ClientRequest(
-            codec.api.row.name, codec.version, self.client_id, f"{name} {version}".strip(), self.id,
-            pending.correlation_id, self._watch.now_ms(), copy,
-        )  # fmt: skip
-        self._watch.saw(seen, size)
-        super().submit(pending, request)
 
 
 class WatchedTransport(TcpTransport):
@@ -71,9 +38,15 @@ class WatchedTransport(TcpTransport):
 class WatchPlugin:
     """What a tested broker's kernel is given."""
 
-    def __init__(self, watch: Watch) -> None:
+    def __init__(self, watch: Watch, metadata: list[MetadataChange]) -> None:
+        """`metadata` is what a broker in memory has decided so far."""
         self._watch = watch
+        self._metadata = metadata
 
     @hookimpl
     def logkernel_transport(self, name: str) -> Transport | None:
         return WatchedTransport(self._watch) if name == "tcp" else None
+
+    @hookimpl
+    def logkernel_coordination(self, name: str) -> Coordination | None:
+        return MemoryCoordination(self._metadata) if name == "memory" else None

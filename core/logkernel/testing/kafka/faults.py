@@ -1,0 +1,218 @@
+"""Faults that a test asks for: which requests they strike, and what is done to these. Pure, but for a seed.
+
+| fault | the request | its answer |
+|---|---|---|
+| `error` | is not carried out | says the error |
+| `delay` | is carried out later; what the connection asks behind it waits, as in Kafka | comes later |
+| `stall` | is carried out when the fault is removed | comes then |
+| `close` | is not carried out | the connection is closed |
+| `lose_answer` | is carried out | the connection is closed instead |
+| `cut_answer` | is carried out | a part of it is sent, then the connection is closed |
+
+A fault strikes what all of its conditions fit: the API, the client, a topic and partition that the request names. Of
+these it lets the first `skip` pass, strikes `times` times, and each time with `probability`. What its seed decides
+about the n-th request that fits does not depend on other requests, so that the same program meets the same faults.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterator
+from random import Random
+from typing import Any, Final, Self
+
+from logkernel.attrs_lite import field, frozen, mutable
+from logkernel.config.nearest import nearest
+from logkernel.errors import BY_CODE, ConfigError, KafkaError
+from logkernel.testing.kafka.named import ANY_PARTITION
+from logkernel.testing.kafka.requests import ClientRequest
+from logkernel.vocabulary import TopicPartition
+
+ERROR, DELAY, STALL, CLOSE, LOSE_ANSWER, CUT_ANSWER = "error", "delay", "stall", "close", "lose_answer", "cut_answer"
+ERRORS: Final = {re.sub(r"(?<!^)(?=[A-Z])", "_", kind.__name__).upper(): kind for kind in BY_CODE.values()}
+"""Kafka's name of an error → its class."""
+
+
+@frozen
+class Conditions:
+    """Which requests a fault fits; None fits all."""
+
+    api: str | None = None
+    client_id: str | re.Pattern[str] | None = None
+    topic: str | None = None
+    partition: int | None = None
+
+    def fit(self, request: ClientRequest, named: Collection[TopicPartition]) -> bool:
+        """`named` are the partitions that the request is about."""
+        if self.api is not None and request.api != self.api:
+            return False
+        if isinstance(self.client_id, re.Pattern):
+            if not self.client_id.search(request.client_id or ""):
+                return False
+        elif self.client_id is not None and request.client_id != self.client_id:
+            return False
+        return (self.topic is None and self.partition is None) or any(map(self.covers, named))
+
+    def covers(self, name: TopicPartition) -> bool:
+        """Whether the fault is about this partition."""
+        return (self.topic is None or name.topic == self.topic) and (
+            self.partition is None or name.partition in (self.partition, ANY_PARTITION)
+        )
+
+
+@mutable
+class Fault:
+    """A fault that was asked for. `remove` it, or use it as a context manager."""
+
+    kind: str
+    conditions: Conditions
+    random: Random
+    faults: Faults
+    error: KafkaError | None = None
+    wait_ms: int = 0
+    part: float = 0
+    times: int | None = None
+    skip: int = 0
+    probability: float = 1
+    fitted: int = 0
+    """Requests that it fitted."""
+    struck: int = 0
+    """Requests that it struck."""
+    released: list[Callable[[], None]] = field(factory=list)
+    """Called when a stall is removed."""
+
+    def strikes(self, request: ClientRequest, named: Collection[TopicPartition]) -> bool:
+        """Whether this request is struck; it counts."""
+        if (self.times is not None and self.struck >= self.times) or not self.conditions.fit(request, named):
+            return False
+        self.fitted += 1
+        chosen = self.random.random() < self.probability  # drawn for each, so that one draw belongs to one request
+        if self.fitted <= self.skip or not chosen:
+            return False
+        self.struck += 1
+        return True
+
+    def remove(self) -> None:
+        """Strike no more. Requests that stall are carried out."""
+        self.faults.remove(self)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.remove()
+
+    def __str__(self) -> str:
+        said = [self.kind if self.error is None else f"{self.kind} {self.error}"]
+        said += [f"{name}={value}" for name, value in _given(self.conditions) if value is not None]
+        return f"{' '.join(said)}: struck {self.struck} of {self.fitted}"
+
+
+def _given(conditions: Conditions) -> Iterator[tuple[str, object]]:
+    for name in ("api", "client_id", "topic", "partition"):
+        yield name, getattr(conditions, name)
+
+
+class Faults:
+    """What a test may do to requests. Faults are tried in the order in which they were asked for; one of them strikes.
+
+    Each call takes the conditions as keywords: `api` (Kafka's name, e.g. "Produce"), `client_id` (a text or a compiled
+    pattern), `topic`, `partition`; and `times`, `skip`, `probability`. It raises `ConfigError` for what cannot be.
+    """
+
+    def __init__(self, seed: int, apis: Collection[str], run: Callable[[Callable[[], Any]], Any]) -> None:
+        """`apis` are the names that are known; `run` does work on the broker's thread."""
+        self.seed = seed
+        self._apis = apis
+        self._run = run
+        self._active: list[Fault] = []
+        self.made: list[Fault] = []
+        """Every fault that was asked for since the last `clear`, removed or not."""
+
+    def error(self, error: str | type[KafkaError], **conditions: Any) -> Fault:
+        """Answer with an error: Kafka's name, e.g. "NOT_LEADER_OR_FOLLOWER", or a class of `logkernel.errors`."""
+        return self._add(ERROR, conditions, error=_error(error))
+
+    def delay(self, ms: int, **conditions: Any) -> Fault:
+        """Carry requests out `ms` later, by the broker's clock: `clock.advance` shortens the wait."""
+        if ms <= 0:
+            raise ConfigError(f"a delay of {ms} ms is none; pass a positive number")
+        return self._add(DELAY, conditions, wait_ms=ms)
+
+    def stall(self, **conditions: Any) -> Fault:
+        """Carry requests out only when this is removed."""
+        return self._add(STALL, conditions)
+
+    def close(self, **conditions: Any) -> Fault:
+        """Close the connection instead of carrying the request out."""
+        return self._add(CLOSE, conditions)
+
+    def lose_answer(self, **conditions: Any) -> Fault:
+        """Carry requests out, and close the connection instead of answering."""
+        return self._add(LOSE_ANSWER, conditions)
+
+    def cut_answer(self, part: float = 0.5, **conditions: Any) -> Fault:
+        """Carry requests out, send that part of the answer's bytes, and close the connection."""
+        if not 0 < part < 1:
+            raise ConfigError(f"part={part}: an answer is cut between its ends; pass a number between 0 and 1")
+        return self._add(CUT_ANSWER, conditions, part=part)
+
+    def _add(self, kind: str, conditions: dict[str, Any], **more: Any) -> Fault:
+        counts = {name: conditions.pop(name) for name in ("times", "skip", "probability") if name in conditions}
+        fits = self._conditions(conditions)
+        if not 0 < counts.get("probability", 1) <= 1:
+            raise ConfigError(f"probability={counts['probability']}: pass a number above 0, up to 1")
+        fault = Fault(kind, fits, Random(f"{self.seed} {len(self.made)}"), self, **counts, **more)
+        self.made.append(fault)
+        self._run(lambda: self._active.append(fault))
+        return fault
+
+    def _conditions(self, given: dict[str, Any]) -> Conditions:
+        known = ("api", "client_id", "topic", "partition")
+        for name in given:
+            if name not in known:
+                raise ConfigError(f"there is no condition {name!r}; there are {', '.join(known)}")
+        api = given.get("api")
+        if api is not None and api not in self._apis:
+            near = nearest(api, self._apis)
+            hint = f"did you mean {near!r}?" if near else "use Kafka's names, e.g. Produce"
+            raise ConfigError(f"there is no API {api!r}; {hint}")
+        return Conditions(**given)
+
+    @property
+    def active(self) -> list[Fault]:
+        """Those that were not removed."""
+        return list(self._active)
+
+    def remove(self, fault: Fault) -> None:
+        """See `Fault.remove`; a second call does nothing."""
+
+        def remove() -> None:
+            self._active = [each for each in self._active if each is not fault]
+            released, fault.released = fault.released, []
+            for release in released:
+                release()
+
+        self._run(remove)
+
+    def clear(self) -> None:
+        """Remove every fault."""
+        for fault in self.active:
+            self.remove(fault)
+        self.made.clear()
+
+    def strikes(self, request: ClientRequest, named: Callable[[], Collection[TopicPartition]]) -> Fault | None:
+        """The fault that strikes this request; on the broker's thread."""
+        if not self._active:
+            return None
+        partitions = named()
+        return next((fault for fault in self._active if fault.strikes(request, partitions)), None)
+
+
+def _error(given: str | type[KafkaError]) -> KafkaError:
+    kind = ERRORS.get(given.upper()) if isinstance(given, str) else given
+    if kind is None:
+        near = nearest(str(given), ERRORS)
+        hint = f"did you mean {near}?" if near else "use Kafka's names, e.g. NOT_LEADER_OR_FOLLOWER"
+        raise ConfigError(f"there is no error {given!r}; {hint}")
+    return kind("a fault of the test")

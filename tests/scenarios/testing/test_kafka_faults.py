@@ -1,0 +1,188 @@
+"""Faults that a test asks for, as unmodified clients meet them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import confluent_kafka
+import pytest
+
+from logkernel.errors import ConfigError, LogkernelError
+from logkernel.testing import Kafka
+
+MS = 1 / 1000
+
+
+@pytest.fixture
+def kafka() -> Iterator[Kafka]:
+    with Kafka(topics={"orders": 2}) as broker:
+        yield broker
+
+
+class Sender:
+    """A producer of confluent-kafka that notes what was delivered, and what failed."""
+
+    def __init__(self, kafka: Kafka, **settings: Any) -> None:
+        conf = {"bootstrap.servers": kafka.bootstrap_servers, "client.id": "shop", "retry.backoff.ms": 1}
+        self.client = confluent_kafka.Producer({**conf, "reconnect.backoff.ms": 1, **settings})
+        self.outcomes: list[str | None] = []
+
+    def send(self, value: bytes, partition: int = 0, *, wait: bool = True) -> str | None:
+        """The name of the error, None for a success."""
+        self.client.produce("orders", value, partition=partition, on_delivery=self._told)
+        if wait:
+            assert self.client.flush(20) == 0
+        return self.outcomes[-1] if wait else None
+
+    def _told(self, error: Any, message: Any) -> None:
+        self.outcomes.append(None if error is None else error.name())
+
+
+def values(kafka: Kafka, partition: int = 0) -> list[str | None]:
+    return [record.text for record in kafka.records("orders", partition)]
+
+
+def test_a_retried_error_passes(kafka: Kafka) -> None:
+    fault = kafka.faults.error("NOT_LEADER_OR_FOLLOWER", api="Produce", topic="orders", times=2)
+    assert Sender(kafka).send(b"1") is None
+    assert fault.struck == 2
+    assert len(kafka.requests.of("Produce")) == 3
+    assert values(kafka) == ["1"]
+
+
+def test_a_fatal_error_is_told(kafka: Kafka) -> None:
+    with kafka.faults.error("TOPIC_AUTHORIZATION_FAILED", api="Produce", partition=1):
+        sender = Sender(kafka)
+        assert sender.send(b"1", 0) is None
+        assert sender.send(b"2", 1) == "TOPIC_AUTHORIZATION_FAILED"
+    assert Sender(kafka).send(b"3", 1) is None, "the first one remembers"
+    assert (values(kafka, 0), values(kafka, 1)) == (["1"], ["3"])
+
+
+def test_of_a_request_only_what_is_meant_fails(kafka: Kafka) -> None:
+    """One request has both partitions; the other one is written."""
+    kafka.faults.error("INVALID_RECORD", api="Produce", partition=1)
+    sender = Sender(kafka, **{"linger.ms": 200, "enable.idempotence": False})
+    sender.send(b"0", 0, wait=False)
+    sender.send(b"1", 1, wait=False)
+    assert sender.client.flush(20) == 0
+    assert sorted(map(str, sender.outcomes)) == ["INVALID_RECORD", "None"]
+    assert (values(kafka, 0), values(kafka, 1)) == (["0"], [])
+
+
+def test_a_lost_answer_is_sent_again_and_not_doubled(kafka: Kafka) -> None:
+    fault = kafka.faults.lose_answer(api="Produce", times=1)
+    assert Sender(kafka, **{"enable.idempotence": True}).send(b"1") is None
+    assert fault.struck == 1
+    assert len(kafka.requests.of("Produce")) == 2
+    assert values(kafka) == ["1"]
+
+
+def test_a_lost_answer_doubles_without_idempotence(kafka: Kafka) -> None:
+    kafka.faults.lose_answer(api="Produce", times=1)
+    assert Sender(kafka, **{"enable.idempotence": False, "acks": 1}).send(b"1") is None
+    assert values(kafka) == ["1", "1"]
+
+
+@pytest.mark.parametrize("kind", ["close", "cut_answer"])
+def test_a_broken_connection_is_made_anew(kafka: Kafka, kind: str) -> None:
+    fault = getattr(kafka.faults, kind)(api="Produce", times=1)
+    assert Sender(kafka, **{"enable.idempotence": True}).send(b"1") is None
+    assert fault.struck == 1
+    connections = {request.connection for request in kafka.requests.of("Produce")}
+    assert len(connections) == 2
+    assert values(kafka) == ["1"]
+
+
+def test_a_delay_ends_by_the_brokers_clock(kafka: Kafka) -> None:
+    kafka.faults.delay(3_600_000, api="Produce", times=1)
+    sender = Sender(kafka, **{"linger.ms": 0})
+    sender.send(b"1", wait=False)
+    while not kafka.requests.of("Produce"):
+        sender.client.poll(10 * MS)
+    assert values(kafka) == []
+    kafka.clock.advance(hours=1)
+    assert values(kafka) == ["1"]
+    assert sender.client.flush(20) == 0
+
+
+def test_a_stall_holds_a_connection_up_in_order(kafka: Kafka) -> None:
+    sender = Sender(kafka, **{"linger.ms": 0, "batch.num.messages": 1, "enable.idempotence": True})
+    assert sender.send(b"0") is None
+    with kafka.faults.stall(api="Produce", times=1) as fault:
+        for value in (b"1", b"2", b"3"):
+            sender.send(value, wait=False)
+        while not fault.struck:
+            sender.client.poll(10 * MS)
+        assert values(kafka) == ["0"]
+    assert sender.client.flush(20) == 0
+    assert values(kafka) == ["0", "1", "2", "3"]
+
+
+def test_a_consumer_recovers_from_errors_of_fetches(kafka: Kafka) -> None:
+    kafka.produce("orders", "1", partition=0)
+    kafka.produce("orders", "2", partition=1)
+    conf = {"bootstrap.servers": kafka.bootstrap_servers, "group.id": "g", "auto.offset.reset": "earliest"}
+    consumer = confluent_kafka.Consumer({**conf, "fetch.error.backoff.ms": 1, "reconnect.backoff.ms": 1})
+    fault = kafka.faults.error("NOT_LEADER_OR_FOLLOWER", api="Fetch", topic="orders", partition=1, times=2)
+    consumer.subscribe(["orders"])
+    found = set()
+    try:
+        while len(found) < 2:
+            message = consumer.poll(20)
+            assert message is not None
+            found.add(message.value())
+    finally:
+        consumer.close()
+    assert fault.struck == 2
+
+
+def test_a_groups_coordinator_is_away_for_a_while(kafka: Kafka) -> None:
+    kafka.produce("orders", "1", partition=0)
+    fault = kafka.faults.error("COORDINATOR_NOT_AVAILABLE", api="FindCoordinator", times=2)
+    refused = kafka.faults.error("COORDINATOR_LOAD_IN_PROGRESS", api="JoinGroup", times=1)
+    conf = {"bootstrap.servers": kafka.bootstrap_servers, "group.id": "g", "auto.offset.reset": "earliest"}
+    consumer = confluent_kafka.Consumer(conf)
+    consumer.subscribe(["orders"])
+    try:
+        assert consumer.poll(20) is not None
+    finally:
+        consumer.close()
+    assert (fault.struck, refused.struck) == (2, 1)
+
+
+# ---------------------------------------------------------------- the broker itself
+
+
+@pytest.mark.parametrize("end", ["kill", "stop"])
+def test_a_broker_comes_back_with_what_it_had(kafka: Kafka, end: str) -> None:
+    sender = Sender(kafka)
+    assert sender.send(b"1") is None
+    where = kafka.bootstrap_servers
+    getattr(kafka, end)()
+    sender.send(b"2", wait=False)
+    kafka.start()
+    assert sender.client.flush(20) == 0
+    assert sender.outcomes == [None, None]
+    assert kafka.bootstrap_servers == where
+    assert values(kafka) == ["1", "2"]
+    with pytest.raises(LogkernelError, match="runs"):
+        kafka.start()
+    kafka.restart()
+    assert kafka.topics == {"orders": 2}
+
+
+def test_a_full_disk_refuses_and_takes_again(kafka: Kafka, tmp_path: Any) -> None:
+    sender = Sender(kafka, **{"message.timeout.ms": 300})
+    assert sender.send(b"1") is None
+    with kafka.full_disk():
+        assert sender.send(b"2") is not None
+    deadline_s = time.monotonic() + 20
+    while sender.send(b"3") is not None:
+        assert time.monotonic() < deadline_s
+    assert values(kafka)[0] == "1"
+    assert "3" in values(kafka)
+    with Kafka(path=tmp_path) as other, pytest.raises(ConfigError, match="in memory"), other.full_disk():
+        pass

@@ -1,0 +1,160 @@
+"""Which requests a fault strikes."""
+
+from __future__ import annotations
+
+import re
+from uuid import UUID
+
+import pytest
+
+from logkernel.errors import ConfigError, NotLeaderOrFollower
+from logkernel.requests.cluster import MetadataRequest, MetadataRequestTopic
+from logkernel.requests.data import (
+    FetchPartition,
+    FetchRequest,
+    FetchTopic,
+    ForgottenTopic,
+    PartitionProduceData,
+    ProduceRequest,
+    TopicProduceData,
+)
+from logkernel.requests.groups import OffsetFetchRequest, OffsetFetchRequestGroup, OffsetFetchRequestTopics
+from logkernel.requests.topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
+from logkernel.testing.kafka.faults import ERRORS, Faults
+from logkernel.testing.kafka.named import ANY_PARTITION, FetchSession, partitions_named
+from logkernel.testing.kafka.requests import ClientRequest
+from logkernel.vocabulary import TopicPartition
+
+ID = UUID(int=7)
+
+
+def name_of(topic_id: UUID) -> str:
+    return "by-id" if topic_id == ID else ""
+
+
+@pytest.fixture
+def faults() -> Faults:
+    return Faults(7, ["Produce", "Fetch", "Metadata"], lambda work: work())
+
+
+def request(api: str = "Produce", client_id: str = "shop", **more: object) -> ClientRequest:
+    return ClientRequest(api, 9, client_id, "", 1, 1, 0, more.get("request"))
+
+
+def struck(faults: Faults, count: int, *named: TopicPartition, **of: str) -> list[int]:
+    """The numbers of those of `count` requests that are struck."""
+    return [number for number in range(count) if faults.strikes(request(**of), lambda: named) is not None]
+
+
+def test_conditions_narrow_a_fault_down(faults: Faults) -> None:
+    faults.close(api="Produce", client_id=re.compile("^sh"), topic="orders", partition=1)
+    there = TopicPartition("orders", 1)
+    assert struck(faults, 1, there) == [0]
+    assert struck(faults, 1, TopicPartition("orders", ANY_PARTITION)) == [0]
+    assert struck(faults, 1, TopicPartition("orders", 0)) == []
+    assert struck(faults, 1, TopicPartition("other", 1)) == []
+    assert struck(faults, 1) == []
+    assert struck(faults, 1, there, api="Fetch") == []
+    assert struck(faults, 1, there, client_id="the shop") == []
+
+
+def test_a_fault_skips_and_ends(faults: Faults) -> None:
+    fault = faults.error("NOT_LEADER_OR_FOLLOWER", api="Produce", skip=2, times=3)
+    assert struck(faults, 9) == [2, 3, 4]
+    assert (fault.struck, fault.fitted) == (3, 5)
+    assert "NotLeaderOrFollower" in repr(fault.error)
+    assert str(fault).endswith("api=Produce: struck 3 of 5")
+
+
+def test_a_seed_decides_the_same_again() -> None:
+    def run(seed: int, others: bool) -> list[int]:
+        faults = Faults(seed, ["Produce", "Fetch"], lambda work: work())
+        faults.close(api="Produce", probability=0.3)
+        found = []
+        for number in range(100):
+            if others:
+                struck(faults, 2, api="Fetch")
+            found += [number] * len(struck(faults, 1))
+        return found
+
+    assert run(1, False) == run(1, True)
+    assert run(1, False) != run(2, False)
+    assert 10 < len(run(1, False)) < 60
+
+
+def test_the_first_that_fits_strikes_and_removed_ones_do_not(faults: Faults) -> None:
+    first, second = faults.close(times=1), faults.stall()
+    assert faults.strikes(request(), tuple) is first
+    assert faults.strikes(request(), tuple) is second
+    released: list[int] = []
+    second.released.append(lambda: released.append(1))
+    second.remove()
+    second.remove()
+    assert released == [1]
+    assert faults.strikes(request(), tuple) is None
+    faults.close()
+    faults.clear()
+    assert (faults.active, faults.made) == ([], [])
+
+
+def test_mistakes_are_told_with_their_remedy(faults: Faults) -> None:
+    with pytest.raises(ConfigError, match="did you mean 'Produce'"):
+        faults.close(api="Prodcue")
+    with pytest.raises(ConfigError, match="did you mean NOT_LEADER_OR_FOLLOWER"):
+        faults.error("NOT_LEADER_OR_FOLOWER")
+    with pytest.raises(ConfigError, match="there is no condition 'tpoic'"):
+        faults.close(tpoic="orders")
+    with pytest.raises(ConfigError, match="probability=2"):
+        faults.close(probability=2)
+    with pytest.raises(ConfigError, match="part=1"):
+        faults.cut_answer(1)
+    with pytest.raises(ConfigError, match="0 ms"):
+        faults.delay(0)
+    assert faults.active == []
+
+
+def test_errors_have_kafkas_names() -> None:
+    assert ERRORS["NOT_LEADER_OR_FOLLOWER"] is NotLeaderOrFollower
+    assert {"UNKNOWN_TOPIC_OR_PARTITION", "COORDINATOR_NOT_AVAILABLE", "OFFSET_OUT_OF_RANGE"} <= ERRORS.keys()
+
+
+@pytest.mark.parametrize(
+    ("asked", "named"),
+    [
+        (
+            ProduceRequest(topic_data=[
+                TopicProduceData("a", [PartitionProduceData(0), PartitionProduceData(2)]),
+                TopicProduceData("", [PartitionProduceData(1)], ID),
+            ]),
+            [("a", 0), ("a", 2), ("by-id", 1)],
+        ),
+        (FetchRequest(topics=[FetchTopic("a", [FetchPartition(partition=3)])]), [("a", 3)]),
+        (MetadataRequest([MetadataRequestTopic("a")]), [("a", ANY_PARTITION)]),
+        (
+            CreateTopicsRequest([CreatableTopic("a", configs=[CreatableTopicConfig("retention.ms", "1")])]),
+            [("a", ANY_PARTITION)],
+        ),
+        (
+            OffsetFetchRequest(groups=[OffsetFetchRequestGroup("g", topics=[OffsetFetchRequestTopics("a", [1, 2])])]),
+            [("a", 1), ("a", 2)],
+        ),
+    ],
+)  # fmt: skip
+def test_a_request_names_partitions(asked: object, named: list[tuple[str, int]]) -> None:
+    assert partitions_named(asked, name_of) == [TopicPartition(*each) for each in named]
+
+
+def test_a_fetch_session_is_followed() -> None:
+    session = FetchSession()
+
+    def follow(epoch: int, *partitions: int, forgotten: tuple[int, ...] = ()) -> list[int]:
+        topics = [FetchTopic("a", [FetchPartition(partition=number) for number in partitions])]
+        asked = FetchRequest(topics=topics if partitions else [], session_epoch=epoch)
+        asked.forgotten_topics_data = [ForgottenTopic("a", list(forgotten))]
+        named = partitions_named(asked, name_of)
+        return [name.partition for name in session.follow(asked, named, name_of)]
+
+    assert follow(0, 1, 2) == [1, 2]
+    assert follow(1) == [1, 2]
+    assert follow(2, 3, forgotten=(1,)) == [2, 3]
+    assert follow(0, 9) == [9]
