@@ -8,7 +8,7 @@ What `crash()` may lose, each by the seed's choice:
     names           every create, rename, remove and mkdir since the folder's last `sync_dir`, each on its own
 
 `fail_at` makes the n-th changing operation fail, with an errno or a power cut. `MemoryDisk` is the
-same disk without the bookkeeping.
+same disk without the bookkeeping; it can be saved and restored.
 """
 
 from __future__ import annotations
@@ -33,10 +33,27 @@ class PowerCut(BaseException):
 
 
 @define(eq=False)
+class _Saved:
+    """Content that snapshots rely on, while its file goes on appending to it."""
+
+    data: bytearray
+    size: int
+    """Of the longest of them: what is below is not changed any more."""
+
+
+@define(eq=False)
 class _Inode:
     data: bytearray = field(factory=bytearray)
     synced: bytes = b""
     modified_ms: int = 0
+    is_mapped: bool = False
+    saved: _Saved | None = None
+
+    def part_from_snapshots(self, position: int) -> None:
+        """What is behind `position` is about to be changed."""
+        if self.saved is not None and position < self.saved.size:
+            self.data = bytearray(self.data)
+            self.saved = None
 
 
 @define(eq=False)
@@ -58,6 +75,7 @@ class SimulatedFile:
 
     def append(self, data: Buffer) -> None:
         inode = self._inode
+        inode.part_from_snapshots(self.size)
         try:
             self._disk.step("append", self._path)
         except BaseException:
@@ -120,6 +138,7 @@ class SimulatedMapping:
 
 
 def _set_length(inode: _Inode, size: int) -> None:
+    inode.part_from_snapshots(size)
     data = inode.data
     if size < len(data):
         del data[size:]
@@ -320,6 +339,8 @@ class SimulatedDisk:
     def map(self, path: str, size: int) -> SimulatedMapping:
         self.ask("open", path)
         inode = self._make(path)
+        inode.part_from_snapshots(0)
+        inode.is_mapped = True
         if len(inode.data) < size:
             self.step("truncate", path)
             _set_length(inode, size)
@@ -412,6 +433,7 @@ class SimulatedDisk:
         self.ask("open", path)
         inode = self._make(path)
         self.step("write", path)
+        inode.part_from_snapshots(0)
         inode.data[:] = data
         inode.modified_ms = self.wall_ms
 
@@ -453,3 +475,61 @@ class MemoryDisk(SimulatedDisk):
 
     def sync_dir(self, path: str) -> None:
         """Nothing outlives this process."""
+
+    def snapshot(self) -> DiskSnapshot:
+        """All files as they are. It costs little: content that is appended to is shared, until it is changed."""
+        return DiskSnapshot(_saved(self._root))
+
+    def restore(self, snapshot: DiskSnapshot) -> None:
+        """Have the files of a snapshot, any number of times. Files that were opened before must not be used any
+        more."""
+        self._root = _restored(snapshot.root)
+        self._locks.clear()
+
+
+@define(eq=False)
+class _SavedFile:
+    saved: _Saved
+    size: int
+    modified_ms: int
+
+
+_SavedDir = dict[str, "_SavedFile | _SavedDir"]
+
+
+@define(eq=False)
+class DiskSnapshot:
+    """What `MemoryDisk.snapshot` saw."""
+
+    root: _SavedDir
+
+
+def _saved(directory: _Dir) -> _SavedDir:
+    found: _SavedDir = {}
+    for name, node in directory.names.items():
+        if isinstance(node, _Dir):
+            found[name] = _saved(node)
+            continue
+        size = len(node.data)
+        if node.is_mapped:  # whoever has it mapped writes where nobody sees it
+            saved = _Saved(bytearray(node.data), size)
+        else:
+            saved = node.saved = node.saved or _Saved(node.data, size)
+            saved.size = max(saved.size, size)
+        found[name] = _SavedFile(saved, size, node.modified_ms)
+    return found
+
+
+def _restored(directory: _SavedDir) -> _Dir:
+    names: dict[str, _Inode | _Dir] = {}
+    for name, node in directory.items():
+        if isinstance(node, dict):
+            names[name] = _restored(node)
+            continue
+        saved = node.saved
+        if node.size == saved.size:
+            del saved.data[node.size :]  # what its file appended since
+            names[name] = _Inode(saved.data, modified_ms=node.modified_ms, saved=saved)
+        else:  # a later snapshot relies on more of it
+            names[name] = _Inode(bytearray(memoryview(saved.data)[: node.size]), modified_ms=node.modified_ms)
+    return _Dir(names)

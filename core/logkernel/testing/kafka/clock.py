@@ -27,6 +27,10 @@ class LentClock(Clock):
         """How far the broker's time is ahead of the system's."""
         return self._ahead_ms
 
+    def go_on_from(self, ahead_ms: int) -> None:
+        """Be so far ahead, for a broker that is not started yet."""
+        self._ahead_ms = ahead_ms
+
     def advance(
         self, *, days: float = 0, hours: float = 0, minutes: float = 0, seconds: float = 0, ms: float = 0
     ) -> None:

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, Final, Self, TypeVar
 from uuid import UUID
 
+from logkernel.attrs_lite import frozen
 from logkernel.broker.build import build
 from logkernel.config.loading import plugin_lists
 from logkernel.config.values import render
@@ -26,6 +27,7 @@ from logkernel.embed import EmbeddedLog
 from logkernel.errors import ConfigError, KafkaError, LogkernelError
 from logkernel.kernel import Kernel
 from logkernel.plugins.transport.tcp import registry
+from logkernel.storage.simdisk import DiskSnapshot
 from logkernel.testing.kafka.clock import LentClock
 from logkernel.testing.kafka.disk import TestDisk
 from logkernel.testing.kafka.faults import Faults
@@ -44,6 +46,15 @@ FOR_TESTS: Final = {
 }
 """What differs from Kafka's defaults: nobody waits for members that never come, and little is opened."""
 SETTLES_S: Final = 30.0
+
+
+@frozen
+class KafkaSnapshot:
+    """What `Kafka.save` saved; for the same `Kafka`."""
+
+    files: DiskSnapshot
+    metadata: tuple[MetadataChange, ...]
+    ahead_ms: int
 
 
 class Kafka(KafkaView):
@@ -136,16 +147,39 @@ class Kafka(KafkaView):
         self.stop()
         self.start()
 
+    def save(self) -> KafkaSnapshot:
+        """Save all that the broker has: topics, records, groups, settings, and its time. The broker is restarted: its
+        connections break, as they do with `restore`. Raises `ConfigError` for a broker in a folder."""
+        disk = self._own_disk("saved")
+        self.stop()
+        snapshot = KafkaSnapshot(disk.snapshot(), tuple(self._metadata), self.clock.ahead_ms)
+        self.start()
+        return snapshot
+
+    def restore(self, snapshot: KafkaSnapshot) -> None:
+        """Have all that was saved, and nothing that came later; the same snapshot any number of times."""
+        disk = self._own_disk("restored")
+        if not self._log.closed:
+            self.kill()
+        disk.restore(snapshot.files)
+        self._metadata[:] = snapshot.metadata
+        self.clock.go_on_from(snapshot.ahead_ms)
+        self.start()
+
+    def _own_disk(self, what: str) -> TestDisk:
+        if self._disk is None:
+            raise ConfigError(f"only a broker in memory can be {what}; leave out path")
+        return self._disk
+
     @contextmanager
     def full_disk(self) -> Iterator[None]:
         """Meanwhile the broker's disk has no room. Raises `ConfigError` for a broker in a folder."""
-        if self._disk is None:
-            raise ConfigError("only the disk of a broker in memory can be full; leave out path")
-        self._disk.is_full = True
+        disk = self._own_disk("without room")
+        disk.is_full = True
         try:
             yield
         finally:
-            self._disk.is_full = False
+            disk.is_full = False
 
     @property
     def bootstrap_servers(self) -> str:

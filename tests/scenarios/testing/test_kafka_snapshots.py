@@ -1,0 +1,98 @@
+"""A whole broker saved, and restored between tests."""
+
+from __future__ import annotations
+
+import time
+from statistics import median
+from typing import Any
+
+import confluent_kafka
+import pytest
+
+from logkernel.errors import ConfigError
+from logkernel.testing import Kafka
+
+
+def values(kafka: Kafka, topic: str = "orders") -> list[str | None]:
+    return [record.text for record in kafka.records(topic)]
+
+
+def test_what_was_saved_comes_back_and_what_came_later_is_gone() -> None:
+    with Kafka(topics={"orders": 1, "deleted": 1, "prices": {"partitions": 1, "cleanup.policy": "compact"}}) as kafka:
+        kafka.produce("orders", "1")
+        kafka.produce("deleted", "x")
+        for number in range(3):
+            kafka.produce("prices", number, key="a")
+        with kafka.consumer("orders", group="g", auto_offset_reset="earliest") as consumer:
+            consumer.poll(5)
+            consumer.commit()
+        saved = kafka.save()
+        for turn in range(3):
+            kafka.produce("orders", f"later {turn}")
+            kafka.delete_topic("deleted")
+            kafka.create_topic("new")
+            kafka.compact("prices")
+            kafka.clock.advance(days=30)
+            assert values(kafka, "prices") == ["2"]
+            with pytest.raises(AssertionError, match="has committed -1"):  # it is too old
+                kafka.wait_for_commit("g", "orders", offset=1, within=0)
+            kafka.restore(saved)
+            kafka.wait_for_commit("g", "orders", offset=1)
+            assert kafka.topics == {"orders": 1, "deleted": 1, "prices": 1}
+            assert (values(kafka), values(kafka, "deleted")) == (["1"], ["x"])
+            assert values(kafka, "prices") == ["0", "1", "2"]
+            assert kafka.clock.ahead_ms == 0
+        kafka.produce("orders", "2")
+        assert values(kafka) == ["1", "2"]
+
+
+def test_snapshots_of_several_times_do_not_disturb_each_other() -> None:
+    with Kafka(topics={"orders": 1}) as kafka:
+        saved, there = [], []
+        for number in range(4):
+            kafka.produce("orders", number)
+            saved.append(kafka.save())
+            there.append(values(kafka))
+        for number in (1, 3, 0, 2, 3, 0):
+            kafka.restore(saved[number])
+            assert values(kafka) == there[number]
+            kafka.produce("orders", "other")
+            kafka.restart()
+            assert values(kafka) == [*there[number], "other"]
+
+
+def test_a_client_goes_on_with_what_was_restored() -> None:
+    with Kafka(topics={"orders": 1}) as kafka:
+        conf = {"bootstrap.servers": kafka.bootstrap_servers, "reconnect.backoff.ms": 1}
+        producer = confluent_kafka.Producer(conf)
+        saved = kafka.save()
+        for value in (b"1", b"2"):
+            producer.produce("orders", value)
+            assert producer.flush(20) == 0
+            assert values(kafka) == [value.decode()]
+            kafka.restore(saved)
+
+
+def test_a_broker_in_a_folder_cannot_be_saved(tmp_path: Any) -> None:
+    with Kafka(path=tmp_path) as kafka, pytest.raises(ConfigError, match="in memory"):
+        kafka.save()
+
+
+def test_a_hundred_megabytes_are_saved_and_restored_in_milliseconds() -> None:
+    """The bound bears a busy machine; `-s` says what was measured."""
+    with Kafka(topics={"orders": 4}) as kafka:
+        value = bytes(1_000_000)
+        for number in range(100):
+            kafka.produce("orders", value, partition=number % 4)
+        begun_s = time.perf_counter()
+        saved = kafka.save()
+        save_ms = (time.perf_counter() - begun_s) * 1000
+        took = []
+        for _ in range(10):
+            kafka.produce("orders", "later", partition=0)
+            begun_s = time.perf_counter()
+            kafka.restore(saved)
+            took.append((time.perf_counter() - begun_s) * 1000)
+        assert sum(kafka.end_offset("orders", number) for number in range(4)) == 100
+    print(f"saved in {save_ms:.1f} ms, restored in {median(took):.1f} ms")
+    assert median(took) < 200
