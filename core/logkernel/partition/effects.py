@@ -1,8 +1,7 @@
-"""What a partition machine wants done, as data.
+"""The effects that a partition machine asks for, as data.
 
-The fields of `Effects` stand in the order in which the shell carries them out. What came of them returns to the machine
-as events: `on_truncated`, `on_restarted`, `on_appended`, `on_append_failed`, `on_flushed`, `on_isr_accepted`,
-`on_isr_refused`.
+The shell carries out the fields of `Effects` in their order, and reports the results to the machine as events:
+`on_truncated`, `on_restarted`, `on_appended`, `on_append_failed`, `on_flushed`, `on_isr_accepted`, `on_isr_refused`.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from logkernel.vocabulary import AbortedTxn, BatchFacts, IsrProposal
 
 @mutable
 class Outcome:
-    """What became of one produce of one partition."""
+    """The result of one produce of one partition."""
 
     error_code: int = 0
     base_offset: int = -1
@@ -23,7 +22,7 @@ class Outcome:
     log_start_offset: int = -1
     error_message: str | None = None
     record_errors: tuple[tuple[int, str], ...] = ()
-    """(index in the batch, why) of each record at fault (KIP-467)."""
+    """(index in the batch, message) of each invalid record (KIP-467)."""
 
 
 @mutable
@@ -31,7 +30,7 @@ class Effects:
     truncate: int | None = None
     """First: cut the log to this end offset."""
     restart: int | None = None
-    """Or throw every record away: the log starts and ends at this offset."""
+    """Or empty the log: it starts and ends at this offset."""
     append: list[BatchFacts] | None = None
     """Then append these batches, their offsets and epoch already assigned; report `on_appended`."""
     aborted: AbortedTxn | None = None
@@ -43,4 +42,4 @@ class Effects:
     answer: list[tuple[Any, Outcome]] = field(factory=list)
     """Then answer these receivers."""
     wake: bool = False
-    """Last: readers that wait at the end of the log may find more now."""
+    """Last: wake readers that wait for a change of this partition."""

@@ -1,6 +1,6 @@
-"""What a broker asks of one leader broker, for all partitions that it follows there. Pure.
+"""The fetch requests of a follower to one leader broker, for all partitions that it follows there. Pure.
 
-One request is under way at a time, in an incremental session (KIP-227): a request names what moved since the last one.
+One request is in flight at a time, in an incremental session (KIP-227): it names what moved since the last one.
 
     event                 next request
     follow                names the partition
@@ -10,8 +10,8 @@ One request is under way at a time, in an incremental session (KIP-227): a reque
     on_session_lost       names everything, and opens a session
     on_failed             is made when its back-off is over, as after on_session_lost
 
-A partition that pauses (`Follower.next_fetch` gives None) is not in the session until it is told `moved` again. So a
-request costs what moved, not what is followed.
+A partition that pauses (`Follower.next_fetch` returns None) is out of the session until the next `moved`. So a request
+costs what moved, not what is followed.
 """
 
 from __future__ import annotations
@@ -67,11 +67,11 @@ class ReplicaFetcher:
 
     @property
     def is_idle(self) -> bool:
-        """Nothing is followed here, and nothing is under way."""
+        """Whether no partition is followed and no request is in flight."""
         return not self.followed and not self._under_way
 
     def next_deadline(self) -> int | None:
-        """Monotonic ms before which no request is made; None while one may be made now."""
+        """Return the monotonic ms before which no request is made; None if one may be made now."""
         return self._not_before_ms or None
 
     # ------------------------------------------------------------ what is followed
@@ -97,7 +97,7 @@ class ReplicaFetcher:
     # ------------------------------------------------------------ requests
 
     def next_request(self, mono_ms: int, broker_epoch: int = -1) -> FetchRequest | None:
-        """None while one is under way, while it waits, or while no partition is to be fetched."""
+        """Return the next request; None if one is in flight, during a back-off, or if there is nothing to fetch."""
         if self._under_way or mono_ms < self._not_before_ms:
             return None
         self._not_before_ms = 0
@@ -145,7 +145,7 @@ class ReplicaFetcher:
         )
 
     def on_answered(self, session_id: int) -> None:
-        """The answer to the request under way came, without an error of the whole."""
+        """The response came, without a top-level error."""
         self._under_way = False
         if self._session_id and session_id == self._session_id:
             self._epoch = self._epoch + 1 if self._epoch < LAST_EPOCH else 1
@@ -164,7 +164,7 @@ class ReplicaFetcher:
             self._moved[name] = None
 
     def on_failed(self, mono_ms: int, backoff_ms: int) -> None:
-        """No answer came, or an error of the whole."""
+        """No response came, or one with a top-level error."""
         self.on_session_lost()
         self._not_before_ms = mono_ms + backoff_ms
 

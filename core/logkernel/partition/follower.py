@@ -23,10 +23,11 @@ The states, and what moves a follower from one to the next:
     DELAYED     leader     FETCHING    another leader owes no pause
     DELAYED     offline    OFFLINE
 
-A follower never judges what it appends beyond its bytes: sequences and transactions are the leader's to judge
-(KAFKA-6003). It truncates by leader epoch alone, never to its watermark (KIP-101): the fetch names the epoch of its
-last record, and a leader whose log differs there answers the largest epoch at or below and where that ends (KIP-279).
-The follower cuts to the smaller of that end and its own end of that epoch, and asks again, until both agree.
+A follower checks the bytes of what it appends, not sequences or transactions: those the leader has checked
+(KAFKA-6003). It truncates by leader epoch only, never to its watermark (KIP-101). Its fetch names the epoch of its last
+record. If the leader's log differs there, the leader answers with its largest epoch at or below, and that epoch's end
+(KIP-279). The follower truncates to the smaller of that end and its own end of that epoch, and fetches again, until
+both logs agree.
 
 Invariants: `log_start <= high_watermark <= log_end`. The watermark follows the leader's and may fall with a cut, never
 below the log start.
@@ -45,7 +46,7 @@ NO_LEADER: Final = -1
 
 
 class Epochs(Protocol):
-    """What the log says of its leader epochs (`storage.epochs.LeaderEpochCache`)."""
+    """The leader epochs of the log (`storage.epochs.LeaderEpochCache`)."""
 
     @property
     def latest(self) -> int: ...
@@ -77,14 +78,14 @@ TRANSITIONS: Final = Transitions("a follower", {
 
 
 class FetchPosition(NamedTuple):
-    """One partition of a fetch: everything that a leader needs to judge it."""
+    """One partition of a fetch request."""
 
     offset: int
     """The follower's log end."""
     last_epoch: int
     """The epoch of its last record, -1 for an empty log."""
     leader_epoch: int
-    """The epoch of the leader that is asked (KIP-320)."""
+    """The follower's current leader epoch (KIP-320)."""
     log_start: int
 
 
@@ -119,7 +120,8 @@ class Follower:
         return self._state
 
     def next_fetch(self, mono_ms: int) -> FetchPosition | None:
-        """Where to fetch from, None while nobody leads, the follower pauses or its log is gone."""
+        """Return the position to fetch from; None while there is no leader, during a pause, or if the log is
+        offline."""
         if self._state is State.DELAYED and mono_ms >= self._due_ms:
             self._state = TRANSITIONS[self._state, Event.DUE]
         if self._state is not State.FETCHING or self.leader == NO_LEADER:
@@ -127,14 +129,14 @@ class Follower:
         return FetchPosition(self.log_end, self._epochs.latest, self.leader_epoch, self.log_start)
 
     def next_deadline(self) -> int | None:
-        """Monotonic ms at which a pause ends."""
+        """Return the monotonic ms at which the pause ends, or None."""
         return self._due_ms if self._state is State.DELAYED else None
 
     # ------------------------------------------------------------ events
 
     def on_records(self, asked: FetchPosition, batches: list[BatchFacts]) -> Effects:
-        """Batches came for the fetch `asked`, whole and checked, in order of offsets. Where they answer another fetch
-        (KAFKA-7786), or a part of them lies before the log end, that is dropped."""
+        """Take the batches of the answer to `asked`: whole, checked, in order of offsets. Batches that answer another
+        fetch (KAFKA-7786) or are below the log end are dropped."""
         effects = Effects()
         if self._is_current(asked):
             if self.log_end == self.log_start:  # KAFKA-6975: an empty log may begin inside the leader's batch
@@ -145,11 +147,12 @@ class Follower:
         return effects
 
     def on_appended(self, batches: list[BatchFacts]) -> None:
-        """The batches of `on_records` lie in the log."""
+        """The batches of `on_records` were appended."""
         self.log_end = batches[-1].last_offset + 1
 
     def on_progress(self, asked: FetchPosition, leader_watermark: int, leader_start: int) -> int | None:
-        """The last of an answer: the leader's watermark and log start. Returns a new log start to keep, or None."""
+        """Take the leader's watermark and log start, the last part of an answer. Return a new log start to store, or
+        None."""
         if not self._is_of_this_leader(asked):
             return None
         self.high_watermark = max(self.high_watermark, min(leader_watermark, self.log_end))
@@ -178,7 +181,8 @@ class Follower:
         return effects
 
     def on_out_of_range(self, asked: FetchPosition, leader_start: int, leader_end: int) -> Effects:
-        """The leader does not hold the log end that was asked for; its own ends are told. Never fatal (KAFKA-7414)."""
+        """The leader's log does not have the fetched offset; it is from `leader_start` to `leader_end`. Never fatal
+        (KAFKA-7414)."""
         effects = Effects()
         if not self._is_current(asked):
             return effects
@@ -190,22 +194,22 @@ class Follower:
         return effects
 
     def on_truncated(self, log_end: int) -> None:
-        """The log, its epochs and producers were cut; it ends at `log_end` (at or before what was wanted)."""
+        """The log, its epochs and producers were truncated to `log_end`, which is at or below what was asked for."""
         self.log_end = log_end
         self.high_watermark = min(self.high_watermark, log_end)
 
     def on_restarted(self, offset: int) -> None:
-        """Every record is gone; the log starts and ends at `offset` (KAFKA-9491: so does the watermark)."""
+        """The log was emptied: it starts and ends at `offset`, and so does the watermark (KAFKA-9491)."""
         self.log_start = self.log_end = self.high_watermark = offset
 
     def on_error(self, asked: FetchPosition, mono_ms: int, backoff_ms: int) -> None:
-        """The leader refused, or could not be reached: pause."""
+        """The leader refused or could not be reached: pause."""
         if self._is_of_this_leader(asked) and self._state is State.FETCHING:
             self._state = TRANSITIONS[self._state, Event.ERROR]
             self._due_ms = mono_ms + backoff_ms
 
     def on_leader(self, leader: int, leader_epoch: int) -> bool:
-        """An order names the leader. False for one that is older than what is known."""
+        """Take the leader from a LeaderAndIsr. Return False if its leader epoch is older than the known one."""
         if leader_epoch < self.leader_epoch or self._state is State.OFFLINE:
             return False
         if leader_epoch > self.leader_epoch or leader != self.leader:
@@ -219,7 +223,7 @@ class Follower:
         self.high_watermark = max(self.high_watermark, self.log_start)
 
     def take_epochs(self, epochs: Epochs) -> None:
-        """The log lies elsewhere from now on; its epochs are the same."""
+        """The log moved to another directory; its epochs are the same."""
         self._epochs = epochs
 
     def on_offline(self) -> None:

@@ -1,6 +1,6 @@
 """The in-sync replicas of one partition, as its leader sees them (KIP-497, KIP-841, KIP-903).
 
-The set that counts is kept by the controller; the leader proposes changes to it, one at a time:
+The controller keeps the ISR; the leader proposes changes to it, one at a time:
 
     state       event      next        why
     COMMITTED   expand     EXPANDING   a follower caught up
@@ -13,12 +13,12 @@ The set that counts is kept by the controller; the leader proposes changes to it
     SHRINKING   stuck      STUCK
     any         order      COMMITTED   LeaderAndIsr in a newer leader epoch names the set and its partition epoch
 
-A proposal without an answer is sent again, as another attempt at the same: the controller answers an equal state with
-success. Attempts reach it in the order in which they were made, so a refusal counts only if it answers the last one; an
-acceptance counts whichever attempt it answers.
+A proposal without an answer is sent again; the controller answers success if the state is already equal. Attempts
+reach the controller in order, so a refusal counts only if it answers the last attempt; an acceptance of any attempt
+counts.
 
-While a proposal is under way, nobody knows which of the two sets holds. So the watermark waits for both: for those who
-are to join at once, for those who are to leave until that is confirmed (`maximal`). A STUCK set keeps its maximum.
+While a proposal is in flight, either set may be the current one. So the watermark waits for both (`maximal`): for
+joining members from now on, for leaving members until the controller has confirmed. A STUCK set keeps its maximum.
 
 The topic's policy decides who is in the ISR (`contracts.IsrPolicy`). If there is none, or it fails, a member leaves
 that was not caught up for `replica.lag.time.max.ms`, which is Kafka's rule.
@@ -40,7 +40,7 @@ from logkernel.vocabulary import IsrProposal
 
 UNKNOWN_END: Final = -1
 ANY_BROKER_EPOCH: Final = -1
-"""A replica that does not name its broker's epoch, as Kafka's in ZooKeeper mode."""
+"""The broker epoch of a fetch that names none, as of Kafka's brokers in ZooKeeper mode."""
 
 
 class State(Enum):
@@ -77,22 +77,22 @@ class FollowerState:
     """What a leader knows of one follower. Times are monotonic ms."""
 
     log_end: int = UNKNOWN_END
-    """It holds every record below, -1 before its first fetch in this leader epoch."""
+    """Its log end: it has every record below. -1 before its first fetch in this leader epoch."""
     log_start: int = 0
     caught_up_ms: int = 0
-    """When it last held all that the leader held then."""
+    """When it last had all of the leader's records."""
     fetched_ms: int = -1
     """When it last fetched, -1 for never."""
     leader_end_then: int = 0
-    """The leader's log end at that fetch. A follower that fetches from there on had caught up at that time."""
+    """The leader's log end at that fetch. A follower whose next fetch reaches it had caught up at that time."""
     broker_epoch: int = ANY_BROKER_EPOCH
-    """The generation of the broker that fetched last (KIP-903)."""
+    """The broker epoch of its last fetch (KIP-903)."""
     refused: bool = False
-    """The policy said last that it is not in sync: the watermark does not wait for it to join."""
+    """The policy's last answer was not in sync: the watermark does not wait for it to join."""
 
 
 class InSyncReplicas:
-    """Owned by one leader for one leader epoch. Time is an argument; nothing here does I/O."""
+    """The ISR of one partition, as its leader keeps it for one leader epoch. Time is an argument; no I/O."""
 
     __slots__ = (
         "_proposal", "_state", "_ticked_end", "_ticked_ms", "followers", "isr", "lag_ms", "leader_epoch", "node_id",
@@ -123,7 +123,7 @@ class InSyncReplicas:
         self._state = State.COMMITTED
         self._ticked_ms = mono_ms
         self._ticked_end = 2**63 - 1
-        """The leader's log end at the last look for who lags."""
+        """The leader's log end at the last check for lagging members."""
         self._take(replicas, isr, partition_epoch, mono_ms)
 
     # ------------------------------------------------------------ questions
@@ -134,12 +134,12 @@ class InSyncReplicas:
 
     @property
     def proposal(self) -> IsrProposal | None:
-        """What the controller was asked and has not settled; to be sent (again) while the state is not STUCK."""
+        """The proposal that the controller has not settled; sent again until the state is STUCK."""
         return self._proposal
 
     @property
     def maximal(self) -> frozenset[int]:
-        """Every replica that may be in sync for the controller by now."""
+        """Every replica that may be in the controller's ISR by now."""
         return self.isr if self._proposal is None else self.isr | self._proposal.isr
 
     def holding(self, leader_end: int, mono_ms: int, eligible: Collection[int]) -> Iterator[int]:
@@ -154,7 +154,7 @@ class InSyncReplicas:
                 yield follower.log_end
 
     def lagging(self, leader_end: int, mono_ms: int) -> frozenset[int]:
-        """Members of the ISR that do not belong there any more."""
+        """Return the members that are no longer in sync."""
         return frozenset(
             node for node in self.followers if node in self.isr and not self._belongs(node, leader_end, mono_ms)
         )
@@ -163,7 +163,7 @@ class InSyncReplicas:
         return follower.log_end == leader_end or mono_ms - follower.caught_up_ms <= self.lag_ms
 
     def _belongs(self, node: int, leader_end: int, mono_ms: int) -> bool:
-        """Whether the policy counts a follower as in sync."""
+        """Whether a follower is in sync by the policy."""
         follower, is_member = self.followers[node], node in self.isr
         policy, end = self.policy, follower.log_end
         if policy is not None:
@@ -188,9 +188,9 @@ class InSyncReplicas:
     def on_fetch(
         self, node: int, offset: int, log_start: int, leader_end: int, mono_ms: int, broker_epoch: int
     ) -> FollowerState:
-        """A follower fetches from `offset`: it holds all below. A fetch of an earlier life of its broker, which arrives
-        late, counts for nothing: a power cut may have taken what it held (KAFKA-15221). Raises KeyError for a node
-        that is no replica."""
+        """A follower fetches from `offset`: it has all records below. A late fetch of an earlier incarnation of its
+        broker is ignored: a power cut may have lost those records (KAFKA-15221). Raises KeyError for a node that is not
+        a replica."""
         follower = self.followers[node]
         if ANY_BROKER_EPOCH < broker_epoch < follower.broker_epoch:
             return follower
@@ -206,14 +206,14 @@ class InSyncReplicas:
         return follower
 
     def take_policy(self, policy: IsrPolicy | None) -> None:
-        """Another policy judges from now on; what the last one refused, it may let join."""
+        """Replace the policy. The new one may admit followers that the last one refused."""
         self.policy = policy
         for follower in self.followers.values():
             follower.refused = False
 
     def on_gone(self, nodes: Collection[int]) -> None:
-        """Brokers are alive no more. One that comes back may have lost what it fetched: until it fetches again it holds
-        nothing for sure. An order decides about members."""
+        """Brokers are no longer alive. One that comes back may have lost records: until it fetches again, its log end
+        is unknown. The controller's order decides about members."""
         for node in nodes:
             if node in self.followers and node not in self.isr:
                 self.followers[node] = FollowerState()
@@ -275,14 +275,14 @@ class InSyncReplicas:
         return self._proposal
 
     def repeat(self) -> IsrProposal | None:
-        """Another attempt at the proposal under way, which was not answered; None where there is none."""
+        """Return another attempt at the proposal in flight; None if there is none."""
         if self._proposal is not None and self._state is not State.STUCK:
             self._proposal = evolve(self._proposal, attempt=self._proposal.attempt + 1)
             return self._proposal
         return None
 
     def on_accepted(self, proposal: IsrProposal, partition_epoch: int) -> bool:
-        """The controller wrote it down. False where the proposal is no longer the one under way."""
+        """The controller stored a proposal. Return False if it is not the one in flight any more."""
         mine = self._proposal
         if mine is None or self._state is State.STUCK or evolve(proposal, attempt=mine.attempt) != mine:
             return False
@@ -293,7 +293,8 @@ class InSyncReplicas:
         return True
 
     def on_refused(self, proposal: IsrProposal, *, revert: bool) -> bool:
-        """`revert`: it was not written and never will be. Else the leader is behind, and waits for an order."""
+        """The controller refused. `revert`: it never stores the proposal; else the leader is behind, and waits for an
+        order."""
         if self._state is State.STUCK or proposal != self._proposal:
             return False
         self._state = TRANSITIONS[self._state, Event.REVERTED if revert else Event.STUCK]
@@ -304,7 +305,7 @@ class InSyncReplicas:
     def on_order(
         self, leader_epoch: int, replicas: Iterable[int], isr: Iterable[int], partition_epoch: int, mono_ms: int
     ) -> bool:
-        """The controller says what holds in a newer leader epoch. False for an order that is not newer."""
+        """Take the ISR from an order. Return False if its leader epoch is not newer."""
         if leader_epoch <= self.leader_epoch:
             return False
         self._state = TRANSITIONS[self._state, Event.ORDER]

@@ -23,12 +23,12 @@ acks=all leave only when the watermark has passed the last offset of their batch
 when the watermark does, as a transaction stays in doubt until its marker is committed.
 
 The watermark waits for every replica that may be in sync for the controller by now, and for those about to join
-(`isr.py`); it stands still while fewer than `min_isr` of the replicas are in sync (KAFKA-15583). A partition with one
-replica has no `sync`, and pays for none of it.
+(`isr.py`); it does not advance while fewer than `min_isr` of the replicas are in sync (KAFKA-15583). A partition with
+one replica has no `sync`, and skips all of this.
 
-What waits while it stands still is answered as by a Kafka 3.9: with success if enough replicas come back, else with
-REQUEST_TIMED_OUT. NOT_ENOUGH_REPLICAS_AFTER_APPEND never comes from here: Kafka gives it where the watermark passed a
-write and, before another thread looked, the ISR shrank. Here that is one step.
+Writes that wait meanwhile are answered as by Kafka 3.9: with success if enough replicas come back, else with
+REQUEST_TIMED_OUT. NOT_ENOUGH_REPLICAS_AFTER_APPEND does not occur: Kafka returns it if the ISR shrinks between the
+advance of the watermark and a check in another thread. Here that is one step.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ NO_DEADLINE: Final = 2**63 - 1
 
 
 class Leader:
-    """State of a partition that this node leads. Time is an argument; nothing here does I/O."""
+    """The state of a partition that this node leads. Time is an argument; no I/O."""
 
     __slots__ = (
         "_epoch_start",
@@ -112,7 +112,7 @@ class Leader:
         """Log end that a flush under way will make durable; the watermark waits for it."""
         self._flushed = log_end
         self._epoch_start = log_end
-        """First offset that this leader writes. A replica that joins the ISR holds everything before it."""
+        """The first offset that this leader writes. A replica that joins the ISR has every record before it."""
         self._live: frozenset[int] = frozenset()
         """Brokers that may join the ISR: alive, and not shutting down."""
         self._now_ms = mono_ms
@@ -120,7 +120,7 @@ class Leader:
         self._lag_ms = lag_ms
         self._isr_policy = isr_policy
         self.sync = self._make_sync(replicas, isr, partition_epoch, mono_ms)
-        """None while this node holds the only replica."""
+        """The ISR; None while this node has the only replica."""
         self.parked: deque[tuple[int, Any, Outcome, int]] = deque()
         """(end offset, receiver, outcome, deadline in mono ms), in order of end offset."""
         producers.on_watermark(self.high_watermark)
@@ -140,8 +140,8 @@ class Leader:
     # ------------------------------------------------------------ events
 
     def on_verification(self, producer_id: int, epoch: int, sequence: int, epoch_bump: bool, wall_ms: int) -> int:
-        """A transactional batch came. Returns 0 where its transaction is open here. Else ask its coordinator, and pass
-        the returned guard to `on_produce` if the coordinator confirms. A marker that comes in between makes it void."""
+        """A transactional batch came. Return 0 if its transaction is open here, else a guard: ask the transaction's
+        coordinator, and pass the guard to `on_produce` if it confirms. A marker in between invalidates the guard."""
         return self.producers.verify(producer_id, epoch, sequence, epoch_bump, wall_ms)
 
     def on_produce(
@@ -152,10 +152,11 @@ class Leader:
         guard: int | None = None,
         deadline_ms: int = NO_DEADLINE,
     ) -> Effects:
-        """Judge batches that were validated; offsets are assigned in place where they are accepted.
+        """Decide on validated batches; accepted ones get their offsets, in place.
 
-        `guard` is None for a request without a transactional id, else what `on_verification` gave. A duplicate is
-        answered as its first was: when it is durable, with acks=all committed, or refused at `deadline_ms` (monotonic).
+        `guard` is None for a request without a transactional id, else the result of `on_verification`. A duplicate is
+        answered like the original: when that is durable, with acks=all committed, or refused at `deadline_ms`
+        (monotonic).
         """
         effects = Effects()
         try:
@@ -180,7 +181,7 @@ class Leader:
         return effects
 
     def on_marker(self, facts: BatchFacts, marker: EndTxnMarker, version: int, receiver: Any) -> Effects:
-        """Judge a control batch that ends a transaction; `version` is the coordinator's transaction version."""
+        """Decide on a control batch that ends a transaction; `version` is the coordinator's transaction version."""
         effects = Effects()
         try:
             self._check_min_isr()
@@ -194,7 +195,7 @@ class Leader:
         return effects
 
     def _effective_min_isr(self) -> int:
-        """`min.insync.replicas`, but no more than there are replicas, as Kafka has it since 3.7."""
+        """`min.insync.replicas`, at most the number of replicas, as in Kafka since 3.7."""
         return min(self.min_isr, 1 if self.sync is None else len(self.sync.followers) + 1)
 
     def _check_min_isr(self) -> None:
@@ -220,8 +221,7 @@ class Leader:
         deadline_ms: int,
         marker: EndTxnMarker | None = None,
     ) -> Effects:
-        """The batches, or the one of `marker`, lie in the log; park or answer `receiver`. `deadline_ms` is
-        monotonic."""
+        """The batches, or the one of `marker`, were appended: park or answer `receiver`. `deadline_ms` is monotonic."""
         effects = Effects()
         for facts in batches:
             if marker is not None:
@@ -249,7 +249,7 @@ class Leader:
         return effects
 
     def on_flushed(self, end: int) -> Effects:
-        """All below `end` is durable."""
+        """Everything below `end` is durable."""
         effects = Effects()
         self._flushed = max(self._flushed, end)
         if self._outstanding is not None and end >= self._outstanding:
@@ -260,7 +260,7 @@ class Leader:
         return effects
 
     def on_offline(self, error: KafkaError) -> Effects:
-        """The log is gone. Answer all waiting requests with the error, as nothing more becomes durable here."""
+        """The log is offline: answer all waiting requests with `error`, as nothing more becomes durable here."""
         effects = Effects()
         while self.parked:
             effects.answer.append((self.parked.popleft()[1], _refused(error)))
@@ -280,7 +280,7 @@ class Leader:
         return effects
 
     def on_fetch(self, node: int, offset: int, log_start: int, mono_ms: int, broker_epoch: int = -1) -> Effects:
-        """A follower fetches from `offset`, which `replica_fetch.judge_fetch` let it read: it holds all below.
+        """A follower fetches from `offset`, which `replica_fetch.judge_fetch` admitted: it has every record below.
 
         Raises KeyError for a node that is no replica.
         """
@@ -307,7 +307,7 @@ class Leader:
         return effects
 
     def on_isr_accepted(self, proposal: IsrProposal, partition_epoch: int) -> Effects:
-        """The controller wrote the proposal down."""
+        """The controller stored the proposal."""
         effects = Effects()
         if self.sync is not None and self.sync.on_accepted(proposal, partition_epoch):
             self._take_isr(self.sync)
@@ -324,7 +324,7 @@ class Leader:
     def on_order(
         self, leader_epoch: int, replicas: Iterable[int], isr: Iterable[int], partition_epoch: int, mono_ms: int
     ) -> Effects:
-        """This node leads in a newer epoch too, from its log end on. Older orders change nothing."""
+        """This node stays the leader in a newer leader epoch, from its log end on. Older orders change nothing."""
         effects = Effects()
         if leader_epoch <= self.leader_epoch:
             return effects
@@ -341,7 +341,7 @@ class Leader:
         return effects
 
     def on_live_brokers(self, live: frozenset[int], mono_ms: int = 0) -> Effects:
-        """Brokers that are alive and not shutting down, as the controller says."""
+        """Take the brokers that are alive and not shutting down, from the controller."""
         effects = Effects()
         gone, self._live = self._live - live, live
         self._now_ms = max(self._now_ms, mono_ms)
@@ -352,12 +352,12 @@ class Leader:
         return effects
 
     def on_resigned(self, error: KafkaError | None = None) -> Effects:
-        """Leadership moved: tell waiting clients to refresh metadata. Verification guards end."""
+        """Another broker leads: answer waiting requests with NOT_LEADER_OR_FOLLOWER. Verification guards end."""
         self.producers.void_guards()
         return self.on_offline(error or NotLeaderOrFollower("another broker leads now; ask Metadata which"))
 
     def take_isr_policy(self, policy: IsrPolicy | None) -> None:
-        """Who is in sync is judged by `policy` from now on, by the next `on_tick` first."""
+        """Use `policy` from now on, first at the next `on_tick`."""
         self._isr_policy = policy
         if self.sync is not None:
             self.sync.take_policy(policy)
@@ -376,7 +376,7 @@ class Leader:
         return min((entry[3] for entry in self.parked), default=None)
 
     def low_watermark(self) -> int:
-        """The lowest log start of live replicas, which DeleteRecords waits for."""
+        """Return the lowest log start of live replicas, which DeleteRecords waits for."""
         if self.sync is None:
             return self.log_start
         starts = [follower.log_start for node, follower in self.sync.followers.items() if node in self._live]
@@ -396,10 +396,10 @@ class Leader:
     # ------------------------------------------------------------ inside
 
     def _advance(self, effects: Effects) -> None:
-        """Move the watermark as far as the in-sync replicas allow, answer what it passed."""
+        """Advance the watermark as far as the in-sync replicas allow, and answer requests that it passed."""
         own_end = self.log_end
         if self._outstanding is not None:
-            own_end = self._flushed  # records that are not on disk yet are not counted
+            own_end = self._flushed  # records that are not flushed yet do not count
         before = self.high_watermark
         sync = self.sync
         if sync is None:

@@ -1,7 +1,7 @@
 """Readers that wait for the next change of a partition.
 
-A reader subscribes, is told once, and subscribes again when it has looked: a reader that is behind costs an append
-nothing, and one that waits costs it one call. Readers are told in the order in which they subscribed.
+A reader subscribes, is notified once, and subscribes again after it has read. So an append costs nothing for a reader
+that is behind, and one call for a reader that waits. Readers are notified in the order of their subscriptions.
 """
 
 from __future__ import annotations

@@ -74,7 +74,7 @@ STRICT_VERSION = 2
 
 
 UNKNOWN, LOWER, EQUAL, HIGHER = "unknown", "lower", "equal", "higher"
-"""How the epoch of what came compares with the one that is known of its producer."""
+"""How a batch's producer epoch compares with the known one."""
 _ANY, _LENIENT, _STRICT = (False, True), (False,), (True,)
 """Transaction versions, by whether they are STRICT_VERSION or above."""
 MARKER_VERDICTS: Final[Mapping[tuple[str, bool, bool], type[KafkaError] | None]] = {
@@ -100,14 +100,15 @@ def _no_codec(codec_id: int) -> Codec:
 
 @mutable
 class Verification:
-    """The coordinator is, or was, asked whether a producer's transaction covers this partition."""
+    """A verification: the coordinator was asked whether a producer's transaction includes this partition."""
 
     guard: int
     epoch: int
     lowest_sequence: int
-    """No batch with a higher sequence may come first: one that failed its verification is sent again before it."""
+    """The lowest sequence verified. A batch with a higher one may not come first: a producer resends a batch whose
+    verification failed before it."""
     epoch_bump: bool
-    """Transactions v2: every transaction has an epoch of its own, which starts at sequence 0."""
+    """Transactions v2: each transaction has its own producer epoch, which starts at sequence 0."""
     since_ms: int
 
 
@@ -123,7 +124,7 @@ class ProducerStates:
         self._ended: list[tuple[int, int]] = []
         """(first, last offset) of transactions whose marker may lie above the watermark, in order of the last."""
         self._committed = MAX_OFFSET
-        """The watermark as last told; before that, a marker that is replayed counts as committed."""
+        """The last known watermark; before the first, a replayed marker counts as committed."""
         self._verifying: dict[int, Verification] = {}
         self._guards = 0
 
@@ -146,7 +147,7 @@ class ProducerStates:
         return list(self._entries.values())
 
     def replay(self, facts: BatchFacts, control: bytes | None = None) -> AbortedTxn | None:
-        """Fold a batch that lies in the log. `control` is the whole of a control batch.
+        """Fold a batch of the log. `control` holds all bytes of a control batch.
 
         Returns the transaction that an abort marker ended.
         """
@@ -169,7 +170,7 @@ class ProducerStates:
     # ------------------------------------------------------------ judging
 
     def check_append(self, facts: BatchFacts, guard: int | None = None) -> tuple[int, int] | None:
-        """(first offset, timestamp) of the batch that `facts` repeats, None for a new one; raises as tabulated.
+        """Return (first offset, timestamp) of the batch that `facts` repeats, None for a new one. Raises by the tables.
 
         `guard` is what `verify` gave for a write that names its transaction, None for one that names none.
         """
@@ -220,7 +221,8 @@ class ProducerStates:
             )
 
     def verify(self, producer_id: int, epoch: int, sequence: int, epoch_bump: bool, wall_ms: int) -> int:
-        """The guard to present once the coordinator has confirmed the transaction; 0 where it is open here already."""
+        """Return the guard to present once the coordinator has confirmed the transaction; 0 if it is open here
+        already."""
         entry = self._entries.get(producer_id)
         if entry is not None and entry.current_txn_first_offset >= 0 and entry.producer_epoch == epoch:
             return 0
@@ -236,11 +238,11 @@ class ProducerStates:
         return asked.guard
 
     def void_guards(self) -> None:
-        """What was verified for this leader must be verified for the next one."""
+        """Drop all verifications: those for one leader do not hold for the next."""
         self._verifying.clear()
 
     def judge_marker(self, facts: BatchFacts, marker: EndTxnMarker, version: int) -> None:
-        """Raises as tabulated; `version` is the coordinator's transaction version."""
+        """Raises by `MARKER_VERDICTS`. `version` is the coordinator's transaction version."""
         entry = self._entries.get(facts.producer_id)
         epoch, known, order, is_open = facts.producer_epoch, NO_EPOCH, UNKNOWN, False
         if entry is not None:

@@ -40,12 +40,12 @@ class Purgatory:
         return number
 
     def wake(self, number: int) -> None:
-        """Queue a request for `next_woken`; does nothing where it is gone."""
+        """Queue a request for `next_woken`; does nothing if it is not parked any more."""
         if number in self._requests:
             self.woken[number] = None
 
     def next_woken(self) -> Any | None:
-        """Take the request that was woken first; it stays parked. None where none was woken."""
+        """Return the request that was woken first, or None; it stays parked."""
         while self.woken:
             number = next(iter(self.woken))
             del self.woken[number]
@@ -55,11 +55,11 @@ class Purgatory:
         return None
 
     def drop(self, number: int) -> Any | None:
-        """Forget a request; returns it, or None where it was gone already."""
+        """Remove and return a request; None if it is not parked any more."""
         return self._requests.pop(number, None)
 
     def due(self, mono_ms: int) -> list[Any]:
-        """Drop and return all whose deadline has come."""
+        """Remove and return all requests whose deadline has passed."""
         found = []
         while self._deadlines and self._deadlines[0][0] <= mono_ms:
             request = self.drop(heappop(self._deadlines)[1])

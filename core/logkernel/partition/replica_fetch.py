@@ -5,7 +5,7 @@ In this order (KAFKA-13837: the epoch first, then membership; KAFKA-12996: the r
     the fetch                                        verdict
     names an older leader epoch                      FENCED_LEADER_EPOCH
     names a newer leader epoch                       UNKNOWN_LEADER_EPOCH
-    comes from no replica of the partition           UNKNOWN_LEADER_EPOCH: the leader may not have heard of it yet
+    comes from no replica of the partition           UNKNOWN_LEADER_EPOCH: the leader may not know of it yet
     offset below the log start                       OFFSET_OUT_OF_RANGE
     last epoch known otherwise, or ends before       diverging: the largest epoch at or below, and its end
     offset above the log end                         OFFSET_OUT_OF_RANGE

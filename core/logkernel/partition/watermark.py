@@ -1,4 +1,4 @@
-"""The high watermark: the offset below which every in-sync replica holds the log.
+"""The high watermark: the offset below which every in-sync replica has the log.
 
 current  ends of the ISR (leader's first)   result   why
 0        5                                  5        alone, the leader's end is everyone's
@@ -13,5 +13,5 @@ from collections.abc import Iterable
 
 
 def high_watermark(current: int, isr_ends: Iterable[int]) -> int:
-    """The new watermark from the log end offsets of all in-sync replicas, the leader's included."""
+    """Return the new watermark from the log end offsets of all in-sync replicas, the leader's included."""
     return max(current, min(isr_ends, default=current))
