@@ -56,6 +56,7 @@ class ReplicaFetcher:
         self._node_id = node_id
         self._limits = limits
         self.followed: dict[TopicPartition, PartitionFetchState] = {}
+        self._by_id: dict[tuple[UUID, int], TopicPartition] = {}
         self._moved: dict[TopicPartition, None] = {}
         self._gone: dict[tuple[TopicPartition, UUID], None] = {}
         self._session_id = 0
@@ -74,20 +75,32 @@ class ReplicaFetcher:
         """Return the monotonic ms before which no request is made; None if one may be made now."""
         return self._not_before_ms or None
 
+    def name_of(self, topic_id: UUID, partition: int) -> TopicPartition | None:
+        """The followed partition that an answer names by its topic's id."""
+        return self._by_id.get((topic_id, partition))
+
     # ------------------------------------------------------------ what is followed
 
     def follow(self, name: TopicPartition, topic_id: UUID, position: Position) -> None:
         known = self.followed.get(name)
         if known is not None and known.topic_id != topic_id and known.asked is not None:
             self._gone[name, known.topic_id] = None
+        self._forget_id(name)
         self.followed[name] = PartitionFetchState(topic_id, position)
+        self._by_id[topic_id, name.partition] = name
         self._moved[name] = None
 
     def forget(self, name: TopicPartition) -> None:
+        self._forget_id(name)
         known = self.followed.pop(name, None)
         self._moved.pop(name, None)
         if known is not None and known.asked is not None:
             self._gone[name, known.topic_id] = None
+
+    def _forget_id(self, name: TopicPartition) -> None:
+        known = self.followed.get(name)
+        if known is not None and self._by_id.get((known.topic_id, name.partition)) == name:
+            del self._by_id[known.topic_id, name.partition]
 
     def moved(self, name: TopicPartition) -> None:
         """Its position changed, or its pause is over."""

@@ -134,3 +134,14 @@ def test_where_nothing_is_followed_nothing_is_asked() -> None:
     made.follow(A, 5)
     made.move(A, None)
     assert made.next() is None
+
+
+def test_an_answer_names_a_partition_by_the_id_that_its_topic_has_now() -> None:
+    made = Positions()
+    made.follow(A, 5)
+    made.follow(B, 7)
+    assert (made.fetcher.name_of(T, 0), made.fetcher.name_of(T, 1), made.fetcher.name_of(U, 0)) == (A, B, None)
+    made.follow(A, 0, U)
+    assert (made.fetcher.name_of(T, 0), made.fetcher.name_of(U, 0)) == (None, A)
+    made.fetcher.forget(A)
+    assert (made.fetcher.name_of(U, 0), made.fetcher.name_of(T, 1)) == (None, B)

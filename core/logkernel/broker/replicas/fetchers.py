@@ -210,20 +210,14 @@ class _BrokerFetcher:
             moved = False
             for topic in response.responses:
                 for data in topic.partitions:
-                    replica = self._take(self._name(topic.topic, topic.topic_id, data.partition_index), data, mono_ms)
+                    index = data.partition_index
+                    by_id = None if topic.topic else self._machine.name_of(topic.topic_id, index)
+                    replica = self._take(by_id or TopicPartition(topic.topic, index), data, mono_ms)
                     if replica is not None and replica.start_moved:
                         replica.start_moved, moved = False, True
             if moved:
                 self._owner.keep_log_starts()
         self._ask()
-
-    def _name(self, topic: str, topic_id: UUID, index: int) -> TopicPartition:
-        if topic:
-            return TopicPartition(topic, index)
-        for name, row in self._machine.followed.items():
-            if row.topic_id == topic_id:
-                return TopicPartition(name.topic, index)
-        return TopicPartition("", index)
 
     def _take(self, name: TopicPartition, data: PartitionData, mono_ms: int) -> FetchingReplica | None:
         """The replica that took the answer, if it is followed still."""
