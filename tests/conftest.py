@@ -59,6 +59,7 @@ class Broker:
     listen: str = "127.0.0.1:0"
     bootstrap: str = ""
     ready_line: str = ""
+    program: tuple[str, ...] = (sys.executable, "-m", "logkernel")
     process: subprocess.Popen[str] | None = field(default=None, repr=False)
     stderr: IO[bytes] | None = field(default=None, repr=False)
 
@@ -81,8 +82,7 @@ class Broker:
         return self.stderr_path.read_text(errors="replace")
 
     def command(self) -> list[str]:
-        serve = [sys.executable, "-m", "logkernel", "serve"]
-        return [*serve, "--data", str(self.data), "--listen", self.listen, *self.arguments]
+        return [*self.program, "serve", "--data", str(self.data), "--listen", self.listen, *self.arguments]
 
     def start(self) -> Broker:
         """Start, and wait for the ready line; raises AssertionError with the log if it does not come."""
@@ -139,12 +139,14 @@ StartBroker = Callable[..., Broker]
 
 @pytest.fixture
 def start_broker(tmp_path: Path) -> Iterator[StartBroker]:
-    """Starts any number of brokers: `start_broker("--set", "num.partitions=3", data=folder)`."""
+    """Starts any number of brokers: `start_broker("--set", "num.partitions=3", data=folder)`; `program` is what takes
+    the place of `python -m logkernel`."""
     started: list[Broker] = []
 
-    def start(*arguments: str, data: Path | None = None) -> Broker:
+    def start(*arguments: str, data: Path | None = None, program: tuple[str, ...] | None = None) -> Broker:
         number = len(started)
         broker = Broker(data or tmp_path / f"data-{number}", tmp_path / f"stderr-{number}.log", arguments)
+        broker.program = program or broker.program
         started.append(broker)
         return broker.start()
 

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 TESTS = Path(__file__).resolve().parent
-REST_FOLDERS = ("golden", "interop", "simulation")
-"""Folders of tests that need outside tools, JVMs or many seeds."""
+REST_FOLDERS = ("chaos", "golden", "interop", "simulation")
+"""Folders of tests that need outside tools, JVMs, many seeds or minutes."""
 FIRST, REST, EVERYTHING = "first", "rest", "everything"
 COMMAND = "python -m pytest -n auto --dist worksteal"
 

@@ -14,7 +14,7 @@ import socket
 import subprocess
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 TICK_MS = 200
@@ -64,17 +64,23 @@ def free_ports(count: int) -> list[int]:
 
 
 class ZooKeeper:
-    """One server; `extra` are lines of its configuration, `jvm` options of its JVM."""
+    """One server; `extra` are lines of its configuration, `jvm` options of its JVM, `before` the words
+    before its command that run it on a machine of its own."""
 
-    def __init__(self, folder: Path, port: int, extra: tuple[str, ...] = (), jvm: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self, folder: Path, port: int, extra: tuple[str, ...] = (), jvm: tuple[str, ...] = (), host: str = "127.0.0.1",
+        before: tuple[str, ...] = (),
+    ) -> None:  # fmt: skip
         self.folder = folder
+        self.host = host
         self.port = port
-        self.address = f"127.0.0.1:{port}"
+        self.address = f"{host}:{port}"
         self.jvm = jvm
+        self.before = before
         self.process: subprocess.Popen[bytes] | None = None
         folder.mkdir(parents=True, exist_ok=True)
         lines = [
-            f"dataDir={folder / 'data'}", f"clientPort={port}", "clientPortAddress=127.0.0.1",
+            f"dataDir={folder / 'data'}", f"clientPort={port}", f"clientPortAddress={host}",
             f"tickTime={TICK_MS}", "admin.enableServer=false", "maxClientCnxns=0", "initLimit=50", "syncLimit=10",
             "4lw.commands.whitelist=*", "forceSync=no", *extra,
         ]  # fmt: skip
@@ -89,6 +95,7 @@ class ZooKeeper:
         with (self.folder / "log").open("ab") as log:
             self.process = subprocess.Popen(
                 [
+                    *self.before,
                     command, "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto", *logging,
                     *self.jvm, "-cp", f"{folder}/*", "org.apache.zookeeper.server.quorum.QuorumPeerMain",
                     str(self.folder / "zoo.cfg"),
@@ -110,7 +117,7 @@ class ZooKeeper:
     def command(self, word: str) -> str:
         """The answer to a four letter word; empty where none comes."""
         try:
-            with socket.create_connection(("127.0.0.1", self.port), 2) as link:
+            with socket.create_connection((self.host, self.port), 2) as link:
                 link.sendall(word.encode())
                 return b"".join(iter(lambda: link.recv(65_536), b"")).decode(errors="replace")
         except OSError:
@@ -152,17 +159,25 @@ def zookeeper(folder: Path, extra: tuple[str, ...] = (), jvm: tuple[str, ...] = 
         server.end()
 
 
+def ensemble_on(folder: Path, machines: Sequence[tuple[str, str, tuple[str, ...]]]) -> list[ZooKeeper]:
+    """Servers that will serve together, not started; a machine is (name, address, words before a command there)."""
+    ports = free_ports(3 * len(machines))
+    rows = [f"server.{i + 1}={host}:{ports[3 * i + 1]}:{ports[3 * i + 2]}" for i, (_, host, _) in enumerate(machines)]
+    servers = []
+    for i, (name, host, before) in enumerate(machines):
+        server = ZooKeeper(folder / name, ports[3 * i], tuple(rows), (), host, before)
+        (server.folder / "data").mkdir(exist_ok=True)
+        (server.folder / "data" / "myid").write_text(str(i + 1))
+        servers.append(server)
+    return servers
+
+
 @contextlib.contextmanager
 def ensemble(folder: Path, size: int = 3) -> Iterator[list[ZooKeeper]]:
     """Servers that serve together."""
-    ports = free_ports(3 * size)
-    peers = tuple(f"server.{i + 1}=127.0.0.1:{ports[size + 2 * i]}:{ports[size + 2 * i + 1]}" for i in range(size))
-    servers = [ZooKeeper(folder / f"zk{i + 1}", ports[i], peers) for i in range(size)]
+    servers = ensemble_on(folder, [(f"zk{i + 1}", "127.0.0.1", ()) for i in range(size)])
     try:
-        for number, server in enumerate(servers, 1):
-            data = server.folder / "data"
-            data.mkdir(exist_ok=True)
-            (data / "myid").write_text(str(number))
+        for server in servers:
             server.start()
         for server in servers:
             server.wait()

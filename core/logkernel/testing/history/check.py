@@ -141,6 +141,11 @@ def _aborted(observed: Observed) -> Iterator[Anomaly]:
 
 
 def _half(observed: Observed) -> Iterator[Anomaly]:
+    held = {
+        place: {value for _, _, _, value in read.result["records"]}
+        for (place, committed_only), read in observed.reads.items()
+        if committed_only
+    }
     for txn, sends in observed.sent_in.items():
         if observed.status(txn) not in (MAYBE, COMMITTED):
             continue
@@ -149,8 +154,7 @@ def _half(observed: Observed) -> Iterator[Anomaly]:
             read = observed.reads.get((send.place, True))
             if read is None or not send.ok or send.begun > read.begun or observed.lost_markers(send.place):
                 continue
-            values = {value for _, _, _, value in read.result["records"]}
-            if send.fields["value"] in values:
+            if send.fields["value"] in held[send.place]:
                 visible.append(send)
             elif not _may_be_missing(observed, send, read, _last_keys(observed, send.place, read)):
                 missing.append(send)
