@@ -23,7 +23,7 @@ EVENTS = {
     "Leader.on_resigned", "Leader.on_tick", "Follower.next_fetch", "Follower.on_records", "Follower.on_progress",
     "Follower.on_error", "Follower.on_leader", "Orders.broker_came", "Orders.broker_gone", "Orders.fold",
     "Orders.next_request", "Orders.on_answer", "ControllerState.on_campaign", "ControllerState.on_loaded",
-    "elections.broker_gone", "elections.broker_started",
+    "elections.broker_gone", "elections.broker_started", "elections.broker_leaves", "alter_partition.judge_proposal",
 }  # fmt: skip
 """What these faults have to lead to."""
 
@@ -111,7 +111,7 @@ def test_what_brokers_in_zookeeper_did_under_faults_replays_to_the_same_effects(
     assert len(paths) == 5, "one trace for each start"
     counts = trace.replay(paths)
     assert counts.keys() >= EVENTS
-    assert sum(counts.values()) > 1_000
+    assert sum(counts.values()) > 500
 
 
 def test_a_machine_that_answers_otherwise_is_noticed(tmp_path: Path) -> None:
