@@ -137,9 +137,9 @@ class Writer:
         self._sink = sink
         self._numbers: dict[int, tuple[int, Any]] = {}
         """Objects that are only themselves, and are kept, so that no other has their id."""
-        self._results: dict[int, tuple[int, Any]] = {}
+        self.results: dict[int, tuple[int, Any]] = {}
         """What machines returned and the shell brings back to them: orders, which a machine knows by their identity."""
-        self._answers: list[Any] = []
+        self.answers: list[Any] = []
         self._local = threading.local()
 
     def number_of(self, thing: Any) -> int:
@@ -152,8 +152,8 @@ class Writer:
             def persistent_id(self, thing: Any) -> Any:
                 if isinstance(thing, Oracle):
                     return ("oracle",)
-                if id(thing) in writer._results:
-                    return ("result", writer._results[id(thing)][0])
+                if id(thing) in writer.results:
+                    return ("result", writer.results[id(thing)][0])
                 if isinstance(thing, type) or is_value(type(thing)):
                     return None
                 return ("opaque", writer.number_of(thing))
@@ -171,7 +171,7 @@ class Writer:
         return buffer.getvalue()
 
     def oracle(self, real: Any) -> Oracle:
-        return Oracle(real, lambda answer: self._answers.append(answer))
+        return Oracle(real, lambda answer: self.answers.append(answer))
 
     def oracles(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], Any]:
         """The same arguments, where what is asked of the shell notes its answers."""
@@ -191,7 +191,7 @@ class Writer:
         self, what: tuple[Any, ...], work: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> Any:
         given = self.packed((args, kwargs))
-        self._local.within, self._answers = True, []
+        self._local.within, self.answers = True, []
         try:
             result = work(*args, **kwargs)
         except Exception as error:
@@ -201,12 +201,12 @@ class Writer:
             self._local.within = False
         self.write(what, given, self.packed(("returned", result)))
         if what[-1] in KNOWN_AGAIN:
-            self._results[id(result)] = (len(self._results), result)
+            self.results[id(result)] = (len(self.results), result)
         return result
 
     def write(self, what: tuple[Any, ...], given: bytes, came: bytes) -> None:
-        self._sink.write(pickle.dumps((what, given, self.packed(self._answers), came)))
-        self._answers = []
+        self._sink.write(pickle.dumps((what, given, self.packed(self.answers), came)))
+        self.answers = []
 
 
 def record(path: Path) -> None:
@@ -285,9 +285,9 @@ class Reader:
         self.counts: Counter[str] = Counter()
         """Machine.event → how often."""
         self._machines: dict[tuple[str, int], Any] = {}
-        self._opaque: dict[int, Opaque] = {}
-        self._results: list[Any] = []
-        self._answers: deque[Any] = deque()
+        self.opaque: dict[int, Opaque] = {}
+        self.results: list[Any] = []
+        self.answers: deque[Any] = deque()
 
     def unpacked(self, packed: bytes) -> Any:
         reader = self
@@ -295,10 +295,10 @@ class Reader:
         class Unpickler(pickle.Unpickler):
             def persistent_load(self, told: Any) -> Any:
                 if told[0] == "oracle":
-                    return Answering(lambda: reader._answers.popleft())
+                    return Answering(lambda: reader.answers.popleft())
                 if told[0] == "result":
-                    return reader._results[told[1]]
-                return reader._opaque.setdefault(told[1], Opaque(told[1]))
+                    return reader.results[told[1]]
+                return reader.opaque.setdefault(told[1], Opaque(told[1]))
 
         return Unpickler(BytesIO(packed)).load()
 
@@ -309,7 +309,7 @@ class Reader:
                     what, given, answers, came = pickle.load(stream)
                 except (EOFError, pickle.UnpicklingError):  # the process was killed while it wrote
                     return
-                self._answers = deque(self.unpacked(answers))
+                self.answers = deque(self.unpacked(answers))
                 self._step(what, given, came)
 
     def _step(self, what: tuple[Any, ...], given: bytes, came: bytes) -> None:
@@ -333,11 +333,11 @@ class Reader:
         except Exception as error:
             result = ("raised", error)
         if what[-1] in KNOWN_AGAIN:
-            self._results.append(result[1])
+            self.results.append(result[1])
         self.counts[told] += 1
         expected = plain(self.unpacked(came))
         assert plain(result) == expected, f"{told}, call {self.counts[told]}: {plain(result)} and not {expected}"
-        assert not self._answers, f"{told} asked less than it did"
+        assert not self.answers, f"{told} asked less than it did"
 
 
 def replay(paths: list[Path]) -> Counter[str]:
