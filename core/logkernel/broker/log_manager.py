@@ -164,15 +164,20 @@ class LogManager:
 
     # ------------------------------------------------------------ logs
 
-    def obtain(self, name: TopicPartition, topic_id: UUID, *, is_new: bool | None = None) -> Log | None:
+    def obtain(
+        self, name: TopicPartition, topic_id: UUID, *, is_new: bool | None = None, takes_unnamed: bool = True
+    ) -> Log | None:
         """The open log, or a new one; None where it lies, or may lie, in a directory that is offline or unreadable.
 
         A controller says whether the partition `is_new`. Where nobody says so, one is that is asked for after
-        `all_loaded`.
+        `all_loaded`. A log whose topic's id a crash took may be of an earlier topic of that name: without
+        `takes_unnamed` it begins anew. Nothing in it was ever synced, or its id would have been, too.
         """
         found = self.directories.logs.get(name)
         if found is not None:
             if found.topic_id is None and found.failure is None:
+                if not takes_unnamed:
+                    self._empty(name, found)
                 self.directories.note_topic(name, topic_id)
             return found if found.failure is None else None
         is_new = self._all_loaded if is_new is None else is_new
@@ -186,6 +191,13 @@ class LogManager:
         except KafkaStorageError as error:
             log.error("log not made, the partition is offline until a restart: partition=%s error=%s", name, error)
             return None
+
+    def _empty(self, name: TopicPartition, found: Log) -> None:
+        log.warning("log of an unknown topic begins anew: partition=%s end=%d", name, found.end_offset)
+        try:
+            self.restart(name, 0)
+        except OSError as error:
+            self.fail_directory_of(name, error)
 
     def producers_of(self, name: TopicPartition) -> ProducerStates:
         """What its log says of the producers of a partition that was obtained."""

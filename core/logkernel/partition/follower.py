@@ -136,13 +136,18 @@ class Follower:
 
     def on_records(self, asked: FetchPosition, batches: list[BatchFacts]) -> Effects:
         """Take the batches of the answer to `asked`: whole, checked, in order of offsets. Batches that answer another
-        fetch (KAFKA-7786) or are below the log end are dropped."""
+        fetch (KAFKA-7786) or are below the log end are dropped.
+
+        A batch of the leader's that holds the log end says that the logs differ below it. The leader could not say so
+        itself: its log starts within that batch, and what it knows of epochs with it.
+        """
         effects = Effects()
-        if self._is_current(asked):
-            if self.log_end == self.log_start:  # KAFKA-6975: an empty log may begin inside the leader's batch
-                new = [facts for facts in batches if facts.last_offset >= self.log_end]
-            else:
-                new = [facts for facts in batches if facts.base_offset >= self.log_end]
+        if not self._is_current(asked):
+            return effects
+        new = [facts for facts in batches if facts.last_offset >= self.log_end]
+        if new and new[0].base_offset < self.log_end != self.log_start:
+            effects.truncate = max(new[0].base_offset, self.log_start)
+        else:  # KAFKA-6975: an empty log may begin inside the leader's batch
             effects.append = new or None
         return effects
 

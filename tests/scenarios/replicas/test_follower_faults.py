@@ -6,6 +6,7 @@ import errno
 
 import pytest
 
+from logkernel.attrs_lite import evolve
 from logkernel.errors import KafkaStorageError, NotLeaderOrFollower
 from logkernel.partition.follower import FetchPosition
 from logkernel.record.batch import parse_header, stamp
@@ -139,6 +140,44 @@ def test_what_must_be_durable_is_not_claimed_before_it_is(make: Make) -> None:
     work()
     done(None)
     assert two.followed.next_fetch(0) is not None
+
+
+def test_a_flush_that_is_owed_since_a_pause_began_is_not_waited_for_without_end(make: Make) -> None:
+    """World seed 41019: nobody asked for a fetch while the pause seemed to go on, and only that began the flush."""
+    one, two = make(1), make(2)
+    for node in (one, two):
+        node.order(1, 0, is_new=True)
+    one.produce(b"a", acks=1)
+    follow(two, one)
+    position = two.followed.next_fetch(two.clock.now_ms)
+    assert position is not None
+    two.followed.delay(position, two.clock.now_ms)
+    two.followed.configure(evolve(two.followed.settings, flush_messages=1))
+    assert two.followed.next_deadline() == two.clock.now_ms + 5
+    assert two.followed.log.recovery_point == 1
+    assert two.followed.next_deadline() == two.clock.now_ms + 1000
+
+
+def test_a_leaders_batch_in_which_its_log_starts_replaces_what_differs(pair: Pair) -> None:
+    """World seed 40891: a follower that differed below the leader's log start got a hole in its log."""
+    one, two = pair
+    one.produce(b"a", acks=1)
+    catch_up(two, one)
+    assert two.order(2, 1, isr=(2,)) == 0
+    two.produce(b"only here", acks=1)
+    assert one.order(1, 2, isr=(1,)) == 0
+    one.produce(*(b"%d" % number for number in range(9)), acks=1)
+    one.produce(b"after", acks=1)
+    one.led.leader.on_log_start(2)
+    one.led.log.advance_log_start(2)
+    assert two.order(1, 2, isr=(1,)) == 0
+    catch_up(two, one)
+    assert two.followed.log.end_offset == one.led.log.end_offset == 11
+    assert two.followed.log.start_offset == 2
+    part, theirs = two.followed.log.read(2, 1 << 20), one.led.log.read(2, 1 << 20)
+    assert part is not None
+    assert theirs is not None
+    assert part.read() == theirs.read()
 
 
 def test_a_flush_that_was_under_way_during_a_cut_promises_nothing(pair: Pair) -> None:

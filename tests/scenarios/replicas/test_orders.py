@@ -204,6 +204,27 @@ def test_a_log_that_lost_its_topics_id_in_a_crash_learns_it_again(pair: Pair) ->
     assert two.order(1, 2, topic_id=UUID(int=8)) == InconsistentTopicId.code
 
 
+@pytest.mark.parametrize(
+    ("leader", "is_new", "kept"),
+    [(1, False, 0), (1, True, 0), (2, True, 0), (2, False, 1)],
+    ids=["it follows", "it follows a new one", "it leads a new one", "it leads what was there"],
+)
+def test_a_log_that_lost_its_topics_id_is_taken_for_ones_own_by_a_leader_alone(
+    leader: int, is_new: bool, kept: int, pair: Pair
+) -> None:
+    """World seed 40869: a follower took the log of an earlier topic for its own, whose epochs were the same."""
+    one, two = pair
+    one.produce(b"of the topic before", acks=1)
+    catch_up(two, one)
+    two.disk.remove(f"/data/{NAME}/partition.metadata")
+    two.disk.forget_locks()
+    two.boot()
+    assert two.order(leader, 1, topic_id=UUID(int=8), is_new=is_new) == 0
+    replica = two.replicas.held(NAME)
+    assert replica.log.end_offset == kept
+    assert replica.log.topic_id == UUID(int=8)
+
+
 def test_a_leader_whose_codec_cannot_be_had_keeps_batches_as_they_came(
     make: Make, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -144,6 +144,16 @@ def test_an_empty_log_begins_with_the_batch_that_holds_the_leaders_log_start() -
     assert one.on_records(one.next_fetch(0), [batch(10, 13), batch(14, 14)]).append == [batch(10, 13), batch(14, 14)]
 
 
+def test_a_leaders_batch_that_holds_the_log_end_says_that_the_logs_differ() -> None:
+    """World seed 40891: the batch was dropped, and what came after it was appended behind a hole. The leader cannot say
+    that they differ where its log starts in that batch."""
+    one = follower()
+    effects = one.on_records(one.next_fetch(0), [batch(8, 12), batch(13, 13)])
+    assert (effects.truncate, effects.append) == (8, None)
+    one = follower(9)
+    assert one.on_records(one.next_fetch(0), [batch(8, 12), batch(13, 13)]).truncate == 9
+
+
 @pytest.mark.parametrize(
     ("epoch", "end", "cut"),
     [(1, 4, 4), (1, 8, 6), (2, 8, 6), (3, 7, 7), (3, 99, 10)],

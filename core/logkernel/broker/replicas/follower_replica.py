@@ -112,8 +112,10 @@ class FollowerReplica(Replica):
         return self.follower.next_fetch(mono_ms)
 
     def next_deadline(self) -> int | None:
-        """Monotonic ms at which `next_fetch` may give something again; None where it does not pause."""
+        """Monotonic ms at which `next_fetch` may give something again; None where it does not pause. A flush that is
+        owed since the pause began, as by another setting, begins here: it would be waited for without end."""
         if self._owes_flush():
+            self.flushing.begin()
             return self._runtime.clock.mono_ms() + FLUSH_LOOK_MS
         return self.follower.next_deadline()
 
@@ -213,7 +215,9 @@ class FollowerReplica(Replica):
         before, and `KafkaStorageError` where it may not be."""
         data = records.read() if isinstance(records, FileSlice) else records
         batches = scan_replicated(data, asked.last_epoch, asked.leader_epoch)
-        new = self.follower.on_records(asked, batches).append
+        effects = self.follower.on_records(asked, batches)
+        self._cut(effects)
+        new = effects.append
         if not new:
             return
         disk_log, view = self.log, memoryview(data)

@@ -275,7 +275,7 @@ class ReplicaManager:
         elif not leads and followed is not None:
             followed.follower.on_leader(state.leader, state.leader_epoch)
         else:
-            held = roles.hold(self._logs, name, topic_id, state, current)
+            held = roles.hold(self._logs, name, topic_id, state, current, leads=leads)
             if held is None:
                 self.never_came(name)
                 raise KafkaStorageError(f"{name}: its log cannot be had")

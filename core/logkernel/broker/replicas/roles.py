@@ -38,7 +38,9 @@ from logkernel.vocabulary import NO_ID, TopicPartition
 class Logs(Cuts, Protocol):
     """What the replicas of a broker need of its logs (`LogManager`)."""
 
-    def obtain(self, name: TopicPartition, topic_id: UUID, *, is_new: bool | None = None) -> Log | None:
+    def obtain(
+        self, name: TopicPartition, topic_id: UUID, *, is_new: bool | None = None, takes_unnamed: bool = True
+    ) -> Log | None:
         """The open log, or a new one; None where it cannot be had."""
 
     def producers_of(self, name: TopicPartition) -> ProducerStates:
@@ -86,12 +88,22 @@ def is_news(
 
 
 def hold(
-    logs: Logs, name: TopicPartition, topic_id: UUID, state: LeaderAndIsrPartitionState, current: Replica | None
+    logs: Logs,
+    name: TopicPartition,
+    topic_id: UUID,
+    state: LeaderAndIsrPartitionState,
+    current: Replica | None,
+    *,
+    leads: bool,
 ) -> Held | None:
-    """What is here, or made new; None where the log cannot be had. Raises `InconsistentTopicId`."""
+    """What is here, or made new; None where the log cannot be had. Raises `InconsistentTopicId`.
+
+    Only who was elected to lead a partition, and not with its creation, may hold records that nobody else has: it takes
+    a log for its own whose topic's id is lost. Others copy the leader's anew.
+    """
     if current is not None:
         return Held(current.log, current.producers, current.high_watermark, current)
-    disk_log = logs.obtain(name, topic_id, is_new=state.is_new)
+    disk_log = logs.obtain(name, topic_id, is_new=state.is_new, takes_unnamed=leads and not state.is_new)
     if disk_log is None:
         return None
     _check_id(name, disk_log.topic_id, topic_id)

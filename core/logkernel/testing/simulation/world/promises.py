@@ -132,8 +132,8 @@ class Promises:
         rare = self.stage.rare
         earlier = before.isr if before is not None else ()
         for node in set(row.isr) - set(earlier):
-            if row.leader != node:
-                known.torn.pop(node, None)
+            if row.leader != node and self.processes[node].broker is not None:
+                known.torn.pop(node, None)  # else it was proposed before the power was cut, and decided after
         rare["expanded"] += len(row.isr) > len(earlier)
         rare["shrunk"] += len(row.isr) < len(earlier)
         rare["offline partition"] += row.leader < 0
