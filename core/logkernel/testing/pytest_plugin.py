@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from logkernel.testing.kafka.view import KafkaView
 
 MARKER = (
-    "kafka(topics=..., settings=..., plugins=..., as_version=..., seed=..., brokers=...): what the broker of the"
-    " fixtures kafka, kafka_memory and kafka_cluster is like; kafka_session takes topics"
+    "kafka(topics=..., settings=..., plugins=..., as_version=..., faults=..., seed=..., brokers=...): what the broker"
+    " of the fixtures kafka, kafka_memory and kafka_cluster is like; kafka_session takes topics"
 )
 MERGED = ("settings", "topics")
 """Options that add to those of an outer marker; the others replace them."""
@@ -131,7 +131,7 @@ def kafka_session_options() -> dict[str, Any]:
 
 # ---------------------------------------------------------------- fixtures
 
-KNOWN = ("as_version", "plugins", "seed", "settings", "topics")
+KNOWN = ("as_version", "faults", "plugins", "seed", "settings", "topics")
 
 
 @pytest.fixture

@@ -186,3 +186,32 @@ def test_a_full_disk_refuses_and_takes_again(kafka: Kafka, tmp_path: Any) -> Non
     assert "3" in values(kafka)
     with Kafka(path=tmp_path) as other, pytest.raises(ConfigError, match="in memory"), other.full_disk():
         pass
+
+
+def test_faults_are_there_from_the_start() -> None:
+    with Kafka(topics=["orders"], faults=[{"error": "REQUEST_TIMED_OUT", "api": "Produce", "times": 1}]) as kafka:
+        assert Sender(kafka).send(b"1") is None
+        assert [fault.struck for fault in kafka.faults.active] == [1]
+
+
+def test_a_producer_of_aiokafka_bears_what_a_seed_brings(kafka: Kafka) -> None:
+    """Without idempotence it doubles what it must, and loses nothing."""
+    import asyncio
+
+    from aiokafka import AIOKafkaProducer
+
+    kafka.faults.lose_answer(api="Produce", probability=0.2)
+    kafka.faults.error("NOT_ENOUGH_REPLICAS", api="Produce", probability=0.2)
+
+    async def send() -> None:
+        producer = AIOKafkaProducer(bootstrap_servers=kafka.bootstrap_servers, retry_backoff_ms=5)
+        await producer.start()
+        try:
+            for number in range(30):
+                await producer.send_and_wait("orders", b"%d" % number, partition=0)
+        finally:
+            await producer.stop()
+
+    asyncio.run(send())
+    assert list(dict.fromkeys(values(kafka))) == [str(number) for number in range(30)]
+    assert all(fault.struck for fault in kafka.faults.active)

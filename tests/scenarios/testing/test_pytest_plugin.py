@@ -149,7 +149,7 @@ def test_shared(kafka_session): ...
 
 def test_mistakes_are_told_with_their_remedy(tmp_path: Path) -> None:
     said = suite(tmp_path, MISTAKES, code=1)
-    assert "there is no option 'topcis'; there are as_version, plugins, seed, settings, topics" in said
+    assert "there is no option 'topcis'; there are as_version, faults, plugins, seed, settings, topics" in said
     assert "takes keywords only" in said
     assert "override kafka_session_options" in said
     said = suite(tmp_path, "def test_it(kafka): ...", "kafka_topics =\n    orders=many\n", code=1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from uuid import UUID
 
 import pytest
@@ -111,6 +112,54 @@ def test_mistakes_are_told_with_their_remedy(faults: Faults) -> None:
     with pytest.raises(ConfigError, match="0 ms"):
         faults.delay(0)
     assert faults.active == []
+
+
+YAML = """
+- error: NOT_LEADER_OR_FOLLOWER
+  api: Produce
+  topic: orders
+  times: 2
+- delay: 500
+  client_id: shop
+- cut_answer: 0.25
+- cut_answer: true
+- lose_answer: true
+  probability: 0.5
+"""
+
+
+def test_a_file_asks_for_faults(faults: Faults, tmp_path: Path) -> None:
+    path = tmp_path / "faults.yaml"
+    path.write_text(YAML)
+    error, delay, quarter, half, lost = faults.load(path)
+    assert (error.kind, error.conditions.topic, error.times) == ("error", "orders", 2)
+    assert isinstance(error.error, NotLeaderOrFollower)
+    assert (delay.kind, delay.wait_ms, delay.conditions.client_id) == ("delay", 500, "shop")
+    assert (quarter.part, half.part) == (0.25, 0.5)
+    assert (lost.kind, lost.probability) == ("lose_answer", 0.5)
+    assert faults.active == [error, delay, quarter, half, lost]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("- api: Produce", "fault 1: .* must have one of error, delay"),
+        ("- close: true\n- error: NOT_LEADER_OR_FOLOWER", "fault 2: .*did you mean NOT_LEADER_OR_FOLLOWER"),
+        ("- {close: true, stall: true}", "must have one of"),
+        ("- close", "must have one of"),
+        ("- delay: soon", "fault 1: "),
+        ("close: true", "a list of mappings"),
+        ("- {", "cannot be read as YAML"),
+    ],
+)
+def test_a_file_with_a_mistake_adds_nothing(faults: Faults, tmp_path: Path, text: str, said: str) -> None:
+    path = tmp_path / "faults.yaml"
+    path.write_text(text)
+    with pytest.raises(ConfigError, match=rf"faults\.yaml: .*{said}"):
+        faults.load(path)
+    assert faults.active == []
+    with pytest.raises(ConfigError, match="cannot be read"):
+        faults.load(tmp_path / "none.yaml")
 
 
 def test_errors_have_kafkas_names() -> None:

@@ -17,7 +17,8 @@ about the n-th request that fits does not depend on other requests, so that the 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from os import PathLike
 from random import Random
 from typing import Any, Final, Self
 
@@ -29,6 +30,7 @@ from logkernel.testing.kafka.requests import ClientRequest
 from logkernel.vocabulary import TopicPartition
 
 ERROR, DELAY, STALL, CLOSE, LOSE_ANSWER, CUT_ANSWER = "error", "delay", "stall", "close", "lose_answer", "cut_answer"
+KINDS: Final = (ERROR, DELAY, STALL, CLOSE, LOSE_ANSWER, CUT_ANSWER)
 ERRORS: Final = {re.sub(r"(?<!^)(?=[A-Z])", "_", kind.__name__).upper(): kind for kind in BY_CODE.values()}
 """Kafka's name of an error → its class."""
 
@@ -135,8 +137,8 @@ class Faults:
 
     def delay(self, ms: int, **conditions: Any) -> Fault:
         """Carry requests out `ms` later, by the broker's clock: `clock.advance` shortens the wait."""
-        if ms <= 0:
-            raise ConfigError(f"a delay of {ms} ms is none; pass a positive number")
+        if not isinstance(ms, int) or ms <= 0:
+            raise ConfigError(f"a delay of {ms!r} ms is none; pass a whole number above 0")
         return self._add(DELAY, conditions, wait_ms=ms)
 
     def stall(self, **conditions: Any) -> Fault:
@@ -153,9 +155,35 @@ class Faults:
 
     def cut_answer(self, part: float = 0.5, **conditions: Any) -> Fault:
         """Carry requests out, send that part of the answer's bytes, and close the connection."""
-        if not 0 < part < 1:
+        if not isinstance(part, float) or not 0 < part < 1:
             raise ConfigError(f"part={part}: an answer is cut between its ends; pass a number between 0 and 1")
         return self._add(CUT_ANSWER, conditions, part=part)
+
+    def load(self, given: str | PathLike[str] | Iterable[Mapping[str, Any]]) -> list[Fault]:
+        """Ask for several: a YAML file with a list of mappings, or such mappings. Each has the name of a call above
+        with its argument (true where there is none), and conditions. Raises `ConfigError` before any is added."""
+        rows, where = (_read(given), f"{given}: ") if isinstance(given, (str, PathLike)) else (list(given), "")
+        calls = []
+        for number, row in enumerate(rows, 1):
+            kinds = [kind for kind in KINDS if kind in row] if isinstance(row, Mapping) else []
+            if len(kinds) != 1:
+                raise ConfigError(
+                    f"{where}fault {number}: {row!r} must have one of {', '.join(KINDS)}; write e.g. error: NAME, or"
+                    " close: true, with conditions beside it"
+                )
+            (kind,) = kinds
+            conditions = {name: value for name, value in row.items() if name != kind}
+            arguments = () if kind in (STALL, CLOSE, LOSE_ANSWER) or row[kind] is True else (row[kind],)
+            calls.append((number, kind, arguments, conditions))
+        found: list[Fault] = []
+        for number, kind, arguments, conditions in calls:
+            try:
+                found.append(getattr(self, kind)(*arguments, **conditions))
+            except (ConfigError, TypeError) as error:
+                for fault in found:
+                    fault.remove()
+                raise ConfigError(f"{where}fault {number}: {error}") from None
+        return found
 
     def _add(self, kind: str, conditions: dict[str, Any], **more: Any) -> Fault:
         counts = {name: conditions.pop(name) for name in ("times", "skip", "probability") if name in conditions}
@@ -207,6 +235,19 @@ class Faults:
             return None
         partitions = named()
         return next((fault for fault in self._active if fault.strikes(request, partitions)), None)
+
+
+def _read(path: str | PathLike[str]) -> list[Any]:
+    import yaml
+
+    try:
+        with open(path, encoding="utf-8") as file:
+            rows = yaml.safe_load(file)
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise ConfigError(f"{path}: cannot be read as YAML: {error}; correct the file") from None
+    if not isinstance(rows, list):
+        raise ConfigError(f"{path}: faults are a list of mappings; begin each with a dash")
+    return rows
 
 
 def _error(given: str | type[KafkaError]) -> KafkaError:
