@@ -454,7 +454,7 @@ def for_batch(options: Options) -> Options:
     if ending is not None and (ending.kind == "earliest" or EARLIEST in ending.specific.values()):
         raise ConfigError("endingOffsets: a batch cannot end at earliest")
     if options.commit_group is not None:
-        raise ConfigError("commitGroup is for streams: a batch is not told when it is done")
+        raise ConfigError("commitGroup is for streams only, as a batch gets no notice of its end; remove the option")
     return options
 
 

@@ -363,7 +363,7 @@ def test_a_broker_without_an_address_is_told_to_be_unknown(run_over_channels: Ru
         sent = Sent(world.peers(1))
         sent.send(9, order(1))
         await sent.settled(1)
-        assert "no address" in str(sent.failures[0])
+        assert "its address is not known" in str(sent.failures[0])
 
     run_over_channels(story)
 

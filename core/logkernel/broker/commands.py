@@ -51,7 +51,7 @@ def _failure(error: BaseException) -> dict[str, Any]:
 
 
 def status(broker: Broker, arguments: Mapping[str, Any], done: Done) -> None:
-    """Who this is, its directories, and what is wrong."""
+    """Return the broker's identity, its directories and its faults."""
     from importlib.metadata import version
 
     directories = broker.logs.directories

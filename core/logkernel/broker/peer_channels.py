@@ -109,7 +109,7 @@ class PeerChannels:
         now_ms = self._runtime.clock.mono_ms()
         self._learn(key, address, now_ms)
         if address is None:
-            call.complete(None, NetworkException("no address of it is known"), now_ms)
+            call.complete(None, NetworkException("its address is not known"), now_ms)
         else:
             self._send(key, call, now_ms)
         self._act()
@@ -156,7 +156,7 @@ class PeerChannels:
             self._waiting.setdefault(key, deque()).append(call)
             self._arm(node.setup_deadline_ms)
         else:
-            call.complete(None, node.lost or NetworkException("it is not reached"), now_ms)
+            call.complete(None, node.lost or NetworkException("it cannot be reached"), now_ms)
 
     def _release(self, now_ms: int) -> None:
         """What waited for a connection is sent, or fails with it."""
@@ -165,7 +165,7 @@ class PeerChannels:
             if node is None or node.state != CONNECTING:
                 for call in self._waiting.pop(key):
                     if node is None:
-                        call.complete(None, NetworkException("it is gone"), now_ms)
+                        call.complete(None, NetworkException("it left the cluster"), now_ms)
                     else:
                         self._send(key, call, now_ms)
 

@@ -1,4 +1,4 @@
-"""Who answers which request: the core's own handlers, the services that take over or extend, and refusals.
+"""Routes each request to what answers it: the core's handlers, a service that replaces or extends one, or a refusal.
 
 A request's handler is found once, by the name of its class, and kept. Modules of handlers are imported when a request
 of theirs first comes: they and their messages would be half of a start.

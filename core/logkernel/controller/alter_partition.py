@@ -1,4 +1,4 @@
-"""AlterPartition: a leader proposes another ISR, the controller judges (KIP-497).
+"""AlterPartition: a leader proposes another ISR, the controller decides (KIP-497).
 
 In the order in which Kafka's controller checks them:
 
@@ -6,7 +6,7 @@ In the order in which Kafka's controller checks them:
     names a leader epoch or partition epoch ahead      NOT_CONTROLLER: this controller is behind (KAFKA-14154)
     names an older leader epoch, or comes from         FENCED_LEADER_EPOCH
       a broker that is not the leader
-    asks for what holds already                        accepted again, nothing to write (KAFKA-12686)
+    equals the present state                           accepted again, nothing to write (KAFKA-12686)
     names an older partition epoch                     INVALID_UPDATE_VERSION
     has members that are no replicas, or lacks         INVALID_REQUEST
       its leader
@@ -30,9 +30,9 @@ ANY_BROKER_EPOCH = -1
 
 
 def judge_proposal(sender: int, proposal: IsrProposal, row: Partition, eligible: Mapping[int, int]) -> Partition:
-    """The partition as it is to be written; `row` itself where that holds already.
+    """Return the partition to write; `row` itself if nothing changes.
 
-    `eligible` maps each broker that may be in sync to its broker epoch. Raises KafkaError as tabulated.
+    `eligible` maps each broker that may be in sync to its broker epoch. Raises KafkaError by the table.
     """
     if proposal.leader_epoch > row.leader_epoch or proposal.partition_epoch > row.partition_epoch:
         raise NotController("the leader knows of a later state than this controller; ask the controller that wrote it")

@@ -40,7 +40,8 @@ def _zero(below: int) -> int:
 
 @mutable
 class Controller:
-    """Its only state is what it decides by: settings (replaced when they change), its broker, a source of ids."""
+    """See the module. Its only state is configuration: settings (replaced when they change), node id, sources of
+    ids."""
 
     config: BrokerConfig
     node_id: int
@@ -54,7 +55,7 @@ class Controller:
     draw: Draw = _zero
     """The randomness of placements."""
     size: int | None = 1
-    """How many brokers the cluster is to have, None where nobody says. Topics of services get no more replicas."""
+    """The planned number of brokers, None if unknown. Topics of services get no more replicas."""
 
     def _placing(self, image: ClusterImage) -> Placing:
         """Places on all registered brokers, or only on this one where none is registered."""
@@ -156,7 +157,7 @@ class Controller:
         return configs.incremental_alter_configs(request, image, self.config, self.node_id)
 
     def apply_topic_settings(self, image: ClusterImage, name: str, settings: Mapping[str, str]) -> ControllerResult:
-        """What a file says of a topic that exists, set over its own settings.
+        """Apply the settings that a file has for an existing topic.
 
         The response is {setting: (old text or None, new text)} of what differs. Raises KafkaError.
         """

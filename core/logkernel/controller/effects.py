@@ -1,4 +1,4 @@
-"""What the controller machine wants done: changes to keep, then work for the shell."""
+"""The results of the controller machine: changes to store, then work for the shell."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ class Effects:
 
 
 class ControllerResult(NamedTuple):
-    """What the controller decided (Kafka's name): `changes` are committed as one and folded, then `effects` run and
-    `response` goes out."""
+    """A decision of the controller (Kafka's name): `changes` are committed as one and folded, then `effects` are
+    carried out and `response` is sent."""
 
     changes: list[MetadataChange]
     response: Any

@@ -1,11 +1,11 @@
-"""Who leads: brokers come and go, the topic's strategy decides, the epoch grows.
+"""Leader elections: brokers come and go, the topic's strategy elects, the leader epoch grows.
 
 | event | leader and ISR of a partition that it concerns |
 |---|---|
 | broker gone, it led | elected among assignment, ISR and who is alive; none: leader -1, ISR kept |
 | broker gone, it followed in the ISR | leader stays, the ISR shrinks by it, in a new leader epoch |
 | broker started, partition without leader | elected |
-| broker started, it is still written down as leader | it leads again: a new incarnation, a new leader epoch |
+| broker started, it is still stored as leader | it leads again: a new incarnation, a new leader epoch |
 | broker leaves (controlled shutdown), it led | another replica in sync leads, the ISR shrinks; none: unchanged |
 | broker leaves, it followed in the ISR | as if it were gone |
 | a replica's directory goes offline | as if its broker were gone, for that partition |
@@ -13,12 +13,12 @@
 | an administrator's unclean election, partition without leader | in sync and alive, else any that is alive |
 | anything else | unchanged |
 
-A leader takes an order only in a newer leader epoch, so what the controller itself does to an ISR bumps it.
-The last member of an ISR is never taken out: it alone knows what was acknowledged.
+A leader obeys an order only in a newer leader epoch, so a change of the ISR by the controller increments it. The last
+member of an ISR is never removed: only it is sure to have every acknowledged record.
 
 `alive` are brokers that may be elected; `offline` says which of them cannot use their replica of a partition. Brokers
-that are `leaving` are elected for nothing, and lead on what they lead until another one can. A strategy that raises
-`PluginError` has elected nobody.
+that are `leaving` are not elected, and keep leading what they lead until another replica can. A strategy that raises
+`PluginError` elects no leader.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def elect(
     offline: Offline = nobody,
     leaving: Collection[int] = (),
 ) -> ControllerResult:
-    """A leader for each partition of the topic whose own is not alive. The response is None."""
+    """Elect a leader for each partition of the topic whose leader is not alive. The response is None."""
     out = ControllerResult([], None, Effects())
     electing = _Electing(topic, strategy, unclean_allowed, frozenset(alive), offline)
     found = image.topics[topic]
@@ -68,7 +68,7 @@ def elect(
 def broker_gone(
     image: ClusterImage, broker: int, strategies: Strategies, alive: Collection[int], offline: Offline = nobody
 ) -> ControllerResult:
-    """The broker's session ended; `alive` are the others. The response is None."""
+    """A broker's session ended; `alive` are the others. The response is None."""
     out = ControllerResult([], None, Effects())
     living = frozenset(alive) - {broker}
     for topic in image.topics.values():
@@ -87,7 +87,7 @@ def replicas_offline(
     alive: Collection[int],
     offline: Offline,
 ) -> ControllerResult:
-    """The broker's replicas of these partitions lie in a directory that is offline. The response is None."""
+    """A broker's replicas of these partitions went offline. The response is None."""
     out = ControllerResult([], None, Effects())
     for topic, indexes in _by_topic(image, names):
         rows = [(i, row) for i in indexes if broker == (row := topic.partitions[i]).leader or broker in row.isr]
@@ -115,7 +115,7 @@ def broker_started(
     offline: Offline = nobody,
     leaving: Collection[int] = (),
 ) -> ControllerResult:
-    """A new incarnation of `broker` is there; `alive` are all, with it. The response is None."""
+    """A new incarnation of `broker` registered; `alive` includes it. The response is None."""
     out = ControllerResult([], None, Effects())
     living = frozenset(alive) | {broker}
     leading = living.union(leaving)
@@ -139,8 +139,8 @@ def _with(topic: Topic, broker: int, electing: _Electing, leading: Collection[in
 def broker_leaves(
     image: ClusterImage, broker: int, alive: Collection[int], offline: Offline = nobody
 ) -> ControllerResult:
-    """The broker is about to stop; `alive` are the others that stay. The response has the partitions with several
-    replicas that it leads still, as no other replica is in sync."""
+    """A broker asks for a controlled shutdown; `alive` are the others. The response has the replicated partitions
+    that it still leads, as no other replica is in sync."""
     left: list[Name] = []
     out = ControllerResult([], left, Effects())
     living = frozenset(alive) - {broker}
@@ -164,8 +164,8 @@ def broker_leaves(
 
 
 def imbalanced(image: ClusterImage, alive: Collection[int], percentage: int) -> list[Name]:
-    """Partitions whose first replica is alive and does not lead, of brokers that lead less than they should: where more
-    than `percentage` of those that prefer a broker are led elsewhere."""
+    """Return the partitions whose preferred leader is alive and does not lead, for each broker of which more than
+    `percentage` of such partitions are led elsewhere."""
     preferred: dict[int, int] = {}
     led_elsewhere: dict[int, list[Name]] = {}
     for topic in image.topics.values():
@@ -185,8 +185,8 @@ def imbalanced(image: ClusterImage, alive: Collection[int], percentage: int) -> 
 def prefer(
     image: ClusterImage, names: Iterable[Name], alive: Collection[int], offline: Offline = nobody
 ) -> ControllerResult:
-    """The first replica of each of these partitions leads, where it can and another one does. The response has the
-    partitions whose first replica cannot."""
+    """Make the preferred leader of each of these partitions lead, if it can. The response has the partitions whose
+    preferred leader cannot."""
     left: list[Name] = []
     out = ControllerResult([], left, Effects())
     living = frozenset(alive)
@@ -208,8 +208,8 @@ def prefer(
 def revive(
     image: ClusterImage, names: Iterable[Name], alive: Collection[int], offline: Offline = nobody
 ) -> ControllerResult:
-    """A leader for each of these partitions that has none alive: in sync if one lives, else any replica that does. The
-    response has the partitions of which no replica lives."""
+    """Elect a leader for each of these partitions without a live one: from the ISR if possible, else any live replica.
+    The response has the partitions without a live replica."""
     left: list[Name] = []
     out = ControllerResult([], left, Effects())
     living = frozenset(alive)
@@ -237,7 +237,7 @@ def _evolved(row: Partition, leader: int, isr: tuple[int, ...], *, bump: bool = 
 
 
 def _by_topic(image: ClusterImage, names: Iterable[Name]) -> Iterator[tuple[Topic, list[int]]]:
-    """The partitions of these names that there are."""
+    """Return those of these partitions that exist."""
     found: dict[str, list[int]] = {}
     for name, index in names:
         topic = image.topics.get(name)
@@ -248,7 +248,7 @@ def _by_topic(image: ClusterImage, names: Iterable[Name]) -> Iterator[tuple[Topi
 
 
 class _Electing:
-    """How the partitions of one topic get their leaders."""
+    """Elects leaders for the partitions of one topic."""
 
     __slots__ = ("_offline", "_strategy", "_topic", "_unclean", "alive")
 
@@ -262,11 +262,11 @@ class _Electing:
         self._offline = offline
 
     def living(self, index: int) -> frozenset[int]:
-        """Brokers that can use their replica of a partition."""
+        """Return the live brokers whose replica of a partition is online."""
         return self.alive.difference(self._offline(self._topic, index))
 
     def winner(self, index: int, row: Partition) -> Partition:
-        """The partition after an election; unchanged where it had no leader and finds none."""
+        """Return the partition after an election; unchanged if it had no leader and gets none."""
         elected = self._elect(Candidates(row.replicas, row.isr, self.living(index), self._unclean))
         if elected is not None:
             return _evolved(row, elected.leader, elected.isr)
@@ -275,12 +275,12 @@ class _Electing:
     def _elect(self, candidates: Candidates) -> Elected | None:
         try:
             return self._strategy.elect(candidates)
-        except PluginError:  # told of by its guard
+        except PluginError:  # its guard has logged it
             return None
 
 
 def _write(out: ControllerResult, topic: Topic, changed: Changed) -> None:
-    """One change a partition, or one for the topic where most of it changed."""
+    """Return one change for each partition, or one for the topic if most of it changed."""
     rows = dict(changed)
     if len(rows) * 2 > len(topic.partitions):
         partitions = [rows.get(index, row) for index, row in enumerate(topic.partitions)]

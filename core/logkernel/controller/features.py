@@ -49,7 +49,7 @@ def update(request: UpdateFeaturesRequest, known: Levels) -> ControllerResult:
 
 
 def _checked(row: FeatureUpdateKey, known: Levels) -> bool:
-    """Whether the update changes a level. Raises KafkaError where it is not allowed."""
+    """Whether the update changes a level. Raises KafkaError if it is not allowed."""
     name, level = row.feature, row.max_version_level
     if row.upgrade_type not in (UPGRADE, SAFE_DOWNGRADE, UNSAFE_DOWNGRADE):
         raise InvalidUpdateVersion(f"{name[:100]}: upgrade type {row.upgrade_type} is not known; use 1, 2 or 3")

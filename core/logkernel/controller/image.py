@@ -1,4 +1,4 @@
-"""The cluster's metadata in memory: what a coordination's changes fold to.
+"""The cluster's metadata in memory, folded from the changes that the coordination stores.
 
 | kind | key | value (JSON) |
 |---|---|---|
@@ -7,11 +7,11 @@
 | topic | name | {"id": text, "internal": bool, "partitions": [row, …]} |
 | partition | "topic:index" | row, under the key "row" |
 | config | "topic:NAME", "broker:ID", "broker:" (all brokers), "group:ID", "client-metrics:NAME" | {setting: text} |
-| producer_ids | "" | {"next": int}: every id below was given away |
-| feature | name, "" (all without an own) | {"level": int}: the finalized level; without it, that of a new cluster |
+| producer_ids | "" | {"next": int}: every id below is allocated |
+| feature | name, "" (all without an own) | {"level": int}: the finalized level; the default is that of a new cluster |
 | features_epoch | "" | {"epoch": int}: how often a level was set, where a snapshot left that out |
-| log_dirs | node id | {"event": 1}: a log directory of the broker failed; told to the controller, and not folded |
-| gone | topic id | {"topic": name, "replicas": [[node, …], …]}: a deleted topic's; a folder with it may lie on a disk |
+| log_dirs | node id | {"event": 1}: a log directory of the broker failed; a message to the controller, not folded |
+| gone | topic id | {"topic": name, "replicas": [[node, …], …]}: a deleted topic; brokers may still have its folders |
 | incarnation | node id | {"epoch": int}: the broker epoch in which elections last counted with that broker |
 | acl | the binding as a JSON list, see `acls.Acl` | {} |
 | scram | "MECHANISM:USER" | {"iterations": int, "salt", "stored_key", "server_key": base64} |
@@ -34,12 +34,12 @@ from logkernel.contracts import MetadataChange
 
 NO_LEADER = -1
 WATCHED: Final = frozenset({"config", "acl", "scram", "quota", "feature", "features_epoch", "cluster", "gone"})
-"""Kinds of changes that every broker of a cluster folds as they are committed; of the others its controller tells."""
+"""Kinds of changes that every broker of a cluster gets from the coordination; the others come from the controller."""
 
 
 @mutable
 class Partition:
-    """`leader` is -1 where there is none; `isr` is a part of `replicas`, in no special order."""
+    """`leader` is -1 if there is none; `isr` is a subset of `replicas`, in no special order."""
 
     replicas: tuple[int, ...]
     isr: tuple[int, ...]
@@ -47,11 +47,11 @@ class Partition:
     leader_epoch: int = 0
     """Grows with each change of the leader."""
     partition_epoch: int = 0
-    """Grows with each change of anything here."""
+    """Grows with each change of any field."""
     adding: tuple[int, ...] = ()
     """Those of `replicas` that a reassignment adds."""
     removing: tuple[int, ...] = ()
-    """Those of `replicas` that go when it ends."""
+    """Those of `replicas` that a reassignment removes at its end."""
 
     def row(self) -> list[Any]:
         row = [list(self.replicas), list(self.isr), self.leader, self.leader_epoch, self.partition_epoch]
@@ -152,9 +152,10 @@ class ClusterImage:
     features_epoch: int = 0
     """How often a level was set."""
     gone: dict[UUID, Topic | None] = field(factory=dict)
-    """Deleted topics whose folders may lie on a disk still, by id; their rows say who held them. None: not known."""
+    """Topic id → deleted topic of which brokers may still have folders, with its replicas; None if those are
+    unknown."""
     incarnations: dict[int, int] = field(factory=dict)
-    """Node id → broker epoch in which elections last counted with that broker; in another one, it was started since."""
+    """Node id → the last incarnation (broker epoch) that elections counted as alive; a larger one is a new start."""
     acls: dict[Acl, None] = field(factory=dict)
     scram: dict[tuple[str, int], Scram] = field(factory=dict)
     """(user, mechanism) → credential."""
@@ -171,7 +172,7 @@ class ClusterImage:
             self.apply(change)
 
     def apply(self, change: MetadataChange) -> None:
-        """Fold one change. Raises KeyError for a partition of a topic that isn't there."""
+        """Fold one change. Raises KeyError for a partition of an unknown topic."""
         fold = _FOLDS.get(change.kind)
         if fold is not None:
             fold(self, change.key, change.value)
@@ -211,12 +212,12 @@ class ClusterImage:
 
     @property
     def size(self) -> int:
-        """About how many changes `snapshot` gives."""
+        """Return about how many changes `snapshot` yields."""
         named = len(self.nodes) + len(self.topics) + len(self.configs) + len(self.features) + len(self.gone)
         return 3 + named + len(self.incarnations) + len(self.acls) + len(self.scram) + len(self.quotas)
 
     def snapshot(self) -> Iterator[MetadataChange]:
-        """The fewest changes that fold to this image."""
+        """Yield the smallest number of changes that fold to this image."""
         if self.cluster_id:
             yield MetadataChange("cluster", "", {"id": self.cluster_id})
         for node in self.nodes.values():

@@ -1,7 +1,7 @@
-"""Partitions that move to other brokers, one at a time under the eyes of the controller (KIP-455).
+"""Reassignment of partitions to other brokers (KIP-455).
 
-A move begins, waits until every replica of the target is in sync, and ends. Meanwhile a partition has all replicas, of
-before and of the target, and says which are coming and which are going:
+A reassignment begins, waits until every target replica is in sync, and ends. Meanwhile the partition has both the old
+and the target replicas, and names those that are being added and removed:
 
     event                          replicas          adding      removing   leader
     at rest                        O                                        of O
@@ -10,9 +10,9 @@ before and of the target, and says which are coming and which are going:
     cancelled, meanwhile           O                                        stays if of O, else the first in sync
     all of T are in sync           T                                        stays if of T, else the first in sync
 
-Each row is written in a new leader epoch, so that replicas are told. O is what the partition had at rest: its replicas
-without those that are being added. What no longer is a replica leaves the ISR; a step that would leave none in sync, or
-no leader that is alive, is not taken.
+Each step has a new leader epoch, so that the replicas get orders. O are the replicas without a reassignment: the
+present ones without those being added. Removed replicas leave the ISR. A step that would leave no replica in sync, or
+no live leader, is not taken.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def is_moving(row: Partition) -> bool:
 def alter_reassignments(
     request: AlterPartitionReassignmentsRequest, image: ClusterImage, alive: Collection[int]
 ) -> ControllerResult:
-    """Begin, replace or cancel moves, each partition on its own."""
+    """Begin, replace or cancel reassignments, each partition on its own."""
     response = AlterPartitionReassignmentsResponse(
         allow_replication_factor_change=request.allow_replication_factor_change
     )
@@ -124,7 +124,7 @@ def _begun(row: Partition, target: tuple[int, ...], alive: Collection[int]) -> P
 
 
 def _settled(row: Partition, target: tuple[int, ...], alive: Collection[int]) -> Partition | None:
-    """At rest on `target`; None while nobody of it could lead."""
+    """Return the partition with the replicas `target` and no reassignment; None while none of them could lead."""
     isr = tuple(node for node in row.isr if node in target)
     leader = row.leader if row.leader in target else _first(target, isr, alive)
     if not isr or leader is None:
@@ -137,7 +137,7 @@ def _first(replicas: Sequence[int], isr: Collection[int], alive: Collection[int]
 
 
 def finish(image: ClusterImage, names: Iterable[Name], alive: Collection[int]) -> ControllerResult:
-    """End the moves of these partitions whose target is in sync. The response is None."""
+    """End those of these reassignments whose target replicas are all in sync. The response is None."""
     result = ControllerResult([], None, Effects())
     for topic, index in names:
         found = image.topics.get(topic)
@@ -153,7 +153,7 @@ def finish(image: ClusterImage, names: Iterable[Name], alive: Collection[int]) -
 
 
 def moving(image: ClusterImage) -> list[Name]:
-    """The partitions that move."""
+    """Return the partitions that are being reassigned."""
     return [
         (topic.name, index)
         for topic in image.topics.values()

@@ -1,11 +1,11 @@
-"""Whether this broker is the controller: what moves it from one state to the next, and what it has to do then.
+"""The state of one broker in the election of the controller, and what it does at each change of it.
 
-    standby       another broker is the controller, or nobody was heard of yet
-    campaigning   nobody is the controller: this broker stands for it
-    loading       elected; the image of the cluster is folded from what the coordination keeps
+    standby       another broker is the controller, or none is known yet
+    campaigning   there is no controller: this broker tries to become it
+    loading       elected; it folds the image of the cluster from the coordination
     active        decides and sends orders
-    suspended     elected, but whether the session still lives is not known: nothing is decided, nothing is sent
-    resigned      deposed, or its session is lost: waits to hear who is the controller
+    suspended     elected, but its session may be lost: it decides nothing and sends nothing
+    resigned      deposed, or its session is lost: it waits to learn who is the controller
 
     state         event     next          to do
     standby       gone      campaigning   campaign
@@ -25,13 +25,13 @@
     suspended     deposed   resigned      drop
     any           lost      resigned      drop
 
-Events that a state has no row for change nothing: a broker on standby does not care whether its session is unsure.
-"known" is another broker: to hear of oneself is no news. For a controller it is "deposed" and then "known".
+An event without a row for a state changes nothing: on standby an unsure session does not matter. "known" means that
+another broker is the controller; a controller that learns of another one is "deposed" first, then "known".
 
-A controller that comes back loads again, as others may have committed meanwhile what it did not hear of; its orders are
-then sent anew, and obeyed where they say something new.
+A controller that comes back loads again, as others may have committed changes that it did not get. It sends all orders
+again; brokers ignore those that they have.
 
-Invariant: `term` is that of the last election that was won; terms only grow.
+Invariant: `term` is the term of the last election that this broker won; terms only grow.
 """
 
 from __future__ import annotations
@@ -64,12 +64,12 @@ class Event(Enum):
 class ToDo(Enum):
     NOTHING = "nothing"
     CAMPAIGN = "campaign"
-    """Forget image and orders, if there are any. Call `SharedCoordination.campaign`, and tell `on_campaign` what came
-    of it; where it could not be asked, do it again when the session is back."""
+    """Drop image and orders, if there are any. Call `SharedCoordination.campaign`, then `on_campaign` with the result;
+    if it raised, campaign again when the session is back."""
     LOAD = "load"
     """Fold the image, and call `on_loaded`."""
     DROP = "drop"
-    """Forget image and orders."""
+    """Drop image and orders."""
 
 
 TRANSITIONS: Final[Mapping[tuple[State, Event], tuple[State, ToDo]]] = {
@@ -97,7 +97,7 @@ NO_TERM: Final = 0
 
 
 class ControllerState:
-    """One broker's part in who is the controller. Pure: each event returns what is to be done about it."""
+    """See the module. Pure: each event returns what the caller has to do."""
 
     __slots__ = ("_node_id", "controller_id", "known_term", "state", "term")
 
@@ -105,18 +105,18 @@ class ControllerState:
         self._node_id = node_id
         self.state = State.STANDBY
         self.term = NO_TERM
-        """In which this broker was elected last."""
+        """The term of the last election that this broker won."""
         self.controller_id: int | None = None
-        """Who is the controller, as far as this broker heard."""
+        """The node id of the controller as this broker knows it; None for none."""
         self.known_term = NO_TERM
-        """The latest term that it heard of."""
+        """The latest term that this broker knows of."""
 
     @property
     def is_active(self) -> bool:
         return self.state is State.ACTIVE
 
     def on_controller(self, node_id: int | None, term: int) -> ToDo:
-        """The coordination says who is the controller, in which term. News of an older term is passed over."""
+        """The coordination reports the controller of a term. An older term is ignored."""
         if term < self.known_term:
             return ToDo.NOTHING
         self.known_term = term
@@ -128,7 +128,7 @@ class ControllerState:
         return after if after is not ToDo.NOTHING else doing
 
     def on_campaign(self, term: int | None) -> ToDo:
-        """What the campaign came to: a term, or None where another broker was elected."""
+        """The result of the campaign: the term, or None if another broker was elected."""
         if term is None or self.state is not State.CAMPAIGNING:
             return ToDo.NOTHING
         self.term = term
@@ -140,7 +140,7 @@ class ControllerState:
         return self._move(Event.LOADED)
 
     def on_deposed(self) -> ToDo:
-        """A commit was refused: another term is in force."""
+        """A commit was refused: there is a newer term."""
         return self._move(Event.DEPOSED)
 
     def on_session(self, state: str) -> ToDo:

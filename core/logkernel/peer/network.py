@@ -31,7 +31,7 @@ APART: Final = 1 << 32
 
 
 class Token(Protocol):
-    """Who waits for the response to a request."""
+    """Gets the response to a request, or its error."""
 
     def complete(self, response: Any, error: Exception | None, now_ms: int) -> None: ...
 

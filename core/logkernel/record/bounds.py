@@ -1,4 +1,4 @@
-"""Who decompresses records, and how large they may become."""
+"""Decompression of records, with a bound on their size."""
 
 from __future__ import annotations
 

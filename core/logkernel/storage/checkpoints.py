@@ -138,8 +138,8 @@ def format_partition_metadata(topic_id: UUID) -> bytes:
 
 @frozen
 class MetaProperties:
-    """Who owns a data directory. Version 0 is that of Kafka's brokers over ZooKeeper, the only one that they read; it
-    has no `directory_id` as a rule."""
+    """The owner of a data directory, as in `meta.properties`. Version 0, usually without `directory_id`, is the only
+    one that Kafka's brokers in ZooKeeper mode read."""
 
     node_id: int
     cluster_id: str

@@ -61,7 +61,7 @@ class FutureLog:
         self.name = source.name
         folder = future_name(*self.name, unique)
         if folder is None:
-            raise InvalidTopicException(f"{self.name}: a log of so long a name can't move: there is no room for more")
+            raise InvalidTopicException(f"{self.name}: the name is too long to move its log: its folder gets a suffix")
         self.log = Log.open(
             disk,
             target.path,

@@ -53,7 +53,7 @@ def _whole(name: str, value: Any) -> int:
     try:
         number = int(value)
     except (TypeError, ValueError):
-        raise ConfigError(f"{name}={value!r} is no whole number") from None
+        raise ConfigError(f"{name}={value!r} is not a whole number") from None
     if number < 0:
         raise ConfigError(f"{name}={value!r} is below 0")
     return number

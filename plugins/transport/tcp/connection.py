@@ -405,7 +405,7 @@ class ServerConnection:
 
 
 def nobody() -> None:
-    """Who was to be told is gone."""
+    """Does nothing, in place of the waker of a closed connection."""
 
 
 def _read_small(part: Part) -> Part:

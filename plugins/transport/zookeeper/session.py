@@ -321,7 +321,7 @@ class ZooKeeperSession:
             raise StaleControllerEpoch(f"term {term} is over, or was never that of this broker")
         if office.tree is None:
             self._misled("the nodes were not read in this term")
-            raise KafkaStorageError("ZooKeeper has to be read anew; try again")
+            raise KafkaStorageError("the nodes in ZooKeeper must be read again; retry")
         names = {change.key for change in changes if change.kind == "topic"}
         others = [
             change for change in changes
@@ -391,7 +391,7 @@ class ZooKeeperSession:
         return None if found is None or deleting is not None else len(layout.TopicNode.parse(found.data, path).replicas)
 
     def subscribe(self, events: SessionEvents, ring: Callable[[], object]) -> None:
-        """Who is the controller is told first."""
+        """Subscribe; the first notification names the controller."""
         self._check()
         try:
             self._make_nodes()

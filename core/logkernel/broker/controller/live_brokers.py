@@ -30,7 +30,8 @@ class LiveBrokers:
             raise StaleBrokerEpoch(f"broker {node} is registered with epoch {known}, not {broker_epoch}")
 
     def compare(self, registered: Mapping[int, int]) -> tuple[list[int], list[int]]:
-        """Who went and who came, by node id. A broker that was started again did both."""
+        """Return (ids of brokers that left, ids of brokers that registered). A broker that was started again is in
+        both."""
         gone = [node for node, epoch in self.epochs.items() if registered.get(node) != epoch]
         came = [node for node, epoch in registered.items() if self.epochs.get(node) != epoch]
         return gone, came

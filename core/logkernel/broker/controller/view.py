@@ -1,4 +1,4 @@
-"""Who is the controller, as this broker heard, and which of its orders are obeyed."""
+"""The controller as this broker knows it, and the check of orders by controller epoch and broker epoch."""
 
 from __future__ import annotations
 
@@ -12,30 +12,30 @@ NO_EPOCH: Final = -1
 
 
 class ControllerView:
-    """Every broker of a cluster has one, whoever is the controller."""
+    """See the module. Every broker of a cluster has one."""
 
     def __init__(self, node_id: int, state: ControllerState) -> None:
         self._node_id = node_id
         self._state = state
         self._ordered_epoch = 0
-        """The controller epoch of the latest order that was obeyed."""
+        """The controller epoch of the latest obeyed order."""
         self.broker_epoch = NO_EPOCH
-        """This broker's, since it was announced; `ControllerElection` sets it."""
+        """This broker's epoch, set by `ControllerElection` at its registration."""
 
     @property
     def controller_id(self) -> int:
-        """-1 for nobody."""
+        """Node id of the controller, -1 for none."""
         found = self._state.controller_id
         return NO_LEADER if found is None else found
 
     @property
     def controller_epoch(self) -> int:
-        """The latest one that this broker heard of, from the coordination or by an order."""
+        """The latest controller epoch that this broker knows, from the coordination or an order."""
         return max(self._state.known_term, self._ordered_epoch)
 
     def check_order(self, broker_epoch: int, controller_epoch: int) -> None:
-        """Whether an order is to be obeyed. Raises `StaleBrokerEpoch` for one that was meant for an earlier life of
-        this broker, `StaleControllerEpoch` for one of a controller that was deposed."""
+        """Check whether to obey an order. Raises `StaleBrokerEpoch` if it was sent to an earlier incarnation of this
+        broker, `StaleControllerEpoch` if it is from a deposed controller."""
         if broker_epoch < self.broker_epoch:
             raise StaleBrokerEpoch(f"this broker's epoch is {self.broker_epoch}, not {broker_epoch}")
         if controller_epoch < self.controller_epoch:

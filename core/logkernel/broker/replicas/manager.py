@@ -340,7 +340,8 @@ class ReplicaManager:
                 followed.configure(settings)
 
     def _isr_policy(self, topic: str, settings: TopicSettings) -> IsrPolicy | None:
-        """Who counts as in sync; None where the topic's policy cannot be had, and time decides."""
+        """Return a new ISR policy of the topic's kind; None if that plugin is missing, and `replica.lag.time.max.ms`
+        decides."""
         try:
             return self._runtime.kernel.isr(settings.isr, settings.plugin)
         except PluginError as error:

@@ -221,7 +221,7 @@ class EmbeddedDriver(Driver):
             self.unwatch(event.set)
 
     def nudge(self) -> None:
-        """Who waits here looks every 50 ms; the kernel may be in the midst of a step."""
+        """Nothing to do: waiting threads check every 50 ms, as another thread may be stepping the kernel."""
 
     def in_callback(self) -> bool:
         return self._turning and self._turner == threading.get_ident()

@@ -1,4 +1,4 @@
-"""Who of a classic group reads what: the assignors that run in the group's leader. Pure.
+"""The client-side assignors of classic groups, which run in the group's leader. Pure.
 
     range                per topic: members in order take runs of partitions, the first ones one more
     roundrobin           over all topics: partitions in order go around the members

@@ -131,9 +131,9 @@ class Supervision:
     def __init__(self, nodes: Iterable[int]) -> None:
         self._children = {node: _Child() for node in nodes}
         self._unready = set(self._children)
-        """Those that have never been ready."""
+        """The children that have never been ready."""
         self._turns: deque[int] | None = None
-        """Who is to be stopped, once the cluster stops."""
+        """The children that are still to be stopped, in order; None until the cluster stops."""
         self._code = 0
 
     # ------------------------------------------------------------ questions

@@ -1,4 +1,4 @@
-"""Who may commit and fetch offsets of a consumer group: members, by their epoch.
+"""Checks whether a request may commit or fetch offsets of a consumer group: members may, by their epoch.
 
 A commit with the member's epoch is taken. One with an older epoch may have been under way while the epoch grew: it is
 taken for the partitions that the member has held since then (KIP-1251). While nobody is in the group, operators

@@ -38,7 +38,7 @@ class ConsumerSettings:
         assignors = settings.get(f"{PREFIX}assignors") or cls().assignors
         policy = str(settings.get(f"{PREFIX}migration.policy") or POLICIES[0]).lower()
         if policy not in POLICIES:
-            raise ConfigError(f"{PREFIX}migration.policy={policy} is none of {', '.join(POLICIES)}")
+            raise ConfigError(f"{PREFIX}migration.policy={policy} is not known; use one of {', '.join(POLICIES)}")
         return cls(
             _whole(settings, "regex.refresh.interval.ms", 600_000),
             _whole(settings, "max.size", 2**31 - 1),
@@ -63,7 +63,7 @@ def _whole(settings: Settings, name: str, default: int) -> int:
     try:
         number = int(value)
     except (TypeError, ValueError):
-        raise ConfigError(f"{PREFIX}{name}={value!r} is no whole number") from None
+        raise ConfigError(f"{PREFIX}{name}={value!r} is not a whole number") from None
     if number < 0:
         raise ConfigError(f"{PREFIX}{name}={value!r} is below 0")
     return number

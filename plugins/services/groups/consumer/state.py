@@ -108,7 +108,7 @@ class ConsumerGroup:
     static: dict[str, str] = field(factory=dict)
     """Instance id → member id."""
     owners: dict[Part, str] = field(factory=dict)
-    """Who holds a partition, one that it is to give up included. Nobody else may have it."""
+    """Partition → the member that owns it, or has not revoked it yet. No other member may get it."""
     has_old_metadata: bool = False
     """Kafka 4.0 left a record of key type 4."""
 

@@ -164,7 +164,7 @@ class Faults:
     # ------------------------------------------------------------ controller
 
     def _active(self) -> Broker | None:
-        """Who the coordination takes for the controller."""
+        """The node id of the controller by the coordination."""
         node = self.coordination.store.controller_id
         return None if node is None else self.brokers[node]
 
