@@ -255,6 +255,13 @@ def test_cluster_check_compares_brokers_with_zookeeper(served: Served, capsys: p
             assert [row["epoch"] for row in summary["brokers"]] == [
                 client.get(f"/brokers/ids/{node}")[1].czxid for node in (1, 2)
             ]
+            epochs = [row["epoch"] for row in summary["brokers"]]
+            assert main(["cluster", "status", "--json", "--coordination", served.url]) == 0
+            status = json.loads(capsys.readouterr().out)
+            assert (status["controller"], status["controllerEpoch"]) == (1, 1)
+            assert [(row["id"], row["epoch"]) for row in status["brokers"]] == list(enumerate(epochs, 1))
+            assert main(["cluster", "status", "--coordination", served.url]) == 0
+            assert "controller epoch 1, 2 partitions" in capsys.readouterr().out
             fact = json.loads(client.get("/brokers/ids/2")[0])
             client.create("/brokers/ids/9", json.dumps({**fact, "endpoints": ["PLAINTEXT://127.0.0.1:1"]}).encode())
             served.until(lambda: len(admin.describe_cluster().brokers) == 3, "broker 9 is known")

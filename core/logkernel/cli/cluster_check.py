@@ -6,9 +6,8 @@ import time
 from typing import TYPE_CHECKING
 
 import click
-from attrs import evolve
 
-from logkernel.cli.connection import ConnectionOptions, connected
+from logkernel.cli.connection import ConnectionOptions, connected, coordinated
 from logkernel.cli.output import put_json, put_table
 from logkernel.cli.parameters import IntRange
 
@@ -22,16 +21,8 @@ COLOURS = {"error": "red", "warning": "yellow", "note": "blue"}
 
 
 @click.command
-@click.option(
-    "--coordination",
-    metavar="URL",
-    help="Compare with what is kept there, zookeeper://h1:2181,h2:2181/chroot; without it, brokers with each other.",
-)
-@click.option(
-    "--config",
-    metavar="FILE",
-    type=click.Path(exists=True, dir_okay=False),
-    help="A broker's settings file, which names the coordination and how to reach it (user, TLS).",
+@coordinated(
+    "Compare with what is kept there, zookeeper://h1:2181,h2:2181/chroot; without it, brokers with each other."
 )
 @click.option(
     "--max-lag",
@@ -54,8 +45,7 @@ def check(
     from logkernel.cli.cluster_findings import find, lasting
 
     with cluster_facts.coordination(coordination, config) as session:
-        if session is not None and connection.bootstrap is None:
-            connection = evolve(connection, bootstrap=cluster_facts.bootstrap_of(session))
+        connection = cluster_facts.reaching(connection, session)
         with connection.admins() as (admin, hasty):
             facts = cluster_facts.gather(admin, hasty, session)
             found = find(facts, max_lag)

@@ -6,7 +6,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from attrs import evolve
+
 from logkernel.cli.cluster_findings import Facts, View
+from logkernel.cli.connection import ConnectionOptions
 from logkernel.cli.partition_health import log_ends, min_isrs
 from logkernel.client.admin.topics import PartitionDescription, TopicDescription
 from logkernel.config.listeners import address
@@ -63,13 +66,15 @@ def kept_by(session: SharedCoordination) -> tuple[View, ClusterImage]:
     return View(image.cluster_id, -1 if controller is None else controller, brokers, topics), image
 
 
-def bootstrap_of(session: SharedCoordination) -> str:
-    """One address of each registered broker. Raises `ConfigError` if there is none."""
+def reaching(connection: ConnectionOptions, session: SharedCoordination | None) -> ConnectionOptions:
+    """To the brokers that are registered, where none are named. Raises `ConfigError` if there are none."""
+    if session is None or connection.bootstrap is not None:
+        return connection
     view, _ = kept_by(session)
     found = [addresses[0] for addresses in view.brokers.values() if addresses]
     if not found:
         raise ConfigError("no broker is registered there; start one, or name the brokers by --bootstrap")
-    return ",".join(found)
+    return evolve(connection, bootstrap=",".join(found))
 
 
 def gather(admin: Admin, hasty: Admin, session: SharedCoordination | None) -> Facts:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from attrs import frozen
 
-from logkernel.cli.connection import ConnectionOptions, connected
+from logkernel.cli.connection import ConnectionOptions, connected, coordinated
 from logkernel.cli.output import put, put_json, table
 from logkernel.cli.partition_health import (
     NONE,
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from logkernel.client.admin.client import Admin
+    from logkernel.contracts import SharedCoordination
 
 ILL = (OFFLINE, UNDER_MIN_ISR)
 """States of a partition that clients suffer from."""
@@ -45,6 +46,8 @@ class BrokerStatus:
     is_controller: bool
     leads: int
     replicas: int
+    epoch: int | None = None
+    """Of its session with the coordination; None without one, or where the coordination was not asked."""
 
 
 @frozen
@@ -69,6 +72,8 @@ class ClusterStatus:
     """How many there are in all."""
     brokers: tuple[BrokerStatus, ...]
     lacking: tuple[PartitionStatus, ...]
+    controller_epoch: int | None = None
+    """None where the coordination was not asked."""
 
     def count(self, *states: str) -> int:
         return sum(row.state in states for row in self.lacking)
@@ -81,9 +86,9 @@ class ClusterStatus:
 # ---------------------------------------------------------------- asking
 
 
-def look(admin: Admin, hasty: Admin) -> ClusterStatus:
-    """Ask the cluster; single brokers, of which one may hang, by `hasty`. Topics that are deleted meanwhile are left
-    out."""
+def look(admin: Admin, hasty: Admin, session: SharedCoordination | None = None) -> ClusterStatus:
+    """Ask the cluster, and the coordination for sessions; single brokers, of which one may hang, by `hasty`. Topics
+    that are deleted meanwhile are left out."""
     cluster = admin.describe_cluster()
     names = list(admin.list_topics(internal=True))
     topics = found_of(results_of(lambda: admin.describe_topics(names), names)) if names else {}
@@ -95,6 +100,7 @@ def look(admin: Admin, hasty: Admin) -> ClusterStatus:
     alive = {broker.id: address(broker.host, broker.port) for broker in cluster.brokers}
     ends = log_ends(hasty, [(name, part) for name, _, part in lacking], alive)
     holders = {node for _, part in parts for node in part.replicas}
+    epochs = {} if session is None else session.broker_epochs()
     return ClusterStatus(
         cluster.id,
         cluster.controller,
@@ -103,8 +109,9 @@ def look(admin: Admin, hasty: Admin) -> ClusterStatus:
             BrokerStatus(
                 node, alive.get(node), node == cluster.controller,
                 sum(part.leader == node for _, part in parts), sum(node in part.replicas for _, part in parts),
+                epochs.get(node),
             )
-            for node in sorted(holders | set(alive))
+            for node in sorted(holders | set(alive) | set(epochs))
         ),
         tuple(
             PartitionStatus(
@@ -113,6 +120,7 @@ def look(admin: Admin, hasty: Admin) -> ClusterStatus:
             )
             for name, state, part in sorted(lacking, key=lambda row: row[0])
         ),
+        None if session is None else session.read_controller()[1],
     )  # fmt: skip
 
 
@@ -123,13 +131,14 @@ def document(status: ClusterStatus) -> dict[str, Any]:
     return {
         "clusterId": status.cluster_id,
         "controller": status.controller,
+        "controllerEpoch": status.controller_epoch,
         "partitions": status.partitions,
         "offline": status.count(OFFLINE),
         "underMinIsr": status.count(UNDER_MIN_ISR),
         "underReplicated": status.count(UNDER_REPLICATED),
         "brokers": [
             {"id": row.id, "address": row.address, "controller": row.is_controller, "leads": row.leads,
-             "replicas": row.replicas}
+             "replicas": row.replicas, "epoch": row.epoch}
             for row in status.brokers
         ],
         "lacking": [
@@ -148,14 +157,19 @@ def shown(status: ClusterStatus) -> RenderableType:
     from rich.console import Group
     from rich.text import Text
 
-    brokers = [
+    brokers: list[tuple[object, ...]] = [
         (f"{row.id}{'*' if row.is_controller else ''}", row.address or "down", row.leads, row.replicas)
         for row in status.brokers
     ]
+    heads: tuple[str, ...] = ("BROKER", "ADDRESS", "LEADS", "REPLICAS")
+    told = ""
+    if status.controller_epoch is not None:
+        brokers = [(*cells, row.epoch or "no session") for cells, row in zip(brokers, status.brokers, strict=True)]
+        heads, told = (*heads, "EPOCH"), f"controller epoch {status.controller_epoch}, "
     counts = ", ".join(f"{status.count(state)} {state}" for state in (OFFLINE, UNDER_MIN_ISR, UNDER_REPLICATED))
     parts: list[RenderableType] = [
-        table(("BROKER", "ADDRESS", "LEADS", "REPLICAS"), brokers),
-        Text(f"{status.partitions} partitions: {counts}"),
+        table(heads, brokers),
+        Text(f"{told}{status.partitions} partitions: {counts}"),
     ]
     if status.lacking:
         rows = [
@@ -180,21 +194,33 @@ def _joined(values: Iterable[object]) -> str:
 
 @click.command
 @watch_option
+@coordinated("Also show the sessions that are kept there, zookeeper://h1:2181,h2:2181/chroot, and their epochs.")
 @connected
-def status(every_s: float | None, connection: ConnectionOptions, as_json: bool) -> int:
+def status(
+    every_s: float | None, coordination: str | None, config: str | None, connection: ConnectionOptions, as_json: bool
+) -> int:
     """Show the brokers, and the partitions that are offline, under min.insync.replicas or under-replicated.
 
     An asterisk marks the controller. LAG is that of each follower, in records, where it
     answers. Exit code 1 if a
     partition is offline or under min.insync.replicas.
     """
+    from logkernel.cli import cluster_facts
+
+    with cluster_facts.coordination(coordination, config) as session:
+        connection = cluster_facts.reaching(connection, session)
     with connection.admins() as (admin, hasty):
+
+        def looked() -> ClusterStatus:  # in a session of its own: one that lost ZooKeeper for a moment stays lost
+            with cluster_facts.coordination(coordination, config) as session:
+                return look(admin, hasty, session)
+
         if every_s is not None:
             return watch(
-                every_s, lambda: look(admin, hasty), shown, lambda found: [document(found)],
+                every_s, looked, shown, lambda found: [document(found)],
                 lambda found: found.exit_code, as_json=as_json,
             )  # fmt: skip
-        found = look(admin, hasty)
+        found = looked()
     if as_json:
         put_json(document(found))
     else:

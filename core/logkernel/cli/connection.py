@@ -148,6 +148,21 @@ def connected(command: F) -> F:
     return run  # type: ignore[return-value]
 
 
+def coordinated(text: str) -> Callable[[F], F]:
+    """`--coordination` and `--config`: where the coordination is found; `text` says what for."""
+
+    def add(command: F) -> F:
+        command = click.option(
+            "--config",
+            metavar="FILE",
+            type=click.Path(exists=True, dir_okay=False),
+            help="A broker's settings file, which names the coordination and how to reach it (user, TLS).",
+        )(command)
+        return click.option("--coordination", metavar="URL", help=text)(command)
+
+    return add
+
+
 def makes_data(command: F) -> F:
     """Mark a command that creates the directory of `--data` if it is missing."""
     command.makes_data = True  # type: ignore[attr-defined]

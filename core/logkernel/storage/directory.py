@@ -207,7 +207,7 @@ class DataDirectory:
         if not self._disk.exists(path):
             return {}
         data = self._disk.read(path)
-        if not data and name == CLEAN_OFFSETS:  # so Kafka makes it, before it has cleaned anything
+        if not data:  # so Kafka makes it, before there is anything to write
             return {}
         try:
             found = parse_offsets(data, path)

@@ -133,12 +133,13 @@ def test_new_logs_go_where_there_are_fewest(place, needs):
 
 
 def test_a_directory_of_a_kafka_over_zookeeper_stays_one(place, needs, caplog):
-    """It reads no other version than its own, and makes the file of its cleaner empty."""
+    """It reads no other version than its own, and makes checkpoints empty."""
     disk, root = place
     meta = b"#Wed Nov 25 22:20:32 UTC 2026\nbroker.id=1\nversion=0\ncluster.id=kzfUeUQVST6WpTtDZkrNew\n"
     disk.mkdir(f"{root}/a")
     disk.write(f"{root}/a/meta.properties", meta)
-    disk.write(f"{root}/a/cleaner-offset-checkpoint", b"")
+    for name in ("cleaner", "recovery-point", "log-start", "replication"):
+        disk.write(f"{root}/a/{name}-offset-checkpoint", b"")
     dirs = start(place, needs)
     assert dirs.cluster_id == "kzfUeUQVST6WpTtDZkrNew"
     dirs.close()
