@@ -78,8 +78,8 @@ class Kafka(KafkaView):
         `settings` are the broker's by Kafka's names; `_` may stand for `.`. `plugins` are modules or objects with
         hooks, in addition to those that are installed. Without `sockets` only clients that are made here reach it.
         `as_version` is a release of Kafka ("2.8" to "4.3"): clients are told of what it had, and newer requests are
-        refused.`seed` decides what faults with a probability
-        strike; `faults` is what `Faults.load` takes. Raises `ConfigError`, `PluginError`.
+        refused. `seed` decides what faults with a probability strike; `faults` is what `Faults.load` takes. Raises
+        `ConfigError`, `PluginError`.
         """
         self._requests = RequestLog()
         self.faults = Faults(seed, [row.name for row in registry.ROWS], self._run)
