@@ -137,3 +137,14 @@ def test_time_goes_forward_only(kafka: Kafka) -> None:
     with pytest.raises(ValueError, match="forward only"):
         kafka.clock.advance(seconds=-1)
     assert kafka.clock.ahead_ms == 3_600_500
+
+
+def test_time_goes_on_while_the_broker_is_away(kafka: Kafka) -> None:
+    kafka.create_topic("orders", config={"retention.ms": 86_400_000})
+    kafka.produce("orders", "1")
+    kafka.kill()
+    kafka.clock.advance(days=2)
+    kafka.start()
+    assert values(kafka, "orders") == ["1"], "retention looks every five minutes"
+    kafka.clock.advance(minutes=10)
+    assert values(kafka, "orders") == []

@@ -215,3 +215,19 @@ def test_a_producer_of_aiokafka_bears_what_a_seed_brings(kafka: Kafka) -> None:
     asyncio.run(send())
     assert list(dict.fromkeys(values(kafka))) == [str(number) for number in range(30)]
     assert all(fault.struck for fault in kafka.faults.active)
+
+
+def test_what_stalls_ends_with_the_broker(kafka: Kafka) -> None:
+    sender = Sender(kafka)
+    with kafka.faults.stall(api="Produce", times=1) as fault:
+        sender.send(b"1", wait=False)
+        while not fault.struck:
+            sender.client.poll(10 * MS)
+        kafka.kill()
+        assert len(kafka.requests.of("Produce")) == 1, "what was asked is there without a broker"
+        kafka.start()
+    assert sender.client.flush(20) == 0
+    assert values(kafka) == ["1"]
+    with kafka.faults.close(api="Produce"):
+        kafka.stop()
+    assert kafka.faults.active == []

@@ -229,6 +229,15 @@ class Faults:
             self.remove(fault)
         self.made.clear()
 
+    def drop_held(self) -> None:
+        """The broker ends, and requests that stall with it."""
+
+        def drop() -> None:
+            for fault in self._active:
+                fault.released.clear()
+
+        self._run(drop)
+
     def strikes(self, request: ClientRequest, named: Callable[[], Collection[TopicPartition]]) -> Fault | None:
         """The fault that strikes this request; on the broker's thread."""
         if not self._active:

@@ -128,11 +128,13 @@ class Kafka(KafkaView):
 
     def stop(self) -> None:
         """Stop the broker cleanly; `start` goes on with what it has. Clients that were made here are closed."""
+        self.faults.drop_held()
         self._log.close()
 
     def kill(self) -> None:
         """End the broker as kill -9 would; `start` recovers what it wrote. Clients that were made here are of no use
         any more."""
+        self.faults.drop_held()
         self._log.abandon()
         if self._disk is not None:
             self._disk.forget_locks()
@@ -197,7 +199,9 @@ class Kafka(KafkaView):
         return self._log
 
     def _run(self, work: Callable[[], T]) -> T:
-        """Do `work` on the broker's thread."""
+        """Do `work` on the broker's thread; on this one while there is no broker."""
+        if self._log.closed:
+            return work()
         done: T = self._log.host.run(work)
         return done
 
@@ -240,7 +244,9 @@ class Kafka(KafkaView):
     # ------------------------------------------------------------ time
 
     def _settle(self) -> None:
-        """Have everything done that is due, and what follows from it."""
+        """Have everything done that is due, and what follows from it; while there is no broker, `start` will."""
+        if self._log.closed:
+            return
         broker = self._log.broker
         if broker.runtime.is_driven:  # a loop has set its alarm by the time before
             heard: Future[None] = Future()
