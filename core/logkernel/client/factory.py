@@ -68,7 +68,7 @@ class ClientFactory:
         return self._begin(client, driver(machine, values), values)
 
     def let_go(self) -> list[Any]:
-        """The clients that are to be closed, readers before writers."""
+        """Return the clients to close, readers before writers."""
         open_ones = [client for client in self._made if not client.closed]
         self._made.clear()
         self._held = []

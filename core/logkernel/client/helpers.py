@@ -1,4 +1,4 @@
-"""A client's interceptors and metrics reporters: objects of users and plugins that are told what it does."""
+"""A client's interceptors and metrics reporters."""
 
 from __future__ import annotations
 

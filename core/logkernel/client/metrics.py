@@ -46,7 +46,7 @@ class WindowedMetrics:
         """Of windows that are over."""
         self._topics: dict[str, dict[str, float]] = {}
         self.closed_windows = 0
-        """Windows that came to an end: reporters are told after each."""
+        """The number of finished windows: reporters are called after each."""
         self._windows.append(Window(0))
         self._begun = False
 
@@ -90,7 +90,7 @@ class WindowedMetrics:
         return self._totals.get(name, 0.0) + self._windows[-1].tallies.get(name, NOTHING).sum
 
     def network(self, network: Network, metadata_age_ms: int) -> dict[str, Any]:
-        """What every client tells of its connections."""
+        """The metrics of connections, which every client has."""
         return {
             "requests-in-flight": sum(len(node.in_flight) for node in network.nodes.values()),
             "connection-count": sum(1 for node in network.nodes.values() if node.number >= 0),

@@ -1,4 +1,4 @@
-"""What happens to clients and listening logs that nobody closed: at the interpreter's exit, and in a fork's child."""
+"""Closes clients and listening logs that are still open at the interpreter's exit, and drops them in a fork's child."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ STOP_S: Final = 10.0
 """How long it waits for each log that listens."""
 
 forks = 0
-"""Grows in the child of a fork: whoever was made at a smaller number belongs to the parent."""
+"""Grows in the child of a fork: objects made at a smaller number belong to the parent process."""
 _live: dict[int, Any] = {}
 _made: WeakSet[Any] = WeakSet()
 """The drivers of all clients, those for asyncio among them, and the embedded logs."""
@@ -25,7 +25,7 @@ _hooked = False
 
 
 def register(driver: Any) -> None:
-    """`driver` is to be ended at exit, and left alone after a fork."""
+    """Register `driver`: it is ended at exit, and left alone after a fork."""
     _hook()
     _live[id(driver)] = driver
 
@@ -68,7 +68,7 @@ def _at_exit() -> None:
 
 
 def made(owner: Any) -> None:
-    """`owner`, a driver or an embedded log, is told of a fork in the child: its `forked` is called there."""
+    """Register `owner`, a driver or an embedded log: its `forked` is called in the child of a fork."""
     _made.add(owner)
 
 

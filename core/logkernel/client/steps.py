@@ -22,17 +22,17 @@ T = TypeVar("T")
 
 @define(eq=False)
 class Wait:
-    """Until `ready()` or the monotonic `deadline_s`; the step is told whether it came."""
+    """Wait until `ready()` holds or for `deadline_s` (monotonic); the step gets whether it holds."""
 
     ready: Callable[[], bool]
     deadline_s: float | None
     under_way: bool = False
-    """Whether all was asked for that it waits for: nobody need be told that somebody waits."""
+    """Whether everything it waits for is requested already, so that no driver needs to be woken."""
 
 
 @define(eq=False)
 class Settle:
-    """Until `pending` has its outcome and its callbacks were told, or a time; the step is told whether it came."""
+    """Wait until `pending` has its outcome and its callbacks have run, or for a time; the step gets whether it has."""
 
     pending: Pending
     deadline_s: float | None

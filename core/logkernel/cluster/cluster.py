@@ -219,7 +219,7 @@ class Cluster:
         self.run(managed.pause)
 
     def resume(self, node: int) -> None:
-        """Let a paused broker go on."""
+        """Resume a paused broker."""
         managed = self._managed_broker(node)
         self.run(managed.resume)
 
@@ -302,7 +302,7 @@ class Cluster:
         return self.run(lambda: self._store.controller_id)
 
     def leader(self, topic: str, partition: int = 0) -> int | None:
-        """The node that leads the partition, None while nobody does."""
+        """Return the node that leads the partition, None while there is no leader."""
         leader = self.run(lambda: self._row(topic, partition).leader)
         return None if leader < 0 else leader
 
@@ -330,7 +330,7 @@ class Cluster:
     def wait_for_leader(
         self, topic: str, partition: int = 0, *, other_than: int | None = None, timeout_ms: int = 30_000
     ) -> int:
-        """Wait until somebody leads, and is ready to; returns who. Raises `RequestTimedOut`."""
+        """Wait until the partition has a leader that is ready; return its node id. Raises `RequestTimedOut`."""
 
         def ready() -> bool:
             if self._controller() is None:

@@ -1,4 +1,4 @@
-"""A broker's door that can be held shut: a paused broker hears nothing, and gets it all when it goes on."""
+"""A `BrokerDoor` that can be shut: requests to a paused broker wait, and go through when it resumes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Gate:
         """In the order in which they came: the same run tells them in the same order."""
 
     def on_removed(self, lost: Callable[[], None]) -> None:
-        """Have `lost` called when the broker is gone."""
+        """Call `lost` when the broker stops."""
         self._watching[lost] = None
 
     def shut(self) -> None:
@@ -35,7 +35,7 @@ class Gate:
             work()
 
     def remove(self) -> None:
-        """The broker is gone: nothing gets through any more, and nothing comes back."""
+        """The broker stopped: drop all requests and answers from now on."""
         self._gone = True
         self._held = None
         watching, self._watching = self._watching, {}

@@ -34,7 +34,7 @@ class ProcessNetwork:
         self._soon = soon
         self._doors: dict[int, BrokerDoor] = {}
         self._lives: dict[int, int] = {}
-        """How often a broker joined: what was sent by or to an earlier life of it is void."""
+        """Node id → number of its incarnations: messages from or to an earlier one are dropped."""
         self._paused: set[int] = set()
         self._cuts: set[tuple[int, int]] = set()
         self._held: deque[tuple[int, int, Callable[[], None], Callable[[], None]]] = deque()
@@ -50,7 +50,7 @@ class ProcessNetwork:
         self._lives[node_id] = self._lives.get(node_id, 0) + 1
 
     def leave(self, node_id: int) -> None:
-        """The broker is gone: who waits for it learns that."""
+        """A broker stopped: requests that wait for it fail."""
         self._doors.pop(node_id, None)
         self._lives[node_id] = self._lives.get(node_id, 0) + 1
         self._paused.discard(node_id)

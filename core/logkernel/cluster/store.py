@@ -245,7 +245,7 @@ class StoreSession:
                 self._ring()
 
     def expire(self) -> None:
-        """The broker was not heard of for too long: its session is over, which it hears when it runs again."""
+        """End the session of a broker that was silent too long; the broker learns it when it runs again."""
         if self._state == "ended":
             return
         self._waiting.append(lambda events: events.on_session("lost"))

@@ -89,7 +89,7 @@ class Node:
     active_ms: int = 0
     in_flight: dict[int, _Sent] = field(factory=dict)
     features: Mapping[str, int] = field(factory=dict)
-    """Finalized feature → level, as the broker told it."""
+    """Finalized feature → level, from the broker's ApiVersions response."""
     throttled_ms: int = 0
     """Until when the broker asked us to be quiet."""
     latency_ms: float = 0.0
@@ -120,7 +120,7 @@ class Network:
     # ------------------------------------------------------------ asked by other machines
 
     def learn(self, brokers: Mapping[int, tuple[str, int]], now_ms: int) -> None:
-        """The brokers there are. One whose address changed is connected anew; one that is gone is closed."""
+        """Take the current brokers. Connections to brokers with a new address, or that left, are closed."""
         for node_id, (host, port) in brokers.items():
             node = self.nodes.get(node_id)
             if node is None:
@@ -207,7 +207,7 @@ class Network:
         self.connections_made += 1
 
     def on_lost(self, number: int, error: Exception, now_ms: int) -> None:
-        """The connection could not be made, or is gone."""
+        """The connection could not be made, or broke."""
         node = self._numbers.get(number)
         if node is not None:
             self._down(node, error, now_ms)

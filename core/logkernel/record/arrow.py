@@ -35,7 +35,7 @@ NUMBERS: Final = {"offset": "offsets", "timestamp": "timestamps", "timestampType
 
 
 def load() -> Any:
-    """pyarrow. Raises `ConfigError` with the remedy where it is missing."""
+    """Return the module pyarrow. Raises `ConfigError` with the remedy if it is not installed."""
     try:
         import pyarrow
     except ImportError as error:

@@ -169,7 +169,7 @@ class ColumnReader:
         self._scan.abort(producer_id, first, last)
 
     def forget_aborted(self) -> None:
-        """What `abort` was told holds no longer: each answer to a fetch tells its own."""
+        """Forget the transactions of `abort`: each fetch response has its own."""
         self._scan.forget_aborted()
 
     def read(self, buf: Buffer, start: int, stop: int) -> int:

@@ -37,7 +37,7 @@ def _load_extension() -> Any | None:
 
 
 def _load_crc32c() -> tuple[Crc, str]:
-    """The fastest CRC-32C at hand, with the name of where it came from."""
+    """Return (the fastest CRC-32C function that is installed, its package)."""
     try:
         module = _load_extension() or importlib.import_module("crc32c")
         return cast(Crc, module.crc32c), "crc32c"

@@ -102,7 +102,7 @@ def encode_records(
 
 
 class Place:
-    """Where a record lies: what `BatchBuilder.put` makes one of. Base of what a producer's `send` returns."""
+    """A record's batch and its number there: `BatchBuilder.put` returns one. Base class of deliveries."""
 
     __slots__ = ("batch", "index", "timestamp_ms")
 

@@ -1,4 +1,4 @@
-"""What a record cannot be made of, said in the words of whoever passed it. Asked only when encoding failed, or may."""
+"""Error messages for arguments of which no record can be made. Used only after encoding failed, or if it may fail."""
 
 from __future__ import annotations
 

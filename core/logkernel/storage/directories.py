@@ -81,7 +81,7 @@ class LogDirectories:
         self._needs: Needs | None = None
         self.node_id = node_id
         self.file_deleter = FileDeleter(disk)
-        """Removes what is dropped and deleted; whoever owns these directories runs it on a thread."""
+        """Removes dropped and deleted files; the owner of these directories runs it on a thread."""
         self.cluster_id = ""
         self.directories: list[DataDirectory] = []
         self.logs: dict[TopicPartition, Log] = {}
@@ -294,7 +294,7 @@ class LogDirectories:
                 self.directory_of(name).fail(error)
 
     def directory_of(self, name: TopicPartition) -> DataDirectory:
-        """Where a log lies. Raises `KeyError`."""
+        """Return the directory of a log. Raises `KeyError`."""
         for directory in self.directories:
             if name in directory.logs:
                 return directory

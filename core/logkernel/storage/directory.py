@@ -1,4 +1,4 @@
-"""One data directory (an entry of `log.dirs`): who owns it, how it was left, and its checkpoints.
+"""One data directory (an entry of `log.dirs`): its owner, whether its last stop was clean, and its checkpoints.
 
     .lock                              held while a broker runs
     meta.properties                    node id, cluster id, directory id
@@ -356,7 +356,7 @@ class DataDirectory:
         self.begin_clean_offsets()()
 
     def forget(self, name: TopicPartition) -> None:
-        """Let no checkpoint name a partition that was here: one of its name is made anew. Raises `OSError`."""
+        """Remove a deleted partition from the checkpoints, before a new one gets its name. Raises `OSError`."""
         self.high_watermarks.pop(name, None)
         for file, write in (
             (RECOVERY_POINTS, self.write_recovery_points),

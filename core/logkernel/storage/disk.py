@@ -37,7 +37,7 @@ class File(Protocol):
         """Fill `buffer`; returns how many bytes there were."""
 
     def truncate(self, size: int) -> None:
-        """Cut the file, and give back what was reserved beyond its end."""
+        """Truncate the file, and free the space reserved beyond its end."""
 
     def reserve(self, size: int) -> None:
         """Ask for blocks up to `size` without changing the file's length; a refusal is not an error."""
@@ -73,7 +73,7 @@ class Disk(Protocol):
     def size(self, path: str) -> int: ...
     def modified_ms(self, path: str) -> int: ...
     def space(self, path: str) -> tuple[int, int]:
-        """(all bytes, those still to be had) of the volume that a folder lies on; -1 where that is not known."""
+        """Return (total, free) bytes of the volume of a folder; -1 if not known."""
 
     def listdir(self, path: str) -> list[str]: ...
     def mkdir(self, path: str) -> None:
@@ -189,7 +189,7 @@ def _fallocate(fd: int, offset: int, size: int) -> None:
 
 
 def _allocate(fd: int, size: int) -> None:
-    """Blocks for the first `size` bytes; the file grows where it is shorter."""
+    """Allocate blocks for the first `size` bytes; a shorter file grows."""
     try:
         os.posix_fallocate(fd, 0, size)
     except OSError as error:

@@ -84,7 +84,7 @@ class DroppedFiles:
         return len(due)
 
     def remove(self, paths: list[str]) -> None:
-        """A segment that is rewritten twice within the delay has two files of one name: the first is gone already."""
+        """If a segment is rewritten twice within the delay, two files have one name: the first is removed already."""
         if self._file_deleter is not None:
             self._file_deleter.later(paths)
             return

@@ -85,7 +85,7 @@ class LeaderEpochCache:
         self._changed()
 
     def save(self) -> None:
-        """Write the file durably, where it is behind. Raises `OSError`; then it is still behind."""
+        """Write the file durably if it is out of date. Raises `OSError`, and it stays out of date."""
         with self._saving:  # an older state must not take the place of a newer one
             if not self.dirty or self._abandoned:
                 return
@@ -97,7 +97,7 @@ class LeaderEpochCache:
                 raise
 
     def abandon(self) -> None:
-        """Save nothing any more: a flush under way must not write into a folder of this name that is made anew."""
+        """Stop saving: a flush in progress must not write into a new folder of the same name."""
         self._abandoned = True
 
     def _changed(self) -> None:

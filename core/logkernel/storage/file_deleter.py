@@ -30,12 +30,12 @@ class FileDeleter:
         self._disk = disk
         self._waiting: deque[str] = deque()
         self._refused: set[str] = set()
-        """Folders of which the disk let something not be removed: what else lies there is left to the next start."""
+        """Folders in which a removal failed; the rest of their files is left to the next start."""
         self._stopped = False
 
     @property
     def waiting(self) -> int:
-        """Files and folders that are to be removed."""
+        """Files and folders to remove."""
         return len(self._waiting)
 
     def later(self, paths: Iterable[str]) -> None:

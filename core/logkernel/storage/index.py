@@ -124,7 +124,7 @@ class _Index:
             self._sealed = False
 
     def seal(self) -> None:
-        """Cut the file to its entries. Appending again maps it anew."""
+        """Truncate the file to its entries. The next append maps it again."""
         if self._mapping is None and self._sealed and not self.missing:
             return
         self.release()
@@ -223,7 +223,7 @@ class TimeIndex(_Index):
             self._last = timestamp_ms
 
     def lookup(self, timestamp_ms: int) -> int:
-        """Relative offset from which a record as late as `timestamp_ms` is to be searched."""
+        """Return the relative offset from which to search for a record with `timestamp_ms` or later."""
         at = self._floor(timestamp_ms)
         return self.entry(at)[1] if at >= 0 else 0
 

@@ -1,4 +1,4 @@
-"""What a log needs of whoever keeps the state of producers (the partition machine does)."""
+"""The interface by which a log feeds the state of producers, which the partition machine keeps."""
 
 from __future__ import annotations
 

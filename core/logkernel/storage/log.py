@@ -364,7 +364,7 @@ class Log:
         self.promised_start = min(offset, self.end_offset)
 
     def advance_log_start(self, offset: int) -> None:
-        """Hide what lies below `offset`. Durable once the directory's log starts are written.
+        """Move the log start to `offset`. Durable once the directory's log starts are written.
 
         Raises `OffsetOutOfRange` above the log end.
         """
@@ -450,14 +450,14 @@ class Log:
         buffer_bytes: int = 1 << 20,
         throttle: Throttle | None = None,
     ) -> Rewriting:
-        """Start a rewrite; whoever drives it calls `end_rewrite` in the end. One at a time."""
+        """Start a rewrite, one at a time. The caller drives it, and calls `end_rewrite` at its end."""
         self._check()
         return self._compaction.begin(
             plan, codec_for, wall_ms, self.settings, buffer_bytes=buffer_bytes, throttle=throttle
         )
 
     def end_rewrite(self, rewriting: Rewriting) -> None:
-        """All groups are through: what lies below `rewriting.end` is clean."""
+        """All groups are rewritten: everything below `rewriting.end` is clean."""
         self._compaction.end(rewriting)
 
     def abandon_rewrite(self, rewriting: Rewriting) -> None:

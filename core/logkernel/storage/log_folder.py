@@ -50,11 +50,11 @@ class LogFolder:
 
     @property
     def deletes_later(self) -> bool:
-        """Whether dropped files go on another thread."""
+        """Whether another thread removes dropped files."""
         return self._file_deleter is not None
 
     def note_topic(self, topic_id: UUID | None, clean: bool) -> UUID | None:
-        """The topic's id as the folder has it; noted where it has none. Raises `CorruptCheckpoint`."""
+        """Return the topic id in the folder; write `topic_id` there if it has none. Raises `CorruptCheckpoint`."""
         path = f"{self.path}/{PARTITION_METADATA}"
         if not self.is_fresh and self.disk.exists(path):
             data = self.disk.read(path)

@@ -58,13 +58,13 @@ class LogLoader:
     names: set[str] = field(init=False, factory=set)
     damages: list[Damage] = field(init=False, factory=list)
     deleted: list[str] = field(init=False, factory=list)
-    """Paths of files that an earlier removal left; whoever opens the log has them removed."""
+    """Paths of files that an earlier removal left; the caller that opens the log has them removed."""
     leaving: list[int] = field(init=False, factory=list)
     """Base offsets of segments below the log's start, which are no part of it; their files have their names still."""
     changed: bool = field(init=False, default=False)
     """Names in the folder were changed by the opening."""
     _sound_below: int = field(init=False, default=0)
-    """What lies below this offset was synced, with the leader epochs that it brought."""
+    """Everything below this offset was synced, with its leader epochs."""
     _state_at: int = field(init=False, default=-1)
     """The log end that the ledger's state stands for; -1: nothing was loaded yet."""
 
@@ -148,7 +148,7 @@ class LogLoader:
         self.folder.sync()
 
     def _drop_below_start(self) -> None:
-        """Segments that a removal left behind before it was durable: all of their offsets lie below the log start."""
+        """Segments that an interrupted removal left: all of their offsets are below the log start."""
         bases = sorted(base for name in self.names if (base := offset_of(name, LOG)) is not None)
         for base, after in pairwise(bases):
             if after <= self.log_start:
@@ -302,7 +302,7 @@ class LogLoader:
         self._state_at = end
 
     def _drop_snapshots(self, segments: Sequence[Segment], end: int) -> None:
-        """Keep the snapshots at the segments' bases, and the newest one, as long as they do not lie past the end."""
+        """Keep the snapshots at the segments' base offsets, and the newest one, unless they are past the log end."""
         found = sorted(at for name in self.names if (at := offset_of(name, SNAPSHOT)) is not None)
         keep = {segment.base for segment in segments}
         keep.update([at for at in found if at <= end][-1:])

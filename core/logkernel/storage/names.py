@@ -52,7 +52,7 @@ def offset_of(name: str, suffix: str) -> int | None:
 
 
 def partition_of(folder: str) -> TopicPartition | None:
-    """The partition whose log lies in `folder`, or None for a folder that is no live log."""
+    """Return the partition whose log is in `folder`; None for a folder that is not a live log."""
     if folder.endswith((DELETE_DIR, FUTURE_DIR, STRAY_DIR, MOVED_DIR)):
         return None
     topic, dash, number = folder.rpartition("-")

@@ -1,4 +1,4 @@
-"""The read-only door: a partition's batches for those who do not run the broker (Spark, tables, tools).
+"""Read-only access to a partition's batches without a broker: for Spark, tables and tools.
 
 No lock is taken and nothing is written. The broker may append, roll, compact and delete meanwhile: a walk sees what was
 whole on disk when it got there. What is committed is for the caller to know, and to pass as `end`.
@@ -281,7 +281,7 @@ class PartitionReader:
 
 
 class SegmentWalk:
-    """Made by `PartitionReader.walk`. Each `next` gives a file and where in it to go on, until None."""
+    """Made by `PartitionReader.walk`. Each `next` returns a file and the position to continue from; None at the end."""
 
     __slots__ = ("_bases", "_current", "_end", "_held", "_reader")
 

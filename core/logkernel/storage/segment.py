@@ -84,7 +84,7 @@ class Segment:
         """What cleanup may know of it, once that was read; it does not change while the segment is closed."""
         self.sealed = False
         self.dropped = False
-        """Its files are renamed for removal, or will be; whoever still syncs them need not find them."""
+        """Whether its files are renamed for removal, or will be; a sync in progress may miss them."""
         self.loose = True
         """Files of this segment may not be durable."""
         self._since_entry = 0
@@ -161,14 +161,14 @@ class Segment:
             note(start + facts.position, facts.size, facts.last_offset, facts.max_timestamp_ms, index_interval_bytes)
 
     def append_rows(self, data: Buffer, rows: Sequence[tuple[int, int, int, int]], index_interval_bytes: int) -> None:
-        """As `append`, told of each batch (position in `data`, bytes, last offset, largest timestamp)."""
+        """Like `append`, with (position in `data`, bytes, last offset, largest timestamp) of each batch."""
         start = self._write(data, len(rows), rows[-1][1], index_interval_bytes)
         note = self.note
         for position, size, last_offset, max_timestamp_ms in rows:
             note(start + position, size, last_offset, max_timestamp_ms, index_interval_bytes)
 
     def _write(self, data: Buffer, batches: int, last_bytes: int, index_interval_bytes: int) -> int:
-        """Put `data` behind the others; returns where it begins."""
+        """Append `data`; return its position."""
         file = self._file or self.file
         start = self.size
         end = start + len(data)
@@ -191,7 +191,7 @@ class Segment:
     def note(
         self, position: int, size: int, last_offset: int, max_timestamp_ms: int, index_interval_bytes: int
     ) -> None:
-        """A batch lies at `position`: remember it in table and indexes."""
+        """Enter the batch at `position` into table and indexes."""
         relative = last_offset - self.base
         table = self._last
         table.append(relative)
@@ -217,7 +217,7 @@ class Segment:
             self.note(facts.position, facts.size, facts.last_offset, facts.max_timestamp_ms, MAX_RELATIVE)
 
     def start_over(self) -> None:
-        """Forget what is known of the content: every batch will be noted anew, into empty indexes."""
+        """Clear table and indexes, before every batch is entered again."""
         self.next_offset = self.base
         self.largest_ms, self.largest_offset, self.first_ms = NO_TIMESTAMP, self.base, None
         self._since_entry = 0

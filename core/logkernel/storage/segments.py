@@ -85,7 +85,7 @@ class Segments(Sequence[Segment]):
         self.active = segment
 
     def restart(self, segment: Segment) -> None:
-        """`segment` is the only one; the files of the others are gone."""
+        """Make `segment` the only one; the files of the others are removed."""
         self._every, self._bases, self._recent = [segment], [segment.base], []
         self.active = segment
 
@@ -103,7 +103,7 @@ class Segments(Sequence[Segment]):
         self._drop([segment])
 
     def take_behind(self, offset: int) -> list[Segment]:
-        """Take out what lies behind the segment that holds `offset`: that is the active one from now on."""
+        """Remove and return the segments after the one that contains `offset`, which becomes the active one."""
         keep = self.floor(offset) + 1
         gone = self._every[keep:]
         del self._every[keep:], self._bases[keep:]
@@ -112,7 +112,7 @@ class Segments(Sequence[Segment]):
         return gone
 
     def replace(self, old: Sequence[Segment], new: Segment) -> None:
-        """`new` takes the place of `old`, which lie side by side; readers' slices stay valid."""
+        """Replace the adjacent segments `old` by `new`; readers' slices stay valid."""
         at = self._every.index(old[0])
         self._every[at : at + len(old)] = [new]
         self._bases[at : at + len(old)] = [new.base]

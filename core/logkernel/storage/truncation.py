@@ -28,7 +28,7 @@ class Truncation:
     # ------------------------------------------------------------ the end
 
     def cut(self, offset: int) -> int:
-        """Cut what lies at `offset` and behind it, with the batch that holds it; returns the new end."""
+        """Truncate to `offset`, or to the start of the batch that contains it; return the new log end."""
         self._folder.dropped.rename()  # what is written behind the cut may come to have a name of theirs
         gone = self._segments.take_behind(offset)
         for segment in reversed(gone):

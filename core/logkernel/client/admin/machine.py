@@ -138,7 +138,7 @@ class AdminMachine:
 
     @property
     def busy(self) -> bool:
-        """Never: who closes an admin client has his answers."""
+        """Never: `close` of an admin client comes after its calls."""
         return False
 
     def take_finished(self) -> list[Callable[[], None]]:

@@ -50,7 +50,7 @@ def no_error(response: Any) -> int:
 
 @define(eq=False)
 class Call:
-    """A request that is tried until it succeeds. `done` is told once: (response, error)."""
+    """A request that is retried until it succeeds. `done(response, error)` is called once."""
 
     target: Target
     request: Any
@@ -61,7 +61,7 @@ class Call:
     timeout_ms: int | None = None
     """How long one attempt may take, where request.timeout.ms does not say."""
     once: bool = False
-    """The first outcome is the last, and a node that cannot be reached is one: who asks looks for another node."""
+    """No retries: a node that cannot be reached is an error too, and the caller looks for another node."""
     node: int = -1
     """Where it was sent last."""
     attempts: int = 0

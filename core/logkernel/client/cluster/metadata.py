@@ -68,7 +68,7 @@ class Metadata:
         self.names: dict[UUID, str] = {}
         """Topic id → name."""
         self.everything = False
-        """Whether all topics are asked for, as somebody chooses among their names."""
+        """Whether all topics are requested, as a pattern subscription needs their names."""
         self.known: dict[str, bool] = {}
         """Topic name → whether it is internal, of all that there were when `everything` was last answered."""
         self.controller_id = -1
@@ -149,7 +149,7 @@ class Metadata:
     # ------------------------------------------------------------ when to ask
 
     def want_all(self, everything: bool) -> None:
-        """Whether all topics are to be known by name."""
+        """Whether metadata of all topics is needed."""
         if everything and not self.everything:
             self._wanted = True
         self.everything = everything

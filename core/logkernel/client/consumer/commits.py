@@ -50,7 +50,7 @@ STRANGERS: Final = (UnknownMemberId.code, IllegalGeneration.code)
 
 @define(eq=False)
 class Commit:
-    """One commit; `told` is called when it is over."""
+    """One commit; `told` is called with its outcome."""
 
     offsets: dict[TopicPartition, tuple[int, int, str | None]]
     deadline_ms: int

@@ -190,7 +190,7 @@ class ConsumerMachine:
         self.by_group = True
 
     def _match(self) -> None:
-        """Topics that match come, and those that are gone go."""
+        """Update the subscription by pattern to the topics that exist."""
         metadata = self.core.metadata
         assert self.pattern is not None
         if self._matched == metadata.updates:
@@ -213,7 +213,7 @@ class ConsumerMachine:
         self.keep([name for name in self.parts if name.topic in self.topics])
 
     def assign(self, partitions: Iterable[TopicPartition], now_ms: int) -> None:
-        """Read these; what is read already goes on where it is."""
+        """Read these partitions; those that are being read keep their positions."""
         wanted = list(dict.fromkeys(partitions))
         self._choose(frozenset(), None)
         self.by_group = False
@@ -269,7 +269,8 @@ class ConsumerMachine:
         return None
 
     def raise_error(self) -> None:
-        """What a poll raises. An error of a topic passes when it is asked for anew."""
+        """Raise the error that a poll has to raise, if there is one. After a topic's error its metadata is requested
+        again."""
         if self.group is not None and self.group.error is not None:
             raise self.group.error
         if self.error is not None:

@@ -74,7 +74,7 @@ class _Fetched:
 
 
 class Fetcher:
-    """See the module. `parts` is shared with the consumer, who assigns and seeks."""
+    """See the module. `parts` is shared with the consumer, which assigns and seeks."""
 
     def __init__(self, core: ClientCore, settings: Mapping[str, Any], codec_for: Callable[[int], Codec]) -> None:
         self.core = core
@@ -85,7 +85,7 @@ class Fetcher:
         self.questions: list[tuple[LeaderQuery, list[tuple[Part, int]]]] = []
         """Resets and validations under way, with their partitions and the versions of these."""
         self.waiting_ms: int | None = None
-        """Since when somebody waits for what comes; None where nobody does."""
+        """Monotonic ms since which a caller waits for records; None if none does."""
         self.records_total = 0
         self.bytes_total = 0
         self.fetches_total = 0
@@ -97,7 +97,7 @@ class Fetcher:
         self._reset: str = settings["auto.offset.reset"]
         self._verify: bool = settings["check.crcs"]
         self._sated: list[Part] = []
-        """Partitions that the last turn did not ask for, as enough of them lies here."""
+        """Partitions that the last turn did not fetch, as enough of their data is buffered."""
         self._backoff = Backoff(settings["retry.backoff.ms"], settings["retry.backoff.max.ms"], core.random)
 
     @property
@@ -423,13 +423,13 @@ class Fetcher:
         return found
 
     def raise_error(self) -> None:
-        """What a partition failed with."""
+        """Raise the first error of a partition, if there is one."""
         for part in self.parts.values():
             if part.error is not None:
                 raise self._told(part)
 
     def _told(self, part: Part) -> Exception:
-        """An error that may pass is told once, and the partition tried again."""
+        """Return the error of a partition, to be raised once: unless its position is lost, it is fetched again."""
         error = part.error
         assert error is not None
         if part.position >= 0 and not isinstance(error, (NoOffset, LogTruncated, OffsetOutOfRange)):

@@ -187,7 +187,7 @@ class Poller:
             self._driver.wake()
 
     def before_close(self, deadline_s: float) -> Steps[None]:
-        """Commit the offsets of returned records, and tell the listener which partitions go."""
+        """Commit the offsets of returned records, and call the listener with the revoked partitions."""
         machine, group = self._machine, self._machine.group
         if self._driver.closed or group is None:
             return

@@ -38,7 +38,7 @@ class NoOffset(LogkernelError):
 
 
 class LogTruncated(LogkernelError):
-    """The new leader's log ends before the position: records that were read are gone (KIP-320)."""
+    """The new leader's log ends before the position: records that were read are lost (KIP-320)."""
 
 
 class ConsumerRecord(NamedTuple):
@@ -106,7 +106,7 @@ class Chunk:
         self._batches: Iterator[tuple[BatchFacts, bool]] | None = None
 
     def next_batch(self) -> tuple[BatchFacts, bool] | None:
-        """The next whole batch and whether its records are to be read; None at the end."""
+        """Return the next whole batch and whether to read its records; None at the end."""
         if self._batches is None:
             self._batches = seen_batches(self.data, self.codec_for, self.aborted)
         found = next(self._batches, None)
@@ -115,7 +115,7 @@ class Chunk:
         return found
 
     def load(self, from_offset: int, most: int = FEWEST_ROWS) -> bool:
-        """Decode the next records that are to be read, about `most` of one batch; False at the end.
+        """Decode the next visible records, about `most` of one batch; return False at the end.
 
         What is handed out at once is made at once: memory that serves again for the next rows stays near. Raises
         `CorruptMessage`, `InvalidRecord` …; what cannot be read is come to again.
@@ -241,6 +241,6 @@ class Part:
         self.buffered_bytes = 0
 
     def lag(self, committed_only: bool) -> int | None:
-        """Records between the position and the end that this reader can see; None where it is not known."""
+        """Return the number of visible records between the position and the end; None if not known."""
         end = self.last_stable if committed_only else self.high_watermark
         return None if end < 0 or self.position < 0 else max(0, end - self.position)

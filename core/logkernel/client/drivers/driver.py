@@ -24,7 +24,7 @@ from logkernel.peer.network import Action
 log = logging.getLogger("logkernel.client")
 
 Event = Callable[[int], None]
-"""Something that happened, to be told to the machine with the time."""
+"""An event for the machine; called with the time."""
 Wake = Callable[[], None]
 
 
@@ -68,24 +68,24 @@ class Machine(Protocol):
 
     @property
     def busy(self) -> bool:
-        """Whether something is to be done before the driver may end."""
+        """Whether the machine has work left that must be done before the driver ends."""
         ...
 
     def take_finished(self) -> list[Callable[[], Any]]:
-        """Functions that tell users what was finished; each is called once, without the lock."""
+        """Return the callbacks of finished work; each is called once, without the lock."""
         ...
 
     def begin_end(self) -> None:
-        """Nothing new comes: do what is left, at once."""
+        """No new work comes: finish what is left at once."""
         ...
 
     def abandon(self, error: Exception) -> None:
-        """What is left fails with this error."""
+        """Fail everything left with `error`."""
         ...
 
     @property
     def windows(self) -> int:
-        """How many sample windows of the metrics are over."""
+        """The number of finished sample windows."""
         ...
 
     def snapshot(self, now_ms: int) -> dict[str, Any]:
@@ -102,13 +102,13 @@ class Driver(ABC):
         self.lock = threading.RLock()
         self.reporters: list[Any] = []
         self.owner: Callable[[], Any] = _nobody
-        """The producer or consumer, weakly."""
+        """A weak reference to the producer or consumer."""
         self.closed = False
         self.broken: Exception | None = None
-        """Why the driver ended before it was told to."""
+        """The error that ended the driver, or None."""
         self._events: deque[Event] = deque()
         self._again = False
-        """Somebody asked for a turn since the last step began."""
+        """Whether a turn was requested since the last step began."""
         self._waiters: list[tuple[Callable[[], bool], Wake]] = []
         self._reported = 0
 
@@ -150,7 +150,7 @@ class Driver(ABC):
         return finished, wakes
 
     def abandon(self) -> None:
-        """What is left in the machine fails; those who wait are told."""
+        """Fail everything left in the machine, and wake all waiters."""
         with self.lock:
             self.machine.abandon(closed_early(self.machine))
             finished, wakes = self._take_finished()
@@ -175,7 +175,7 @@ class Driver(ABC):
             return found
 
     def watch(self, ready: Callable[[], bool], wake: Wake) -> bool:
-        """Call `wake` once `ready()` holds after a turn; True where it holds already (the lock is held)."""
+        """Call `wake` once `ready()` holds after a turn; return True if it holds already. The lock is held."""
         if ready():
             return True
         self._waiters.append((ready, wake))
@@ -201,7 +201,7 @@ class Driver(ABC):
     """Whether waiting for an outcome sends what lingers: where the waiting thread itself steps the kernel."""
 
     def is_due(self) -> bool:
-        """Whether something waits for a turn that nobody gives unless the caller does."""
+        """Whether work waits for a turn that only the caller will run."""
         return False
 
     def in_callback(self) -> bool:
@@ -220,7 +220,7 @@ class Driver(ABC):
             self.perform(action)
 
     def end_soon(self) -> None:
-        """Do what is left, and end, without waiting for it: the client is gone, or could not be made."""
+        """Finish what is left and end, without waiting: the client was dropped, or could not be made."""
         self.closed = True
 
     @abstractmethod
@@ -232,7 +232,7 @@ class Driver(ABC):
         """Look again soon; called without the lock."""
 
     def nudge(self) -> None:
-        """Have who waits look again; also called by signal handlers, in the midst of anything."""
+        """Have waiters check again. Signal handlers call it too, at any point of the program."""
         self.wake()
 
     def gather(self, size: int, linger_ms: int, hurry: bool) -> int:
@@ -266,7 +266,7 @@ def tell(found: Callable[[], Any]) -> None:
 
 
 def tell_all(finished: Sequence[Callable[[], Any]], wakes: Sequence[Wake]) -> None:
-    """Tell users what was finished, then those who wait in calls."""
+    """Run the callbacks of finished work, then wake waiting calls."""
     for found in finished:
         tell(found)
     for wake in wakes:

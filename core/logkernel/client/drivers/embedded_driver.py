@@ -244,7 +244,7 @@ class EmbeddedDriver(Driver):
 
 
 def _versions(door: BrokerDoor) -> ApiVersionsResponse:
-    """Features as a transport tells them, which answers this request itself."""
+    """The finalized features, as a transport reads them from ApiVersions."""
     response = ApiVersionsResponse(finalized_features_epoch=door.features_epoch())
     for name, (low, high, level) in sorted(door.features().items()):
         response.supported_features.append(SupportedFeatureKey(name, low, high))

@@ -1,4 +1,4 @@
-"""A consumer's driver: `poll()` drives on the calling thread; a thread drives only while nobody polls.
+"""A consumer's driver: `poll()` drives on the calling thread; its own thread drives only while no thread polls.
 
 What comes is received, decoded and handed out by one thread, which has it in its caches: to hand every answer from
 thread to thread costs more than all else that a poll does for a megabyte. The thread is there for heartbeats, and for
@@ -69,7 +69,7 @@ class PollingDriver(ThreadDriver):
                 self._rest()
 
     def _rest(self) -> None:
-        """Until nobody has driven for a while, or somebody calls."""
+        """Sleep until no thread has driven for a while, or a call comes."""
         self._resting = True
         while not self._ending:
             self._deep = True  # before the look at `_called`, as who leaves looks at this after clearing that
@@ -103,7 +103,7 @@ class PollingDriver(ThreadDriver):
         return self._turner == threading.get_ident()
 
     def wake(self) -> None:
-        """A turn soon; at once, where the caller is who drove last and nobody does."""
+        """Run a turn soon; at once if the calling thread drove last and no thread drives now."""
         self._again = True
         mine = self._last == threading.get_ident() and not self.in_callback()
         if mine and self._resting and not (self._called or self._ending):
@@ -185,7 +185,7 @@ class PollingDriver(ThreadDriver):
             self._drive_lock.release()
 
     def _glance_ms(self) -> int:
-        """Until when who does not wait looks at the channels."""
+        """Return the monotonic ms until which a poll without a timeout still serves the channels; 0 for not at all."""
         return mono_ms() + CONNECT_MS if self._connecting else 0
 
     def _take_over(self, deadline_s: float | None, held: HeldSignals) -> bool:

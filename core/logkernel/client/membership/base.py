@@ -1,4 +1,4 @@
-"""What the members of both group protocols are: who they are, what they own, when a user polls too late. Pure.
+"""What members of both group protocols have in common: ids, owned partitions, `max.poll.interval.ms`. Pure.
 
 `classic_member` speaks the classic protocol, `kip848_member` KIP-848. What either decides lies in `events` until the
 user's poll carries it out: that is where partitions are revoked and assigned, and where the listener is called.
@@ -37,7 +37,7 @@ def coordinator_error(response: Any) -> int:
 
 @define(eq=False)
 class Event:
-    """What the user's poll must carry out, and tell `handled`."""
+    """The event that the user's poll must carry out, and then report to `handled`."""
 
     kind: str
     partitions: list[TopicPartition]
@@ -63,7 +63,7 @@ class GroupMembership(ABC):
         self.error: Exception | None = None
         self.polled_ms: int | None = None
         self.leaving = False
-        """The group is being told that this member goes."""
+        """Whether a request that leaves the group is in flight."""
         self._settings = settings
         self._metrics = metrics
         self._max_poll_ms: int = settings["max.poll.interval.ms"]
@@ -104,7 +104,7 @@ class GroupMembership(ABC):
         return True
 
     def _over(self) -> None:
-        """What is owned is lost, as the poll is told; then it is OUT."""
+        """All owned partitions are lost; the poll gets a LOST event, then the state is OUT."""
         self._round += 1
         self.generation = -1
         self.events.clear()
@@ -134,7 +134,7 @@ class GroupMembership(ABC):
 
     @abstractmethod
     def stale(self) -> None:
-        """The coordinator answered a commit with STALE_MEMBER_EPOCH: there is a newer epoch to be heard of."""
+        """A commit was answered with STALE_MEMBER_EPOCH: send a heartbeat to get the newer epoch."""
 
     @abstractmethod
     def lost(self, code: int) -> None:

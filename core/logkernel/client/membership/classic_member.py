@@ -158,7 +158,7 @@ class ClassicMember(GroupMembership):
         self._lose(forget_member=self.instance_id is None)
 
     def _lose(self, forget_member: bool = True) -> None:
-        """This membership is over: what it had belongs to nobody, or to others already."""
+        """The member is out of the group: its partitions may belong to others already."""
         self._rejoin, self._joined, self._beating = False, None, False
         self._before, self._before_generation, self._counts = [], -1, {}
         if forget_member:
@@ -204,7 +204,7 @@ class ClassicMember(GroupMembership):
         return encode_subscription(Subscription(sorted(self.topics), data, owned, generation, rack))
 
     def _call(self, request: Any, deadline_ms: int, done: Callable[[Any], None], timeout_ms: int | None = None) -> None:
-        """Send to the coordinator; `done` hears of it while the round is the same."""
+        """Send to the coordinator; `done` gets the response unless another round has begun."""
         number = self._round
 
         def told(response: Any, error: Exception | None) -> None:

@@ -86,7 +86,7 @@ class Kip848Member(GroupMembership):
     def __init__(self, core: ClientCore, settings: Mapping[str, Any], metrics: WindowedMetrics) -> None:
         super().__init__(core, settings, metrics)
         self.member_id = base64.urlsafe_b64encode(core.random.randbytes(16)).rstrip(b"=").decode()
-        """For the life of this consumer, also where it joins anew."""
+        """The same for the lifetime of this consumer, also after a rejoin."""
         self._assignor: str | None = settings["group.remote.assignor"]
         self._rack: str | None = settings["client.rack"] or None
         self._timeout_ms: int = settings["request.timeout.ms"]

@@ -32,7 +32,7 @@ GRANT_PART = 32
 
 @define(eq=False)
 class Claim:
-    """Somebody who waits for memory."""
+    """A caller that waits for memory."""
 
     size: int
     partition: int | None = None
@@ -141,7 +141,7 @@ class Accumulator:
         self.finished: list[Batch] = []
         """Batches that got their outcome since the driver last looked."""
         self.owner: Any = None
-        """Given to each batch: who can wait for its outcome."""
+        """The driver, given to each batch so that callers can wait for its outcome."""
         self.flushing = 0
         self.closing = False
         self._codec_for = codec_for
@@ -202,7 +202,7 @@ class Accumulator:
 
     @property
     def hurry(self) -> bool:
-        """Whether somebody waits: nothing lingers then."""
+        """Whether a caller waits: then batches do not linger."""
         return bool(self.pool.waiting) or self.closing or self.flushing > 0
 
     def ready(self, metadata: Metadata, now_ms: int) -> Ready:

@@ -205,7 +205,7 @@ class Batch:
     # ------------------------------------------------------------ the outcome
 
     def announce(self) -> None:
-        """Tell callbacks of the outcome, then wake who waits for it: they find the callbacks done."""
+        """Run the callbacks with the outcome, then wake waiting calls."""
         callbacks, self.callbacks = self.callbacks, []
         for index, timestamp_ms, callback in callbacks:
             error = self.error_of(index)

@@ -22,12 +22,12 @@ class BaseDelivery(loops.Place):
         return bool(self.batch.place(self.index)[0].done)
 
     def _settled(self) -> tuple[Batch, int] | None:
-        """The batch that has the outcome, and the record's place there; None where it is not known yet."""
+        """Return (batch with the outcome, the record's number there); None if it is not known yet."""
         batch, index = self.batch.place(self.index)
         return (batch, index) if batch.done and batch.children is None else None
 
     def _settle(self, timeout_s: float | None) -> Steps[tuple[Batch, int]]:
-        """Wait for it. Where the waiting thread steps the kernel itself, nothing lingers meanwhile."""
+        """Wait for the outcome. If the waiting thread steps the kernel itself, batches do not linger meanwhile."""
         deadline_s = deadline_of(timeout_s)
         while True:
             settled = self._settled()
@@ -47,7 +47,7 @@ class BaseDelivery(loops.Place):
                 raise RequestTimedOut(f"no outcome within {timeout_s} s; the record may still be written")
 
     def _told(self, settled: tuple[Batch, int]) -> RecordMetadata:
-        """Where the record lies; raises the error that it failed with."""
+        """Return the record's `RecordMetadata`. Raises the error that it failed with."""
         batch, index = settled
         error = batch.error_of(index)
         if error is not None:

@@ -29,7 +29,7 @@ AVERAGES = (
     ("request-size", "request-size", True),
     ("compression-rate", "compression", False),
 )
-"""(metric, what is summed, whether the maximum is told too)."""
+"""(metric, what is summed, whether there is a maximum too)."""
 
 
 class ProducerMetrics(WindowedMetrics):

@@ -1,4 +1,4 @@
-"""A record before it lies in a batch: as the user gave it, as interceptors and serializers make it."""
+"""A record before it is in a batch: as the user passed it, and as interceptors and serializers change it."""
 
 from __future__ import annotations
 

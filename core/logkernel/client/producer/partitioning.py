@@ -51,7 +51,7 @@ def make_partitioner(given: Any, by_name: Callable[[str, int], Partitioner], see
 
 
 class Partitioning:
-    """How records of one topic find their queues. Made anew when the number of partitions changes."""
+    """Chooses the partition of each record of one topic. Made again when the number of partitions changes."""
 
     __slots__ = ("_adaptive", "_info", "_produced", "_random", "_sender", "_wait_ms", "count", "keyed", "partitioner",
                  "queues", "route", "sticky", "topic")  # fmt: skip

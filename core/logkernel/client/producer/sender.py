@@ -71,7 +71,7 @@ METADATA_ERRORS: Final = (
 )
 """Errors after which the leader must be looked up again."""
 UNCERTAIN: Final = (NetworkException, NotEnoughReplicasAfterAppend, RequestTimedOut)
-"""Errors after which the batch may lie in the log all the same."""
+"""Errors after which the batch may be in the log nevertheless."""
 IDLE_CHECK_MS: Final = 1000
 
 

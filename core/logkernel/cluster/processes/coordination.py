@@ -49,7 +49,7 @@ class CoordinationServer:
     """Serves `store`; everything here runs on the running loop's thread."""
 
     def __init__(self, store: SharedStore, folder: str) -> None:
-        """`folder` is where the socket is made; whoever owns it may connect."""
+        """`folder` gets the socket; its owner may connect."""
         self._store = store
         self._folder = folder
         self._server: asyncio.AbstractServer | None = None
@@ -123,7 +123,7 @@ class _Connection(asyncio.Protocol):
             self.end()
 
     def end(self) -> None:
-        """The session is over, and its broker hears of that by the end of the connection."""
+        """End the session by closing the connection."""
         if self._session is not None:
             self._session.close()
         self._transport.abort()
@@ -181,7 +181,7 @@ class _Connection(asyncio.Protocol):
         self._send({"event": "controller", "node": node_id, "term": term})
 
     def on_session(self, state: str) -> None:
-        """The store ended it; the broker hears of that by the end of the connection."""
+        """The store ended the session: close the connection."""
         self.end()
 
     def _ring(self) -> None:

@@ -1,4 +1,4 @@
-"""Which processes of a cluster run: decides when each is started, told to stop, and killed. Pure.
+"""Supervision of a cluster's processes: decides when each is started, stopped and killed. Pure.
 
     starting   its process runs, and is not ready yet
     running    it serves
@@ -48,7 +48,7 @@ STOP_MS: Final = 30_000
 FAILED: Final = 1
 REFUSED: Final = 2
 CLEAN: Final = frozenset({0, -15})
-"""Codes of a process that was told to stop: one that had not begun to listen to SIGTERM ends by it."""
+"""Exit codes of a stopped process: one that had not installed its SIGTERM handler yet dies of the signal."""
 
 
 class State(Enum):
@@ -122,11 +122,11 @@ class _Child:
     ready_ms: int | None = None
     """Since when it serves."""
     finishes: bool = False
-    """Whether it was told that it is the last one."""
+    """Whether it knows that it is the last one."""
 
 
 class Supervision:
-    """See the module. Each event returns what is to be done, in order."""
+    """See the module. Each event returns the actions to carry out, in order."""
 
     def __init__(self, nodes: Iterable[int]) -> None:
         self._children = {node: _Child() for node in nodes}
@@ -156,7 +156,7 @@ class Supervision:
         return self._children[node].state
 
     def next_deadline(self) -> int | None:
-        """When `on_time` has to be called, in monotonic ms."""
+        """Return the monotonic ms at which to call `on_time`."""
         return min((child.due_ms for child in self._children.values() if child.due_ms is not None), default=None)
 
     # ------------------------------------------------------------ events

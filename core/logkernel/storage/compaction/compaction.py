@@ -56,7 +56,7 @@ class Compaction:
         buffer_bytes: int,
         throttle: Throttle | None,
     ) -> Rewriting:
-        """Start a rewrite, by `settings` to its end; whoever drives it calls `end` or `abandon`."""
+        """Start a rewrite with `settings`. The caller drives it, and calls `end` or `abandon`."""
         from logkernel.storage.compaction.rewriting import Rewriting
 
         if self.current is not None:
@@ -72,7 +72,7 @@ class Compaction:
         return self._rewriting
 
     def end(self, rewriting: Rewriting) -> None:
-        """All groups are through: what lies below `rewriting.end` is clean."""
+        """All groups are rewritten: everything below `rewriting.end` is clean."""
         self.clean_offset = rewriting.end
         self._folder.names_changed()
         self._rewriting = None

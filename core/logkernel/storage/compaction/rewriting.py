@@ -1,4 +1,4 @@
-"""A rewrite of closed segments, group by group (`contracts.Rewrite`): read, filter, write anew, swap.
+"""A rewrite of closed segments, group by group (`contracts.Rewrite`): read, filter, write, swap.
 
 Reading and writing are for a worker thread ("away"), the log's own lists for the log's thread ("here"):
 
@@ -51,7 +51,7 @@ from logkernel.vocabulary import BatchFacts, ProducerEntry, TopicPartition
 
 LEAST_CHUNK_BYTES = 1 << 16
 RUN_BYTES = 1 << 16
-"""Small batches are judged so many bytes at a time, some 0.2 ms of work; then whoever waits for the core has it."""
+"""Small batches are judged in pieces of this many bytes, some 0.2 ms of work; other threads run in between."""
 SMALL_BATCH_BYTES = 1024
 """Batches up to this size are shown many at a time to a rule that takes them so."""
 INDEX_SUFFIXES = tuple(suffix for suffix in SEGMENT_SUFFIXES if suffix != LOG)
@@ -163,7 +163,7 @@ class Rewriting:
 
     @property
     def swap_failed(self) -> bool:
-        """After an `OSError`: names may be half changed; only opening the log anew puts that right."""
+        """Whether an `OSError` may have left files half renamed; opening the log again repairs that."""
         return self.phase not in (COPY, DONE)
 
     def settle(self) -> None:
@@ -203,7 +203,7 @@ class Rewriting:
     # ------------------------------------------------------------ away
 
     def _remove_garbage(self) -> None:
-        """Readers hold what they read; nobody else needs the files, and the next group needs the room."""
+        """Remove the old files at once, as the next group needs the space; readers keep their open files."""
         for path in self.garbage:
             with contextlib.suppress(FileNotFoundError):
                 self._folder.disk.remove(path)
@@ -216,7 +216,7 @@ class Rewriting:
             segment.sync()
 
     def _learn(self) -> None:
-        """Show the rule what it learns from, and form the groups below where it came to."""
+        """Let the rule learn, and form groups of the segments below the offset that it reached."""
         rule = self._rule
         assert rule is not None
         dirty = [segment for segment in self._segments if segment.next_offset > self._start]
@@ -281,7 +281,7 @@ class Rewriting:
         return True
 
     def _copy(self) -> bool:
-        """Write the group anew; False where that changes nothing."""
+        """Write the group's new segment; return False if it would change nothing."""
         folder, settings, first = self._folder, self._settings, self._group[0]
         judge = self._filter
         assert judge is not None
