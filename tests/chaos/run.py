@@ -234,7 +234,8 @@ class Run:
             ended = sum(each.ended for each in cluster.brokers.values())
         lines = merged([*clients.lines(), lines_of(self.folder / "read.jsonl")])
         anomalies = self._anomalies(lines)
-        return figures_of(lines, self.struck, [each.kind for each in anomalies], ended)
+        found = {(each.kind, each.operations[0].number if each.operations else each.what) for each in anomalies}
+        return figures_of(lines, self.struck, [kind for kind, _ in found], ended)  # both readers miss a lost record
 
     def _harm(self, cluster: Cluster, clients: Clients) -> None:
         ends_s = time.monotonic() + self.seconds

@@ -212,11 +212,12 @@ class LogManager:
         self.directories.directory_of(name).high_watermarks[name] = watermark
 
     def truncate(self, name: TopicPartition, offset: int) -> None:
-        """Cut a log to end at `offset`, or before a batch that holds it; durable on return. Raises `OSError`."""
+        """Cut a log to end at `offset`, or before a batch that holds it; durable on return. Raises `CutNotBegun`
+        where the log is as before, `OSError` where it may not be."""
         self.directories.truncate(name, offset)
 
     def restart(self, name: TopicPartition, offset: int) -> None:
-        """Throw every record of a log away; it starts and ends at `offset`. Durable on return. Raises `OSError`."""
+        """Throw every record of a log away; it starts and ends at `offset`. Durable on return. Raises as `truncate`."""
         self.directories.truncate_fully_and_start_at(name, offset, self._runtime.clock.wall_ms())
 
     def delete(self, name: TopicPartition) -> None:

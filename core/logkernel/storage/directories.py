@@ -11,7 +11,7 @@ from uuid import UUID
 from logkernel.attrs_lite import frozen
 from logkernel.config.topic import TopicSettings
 from logkernel.errors import ConfigError, KafkaStorageError, LogkernelError
-from logkernel.storage.directory import FULL, PASSING, DataDirectory
+from logkernel.storage.directory import FULL, PASSING, CutNotBegun, DataDirectory
 from logkernel.storage.disk import Disk
 from logkernel.storage.file_deleter import FileDeleter
 from logkernel.storage.ledger import ProducerLedger
@@ -347,15 +347,10 @@ class LogDirectories:
     def truncate(self, name: TopicPartition, offset: int) -> None:
         """Cut a log to end at `offset`. Watermarks, recovery points and clean offsets are written before, so that a cut
         that a crash interrupts is finished by recovery, and after, where a whole batch went with `offset`, before
-        anything is appended there."""
+        anything is appended there. Raises `CutNotBegun` where the first are not written, `OSError` behind that."""
         each, directory = self.logs[name], self.directory_of(name)
-        directory.lower_high_watermark(name, offset)
-        each.lower_recovery_point(offset)
-        directory.write_recovery_points()
-        if each.clean_offset is not None and each.clean_offset > offset:
-            each.clean_offset = offset
-            directory.write_clean_offsets()
-        clean_offset = each.clean_offset
+        clean_offset = each.clean_offset if each.clean_offset is None else min(each.clean_offset, offset)
+        self._before_cut(name, offset, offset, clean_offset)
         each.truncate_to(offset)
         if each.end_offset < offset:
             directory.lower_high_watermark(name, each.end_offset)
@@ -364,16 +359,27 @@ class LogDirectories:
             directory.write_clean_offsets()
 
     def truncate_fully_and_start_at(self, name: TopicPartition, offset: int, wall_ms: int) -> None:
-        """Empty a log and start it at `offset`; recovery points are written before, log starts after."""
+        """Empty a log and start it at `offset`; recovery points are written before, log starts after. Raises
+        `CutNotBegun` and `OSError` as `truncate`."""
         each, directory = self.logs[name], self.directory_of(name)
-        directory.lower_high_watermark(name, offset)
-        each.lower_recovery_point(min(each.first_base_offset, offset))
-        directory.write_recovery_points()
-        if each.clean_offset is not None:
-            each.clean_offset = None
-            directory.write_clean_offsets()
+        self._before_cut(name, offset, min(each.first_base_offset, offset), None)
         each.truncate_fully_and_start_at(offset, wall_ms)
         directory.write_log_starts()
+
+    def _before_cut(self, name: TopicPartition, watermark: int, recovery: int, clean_offset: int | None) -> None:
+        """Lower what is noted of a log, on the disk too."""
+        each, directory = self.logs[name], self.directory_of(name)
+        known_clean = each.clean_offset
+        try:
+            directory.lower_high_watermark(name, watermark)
+            each.lower_recovery_point(recovery)
+            directory.write_recovery_points()
+            if each.clean_offset != clean_offset:
+                each.clean_offset = clean_offset
+                directory.write_clean_offsets()
+        except OSError as error:
+            each.clean_offset = known_clean  # as the file says, so that it is written the next time
+            raise CutNotBegun(error.errno, error.strerror, error.filename) from error
 
     # ------------------------------------------------------------ checkpoints
 

@@ -71,6 +71,10 @@ CheckpointWrite = Callable[[], None]
 nothing if a later checkpoint was written meanwhile. Raises `OSError`."""
 
 
+class CutNotBegun(OSError):
+    """A checkpoint that a cut needs was not written; the log is as before, and the cut may be tried again."""
+
+
 class DataDirectory:
     """One directory of `log.dirs`. `DataDirectory.open` makes it; it holds the lock until `close` or `abandon`."""
 

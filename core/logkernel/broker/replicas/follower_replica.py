@@ -32,7 +32,7 @@ from logkernel.partition.follower import FetchPosition, Follower
 from logkernel.partition.producers import ProducerStates
 from logkernel.record.replicated import scan_replicated
 from logkernel.requests.data import PartitionData
-from logkernel.storage.directory import PASSING
+from logkernel.storage.directory import PASSING, CutNotBegun
 from logkernel.storage.log import Log
 from logkernel.storage.segment import MAX_RELATIVE
 from logkernel.vocabulary import BatchFacts, FileSlice, TopicPartition
@@ -51,10 +51,11 @@ class Cuts(Protocol):
     """How a replica's log is made shorter, with its checkpoints in the right order (`LogManager`)."""
 
     def truncate(self, name: TopicPartition, offset: int) -> None:
-        """Cut the log to end at `offset`, or before a batch that holds it; durable on return. Raises `OSError`."""
+        """Cut the log to end at `offset`, or before a batch that holds it; durable on return. Raises `CutNotBegun`
+        where the log is as before, `OSError` where it may not be."""
 
     def restart(self, name: TopicPartition, offset: int) -> None:
-        """Throw every record away; the log starts and ends at `offset`. Durable on return. Raises `OSError`."""
+        """Throw every record away; the log starts and ends at `offset`. Durable on return. Raises as `truncate`."""
 
 
 class FollowerReplica(Replica):
@@ -182,7 +183,8 @@ class FollowerReplica(Replica):
     # ------------------------------------------------------------ effects
 
     def _cut(self, effects: Effects) -> None:
-        """Truncate or restart. Epochs and producers are cut with the log; then ends move (KAFKA-10832, KAFKA-12153)."""
+        """Truncate or restart. Epochs and producers are cut with the log; then ends move (KAFKA-10832, KAFKA-12153).
+        Raises `CutNotBegun` where all is as before, and `KafkaStorageError` where it may not be."""
         follower = self.follower
         if effects.restart is not None:
             log.warning(
@@ -195,6 +197,8 @@ class FollowerReplica(Replica):
             log.info("log cut: partition=%s from=%d to=%d", self.name, self.log.end_offset, effects.truncate)
             try:
                 self._cuts.truncate(self.name, effects.truncate)
+            except CutNotBegun:
+                raise
             except OSError as error:
                 raise self.storage_failed(error) from error
             follower.on_truncated(self.log.end_offset)
@@ -204,9 +208,11 @@ class FollowerReplica(Replica):
         self.news.tell()
 
     def _restart(self, offset: int) -> None:
-        """A failed restart may be half done, so the log's content is unknown: its directory goes offline."""
+        """A restart that failed may be half done, so the log's content is unknown: its directory goes offline."""
         try:
             self._cuts.restart(self.name, offset)
+        except CutNotBegun:
+            raise
         except OSError as error:
             raise self.storage_failed(error) from error
 
