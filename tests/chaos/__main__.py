@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import signal
 import sys
 import tempfile
 import time
@@ -51,6 +52,7 @@ def harm(folder: Path, seed: int, minutes: float, kafka: bool, inside: bool) -> 
     from chaos.figures import ANOMALIES
     from chaos.run import Failed, Run
 
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # and end what was started
     begun_s = time.monotonic()
 
     def tell(what: str) -> None:

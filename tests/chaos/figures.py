@@ -131,7 +131,7 @@ def tables(ours: Figures, kafka: Figures) -> str:
     ]
     for name, kinds in ANOMALIES.items():
         counts = [sum(each.anomalies.get(kind, 0) for kind in kinds) for each in (ours, kafka)]
-        rows.append((f"**{name}**", *(f"**{count}**" for count in counts)))
+        rows.append((f"**{name}**", *(f"**{count:,}**" for count in counts)))
     rows.append(("brokers that ended by themselves", ours.ended, kafka.ended))
     rows.append(("longest time without an acknowledgement", f"{ours.stall_s:.1f} s", f"{kafka.stall_s:.1f} s"))
     lines += [f"| {name} | {_number(mine)} | {_number(theirs)} |" for name, mine, theirs in rows]
