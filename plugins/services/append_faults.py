@@ -1,4 +1,4 @@
-"""What a client is told where the records of a service could not be appended to its log."""
+"""The error code for clients if the records of a service could not be appended to its log."""
 
 from __future__ import annotations
 
@@ -35,4 +35,4 @@ COORDINATOR_FAULTS: Final[Mapping[int, int]] = {
     RecordListTooLarge.code: UnknownServerError.code,
     InvalidFetchSize.code: UnknownServerError.code,
 }
-"""As told by the coordinators of groups and transactions: what will never fit is given up."""
+"""The codes of group and transaction coordinators: a client does not retry what can never be appended."""

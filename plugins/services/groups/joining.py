@@ -188,7 +188,7 @@ def come_back(
     context: RequestContext,
     ticket: int,
 ) -> None:
-    """A static member takes its place again under a new id; whoever still speaks under the old one is fenced."""
+    """A static member rejoins under a new member id; a client with the old id is fenced."""
     member.is_new = False
     member.assignment = before.assignment
     coordinator.refuse_parked(group, before, FencedInstanceId.code, before.member_id)

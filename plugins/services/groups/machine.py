@@ -160,7 +160,7 @@ class GroupsMachine:
         coordinator.tidy(group)
 
     def on_loaded(self, wall_ms: int, mono_ms: int) -> Decision:
-        """Sessions begin anew; a group that is over its size by now has to shrink."""
+        """Restart all session timeouts; a group above `group.max.size` rebalances."""
         coordinator = self.coordinator
         coordinator.begin(wall_ms, mono_ms)
         for group in coordinator.groups.values():

@@ -67,7 +67,7 @@ def sync_fault_of(group: Group | None, request: SyncGroupRequest) -> int:
 
 
 def take_assignment(coordinator: GroupCoordinator, group: Group, request: SyncGroupRequest) -> None:
-    """The leader has spoken: keep it, then tell all who wait; who comes later finds the group Stable."""
+    """Store the leader's assignment, then answer all parked SyncGroups; later ones find the group Stable."""
     assignments = {part.member_id: bytes(part.assignment) for part in request.assignments}
     coordinator.append_group(group, group.snapshot(coordinator.wall_ms, assignments))
     for member in group.members.values():
@@ -157,7 +157,8 @@ def leave(coordinator: GroupCoordinator, group: Group, leaver: MemberIdentity) -
 
 
 def on_session_timer(coordinator: GroupCoordinator, group: Group, member_id: str) -> None:
-    """No sign of life from a member, or from one who was given an id. Who waits for us is alive, unless it is new."""
+    """The session timeout of a member, or of an unused member id. A member with a parked request is alive unless it is
+    new."""
     member = group.members.get(member_id)
     if member is not None:
         if not member.is_new and waits(member):

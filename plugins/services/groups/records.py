@@ -84,7 +84,7 @@ class CommittedOffset:
     topic_id: bytes = b""
     """The 16 bytes of the topic's id when the offset was committed; empty where that is not known."""
     record_offset: int = -1
-    """Where in the log the commit lies: of two that hold, the later one counts."""
+    """The commit's offset in the log: of two commits the later one counts."""
 
 
 @frozen

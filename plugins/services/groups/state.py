@@ -115,7 +115,7 @@ class Group:
     # durable
     generation: int = 0
     protocol_type: str | None = None
-    """None: nobody ever joined; a "simple" group that only keeps offsets."""
+    """None if no member ever joined: a "simple" group that only has offsets."""
     protocol: str | None = None
     leader: str | None = None
     """A member's id; None exactly where there are no members."""
@@ -144,12 +144,12 @@ class Group:
     subscribed: frozenset[str] | None = None
     """Topics that the members read; None where that cannot be known."""
     first_round: bool = False
-    """The round under way began Empty: it waits for its delay, whoever has joined."""
+    """The rebalance began in an empty group: it waits for its delay, whatever joins."""
     first_delay_ms: int = 0
     first_left_ms: int = 0
     """How much longer that delay may still grow."""
     came_late: bool = False
-    """Somebody joined during that delay, so it grows once more."""
+    """A member joined during that delay, so the delay is extended once more."""
     emptying: bool = False
     """A record without members is decided and not replayed yet."""
     known_by: dict[str, int] = field(factory=dict)
@@ -173,13 +173,14 @@ class Group:
 
     @property
     def is_forsaken(self) -> bool:
-        """Whether nobody is in, nor on the way: a tombstone may end it. One of KIP-848 has tombstones of its own."""
+        """Whether it has no members and none is joining: a tombstone may delete it. KIP-848 groups have their own
+        tombstones."""
         waits = self.state is not State.EMPTY or self.pending or self.returning
         return not waits and (self.recorded or self.consumer is None)
 
     @property
     def is_empty(self) -> bool:
-        """Whether nobody is in, by either protocol."""
+        """Whether it has no members of either protocol."""
         return self.state is State.EMPTY and (self.consumer is None or not self.consumer.members)
 
     @property
@@ -254,7 +255,7 @@ class Group:
         return max((member.rebalance_timeout_ms for member in self.members.values()), default=0)
 
     def elect_joined_leader(self) -> bool:
-        """Make sure that the leader is one who has joined; False where nobody has."""
+        """Make a member that has joined the leader; return False if none has."""
         if self.leader is not None and self.members[self.leader].join_ticket is not None:
             return True
         joined = (member.member_id for member in self.members.values() if member.join_ticket is not None)
@@ -265,7 +266,7 @@ class Group:
         return True
 
     def fault_of(self, member_id: str, instance_id: str | None) -> int:
-        """The error code for one who says that it is this member; 0 where it is."""
+        """Return the error code for a client that claims to be this member; 0 if it is."""
         if instance_id is not None:
             known = self.static.get(instance_id)
             if known is None:
@@ -277,7 +278,7 @@ class Group:
     # ------------------------------------------------------------ protocols
 
     def accepts(self, protocol_type: str, protocols: Iterable[str]) -> bool:
-        """Whether one who knows `protocols` can be in this group: one of them is known to all."""
+        """Whether a member with `protocols` can join: all members support one of them."""
         if self.state is State.EMPTY:
             return bool(protocol_type) and any(True for _ in protocols)
         size = len(self.members)
@@ -357,7 +358,7 @@ class Group:
         self.move(Event.KEPT_MEMBERS if self.members else Event.KEPT_NOBODY)
 
     def forget(self) -> None:
-        """Replay: a tombstone; what remains are offsets, as of a group that nobody ever joined."""
+        """Replay a tombstone: only offsets remain, as of a group that no member ever joined."""
         self.keep(GroupMetadata("", 0, None, None, -1, ()))
         self.recorded = self.is_known = False
 

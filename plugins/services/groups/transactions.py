@@ -68,9 +68,9 @@ AS_PRODUCERS_KNOW: Final[Mapping[int, int]] = {
     NotEnoughReplicas.code: CoordinatorNotAvailable.code,
     RequestTimedOut.code: CoordinatorNotAvailable.code,
 }
-"""What a transaction's coordinator answers → what a producer is told."""
+"""Error code of a transaction's coordinator → error code for the producer."""
 AS_COMMITTERS_KNOW: Final[Mapping[int, int]] = {StaleMemberEpoch.code: IllegalGeneration.code}
-"""What a group of KIP-848 says to a member's commit → what a producer is told."""
+"""Error code of a KIP-848 group for a member's commit → error code for the producer."""
 
 
 # ---------------------------------------------------------------- the request
@@ -214,7 +214,7 @@ def refusal(request: TxnOffsetCommitRequest, code: int) -> TxnOffsetCommitRespon
 def replay(
     coordinator: GroupCoordinator, key: OffsetKey, entry: CommittedOffset, producer_id: int, producer_epoch: int
 ) -> None:
-    """A pending offset lies in the log."""
+    """Replay a pending offset."""
     group = coordinator.group(key.group_id)
     group.is_known = True
     group.uncommitted.setdefault(producer_id, {})[key.topic, key.partition] = entry
@@ -226,7 +226,7 @@ def replay(
 
 
 def end(coordinator: GroupCoordinator, producer_id: int, producer_epoch: int, committed: bool) -> None:
-    """A marker lies in the log. An offset that was committed later than the pending one stays."""
+    """Replay a marker. An offset that was committed after the pending one stays."""
     for asked in coordinator.asked.values():
         if asked.request.producer_id == producer_id and not (
             asked.epoch_bump and asked.request.producer_epoch >= producer_epoch

@@ -141,7 +141,7 @@ def _markers(coordinator: TransactionCoordinator, prepared: Transaction, ending:
 
 
 def _drop_deleted(coordinator: TransactionCoordinator, ending: Ending) -> None:
-    """A partition that is gone needs no marker."""
+    """A deleted partition needs no marker."""
     ending.left = {one for one in ending.left if _may_exist(coordinator, one)}
 
 
@@ -206,7 +206,7 @@ def resume(coordinator: TransactionCoordinator) -> None:
 
 
 def forget_topics(coordinator: TransactionCoordinator, topics: Collection[str]) -> None:
-    """Ends that wait for the markers of deleted topics go on without them."""
+    """Continue ends that wait for markers of deleted topics."""
     for transactional_id, ending in list(coordinator.endings.items()):
         before = len(ending.left)
         ending.left = {one for one in ending.left if one.topic not in topics}

@@ -1,4 +1,4 @@
-"""DescribeTransactions and ListTransactions: what is known, for those who operate."""
+"""DescribeTransactions and ListTransactions, for operators."""
 
 from __future__ import annotations
 

@@ -68,7 +68,7 @@ class TransactionsMachine:
         return self.coordinator.finish()
 
     def replay(self, record: Record) -> None:
-        """Records of kinds that are not ours are passed over. Raises `CorruptMessage` for ours that cannot be read."""
+        """Apply one record; other services' records are ignored. Raises `CorruptMessage`."""
         if record.key is None:
             return
         transactional_id = decode_key(record.key)
@@ -76,7 +76,7 @@ class TransactionsMachine:
             self.coordinator.fold(transactional_id, record)
 
     def on_loaded(self, wall_ms: int, mono_ms: int) -> Decision:
-        """Ends that were decided are carried out; timers start."""
+        """Continue ends that were decided, and start the timers."""
         self.coordinator.begin(wall_ms, mono_ms)
         ending.resume(self.coordinator)
         return self.coordinator.finish()
@@ -104,7 +104,7 @@ class TransactionsMachine:
 
 
 def _expire(coordinator: TransactionCoordinator) -> None:
-    """Ids that nobody used for long get their tombstones."""
+    """Write tombstones for ids that were not used for `transactional.id.expiration.ms`."""
     expiration_ms = coordinator.settings.expiration_ms
     old = [
         name for name, txn in coordinator.transactions.items() if txn.has_expired(coordinator.wall_ms, expiration_ms)

@@ -43,7 +43,7 @@ def on_init(
 
 
 def init(coordinator: TransactionCoordinator, request: InitProducerIdRequest) -> Transaction:
-    """What was appended; raises the `KafkaError` to be told."""
+    """Return the appended transaction. Raises the `KafkaError` to answer with."""
     transactional_id, timeout_ms = request.transactional_id, request.transaction_timeout_ms
     assert transactional_id, "the service answers for those without"
     _check(coordinator, request)

@@ -1,4 +1,4 @@
-"""One transactional id: its states, what moves it from one to the next, and who may speak for it.
+"""One transactional id: its states, their transitions, and which producers it accepts.
 
 A transaction ends in two steps. First its end is decided: PrepareCommit or PrepareAbort is appended to the
 coordinator's log, and from then on nothing but that end can happen. Then every partition that took part gets a marker,
@@ -236,7 +236,7 @@ class Transaction:
     # ------------------------------------------------------------ who may speak
 
     def judge(self, producer_id: int, epoch: int) -> int:
-        """Error code for one who adds partitions, 0 for the owner."""
+        """Return the error code for a producer that adds partitions, 0 for the owner."""
         if self.is_ending:
             return ConcurrentTransactions.code  # the owner may know the next id already
         if producer_id != self.producer_id:
@@ -260,12 +260,12 @@ class Transaction:
 
     @property
     def _successor(self) -> tuple[int, int]:
-        """Id and epoch with which the producer goes on once this end is complete."""
+        """Return the producer id and epoch that the producer uses once this end is complete."""
         after = self.complete(self.updated_ms)
         return after.producer_id, after.epoch
 
     def _is_retry(self, producer_id: int, epoch: int) -> bool:
-        """Whether a v2 producer speaks with the epoch that its own EndTxn, whose answer it did not hear, has ended."""
+        """Whether a v2 producer uses the epoch that its own EndTxn has ended, because the response was lost."""
         if self.client_version < V2 or not (self.is_ending or self.state in COMPLETE):
             return False
         if producer_id == self.producer_id:

@@ -195,7 +195,7 @@ def is_behind(coordinator: GroupCoordinator, group_id: str, group: ConsumerGroup
 
 
 def expect_rejoin(coordinator: GroupCoordinator, group_id: str, member: ConsumerMember) -> None:
-    """From when it is first told to join again, it has its rebalance timeout to do so."""
+    """Start the member's rebalance timeout when it is first asked to rejoin."""
     key = cleanup.rejoin_key(group_id, member.member_id)
     if key not in coordinator.timers:
         coordinator.after(key, member.facts.rebalance_timeout_ms)

@@ -21,7 +21,7 @@ def resync_key(group_id: str, member_id: str) -> Key:
 
 
 def arm(coordinator: GroupCoordinator, group_id: str, member: ConsumerMember) -> None:
-    """The member's session begins anew."""
+    """Restart the member's session timeout."""
     if member.is_classic:
         timeout_ms = member.classic.session_timeout_ms
     else:

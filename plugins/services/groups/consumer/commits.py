@@ -51,7 +51,7 @@ def mismatch(member: ConsumerMember) -> int:
 
 
 def fetch_fault_of(group: ConsumerGroup, member_id: str | None, epoch: int) -> int:
-    """The error code for a fetch, else 0; who names no member is an operator."""
+    """Return the error code of an OffsetFetch, else 0. A request without a member id is an operator's."""
     if member_id is None and epoch < 0:
         return 0
     member = group.members.get(member_id or "")

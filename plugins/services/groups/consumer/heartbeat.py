@@ -150,7 +150,7 @@ def check_room(coordinator: GroupCoordinator, group: ConsumerGroup, member_id: s
 
 
 def who(coordinator: GroupCoordinator, group: ConsumerGroup, request: Request) -> ConsumerMember:
-    """The member that speaks, a new one where it comes. Raises what fences it."""
+    """Return the member that sent the heartbeat, a new one if it joins. Raises the error that fences it."""
     member_id = request.member_id or coordinator.ids()
     comes = request.member_epoch == 0
     if request.instance_id is not None:
@@ -205,7 +205,7 @@ def static_member(group: ConsumerGroup, instance_id: str | None, member_id: str)
 
 
 def check_epoch(member: ConsumerMember, request: Request) -> None:
-    """Whoever is one epoch behind with nothing that it should not have did not hear the last answer."""
+    """Whether the member's last response was lost: it is one epoch behind and owns only what it may own."""
     if request.member_epoch in (0, member.epoch):
         return
     word = "greater" if request.member_epoch > member.epoch else "smaller"
@@ -219,7 +219,7 @@ def check_epoch(member: ConsumerMember, request: Request) -> None:
 
 
 def facts_of(member: ConsumerMember, request: Request, context: RequestContext) -> MemberFacts:
-    """What is known of it, with what the request says anew."""
+    """Return the member with the fields that the request changes."""
     facts = member.facts
     names = request.subscribed_topic_names
     regex = request.subscribed_topic_regex

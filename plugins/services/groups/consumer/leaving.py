@@ -31,7 +31,7 @@ def watch_revocation(
 
 
 def on_loaded(coordinator: GroupCoordinator, group_id: str, group: ConsumerGroup) -> None:
-    """Sessions begin anew, and so does the time for what was to be revoked."""
+    """Restart all session timeouts and revocation timeouts."""
     for member in group.members.values():
         arm(coordinator, group_id, member)
         if not member.is_classic and member.revoking:

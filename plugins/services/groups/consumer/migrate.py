@@ -116,7 +116,7 @@ def _keep_all(coordinator: GroupCoordinator, group_id: str, group: ConsumerGroup
 
 
 def ends_as_classic(coordinator: GroupCoordinator, group: ConsumerGroup, gone: Collection[str]) -> bool:
-    """Whether those who are left when these are gone are classic members who can be a classic group."""
+    """Whether the group turns classic when `gone` leave: only classic members remain, and not too many."""
     left = group.without(gone)
     settings = coordinator.settings
     if not left or not settings.consumer.downgrades or len(left) > settings.max_size:

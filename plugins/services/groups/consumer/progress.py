@@ -1,4 +1,4 @@
-"""What every sign of life of a member may set in motion, whichever protocol it speaks.
+"""The steps that follow from any request of a member, by either protocol.
 
     the member changed  ──►  the group's epoch grows  ──►  a new target is made  ──►  the member is led towards it
 

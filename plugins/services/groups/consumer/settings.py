@@ -25,7 +25,7 @@ class ConsumerSettings:
     upgrades: bool = True
     """A classic group becomes a consumer group when a consumer joins it."""
     downgrades: bool = True
-    """A consumer group becomes a classic one when its last consumer is gone."""
+    """A consumer group becomes a classic one when its last consumer leaves."""
 
     @classmethod
     def read(cls, settings: Settings) -> ConsumerSettings:

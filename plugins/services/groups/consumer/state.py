@@ -1,4 +1,4 @@
-"""One group of KIP-848: its epochs, its members, who holds what.
+"""One group of KIP-848: its epochs, its members and the partitions that they own.
 
 Three kinds of epoch chase one another, and all of them only grow:
 
@@ -60,7 +60,7 @@ class ConsumerMember:
     facts: MemberFacts = field(factory=MemberFacts)
     epoch: int = 0
     previous_epoch: int = 0
-    """The last answer may have been lost: who comes with the epoch before is believed."""
+    """The last response may have been lost, so a member may still use its previous epoch."""
     state: MemberState = MemberState.STABLE
     assigned: Mapping[Part, int] = field(factory=dict)
     """What it may read → the epoch in which it got that."""

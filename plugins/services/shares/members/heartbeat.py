@@ -1,4 +1,4 @@
-"""ShareGroupHeartbeat, and members that are gone.
+"""ShareGroupHeartbeat, and the removal of members.
 
 a heartbeat that ...                       leads to
 joins, or brings a new subscription        a new group epoch
@@ -205,7 +205,7 @@ def _missing(update: GroupUpdate) -> Topics:
 
 
 def _initialize(update: GroupUpdate, conclude: Callable[[GroupUpdate], None]) -> bool:
-    """Have share state made where it is missing; then `conclude` is called later, and True returned."""
+    """If share state is missing, have it initialized, call `conclude` afterwards and return True."""
     coordinator, group = update.coordinator, update.group
     waiting = coordinator.initializing.get(group.group_id)
     if waiting is not None:
@@ -283,7 +283,7 @@ def with_initialized(topics: StateValue, done: Topics) -> StateValue:
 
 
 def _conclude(update: GroupUpdate, request: ShareGroupHeartbeatRequest, ticket: int) -> None:
-    """The group is as it should be: assign, and tell the member."""
+    """Assign, and answer the member with its assignment."""
     coordinator, group, member_id = update.coordinator, update.group, request.member_id
     if member_id not in group.members:
         coordinator.answer(ticket, refused(UnknownMemberId(f"Member {member_id} left meanwhile.")))

@@ -97,7 +97,7 @@ class ShareGroupsMachine:
         return keys[::stride] == OFFSET_KEY[:1] * rows and keys[1::stride] == OFFSET_KEY[1:] * rows
 
     def on_loaded(self, wall_ms: int, mono_ms: int) -> Decision:
-        """Sessions begin anew; topics may have changed meanwhile."""
+        """Restart all session timeouts; topics may have changed meanwhile."""
         self._coordinator.begin(wall_ms, mono_ms)
         for group in self._coordinator.groups.values():
             self._coordinator.stale.add(group.group_id)
@@ -106,7 +106,7 @@ class ShareGroupsMachine:
         return self._coordinator.out
 
     def on_timer(self, wall_ms: int, mono_ms: int) -> Decision:
-        """One member at a time: what follows must see that it is gone."""
+        """Remove one member at a time, so that the next removal sees its records."""
         self._coordinator.begin(wall_ms, mono_ms)
         key = self._coordinator.timers.pop(mono_ms)
         if key is not None:

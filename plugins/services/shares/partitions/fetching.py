@@ -92,7 +92,7 @@ def inner_fetch(work: Work, leaders: dict[Key, SharePartitionLeader], now_ms: in
 def take(
     work: Work, response: data.FetchResponse, leaders: dict[Key, SharePartitionLeader], now_ms: int
 ) -> tuple[bool, bool]:
-    """Acquire what came. Returns (whether it is enough to answer, whether any data came)."""
+    """Acquire the fetched records. Return (whether it is enough to answer, whether there were any data)."""
     left = work.request.max_records
     found = came = False
     by_place = {(topic.topic_id, row.partition_index): row for topic in response.responses for row in topic.partitions}

@@ -152,7 +152,7 @@ class SharePartitionLeader:
         self._write(write)
 
     def abandon(self) -> None:
-        """It is forgotten: whoever still waits on it is told that nothing of it is acquired any more."""
+        """Drop it: requests that wait on it are answered that nothing is acquired."""
         if self.phase is not Phase.FAILED:
             self._fail(InvalidRecordState.code)
 

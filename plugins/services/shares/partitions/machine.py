@@ -52,7 +52,7 @@ class SharePartitionsMachine:
         self._works: dict[int, Work] = {}
         self._leaders: dict[Key, SharePartitionLeader] = {}
         self._by_number: dict[int, SharePartitionLeader] = {}
-        """The leaders that still may hear answers; one that was forgotten hears nothing."""
+        """The leaders that wait for responses; one that was dropped gets none."""
         self._out = Decision()
         self._wall_ms = self._mono_ms = 0
 
@@ -125,7 +125,7 @@ class SharePartitionsMachine:
         return Decision()
 
     def on_topics_deleted(self, topics: Collection[str], wall_ms: int, mono_ms: int) -> Decision:
-        """Whoever reads them hears of it; their share-partitions are forgotten."""
+        """Answer members that read these topics, and drop their share-partitions."""
         self._begin(wall_ms, mono_ms)
         for leader in list(self._leaders.values()):
             if self._cluster.topic_name(leader.key.topic_id) is None:
@@ -264,7 +264,7 @@ class SharePartitionsMachine:
             self._out.answers.append((work.ticket, respond(work, lock_ms)))
 
     def _stir(self, key: Key) -> None:
-        """A share-partition has changed: those who wait where it may have something now try again."""
+        """A share-partition has changed: retry the requests that wait for its records."""
         leader = self._leaders.get(key)
         for work in list(self._works.values()):
             if not work.reading or key not in work.keys:
@@ -333,7 +333,7 @@ class SharePartitionsMachine:
             self._release(holder)
 
     def _retire(self, leader: SharePartitionLeader) -> None:
-        """Nobody reads of this group any more: what is known of it lies in share-state."""
+        """No member reads of this group any more: drop it, as share-state has its state."""
         if leader.is_idle and not self._sessions.of_group(leader.key.group_id):
             self._drop(leader)
 

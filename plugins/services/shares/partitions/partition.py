@@ -99,7 +99,7 @@ class Run:
 
 
 class Change(NamedTuple):
-    """Offsets with the state that they come to; what share-state is told."""
+    """Offsets with their new state, as share-state stores them."""
 
     first: int
     last: int
@@ -331,7 +331,7 @@ class SharePartition:
         return self._let_go(lambda run: run.due_ms <= now_ms, Event.EXPIRE)
 
     def release(self, member: str) -> bool:
-        """The member is gone: what it holds is available. Returns whether it held any."""
+        """Release what a member that left has acquired. Return whether there was any."""
         return self._let_go(lambda run: run.member == member, Event.RELEASE)
 
     def _let_go(self, chosen: Callable[[Run], bool], event: Event) -> bool:
@@ -344,7 +344,7 @@ class SharePartition:
         return bool(found)
 
     def advance(self, log_start: int) -> None:
-        """The log begins at `log_start` now: what lies before is gone, whoever holds it."""
+        """The log starts at `log_start` now: drop all offsets below, acquired ones too."""
         if log_start <= self.start:
             return
         if log_start < self.end:
@@ -382,7 +382,7 @@ class SharePartition:
         return after.start, complete
 
     def end_write(self, *, kept: bool) -> None:
-        """What was written holds; or was not, and whoever waits on it hears so."""
+        """End the write under way. If it failed (`kept` is False), the changes that waited for it are undone."""
         assert self._writing is not None
         waiting = [change for change, holds in self._writing if holds]
         self._writing = None

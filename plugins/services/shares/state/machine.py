@@ -1,4 +1,4 @@
-"""The durable states of share-partitions that lie in one partition of __share_group_state. Pure.
+"""The durable states of the share-partitions in one partition of __share_group_state. Pure.
 
     request      refused where                                          appends
     Initialize   its state epoch is older                               a snapshot with a new start and no batches
@@ -52,7 +52,7 @@ class Kept:
     updates: int
     """How many there were since."""
     offset: int
-    """Where the snapshot lies in the log."""
+    """The offset of the snapshot in the log."""
     touched_ms: int
     """Wall time of the last record."""
 
@@ -238,7 +238,7 @@ class ShareStateMachine:
         return Decision()
 
     def on_topics_deleted(self, topics: Collection[str], wall_ms: int, mono_ms: int) -> Decision:
-        """The states of topics that are gone get their tombstones."""
+        """Write tombstones for the states of deleted topics."""
         gone = [key for key in self.states if self._cluster.topic_name(key.topic_id) is None]
         return Decision([Record(encode_key(SNAPSHOT, key), None, timestamp_ms=wall_ms) for key in gone])
 
