@@ -1,4 +1,4 @@
-"""One broker: builds its parts, starts and closes them, and says which part hears of which event.
+"""One broker: builds its parts, starts and closes them, and passes events between them.
 
 The rules are elsewhere: `partition.leader` decides about partitions, `controller` about the cluster, services about
 groups. Decided here is only how the parts join: whether the broker is a member of a cluster, over which listeners other

@@ -303,7 +303,7 @@ class Cleaner:
             done(None, error)
 
     def _refuse(self, replica: Replica, error: BaseException) -> None:
-        """Leave a log alone: for a while where the disk is full or handles are too few, else until somebody asks."""
+        """Skip a log: for a while if the disk is full or file handles are missing, else until a user asks for it."""
         if isinstance(error, OSError) and error.errno in REFUSED:
             self._paused_until_ms[replica.name] = self._runtime.clock.mono_ms() + PAUSE_MS
             log.warning(

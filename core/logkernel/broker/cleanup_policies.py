@@ -20,7 +20,7 @@ MAX_TABLE_BYTES = 2**31 - 1
 
 
 class CleanupPolicies:
-    """Asks them, and tells what came of it."""
+    """Calls the policies, and reports their results."""
 
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime

@@ -51,7 +51,7 @@ class LiveClusterView:
 
     @property
     def controller_id(self) -> int:
-        """The node that is the controller, -1 while nobody is."""
+        """The node id of the controller, -1 while there is none."""
         return self._runtime.node_id
 
     @property
@@ -160,7 +160,7 @@ class LiveClusterView:
 
 
 class SharedClusterView(LiveClusterView):
-    """The cluster as one of its brokers knows it: what the controller sent, and who is the controller."""
+    """The cluster as one of its brokers knows it: the metadata that the controller sent, and the controller."""
 
     def __init__(
         self,

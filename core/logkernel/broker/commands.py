@@ -110,7 +110,7 @@ def compact(broker: Broker, arguments: Mapping[str, Any], done: Done) -> None:
 
 
 def expire(broker: Broker, arguments: Mapping[str, Any], done: Done) -> None:
-    """Apply a topic's retention now; answers when what goes is gone from the log, durably."""
+    """Apply a topic's retention now; answer when the segments are dropped durably."""
     topic = _topic(broker, arguments)
     broker.retention.expire(topic, lambda results: done(_rows(results)))
 

@@ -74,7 +74,7 @@ def bind(folder: str, name: str = NAME) -> socket.socket:
 
 
 def unbind(folder: str, name: str = NAME) -> None:
-    """Remove the socket, where it is there."""
+    """Remove the socket if it exists."""
     with contextlib.suppress(OSError), address(folder, name) as path:
         os.unlink(path)
 

@@ -47,7 +47,7 @@ class LogEvents(Protocol):
         ...
 
     def partition_failed(self, name: TopicPartition, error: KafkaStorageError) -> None:
-        """The partition lies in a directory that is offline; told every time that this is looked at."""
+        """Called for a partition in an offline directory, at each attempt to open it."""
         ...
 
 
@@ -242,7 +242,8 @@ class LogManager:
             log.error("log not removed, the next start does: partition=%s error=%s", name, error)
 
     def settle_deletions(self, topics: Container[str]) -> bool:
-        """Make the removal of folders of all but these topics durable; False where one may lie on a disk still."""
+        """Make the removal of the folders of all but these topics durable; return False if a disk may still have
+        one."""
         directories = self.directories
         if not self._all_loaded or directories.offline() or directories.unreadable or directories.left:
             return False
@@ -280,7 +281,7 @@ class LogManager:
         self.directory_failed(directory)
 
     def directory_failed(self, directory: DataDirectory) -> None:
-        """Somebody found that it is offline."""
+        """Take a directory offline after an error in it."""
         self._events.directory_failed(directory)
         self.report_failures()
 
@@ -291,7 +292,7 @@ class LogManager:
                 self._events.partition_failed(name, KafkaStorageError(f"{directory.path}: {directory.failure}"))
 
     def path_of(self, directory: DataDirectory) -> str:
-        """A directory's absolute path, as tools are told it."""
+        """Return a directory's absolute path, as answers to tools name it."""
         return directory.path if self._in_memory else os.path.abspath(directory.path)
 
     # ------------------------------------------------------------ checkpoints and the end

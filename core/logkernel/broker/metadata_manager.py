@@ -73,7 +73,7 @@ class MetadataManager:
         return self.image.cluster_id
 
     def load_shared(self, coordination: SharedCoordination) -> None:
-        """In a cluster: fold what every broker watches; of topics and brokers the controller will tell."""
+        """In a cluster: fold the changes that every broker watches; topics and brokers come from the controller."""
         self.image.apply_all(coordination.changes(WATCHED))
         self.apply_dynamic_config()
 
@@ -155,7 +155,7 @@ class MetadataManager:
         return [topic.change()]
 
     def new_incarnation(self) -> ControllerResult:
-        """The last end was not clean: lead with new epochs, so that readers can tell what a crash may have cut off."""
+        """The last stop was not clean: lead in new leader epochs, so that readers detect lost records."""
 
         def strategy(topic: str) -> tuple[ElectionStrategy, bool]:
             settings = self.topic_settings(topic)

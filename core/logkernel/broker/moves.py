@@ -102,7 +102,7 @@ class Moves:
             log.warning("move given up: partition=%s to=%s reason=%s", name, move.future.target.path, reason)
 
     def begin_anew(self, name: TopicPartition) -> None:
-        """The log was cut: what was copied of it may be gone."""
+        """The log was truncated: the copy may have records that it no longer has."""
         running = self.active.get(name)
         if running is not None:
             self.cancel(name, "the log was cut; the move begins anew")
@@ -140,7 +140,8 @@ class Moves:
             self._failed(move, error)
 
     def _failed(self, move: Move, error: Exception) -> None:
-        """The log goes on where it is, unless its own directory failed; a target that is only full stays in use."""
+        """Give up the move: the log stays where it is, unless its directory failed. A target that is only full stays in
+        use."""
         future = move.future
         full = isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
         if isinstance(error, OSError) and not full and future.source_directory.failure is None:

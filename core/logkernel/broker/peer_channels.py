@@ -54,7 +54,7 @@ HEEDED: Final = (
 """Settings of the broker that say how it connects to others."""
 RECONNECT_MS: Final = 50
 RECONNECT_MAX_MS: Final = 500
-"""A broker that came back is connected to so much later at most."""
+"""Maximum reconnect back-off, in ms."""
 
 HostPort = tuple[str, int]
 Address = Callable[[int, bool], HostPort | None]
@@ -230,7 +230,7 @@ class _Chance:
 
 
 class _Call:
-    """`peer.network.Token`: a request on its way, and who waits for its response."""
+    """`peer.network.Token`: a request in flight, with its callbacks."""
 
     __slots__ = ("_owner", "answer", "failed", "request", "target", "timeout_ms")
 

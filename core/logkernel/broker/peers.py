@@ -20,7 +20,7 @@ CAPABILITIES = frozenset({"topic_ids", "zstd", "transactions_v2", "transaction_a
 
 
 class PeerLost(NetworkException):
-    """The other broker is not there, or the connection to it is gone."""
+    """The other broker cannot be reached, or the connection broke."""
 
 
 class Peers:

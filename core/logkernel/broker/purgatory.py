@@ -56,7 +56,7 @@ class RequestPurgatory:
         self._parked.drop(number)
 
     def retry_woken(self) -> None:
-        """Try again every request that asked for it, also those that come to ask meanwhile."""
+        """Retry every woken request, including those that are woken meanwhile."""
         if self._retrying:
             return  # an answer led to another request: the outer loop goes on
         self._retrying = True

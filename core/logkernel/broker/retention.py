@@ -55,7 +55,7 @@ class Drop:
     replica: Replica
     expiry: _TopicExpiry | None = None
     at_once: bool = False
-    """The caller waits, and nobody else: no turns are taken."""
+    """The caller waits: do everything in one turn."""
     log: Log = field(init=False)
     """Of the replica when this was planned: it may move to another directory meanwhile."""
     steps: deque[tuple[str, DropBefore]] = field(init=False, factory=deque)
@@ -100,7 +100,7 @@ class Retention:
         self._logs = logs
         self._policies = policies
         self._to_look: deque[Drop] = deque()
-        """Those that are to be planned."""
+        """Logs whose drops are still to be planned."""
         self._under_way: dict[TopicPartition, Drop] = {}
         """Those that are planned, to their end."""
         self._turn = 0

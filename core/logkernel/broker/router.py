@@ -170,7 +170,7 @@ Bound = Callable[[Any, RequestContext, Answer], None]
 
 
 class Router:
-    """Finds who answers a request. See `turn` for when that happens."""
+    """Finds the handler or service that answers a request. `turn` says when it runs."""
 
     def __init__(self, context: HandlerContext) -> None:
         self._context = context
@@ -180,7 +180,7 @@ class Router:
         self._extensions: dict[str, list[ServiceHost]] = {}
 
     def add(self, host: ServiceHost) -> None:
-        """Let a service answer what it declares. Raises `PluginError` where somebody else answers that."""
+        """Let a service answer the requests that it declares. Raises `PluginError` if another one answers them."""
         for request in host.declared.requests:
             taken = self._services.get(request)
             if taken is not None or (request in CORE and request not in FALLBACKS):

@@ -90,7 +90,7 @@ class Runtime:
         self.timers = Timers()
         self.random = randomness or Randomness()
         self.workers: Workers = workers or ThreadWorkers("logkernel-cleaner", MAX_WORKERS)
-        """For long work; what came of it is told on the broker's own thread."""
+        """Threads for long work; its results come back on the broker's thread."""
         self.run_flush: RunFlush = flush_here
         """How a flush is run: on the calling thread, or on another one while an event loop serves."""
         self.is_driven = False

@@ -30,7 +30,7 @@ log = logging.getLogger("logkernel.serve")
 
 
 def new_event_loop() -> asyncio.AbstractEventLoop:
-    """uvloop where it is installed, plain asyncio else."""
+    """uvloop if it is installed, else plain asyncio."""
     try:
         import uvloop
     except ImportError:
@@ -102,7 +102,7 @@ class Server:
     # ------------------------------------------------------------ runtime.Driver
 
     def run_flush(self, work: Callable[[], None], done: Flushed) -> None:
-        """Sync without stalling the loop; what is appended meanwhile shares the next flush."""
+        """Sync without blocking the loop; later appends share the next flush."""
         if self._closing:
             flush_here(work, done)
             return

@@ -65,7 +65,7 @@ AS_PRODUCERS_KNOW: Final[Mapping[int, int]] = {
     CoordinatorNotAvailable.code: NotEnoughReplicas.code,
     NotCoordinator.code: NotEnoughReplicas.code,
 }
-"""What a coordinator answers → what a producer is told."""
+"""Error code of a coordinator → error code for the producer."""
 
 
 @define
@@ -212,7 +212,7 @@ class Verifications:
         self._runtime.after(pause_ms, lambda: self._ask(writes, terms, since_ms))
 
     def _settle(self, writes: Sequence[PartitionWrite], codes: Mapping[TopicPartition, int]) -> None:
-        """The coordinator has spoken: write or refuse what waited for it, then look at what is behind."""
+        """Take the coordinator's answer: write or refuse the waiting batch, then handle those behind it."""
         for write in writes:
             behind = self._waiting.pop(write.key)
             _, terms = behind.popleft()

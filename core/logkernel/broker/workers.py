@@ -22,19 +22,19 @@ class Workers(Protocol):
     """What the broker needs of them."""
 
     def ring_by(self, ring: Callable[[], object] | None) -> None:
-        """Call `ring`, from any thread, when there is something to hear; None: call nobody."""
+        """Call `ring`, from any thread, when work is finished; None for no calls."""
 
     def run(self, work: Work, done: Done) -> None:
-        """Do `work` at some time; then `done` is told, on the broker's thread, what it raised."""
+        """Run `work` later; then call `done`, on the broker's thread, with what it raised."""
 
     def hear(self) -> None:
-        """Tell what came of finished work."""
+        """Call `done` of finished work."""
 
     def call(self, action: Callable[[], None]) -> None:
         """From any thread: have `action` done on the broker's own, soon."""
 
     def wait(self, seconds: float) -> None:
-        """Wait until there is something to hear, so long at most."""
+        """Wait until work is finished, at most this long."""
 
     def pause(self, seconds: float) -> None:
         """Let a job, which calls this, rest; not after `hurry`."""
@@ -43,7 +43,7 @@ class Workers(Protocol):
         """No job rests any more: the broker ends."""
 
     def close(self) -> None:
-        """Wait for what is under way and drop what was not begun; nobody is told of it any more."""
+        """Wait for running work, and drop the rest; no `done` is called any more."""
 
 
 class ThreadWorkers:
@@ -149,7 +149,7 @@ class SteppedWorkers:
             done(error)
 
     def wait(self, seconds: float) -> None:
-        """Run the oldest job: whoever waits lets the workers work."""
+        """Run the oldest job: waiting lets the workers work."""
         if not self._told:
             self.run_one()
 

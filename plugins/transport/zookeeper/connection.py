@@ -252,7 +252,7 @@ class Connection:
         self._one(lambda: self._client.sync_async(self._root + path))
 
     def exists(self, path: str, watch: Callable[[Any], None] | None = None) -> Node | None:
-        """As `get`, without the data; `watch` is told when the node comes, too."""
+        """Like `get`, without the data; `watch` also fires when the node is created."""
         found = self._one(lambda: self._client.exists_async(self._root + path or "/", watch))
         return None if found is None else _node((None, found))
 
@@ -341,7 +341,7 @@ def _steps(path: str) -> Iterator[str]:
 
 
 def failed(results: Sequence[Any]) -> Exception | None:
-    """Why a multi failed; None where it did not."""
+    """Return the error of a multi; None if it succeeded."""
     errors = [result for result in results if isinstance(result, Exception)]
     telling = [error for error in errors if type(error).__name__ not in ("RolledBackError", "RuntimeInconsistency")]
     return next(iter(telling or errors), None)

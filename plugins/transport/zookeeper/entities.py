@@ -218,7 +218,7 @@ class Resource(NamedTuple):
         return f"{ACL_ROOTS[self.pattern]}/{RESOURCE_TYPES[self.type]}/{self.name}"
 
     def change(self) -> tuple[str, bytes]:
-        """(prefix of the sequential node that tells of a change, its data)."""
+        """Return (prefix of the sequential notification node, its data)."""
         loud = _LOUD[self.type]
         if self.pattern == LITERAL:
             return f"{ACL_CHANGES}/acl_changes_", f"{loud}:{self.name}".encode()
@@ -264,7 +264,7 @@ def acl_key(resource: Resource, rule: Mapping[str, Any]) -> str | None:
 
 
 def changed_resource(data: bytes | None, path: str) -> Resource:
-    """Of a node that tells of changed rules. Raises `CorruptMessage`."""
+    """Parse the notification of changed rules. Raises `CorruptMessage`."""
     text = (data or b"")[:10_000].decode(errors="replace")
     if text.startswith("{"):
         found = load(data, path)

@@ -1,17 +1,17 @@
-"""What a session hears of: areas of ZooKeeper's tree that are watched, read anew when a watch tells, and reported.
+"""The areas of ZooKeeper's tree that a session watches. When a watch fires, the area is read again and reported.
 
 | area | watched by | reported |
 |---|---|---|
-| controller | every broker | who is the controller, in which term |
+| controller | every broker | the controller and its term |
 | settings, facts, rules, prefixed_rules | every broker | what the new entries of a folder name |
 | topic_settings | every broker | settings of topics that came, and that went |
 | features | every broker | finalized levels |
 | brokers, broker | the controller | registrations |
 | log_dirs | the controller | brokers of which a log directory failed |
-| topics, deletions | the controller | nothing: where they are not as it left them, it loads anew |
+| topics, deletions | the controller | nothing: if another process changed them, the controller loads again |
 
-A watch only notes its area and rings. A broker that missed a watch reads all areas again. An area that cannot be heard
-is logged and heard again later; the others do not wait for it.
+A watch only notes its area and rings. A broker that missed a watch reads all areas again. An area that cannot be read
+is logged and read again later; the others do not wait for it.
 """
 
 from __future__ import annotations
@@ -32,54 +32,54 @@ from .connection import Connection, Unanswered
 from .plan import Delete, Tree
 
 KEPT_MS: Final = 15 * 60 * 1000
-"""How long a node that tells of a change stays, as in Kafka."""
+"""How long a notification node stays, as in Kafka."""
 FIRST_WAIT_S: Final = 1.0
-"""Before an area that could not be heard is heard again; doubled each time."""
+"""Seconds before an area that could not be read is read again; doubled each time."""
 LONGEST_WAIT_S: Final = 60.0
 READS: Final = 5
-"""How often /controller is read until it and the epoch are of one election."""
+"""Attempts to read /controller and /controller_epoch of the same election."""
 
 log = logging.getLogger("logkernel.zookeeper")
 
 
 @mutable
-class Office:
-    """This session's as the controller."""
+class OwnTerm:
+    """The term of this session as the controller, if it has one."""
 
-    term: int = 0
-    """0: it is not the controller."""
+    number: int = 0
+    """The controller epoch; 0 if it is not the controller."""
     epoch_version: int = 0
-    """Of /controller_epoch, in that term."""
+    """Version of the node /controller_epoch in that term."""
     tree: Tree | None = None
-    """What it read and wrote in that term; None where it has to be read."""
+    """What it has read and written in that term; None if the nodes must be read first."""
 
-    def enter(self, term: int, version: int) -> None:
-        self.term, self.epoch_version, self.tree = term, version, None
+    def enter(self, number: int, version: int) -> None:
+        self.number, self.epoch_version, self.tree = number, version, None
 
     def leave(self) -> None:
-        self.term, self.tree = 0, None
+        self.number, self.tree = 0, None
 
 
 class Hearing:
     """See the module."""
 
     def __init__(
-        self, zk: Connection, office: Office, ring: Callable[[], object], misled: Callable[[object], None]
+        self, zk: Connection, own_term: OwnTerm, ring: Callable[[], object], misled: Callable[[object], None]
     ) -> None:
-        """`ring` is called from kazoo's threads; `misled` is told why the controller has to load anew."""
+        """`ring` is called from kazoo's threads; `misled` with the reason why the controller must load again."""
         self._zk = zk
-        self.office = office
+        self.own_term = own_term
         self._ring = ring
         self._misled = misled
         self._rung: deque[str] = deque()
         self._failed: dict[str, tuple[float, float]] = {}
-        """Area that could not be heard → (how long it waits, until when), in monotonic seconds."""
+        """Area that could not be read → (back-off in s, its end in monotonic s)."""
         self._watches = {area: partial(self._noticed, area) for area in _AREAS}
         self._seen = {
             area: max(map(layout.sequence_number, zk.children(folder) or ()), default=-1)
             for area, folder in _FOLDERS.items()
         }
-        """Area → the last entry that was heard."""
+        """Area → the last notification that was read."""
         self._controller: tuple[int | None, int] | None = None
         """As reported last."""
         self.brokers: dict[int, tuple[int, dict[str, Any]]] = {}
@@ -88,7 +88,7 @@ class Hearing:
         self._levels: set[str] = set()
         self._rules: dict[entities.Resource, set[str]] = {}
 
-    # ------------------------------------------------------------ what is to be heard
+    # ------------------------------------------------------------ areas to read
 
     def _noticed(self, area: str, event: Any) -> None:
         self._rung.append(area)
@@ -116,7 +116,7 @@ class Hearing:
         self._rung.extend(("topics", "log_dirs"))
 
     def hear(self, events: SessionEvents) -> None:
-        """Read what was noticed, and report. Raises `Unanswered`; all of it is to be heard again then."""
+        """Read the areas whose watches fired, and report. Raises `Unanswered`; then all of them must be read again."""
         areas = dict.fromkeys(self._take())
         for area in areas:
             seen = dict(self._seen)
@@ -147,7 +147,7 @@ class Hearing:
     # ------------------------------------------------------------ read for `changes`, too
 
     def read_brokers(self) -> Iterator[MetadataChange]:
-        names, node = (self._watches["brokers"], self._watches["broker"]) if self.office.term else (None, None)
+        names, node = (self._watches["brokers"], self._watches["broker"]) if self.own_term.number else (None, None)
         self.brokers = reading.brokers(self._zk, names, node)
         for node_id, (_, value) in self.brokers.items():
             yield MetadataChange("broker", str(node_id), value)
@@ -171,16 +171,16 @@ class Hearing:
 
     def _hear_controller(self, events: SessionEvents) -> None:
         node_id, term = self.read_controller()
-        if self.office.term and term != self.office.term:
-            self.office.leave()
+        if self.own_term.number and term != self.own_term.number:
+            self.own_term.leave()
         if (node_id, term) != self._controller:
             self._controller = (node_id, term)
             events.on_controller(node_id, term)
 
     def read_controller(self) -> tuple[int | None, int]:
-        """Who, and in which term: read again until both are of one election, which is one transaction. A node that is
-        not as Kafka writes it tells of nobody, and of no new term."""
-        known = self._controller[1] if self._controller is not None else self.office.term
+        """Return (node id of the controller or None, term), both of one election. A node that is not in Kafka's format
+        counts as no controller, and as no new term."""
+        known = self._controller[1] if self._controller is not None else self.own_term.number
         node_id, term = None, 0
         for _ in range(READS):
             found = self._zk.get(layout.CONTROLLER, self._watches["controller"])
@@ -225,7 +225,7 @@ class Hearing:
         self._report(events, reading.entity_facts(self._zk, paths))
 
     def _hear_topic_settings(self, events: SessionEvents) -> None:
-        """A Kafka tells of no settings that a new topic has."""
+        """Report the settings of new topics: Kafka writes no notification for these."""
         names = set(self._zk.children(layout.TOPIC_CONFIGS, self._watches["topic_settings"]) or ())
         came, gone = sorted(names - self._configured), sorted(self._configured - names)
         facts = reading.entity_facts(self._zk, [f"topics/{name}" for name in came])
@@ -259,7 +259,7 @@ class Hearing:
         self._report(events, facts)
 
     def _hear_brokers(self, events: SessionEvents) -> None:
-        if not self.office.term:
+        if not self.own_term.number:
             return
         before = self.brokers
         list(self.read_brokers())
@@ -268,7 +268,7 @@ class Hearing:
         self._report(events, [*gone, *(MetadataChange("broker", str(node), value) for node, value in came)])
 
     def _hear_log_dirs(self, events: SessionEvents) -> None:
-        if not self.office.term:
+        if not self.own_term.number:
             return
         names = self._zk.children(layout.LOG_DIR_EVENTS, self._watches["log_dirs"]) or []
         paths = [f"{layout.LOG_DIR_EVENTS}/{name}" for name in sorted(names, key=layout.sequence_number)]
@@ -281,11 +281,11 @@ class Hearing:
         self._report(events, [MetadataChange("log_dirs", str(node), {"event": 1}) for node in brokers])
 
     def _hear_topics(self, events: SessionEvents) -> None:
-        if not self.office.term:
+        if not self.own_term.number:
             return
         names = set(self._zk.children(layout.TOPICS, self._watches["topics"]) or ())
         queue = set(self._zk.children(layout.DELETE_TOPICS, self._watches["deletions"]) or ())
-        tree = self.office.tree
+        tree = self.own_term.tree
         if tree is not None and (names != tree.topics.keys() | tree.broken or queue != tree.deleting):
             self._misled("others made or deleted topics")
 

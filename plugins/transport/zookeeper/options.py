@@ -51,7 +51,7 @@ class Tls:
     """PEM files."""
 
     trust: str | None = None
-    """Certificates of those who sign ZooKeeper's; None for the system's."""
+    """Path of the CA certificates for ZooKeeper's certificate; None for the system's."""
     key: str | None = None
     """This broker's certificate and key, where ZooKeeper asks for them."""
     key_password: str | None = None

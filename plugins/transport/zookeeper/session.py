@@ -32,19 +32,19 @@ from logkernel.errors import DuplicateBrokerRegistration, KafkaError, KafkaStora
 
 from . import layout, reading, writing
 from .connection import Connection, Unanswered, failed
-from .hearing import Hearing, Office
+from .hearing import Hearing, OwnTerm
 from .options import Options
 from .plan import Check, Create, Delete, Operation, Set, StaleTree, grouped
 
 ALIVE, UNSURE, ENDED = "alive", "unsure", "ended"
 FIRST_LOOK_S: Final = 0.02
-"""How long a broker that serves already waits for the connection of a new session, each time that it looks."""
+"""Seconds that a serving broker waits for the connection of a new session, at each attempt."""
 STALE_MS: Final = 2_000
-"""ZooKeeper ends sessions so much later than their timeout, at most."""
+"""ZooKeeper ends a session at most this much later than its timeout."""
 AGAIN_S: Final = (0.0, 0.5, 2.0)
-"""Before a controller that found a wrong tree loads anew: the first time, the second, and from then on."""
+"""Seconds before a controller that found a changed tree loads again: the first time, the second, and later."""
 CALM_S: Final = 30.0
-"""After so long the next time counts as the first."""
+"""Seconds after which the next time counts as the first again."""
 SETTINGS_BY_CONTROLLER: Final = frozenset({"config", "acl", "scram", "quota", "cluster"})
 
 log = logging.getLogger("logkernel.zookeeper")
@@ -67,7 +67,7 @@ class ZooKeeperSession:
         self._state = ALIVE
         self._told = ALIVE
         """The state that was reported last."""
-        self._office = Office()
+        self._own_term = OwnTerm()
         self._node_id = -1
         self._not_before_s = 0.0
         self._wrong = 0
@@ -85,7 +85,7 @@ class ZooKeeperSession:
         self._drops = self.zk.drops
         self._has_nodes = False
         try:
-            self._hearing = Hearing(self.zk, self._office, self._ring_up, self._misled)
+            self._hearing = Hearing(self.zk, self._own_term, self._ring_up, self._misled)
         except KafkaError:
             self.zk.close()
             raise
@@ -130,7 +130,7 @@ class ZooKeeperSession:
         """Be unsure; come back after `wait_s` at the earliest."""
         if self._state == ALIVE:
             self._state = UNSURE
-        self._office.tree = None
+        self._own_term.tree = None
         self._not_before_s = time.monotonic() + wait_s
         if wait_s:
             self.zk.ring_in(wait_s)
@@ -148,17 +148,17 @@ class ZooKeeperSession:
         self._ring_up()
 
     def _misled(self, why: object) -> None:
-        """The tree is not what it was taken for: load anew, sooner or later."""
+        """The tree was changed by another process: load again, after a back-off."""
         now = time.monotonic()
         self._wrong = 0 if now - self._wrong_s > CALM_S else self._wrong + 1
         self._wrong_s = now
         wait_s = AGAIN_S[min(self._wrong, len(AGAIN_S) - 1)]
-        log.warning("ZooKeeper is not as this controller left it, and is read anew: why=%s", why)
+        log.warning("ZooKeeper's nodes were changed by another process; they are read again: why=%s", why)
         self._doubt(wait_s)
 
     def _end(self) -> None:
         self._state = ENDED
-        self._office.leave()
+        self._own_term.leave()
         self.zk.close()
 
     # ------------------------------------------------------------ contracts.Coordination
@@ -184,7 +184,7 @@ class ZooKeeperSession:
             yield from reading.cluster(zk)
         tree = None
         if wanted("topic", "partition", "producer_ids"):
-            tree = reading.read_tree(zk, self._node_id, self._office.term)
+            tree = reading.read_tree(zk, self._node_id, self._own_term.number)
         if wanted("broker"):
             yield from self._hearing.read_brokers()
         if tree is not None:
@@ -198,8 +198,8 @@ class ZooKeeperSession:
             yield from (fact for fact in self._hearing.read_settings(tree) if wanted(fact.kind))
         if wanted("acl"):
             yield from self._hearing.read_rules()
-        if self._office.term and tree is not None:
-            self._office.tree = tree
+        if self._own_term.number and tree is not None:
+            self._own_term.tree = tree
             self._hearing.queues_again()
 
     def commit(self, changes: Sequence[MetadataChange]) -> None:
@@ -217,7 +217,7 @@ class ZooKeeperSession:
 
     def replace(self, changes: Sequence[MetadataChange]) -> None:
         self._check()
-        if not self._office.term:
+        if not self._own_term.number:
             raise StaleControllerEpoch("another broker is the controller, and replaces what is kept")
 
     def close(self, *, for_good: bool = True) -> None:
@@ -299,14 +299,14 @@ class ZooKeeperSession:
         return None
 
     def _elected(self, term: int, version: int) -> int:
-        self._office.enter(term, version)
+        self._own_term.enter(term, version)
         return term
 
     def resign(self) -> None:
-        term = self._office.term
-        self._office.leave()
+        term = self._own_term.number
+        self._own_term.leave()
         if term and self._state == ALIVE:
-            lead = Check(layout.CONTROLLER_EPOCH, self._office.epoch_version)
+            lead = Check(layout.CONTROLLER_EPOCH, self._own_term.epoch_version)
             try:
                 self.zk.multi([lead, Delete(layout.CONTROLLER)])
             except Unanswered:
@@ -314,12 +314,12 @@ class ZooKeeperSession:
 
     def commit_as_controller(self, changes: Sequence[MetadataChange], term: int) -> None:
         """In multis of 100 operations, each led by a check of the epoch. Where one fails, those after it may have been
-        carried out, but for the last stage; the session is unsure then, so that the controller loads anew."""
+        carried out, but for the last stage; the session is unsure then, so that the controller loads again."""
         self._check()
-        office = self._office
-        if not office.term or term != office.term:
+        own_term = self._own_term
+        if not own_term.number or term != own_term.number:
             raise StaleControllerEpoch(f"term {term} is over, or was never that of this broker")
-        if office.tree is None:
+        if own_term.tree is None:
             self._misled("the nodes were not read in this term")
             raise KafkaStorageError("the nodes in ZooKeeper must be read again; retry")
         names = {change.key for change in changes if change.kind == "topic"}
@@ -328,9 +328,9 @@ class ZooKeeperSession:
             if change.kind in SETTINGS_BY_CONTROLLER
             and not (change.kind == "config" and change.key.removeprefix("topic:") in names)
         ]  # fmt: skip
-        lead = [Check(layout.CONTROLLER_EPOCH, office.epoch_version)]
+        lead = [Check(layout.CONTROLLER_EPOCH, own_term.epoch_version)]
         try:
-            stages = office.tree.plan([change for change in changes if change not in others])
+            stages = own_term.tree.plan([change for change in changes if change not in others])
             for stage in stages:
                 self._carry_out(list(grouped(stage, lead)))
             if others:
@@ -351,7 +351,7 @@ class ZooKeeperSession:
             if error is None:
                 continue
             if results and isinstance(results[0], BadVersionError):
-                self._office.leave()
+                self._own_term.leave()
                 raise StaleControllerEpoch("another controller was elected")
             where = next((i for i, result in enumerate(results) if result is error), 0)
             wrong.append(f"{group[min(where, len(group) - 1)].path}: {type(error).__name__}")
@@ -361,7 +361,7 @@ class ZooKeeperSession:
     def broker_epochs(self) -> Mapping[int, int]:
         """Those of the brokers that were reported, on the controller; else those that are registered now."""
         self._check()
-        if self._office.term and self._office.tree is not None:
+        if self._own_term.number and self._own_term.tree is not None:
             return {node_id: epoch for node_id, (epoch, _) in self._hearing.brokers.items()}
         try:
             return {node_id: epoch for node_id, (epoch, _) in reading.brokers(self.zk, None, None).items()}
@@ -407,7 +407,7 @@ class ZooKeeperSession:
             events = self._events
 
     def _hear(self, events: SessionEvents) -> bool:
-        """Whether there may be more to hear."""
+        """Whether `hear` may have more to report."""
         if self._told == ENDED:
             return False
         if self._state != ENDED and (self.zk.is_lost or self.zk.is_overdue):
@@ -433,7 +433,7 @@ class ZooKeeperSession:
         return True
 
     def _catch_up(self, events: SessionEvents) -> bool:
-        """Read what watches told of."""
+        """Read the areas whose watches fired."""
         drops, was_unsure = self.zk.drops, self._state == UNSURE
         try:
             self._hearing.hear(events)

@@ -14,7 +14,7 @@ from logkernel.contracts import MetadataChange
 from logkernel.errors import InvalidRequest
 from logkernel.plugins.transport.zookeeper import hearing, layout
 from logkernel.plugins.transport.zookeeper.connection import Connection, Node, Unanswered
-from logkernel.plugins.transport.zookeeper.hearing import Hearing, Office
+from logkernel.plugins.transport.zookeeper.hearing import Hearing, OwnTerm
 
 BROKERS = layout.BROKER_IDS
 CHANGE = f"{layout.FACT_CHANGES}/change_0000000001"
@@ -78,7 +78,7 @@ class Events:
 class World:
     def __init__(self) -> None:
         self.zk, self.events = FakeZooKeeper(), Events()
-        self.hearing = Hearing(cast("Connection", self.zk), Office(term=1), lambda: None, lambda why: None)
+        self.hearing = Hearing(cast("Connection", self.zk), OwnTerm(number=1), lambda: None, lambda why: None)
         self.zk.nodes[f"{BROKERS}/1"] = layout.broker_data({"listeners": {"A": ["h", 1]}, "rack": None}, 0)
 
     def hear(self) -> None:
@@ -107,7 +107,7 @@ def test_a_node_that_is_none_of_kafkas_hides_no_other_area(
     assert ("broker", "1") in world.events.facts
     assert "node left out" in caplog.text
     assert not world.zk.rings
-    assert world.hearing.office.term == 1
+    assert world.hearing.own_term.number == 1
 
 
 def test_a_bad_epoch_is_no_new_term(world: World) -> None:

@@ -49,7 +49,7 @@ HEARD: Final = frozenset({"broker", "config", "acl", "scram", "quota", "log_dirs
 
 
 class TermEvents(Protocol):
-    """What a term tells whoever holds it; `ControllerElection` does."""
+    """The events of a term, for `ControllerElection`."""
 
     def on_deposed(self) -> None:
         """A commit was refused: another term is in force. It calls `end` before it returns."""
@@ -122,7 +122,7 @@ class ActiveController:
     # ------------------------------------------------------------ begin and end
 
     def begin(self) -> None:
-        """Decide what happened while nobody was the controller. Raises `KafkaError`."""
+        """Handle what happened while there was no controller. Raises `KafkaError`."""
         orders = self._orders
         log.info("this broker is the controller: term=%d topics=%d", orders.term, len(self.image.topics))
         self._commits.attempt(self._controller.mark_internal(self.image))
@@ -140,7 +140,7 @@ class ActiveController:
         self._tell_deciding(elected=True)
 
     def end(self) -> None:
-        """Do nothing more; whoever waits for orders is told."""
+        """End the term: do nothing more, and answer requests that wait for orders."""
         log.info("this broker is not the controller any more: term=%d", self._orders.term)
         self._commits.close()
         self._sender.close()

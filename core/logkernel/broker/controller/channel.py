@@ -22,10 +22,10 @@ Send = Callable[[int, Any, Callable[[Any], None]], None]
 
 
 class ControllerChannel:
-    """Finds out who is the controller with each request."""
+    """Sends each request to the controller of that moment."""
 
     def __init__(self, turn: Turn, controller: Controller, send: Send, view: ControllerView) -> None:
-        """`controller` decides as this broker would; `view` knows who is the controller."""
+        """`controller` builds requests with this broker's defaults; `view` knows the controller."""
         self._turn = turn
         self._controller = controller
         self._send = send

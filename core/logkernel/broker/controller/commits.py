@@ -54,7 +54,7 @@ class CommitEvents(Protocol):
         ...
 
     def decide_again(self) -> None:
-        """Decisions could not be kept; the cause may be gone."""
+        """A commit failed; the cause may be transient."""
         ...
 
 

@@ -1,4 +1,4 @@
-"""A broker's part in who is the controller of its cluster: it hears of the coordination, campaigns, and is elected.
+"""A broker's part in the election of the controller: it campaigns, is elected, and loses its term.
 
 Every broker whose coordination is shared has one. `controller.state` says what it does when:
 
@@ -37,7 +37,7 @@ log = logging.getLogger("logkernel.controller")
 
 
 class Watcher(Protocol):
-    """The rest of the broker, as it hears of the cluster."""
+    """The rest of the broker, to which it passes events of the cluster."""
 
     def on_watched(self, changes: Sequence[MetadataChange]) -> None:
         """Changes of `WATCHED` kinds were committed."""
@@ -142,7 +142,7 @@ class ControllerElection:
                 self._active.check_brokers()
 
     def _follow_later(self, doing: ToDo) -> None:
-        """A term that is over ends at once; what begins, begins when all was heard."""
+        """A finished term ends at once; a new one begins after all pending events."""
         if doing in (ToDo.DROP, ToDo.CAMPAIGN):
             active, self._active = self._active, None
             if active is not None:

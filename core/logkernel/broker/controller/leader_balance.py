@@ -12,7 +12,7 @@ class LeaderBalance:
     """Every `leader.imbalance.check.interval.seconds`, where `auto.leader.rebalance.enable` says so."""
 
     def __init__(self, runtime: Runtime, balance: Callable[[int], None]) -> None:
-        """`balance` is told `leader.imbalance.per.broker.percentage`."""
+        """`balance` gets `leader.imbalance.per.broker.percentage`."""
         self._runtime = runtime
         self._balance = balance
         self._timer: Timer | None = None

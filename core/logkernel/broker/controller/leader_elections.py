@@ -25,7 +25,7 @@ log = logging.getLogger("logkernel.controller")
 
 
 class _Nobody:
-    """Elects nobody: stands in for a strategy that cannot be had."""
+    """Elects no leader, in place of a strategy whose plugin is missing."""
 
     def elect(self, candidates: Candidates) -> Elected | None:
         return None

@@ -1,4 +1,4 @@
-"""Sends the controller's orders: what `Orders` says is to be told, one request at a time to each broker."""
+"""Sends the controller's orders by `Orders`, one request at a time to each broker."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class OrderSender:
     def __init__(
         self, runtime: Runtime, turn: Turn, orders: Orders, send: Send, answered: Callable[[int, Answered], None]
     ) -> None:
-        """`answered` is told what a broker (node id) answered besides confirming."""
+        """`answered` gets (node id, what follows from its response besides the confirmation)."""
         self._runtime = runtime
         self._turn = turn
         self._orders = orders
@@ -34,7 +34,7 @@ class OrderSender:
         self._will_send = self._closed = False
 
     def close(self) -> None:
-        """The term is over: send nothing more, hear no answer, let nobody wait."""
+        """The term is over: send nothing more, ignore responses, and answer all that wait."""
         self._closed = True
         self._stop_timer()
         self._waits.told()

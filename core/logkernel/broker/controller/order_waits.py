@@ -42,7 +42,7 @@ class OrderWaits:
         self._waits.append(wait)
 
     def told(self) -> None:
-        """The orders are confirmed, or nobody will confirm them: all run at the end of the turn."""
+        """The orders are confirmed, or never will be: run all waiting work at the end of the turn."""
         waits, self._waits = self._waits, []
         for wait in waits:
             if wait.timer is not None:

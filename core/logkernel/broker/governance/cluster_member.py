@@ -141,7 +141,7 @@ class ClusterMember:
         self._membership.close()
 
     def abandon(self) -> None:
-        """The session is left to whoever gave it."""
+        """Stop without ending the session, which belongs to the caller."""
         self._membership.abandon()
         self._producer_ids.close()
         self._fetchers.close()
@@ -196,7 +196,7 @@ class ClusterMember:
             self._received.on_next_update(work, self._parts.runtime.after, timeout_ms)
 
     def forward(self, node: int, request: Any, done: Callable[[Any], None]) -> None:
-        """Ask another broker, or this one; `done` is told the response, or None."""
+        """Send a request to any broker, this one included; `done` gets the response, or None."""
         timeout_ms = int(self._parts.runtime.config.get("request.timeout.ms", 30_000))
         self._peers.send(node, request, lambda response, error: done(response), timeout_ms)
 

@@ -1,4 +1,4 @@
-"""Who decides for a broker: it itself (`standalone`), or the controller of its cluster (`cluster_member`).
+"""The part that decides for a broker: the broker itself (`standalone`), or its controller (`cluster_member`).
 
 A broker has one `Governance` for its life, and does not ask which: whatever depends on it is behind these methods.
 """
@@ -98,7 +98,7 @@ class Governance(Protocol):
         ...
 
     def abandon(self) -> None:
-        """Ask and answer nobody any more, as if killed."""
+        """Send no more requests and answers, as if killed."""
         ...
 
     # ------------------------------------------------------------ decisions

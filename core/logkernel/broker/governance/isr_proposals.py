@@ -1,4 +1,4 @@
-"""Asks the controller for the in-sync replicas that a leader proposes (AlterPartition), and tells the leader.
+"""Sends leaders' proposals to the controller (AlterPartition), and reports the results to them.
 
 | answer | the leader is told |
 |---|---|
@@ -62,7 +62,7 @@ class IsrProposals:
         self._channel = channel
 
     def propose(self, replica: LeaderReplica, proposal: IsrProposal) -> None:
-        """The replica is told later, never before this returns."""
+        """Send a proposal. The replica gets the result later, never before this returns."""
         members = [BrokerState(node, epoch) for node, epoch in proposal.members]
         row = AlterPartitionPartition(
             partition_index=replica.name.partition,
@@ -79,7 +79,7 @@ class IsrProposals:
 
 
 def _answered(replica: LeaderReplica, proposal: IsrProposal, response: AlterPartitionResponse | None) -> None:
-    """The controller answered, or nobody did (None)."""
+    """Take the controller's response; None if there was none."""
     row = None if response is None or response.error_code else _row_of(response)
     if not replica.in_service:
         return

@@ -25,7 +25,7 @@ log = logging.getLogger("logkernel.cluster")
 JOIN_AGAIN_MS: Final = 1_000
 """When a session could not be had."""
 ANNOUNCE_AGAIN_MS: Final = 500
-"""While an earlier life of this broker is announced."""
+"""Back-off while an earlier incarnation of this broker is registered."""
 
 
 class Membership:
@@ -71,7 +71,7 @@ class Membership:
         self._joined()
 
     def _announce(self, session: SharedCoordination, until_ms: int) -> None:
-        """An earlier life of this broker that was killed may still be announced for some time: try until then."""
+        """A killed incarnation of this broker may stay registered for some time: retry until it is not."""
         try:
             self._election.announce(self._registration())
         except DuplicateBrokerRegistration as error:
@@ -105,7 +105,7 @@ class Membership:
             self._session.close()
 
     def abandon(self) -> None:
-        """Hear and begin nothing any more; whoever gave the session may end it."""
+        """Process no more events; the caller may end the session."""
         self._closed = True
 
     def on_session_lost(self) -> None:
@@ -152,7 +152,7 @@ class Membership:
     # ------------------------------------------------------------ hearing
 
     def _ring(self) -> None:
-        """From any thread: something is to be heard, in a turn of this broker's own."""
+        """Called from any thread when there are events: process them in a turn of this broker."""
         self._runtime.workers.call(self._hear_soon)
 
     def _hear_soon(self) -> None:

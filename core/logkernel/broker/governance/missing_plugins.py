@@ -1,4 +1,4 @@
-"""Topics whose settings name a plugin that is not installed any more: told of at start, not when it is first missed."""
+"""Reports topics whose settings name a plugin that is not installed any more, at start rather than at first use."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ CONSEQUENCES: Final[Mapping[str, str]] = {
 }
 """Kind of plugin → what its absence means for a topic."""
 NAMED = 10
-"""So many topics are named; of the others, their number is told."""
+"""A warning names this many topics; it counts the others."""
 
 
 def tell_missing(kernel: Kernel, settings: Mapping[str, TopicSettings]) -> None:
-    """Log one warning for each plugin that `settings`, by topic, name and nobody provides."""
+    """Log one warning for each missing plugin that `settings` (topic → settings) name."""
     topics: dict[tuple[str, str], list[str]] = {}
     for topic, each in settings.items():
         wanted = [("election", each.election), ("isr", each.isr), ("partitioner", each.partitioner)]

@@ -65,7 +65,7 @@ class Standalone:
         ConfiguredTopics(metadata.controller, lambda: metadata.image, self.commit).apply(runtime.config.topics)
 
     def join(self) -> None:
-        """There is nobody to join."""
+        """Does nothing: there is no cluster to join."""
 
     def is_ready(self, brokers: int) -> bool:
         return True
@@ -74,10 +74,10 @@ class Standalone:
         done()
 
     def close(self) -> None:
-        """There is nobody to tell."""
+        """Does nothing: there is no controller to notify."""
 
     def abandon(self) -> None:
-        """There is nobody to leave."""
+        """Does nothing: there is no cluster to leave."""
 
     # ------------------------------------------------------------ decisions
 

@@ -69,7 +69,7 @@ def update_features(
 def describe_quorum(
     ctx: HandlerContext, request: DescribeQuorumRequest, context: RequestContext, answer: Answer
 ) -> None:
-    """Refused: what there is to know of one broker, DescribeCluster tells."""
+    """Refused: use DescribeCluster for one broker."""
     message = "this cluster has no metadata quorum to describe; DescribeCluster names its controller"
     answer(DescribeQuorumResponse(error_code=UnsupportedVersion.code, error_message=message))
 

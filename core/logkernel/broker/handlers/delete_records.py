@@ -46,7 +46,7 @@ class _Waiting:
         self.deletion.heard()
 
     def is_over(self, ctx: HandlerContext) -> bool:
-        """Whether `row` says what came of it. Hears of the next change where not."""
+        """Return whether `row` has its result; if not, subscribe to the next change."""
         replica = self.replica
         if not replica.in_service:
             self.row.low_watermark, self.row.error_code = -1, ctx.replicas.absence(*replica.name).code

@@ -145,7 +145,7 @@ class _Fetch:
     # ------------------------------------------------------------ read and answer
 
     def _find(self, partition: CachedPartition) -> LeaderReplica:
-        """The replica to read; raises what its client must hear where there is none."""
+        """Return the replica to read. Raises the error for the client if there is none."""
         name, topic_id = partition.name, partition.key[1]
         if name is None:
             found = self._ctx.cluster.topic_name(topic_id)

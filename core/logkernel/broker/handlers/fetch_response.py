@@ -7,7 +7,7 @@ from logkernel.requests.data import FetchableTopicResponse, FetchResponse
 
 
 def response_of(fetch: FetchContext, rows: list[Row]) -> FetchResponse:
-    """Note in the session that `rows` are told, and put those that it lets out together by topic."""
+    """Note `rows` in the session, and group those that the response holds by topic."""
     response = FetchResponse(session_id=fetch.session_id)
     last: tuple[str, object] | None = None
     for partition, data in fetch.answered(rows):

@@ -1,4 +1,4 @@
-"""DescribeLogDirs and AlterReplicaLogDirs: what lies in which of `log.dirs`, and moving it."""
+"""DescribeLogDirs and AlterReplicaLogDirs: the logs in each of `log.dirs`, and moving them."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def _partition(name: TopicPartition, each: Log, lag: int, *, future: bool = Fals
 def alter_replica_log_dirs(
     ctx: HandlerContext, request: AlterReplicaLogDirsRequest, context: RequestContext, answer: Answer
 ) -> None:
-    """Each partition on its own. A move that began is an answer; DescribeLogDirs tells how far it came."""
+    """Handle each partition on its own. The answer comes when a move begins; DescribeLogDirs shows its progress."""
     topics: dict[str, list[AlterReplicaLogDirPartitionResult]] = {}
     for asked in request.dirs:
         for topic in asked.topics:

@@ -1,4 +1,4 @@
-"""Metadata, DescribeCluster and DescribeTopicPartitions: who leads what, and how to reach it."""
+"""Metadata, DescribeCluster and DescribeTopicPartitions: leaders, and the addresses of brokers."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ def describe_cluster(
 def describe_topic_partitions(
     ctx: HandlerContext, request: DescribeTopicPartitionsRequest, context: RequestContext, answer: Answer
 ) -> None:
-    """Topics in order of name, cut after so many partitions; the cursor names where to go on (KIP-966)."""
+    """Answer topics in order of name, up to a number of partitions; the cursor names the next one (KIP-966)."""
     response = DescribeTopicPartitionsResponse()
     cursor: Cursor | None = request.cursor
     names = sorted(topic.name for topic in request.topics) if request.topics else sorted(ctx.cluster.topics)

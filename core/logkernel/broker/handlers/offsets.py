@@ -65,7 +65,7 @@ def list_offsets(ctx: HandlerContext, request: ListOffsetsRequest, context: Requ
 def _find(
     ctx: HandlerContext, replica: Replica, asked: ListOffsetsPartition, end: int, row: ListOffsetsPartitionResponse
 ) -> None:
-    """`end`: the first offset that is not told of."""
+    """`end`: the first offset that is not visible."""
     disk_log, epoch = replica.log, replica.leader_epoch
     timestamp = asked.timestamp
     if timestamp == LATEST:

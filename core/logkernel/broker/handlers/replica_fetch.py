@@ -63,7 +63,7 @@ class _ReplicaFetch:
                 continue  # the attempt tells it
 
     def attempt(self, *, final: bool) -> bool:
-        """Read; answer if there is something to tell, or anyway where `final`. Returns whether it answered."""
+        """Read; answer if there is news, or if `final`. Return whether it answered."""
         left = min(self._request.max_bytes, self._ctx.fetch_max_bytes)
         size, urgent = 0, final
         rows: list[Row] = []
@@ -99,7 +99,7 @@ class _ReplicaFetch:
     # ------------------------------------------------------------ read and answer
 
     def _find(self, partition: CachedPartition) -> LeaderReplica:
-        """The replica to read; raises what its follower must hear where there is none."""
+        """Return the replica to read. Raises the error for the follower if there is none."""
         name, topic_id = partition.name, partition.key[1]
         if name is None:
             found = self._ctx.cluster.topic_name(topic_id)

@@ -1,4 +1,4 @@
-"""WriteTxnMarkers and DescribeProducers: how transactions end in a partition, and who writes in them."""
+"""WriteTxnMarkers and DescribeProducers: ends of transactions in a partition, and its producers."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class _MarkerReceiver:
         pending.open_parts += 1
 
     def appended(self, base_offset: int) -> None:
-        """A service whose state lies in this log learns of it as it would by reading the log."""
+        """Replay the marker into a service whose state is in this log, as reading the log would."""
         marker = self._marker
         record = marker_record(marker.transaction_result, marker.coordinator_epoch, self._wall_ms)
         record.offset = base_offset

@@ -38,7 +38,7 @@ class FetchingReplica(Protocol):
     topic_id: UUID
     in_service: bool
     start_moved: bool
-    """The log start moved, and whoever keeps it sets this to False."""
+    """Whether the log start moved; set to False when it is stored."""
 
     def next_fetch(self, mono_ms: int) -> FetchPosition | None:
         """What to ask for, None while it pauses."""
@@ -66,7 +66,7 @@ class ReplicaFetchers:
     def __init__(
         self, runtime: Runtime, peers: Peers, broker_epoch: Callable[[], int], keep_log_starts: Callable[[], None]
     ) -> None:
-        """`keep_log_starts` makes durable where logs start: a leader answers DeleteRecords by what followers tell."""
+        """`keep_log_starts` makes log starts durable, as a leader answers DeleteRecords by those of its followers."""
         self.keep_log_starts = keep_log_starts
         self.runtime = runtime
         self.peers = peers
@@ -76,7 +76,7 @@ class ReplicaFetchers:
         self._closed = False
 
     def follow(self, replica: FetchingReplica, leader: int) -> None:
-        """Fetch a partition from `leader` from now on, -1: from nobody; also when only its epoch is new."""
+        """Fetch a partition from `leader` from now on (-1: stop); call it for a new leader epoch, too."""
         known = self._leader_of.get(replica.name)
         if known is not None and known != leader:
             self.forget(replica.name)

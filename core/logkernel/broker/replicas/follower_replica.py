@@ -87,7 +87,7 @@ class FollowerReplica(Replica):
         """How often the leader refused in a row."""
         self.follower = follower
         self.start_moved = False
-        """The log start followed the leader's, and is to be kept before the next fetch tells of it."""
+        """The log start followed the leader's, and must be stored before the next fetch names it."""
         self.configure(settings)
         producers.on_watermark(follower.high_watermark)
 
@@ -163,7 +163,7 @@ class FollowerReplica(Replica):
         self.follower.on_error(asked, mono_ms, int(self._runtime.config.get(BACKOFF)))
 
     def _refused(self, asked: FetchPosition, code: int, mono_ms: int) -> None:
-        """The leader may not have heard yet that it leads, or in which epoch: the first pauses are short."""
+        """The leader may not have its order yet: the first pauses are short."""
         log.info(
             "fetch refused: partition=%s leader=%d error=%s",
             self.name, self.follower.leader, type(error_for(code)).__name__,

@@ -58,11 +58,11 @@ class PendingAppend:
 
 
 Propose = Callable[["LeaderReplica", IsrProposal], None]
-"""Asks the controller for in-sync replicas (AlterPartition), later; tells the replica what became of it."""
+"""Sends an AlterPartition to the controller, later; reports the result to the replica."""
 
 
 def _nobody(replica: LeaderReplica, proposal: IsrProposal) -> None:
-    """Drops proposals until somebody takes them: they are made again."""
+    """Drops a proposal: the leader makes it again."""
 
 
 class LeaderReplica(Replica):
@@ -274,7 +274,7 @@ class LeaderReplica(Replica):
         self.tell()
 
     def resign(self) -> Callable[[], None]:
-        """Another broker leads, or none. Returns what tells whoever waits to ask there."""
+        """Another broker leads, or none. Return the effects that answer waiting requests."""
         effects = self.leader.on_resigned()
         return lambda: self._carry_out(effects)
 

@@ -45,7 +45,7 @@ AS_IT_CAME: Final = ("producer", "uncompressed")
 
 
 NO_EPOCHS: Final = (-1, -2)
-"""Leader epochs of StopReplica that are newer than any: none was told, and the topic is being deleted."""
+"""Leader epochs of StopReplica that count as newer than any: no epoch, and a deleted topic."""
 
 
 class ReplicaEvents(Protocol):
@@ -57,7 +57,7 @@ class ReplicaEvents(Protocol):
         ...
 
     def log_cut(self, name: TopicPartition) -> None:
-        """A log became shorter: a copy of it has to begin anew."""
+        """A log was truncated: a copy of it must start again."""
         ...
 
     def before_delete(self, name: TopicPartition) -> None:
@@ -165,7 +165,7 @@ class ReplicaManager:
         return [node] if self.is_offline(topic, partition) and node in replicas else []
 
     def keep_log_starts(self) -> None:
-        """Where logs start is durable on return: what followers tell their leaders must not come undone."""
+        """Make log starts durable: what a follower has reported to its leader must not be undone."""
         self._logs.write_log_starts()
 
     def watermarks(self) -> dict[TopicPartition, int]:
@@ -311,7 +311,7 @@ class ReplicaManager:
         return int(self._runtime.config.get("replica.lag.time.max.ms"))
 
     def _tick_later(self) -> None:
-        """Look for followers that lag, from now on. Nobody looks where nobody follows."""
+        """Start the timer that checks for lagging followers; not if no partition has followers."""
         if not self._ticking:
             self._ticking = True
             self._runtime.after(max(1, self._lag_ms // 2), self._tick)
@@ -364,7 +364,7 @@ class ReplicaManager:
         return self._codecs[key]
 
     def segment_rolled(self, name: TopicPartition, base_offset: int, size_bytes: int) -> None:
-        """A segment of a partition's log was closed: have it synced soon, and tell plugins."""
+        """A segment of a log was closed: have it synced soon, and call plugins."""
         replica = self.find(name)
         if replica is not None:
             replica.flush_soon()
@@ -387,7 +387,7 @@ class ReplicaManager:
         return replica
 
     def _resign(self, name: TopicPartition) -> None:
-        """Whoever waits for a partition that is led is told, at the end of the turn."""
+        """Wake requests that wait for a led partition, at the end of the turn."""
         led = self.led.get(name)
         if led is not None:
             self._turn.call_soon(led.resign())
@@ -406,7 +406,7 @@ class ReplicaManager:
         self._offline.add(name)
 
     def went_offline(self, name: TopicPartition, error: KafkaStorageError) -> None:
-        """The directory of a partition is offline: it is served no more, and who waits for it is told."""
+        """Take a partition out of service as its directory is offline, and answer requests that wait for it."""
         replica = self._retire(name)
         if replica is not None:
             self._offline.add(name)

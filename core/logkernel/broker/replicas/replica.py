@@ -1,4 +1,4 @@
-"""What a replica is whatever its role: a log of its own, synced by its settings, with readers who wait for its news.
+"""What leaders and followers have in common: a log that is synced by its settings, and readers that wait for news.
 
 A role is an object: `leader_replica.LeaderReplica` leads, `follower_replica.FollowerReplica` follows. Where a
 partition's role changes here, the object of the old role goes out of service and another one takes over its log.
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from logkernel.partition.producers import ProducerStates
 
 StorageFailed = Callable[["Replica", OSError], KafkaStorageError]
-"""Takes the replica's directory offline; returns what is answered to those who wait for the write that failed."""
+"""Takes the replica's directory offline; returns the error for requests that wait for the failed write."""
 
 
 class Replica(ABC):
@@ -79,7 +79,7 @@ class Replica(ABC):
     @property
     @abstractmethod
     def leader_epoch(self) -> int:
-        """The newest that this broker was told."""
+        """The newest leader epoch that this broker got."""
 
     @property
     @abstractmethod
@@ -100,7 +100,7 @@ class Replica(ABC):
 
     @abstractmethod
     def went_offline(self, error: KafkaError) -> None:
-        """The directory is offline: tell who waits."""
+        """The directory is offline: answer waiting requests."""
 
     def tell(self) -> None:
         """Tell readers to look again."""
@@ -121,19 +121,19 @@ class Replica(ABC):
         return self.flushing.under_way
 
     def storage_failed(self, error: OSError) -> KafkaStorageError:
-        """The directory goes offline; returns what is answered to those who wait."""
+        """Take the directory offline; return the error for waiting requests."""
         return self._storage_failed(self, error)
 
     # ------------------------------------------------------------ the log's bounds and place
 
     def move_to(self, disk_log: Log) -> None:
-        """The log lies elsewhere from now on, complete and synced."""
+        """Use a log that was moved, complete and synced."""
         self.log = disk_log
         self.on_flushed(disk_log.end_offset)
         self.tell()
 
     def advance_log_start(self, offset: int) -> None:
-        """Hide what lies below `offset`."""
+        """Move the log start to `offset`."""
         self.log.advance_log_start(offset)
         self._on_log_start(offset)
         self.tell()

@@ -41,7 +41,7 @@ class Logs(Cuts, Protocol):
     def obtain(
         self, name: TopicPartition, topic_id: UUID, *, is_new: bool | None = None, takes_unnamed: bool = True
     ) -> Log | None:
-        """The open log, or a new one; None where it cannot be had."""
+        """Return the open log, or a new one; None if it is not available."""
 
     def producers_of(self, name: TopicPartition) -> ProducerStates:
         """What the log says of its producers."""
@@ -75,7 +75,7 @@ class Held(NamedTuple):
 def is_news(
     name: TopicPartition, topic_id: UUID, state: LeaderAndIsrPartitionState, current: Replica | None, node_id: int
 ) -> bool:
-    """Whether an order changes anything; raises what its sender is answered where it is refused."""
+    """Whether an order changes anything. Raises the error for its sender if it is refused."""
     if current is not None:
         _check_id(name, current.topic_id, topic_id)
         if state.leader_epoch < current.leader_epoch:

@@ -119,7 +119,7 @@ class ServiceHost:
         return self._shards
 
     def replica(self, shard: int) -> LeaderReplica | None:
-        """The shard's partition where it exists."""
+        """Return the shard's partition if it exists."""
         topic = self.declared.topic
         return None if topic is None else self._lent.replicas.led.get((topic.name, shard))
 
@@ -407,7 +407,7 @@ class ServiceHost:
         return [topic for topic in topics if topic != own]
 
     def topics_changed(self, topics: list[str]) -> None:
-        """Only shards that are loaded hear of it: the others will see the cluster as it is then."""
+        """Call loaded shards only: the others see the current cluster when they are loaded."""
         for shard in list(self._shards.values()):
             shard.inform(shard.machine.on_topics_changed, topics)
 

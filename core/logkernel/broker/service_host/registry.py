@@ -1,4 +1,4 @@
-"""All services of one broker: who shares a topic with whom, and what all of them are told."""
+"""All services of one broker: which share a topic, and the events that go to all of them."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ class ServiceRegistry:
     # ------------------------------------------------------------ telling all
 
     def topics_deleted(self, topics: Sequence[str]) -> None:
-        """So that a topic made anew inherits nothing."""
+        """Topics were deleted: a new topic of the same name must not inherit state."""
         for host in self._hosts:
             host.topics_deleted(host.foreign(topics))
 
@@ -100,7 +100,7 @@ class ServiceRegistry:
     def control_appended(
         self, name: TopicPartition, producer_id: int, producer_epoch: int, records: Sequence[Record]
     ) -> None:
-        """A marker lies in a log; if a service keeps its state there, its machine must see it."""
+        """A marker was appended to a log: replay it into the service that has its state there."""
         for host in self._hosts:
             topic = host.declared.topic
             if topic is not None and topic.name == name.topic:

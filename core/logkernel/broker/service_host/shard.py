@@ -274,7 +274,7 @@ class Shard:
         self._arm()
 
     def inform(self, event: Callable[..., Decision], *facts: Any) -> None:
-        """Like `tell`, in the course of somebody else's event: a machine that fails costs nobody else."""
+        """Like `tell`, within another machine's event: a failure here does not affect that one."""
         with contextlib.suppress(ServiceFailed):
             self.tell(event, *facts)
 
@@ -358,11 +358,11 @@ class Shard:
 
     @property
     def is_there(self) -> bool:
-        """False once its log could not be read: nobody may be answered from what it knows."""
+        """False once its log could not be read: its state must not be used for answers."""
         return self.host.is_there(self)
 
     def retire(self) -> None:
-        """It is not there any more: what is under way comes back to nobody."""
+        """Close the shard: results of work in progress are dropped."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
