@@ -8,7 +8,6 @@ import random
 import shutil
 import statistics
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -25,6 +24,7 @@ from confluent_kafka.admin import (
     ConfigResource,
     ResourceType,
 )
+from ours import LogkernelServer
 
 if TYPE_CHECKING:
     from rig import Rig, Samples
@@ -212,10 +212,10 @@ with logkernel.open(sys.argv[1], log_retention_ms=1000) as log:
 
 def retention(rig: Rig) -> Samples:
     """One call that drops 10,000 segments, after a restart; ours alone has such a call."""
-    if rig.shared.name != "logkernel":
+    if not isinstance(rig.shared, LogkernelServer):
         return {}
     folder = rig.folder / f"retention-{time.monotonic_ns()}"
-    command = [sys.executable, "-c", RETENTION, str(folder), str(SEGMENTS)]
+    command = [str(rig.shared.python), "-c", RETENTION, str(folder), str(SEGMENTS)]
     told = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     shutil.rmtree(folder)
     return {f"retention of {SEGMENTS:,} segments": float(told)}

@@ -25,7 +25,7 @@ class LogkernelServer(Server):
         self, folder: Path, settings: dict[str, str] | None = None, *, python: Path = Path(sys.executable)
     ) -> None:
         super().__init__(folder, settings)
-        self._python = python
+        self.python = python
 
     @property
     def data(self) -> Path:
@@ -33,7 +33,7 @@ class LogkernelServer(Server):
 
     def command(self) -> list[str]:
         options = [part for name, value in self.settings.items() for part in ("--set", f"{name}={value}")]
-        serve = [str(self._python), "-m", "logkernel", "serve", "--data", str(self.data), "--listen", self.bootstrap]
+        serve = [str(self.python), "-m", "logkernel", "serve", "--data", str(self.data), "--listen", self.bootstrap]
         return [*serve, *options]
 
 

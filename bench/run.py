@@ -76,7 +76,7 @@ def makers(before: Path | None, *, with_kafka: bool) -> dict[str, Callable[[Path
 
 
 WARM_ROUNDS = 12
-LOADED = {"produce", "consume", "latency"}
+LOADED = {"produce", "consume", "latency", "sessions"}
 """Measures of the shared brokers under load, which are warmed for them."""
 WARMED = {"rebalance", "commits", "transactions", "isolation"}
 """Measures of the shared brokers that warm up by themselves."""
