@@ -8,11 +8,17 @@ from typing import Any
 import pytest
 
 from logkernel.client.cluster.metadata import TopicInfo
+from logkernel.client.producer.accumulator import Queue
 from logkernel.client.producer.batches import Batch
 from logkernel.client.producer.sender import Sender
 from logkernel.client.producer.sequences import Sequences
 from logkernel.client.settings.producer import load_producer
-from logkernel.errors import NotLeaderOrFollower
+from logkernel.errors import (
+    KafkaError,
+    KafkaStorageError,
+    NotLeaderOrFollower,
+    UnknownTopicOrPartition,
+)
 from logkernel.requests.data import (
     LeaderIdAndEpoch,
     NodeEndpoint,
@@ -59,8 +65,7 @@ def test_in_a_transaction_lost_state_is_an_error() -> None:
     assert not sender(transactional_id="me")._out_of_order(sequences, batch)
 
 
-def test_a_leader_that_is_named_in_passing_is_believed() -> None:
-    made = sender()
+def on_its_way(made: Sender) -> tuple[Queue, Batch]:
     made.core.metadata.topics["t"] = TopicInfo("t", leaders=[1], epochs=[3])
     queue = made.accumulator.queue("t", 0)
     assert made.accumulator.pool.take(1000)
@@ -71,6 +76,28 @@ def test_a_leader_that_is_named_in_passing_is_believed() -> None:
     made.accumulator.remove(queue, batch)
     batch.stamp(7, 0, queue.sequences.assign(batch, 7, 0), False)
     queue.sequences.wire = 1
+    return queue, batch
+
+
+@pytest.mark.parametrize("error", [NotLeaderOrFollower, KafkaStorageError, UnknownTopicOrPartition])
+def test_the_sequence_of_a_batch_that_a_leader_may_hold_that_is_one_no_longer_is_not_given_again(
+    error: type[KafkaError],
+) -> None:
+    """World seed 41271: the next record got that sequence, and was acknowledged as its duplicate."""
+    made = sender()
+    queue, batch = on_its_way(made)
+    made.answered(
+        1, [batch], ProduceResponse([TopicProduceResponse("t", [PartitionProduceResponse(0, error.code)])]), None, 10
+    )
+    assert queue.sequences.pending == [batch]
+    made.step(0, 1_000_000)
+    assert queue.sequences.pending == []
+    assert queue.sequences.needs_epoch
+
+
+def test_a_leader_that_is_named_in_passing_is_believed() -> None:
+    made = sender()
+    queue, batch = on_its_way(made)
     row = PartitionProduceResponse(0, NotLeaderOrFollower.code, current_leader=LeaderIdAndEpoch(2, 4))
     response = ProduceResponse([TopicProduceResponse("t", [row])], node_endpoints=[NodeEndpoint(2, "far", 99)])
     made.answered(1, [batch], response, None, 10)

@@ -70,8 +70,16 @@ METADATA_ERRORS: Final = (
     UnknownTopicOrPartition,
 )
 """Errors after which the leader must be looked up again."""
-UNCERTAIN: Final = (NetworkException, NotEnoughReplicasAfterAppend, RequestTimedOut)
-"""Errors after which the batch may be in the log nevertheless."""
+UNCERTAIN: Final = (
+    KafkaStorageError,
+    NetworkException,
+    NotEnoughReplicasAfterAppend,
+    NotLeaderOrFollower,
+    RequestTimedOut,
+    UnknownTopicOrPartition,
+)
+"""Errors after which the batch may be in the log nevertheless. A leader that appended it and resigns, is stopped or
+loses its disk before the replicas have it answers as one that never was the leader."""
 IDLE_CHECK_MS: Final = 1000
 
 
