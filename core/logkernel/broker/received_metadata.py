@@ -28,8 +28,11 @@ from logkernel.requests.replication import (
     UpdateMetadataRequest,
     UpdateMetadataTopicState,
 )
+from logkernel.vocabulary import NO_ID
 
 BEING_DELETED: Final = -2
+MAX_GONE: Final = 1_000
+"""Deleted topics that are remembered."""
 After = Callable[[int, Callable[[], None]], Timer]
 """`Runtime.after`."""
 
@@ -65,6 +68,8 @@ class ReceivedMetadata:
         self._learned: dict[UUID, str] = {}
         self._found: set[UUID] = set()
         """Topics that existed when the broker started, and that no UpdateMetadata named yet."""
+        self._gone: dict[UUID, None] = {}
+        """The topics that were deleted last; what names them came late."""
         self._waiting: list[_Waiting] = []
 
     # ------------------------------------------------------------ questions
@@ -78,6 +83,10 @@ class ReceivedMetadata:
         offline = self._offline.get((topic, index), ())
         return [node for node in replicas if node not in self._image.nodes or node in offline]
 
+    def is_alive(self, topic: str, topic_id: UUID) -> bool:
+        """Whether a topic of that name and id exists, as far as orders said."""
+        return self.topic_name(topic_id) == topic
+
     # ------------------------------------------------------------ news
 
     def found(self, topics: Iterable[UUID]) -> None:
@@ -90,17 +99,20 @@ class ReceivedMetadata:
             self._learned[topic_id] = topic
 
     def take(self, request: UpdateMetadataRequest) -> Effects:
-        """Fold `request` and carry out what follows. Partitions that it does not name are unchanged. Return the
-        changes."""
+        """Fold `request` and carry out what follows. Partitions that it does not name are unchanged, as are those of
+        which a newer leader epoch or partition epoch is known: it outlived its connection. Return the changes."""
         effects = Effects()
         self._fold_brokers(request.live_brokers)
         for state in request.topic_states:
+            if state.topic_id in self._gone:
+                continue
             self._learned.pop(state.topic_id, None)
             known = self._image.topics.get(state.topic_name)
             is_same = known is not None and known.id == state.topic_id
             if _is_deletion(state):
                 if known is not None and is_same:
                     self._delete(known, effects)
+                self._note_gone(state.topic_id)
             else:
                 if known is not None and not is_same:
                     self._delete(known, effects)
@@ -129,6 +141,12 @@ class ReceivedMetadata:
             self._offline.pop((topic.name, index), None)
         effects.deleted.append((topic.name, topic.id))
 
+    def _note_gone(self, topic_id: UUID) -> None:
+        if topic_id != NO_ID:
+            self._gone[topic_id] = None
+            if len(self._gone) > MAX_GONE:
+                del self._gone[next(iter(self._gone))]
+
     def _fold_topic(self, state: UpdateMetadataTopicState, known: Topic | None, effects: Effects) -> None:
         name = state.topic_name
         is_found = known is None and state.topic_id in self._found
@@ -140,6 +158,8 @@ class ReceivedMetadata:
             while len(rows) <= index:
                 rows.append(Partition((), (), NO_LEADER))
             old, new = rows[index], _partition(row)
+            if known is not None and _is_older(new, old) and known.id != NO_ID:
+                continue
             rows[index] = new
             self._note_offline((name, index), row.offline_replicas)
             is_new = index >= len(before) and not is_found
@@ -164,6 +184,10 @@ class ReceivedMetadata:
 
 def _listeners(broker: UpdateMetadataBroker) -> dict[str, tuple[str, int]]:
     return {each.listener: (each.host, each.port) for each in broker.endpoints}
+
+
+def _is_older(row: Partition, known: Partition) -> bool:
+    return (row.leader_epoch, row.partition_epoch) < (known.leader_epoch, known.partition_epoch)
 
 
 def _is_deletion(state: UpdateMetadataTopicState) -> bool:

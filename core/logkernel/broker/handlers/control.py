@@ -15,7 +15,7 @@ from __future__ import annotations
 from logkernel.broker.handlers.context import HandlerContext, Handlers, on
 from logkernel.broker.received_metadata import BEING_DELETED, ReceivedMetadata
 from logkernel.contracts import Answer, RequestContext
-from logkernel.errors import ClusterAuthorizationFailed, KafkaError
+from logkernel.errors import ClusterAuthorizationFailed, FencedLeaderEpoch, KafkaError
 from logkernel.requests.replication import (
     LeaderAndIsrPartitionError,
     LeaderAndIsrRequest,
@@ -80,7 +80,7 @@ def leader_and_isr(ctx: HandlerContext, request: LeaderAndIsrRequest, context: R
 
 def stop_replica(ctx: HandlerContext, request: StopReplicaRequest, context: RequestContext, answer: Answer) -> None:
     try:
-        _admitted(ctx, request, context)
+        received = _admitted(ctx, request, context)
     except KafkaError as error:
         answer(StopReplicaResponse(error.code))
         return
@@ -88,9 +88,19 @@ def stop_replica(ctx: HandlerContext, request: StopReplicaRequest, context: Requ
     for state in request.topic_states:
         for row in state.partition_states:
             name = TopicPartition(state.topic_name, row.partition_index)
-            code = ctx.replicas.stop(name, delete=row.delete_partition, leader_epoch=row.leader_epoch)
+            if row.leader_epoch == BEING_DELETED and _is_alive(ctx, received, name):
+                code = FencedLeaderEpoch.code
+            else:
+                code = ctx.replicas.stop(name, delete=row.delete_partition, leader_epoch=row.leader_epoch)
             response.partition_errors.append(StopReplicaPartitionError(*name, code))
     answer(response)
+
+
+def _is_alive(ctx: HandlerContext, received: ReceivedMetadata, name: TopicPartition) -> bool:
+    """Whether what lies here is of a topic that exists. The order to delete it was meant for an earlier topic of that
+    name then, and outlived its connection: a controller says first that a topic is deleted, and the order has no id."""
+    found = ctx.logs.directories.logs.get(name)
+    return found is not None and found.topic_id is not None and received.is_alive(name.topic, found.topic_id)
 
 
 def _admitted(ctx: HandlerContext, request: Order, context: RequestContext) -> ReceivedMetadata:

@@ -1,0 +1,132 @@
+"""Orders of a controller that outlive their connection, and arrive after what came later."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from logkernel.broker.broker import Broker
+from logkernel.broker.build import build
+from logkernel.broker.governance.access import ClusterAccess
+from logkernel.cluster.network import REPLICATION, ProcessNetwork
+from logkernel.cluster.store import SharedStore
+from logkernel.contracts import RequestContext
+from logkernel.errors import FencedLeaderEpoch
+from logkernel.kernel import Kernel
+from logkernel.requests.replication import (
+    LeaderAndIsrPartitionState,
+    LeaderAndIsrRequest,
+    LeaderAndIsrTopicState,
+    StopReplicaPartitionState,
+    StopReplicaRequest,
+    StopReplicaTopicState,
+    UpdateMetadataPartitionState,
+    UpdateMetadataRequest,
+    UpdateMetadataTopicState,
+)
+from logkernel.vocabulary import TopicPartition
+
+EARLIER, LATER = UUID(int=1), UUID(int=2)
+NAME = TopicPartition("t", 0)
+DELETED = -2
+
+
+def no_log() -> Any:
+    raise AssertionError("memory keeps no log")
+
+
+class Commanded:
+    """A broker, and the orders that it gets."""
+
+    def __init__(self) -> None:
+        store = SharedStore(Kernel().coordination("memory", no_log))
+        access = ClusterAccess(store.session, ProcessNetwork(lambda call: None).transport(1))
+        settings = ("log.dirs=/data", "node.id=1", "log.cleaner.enable=false")
+        self.broker: Broker = build(None, settings, in_memory=True, access=access)
+        self.broker.start()
+        self.broker.governance.join()
+        self.broker.step()
+        self.epochs = (store.term, store.brokers[1][1])
+
+    def order(self, request: type[Any], *topics: Any) -> Any:
+        answers: list[Any] = []
+        context = RequestContext(listener=REPLICATION, internal=True, commands=True)
+        controller_epoch, broker_epoch = self.epochs
+        sent = request(
+            controller_id=1, controller_epoch=controller_epoch, broker_epoch=broker_epoch, topic_states=list(topics)
+        )
+        self.broker.submit(sent, context, answers.append)
+        (answer,) = answers
+        assert answer.error_code == 0
+        return answer
+
+    def lead(self, topic_id: UUID) -> int:
+        state = LeaderAndIsrPartitionState(0, 1, 1, 0, [1], 0, [1], is_new=True)
+        answer = self.order(LeaderAndIsrRequest, LeaderAndIsrTopicState("t", topic_id, [state]))
+        return int(answer.topics[0].partition_errors[0].error_code)
+
+    def tell(self, topic_id: UUID, leader: int = 1, epoch: int = 0, partition_epoch: int = 0) -> None:
+        state = UpdateMetadataPartitionState(0, 1, leader, epoch, [1], partition_epoch, [1])
+        self.order(UpdateMetadataRequest, UpdateMetadataTopicState("t", topic_id, [state]))
+
+    def stop(self, *, delete: bool) -> int:
+        state = StopReplicaPartitionState(0, DELETED, delete)
+        answer = self.order(StopReplicaRequest, StopReplicaTopicState("t", [state]))
+        return int(answer.partition_errors[0].error_code)
+
+    @property
+    def topic_id(self) -> UUID | None:
+        found = self.broker.replicas.find(NAME)
+        return None if found is None else found.topic_id
+
+
+@pytest.fixture
+def one() -> Iterator[Commanded]:
+    made = Commanded()
+    yield made
+    made.broker.abandon()
+
+
+@pytest.mark.parametrize("told", [False, True])
+def test_a_late_deletion_leaves_the_log_of_a_later_topic(told: bool, one: Commanded) -> None:
+    assert one.lead(EARLIER) == 0
+    one.tell(EARLIER)
+    one.tell(EARLIER, DELETED)
+    assert (one.stop(delete=False), one.stop(delete=True)) == (0, 0)
+    assert one.topic_id is None
+    assert one.lead(LATER) == 0
+    if told:
+        one.tell(LATER)
+    assert [one.stop(delete=False), one.stop(delete=True)] == [FencedLeaderEpoch.code] * 2
+    assert one.topic_id == LATER
+    one.tell(LATER, DELETED)
+    assert one.stop(delete=True) == 0
+    assert NAME not in one.broker.logs.directories.logs
+
+
+def test_a_log_of_an_earlier_topic_is_deleted_though_a_later_one_of_its_name_exists(one: Commanded) -> None:
+    assert one.lead(EARLIER) == 0
+    one.tell(EARLIER)
+    one.tell(LATER)
+    assert one.stop(delete=True) == 0
+    assert NAME not in one.broker.logs.directories.logs
+
+
+def test_a_late_update_overwrites_no_newer_one(one: Commanded) -> None:
+    one.tell(EARLIER, leader=-1, epoch=2, partition_epoch=5)
+    for epoch, partition_epoch in ((1, 9), (2, 4)):
+        one.tell(EARLIER, epoch=epoch, partition_epoch=partition_epoch)
+        assert one.broker.metadata.image.topics["t"].partitions[0].leader == -1
+    one.tell(EARLIER, epoch=2, partition_epoch=6)
+    assert one.broker.metadata.image.topics["t"].partitions[0].leader == 1
+
+
+def test_a_late_update_brings_no_topic_back_that_was_deleted(one: Commanded) -> None:
+    one.tell(EARLIER)
+    one.tell(EARLIER, DELETED)
+    one.tell(LATER)
+    one.tell(EARLIER)
+    assert one.broker.metadata.image.topics["t"].id == LATER
