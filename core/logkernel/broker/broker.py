@@ -11,7 +11,7 @@ one thread at a time. `turn` says what one turn is, the package what the parts a
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from logkernel.broker.cleaner import Cleaner
@@ -194,6 +194,9 @@ class Broker:
         self.moves.cancel(name, "the topic is deleted")
         self.cleaner.forget(name)
         self.retention.forget(name)
+
+    def logs_missing(self, names: Sequence[TopicPartition]) -> None:
+        self.governance.logs_missing(names)
 
     def isr_proposed(self, replica: LeaderReplica, proposal: IsrProposal) -> None:
         self.governance.isr_proposed(replica, proposal)

@@ -19,7 +19,7 @@ from logkernel.config.topic import TopicSettings
 from logkernel.contracts import StateLog
 from logkernel.errors import KafkaStorageError
 from logkernel.storage.directories import LogDirectories, Needs
-from logkernel.storage.directory import CheckpointWrite, DataDirectory
+from logkernel.storage.directory import PASSING, CheckpointWrite, DataDirectory
 from logkernel.storage.disk import Disk
 from logkernel.storage.log import Log
 from logkernel.vocabulary import TopicPartition
@@ -66,6 +66,8 @@ class LogManager:
         self._metadata_folder = ""
         self._all_loaded = False
         self._deleting_files = False
+        self.without_room: set[TopicPartition] = set()
+        """Partitions whose log could not be made for lack of room, or of file handles; read-only."""
         configured = runtime.config.get("log.dirs") or ()
         self.paths: list[str] = ["/memory"] if in_memory else [str(path) for path in configured]
         if not self.paths:
@@ -186,10 +188,16 @@ class LogManager:
             return None
         if not is_new:
             log.warning("no directory has the log, which is made anew: partition=%s", name)
+        self.without_room.discard(name)
         try:
             return self.directories.create(name, topic_id, self._runtime.clock.wall_ms())
         except KafkaStorageError as error:
-            log.error("log not made, the partition is offline until a restart: partition=%s error=%s", name, error)
+            cause = error.__cause__
+            if isinstance(cause, OSError) and cause.errno in PASSING:
+                self.without_room.add(name)
+                log.error("log not made yet, there is no room for it: partition=%s error=%s", name, error)
+            else:
+                log.error("log not made, the partition is offline until a restart: partition=%s error=%s", name, error)
             return None
 
     def _empty(self, name: TopicPartition, found: Log) -> None:
@@ -222,12 +230,14 @@ class LogManager:
 
     def delete(self, name: TopicPartition) -> None:
         """Remove the log, even if it is unreadable; its files are deleted later."""
+        self.without_room.discard(name)
         self.remove(name)
         self.report_failures()
         self.delete_files()
 
     def delete_topic(self, topic: str) -> None:
         """Remove every log of a topic; the files are deleted later."""
+        self.without_room = {name for name in self.without_room if name.topic != topic}
         for name in [*self.directories.logs, *self.directories.unreadable]:
             if name.topic == topic:
                 self.remove(name)

@@ -22,7 +22,7 @@ do not need it.
 | a partition's error code in the response | what follows |
 |---|---|
 | 0, STALE_CONTROLLER_EPOCH, FENCED_LEADER_EPOCH (the broker has this leader epoch, or a later one) | confirmed |
-| KAFKA_STORAGE_ERROR | confirmed; the replica is offline until its broker restarts |
+| KAFKA_STORAGE_ERROR | confirmed; the replica is offline until its broker restarts, or says that it has it |
 | INCONSISTENT_TOPIC_ID (it has a log of an earlier topic of that name) | 4 for that log, then 5 again |
 | anything else | sent again after `REFUSED_MS` |
 
@@ -87,6 +87,8 @@ class Answered:
 
     offline: list[Name] = field(factory=list)
     """The broker's replicas of these partitions went offline."""
+    online: list[Name] = field(factory=list)
+    """Its replicas of these were offline, and are not any more."""
     settled: list[UUID] = field(factory=list)
     """Deleted topics whose last replica is confirmed to be gone."""
     stale_controller: bool = False
@@ -582,6 +584,8 @@ class Orders:
             self._change_for_all(name)
             answered.offline.append(name)
         else:
+            if node in self.offline.get(name, ()):
+                answered.online.append(name)
             self._is_online(node, name)
 
     def _is_online(self, node: int, name: Name) -> None:

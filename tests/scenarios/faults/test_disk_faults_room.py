@@ -8,6 +8,7 @@ import time
 import pytest
 from disk_failures import STORAGE_ERROR, expiring, failing, no_handles, online
 
+from logkernel.broker.replicas.manager import ROOM_MS
 from logkernel.errors import KafkaStorageError
 from logkernel.record.batch import parse_header, stamp
 from logkernel.record.encode import encode_batch
@@ -143,6 +144,21 @@ def test_a_start_that_finds_no_room_names_the_log_and_changes_nothing(machine):
     machine.kill()
     machine.boot()
     assert machine.values(partition=1) == [b"a"]
+
+
+@pytest.mark.parametrize("error", [errno.ENOSPC, errno.EMFILE])
+def test_a_log_that_could_not_be_made_is_made_when_there_is_room(error, machine):
+    """It was offline until a restart."""
+    machine.boot()
+    machine.disk.fault = failing("mkdir", "/t-0", error)
+    machine.topic()
+    assert machine.produce([b"a"]) == [STORAGE_ERROR]
+    machine.pass_ms(ROOM_MS + 1)
+    assert machine.produce([b"b"]) == [STORAGE_ERROR]
+    machine.disk.fault = None
+    machine.pass_ms(ROOM_MS + 1)
+    assert machine.produce([b"c"]) == [0]
+    assert machine.values() == [b"c"]
 
 
 def test_metadata_that_finds_no_room_is_refused_and_goes_on_later(machine):

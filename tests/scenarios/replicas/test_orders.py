@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from typing import Any
 from uuid import UUID
 
@@ -202,6 +203,16 @@ def test_a_log_that_lost_its_topics_id_in_a_crash_learns_it_again(pair: Pair) ->
     two.disk.forget_locks()
     two.boot()
     assert two.order(1, 2, topic_id=UUID(int=8)) == InconsistentTopicId.code
+
+
+def test_a_log_for_which_there_was_no_room_is_made_by_the_next_order(make: Make) -> None:
+    node = make(1)
+    node.disk.fault = lambda kind, path: errno.ENOSPC if kind == "mkdir" else None
+    assert node.order(1, 0, is_new=True) == KafkaStorageError.code
+    assert node.replicas.is_offline(*NAME)
+    node.disk.fault = None
+    assert node.order(1, 0, is_new=True) == 0
+    assert not node.replicas.is_offline(*NAME)
 
 
 @pytest.mark.parametrize(

@@ -393,6 +393,21 @@ def test_a_replica_in_an_offline_directory_is_offline_until_its_broker_starts_ag
     assert last.topic_states[0].partition_states[0].offline_replicas == []
 
 
+def test_a_replica_that_is_made_later_is_online_by_its_answer() -> None:
+    cluster = Cluster(topic("t", ONE, row("12")))
+    cluster.deliver(1)
+    request = cluster.orders.next_request(1, cluster.now)
+    assert request is not None
+    cluster.orders.on_answer(1, request, answer_of(request, KafkaStorageError.code), cluster.now)
+    cluster.run()
+    cluster.orders.replicas_again(1)
+    request = cluster.orders.next_request(1, cluster.now)
+    assert isinstance(request, LeaderAndIsrRequest)
+    answered = cluster.orders.on_answer(1, request, answer_of(request, 0), cluster.now)
+    assert (answered.online, answered.offline) == ([("t", 0)], [])
+    assert cluster.orders.alive("t", 0, frozenset((1, 2))) == {1, 2}
+
+
 def test_what_a_broker_refuses_is_told_again_and_holds_nothing_up() -> None:
     cluster = Cluster(topic("t", ONE, row("1")))
     cluster.deliver(1)

@@ -265,6 +265,8 @@ class ActiveController:
         if answered.offline:
             log.warning("replicas offline: node_id=%d partitions=%s", node, answered.offline[:10])
             self._elections.replicas_offline(node, answered.offline)
+        if answered.online:
+            self._elections.replicas_online(answered.online)
         self._settle(answered.settled)
 
     def _settle_leftovers(self) -> None:

@@ -86,6 +86,11 @@ class LeaderElections:
 
     # ------------------------------------------------------------ partitions without a leader
 
+    def replicas_online(self, names: Iterable[tuple[str, int]]) -> None:
+        """Replicas of these partitions, which were offline, are here again."""
+        for topic in {topic for topic, _ in names}:
+            self._elect_leaderless(topic)
+
     def configured(self, keys: Iterable[str]) -> None:
         """Settings changed: a topic without a leader may have one now."""
         for key in keys:

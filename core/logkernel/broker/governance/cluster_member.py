@@ -217,6 +217,10 @@ class ClusterMember:
             self._fetchers.follow(followed, followed.follower.leader)
         self._parts.events.on_shard_role(name)
 
+    def logs_missing(self, names: Sequence[TopicPartition]) -> None:
+        """The controller orders all replicas again, and learns by the answers which are here now."""
+        self._membership.log_dir_failed()
+
     def log_dir_failed(self) -> None:
         self._membership.log_dir_failed()
 

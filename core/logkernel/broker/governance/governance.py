@@ -5,7 +5,7 @@ A broker has one `Governance` for its life, and does not ask which: whatever dep
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from logkernel.broker.cluster_view import LiveClusterView
@@ -171,6 +171,10 @@ class Governance(Protocol):
         ...
 
     def role_changed(self, name: TopicPartition) -> None:
+        """As of `ReplicaEvents`."""
+        ...
+
+    def logs_missing(self, names: Sequence[TopicPartition]) -> None:
         """As of `ReplicaEvents`."""
         ...
 

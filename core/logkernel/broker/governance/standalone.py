@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from logkernel.broker.cluster_view import LiveClusterView
@@ -153,6 +153,11 @@ class Standalone:
 
     def role_changed(self, name: TopicPartition) -> None:
         """A shard stays here, whatever becomes of its partition."""
+
+    def logs_missing(self, names: Sequence[TopicPartition]) -> None:
+        for topic in {name.topic for name in names}:
+            if topic in self.image.topics:
+                self._open_partitions(topic)
 
     def log_dir_failed(self) -> None:
         """Nobody else could lead."""

@@ -7,7 +7,7 @@ StopReplica: `take` and `stop` are the door for that (`roles`).
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Final, Protocol
 from uuid import UUID
@@ -46,6 +46,8 @@ AS_IT_CAME: Final = ("producer", "uncompressed")
 
 NO_EPOCHS: Final = (-1, -2)
 """Leader epochs of StopReplica that count as newer than any: no epoch, and a deleted topic."""
+ROOM_MS: Final = 10_000
+"""How often logs are tried again for which there was no room."""
 
 
 class ReplicaEvents(Protocol):
@@ -62,6 +64,10 @@ class ReplicaEvents(Protocol):
 
     def before_delete(self, name: TopicPartition) -> None:
         """The log of a partition is about to be deleted."""
+        ...
+
+    def logs_missing(self, names: Sequence[TopicPartition]) -> None:
+        """There was no room for these logs: try again to make them."""
         ...
 
     def isr_proposed(self, replica: LeaderReplica, proposal: IsrProposal) -> None:
@@ -93,6 +99,7 @@ class ReplicaManager:
         """Replicas that another broker leads, or none; read-only."""
         self._live: frozenset[int] = frozenset()
         self._ticking = False
+        self._looks_for_room = False
         self._offline: set[TopicPartition] = set()
         self._codecs: dict[tuple[str, int], Codec | None] = {}
         """By name and level; None for one that cannot be had, which was logged."""
@@ -189,6 +196,7 @@ class ReplicaManager:
         )  # a first start leads nothing, and waits for every import
         from logkernel.partition.leader import Leader
 
+        self._offline.discard(name)
         leader = Leader(
             node_id=self._runtime.node_id,
             leader_epoch=row.leader_epoch,
@@ -262,7 +270,7 @@ class ReplicaManager:
     ) -> None:
         from logkernel.broker.replicas import roles
 
-        if self.is_offline(*name):
+        if self.is_offline(*name) and name not in self._logs.without_room:
             raise KafkaStorageError(f"{name}: its directory is offline")
         current, runtime = self.find(name), self._runtime
         if not roles.is_news(name, topic_id, state, current, runtime.node_id):
@@ -279,6 +287,7 @@ class ReplicaManager:
             if held is None:
                 self.never_came(name)
                 raise KafkaStorageError(f"{name}: its log cannot be had")
+            self._offline.discard(name)
             if leads:
                 made = roles.make_leader(
                     runtime, name, topic_id, state, held, settings, self._target_codec(settings),
@@ -402,8 +411,22 @@ class ReplicaManager:
         return KafkaStorageError(f"{replica.name}: {error}")
 
     def never_came(self, name: TopicPartition) -> None:
-        """The partition belongs here, but its log cannot be had."""
+        """The partition belongs here, but its log cannot be had. If it only lacked room, it is asked for again."""
         self._offline.add(name)
+        if name in self._logs.without_room:
+            self._look_for_room_later()
+
+    def _look_for_room_later(self) -> None:
+        if not self._looks_for_room:
+            self._looks_for_room = True
+            self._runtime.after(ROOM_MS, self._look_for_room)
+
+    def _look_for_room(self) -> None:
+        self._looks_for_room = False
+        missing = list(self._logs.without_room)
+        if missing:
+            self._look_for_room_later()
+            self._events.logs_missing(missing)
 
     def went_offline(self, name: TopicPartition, error: KafkaStorageError) -> None:
         """Take a partition out of service as its directory is offline, and answer requests that wait for it."""

@@ -1,7 +1,8 @@
 """What a controller orders of a partition (LeaderAndIsr): whether it is obeyed, and the replica in its new role.
 
     the order of `take`                                      answer
-    the partition's directory is offline                     KAFKA_STORAGE_ERROR
+    the partition's directory is offline                     KAFKA_STORAGE_ERROR, but a log that was not made for lack
+                                                             of room is tried again
     the topic has another id here                            INCONSISTENT_TOPIC_ID
     an older leader epoch than the replica's                 STALE_CONTROLLER_EPOCH
     the same leader epoch                                    0, and nothing changes
@@ -16,7 +17,7 @@ refusal; orders for it are then refused as for an offline directory.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import NamedTuple, Protocol
 from uuid import UUID
 
@@ -54,6 +55,10 @@ class Logs(Cuts, Protocol):
 
     def write_log_starts(self) -> bool:
         """Keep where logs start, durably; False where some directory failed."""
+
+    @property
+    def without_room(self) -> Collection[TopicPartition]:
+        """Partitions whose log could not be made for lack of room."""
 
     def delete(self, name: TopicPartition) -> None:
         """Remove the log, even if it is unreadable."""
