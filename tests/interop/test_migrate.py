@@ -121,7 +121,10 @@ def test_three_brokers_move_to_ours_and_back(
                 machine.run("wait")
             assert admin.describe_cluster().controller > 0
             machines[0].run("elect")
-            assert {row.leader for row in admin.describe_topics("orders")["orders"].partitions} == {1, 2, 3}
+            eventually(
+                lambda: {row.leader for row in admin.describe_topics("orders")["orders"].partitions} == {1, 2, 3}, 20,
+                "preferred leaders lead",
+            )  # fmt: skip
             for machine in machines:
                 machine.run("check")
                 machine.stop_ours()

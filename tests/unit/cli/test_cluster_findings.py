@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 from uuid import UUID
 
@@ -10,9 +12,11 @@ import pytest
 from attrs import evolve
 
 from logkernel.cli.cluster_findings import ERROR, NOTE, WARNING, Facts, Finding, View, find, lasting
+from logkernel.cli.partition_health import OFFLINE, UNDER_MIN_ISR, UNDER_REPLICATED
 from logkernel.client.admin.topics import PartitionDescription, TopicDescription
 from logkernel.vocabulary import TopicPartition
 
+ROOT = Path(__file__).resolve().parents[3]
 ADDRESSES = {1: ("h1:9092",), 2: ("h2:9092",), 3: ("h3:9092",)}
 ORDERS = TopicPartition("orders", 0)
 MAX_LAG = 100
@@ -186,6 +190,17 @@ def test_what_is_under_way_is_noted() -> None:
 def test_the_worst_comes_first() -> None:
     given = facts(view(topics(row(leader=-1))), deleting=("old",), views={1: view(topics(row(leader=-1)))})
     assert [each.severity for each in find(given, MAX_LAG)] == [ERROR, NOTE]
+
+
+def test_the_page_names_every_kind() -> None:
+    page = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8").partition("names the kind of each finding")[2]
+    table = page.partition("\n## ")[0]
+    named = {
+        name for row in re.findall(r"^\| (`.+?) \|", table, re.MULTILINE) for name in re.findall(r"`([\w-]+)`", row)
+    }
+    source = (ROOT / "core" / "logkernel" / "cli" / "cluster_findings.py").read_text(encoding="utf-8")
+    written = set(re.findall(r'"([a-z]+(?:-[a-z]+)+|deleting|reassigning)"', source))
+    assert named == written | {OFFLINE, UNDER_MIN_ISR, UNDER_REPLICATED}
 
 
 # ---------------------------------------------------------------- without a coordination
