@@ -29,7 +29,7 @@ from logkernel.broker.retention import Retention
 from logkernel.broker.router import COMMANDS, Router
 from logkernel.broker.runtime import Runtime
 from logkernel.broker.scheduler import Scheduler
-from logkernel.broker.service_host.host import Lent
+from logkernel.broker.service_host.lent import Lent
 from logkernel.broker.service_host.registry import ServiceRegistry
 from logkernel.broker.turn import Turn
 from logkernel.contracts import Answer, RequestContext

@@ -77,7 +77,8 @@ def test_who_shares_a_log_folds_what_another_appends(monkeypatch):
         log.create_topic("t")
         broker, folded = log.broker, []
         assert commit(log, 7) == 0
-        other = broker.services.sharing(broker.services.answering("OffsetCommitRequest"))[1]
+        host = broker.services.answering("OffsetCommitRequest")
+        other = next(one for one in host.shards.hosts if one is not host)
         (shard,) = other.loaded.values()
         monkeypatch.setattr(shard, "replay", lambda records, producer: folded.append((len(records), producer)))
         assert commit(log, 8) == 0
@@ -89,7 +90,7 @@ def test_no_shard_is_there_whose_log_another_could_not_fold(monkeypatch):
         log.create_topic("t")
         broker = log.broker
         host = broker.services.answering("OffsetCommitRequest")
-        other = broker.services.sharing(host)[1]
+        other = next(one for one in host.shards.hosts if one is not host)
 
         def broken(*_):
             raise ValueError("cannot be made")
@@ -172,7 +173,7 @@ def test_what_is_under_way_in_a_shard_that_is_there_no_more_comes_back_to_nobody
     assert waiting.codes == [NotCoordinator.code] * 2
     assert shard.machine is not machine, "what it asked of others is answered to it no more"
     broker.step()
-    assert not any(one.loaded for one in broker.services.sharing(host))
+    assert not any(one.loaded for one in host.shards.hosts)
     submit_both(broker, later := [])
     shard.failed(Decision(), Outcome(KafkaStorageError.code))
     assert later == [], "who waits on the new shard waits on"
@@ -206,7 +207,7 @@ def test_what_rests_on_a_marker_that_is_not_committed_waits_for_it(log):
 
 def test_what_rests_on_another_services_record_that_is_not_committed_waits_for_it(log, monkeypatch):
     host = log.broker.services.answering("OffsetFetchRequest")
-    other = log.broker.services.sharing(host)[1]
+    other = next(one for one in host.shards.hosts if one is not host)
     told = []
     monkeypatch.setattr(other, "deliver", told.append)
     waiting = UnderWay(log)

@@ -63,7 +63,7 @@ def coordinating(new_machine):
 def shards(machine) -> list[object]:
     """Those of all services that keep their state in the offsets log."""
     broker = machine.broker
-    hosts = broker.services.sharing(broker.services.answering("OffsetFetchRequest"))
+    hosts = broker.services.answering("OffsetFetchRequest").shards.hosts
     assert len(hosts) > 1
     return [shard for host in hosts for shard in host.loaded.values()]
 

@@ -10,19 +10,15 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property, partial
 from itertools import count
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
-from logkernel.broker.cluster_view import LiveClusterView
-from logkernel.broker.governance.governance import Governance
 from logkernel.broker.pending_response import PendingResponse
-from logkernel.broker.replicas.manager import ReplicaManager
-from logkernel.broker.runtime import Runtime
 from logkernel.broker.service_host.guard import ServiceFailed, ServiceGuard
-from logkernel.broker.timers import Timer
-from logkernel.broker.turn import Turn
+from logkernel.broker.service_host.lent import Lent
+from logkernel.broker.service_host.shard_set import ShardSet
 from logkernel.contracts import Answer, ConnectionMachine, RequestContext, Service, ServiceDeclaration
 from logkernel.errors import (
     CoordinatorLoadInProgress,
@@ -35,57 +31,34 @@ from logkernel.vocabulary import Record, TopicPartition
 
 if TYPE_CHECKING:
     from logkernel.broker.replicas.leader_replica import LeaderReplica
-    from logkernel.broker.service_host.loading import Loading
     from logkernel.broker.service_host.shard import Shard
 
 log = logging.getLogger("logkernel.services")
 
 COMMIT_TIMEOUT_MS = 5_000
 """Of services that name no setting for it."""
-READ_AGAIN_MS = 60_000
-"""A log that could not be read is tried again after so long, if no request does it before."""
 ASK_AGAIN_MS = 100
 """In a cluster: a service that asks another one, whose shard is on its way, asks again after so long."""
-
-
-class Lent(NamedTuple):
-    """What the broker lends to every service that it hosts."""
-
-    runtime: Runtime
-    turn: Turn
-    replicas: ReplicaManager
-    cluster: LiveClusterView
-    submit: Callable[[Any, RequestContext, Answer], None]
-    """Put a request to the broker, as a client would."""
-    governance: Governance
-    """Creates the topics of services, and asks other brokers for shards that they lead."""
 
 
 class ServiceHost:
     """Lends each shard a partition of the service's topic, and puts requests and their answers together."""
 
-    def __init__(
-        self, lent: Lent, declared: ServiceDeclaration, sharing: Callable[[ServiceHost], list[ServiceHost]]
-    ) -> None:
-        """`sharing` gives the services that keep their state in the same topic, the one that asks first."""
+    def __init__(self, lent: Lent, declared: ServiceDeclaration, shards: ShardSet) -> None:
+        """`shards` are those of all services that keep their state in the same topic."""
         self.runtime = lent.runtime
         self.turn = lent.turn
         self.submit = lent.submit
         self.declared = declared
         self.guard = ServiceGuard(lent.runtime, declared.name)
         self._lent = lent
-        self._sharing = sharing
+        self.shards = shards
         self.is_led = lent.governance.is_shared and declared.topic is not None
         """Whether a shard is here only while its partition is led here."""
         setting = "" if declared.topic is None else declared.topic.commit_timeout_setting
         self.commit_timeout_ms = int(lent.runtime.config.get(setting)) if setting else COMMIT_TIMEOUT_MS
-        self._shards: dict[int, Shard] = {}
-        self._loading: dict[int, Loading] = {}
-        """Shards that are loaded in turns."""
-        self._missed: dict[int, list[str]] = {}
-        """Shard that is loaded in turns → topics that were deleted meanwhile."""
-        self._unread: dict[int, Timer] = {}
-        """Shards whose log could not be read, and when each is tried again."""
+        self._shards = shards.add(self)
+        """Those of this service that are loaded; `shards` alone changes it."""
         self._tickets: dict[int, tuple[Any, Callable[[Any], None], int]] = {}
         """Ticket → part of a request, where its response goes, shard."""
         self._next = count(1)
@@ -139,163 +112,17 @@ class ServiceHost:
         return replica
 
     def shard(self, number: int) -> Shard:
-        """The shard, loaded; with those of other services that keep their state in the same log, to read it once.
-
-        Raises `NotCoordinator` where the log cannot be read, a machine fails at it, or another broker leads it; in a
-        cluster also `CoordinatorLoadInProgress` and `CoordinatorNotAvailable`.
-        """
-        shard = self._shards.get(number)
-        if shard is None and self.is_led:
-            return self._taken_over(number)
-        if shard is None:
-            try:
-                shard = self._load(number)
-            except Exception as error:
-                self.unload(number, error)
-            if shard is None or not self.is_there(shard):
-                raise NotCoordinator(f"service {self.declared.name}: shard {number} cannot be loaded")
-        return shard
-
-    def _load(self, number: int) -> Shard:
-        from logkernel.broker.service_host.replay import load
-        from logkernel.broker.service_host.shard import Shard
-
-        hosts = self._sharing(self)
-        found = [Shard(host, number) for host in hosts]
-        for host, one in zip(hosts, found, strict=True):
-            one.sharing = [other for other in found if other is not one]
-            host._shards[number] = one
-        load(found)
-        return found[0]
-
-    # ------------------------------------------------------------ in a cluster
-
-    def _taken_over(self, number: int) -> Shard:
-        """A shard that is asked for and not loaded, in a cluster."""
-        if number not in self._loading:
-            topic = self.declared.topic
-            assert topic is not None, f"service {self.declared.name} has no topic"
-            if self.replica(number) is None:
-                if self._lent.cluster.partition_count(topic.name) is None:
-                    self._lent.governance.create_internal(topic.name)
-                raise NotCoordinator(f"service {self.declared.name}: another broker leads shard {number}")
-            self.load_in_turns(number)
-        shard = self._shards.get(number)
-        if shard is None:
-            raise CoordinatorLoadInProgress(f"service {self.declared.name}: shard {number} is being loaded")
-        return shard
-
-    def load_in_turns(self, number: int) -> None:
-        """The leadership of a shard's partition came: load it, with those of other services that share the log."""
-        from logkernel.broker.service_host.loading import Loading
-        from logkernel.broker.service_host.shard import Shard
-
-        replica, hosts = self.replica(number), self._sharing(self)
-        if replica is None or number in self._loading or any(number in host._shards for host in hosts):
-            return
-        try:
-            shards = [Shard(host, number) for host in hosts]
-        except ServiceFailed as error:
-            self.unload(number, error)
-            return
-        for one in shards:
-            one.sharing = [other for other in shards if other is not one]
-
-        def done() -> None:
-            for host, one in zip(hosts, shards, strict=True):
-                del host._loading[number]
-                host._shards[number] = one
-            for host, one in zip(hosts, shards, strict=True):
-                one.inform(one.machine.on_loaded)
-                if missed := host._missed.pop(number, None):
-                    one.inform(one.machine.on_topics_deleted, missed)
-
-        def failed(error: Exception) -> None:
-            for host in hosts:
-                host._loading.pop(number, None)
-            self.unload(number, error)
-
-        loading = Loading(self.runtime, shards, replica, done, failed)
-        for host in hosts:
-            host._loading[number] = loading
-        loading.go_on()
-
-    def resign(self, number: int, error_code: int = NotCoordinator.code) -> None:
-        """This broker no longer leads the shard's partition, or the shard's state is uncertain: unload it and refuse
-        waiting requests."""
-        for host in self._sharing(self):
-            loading = host._loading.pop(number, None)
-            if loading is not None:
-                loading.cancel()
-            host._missed.pop(number, None)
-            shard = host._shards.pop(number, None)
-            if shard is not None:
-                shard.retire()
-            with contextlib.suppress(ServiceFailed):
-                host.refuse_shard(number, error_code)
-
-    # ------------------------------------------------------------ failure
+        """The shard, loaded. Raises as `ShardSet.get`."""
+        return self._shards.get(number) or self.shards.get(self, number)
 
     def rebuild(self, shard: Shard, error_code: int) -> None:
-        """An append of a shard failed: rebuild its machine from the log, and refuse waiting requests."""
-        from logkernel.broker.service_host.replay import load
-
-        if self.is_led:
-            self.resign(shard.number, error_code)  # who asks next has it loaded again, if it is led here still
-            return
-        try:
-            shard.renew()
-            load([shard])
-        except Exception as error:
-            self.unload(shard.number, error)
-        self.refuse_shard(shard.number, error_code)
+        self.shards.rebuild(self, shard, error_code)
 
     def unload(self, number: int, error: Exception) -> None:
-        """A shard's log cannot be read, or its machine fails at it: neither it nor those that share the log are there,
-        and waiting requests are refused."""
-        failed = isinstance(error, ServiceFailed)
-        log.log(
-            logging.DEBUG if number in self._unread else logging.ERROR,  # whoever asks meanwhile tries it anew
-            "shard not loaded, %s: service=%s shard=%d error=%s",
-            "its service fails" if failed else "its log cannot be read", self.declared.name, number, error,
-            exc_info=not (failed or isinstance(error, (KafkaError, OSError))),
-        )  # fmt: skip
-        sharing = self._sharing(self)
-        for shard in [host._shards.pop(number) for host in sharing if number in host._shards]:
-            shard.retire()
-        for host in sharing:
-            with contextlib.suppress(ServiceFailed):
-                host.refuse_shard(number, NotCoordinator.code)
-        if number not in self._unread:
-            self._unread[number] = self.runtime.after(READ_AGAIN_MS, partial(self._read_again, number))
-
-    def _read_again(self, number: int) -> None:
-        del self._unread[number]
-        self.load_next()
+        self.shards.unload(self, number, error)
 
     def is_there(self, shard: Shard) -> bool:
         return self._shards.get(shard.number) is shard
-
-    def load_next(self) -> bool:
-        """Load a shard that has a log and that nobody asked for so far; False where there is none.
-
-        A service that answers no requests begins with an empty log. A log that could not be read is left for later.
-        """
-        for number in range(self.shard_count):
-            new = number not in self._shards and number not in self._unread and number not in self._loading
-            if new and (self.replica(number) is not None or not self.declared.requests):
-                with contextlib.suppress(NotCoordinator, CoordinatorLoadInProgress):
-                    self.shard(number)
-                return True
-        return False
-
-    def load_all(self) -> None:
-        """As far as their logs can be read."""
-        for timer in self._unread.values():
-            timer.cancel()
-        self._unread.clear()
-        while self.load_next():
-            pass
 
     def handle(self, request: Any, context: RequestContext, answer: Answer) -> None:
         service = self.service
@@ -392,24 +219,6 @@ class ServiceHost:
             entry = self._tickets.pop(ticket, None)
             if entry is not None:
                 entry[1](response)
-
-    def topics_deleted(self, topics: list[str]) -> None:
-        """Tell all shards, loaded or not: a re-created topic must start empty."""
-        self.load_all()
-        for shard in list(self._shards.values()):
-            shard.inform(shard.machine.on_topics_deleted, topics)
-        for number in self._loading:
-            self._missed.setdefault(number, []).extend(topics)
-
-    def foreign(self, topics: Iterable[str]) -> list[str]:
-        """Those of `topics` that are not the service's own."""
-        own = self.declared.topic.name if self.declared.topic else None
-        return [topic for topic in topics if topic != own]
-
-    def topics_changed(self, topics: list[str]) -> None:
-        """Call loaded shards only: the others see the current cluster when they are loaded."""
-        for shard in list(self._shards.values()):
-            shard.inform(shard.machine.on_topics_changed, topics)
 
     def disconnected(self, listener: str, connection_id: int) -> None:
         for shard in list(self._shards.values()):

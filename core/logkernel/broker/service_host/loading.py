@@ -16,12 +16,10 @@ from collections.abc import Callable, Iterator, Sequence
 
 from logkernel.broker.replicas.leader_replica import LeaderReplica
 from logkernel.broker.runtime import Runtime
+from logkernel.broker.service_host.lent import LOAD_TURN_MS
 from logkernel.broker.service_host.replay import no_collector, replay_in_steps
 from logkernel.broker.service_host.shard import Shard
 from logkernel.broker.timers import Timer
-
-LOAD_TURN_MS = 10
-"""After so long, requests come first."""
 
 
 class Loading:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from logkernel.broker.service_host.host import Lent, ServiceHost
-from logkernel.contracts import ServiceDeclaration
+from logkernel.broker.service_host.host import ServiceHost
+from logkernel.broker.service_host.lent import LOAD_TURN_MS, Lent
+from logkernel.broker.service_host.shard_set import ShardSet
+from logkernel.contracts import ServiceDeclaration, ServiceTopic
 from logkernel.vocabulary import Record, TopicPartition
 
 LOAD_ALL_AFTER_MS = 5_000
 """Shards that no request has touched are loaded this long after start, for their timers' sake."""
-LOAD_TURN_MS = 10
-"""After so long, requests come before the next such shard."""
 
 
 class ServiceRegistry:
@@ -20,14 +20,15 @@ class ServiceRegistry:
     def __init__(self, lent: Lent) -> None:
         self._lent = lent
         self._hosts: list[ServiceHost] = []
-        self._sharing: dict[ServiceHost, list[ServiceHost]] = {}
+        self._sets: list[ShardSet] = []
+        self._by_topic: dict[str, ShardSet] = {}
 
     def __iter__(self) -> Iterator[ServiceHost]:
         return iter(self._hosts)
 
     def host(self, declared: ServiceDeclaration) -> ServiceHost:
         """Take a service in; it is made when it is first needed."""
-        host = ServiceHost(self._lent, declared, self.sharing)
+        host = ServiceHost(self._lent, declared, self._shards_in(declared.topic))
         self._hosts.append(host)
         self._lent.cluster.declare_features(declared.features)
         return host
@@ -39,16 +40,13 @@ class ServiceRegistry:
                 return host
         raise KeyError(request)
 
-    def sharing(self, host: ServiceHost) -> list[ServiceHost]:
-        """The services that keep their state in the same topic, `host` the first."""
-        found = self._sharing.get(host)
+    def _shards_in(self, topic: ServiceTopic | None) -> ShardSet:
+        found = None if topic is None else self._by_topic.get(topic.name)
         if found is None:
-            topic = host.declared.topic
-            others = [] if topic is None else [
-                one for one in self._hosts
-                if one is not host and one.declared.topic is not None and one.declared.topic.name == topic.name
-            ]  # fmt: skip
-            found = self._sharing[host] = [host, *others]
+            found = ShardSet(self._lent, topic)
+            self._sets.append(found)
+            if topic is not None:
+                self._by_topic[topic.name] = found
         return found
 
     def load_later(self) -> None:
@@ -58,8 +56,8 @@ class ServiceRegistry:
     def _load(self) -> None:
         runtime = self._lent.runtime
         begun_ms = runtime.clock.mono_ms()
-        for host in self._hosts:
-            while host.load_next():
+        for shards in self._sets:
+            while shards.load_next():
                 if runtime.clock.mono_ms() - begun_ms >= LOAD_TURN_MS:
                     runtime.after(1, self._load)
                     return
@@ -68,30 +66,27 @@ class ServiceRegistry:
 
     def leads(self, name: TopicPartition) -> None:
         """This broker leads a partition from now on."""
-        for host in self._of(name.topic):
-            host.load_in_turns(name.partition)
-            return  # with those that share it
+        shards = self._by_topic.get(name.topic)
+        if shards is not None:
+            shards.leads(name.partition)
 
     def resigns(self, name: TopicPartition) -> None:
         """This broker leads a partition no longer."""
-        for host in self._of(name.topic):
-            host.resign(name.partition)
-            return
-
-    def _of(self, topic: str) -> Iterator[ServiceHost]:
-        return (host for host in self._hosts if host.declared.topic is not None and host.declared.topic.name == topic)
+        shards = self._by_topic.get(name.topic)
+        if shards is not None:
+            shards.resigns(name.partition)
 
     # ------------------------------------------------------------ telling all
 
     def topics_deleted(self, topics: Sequence[str]) -> None:
-        """Topics were deleted: a new topic of the same name must not inherit state."""
-        for host in self._hosts:
-            host.topics_deleted(host.foreign(topics))
+        """So that a topic made anew inherits nothing."""
+        for shards in self._sets:
+            shards.topics_deleted(topics)
 
     def topics_changed(self, topics: Sequence[str]) -> None:
         """They were created, or have more partitions."""
-        for host in self._hosts:
-            host.topics_changed(host.foreign(topics))
+        for shards in self._sets:
+            shards.topics_changed(topics)
 
     def disconnected(self, listener: str, connection_id: int) -> None:
         for host in self._hosts:
@@ -100,8 +95,7 @@ class ServiceRegistry:
     def control_appended(
         self, name: TopicPartition, producer_id: int, producer_epoch: int, records: Sequence[Record]
     ) -> None:
-        """A marker was appended to a log: replay it into the service that has its state there."""
-        for host in self._hosts:
-            topic = host.declared.topic
-            if topic is not None and topic.name == name.topic:
-                host.replay_control(name.partition, producer_id, producer_epoch, records)
+        """A marker lies in a log; if a service keeps its state there, its machine must see it."""
+        shards = self._by_topic.get(name.topic)
+        for host in () if shards is None else shards.hosts:
+            host.replay_control(name.partition, producer_id, producer_epoch, records)

@@ -76,6 +76,12 @@ class ShardHost(Protocol):
 
     def unload(self, number: int, error: Exception) -> None: ...
 
+    @property
+    def shard_count(self) -> int: ...
+    def replay_control(self, shard: int, producer_id: int, producer_epoch: int, records: Sequence[Record]) -> None: ...
+    def refuse_shard(self, shard: int, code: int) -> None:
+        """Refuse the requests that wait for a shard. Raises `ServiceFailed`."""
+
 
 @mutable
 class _Commit:
@@ -136,10 +142,10 @@ class _Tail:
 class Shard:
     """One partition of a service: its machine, its timer."""
 
-    def __init__(self, host: ShardHost, number: int) -> None:
+    def __init__(self, host: ShardHost, number: int, sharing: Sequence[Shard]) -> None:
         self.host = host
         self.number = number
-        self.sharing: Sequence[Shard] = ()
+        self.sharing = sharing
         """Those of other services that keep their state in the same log: they fold what is appended as well."""
         self._timer: Timer | None = None
         self.machine: ServiceMachine
