@@ -31,6 +31,7 @@ from uuid import UUID
 
 from logkernel.attrs_lite import field, mutable
 from logkernel.contracts import MetadataChange
+from logkernel.errors import UnknownTopicOrPartition, no_partition
 
 NO_LEADER = -1
 WATCHED: Final = frozenset({"config", "acl", "scram", "quota", "feature", "features_epoch", "cluster", "gone"})
@@ -176,6 +177,15 @@ class ClusterImage:
         fold = _FOLDS.get(change.kind)
         if fold is not None:
             fold(self, change.key, change.value)
+
+    def partition(self, topic: str, index: int) -> Partition:
+        """The row of a partition. Raises `UnknownTopicOrPartition`."""
+        found = self.topics.get(topic)
+        if found is None:
+            raise UnknownTopicOrPartition(f"there is no topic {topic!r}; check the name, or create the topic")
+        if not 0 <= index < len(found.partitions):
+            raise UnknownTopicOrPartition(no_partition(topic, index, len(found.partitions)))
+        return found.partitions[index]
 
     def topic_config(self, topic: str) -> Mapping[str, str]:
         """The topic's own settings."""

@@ -20,8 +20,6 @@ from logkernel.errors import (
     KafkaError,
     NoReassignmentInProgress,
     PreferredLeaderNotAvailable,
-    UnknownTopicOrPartition,
-    no_partition,
 )
 from logkernel.requests.placement import (
     AlterPartitionReassignmentsRequest,
@@ -99,7 +97,7 @@ def _asked(request: ElectLeadersRequest, image: ClusterImage) -> list[tuple[str,
 
 def _judged_election(name: str, index: int, image: ClusterImage, alive: Collection[int], kind: int) -> PartitionResult:
     try:
-        row = _partition(name, index, image)
+        row = image.partition(name, index)
         if kind == PREFERRED and row.leader == row.replicas[0]:
             raise ElectionNotNeeded(f"{name}-{index} is led by its first replica")
         if kind == UNCLEAN and row.leader in alive:
@@ -111,22 +109,13 @@ def _judged_election(name: str, index: int, image: ClusterImage, alive: Collecti
 
 def _election(name: str, index: int, image: ClusterImage, offline: Offline, kind: int) -> PartitionResult:
     try:
-        _partition(name, index, image)
+        image.partition(name, index)
         if not offline(name, index):
             raise ElectionNotNeeded(f"{name}-{index} has the only leader that it can have")
         absent = PreferredLeaderNotAvailable if kind == PREFERRED else EligibleLeadersNotAvailable
         raise absent(f"{name}-{index}: its only replica lies in a directory that is offline")
     except KafkaError as error:
         return PartitionResult(index, error.code, str(error))
-
-
-def _partition(name: str, index: int, image: ClusterImage) -> Partition:
-    topic = image.topics.get(name)
-    if topic is None:
-        raise UnknownTopicOrPartition(f"there is no topic {name!r}; check the name, or create the topic")
-    if not 0 <= index < len(topic.partitions):
-        raise UnknownTopicOrPartition(no_partition(name, index, len(topic.partitions)))
-    return topic.partitions[index]
 
 
 def alter_reassignments(
@@ -144,7 +133,7 @@ def alter_reassignments(
             result.partitions.append(answer)
             try:
                 _check_reassignment(
-                    _partition(topic.name, row.partition_index, image),
+                    image.partition(topic.name, row.partition_index),
                     row,
                     brokers,
                     factor_may_change=request.allow_replication_factor_change,

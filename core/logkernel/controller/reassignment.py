@@ -29,8 +29,6 @@ from logkernel.errors import (
     InvalidReplicationFactor,
     KafkaError,
     NoReassignmentInProgress,
-    UnknownTopicOrPartition,
-    no_partition,
 )
 from logkernel.requests.placement import (
     AlterPartitionReassignmentsRequest,
@@ -67,7 +65,7 @@ def alter_reassignments(
             answer = ReassignablePartitionResponse(asked.partition_index)
             answers.partitions.append(answer)
             try:
-                before = _partition(topic.name, asked.partition_index, image)
+                before = image.partition(topic.name, asked.partition_index)
                 after = _judged(before, asked, alive, factor_may_change=request.allow_replication_factor_change)
             except KafkaError as error:
                 answer.error_code, answer.error_message = error.code, str(error)
@@ -184,15 +182,6 @@ def list_reassignments(
             OngoingPartitionReassignment(index, list(row.replicas), list(row.adding), list(row.removing))
         )
     return response
-
-
-def _partition(name: str, index: int, image: ClusterImage) -> Partition:
-    topic = image.topics.get(name)
-    if topic is None:
-        raise UnknownTopicOrPartition(f"there is no topic {name!r}; check the name, or create the topic")
-    if not 0 <= index < len(topic.partitions):
-        raise UnknownTopicOrPartition(no_partition(name, index, len(topic.partitions)))
-    return topic.partitions[index]
 
 
 def _write(result: ControllerResult, name: Name, before: Partition, after: Partition) -> None:

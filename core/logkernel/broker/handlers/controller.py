@@ -16,8 +16,6 @@ from logkernel.errors import (
     ClusterAuthorizationFailed,
     KafkaError,
     UnknownTopicId,
-    UnknownTopicOrPartition,
-    no_partition,
 )
 from logkernel.requests.replication import (
     AllocateProducerIdsRequest,
@@ -78,10 +76,7 @@ def _judged(
 def _row(image: ClusterImage, name: str | None, index: int) -> Partition:
     if name is None:
         raise UnknownTopicId("no topic has that id")
-    rows = image.topics[name].partitions
-    if not 0 <= index < len(rows):
-        raise UnknownTopicOrPartition(no_partition(name, index, len(rows)))
-    return rows[index]
+    return image.partition(name, index)
 
 
 def _proposal(asked: AlterPartitionPartition) -> IsrProposal:
